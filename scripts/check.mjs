@@ -1,0 +1,24 @@
+// Everything that must hold before a change lands, in the order in which it fails fastest.
+import { spawnSync } from 'node:child_process'
+
+const steps = [
+  ['format', 'npx', 'biome', 'check', '--error-on-warnings', '.'],
+  ['lint', 'npx', 'oxlint', '--type-aware', '--deny-warnings'],
+  ['types', 'npx', 'tsc', '-p', 'tsconfig.json'],
+  ['unused code', 'npx', 'knip'],
+  ['build', 'node', 'scripts/build.mjs'],
+  ['package', 'npx', 'publint', '--strict'],
+  ['exported types', 'npx', 'attw', '--pack', '.', '--profile', 'esm-only'],
+  ['tests and coverage', 'npx', 'vitest', 'run', '--coverage'],
+]
+
+for (const [name = '', command = '', ...args] of steps) {
+  const started = Date.now()
+  const { status } = spawnSync(command, args, { stdio: 'inherit' })
+  const seconds = ((Date.now() - started) / 1000).toFixed(1)
+  if (status !== 0) {
+    console.error(`\ncheck failed: ${name} (${command} ${args.join(' ')})`)
+    process.exit(1)
+  }
+  console.log(`ok  ${name}  ${seconds} s`)
+}

@@ -1,0 +1,45 @@
+interface ErrorRow {
+  /** The HTTP status a server answers with when this code is the reason for a refusal. */
+  status: number
+  /** Whether the same call may succeed later without being changed. */
+  retryable: boolean
+  summary: string
+}
+
+/** Every code turnstream uses. Codes are public API: `docs/errors.md` explains each of them. */
+export const ERROR_CODES = {
+  ABORTED: { status: 499, retryable: false, summary: 'The stream was aborted' },
+  BACKPRESSURE: { status: 503, retryable: true, summary: 'The buffer is full' },
+  COLLECTION_ERROR: { status: 500, retryable: false, summary: 'The stream failed while collected' },
+  EVENT_INVALID: { status: 400, retryable: false, summary: 'The event is malformed' },
+  EVENT_TYPE_UNKNOWN: { status: 400, retryable: false, summary: 'The event type is not known' },
+  ITEM_CANCELLED: { status: 409, retryable: false, summary: 'The item was cancelled' },
+  ITEM_UNKNOWN: { status: 409, retryable: false, summary: 'The event names no open item' },
+  ITERATION_ERROR: { status: 409, retryable: false, summary: 'The stream is being read already' },
+  OPTION_INVALID: { status: 400, retryable: false, summary: 'The option cannot be used' },
+  PROCESSOR_DESTROYED: { status: 410, retryable: false, summary: 'The processor was destroyed' },
+  PROCESSOR_OVERFLOW: { status: 503, retryable: true, summary: 'Too many undelivered snapshots' },
+  RETRY_EXHAUSTED: { status: 503, retryable: true, summary: 'Every attempt failed' },
+  STREAM_ERROR: { status: 502, retryable: false, summary: 'The stream failed or has ended' },
+  STREAM_SEQUENCE_ERROR: { status: 409, retryable: false, summary: 'The event came out of order' },
+  TIMEOUT: { status: 504, retryable: true, summary: 'No event arrived in time' },
+  TOOL_OUTPUT_ORPHANED: { status: 409, retryable: false, summary: 'The output belongs to no call' },
+} as const satisfies Record<string, ErrorRow>
+
+export type ErrorCode = keyof typeof ERROR_CODES
+
+/** The one exception of this package; `code` is stable, the message is for people. */
+export class TurnstreamError extends Error {
+  override readonly name: string = 'TurnstreamError'
+  readonly code: ErrorCode
+
+  constructor(code: ErrorCode, detail: string, options?: ErrorOptions) {
+    super(`${ERROR_CODES[code].summary}: ${detail}`, options)
+    this.code = code
+  }
+}
+
+/** For a `switch` that must be complete: does not compile when a variant is forgotten. */
+export function unreachable(value: never): never {
+  throw new Error(`unhandled variant: ${JSON.stringify(value)}`)
+}

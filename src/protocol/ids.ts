@@ -1,0 +1,3 @@
+export function generateEventId(): string {
+  return crypto.randomUUID()
+}

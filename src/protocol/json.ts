@@ -1,0 +1,14 @@
+/** Parses JSON, or hands the text back when it is none. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the shape
+export function parseJsonSafe<T = unknown>(json: string): T | string {
+  try {
+    return JSON.parse(json) as T
+  } catch {
+    return json // by contract the text itself is the answer, nothing was lost
+  }
+}
+
+/** True for what JSON calls an object: not null, not an array. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

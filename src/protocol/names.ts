@@ -1,0 +1,41 @@
+/** Header names, in the lower case in which they travel. */
+export const HEADERS = {
+  requestId: 'x-request-id',
+  turnId: 'x-turn-id',
+  threadId: 'x-thread-id',
+  lastEventId: 'last-event-id',
+  idempotencyKey: 'idempotency-key',
+  cancelOnDisconnect: 'turnstream-cancel-on-disconnect',
+} as const
+
+/** Named SSE frames. Records carry no name, so that a plain `onmessage` sees all of them. */
+export const SSE_EVENTS = {
+  append: 'append',
+  resync: 'resync',
+} as const
+
+/** The paths of the HTTP API; `:name` stands for a parameter. */
+export const ROUTES = {
+  submit: '/api/v2/submit',
+  runStream: '/api/v2/stream/:runId',
+  run: '/api/v2/runs/:runId',
+  runCancel: '/api/v2/runs/:runId/cancel',
+  threads: '/api/v2/threads',
+  thread: '/api/v2/threads/:threadId',
+  streamTokens: '/api/v2/stream-tokens',
+  turnOutputs: '/xapi/turns/:turnId',
+  turnOutputStream: '/xapi/turns/:turnId/stream',
+  threadOutputs: '/xapi/threads/:threadId',
+  threadOutputStream: '/xapi/threads/:threadId/stream',
+  threadTurn: '/xapi/threads/:threadId/turn',
+  chatCompletions: '/v1/chat/completions',
+  responses: '/v1/responses',
+  response: '/v1/responses/:responseId',
+  messages: '/v1/messages',
+  models: '/v1/models',
+  health: '/healthz',
+  ready: '/readyz',
+  metrics: '/metrics',
+  openapi: '/openapi.json',
+  docs: '/docs',
+} as const

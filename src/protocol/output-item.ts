@@ -1,0 +1,63 @@
+import * as z from 'zod'
+import { idSchema, metadataSchema, openObject } from './shape.ts'
+
+export const messageOriginSchema = z.enum(['user', 'agent', 'system'])
+export type MessageOrigin = z.infer<typeof messageOriginSchema>
+
+/** `provider_metadata` is opaque: kept, never interpreted, handed back to the same provider. */
+const common = { id: idSchema, provider_metadata: metadataSchema.exactOptional() }
+
+export const messageItemSchema = openObject({
+  type: z.literal('message'),
+  ...common,
+  content: z.string(),
+  origin: messageOriginSchema,
+})
+
+export const reasoningItemSchema = openObject({
+  type: z.literal('reasoning'),
+  ...common,
+  content: z.string(),
+  origin: messageOriginSchema.exactOptional(),
+})
+
+/** `arguments` is JSON text exactly as the model wrote it. */
+export const functionCallItemSchema = openObject({
+  type: z.literal('function_call'),
+  ...common,
+  name: z.string(),
+  arguments: z.string(),
+  call_id: z.string(),
+})
+
+export const functionCallOutputItemSchema = openObject({
+  type: z.literal('function_call_output'),
+  ...common,
+  call_id: z.string(),
+  output: z.string(),
+  success: z.boolean(),
+})
+
+export const errorItemSchema = openObject({
+  type: z.literal('error'),
+  ...common,
+  code: z.string(),
+  message: z.string(),
+  details: z.unknown().exactOptional(),
+})
+
+export const cancelledItemSchema = openObject({
+  type: z.literal('cancelled'),
+  ...common,
+  reason: z.string().exactOptional(),
+})
+
+export const outputItemSchema = z.discriminatedUnion('type', [
+  messageItemSchema,
+  reasoningItemSchema,
+  functionCallItemSchema,
+  functionCallOutputItemSchema,
+  errorItemSchema,
+  cancelledItemSchema,
+])
+export type OutputItem = z.infer<typeof outputItemSchema>

@@ -1,0 +1,56 @@
+import * as z from 'zod'
+import {
+  cancelledItemSchema,
+  errorItemSchema,
+  functionCallItemSchema,
+  functionCallOutputItemSchema,
+  messageItemSchema,
+  reasoningItemSchema,
+} from './output-item.ts'
+import { idSchema, openObject } from './shape.ts'
+import { errorObjectSchema } from './stream-event.ts'
+import { usageSchema } from './usage.ts'
+
+export const responseStatusSchema = z.enum([
+  'queued',
+  'in_progress',
+  'complete',
+  'error',
+  'aborted',
+])
+export type ResponseStatus = z.infer<typeof responseStatusSchema>
+
+/** How an item failed or was given up; the item keeps its place and its content. */
+const outcome = {
+  error: errorObjectSchema.exactOptional(),
+  cancelled: openObject({ reason: z.string().exactOptional() }).exactOptional(),
+}
+
+export const responseItemSchema = z.discriminatedUnion('type', [
+  messageItemSchema.extend(outcome),
+  reasoningItemSchema.extend(outcome),
+  functionCallItemSchema.extend(outcome),
+  functionCallOutputItemSchema.extend(outcome),
+  errorItemSchema.extend(outcome),
+  cancelledItemSchema.extend(outcome),
+])
+export type ResponseItem = z.infer<typeof responseItemSchema>
+
+/** Everything a turn came to, reduced from its StreamEvents. */
+export const responseSchema = openObject({
+  id: z.string(),
+  turn_id: z.string(),
+  thread_id: z.string(),
+  agent_id: idSchema.exactOptional(),
+  model_id: z.string(),
+  provider_id: z.string(),
+  created_at: z.number(),
+  updated_at: z.number(),
+  status: responseStatusSchema,
+  output_items: z.array(responseItemSchema),
+  usage: usageSchema.exactOptional(),
+  finish_reason: z.string().nullable(),
+  provider_finish_reason: z.string().nullable().exactOptional(),
+  error: errorObjectSchema.nullable(),
+})
+export type Response = z.infer<typeof responseSchema>

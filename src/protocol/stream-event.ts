@@ -1,0 +1,166 @@
+import * as z from 'zod'
+import { type Decoded, decode, parseJson } from './decode.ts'
+import { isRecord } from './json.ts'
+import { messageOriginSchema, outputItemSchema } from './output-item.ts'
+import { idSchema, metadataSchema, openObject } from './shape.ts'
+import { usageSchema } from './usage.ts'
+
+export const itemTypeSchema = z.enum([
+  'message',
+  'reasoning',
+  'function_call',
+  'function_call_output',
+  'error',
+])
+export type ItemType = z.infer<typeof itemTypeSchema>
+
+export const turnStatusSchema = z.enum(['complete', 'error', 'aborted'])
+export type TurnStatus = z.infer<typeof turnStatusSchema>
+
+export const errorObjectSchema = openObject({ code: z.string(), message: z.string() })
+export type ErrorObject = z.infer<typeof errorObjectSchema>
+
+/** `traceparent` is any string: a malformed trace is a reason to lose a trace, not a turn. */
+export const traceContextSchema = openObject({
+  traceparent: z.string(),
+  tracestate: z.string().exactOptional(),
+})
+export type TraceContext = z.infer<typeof traceContextSchema>
+
+/** Every payload that log A may hold, by its type. The one place where they are spelled. */
+const payloads = {
+  response_start: openObject({
+    type: z.literal('response_start'),
+    response_id: idSchema,
+    turn_id: idSchema,
+    thread_id: idSchema,
+    agent_id: idSchema.exactOptional(),
+    model_id: z.string(),
+    provider_id: z.string(),
+    created_at: z.number(),
+  }),
+  item_start: openObject({
+    type: z.literal('item_start'),
+    item_id: idSchema,
+    item_type: itemTypeSchema,
+    initial_content: z.string().exactOptional(),
+    origin: messageOriginSchema.exactOptional(),
+    name: z.string().exactOptional(),
+    arguments: z.string().exactOptional(),
+    call_id: z.string().exactOptional(),
+    code: z.string().exactOptional(),
+    provider_metadata: metadataSchema.exactOptional(),
+  }),
+  item_delta: openObject({
+    type: z.literal('item_delta'),
+    item_id: idSchema,
+    delta_content: z.string(),
+  }),
+  item_done: openObject({
+    type: z.literal('item_done'),
+    item_id: idSchema,
+    final_item: outputItemSchema,
+  }),
+  item_error: openObject({
+    type: z.literal('item_error'),
+    item_id: idSchema,
+    error: errorObjectSchema,
+  }),
+  item_cancelled: openObject({
+    type: z.literal('item_cancelled'),
+    item_id: idSchema,
+    reason: z.string().exactOptional(),
+  }),
+  usage_update: openObject({
+    type: z.literal('usage_update'),
+    response_id: idSchema,
+    usage: usageSchema,
+  }),
+  heartbeat: openObject({ type: z.literal('heartbeat') }),
+  response_done: openObject({
+    type: z.literal('response_done'),
+    response_id: idSchema,
+    status: turnStatusSchema,
+    usage: usageSchema.exactOptional(),
+    finish_reason: z.string().nullable().exactOptional(),
+    provider_finish_reason: z.string().nullable().exactOptional(),
+  }),
+  response_error: openObject({
+    type: z.literal('response_error'),
+    response_id: idSchema,
+    error: errorObjectSchema,
+  }),
+  turn_aborted_by_user: openObject({
+    type: z.literal('turn_aborted_by_user'),
+    turn_id: idSchema,
+    reason: z.string().exactOptional(),
+  }),
+} as const
+
+export type StreamEventType = keyof typeof payloads
+export type StreamEventPayload<Type extends StreamEventType = StreamEventType> = {
+  [T in Type]: z.infer<(typeof payloads)[T]>
+}[Type]
+
+export const STREAM_EVENT_TYPES = Object.keys(payloads) as readonly StreamEventType[]
+
+const envelope = {
+  event_id: idSchema,
+  timestamp: z.number(),
+  trace_context: traceContextSchema,
+  run_id: idSchema,
+}
+
+/** The envelope of an event of any type, known to this version or not. */
+const anyEventSchema = openObject({
+  ...envelope,
+  type: z.string().min(1),
+  payload: openObject({ type: z.string() }),
+}).refine((event) => event.type === event.payload.type, {
+  path: ['payload', 'type'],
+  message: 'differs from the type of the event',
+})
+
+export const streamEventSchema = z.discriminatedUnion('type', [
+  eventSchema('response_start'),
+  eventSchema('item_start'),
+  eventSchema('item_delta'),
+  eventSchema('item_done'),
+  eventSchema('item_error'),
+  eventSchema('item_cancelled'),
+  eventSchema('usage_update'),
+  eventSchema('heartbeat'),
+  eventSchema('response_done'),
+  eventSchema('response_error'),
+  eventSchema('turn_aborted_by_user'),
+])
+export type StreamEvent = z.infer<typeof streamEventSchema>
+
+/** A well-formed event of a type that this version does not know. */
+export type UnknownStreamEvent = z.infer<typeof anyEventSchema>
+
+export type DecodedStreamEvent =
+  | { ok: true; known: true; value: StreamEvent }
+  | { ok: true; known: false; value: UnknownStreamEvent }
+  | { ok: false; reason: string }
+
+function eventSchema<Type extends StreamEventType>(type: Type) {
+  return openObject({ ...envelope, type: z.literal(type), payload: payloads[type] })
+}
+
+/** Reads one event off the wire. An unknown type is a value, not an error. */
+export function decodeStreamEvent(json: unknown): DecodedStreamEvent {
+  const type = isRecord(json) ? json['type'] : undefined
+  if (typeof type === 'string' && Object.hasOwn(payloads, type)) {
+    const known = decode(streamEventSchema, json)
+    return known.ok ? { ...known, known: true } : known
+  }
+  const unknown = decode(anyEventSchema, json)
+  return unknown.ok ? { ...unknown, known: false } : unknown
+}
+
+/** Reads one event from JSON text. */
+export function parseStreamEvent(text: string): DecodedStreamEvent {
+  const json: Decoded<unknown> = parseJson(text)
+  return json.ok ? decodeStreamEvent(json.value) : json
+}

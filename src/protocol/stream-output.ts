@@ -1,0 +1,103 @@
+import * as z from 'zod'
+import { messageOriginSchema } from './output-item.ts'
+import { idSchema, openObject } from './shape.ts'
+import { turnStatusSchema } from './stream-event.ts'
+
+/** What a renderer does with a snapshot: create the element, update it, settle it, show an error. */
+export const statusSchema = z.enum(['create', 'update', 'complete', 'error'])
+export type Status = z.infer<typeof statusSchema>
+
+const turn = { turnId: idSchema, threadId: idSchema }
+
+const contentBase = {
+  ...turn,
+  itemId: idSchema,
+  status: statusSchema,
+  /** The whole text so far, never a difference. */
+  content: z.string(),
+  errorCode: z.string().exactOptional(),
+  errorMessage: z.string().exactOptional(),
+}
+
+const jsonObjectSchema = z.record(z.string(), z.unknown())
+
+export const messageSchema = openObject({
+  type: z.literal('message'),
+  ...contentBase,
+  origin: messageOriginSchema,
+})
+export type Message = z.infer<typeof messageSchema>
+
+export const thinkingSchema = openObject({
+  type: z.literal('thinking'),
+  ...contentBase,
+  providerId: z.string(),
+})
+export type Thinking = z.infer<typeof thinkingSchema>
+
+/** `content` is empty unless the arguments could not be parsed: then it holds their raw text. */
+export const toolCallSchema = openObject({
+  type: z.literal('tool_call'),
+  ...contentBase,
+  toolName: z.string(),
+  toolArguments: jsonObjectSchema,
+  callId: z.string(),
+  toolOutput: z.union([jsonObjectSchema, z.string()]).exactOptional(),
+  success: z.boolean().exactOptional(),
+})
+export type ToolCall = z.infer<typeof toolCallSchema>
+
+export const contentSchema = z.discriminatedUnion('type', [
+  messageSchema,
+  thinkingSchema,
+  toolCallSchema,
+])
+export type Content = z.infer<typeof contentSchema>
+export type ContentType = Content['type']
+
+export const turnStartedSchema = openObject({
+  type: z.literal('turn_started'),
+  ...turn,
+  modelId: z.string().exactOptional(),
+  providerId: z.string().exactOptional(),
+})
+export type TurnStarted = z.infer<typeof turnStartedSchema>
+
+export const turnCompleteSchema = openObject({
+  type: z.literal('turn_complete'),
+  ...turn,
+  status: turnStatusSchema,
+  usage: openObject({
+    promptTokens: z.number(),
+    completionTokens: z.number(),
+    totalTokens: z.number(),
+  }).exactOptional(),
+})
+export type TurnComplete = z.infer<typeof turnCompleteSchema>
+
+/** The shape that travels; our exception class is `TurnstreamError`. */
+export const turnErrorSchema = openObject({
+  type: z.literal('turn_error'),
+  ...turn,
+  error: openObject({ code: z.string(), message: z.string() }),
+})
+export type TurnError = z.infer<typeof turnErrorSchema>
+
+export const turnEventSchema = z.discriminatedUnion('type', [
+  turnStartedSchema,
+  turnCompleteSchema,
+  turnErrorSchema,
+])
+export type TurnEvent = z.infer<typeof turnEventSchema>
+
+export const streamOutputSchema = z.discriminatedUnion('type', [contentSchema, turnEventSchema])
+export type StreamOutput = Content | TurnEvent
+
+/** One record of log B. `payload` is the JSON text of a `StreamOutput`. */
+export const streamMessageSchema = openObject({
+  eventId: idSchema,
+  timestamp: z.number(),
+  turnId: idSchema,
+  payload: z.string(),
+})
+export type StreamMessage = z.infer<typeof streamMessageSchema>

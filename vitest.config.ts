@@ -1,0 +1,17 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    restoreMocks: true,
+    // A rejection that nobody handles fails the run, whichever test caused it.
+    dangerouslyIgnoreUnhandledErrors: false,
+    coverage: {
+      provider: 'v8',
+      include: ['src/**'],
+      // The command line is run as a child process, where coverage cannot see it.
+      exclude: ['src/cli/**'],
+      thresholds: { lines: 98, functions: 98, branches: 95, statements: 98 },
+    },
+  },
+})
