@@ -1,5 +1,15 @@
 export { type Clock, sleep, systemClock } from './async/clock.ts'
 export { calculateRetryDelay, RetryExhaustedError } from './async/retry.ts'
+export { DEFAULT_BATCH_GRADIENT } from './processor/batch-gradient.ts'
+export {
+  type BufferInfo,
+  type BufferOptions,
+  type BufferState,
+  ContentBuffer,
+} from './processor/content-buffer.ts'
+export type { ProcessorOptions } from './processor/options.ts'
+export { StreamProcessor } from './processor/stream-processor.ts'
+export { estimateTokenCount } from './processor/token-estimate.ts'
 export { type Decoded, decode, decodeText } from './protocol/decode.ts'
 export { ERROR_CODES, type ErrorCode, TurnstreamError } from './protocol/errors.ts'
 export { generateEventId } from './protocol/ids.ts'

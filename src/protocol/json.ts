@@ -12,3 +12,9 @@ export function parseJsonSafe<T = unknown>(json: string): T | string {
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
+
+/** The object that a JSON text holds; undefined when it holds anything else, or is no JSON. */
+export function parseJsonObject(json: string): Record<string, unknown> | undefined {
+  const value = parseJsonSafe(json)
+  return isRecord(value) ? value : undefined
+}

@@ -1,0 +1,295 @@
+import type { ResponseEvent } from '../protocol/response-event.ts'
+import { Fifo } from './fifo.ts'
+import { IdleTimer } from './idle-timer.ts'
+import { type ResponseStreamConfig, resolveConfig, wholeNumber } from './response-stream-config.ts'
+import { ResponseStreamError } from './response-stream-error.ts'
+
+/**
+ *     open ──complete()──▶ completed ──╮
+ *      ├─────error()─────▶ failed ─────┤ abort(), unless the buffer is drained
+ *      ╰─────abort()─────▶ aborted ◀───╯
+ */
+type State = { phase: 'open' } | Ended | Aborted
+type Ended = { phase: 'completed' } | { phase: 'failed'; error: ResponseStreamError }
+type Aborted = { phase: 'aborted'; error: ResponseStreamError; wasCompleted: boolean }
+
+const OPEN: State = { phase: 'open' }
+
+/** A `next()` that found nothing. */
+interface Waiter<T> {
+  resolve(result: IteratorResult<T, undefined>): void
+  reject(error: ResponseStreamError): void
+}
+
+/** A `send()` that found no room. */
+interface Sender<T> {
+  event: T
+  resolve(): void
+  reject(error: ResponseStreamError): void
+}
+
+/** One iteration. At most one at a time holds the stream, from its first `next()` to its end. */
+interface Reader {
+  finished: boolean
+}
+
+const SENT = Promise.resolve()
+
+/**
+ * A bounded channel with one consumer at a time: what goes in comes out once and in order.
+ *
+ * Invariants: a waiter waits only while the stream is open and the buffer empty; a sender waits
+ * only while the buffer is full, so an empty buffer means that nothing is left to deliver.
+ */
+export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
+  readonly #capacity: number
+  readonly #timer: IdleTimer
+  readonly #buffer = new Fifo<T>()
+  readonly #senders = new Fifo<Sender<T>>()
+  readonly #waiters = new Fifo<Waiter<T>>()
+  #state: State = OPEN
+  #reader: Reader | undefined
+  #removeAbortListener: (() => void) | undefined
+
+  constructor(abortSignal?: AbortSignal, config: Partial<ResponseStreamConfig> = {}) {
+    const { maxBufferSize, eventTimeout, enableBackpressure, clock } = resolveConfig(config)
+    this.#capacity = enableBackpressure ? maxBufferSize : Infinity
+    this.#timer = new IdleTimer(eventTimeout, clock, () => {
+      const message = `Event timeout after ${eventTimeout}ms`
+      this.#finishReading(new ResponseStreamError(message, 'TIMEOUT'))
+    })
+    if (abortSignal) this.#follow(abortSignal)
+  }
+
+  /** A completed stream of these events, however many they are. */
+  static fromEvents<T = ResponseEvent>(events: readonly T[]): ResponseStream<T> {
+    const stream = new ResponseStream<T>(undefined, { maxBufferSize: Infinity })
+    stream.addEvents(events)
+    stream.complete()
+    return stream
+  }
+
+  /** A stream that fails at once. */
+  static fromError<T = ResponseEvent>(cause: unknown): ResponseStream<T> {
+    const stream = new ResponseStream<T>()
+    stream.error(cause)
+    return stream
+  }
+
+  /** Throws rather than growing: the producer decides whether to wait, drop or abort. */
+  addEvent(event: T): void {
+    this.#assertRoomFor(1)
+    this.#deliver(event)
+  }
+
+  /** All of the events or, when it throws, none of them. */
+  addEvents(events: readonly T[]): void {
+    if (events.length > 0) this.#assertRoomFor(events.length)
+    for (const event of events) this.#deliver(event)
+  }
+
+  /** Waits for room where `addEvent` throws. Waiting senders are served in the order they came. */
+  send(event: T): Promise<void> {
+    if (this.#state !== OPEN) return Promise.reject(this.#refusal())
+    if (this.#buffer.size < this.#capacity) {
+      this.#deliver(event)
+      return SENT
+    }
+    return new Promise((resolve, reject) => {
+      this.#senders.push({ event, resolve, reject })
+    })
+  }
+
+  /** No event follows. What is buffered or waits in `send` is still delivered. */
+  complete(): void {
+    this.#end({ phase: 'completed' })
+  }
+
+  /** Like `complete()`, but after the last event the iteration throws STREAM_ERROR. */
+  error(cause: unknown): void {
+    const message = cause instanceof Error ? `Stream error: ${cause.message}` : 'Stream error'
+    this.#end({ phase: 'failed', error: new ResponseStreamError(message, 'STREAM_ERROR', cause) })
+  }
+
+  /** Discards what is not yet delivered; the consumer and every waiting sender get ABORTED. */
+  abort(): void {
+    this.#abort(undefined)
+  }
+
+  getBufferSize(): number {
+    return this.#buffer.size
+  }
+
+  /** Whether `complete()` or `error()` was called; events may still be buffered. */
+  isStreamCompleted(): boolean {
+    const state = this.#state
+    return state.phase === 'aborted' ? state.wasCompleted : state.phase !== 'open'
+  }
+
+  isAborted(): boolean {
+    return this.#state.phase === 'aborted'
+  }
+
+  /**
+   * Leaving an iteration early loses nothing: the next one goes on where it stopped.
+   * While one is under way, another throws ITERATION_ERROR.
+   */
+  [Symbol.asyncIterator](): AsyncIterableIterator<T, undefined> {
+    const reader: Reader = { finished: false }
+    return {
+      next: () => this.#next(reader),
+      return: () => {
+        reader.finished = true
+        if (this.#reader === reader) this.#finishReading()
+        return Promise.resolve(done())
+      },
+      [Symbol.asyncIterator]() {
+        return this
+      },
+    }
+  }
+
+  /** Every event up to the end, held in memory together. */
+  async toArray(): Promise<T[]> {
+    const events: T[] = []
+    try {
+      for await (const event of this) events.push(event)
+    } catch (cause) {
+      const message = `Collection failed after ${events.length} events`
+      throw new ResponseStreamError(message, 'COLLECTION_ERROR', cause)
+    }
+    return events
+  }
+
+  /** Reads at most `count` events and leaves the others to the next iteration. */
+  async *take(count: number): AsyncGenerator<T, void> {
+    let left = wholeNumber('count', count, 0)
+    if (left === 0) return
+    for await (const event of this) {
+      yield event
+      left -= 1
+      if (left === 0) return
+    }
+  }
+
+  filter<S extends T>(predicate: (event: T) => event is S): AsyncGenerator<S, void>
+  filter(predicate: (event: T) => boolean): AsyncGenerator<T, void>
+  async *filter(predicate: (event: T) => boolean): AsyncGenerator<T, void> {
+    for await (const event of this) if (predicate(event)) yield event
+  }
+
+  async *map<U>(mapper: (event: T) => U): AsyncGenerator<U, void> {
+    for await (const event of this) yield mapper(event)
+  }
+
+  #next(reader: Reader): Promise<IteratorResult<T, undefined>> {
+    if (this.#reader !== reader) {
+      if (reader.finished) return Promise.resolve(done())
+      if (this.#reader) {
+        reader.finished = true
+        return Promise.reject(
+          new ResponseStreamError('The stream is being iterated already', 'ITERATION_ERROR'),
+        )
+      }
+      this.#reader = reader
+    }
+    if (this.#buffer.size > 0) return Promise.resolve({ done: false, value: this.#shift() })
+    const state = this.#state
+    if (state.phase === 'open') return this.#wait()
+    this.#finishReading()
+    return state.phase === 'completed' ? Promise.resolve(done()) : Promise.reject(state.error)
+  }
+
+  #shift(): T {
+    const event = this.#buffer.shift()
+    if (this.#senders.size > 0) {
+      const sender = this.#senders.shift()
+      this.#buffer.push(sender.event)
+      sender.resolve()
+    } else if (this.#state !== OPEN) this.#releaseIfDrained()
+    return event
+  }
+
+  #wait(): Promise<IteratorResult<T, undefined>> {
+    if (this.#waiters.size === 0) this.#timer.startWait()
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ resolve, reject })
+    })
+  }
+
+  #deliver(event: T): void {
+    if (this.#waiters.size === 0) {
+      this.#buffer.push(event)
+      return
+    }
+    this.#waiters.shift().resolve({ done: false, value: event })
+    if (this.#waiters.size > 0) this.#timer.startWait()
+    else this.#timer.endWait()
+  }
+
+  /** Lets go of the lock. Like a generator, an iteration throws once and is done from then on. */
+  #finishReading(error?: ResponseStreamError): void {
+    this.#timer.stop()
+    if (this.#reader) this.#reader.finished = true
+    this.#reader = undefined
+    if (error && this.#waiters.size > 0) this.#waiters.shift().reject(error)
+    while (this.#waiters.size > 0) this.#waiters.shift().resolve(done())
+  }
+
+  #assertRoomFor(count: number): void {
+    if (this.#state !== OPEN) throw this.#refusal()
+    const { size } = this.#buffer
+    if (size + count - this.#waiters.size > this.#capacity)
+      throw new ResponseStreamError(`Backpressure: ${size} events waiting`, 'BACKPRESSURE')
+  }
+
+  #refusal(): ResponseStreamError {
+    const state = this.#state
+    const cause = 'error' in state ? state.error.cause : undefined
+    return state.phase === 'aborted'
+      ? new ResponseStreamError('Stream aborted', 'ABORTED', cause)
+      : new ResponseStreamError('Event added after the stream ended', 'STREAM_ERROR', cause)
+  }
+
+  #end(state: Ended): void {
+    if (this.#state !== OPEN) return
+    this.#state = state
+    this.#timer.stop()
+    if (this.#waiters.size > 0)
+      this.#finishReading(state.phase === 'failed' ? state.error : undefined)
+    this.#releaseIfDrained()
+  }
+
+  #abort(reason: unknown): void {
+    const wasCompleted = this.#state !== OPEN
+    if (this.isAborted() || (wasCompleted && this.#buffer.size === 0)) return
+    const error = new ResponseStreamError('Stream aborted', 'ABORTED', reason)
+    this.#state = { phase: 'aborted', error, wasCompleted }
+    this.#buffer.clear()
+    this.#timer.stop()
+    while (this.#senders.size > 0) this.#senders.shift().reject(error)
+    if (this.#waiters.size > 0) this.#finishReading(error)
+    this.#releaseIfDrained()
+  }
+
+  #follow(signal: AbortSignal): void {
+    if (signal.aborted) {
+      this.#abort(signal.reason)
+      return
+    }
+    const abort = () => this.#abort(signal.reason)
+    signal.addEventListener('abort', abort)
+    this.#removeAbortListener = () => signal.removeEventListener('abort', abort)
+  }
+
+  /** A signal may outlive thousands of streams: it must not hold one that cannot be aborted. */
+  #releaseIfDrained(): void {
+    if (this.#buffer.size > 0) return
+    this.#removeAbortListener?.()
+    this.#removeAbortListener = undefined
+  }
+}
+
+function done(): IteratorReturnResult<undefined> {
+  return { done: true, value: undefined }
+}

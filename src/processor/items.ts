@@ -1,0 +1,180 @@
+/** The life of an item: opened, grown, and ended in one of three ways. */
+import { unreachable } from '../protocol/errors.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
+import type { Content, ContentType } from '../protocol/stream-output.ts'
+import { ContentBuffer } from './content-buffer.ts'
+import { completedText, snapshot, withError } from './outputs.ts'
+import { reportOnce } from './report.ts'
+import { emit, isPastThreshold, NOTHING, restTimer, showGrowth, wakeFor } from './showing.ts'
+import { completeCall, registerCall } from './tool-calls.ts'
+import type { Effect, TurnState } from './turn-state.ts'
+
+// Adapters may open the user's own message with the wrong origin and correct it only at its end;
+// this part of its id tells it apart from the start.
+const USER_PROMPT_ID = 'user-prompt'
+
+const CONTENT_TYPES: Record<'message' | 'reasoning' | 'function_call', ContentType> = {
+  message: 'message',
+  reasoning: 'thinking',
+  function_call: 'tool_call',
+}
+
+export function openItem(
+  turn: TurnState,
+  payload: StreamEventPayload<'item_start'>,
+  now: number,
+): readonly Effect[] {
+  const { item_id: itemId, item_type: itemType } = payload
+  if (itemType === 'function_call_output' || itemType === 'error') {
+    turn.ignored.add(itemId)
+    return NOTHING
+  }
+  if (turn.items.has(itemId) || turn.finished.has(itemId)) {
+    return reportOnce(turn, 'STREAM_SEQUENCE_ERROR', itemId, `${itemId} was started twice`)
+  }
+  const buffer = newBuffer(turn, payload, CONTENT_TYPES[itemType])
+  turn.items.set(itemId, buffer)
+  if (buffer.isHeld() || !buffer.hasUnshownContent()) return NOTHING
+  buffer.touch(now)
+  return wakeFor(turn, buffer)
+}
+
+function newBuffer(
+  turn: TurnState,
+  payload: Partial<StreamEventPayload<'item_start'>> & { item_id: string },
+  contentType: ContentType,
+): ContentBuffer {
+  const { item_id: itemId, initial_content, origin, name, call_id } = payload
+  const initialContent =
+    contentType === 'tool_call' ? (payload.arguments ?? initial_content) : initial_content
+  const isUser = origin === 'user' || (contentType === 'message' && itemId.includes(USER_PROMPT_ID))
+  return new ContentBuffer(itemId, contentType, {
+    providerId: turn.providerId,
+    isHeld: contentType === 'tool_call' || isUser,
+    estimateTokens: turn.rules.estimateTokens,
+    ...(initialContent !== undefined && { initialContent }),
+    ...(isUser ? { origin: 'user' } : origin !== undefined && { origin }),
+    ...(name !== undefined && { toolName: name }),
+    ...(call_id !== undefined && { callId: call_id }),
+  })
+}
+
+/** The token path: an append, a comparison, and for the first unshown delta a timer. */
+export function growItem(
+  turn: TurnState,
+  payload: StreamEventPayload<'item_delta'>,
+  now: number,
+): readonly Effect[] {
+  const buffer = turn.items.get(payload.item_id)
+  if (buffer === undefined || buffer.isComplete()) return stray(turn, payload.item_id)
+  if (payload.delta_content === '') return NOTHING
+  buffer.appendContent(payload.delta_content)
+  if (buffer.isHeld()) return NOTHING
+  buffer.touch(now)
+  return isPastThreshold(turn, buffer, buffer.getTokenCount())
+    ? [showGrowth(turn, buffer)]
+    : wakeFor(turn, buffer)
+}
+
+/** Whether a delta of this length would make `growItem` show something. */
+export function wouldShow(turn: TurnState, itemId: string, deltaLength: number): boolean {
+  const buffer = turn.items.get(itemId)
+  if (buffer === undefined || buffer.isComplete() || buffer.isHeld() || deltaLength === 0)
+    return false
+  const length = buffer.getContent().length + deltaLength
+  return isPastThreshold(turn, buffer, turn.rules.estimateTokens(length))
+}
+
+export function finishItem(
+  turn: TurnState,
+  { item_id: itemId, final_item: item }: StreamEventPayload<'item_done'>,
+): readonly Effect[] {
+  if (turn.finished.has(itemId) || turn.items.get(itemId)?.isComplete() === true) {
+    return stray(turn, itemId)
+  }
+  switch (item.type) {
+    case 'message':
+    case 'reasoning': {
+      const buffer = bufferFor(turn, itemId, item.type)
+      return endItem(turn, buffer, completedText(turn.rules, buffer, item))
+    }
+    case 'function_call':
+      return registerCall(turn, bufferFor(turn, itemId, item.type), item)
+    case 'function_call_output':
+      turn.ignored.delete(itemId)
+      turn.finished.add(itemId)
+      return completeCall(turn, item)
+    case 'error':
+      return showErrorItem(turn, itemId, item)
+    case 'cancelled':
+      return cancelItem(turn, itemId, item.reason)
+    default:
+      return unreachable(item)
+  }
+}
+
+/** An item that was never started still gets its one last snapshot. */
+function bufferFor(
+  turn: TurnState,
+  itemId: string,
+  itemType: keyof typeof CONTENT_TYPES,
+): ContentBuffer {
+  return turn.items.get(itemId) ?? newBuffer(turn, { item_id: itemId }, CONTENT_TYPES[itemType])
+}
+
+function showErrorItem(
+  turn: TurnState,
+  itemId: string,
+  { code, message }: Extract<OutputItem, { type: 'error' }>,
+): readonly Effect[] {
+  turn.ignored.delete(itemId)
+  const open = turn.items.get(itemId)
+  if (open !== undefined) return failItem(turn, itemId, { code, message })
+  const buffer = new ContentBuffer(itemId, 'message', { origin: 'system' })
+  return endItem(turn, buffer, withError(snapshot(turn.rules, buffer, 'error', ''), code, message))
+}
+
+export function failItem(turn: TurnState, itemId: string, error: ErrorObject): readonly Effect[] {
+  const buffer = turn.items.get(itemId)
+  if (buffer === undefined) return stray(turn, itemId)
+  const content = snapshot(turn.rules, buffer, 'error', buffer.getContent())
+  return endItem(turn, buffer, withError(content, error.code, error.message))
+}
+
+/** A reader who has seen the item must be told that nothing follows; one who has not, need not. */
+export function cancelItem(
+  turn: TurnState,
+  itemId: string,
+  reason = 'the item was cancelled',
+): readonly Effect[] {
+  const buffer = turn.items.get(itemId)
+  if (buffer === undefined) return stray(turn, itemId)
+  if (!buffer.wasOffered()) {
+    forget(turn, buffer)
+    return restTimer(turn)
+  }
+  const content = snapshot(turn.rules, buffer, 'error', buffer.getContent())
+  const output = withError(content, 'ITEM_CANCELLED', reason)
+  forget(turn, buffer)
+  return [emit({ kind: 'cancellation', buffer, output }), ...restTimer(turn)]
+}
+
+function endItem(turn: TurnState, buffer: ContentBuffer, output: Content): readonly Effect[] {
+  forget(turn, buffer)
+  return [emit({ kind: 'final', buffer, output }), ...restTimer(turn)]
+}
+
+function forget(turn: TurnState, buffer: ContentBuffer): void {
+  buffer.markComplete()
+  turn.items.delete(buffer.itemId)
+  turn.finished.add(buffer.itemId)
+  if (buffer.callId !== undefined && turn.calls.get(buffer.callId) === buffer) {
+    turn.calls.delete(buffer.callId)
+  }
+}
+
+function stray(turn: TurnState, itemId: string): readonly Effect[] {
+  if (turn.ignored.has(itemId)) return NOTHING
+  return reportOnce(turn, 'ITEM_UNKNOWN', itemId, `${itemId} is not open`)
+}

@@ -1,0 +1,83 @@
+import { type Clock, systemClock } from '../async/clock.ts'
+import { TurnstreamError } from '../protocol/errors.ts'
+import { generateEventId } from '../protocol/ids.ts'
+import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
+import { DEFAULT_BATCH_GRADIENT } from './batch-gradient.ts'
+import { estimateTokensOfLength } from './token-estimate.ts'
+
+export interface ProcessorOptions {
+  turnId: string
+  threadId: string
+  /**
+   * Takes each snapshot, in order, one at a time. It has accepted one when it returns or when its
+   * promise resolves. `output` is the object that `message.payload` serialises.
+   */
+  onEmit: (message: StreamMessage, output: StreamOutput) => Promise<void> | void
+  /** Tokens between snapshots; empty means by time and completion only. */
+  batchGradient?: readonly number[]
+  /** A snapshot is due when this long no delta came for an item with unshown text (1000). */
+  batchTimeoutMs?: number
+  /** … or when its oldest unshown delta is this old, however fast others follow (3000). */
+  maxLatencyMs?: number
+  /** Tries after the first one (3). */
+  retryAttempts?: number
+  /** The first delay between tries, doubled each time (1000) … */
+  retryBaseMs?: number
+  /** … up to this one (10000). */
+  retryMaxMs?: number
+  /** How many tokens a text of this length has (a quarter, rounded up). */
+  estimateTokens?: (totalLength: number) => number
+  /** Told of what nobody awaits: failed timer emissions, events that fit no item. */
+  onError?: (error: TurnstreamError) => void
+  clock?: Clock
+  /** Makes the `eventId` of a snapshot. */
+  generateId?: () => string
+}
+
+export type ResolvedOptions = Required<ProcessorOptions>
+
+/** Fills in the defaults and refuses what could not work, with the name of the option. */
+export function resolveOptions(options: ProcessorOptions): ResolvedOptions {
+  const resolved: ResolvedOptions = {
+    turnId: options.turnId,
+    threadId: options.threadId,
+    onEmit: options.onEmit,
+    batchGradient: options.batchGradient ?? DEFAULT_BATCH_GRADIENT,
+    batchTimeoutMs: options.batchTimeoutMs ?? 1000,
+    maxLatencyMs: options.maxLatencyMs ?? 3000,
+    retryAttempts: options.retryAttempts ?? 3,
+    retryBaseMs: options.retryBaseMs ?? 1000,
+    retryMaxMs: options.retryMaxMs ?? 10_000,
+    estimateTokens: options.estimateTokens ?? estimateTokensOfLength,
+    onError: options.onError ?? ignoreError,
+    clock: options.clock ?? systemClock,
+    generateId: options.generateId ?? generateEventId,
+  }
+  for (const name of ['turnId', 'threadId'] as const) {
+    const value: unknown = resolved[name]
+    if (typeof value !== 'string' || value === '') refuse(name, value, 'a non-empty string')
+  }
+  for (const name of ['onEmit', 'estimateTokens', 'onError', 'generateId'] as const) {
+    const value: unknown = resolved[name]
+    if (typeof value !== 'function') refuse(name, value, 'a function')
+  }
+  for (const name of ['batchTimeoutMs', 'maxLatencyMs', 'retryBaseMs', 'retryMaxMs'] as const) {
+    const value: unknown = resolved[name]
+    if (typeof value !== 'number' || !(value >= 0)) refuse(name, value, 'a number, zero or more')
+  }
+  if (!Array.isArray(resolved.batchGradient)) {
+    refuse('batchGradient', resolved.batchGradient, 'an array of numbers')
+  }
+  const { retryAttempts } = resolved
+  if (!Number.isInteger(retryAttempts) || retryAttempts < 0) {
+    refuse('retryAttempts', retryAttempts, 'a whole number, zero or more')
+  }
+  return resolved
+}
+
+function refuse(name: string, value: unknown, wanted: string): never {
+  throw new TurnstreamError('OPTION_INVALID', `${name} is ${String(value)}, it must be ${wanted}`)
+}
+
+/** The core logs nothing; who wants to hear of it passes `onError`. */
+function ignoreError(): void {}

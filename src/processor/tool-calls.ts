@@ -1,0 +1,39 @@
+/** A call and its output are two items of the provider and one of the reader. */
+import type { OutputItem } from '../protocol/output-item.ts'
+import type { ContentBuffer } from './content-buffer.ts'
+import { completedCall, snapshot } from './outputs.ts'
+import { emit } from './showing.ts'
+import type { Effect, ToolOutputItem, TurnState } from './turn-state.ts'
+
+/** The call is whole: show it, and keep it until its output comes, or came before it. */
+export function registerCall(
+  turn: TurnState,
+  call: ContentBuffer,
+  item: Extract<OutputItem, { type: 'function_call' }>,
+): readonly Effect[] {
+  call.finishCall(item.name, item.call_id, item.arguments)
+  turn.items.set(call.itemId, call)
+  turn.calls.set(item.call_id, call)
+  const created = emit({
+    kind: 'final',
+    buffer: call,
+    output: snapshot(turn.rules, call, 'create', call.getContent()),
+  })
+  const output = turn.waitingOutputs.get(item.call_id)
+  if (output === undefined) return [created]
+  turn.waitingOutputs.delete(item.call_id)
+  return [created, ...completeCall(turn, output)]
+}
+
+export function completeCall(turn: TurnState, item: ToolOutputItem): readonly Effect[] {
+  const call = turn.calls.get(item.call_id)
+  if (call === undefined) {
+    turn.waitingOutputs.set(item.call_id, item)
+    return []
+  }
+  turn.calls.delete(item.call_id)
+  turn.items.delete(call.itemId)
+  turn.finished.add(call.itemId)
+  const output = completedCall(turn.rules, call, item)
+  return [emit({ kind: 'final', buffer: call, output })]
+}

@@ -1,0 +1,113 @@
+import type { TurnstreamError } from '../protocol/errors.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import type {
+  Content,
+  StreamMessage,
+  TurnComplete,
+  TurnError,
+  TurnStarted,
+} from '../protocol/stream-output.ts'
+import type { Usage } from '../protocol/usage.ts'
+import { BatchGradient } from './batch-gradient.ts'
+import type { ContentBuffer } from './content-buffer.ts'
+import type { ResolvedOptions } from './options.ts'
+
+export type ToolOutputItem = Extract<OutputItem, { type: 'function_call_output' }>
+
+/** What the rules need to know of the options. */
+export interface TurnRules {
+  readonly turnId: string
+  readonly threadId: string
+  readonly gradient: BatchGradient
+  readonly batchTimeoutMs: number
+  readonly maxLatencyMs: number
+  readonly estimateTokens: (totalLength: number) => number
+}
+
+/**
+ * A decision to show something. What it shows is fixed when it is decided, except for what depends
+ * on the fate of the emissions before it: whether a growing item is new to the sink, and whether a
+ * cancelled one was ever seen.
+ */
+export type Emission = (
+  | { kind: 'opening'; output: TurnStarted }
+  | { kind: 'growth'; buffer: ContentBuffer; content: string }
+  | { kind: 'final'; buffer: ContentBuffer; output: Content }
+  | { kind: 'cancellation'; buffer: ContentBuffer; output: Content }
+  | { kind: 'ending'; output: TurnComplete | TurnError }
+) & {
+  /** Made at the first attempt and kept, so that every later one carries the same `eventId`. */
+  message?: StreamMessage
+}
+
+export type Effect =
+  | { do: 'emit'; emission: Emission }
+  | { do: 'wake'; at: number }
+  | { do: 'sleep' }
+  | { do: 'report'; error: TurnstreamError }
+
+/** One of the two turn events: sent once, remembered until it was accepted. */
+export interface Milestone {
+  emission: Emission
+  fate: 'queued' | 'accepted' | 'lost'
+}
+
+/** Everything one turn has come to. Changed in place by `step`, and by nothing else. */
+export interface TurnState {
+  readonly rules: TurnRules
+  opening: Milestone | undefined
+  ending: Milestone | undefined
+  providerId: string
+  usage: Usage | undefined
+  /** Items that may still change: open ones, and tool calls that wait for their output. */
+  readonly items: Map<string, ContentBuffer>
+  /** The calls among them, by `call_id`. */
+  readonly calls: Map<string, ContentBuffer>
+  /** Outputs that came before their call, by `call_id`. */
+  readonly waitingOutputs: Map<string, ToolOutputItem>
+  /** Items whose start and deltas mean nothing to a reader: tool outputs and errors. */
+  readonly ignored: Set<string>
+  readonly finished: Set<string>
+  /** Last snapshots of finished items that the sink did not take, by item. */
+  readonly unsent: Map<string, Emission>
+  /** When the timer is set to ring; Infinity when it is not set. */
+  wakeAt: number
+  /** What was reported already, so that a stream of strays makes one report. */
+  readonly reported: Set<string>
+}
+
+export function createTurn(options: ResolvedOptions): TurnState {
+  return {
+    rules: {
+      turnId: options.turnId,
+      threadId: options.threadId,
+      gradient: new BatchGradient(options.batchGradient),
+      batchTimeoutMs: options.batchTimeoutMs,
+      maxLatencyMs: options.maxLatencyMs,
+      estimateTokens: options.estimateTokens,
+    },
+    opening: undefined,
+    ending: undefined,
+    providerId: '',
+    usage: undefined,
+    items: new Map(),
+    calls: new Map(),
+    waitingOutputs: new Map(),
+    ignored: new Set(),
+    finished: new Set(),
+    unsent: new Map(),
+    wakeAt: Infinity,
+    reported: new Set(),
+  }
+}
+
+/** Lets go of everything that was kept for items. */
+export function releaseItems(turn: TurnState): void {
+  turn.items.clear()
+  turn.calls.clear()
+  turn.waitingOutputs.clear()
+  turn.ignored.clear()
+  turn.finished.clear()
+  turn.unsent.clear()
+  turn.reported.clear()
+}

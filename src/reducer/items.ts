@@ -1,0 +1,145 @@
+import { ERROR_CODES, type ErrorCode, unreachable } from '../protocol/errors.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import type { ResponseItem } from '../protocol/response.ts'
+import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
+import { OrderedMap } from './ordered-map.ts'
+
+/** `done` has its final content; `failed` ended in an error or was cancelled. */
+type Entry =
+  | { readonly phase: 'open'; readonly started: OpenItem; readonly added: string }
+  | { readonly phase: 'done' | 'failed'; readonly item: ResponseItem }
+
+/** Whatever `item_start` can open, and so whatever can grow. */
+type OpenItem = Extract<ResponseItem, { type: ItemType }>
+
+/** The items of a turn by id. A rule that changes nothing returns the very map it was given. */
+export type Items = OrderedMap<Entry>
+
+export const NO_ITEMS: Items = OrderedMap.empty
+
+export function startItem(items: Items, payload: StreamEventPayload<'item_start'>): Items {
+  if (items.get(payload.item_id)) return items
+  return items.set(payload.item_id, { phase: 'open', started: newItem(payload), added: '' })
+}
+
+/**
+ * What deltas add is kept beside the item until someone looks: copying the item for each of them
+ * would double the cost of an event. Text grows by `+`, which engines keep as a rope, so that a
+ * delta costs no more at the end of a long text than at its beginning.
+ */
+export function growItem(items: Items, payload: StreamEventPayload<'item_delta'>): Items {
+  const entry = items.get(payload.item_id)
+  if (entry?.phase !== 'open') return reportStrayDelta(items, payload.item_id)
+  const { started, added } = entry
+  return items.set(payload.item_id, {
+    phase: 'open',
+    started,
+    added: added + payload.delta_content,
+  })
+}
+
+export function finishItem(items: Items, payload: StreamEventPayload<'item_done'>): Items {
+  const { item_id, final_item: final } = payload
+  const entry = items.get(item_id)
+  if (entry && entry.phase !== 'open') return items
+  const phase = final.type === 'error' || final.type === 'cancelled' ? 'failed' : 'done'
+  return items.set(item_id, { phase, item: entry ? finished(itemOf(entry), final) : final })
+}
+
+/** Also for an item that is done: a call whose arguments are complete may still fail to run. */
+export function failItem(items: Items, payload: StreamEventPayload<'item_error'>): Items {
+  const { item_id, error } = payload
+  const entry = items.get(item_id)
+  if (entry?.phase === 'failed') return items
+  const item = entry ? { ...itemOf(entry), error } : errorItem(item_id, error)
+  return items.set(item_id, { phase: 'failed', item })
+}
+
+export function cancelItem(items: Items, payload: StreamEventPayload<'item_cancelled'>): Items {
+  const { item_id, reason } = payload
+  const entry = items.get(item_id)
+  if (entry?.phase === 'failed') return items
+  const cancelled = reason === undefined ? {} : { reason }
+  const item: ResponseItem = entry
+    ? { ...itemOf(entry), cancelled }
+    : { type: 'cancelled', id: item_id, ...cancelled }
+  return items.set(item_id, { phase: 'failed', item })
+}
+
+/** The items as they stand. One that has ended is the same object every time. */
+export function listItems(items: Items): ResponseItem[] {
+  return items.values().map(itemOf)
+}
+
+function newItem(payload: StreamEventPayload<'item_start'>): OpenItem {
+  const { item_id: id, item_type: type, initial_content: content = '', call_id = '' } = payload
+  const metadata = payload.provider_metadata && { provider_metadata: payload.provider_metadata }
+  switch (type) {
+    case 'message':
+    case 'reasoning':
+      return { type, id, content, origin: payload.origin ?? 'agent', ...metadata }
+    case 'function_call': {
+      const { name = '', arguments: text = content } = payload
+      return { type, id, name, arguments: text, call_id, ...metadata }
+    }
+    case 'function_call_output':
+      return { type, id, call_id, output: content, success: false, ...metadata }
+    case 'error':
+      return { type, id, code: payload.code ?? '', message: content, ...metadata }
+    default:
+      return unreachable(type)
+  }
+}
+
+function itemOf(entry: Entry): ResponseItem {
+  if (entry.phase !== 'open') return entry.item
+  return entry.added === '' ? entry.started : grown(entry.started, entry.added)
+}
+
+function grown(item: OpenItem, added: string): OpenItem {
+  switch (item.type) {
+    case 'message':
+    case 'reasoning':
+      return { ...item, content: item.content + added }
+    case 'function_call':
+      return { ...item, arguments: item.arguments + added }
+    case 'function_call_output':
+      return { ...item, output: item.output + added }
+    case 'error':
+      return { ...item, message: item.message + added }
+    default:
+      return unreachable(item)
+  }
+}
+
+/** What a started item becomes. A `final` that only tells how it failed leaves the content alone. */
+function finished(item: ResponseItem, final: OutputItem): ResponseItem {
+  const provider_metadata = final.provider_metadata ?? item.provider_metadata
+  const metadata = provider_metadata && { provider_metadata }
+  if (final.type === 'cancelled') return { ...item, ...metadata, cancelled: outcomeOf(final) }
+  if (final.type === 'error' && item.type !== 'error') {
+    return { ...item, ...metadata, error: outcomeOf(final) }
+  }
+  return { ...final, ...metadata }
+}
+
+/** What is left of a final item without that which every item has. */
+function outcomeOf<Final extends OutputItem>(final: Final) {
+  const { type: _type, id: _id, provider_metadata: _metadata, ...outcome } = final
+  return outcome
+}
+
+function errorItem(id: string, error: ErrorObject): ResponseItem {
+  const details = 'details' in error ? { details: error.details } : undefined
+  return { type: 'error', id, code: error.code, message: error.message, ...details }
+}
+
+/** At most one report per item, however many of its deltas go astray. */
+function reportStrayDelta(items: Items, itemId: string): Items {
+  const id = `${itemId}:sequence-error`
+  if (items.get(id)) return items
+  const code: ErrorCode = 'STREAM_SEQUENCE_ERROR'
+  const why = items.get(itemId) ? 'has ended' : 'was not started'
+  const message = `${ERROR_CODES[code].summary}: item_delta for "${itemId}", which ${why}`
+  return items.set(id, { phase: 'failed', item: { type: 'error', id, code, message } })
+}

@@ -1,0 +1,143 @@
+import type { Response } from '../protocol/response.ts'
+import type { StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
+import type { Usage } from '../protocol/usage.ts'
+import { IdIndex } from './id-index.ts'
+import {
+  cancelItem,
+  failItem,
+  finishItem,
+  growItem,
+  type Items,
+  listItems,
+  NO_ITEMS,
+  startItem,
+} from './items.ts'
+
+type Head = Readonly<Omit<Response, 'output_items' | 'updated_at'>>
+
+/** All that is known of a turn after some of its events. Read it with `toResponse`. */
+export interface ReducerState {
+  /** Ids of the events taken in so far. */
+  readonly seen: IdIndex
+  readonly head: Head
+  readonly items: Items
+  readonly updatedAt: number
+}
+
+/** The state before the first event. */
+export function initialReducerState(): ReducerState {
+  return INITIAL
+}
+
+const INITIAL: ReducerState = {
+  seen: IdIndex.empty,
+  head: {
+    id: '',
+    turn_id: '',
+    thread_id: '',
+    model_id: '',
+    provider_id: '',
+    created_at: 0,
+    status: 'queued',
+    finish_reason: null,
+    error: null,
+  },
+  items: NO_ITEMS,
+  updatedAt: 0,
+}
+
+/**
+ * The state after one more event. Pure: `state` stays valid and may be reduced again along another
+ * branch. An event costs the same however many came before it.
+ *
+ * Returns `state` itself when the event was seen before or says nothing about the turn.
+ */
+export function reduce(state: ReducerState, event: StreamEvent): ReducerState {
+  if (state.seen.has(event.event_id)) return state
+  if (hasEnded(state.head)) return reduceLate(state, event)
+  const { head, items } = state
+  switch (event.type) {
+    case 'response_start':
+      return take(state, event, startResponse(head, event.payload), items)
+    case 'item_start':
+      return take(state, event, head, startItem(items, event.payload))
+    case 'item_delta':
+      return take(state, event, head, growItem(items, event.payload))
+    case 'item_done':
+      return take(state, event, head, finishItem(items, event.payload))
+    case 'item_error':
+      return take(state, event, head, failItem(items, event.payload))
+    case 'item_cancelled':
+      return take(state, event, head, cancelItem(items, event.payload))
+    case 'usage_update':
+      return take(state, event, { ...head, usage: event.payload.usage }, items)
+    case 'response_done':
+      return take(state, event, endResponse(head, event.payload), items)
+    case 'response_error':
+      return take(state, event, { ...head, status: 'error', error: event.payload.error }, items)
+    case 'turn_aborted_by_user':
+      return take(state, event, { ...head, status: 'aborted' }, items)
+    case 'heartbeat':
+      return state
+    default:
+      return ignoreUnknown(state, event)
+  }
+}
+
+/**
+ * The Response as it stands. Its items are shared with the state and with other Responses, where an
+ * item that has ended is the same object: treat them as read-only.
+ */
+export function toResponse(state: ReducerState): Response {
+  const output_items = listItems(state.items)
+  return { ...state.head, updated_at: state.updatedAt, output_items }
+}
+
+function hasEnded({ status }: Head): boolean {
+  return status !== 'queued' && status !== 'in_progress'
+}
+
+/** The first terminal event decides; the bill may still come after it. */
+function reduceLate(state: ReducerState, event: StreamEvent): ReducerState {
+  const usage = lateUsage(state.head, event)
+  return usage ? take(state, event, { ...state.head, usage }, state.items) : state
+}
+
+function lateUsage(head: Head, event: StreamEvent): Usage | undefined {
+  if (event.type === 'usage_update') return event.payload.usage
+  if (event.type === 'response_done' && !head.usage) return event.payload.usage
+  return undefined
+}
+
+/** Notes that the event was seen, and when it changed something. */
+function take(state: ReducerState, event: StreamEvent, head: Head, items: Items): ReducerState {
+  const seen = state.seen.add(event.event_id)
+  // Without effect but noted: a stray delta, sent again after its item started, must stay stray.
+  if (head === state.head && items === state.items) return { ...state, seen }
+  const updatedAt = Math.max(state.updatedAt, event.timestamp)
+  return { seen, head: head.id === '' ? named(head, event) : head, items, updatedAt }
+}
+
+/** Until `response_start` says better, a response is known by its run and its first event. */
+function named(head: Head, event: StreamEvent): Head {
+  return { ...head, id: event.run_id, created_at: event.timestamp }
+}
+
+function startResponse(head: Head, payload: StreamEventPayload<'response_start'>): Head {
+  if (head.status !== 'queued') return head
+  const { turn_id, thread_id, agent_id, model_id, provider_id, created_at } = payload
+  const ids = { id: payload.response_id, turn_id, thread_id, model_id, provider_id }
+  const agent = agent_id === undefined ? undefined : { agent_id }
+  return { ...head, ...ids, ...agent, created_at, status: 'in_progress' }
+}
+
+function endResponse(head: Head, payload: StreamEventPayload<'response_done'>): Head {
+  const { status, finish_reason = null, provider_finish_reason, usage } = payload
+  const reason = provider_finish_reason === undefined ? undefined : { provider_finish_reason }
+  return { ...head, status, finish_reason, ...reason, ...(usage && { usage }) }
+}
+
+/** Does not compile when a type of ours is forgotten; the types of later versions pass by. */
+function ignoreUnknown(state: ReducerState, _event: never): ReducerState {
+  return state
+}

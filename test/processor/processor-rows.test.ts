@@ -1,0 +1,20 @@
+import { describe, expect, test } from 'vitest'
+import { tcRows } from './rows-tc.ts'
+import { type Outcome, type Row, runProcessor, runRules } from './scenario.ts'
+
+function check(row: Row, { shown, reported }: Outcome): void {
+  expect(shown).toHaveLength(row.shows.length)
+  for (const [index, expected] of row.shows.entries()) expect(shown[index]).toMatchObject(expected)
+  expect(reported).toEqual(row.reports ?? [])
+}
+
+const rows = [...tcRows]
+
+describe.each(rows)('$name', (row) => {
+  test('by the rules', () => check(row, runRules(row)))
+  test('by the processor', async () => check(row, await runProcessor(row)))
+})
+
+test('both ways show exactly the same', async () => {
+  for (const row of rows) expect(await runProcessor(row)).toEqual(runRules(row))
+})
