@@ -1,4 +1,7 @@
 export { type Clock, sleep, systemClock } from './async/clock.ts'
+export { ResponseStream } from './async/response-stream.ts'
+export type { ResponseStreamConfig } from './async/response-stream-config.ts'
+export { ResponseStreamError } from './async/response-stream-error.ts'
 export { calculateRetryDelay, RetryExhaustedError } from './async/retry.ts'
 export { DEFAULT_BATCH_GRADIENT } from './processor/batch-gradient.ts'
 export {

@@ -6,11 +6,11 @@ interface Segment<T> {
 }
 
 /**
- * An unbounded queue. Linked segments of a fixed size, because a ring must copy when it grows:
- * per value 27 ns against 42 at 1,000 waiting values and 31 against 51 at 1,000,000.
+ * An unbounded queue of linked segments, so that growing copies nothing: a ring that doubles took
+ * 1.5 x the time per value at a depth of 10 and 2.4 x at 1,000,000.
  *
  *     first ─▶ [· · c d] ─▶ [e f g h] ─▶ [i · · ·] ◀─ last
- *                  ╰ readAt                ╰ writeAt
+ *                  ╰ readAt                  ╰ writeAt
  */
 export class Fifo<T> {
   #first: Segment<T> = emptySegment()
@@ -55,14 +55,6 @@ export class Fifo<T> {
       this.#writeAt = 0
     }
     return value as T
-  }
-
-  clear(): void {
-    this.#first = emptySegment()
-    this.#last = this.#first
-    this.#readAt = 0
-    this.#writeAt = 0
-    this.#size = 0
   }
 }
 

@@ -44,9 +44,9 @@ const SENT = Promise.resolve()
 export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
   readonly #capacity: number
   readonly #timer: IdleTimer
-  readonly #buffer = new Fifo<T>()
   readonly #senders = new Fifo<Sender<T>>()
   readonly #waiters = new Fifo<Waiter<T>>()
+  #buffer = new Fifo<T>()
   #state: State = OPEN
   #reader: Reader | undefined
   #removeAbortListener: (() => void) | undefined
@@ -107,8 +107,8 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
 
   /** Like `complete()`, but after the last event the iteration throws STREAM_ERROR. */
   error(cause: unknown): void {
-    const message = cause instanceof Error ? `Stream error: ${cause.message}` : 'Stream error'
-    this.#end({ phase: 'failed', error: new ResponseStreamError(message, 'STREAM_ERROR', cause) })
+    const error = new ResponseStreamError(explain('Stream error', cause), 'STREAM_ERROR', cause)
+    this.#end({ phase: 'failed', error })
   }
 
   /** Discards what is not yet delivered; the consumer and every waiting sender get ABORTED. */
@@ -155,7 +155,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     try {
       for await (const event of this) events.push(event)
     } catch (cause) {
-      const message = `Collection failed after ${events.length} events`
+      const message = explain('The stream could not be collected', cause)
       throw new ResponseStreamError(message, 'COLLECTION_ERROR', cause)
     }
     return events
@@ -239,8 +239,9 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
   #assertRoomFor(count: number): void {
     if (this.#state !== OPEN) throw this.#refusal()
     const { size } = this.#buffer
-    if (size + count - this.#waiters.size > this.#capacity)
+    if (size + count - this.#waiters.size > this.#capacity) {
       throw new ResponseStreamError(`Backpressure: ${size} events waiting`, 'BACKPRESSURE')
+    }
   }
 
   #refusal(): ResponseStreamError {
@@ -255,17 +256,17 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     if (this.#state !== OPEN) return
     this.#state = state
     this.#timer.stop()
-    if (this.#waiters.size > 0)
-      this.#finishReading(state.phase === 'failed' ? state.error : undefined)
+    const error = state.phase === 'failed' ? state.error : undefined
+    if (this.#waiters.size > 0) this.#finishReading(error)
     this.#releaseIfDrained()
   }
 
   #abort(reason: unknown): void {
     const wasCompleted = this.#state !== OPEN
-    if (this.isAborted() || (wasCompleted && this.#buffer.size === 0)) return
+    if (wasCompleted && this.#buffer.size === 0) return
     const error = new ResponseStreamError('Stream aborted', 'ABORTED', reason)
     this.#state = { phase: 'aborted', error, wasCompleted }
-    this.#buffer.clear()
+    this.#buffer = new Fifo()
     this.#timer.stop()
     while (this.#senders.size > 0) this.#senders.shift().reject(error)
     if (this.#waiters.size > 0) this.#finishReading(error)
@@ -292,4 +293,8 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
 
 function done(): IteratorReturnResult<undefined> {
   return { done: true, value: undefined }
+}
+
+function explain(what: string, cause: unknown): string {
+  return cause instanceof Error ? `${what}: ${cause.message}` : what
 }

@@ -56,6 +56,8 @@ export class ContentBuffer {
   toolName: string | undefined
   callId: string | undefined
   toolArguments: Record<string, unknown> | undefined
+  /** Counts the last words about this item; only the newest is worth sending again. */
+  revision = 0
 
   readonly #estimateTokens: (totalLength: number) => number
   #content: string

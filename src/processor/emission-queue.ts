@@ -61,8 +61,8 @@ export class EmissionQueue {
 
   async #deliverAll(): Promise<void> {
     this.#delivering = true
-    for (let next = this.#entries.shift(); next !== undefined; next = this.#entries.shift()) {
-      const { emission, batch } = next
+    while (this.#entries.size > 0) {
+      const { emission, batch } = this.#entries.shift()
       const error = await this.#deliver(emission)
       batch.error ??= error
       batch.waiting--

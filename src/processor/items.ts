@@ -6,7 +6,7 @@ import type { Content, ContentType } from '../protocol/stream-output.ts'
 import { ContentBuffer } from './content-buffer.ts'
 import { completedText, snapshot, withError } from './outputs.ts'
 import { reportOnce } from './report.ts'
-import { emit, isPastThreshold, NOTHING, restTimer, showGrowth, wakeFor } from './showing.ts'
+import { conclude, isPastThreshold, NOTHING, restTimer, showGrowth, wakeFor } from './showing.ts'
 import { completeCall, registerCall } from './tool-calls.ts'
 import type { Effect, TurnState } from './turn-state.ts'
 
@@ -157,12 +157,12 @@ export function cancelItem(
   const content = snapshot(turn.rules, buffer, 'error', buffer.getContent())
   const output = withError(content, 'ITEM_CANCELLED', reason)
   forget(turn, buffer)
-  return [emit({ kind: 'cancellation', buffer, output }), ...restTimer(turn)]
+  return [conclude(turn, 'cancellation', buffer, output), ...restTimer(turn)]
 }
 
 function endItem(turn: TurnState, buffer: ContentBuffer, output: Content): readonly Effect[] {
   forget(turn, buffer)
-  return [emit({ kind: 'final', buffer, output }), ...restTimer(turn)]
+  return [conclude(turn, 'final', buffer, output), ...restTimer(turn)]
 }
 
 function forget(turn: TurnState, buffer: ContentBuffer): void {

@@ -1,4 +1,5 @@
 /** When text that grows is shown. */
+import type { Content } from '../protocol/stream-output.ts'
 import type { ContentBuffer } from './content-buffer.ts'
 import type { Effect, Emission, TurnState } from './turn-state.ts'
 
@@ -18,6 +19,18 @@ export function showGrowth(turn: TurnState, buffer: ContentBuffer): Effect {
 /** Exactly at the threshold is not past it. An estimate that is no number is past nothing. */
 export function isPastThreshold(turn: TurnState, buffer: ContentBuffer, tokens: number): boolean {
   return tokens > turn.rules.gradient.threshold(buffer.getBatchIndex()) && tokens !== Infinity
+}
+
+/** Says a last word about an item, in place of those that did not get through. */
+export function conclude(
+  turn: TurnState,
+  kind: 'final' | 'cancellation',
+  buffer: ContentBuffer,
+  output: Content,
+): Effect {
+  buffer.revision += 1
+  turn.unsent.delete(buffer.itemId)
+  return emit({ kind, buffer, revision: buffer.revision, output })
 }
 
 /** Sets the timer when this item's text is due before everything that waits already. */

@@ -135,7 +135,6 @@ function accept(turn: TurnState, emission: Emission): readonly Effect[] {
     case 'final':
     case 'cancellation':
       emission.buffer.markCreateEmitted()
-      turn.unsent.delete(emission.buffer.itemId)
       return NOTHING
   }
 }
@@ -154,7 +153,10 @@ function giveUp(turn: TurnState, emission: Emission): readonly Effect[] {
       return NOTHING
     case 'final':
     case 'cancellation':
-      turn.unsent.set(emission.buffer.itemId, emission)
+      // An older word that fails after a newer one was decided has nothing left to say.
+      if (emission.revision === emission.buffer.revision) {
+        turn.unsent.set(emission.buffer.itemId, emission)
+      }
       return NOTHING
   }
 }

@@ -2,7 +2,7 @@
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ContentBuffer } from './content-buffer.ts'
 import { completedCall, snapshot } from './outputs.ts'
-import { emit } from './showing.ts'
+import { conclude } from './showing.ts'
 import type { Effect, ToolOutputItem, TurnState } from './turn-state.ts'
 
 /** The call is whole: show it, and keep it until its output comes, or came before it. */
@@ -14,11 +14,12 @@ export function registerCall(
   call.finishCall(item.name, item.call_id, item.arguments)
   turn.items.set(call.itemId, call)
   turn.calls.set(item.call_id, call)
-  const created = emit({
-    kind: 'final',
-    buffer: call,
-    output: snapshot(turn.rules, call, 'create', call.getContent()),
-  })
+  const created = conclude(
+    turn,
+    'final',
+    call,
+    snapshot(turn.rules, call, 'create', call.getContent()),
+  )
   const output = turn.waitingOutputs.get(item.call_id)
   if (output === undefined) return [created]
   turn.waitingOutputs.delete(item.call_id)
@@ -34,6 +35,5 @@ export function completeCall(turn: TurnState, item: ToolOutputItem): readonly Ef
   turn.calls.delete(item.call_id)
   turn.items.delete(call.itemId)
   turn.finished.add(call.itemId)
-  const output = completedCall(turn.rules, call, item)
-  return [emit({ kind: 'final', buffer: call, output })]
+  return [conclude(turn, 'final', call, completedCall(turn.rules, call, item))]
 }

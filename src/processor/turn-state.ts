@@ -32,8 +32,7 @@ export interface TurnRules {
 export type Emission = (
   | { kind: 'opening'; output: TurnStarted }
   | { kind: 'growth'; buffer: ContentBuffer; content: string }
-  | { kind: 'final'; buffer: ContentBuffer; output: Content }
-  | { kind: 'cancellation'; buffer: ContentBuffer; output: Content }
+  | { kind: 'final' | 'cancellation'; buffer: ContentBuffer; revision: number; output: Content }
   | { kind: 'ending'; output: TurnComplete | TurnError }
 ) & {
   /** Made at the first attempt and kept, so that every later one carries the same `eventId`. */

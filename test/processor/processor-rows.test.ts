@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { itemRows, thresholdRows, turnRows } from './rows-decisions.ts'
 import { tcRows } from './rows-tc.ts'
 import { type Outcome, type Row, runProcessor, runRules } from './scenario.ts'
 
@@ -8,7 +9,7 @@ function check(row: Row, { shown, reported }: Outcome): void {
   expect(reported).toEqual(row.reports ?? [])
 }
 
-const rows = [...tcRows]
+const rows = [...tcRows, ...thresholdRows, ...itemRows, ...turnRows]
 
 describe.each(rows)('$name', (row) => {
   test('by the rules', () => check(row, runRules(row)))

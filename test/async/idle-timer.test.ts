@@ -1,0 +1,107 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Clock } from '../../src/async/clock.ts'
+import { IdleTimer } from '../../src/async/idle-timer.ts'
+import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.ts'
+
+describe('IdleTimer', () => {
+  let time: FakeClock
+  let timersSet: number
+  let firedAt: number[]
+  let clock: Clock
+
+  beforeEach(() => {
+    time = fakeClock(1000)
+    timersSet = 0
+    firedAt = []
+    clock = {
+      now: time.now,
+      after(ms, task) {
+        timersSet += 1
+        return time.after(ms, task)
+      },
+    }
+  })
+
+  const timerOf = (ms: number) => new IdleTimer(ms, clock, () => firedAt.push(clock.now()))
+
+  test('fires once when a wait lasts long enough', async () => {
+    timerOf(100).startWait()
+    await time.advance(99)
+    expect(firedAt).toEqual([])
+    await time.advance(1)
+    expect(firedAt).toEqual([1100])
+    await time.advance(1000)
+    expect(firedAt).toEqual([1100])
+    expect(time.pending()).toBe(0)
+  })
+
+  test('a wait that ended does not fire, and the timer is not set again', async () => {
+    const timer = timerOf(100)
+    timer.startWait()
+    timer.endWait()
+    await time.advance(1000)
+    expect(firedAt).toEqual([])
+    expect(time.pending()).toBe(0)
+    expect(timersSet).toBe(1)
+  })
+
+  test('each wait has its whole time, whenever the timer was set', async () => {
+    const timer = timerOf(100)
+    timer.startWait()
+    await time.advance(60)
+    timer.endWait()
+    timer.startWait()
+    await time.advance(99)
+    expect(firedAt).toEqual([])
+    await time.advance(1)
+    expect(firedAt).toEqual([1160])
+  })
+
+  test('a thousand waits in one period share one timer', async () => {
+    const timer = timerOf(5000)
+    for (let i = 0; i < 1000; i++) {
+      timer.startWait()
+      timer.endWait()
+      await time.advance(1)
+    }
+    expect(timersSet).toBe(1)
+    timer.stop()
+    expect(time.pending()).toBe(0)
+  })
+
+  test('stop() gives the timer back and can be called again', async () => {
+    const timer = timerOf(100)
+    timer.startWait()
+    timer.stop()
+    timer.stop()
+    expect(time.pending()).toBe(0)
+    await time.advance(1000)
+    expect(firedAt).toEqual([])
+  })
+
+  test('works again after it fired and after it was stopped', async () => {
+    const timer = timerOf(100)
+    timer.startWait()
+    await time.advance(100)
+    timer.startWait()
+    await time.advance(100)
+    timer.stop()
+    timer.startWait()
+    await time.advance(100)
+    expect(firedAt).toEqual([1100, 1200, 1300])
+  })
+
+  test('Infinity sets no timer', () => {
+    timerOf(Infinity).startWait()
+    expect(timersSet).toBe(0)
+  })
+
+  test('a clock that fires early is set for the rest', async () => {
+    clock = { now: time.now, after: (ms, task) => time.after(Math.min(ms, 30), task) }
+    timerOf(100).startWait()
+    await time.advance(99)
+    expect(firedAt).toEqual([])
+    await time.advance(1)
+    expect(firedAt).toEqual([1100])
+  })
+})

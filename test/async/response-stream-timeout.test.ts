@@ -1,0 +1,212 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { ResponseStream, ResponseStreamError } from '../../src/index.ts'
+import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.ts'
+import { look, readAll, settle } from './support.ts'
+
+const DONE = { done: true, value: undefined }
+
+describe('R5 timeout', () => {
+  let clock: FakeClock
+  let stream: ResponseStream<number>
+
+  beforeEach(() => {
+    clock = fakeClock(1_000_000)
+    stream = new ResponseStream<number>(undefined, { eventTimeout: 100, clock })
+  })
+
+  test('R5 a wait of eventTimeout ms throws TIMEOUT', async () => {
+    const reading = readAll(stream)
+    await clock.advance(99)
+    expect(await look(reading)).toBe('waiting')
+    await clock.advance(1)
+    const { events, error } = await reading
+    expect(events).toEqual([])
+    expect(error).toBeInstanceOf(ResponseStreamError)
+    expect(error).toMatchObject({ code: 'TIMEOUT', message: 'Event timeout after 100ms' })
+    expect(clock.pending()).toBe(0)
+  })
+
+  test('R5 every event starts the time anew', async () => {
+    const reading = readAll(stream)
+    for (let i = 0; i < 10; i++) {
+      await clock.advance(99)
+      stream.addEvent(i)
+    }
+    await clock.advance(99)
+    expect(await look(reading)).toBe('waiting')
+    await clock.advance(1)
+    const { events, error } = await reading
+    expect(events).toHaveLength(10)
+    expect(error).toMatchObject({ code: 'TIMEOUT' })
+  })
+
+  test('R5 only the time the consumer waits counts', async () => {
+    stream.addEvents([1, 2])
+    const iterator = stream[Symbol.asyncIterator]()
+    await clock.advance(1000)
+    await iterator.next()
+    await clock.advance(1000)
+    expect(await iterator.next()).toEqual({ done: false, value: 2 })
+    const next = iterator.next()
+    await clock.advance(99)
+    expect(await look(next)).toBe('waiting')
+    await clock.advance(1)
+    expect(await look(next)).toBe('TIMEOUT')
+  })
+
+  test('R5 the stream stays usable after a timeout', async () => {
+    const first = readAll(stream)
+    await clock.advance(100)
+    expect((await first).error).toMatchObject({ code: 'TIMEOUT' })
+    stream.addEvent(1)
+    const second = readAll(stream)
+    stream.addEvent(2)
+    stream.complete()
+    expect(await second).toEqual({ events: [1, 2], error: undefined })
+  })
+
+  test('R5 the iterator that timed out is finished and holds no lock', async () => {
+    const iterator = stream[Symbol.asyncIterator]()
+    const timedOut = look(iterator.next())
+    await clock.advance(100)
+    expect(await timedOut).toBe('TIMEOUT')
+    stream.addEvent(1)
+    expect(await iterator.next()).toEqual(DONE)
+    expect(await stream[Symbol.asyncIterator]().next()).toEqual({ done: false, value: 1 })
+  })
+
+  test('R5 of several waiting next() the first times out, the others are done', async () => {
+    const iterator = stream[Symbol.asyncIterator]()
+    const nexts = Promise.all([iterator.next(), iterator.next(), iterator.next()].map(look))
+    await settle()
+    const later = [iterator.next(), iterator.next()].map(look)
+    await clock.advance(100)
+    expect(await nexts).toEqual(['waiting', 'waiting', 'waiting'])
+    expect(await Promise.all(later)).toEqual(['waiting', 'waiting'])
+  })
+
+  test('R5 a next() behind another has its whole time once it is the first', async () => {
+    const iterator = stream[Symbol.asyncIterator]()
+    const [first, second] = [iterator.next(), iterator.next()]
+    await clock.advance(60)
+    stream.addEvent(1)
+    expect(await first).toEqual({ done: false, value: 1 })
+    await clock.advance(99)
+    expect(await look(second)).toBe('waiting')
+    await clock.advance(1)
+    expect(await look(second)).toBe('TIMEOUT')
+  })
+
+  test('R5 toArray fails with COLLECTION_ERROR caused by TIMEOUT', async () => {
+    const all = stream.toArray().catch((error: unknown) => error)
+    await clock.advance(100)
+    expect(await all).toMatchObject({ code: 'COLLECTION_ERROR', cause: { code: 'TIMEOUT' } })
+  })
+
+  test.each([0, Infinity])('R1 eventTimeout %d turns it off', async (eventTimeout) => {
+    const patient = new ResponseStream<number>(undefined, { eventTimeout, clock })
+    const next = patient[Symbol.asyncIterator]().next()
+    expect(clock.pending()).toBe(0)
+    await clock.advance(1e9)
+    expect(await look(next)).toBe('waiting')
+    patient.addEvent(1)
+    expect(await next).toEqual({ done: false, value: 1 })
+  })
+
+  test('R1 by default it is 30000 ms', async () => {
+    const reading = readAll(new ResponseStream(undefined, { clock }))
+    await clock.advance(29_999)
+    expect(await look(reading)).toBe('waiting')
+    await clock.advance(1)
+    expect((await reading).error).toMatchObject({ message: 'Event timeout after 30000ms' })
+  })
+})
+
+describe('the timer', () => {
+  let clock: FakeClock
+  let stream: ResponseStream<number>
+
+  beforeEach(() => {
+    clock = fakeClock()
+    stream = new ResponseStream<number>(undefined, { clock })
+  })
+
+  test('there is none before somebody waits', async () => {
+    stream.addEvent(1)
+    await stream[Symbol.asyncIterator]().next()
+    expect(clock.pending()).toBe(0)
+  })
+
+  test('is set once, however many waits there are', async () => {
+    const after = vi.spyOn(clock, 'after')
+    const reading = readAll(stream)
+    for (let i = 0; i < 1000; i++) {
+      await clock.advance(1)
+      stream.addEvent(i)
+    }
+    stream.complete()
+    expect((await reading).events).toHaveLength(1000)
+    expect(after).toHaveBeenCalledTimes(1)
+  })
+
+  const waysToStop = {
+    'complete()': () => stream.complete(),
+    'error()': () => stream.error(new Error('boom')),
+    'abort()': () => stream.abort(),
+  }
+  test.each(Object.entries(waysToStop))('%s gives it back while a next() waits', (_, stop) => {
+    void look(stream[Symbol.asyncIterator]().next())
+    expect(clock.pending()).toBe(1)
+    stop()
+    expect(clock.pending()).toBe(0)
+  })
+
+  test.each(Object.entries(waysToStop))('%s gives it back between two next()', async (_, stop) => {
+    const iterator = stream[Symbol.asyncIterator]()
+    const next = iterator.next()
+    stream.addEvent(1)
+    await next
+    expect(clock.pending()).toBe(1)
+    stop()
+    expect(clock.pending()).toBe(0)
+  })
+
+  test('leaving the loop gives it back', async () => {
+    setImmediate(() => stream.addEvent(1))
+    for await (const event of stream) if (event === 1) break
+    expect(clock.pending()).toBe(0)
+  })
+
+  test('goes away by itself when nobody comes back', async () => {
+    const next = stream[Symbol.asyncIterator]().next()
+    stream.addEvent(1)
+    await next
+    await clock.advance(30_000)
+    expect(clock.pending()).toBe(0)
+  })
+})
+
+describe('with the system clock', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  test('R5 the default clock times out', async () => {
+    const reading = readAll(new ResponseStream(undefined, { eventTimeout: 100 }))
+    await vi.advanceTimersByTimeAsync(100)
+    expect((await reading).error).toMatchObject({ code: 'TIMEOUT' })
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('a timeout longer than setTimeout can count does not fire at once', async () => {
+    const stream = new ResponseStream(undefined, { eventTimeout: 2 ** 40 })
+    const next = stream[Symbol.asyncIterator]().next()
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(await look(next)).toBe('waiting')
+    stream.complete()
+    expect(await next).toEqual(DONE)
+  })
+})

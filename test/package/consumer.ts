@@ -1,0 +1,125 @@
+/** What a project that uses the published package looks like, as texts to write into it. */
+
+export function importScript(schemas: readonly string[]): string {
+  return `
+import { ERROR_CODES, TurnstreamError } from 'turnstream'
+import { fakeClock } from 'turnstream/testing'
+${schemas.map((name, index) => `import schema${index} from 'turnstream/schema/${name}.json' with { type: 'json' }`).join('\n')}
+import packageJson from 'turnstream/package.json' with { type: 'json' }
+
+const clock = fakeClock(5)
+const schemas = [${schemas.map((_, index) => `schema${index}`).join(', ')}]
+process.stdout.write(JSON.stringify({
+  code: new TurnstreamError('TIMEOUT', 'waited').code,
+  fakeTime: clock.now(),
+  schemas: schemas.map((schema) => schema.$id),
+  version: packageJson.version,
+}))
+`
+}
+
+export const REQUIRE_SCRIPT = `
+const { TurnstreamError } = require('turnstream')
+const { fakeClock } = require('turnstream/testing')
+process.stdout.write(new TurnstreamError('TIMEOUT', 'waited').code + ' ' + fakeClock(5).now() + '\\n')
+`
+
+export const EVERYTHING = `
+import * as turnstream from 'turnstream'
+export const names = Object.keys(turnstream)
+export const decoded = turnstream.decodeStreamEvent({})
+`
+
+export const TOKEN_PATH = `
+import { ResponseStream, StreamProcessor } from 'turnstream'
+export const stream = new ResponseStream()
+export const processor = new StreamProcessor({
+  turnId: 'turn',
+  threadId: 'thread',
+  onEmit: async () => {},
+})
+`
+
+/** As strict as projects are; `types` is empty, so that nothing of Node's types may be needed. */
+export function tsconfig(resolution: Record<string, string>): object {
+  return {
+    compilerOptions: {
+      target: 'es2023',
+      lib: ['es2023', 'dom', 'dom.iterable'],
+      types: [],
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      noPropertyAccessFromIndexSignature: true,
+      verbatimModuleSyntax: true,
+      resolveJsonModule: true,
+      skipLibCheck: false,
+      noEmit: true,
+      ...resolution,
+    },
+    files: ['consumer.ts'],
+  }
+}
+
+/** A user's program, compiled but not run. The lines marked as errors must stay errors. */
+export const PROGRAM = `
+import {
+  type Message,
+  ResponseStream,
+  ResponseStreamError,
+  RetryExhaustedError,
+  type StreamEvent,
+  type StreamOutput,
+  StreamProcessor,
+  type TurnstreamError,
+  decodeStreamEvent,
+} from 'turnstream'
+import { fakeClock } from 'turnstream/testing'
+import packageJson from 'turnstream/package.json' with { type: 'json' }
+import streamEventSchema from 'turnstream/schema/stream-event.json' with { type: 'json' }
+
+export const version: string = packageJson.version
+export const schemaId: string = streamEventSchema.$id
+
+export async function run(input: unknown): Promise<StreamOutput[]> {
+  const outputs: StreamOutput[] = []
+  const processor = new StreamProcessor({
+    turnId: 'turn',
+    threadId: 'thread',
+    clock: fakeClock(),
+    onEmit: async (message, output) => {
+      const text: string = message.payload
+      if (text !== '') outputs.push(output)
+    },
+    onError: (error: TurnstreamError) => error.code,
+  })
+  const decoded = decodeStreamEvent(input)
+  if (!decoded.ok) throw new Error(decoded.reason)
+  if (decoded.known) await processor.processEvent(decoded.value)
+  await processor.flush()
+  await processor.destroy()
+  return outputs
+}
+
+export async function read(stream: ResponseStream<StreamEvent>): Promise<string> {
+  let text = ''
+  try {
+    for await (const event of stream) {
+      if (event.type === 'item_delta') text += event.payload.delta_content
+    }
+  } catch (error) {
+    if (error instanceof ResponseStreamError || error instanceof RetryExhaustedError) return error.code
+    throw error
+  }
+  return text
+}
+
+export const defaults = new ResponseStream()
+defaults.addEvent({ type: 'OutputTextDelta', delta: 'text' })
+// @ts-expect-error a delta is a string
+defaults.addEvent({ type: 'OutputTextDelta', delta: 1 })
+// @ts-expect-error a message has an origin
+export const message: Message = { type: 'message', turnId: 't', threadId: 't', itemId: 'i', status: 'create', content: '' }
+// @ts-expect-error onEmit is required
+export const silent = new StreamProcessor({ turnId: 'turn', threadId: 'thread' })
+`

@@ -1,0 +1,77 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { IdIndex } from '../../src/reducer/id-index.ts'
+
+function indexOf(ids: readonly string[]): IdIndex {
+  return ids.reduce((index, id) => (index.has(id) ? index : index.add(id)), IdIndex.empty)
+}
+
+/** Few enough that ids come twice and versions disagree; sorted ones stay on the fast path. */
+const ids = fc.array(fc.constantFrom(...'abcdefgh', 'a1', 'a2', '__proto__'))
+const idLists = fc.oneof(
+  ids,
+  ids.map((list) => list.toSorted()),
+)
+
+describe('IdIndex', () => {
+  test('knows ids by the order in which they came, sorted or not', () => {
+    fc.assert(
+      fc.property(idLists, (list) => {
+        const unique = [...new Set(list)]
+        const index = indexOf(list)
+        expect(index.size).toBe(unique.length)
+        expect(unique.map((id) => index.position(id))).toEqual([...unique.keys()])
+        expect(index.has('other')).toBe(false)
+      }),
+    )
+  })
+
+  test('every version keeps its ids, whichever of them grew', () => {
+    const growth = fc.array(fc.record({ from: fc.nat(), id: fc.constantFrom(...'abcdefgh') }))
+    fc.assert(
+      fc.property(growth, (steps) => {
+        const versions = [{ index: IdIndex.empty, model: new Set<string>() }]
+        for (const { from, id } of steps) {
+          const version = versions[from % versions.length]
+          if (!version || version.index.has(id)) continue
+          const model = new Set([...version.model, id])
+          versions.push({ index: version.index.add(id), model })
+        }
+        for (const { index, model } of versions) {
+          const found = [...'abcdefgh'].filter((id) => index.has(id))
+          expect(new Set(found)).toEqual(model)
+          expect([...model].map((id) => index.position(id))).toEqual([...model.keys()])
+        }
+      }),
+    )
+  })
+
+  test('a version does not see what a later one added', () => {
+    const older = indexOf(['a', 'b'])
+    const newer = older.add('c')
+    expect([older.has('c'), newer.has('c')]).toEqual([false, true])
+  })
+
+  test('two branches do not see each other', () => {
+    const trunk = indexOf(['b', 'd'])
+    const left = trunk.add('a').add('x')
+    const right = trunk.add('c').add('y')
+    expect(['b', 'd', 'a', 'x', 'c', 'y'].map((id) => left.position(id) ?? -1)).toEqual([
+      0, 1, 2, 3, -1, -1,
+    ])
+    expect(['b', 'd', 'c', 'y', 'a', 'x'].map((id) => right.position(id) ?? -1)).toEqual([
+      0, 1, 2, 3, -1, -1,
+    ])
+  })
+
+  test('two versions that went the same way can part later', () => {
+    const trunk = indexOf(['a'])
+    const first = trunk.add('b')
+    const second = trunk.add('b')
+    const parted = [first.add('c'), second.add('d')]
+    expect(parted.map((index) => [index.has('c'), index.has('d')])).toEqual([
+      [true, false],
+      [false, true],
+    ])
+  })
+})

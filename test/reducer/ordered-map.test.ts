@@ -1,0 +1,22 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { OrderedMap } from '../../src/reducer/ordered-map.ts'
+
+test('every version of an OrderedMap is what the same steps make of a Map', () => {
+  const step = fc.record({ from: fc.nat(), id: fc.constantFrom(...'abcdefgh'), value: fc.nat() })
+  fc.assert(
+    fc.property(fc.array(step), (steps) => {
+      const versions: { map: OrderedMap<number>; model: Map<string, number> }[] = [
+        { map: OrderedMap.empty, model: new Map() },
+      ]
+      for (const { from, id, value } of steps) {
+        const { map, model } = versions[from % versions.length]!
+        versions.push({ map: map.set(id, value), model: new Map(model).set(id, value) })
+      }
+      for (const { map, model } of versions) {
+        expect(map.values()).toEqual([...model.values()])
+        for (const id of 'abcdefgh') expect(map.get(id)).toBe(model.get(id))
+      }
+    }),
+  )
+})

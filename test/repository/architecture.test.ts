@@ -1,0 +1,214 @@
+import { existsSync } from 'node:fs'
+import { builtinModules } from 'node:module'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import {
+  globalsOf,
+  type Import,
+  importsOf,
+  read,
+  root,
+  sourceFiles,
+  sourceFolders,
+} from './sources.ts'
+import { section, tableRows } from './tables.ts'
+
+const CORE = ['protocol', 'async', 'sse', 'adapters', 'processor', 'reducer', 'log'] as const
+const SERVER_SIDE = [...CORE, 'turns', 'dialects'] as const
+const ALL = [...SERVER_SIDE, 'server', 'client', 'react', 'cli', 'testing'] as const
+
+/** The architecture: each folder of src/, in the order the data flows, and what it may import. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  protocol: [],
+  async: ['protocol'],
+  sse: [],
+  adapters: ['protocol', 'async', 'sse'],
+  processor: ['protocol', 'async'],
+  reducer: ['protocol'],
+  log: ['protocol', 'async'],
+  turns: CORE,
+  dialects: ['protocol', 'sse', 'reducer'],
+  server: SERVER_SIDE,
+  client: ['protocol', 'async', 'sse'],
+  react: ['protocol', 'async', 'sse', 'client'],
+  cli: ALL,
+  testing: ALL,
+}
+
+/** These run in browsers, workers, Bun and Deno as they do in Node. */
+const RUNTIME_NEUTRAL = [
+  'protocol',
+  'async',
+  'sse',
+  'processor',
+  'reducer',
+  'adapters',
+  'dialects',
+  'client',
+]
+const NODE_GLOBALS = ['process', 'Buffer', 'global', 'require', '__dirname', '__filename']
+
+/** What runs once per token. A schema library there would cost more than the work itself. */
+const TOKEN_PATH = ['async', 'processor']
+
+const folders = sourceFolders()
+const neutral = RUNTIME_NEUTRAL.filter((folder) => folders.includes(folder))
+
+describe('what each folder imports', () => {
+  test('every folder of src/ has a row in the table', () => {
+    expect(folders.filter((folder) => !(folder in MAY_IMPORT))).toEqual([])
+  })
+
+  test('every row names only folders that have a row', () => {
+    const named = new Set([...Object.values(MAY_IMPORT).flat(), ...RUNTIME_NEUTRAL])
+    expect([...named].filter((folder) => !(folder in MAY_IMPORT))).toEqual([])
+  })
+
+  test.each(folders)('src/%s imports only what its row allows', (folder) => {
+    expect(importsOfFolder(folder).filter((each) => !isAllowed(folder, each))).toEqual([])
+  })
+
+  test.each(folders)('src/%s imports no entry point', (folder) => {
+    const entries = importsOfFolder(folder).filter(({ target }) => isEntryPoint(target))
+    expect(entries).toEqual([])
+  })
+})
+
+describe('docs/architecture.md', () => {
+  const doc = read('docs/architecture.md')
+  const built = layersIn(section(doc, 'Folders'))
+  const planned = layersIn(section(doc, 'Planned'))
+
+  test('lists the folders of src/, and as planned only what is not there', () => {
+    expect(Object.keys(built).toSorted()).toEqual(folders)
+    expect(Object.keys(planned).filter((folder) => folders.includes(folder))).toEqual([])
+  })
+
+  test('gives the same table as this test', () => {
+    expect({ ...built, ...planned }).toEqual(MAY_IMPORT)
+  })
+})
+
+describe('how files are imported', () => {
+  const relative = sourceFiles()
+    .flatMap((file) => importsOf(file))
+    .filter(({ target }) => target !== undefined)
+
+  test('a relative import names a TypeScript file that exists', () => {
+    expect(relative.filter(({ target }) => !isSourceFile(target))).toEqual([])
+  })
+
+  test('a relative import stays inside src/', () => {
+    expect(relative.filter(({ target }) => !target?.startsWith('src/'))).toEqual([])
+  })
+})
+
+describe('what runs anywhere', () => {
+  test.each(neutral)('src/%s imports nothing of Node', (folder) => {
+    const ofNode = importsOfFolder(folder).filter(({ specifier }) => isBuiltin(specifier))
+    expect(ofNode).toEqual([])
+  })
+
+  test.each(neutral)('src/%s uses no global that only Node has', (folder) => {
+    const used = filesOf(folder).flatMap((file) =>
+      globalsOf(file, NODE_GLOBALS).map((name) => `${file} uses ${name}`),
+    )
+    expect(used).toEqual([])
+  })
+})
+
+describe('the token path', () => {
+  test('exists', () => {
+    expect(TOKEN_PATH.filter((folder) => filesOf(folder).length === 0)).toEqual([])
+  })
+
+  test.each(TOKEN_PATH)('src/%s loads no package, directly or through others', (folder) => {
+    expect(filesOf(folder).flatMap((file) => packagesLoadedBy(file))).toEqual([])
+  })
+
+  test('the check sees a package behind two imports', () => {
+    expect(packagesLoadedBy('src/protocol/response-event.ts')).toContainEqual(
+      'src/protocol/response-event.ts > src/protocol/output-item.ts > src/protocol/shape.ts > zod',
+    )
+  })
+})
+
+describe('the reading of sources', () => {
+  test.each([
+    ["import { a } from './a.ts'", true],
+    ["import './a.ts'", true],
+    ["import { type A } from './a.ts'", true],
+    ["import type { A } from './a.ts'", false],
+    ["export { a } from './a.ts'", true],
+    ["export * from './a.ts'", true],
+    ["export type { A } from './a.ts'", false],
+    ["const a = await import('./a.ts')", true],
+    ["type A = import('./a.ts').A", false],
+  ])('finds %s', (text, runtime) => {
+    const expected = { file: 'src/x/b.ts', specifier: './a.ts', target: 'src/x/a.ts', runtime }
+    expect(importsOf('src/x/b.ts', text)).toEqual([expected])
+  })
+
+  test.each([
+    ['process.exit()', ['process']],
+    ['globalThis.process?.exit()', ['process']],
+    ["globalThis['Buffer']", ['Buffer']],
+    ['const b = Buffer.from(text)', ['Buffer']],
+    ['typeof process', ['process']],
+    ['this.process(event)', []],
+    ['class A { process() {} }', []],
+    ['const step = { process: 1 }', []],
+  ])('sees the globals of %s', (text, used) => {
+    expect(globalsOf('a.ts', NODE_GLOBALS, text)).toEqual(used)
+  })
+})
+
+function layersIn(text: string): Record<string, readonly string[]> {
+  const rows = tableRows(text).map(([folder = '', , imports = '']): [string, readonly string[]] => {
+    const named = imports.split(', ').filter((name) => name !== 'nothing')
+    return [folder.replaceAll('`', ''), imports === 'everything' ? ALL : named]
+  })
+  return Object.fromEntries(rows)
+}
+
+function filesOf(folder: string): string[] {
+  return folders.includes(folder) ? sourceFiles(join(root, 'src', folder)) : []
+}
+
+function importsOfFolder(folder: string): Import[] {
+  return filesOf(folder).flatMap((file) => importsOf(file))
+}
+
+function isAllowed(folder: string, { target }: Import): boolean {
+  if (target === undefined) return true
+  const imported = target.split('/')[1] ?? ''
+  const row = MAY_IMPORT[folder] ?? []
+  return imported === folder || isEntryPoint(target) || row.includes(imported)
+}
+
+/** Files at the root of src/ are what users import; nothing inside does. */
+function isEntryPoint(target: string | undefined): boolean {
+  return target !== undefined && /^src\/[^/]+$/.test(target)
+}
+
+function isSourceFile(target: string | undefined): boolean {
+  return target !== undefined && target.endsWith('.ts') && existsSync(join(root, target))
+}
+
+function isBuiltin(specifier: string): boolean {
+  return specifier.startsWith('node:') || builtinModules.includes(specifier)
+}
+
+/** The packages a file loads at run time, each with the way that leads there. */
+function packagesLoadedBy(file: string): string[] {
+  const seen = new Set<string>()
+  const follow = (at: string, way: string): string[] => {
+    if (seen.has(at)) return []
+    seen.add(at)
+    const loaded = importsOf(at).filter(({ runtime }) => runtime)
+    return loaded.flatMap(({ specifier, target }) =>
+      target === undefined ? [`${way} > ${specifier}`] : follow(target, `${way} > ${target}`),
+    )
+  }
+  return follow(file, file)
+}
