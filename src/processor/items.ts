@@ -82,7 +82,7 @@ export function wouldShow(turn: TurnState, itemId: string, deltaLength: number):
   const buffer = turn.items.get(itemId)
   if (buffer === undefined || buffer.isComplete() || buffer.isHeld() || deltaLength === 0)
     return false
-  const length = buffer.getContent().length + deltaLength
+  const length = buffer.getContentLength() + deltaLength
   return isPastThreshold(turn, buffer, turn.rules.estimateTokens(length))
 }
 

@@ -21,6 +21,8 @@ export type StepInput =
 
 export function step(turn: TurnState, input: StepInput, now: number): readonly Effect[] {
   switch (input.type) {
+    case 'item_delta':
+      return turn.ending === undefined ? growItem(turn, input.payload, now) : NOTHING
     case 'timer':
       return ringTimer(turn, now)
     case 'flush':
@@ -34,10 +36,10 @@ export function step(turn: TurnState, input: StepInput, now: number): readonly E
   }
 }
 
-function stepEvent(turn: TurnState, event: StreamEvent, now: number): readonly Effect[] {
+type RareEvent = Exclude<StreamEvent, { type: 'item_delta' }>
+
+function stepEvent(turn: TurnState, event: RareEvent, now: number): readonly Effect[] {
   switch (event.type) {
-    case 'item_delta':
-      return growItem(turn, event.payload, now)
     case 'item_start':
       return openItem(turn, event.payload, now)
     case 'item_done':

@@ -77,8 +77,10 @@ export class StreamProcessor {
     if (this.#closed) throw new TurnstreamError('PROCESSOR_DESTROYED', 'it takes no more events')
     const fault = streamEventFault(event)
     if (fault !== undefined) throw new TurnstreamError('EVENT_INVALID', fault)
-    if (this.#isCrowded() && this.#queue.size + emissionsOf(this.#turn, event) > MAX_UNDELIVERED) {
-      throw new TurnstreamError('PROCESSOR_OVERFLOW', `${this.#queue.size} wait for the sink`)
+    const waiting = this.#queue.size
+    if (waiting === 0 || !this.#isCrowded()) return
+    if (waiting + emissionsOf(this.#turn, event) > MAX_UNDELIVERED) {
+      throw new TurnstreamError('PROCESSOR_OVERFLOW', `${waiting} wait for the sink`)
     }
   }
 

@@ -46,7 +46,7 @@ export type Effect =
   | { do: 'report'; error: TurnstreamError }
 
 /** One of the two turn events: sent once, remembered until it was accepted. */
-export interface Milestone {
+interface Milestone {
   emission: Emission
   fate: 'queued' | 'accepted' | 'lost'
 }

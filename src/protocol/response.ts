@@ -11,13 +11,7 @@ import { idSchema, openObject } from './shape.ts'
 import { errorObjectSchema } from './stream-event.ts'
 import { usageSchema } from './usage.ts'
 
-export const responseStatusSchema = z.enum([
-  'queued',
-  'in_progress',
-  'complete',
-  'error',
-  'aborted',
-])
+const responseStatusSchema = z.enum(['queued', 'in_progress', 'complete', 'error', 'aborted'])
 export type ResponseStatus = z.infer<typeof responseStatusSchema>
 
 /** How an item failed or was given up; the item keeps its place and its content. */
@@ -26,7 +20,7 @@ const outcome = {
   cancelled: openObject({ reason: z.string().exactOptional() }).exactOptional(),
 }
 
-export const responseItemSchema = z.discriminatedUnion('type', [
+const responseItemSchema = z.discriminatedUnion('type', [
   messageItemSchema.extend(outcome),
   reasoningItemSchema.extend(outcome),
   functionCallItemSchema.extend(outcome),

@@ -5,7 +5,7 @@ import { messageOriginSchema, outputItemSchema } from './output-item.ts'
 import { idSchema, metadataSchema, openObject } from './shape.ts'
 import { usageSchema } from './usage.ts'
 
-export const itemTypeSchema = z.enum([
+const itemTypeSchema = z.enum([
   'message',
   'reasoning',
   'function_call',
@@ -21,7 +21,7 @@ export const errorObjectSchema = openObject({ code: z.string(), message: z.strin
 export type ErrorObject = z.infer<typeof errorObjectSchema>
 
 /** `traceparent` is any string: a malformed trace is a reason to lose a trace, not a turn. */
-export const traceContextSchema = openObject({
+const traceContextSchema = openObject({
   traceparent: z.string(),
   tracestate: z.string().exactOptional(),
 })

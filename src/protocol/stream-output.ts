@@ -4,7 +4,7 @@ import { idSchema, openObject } from './shape.ts'
 import { turnStatusSchema } from './stream-event.ts'
 
 /** What a renderer does with a snapshot: create the element, update it, settle it, show an error. */
-export const statusSchema = z.enum(['create', 'update', 'complete', 'error'])
+const statusSchema = z.enum(['create', 'update', 'complete', 'error'])
 export type Status = z.infer<typeof statusSchema>
 
 const turn = { turnId: idSchema, threadId: idSchema }
@@ -21,14 +21,14 @@ const contentBase = {
 
 const jsonObjectSchema = z.record(z.string(), z.unknown())
 
-export const messageSchema = openObject({
+const messageSchema = openObject({
   type: z.literal('message'),
   ...contentBase,
   origin: messageOriginSchema,
 })
 export type Message = z.infer<typeof messageSchema>
 
-export const thinkingSchema = openObject({
+const thinkingSchema = openObject({
   type: z.literal('thinking'),
   ...contentBase,
   providerId: z.string(),
@@ -36,7 +36,7 @@ export const thinkingSchema = openObject({
 export type Thinking = z.infer<typeof thinkingSchema>
 
 /** `content` is empty unless the arguments could not be parsed: then it holds their raw text. */
-export const toolCallSchema = openObject({
+const toolCallSchema = openObject({
   type: z.literal('tool_call'),
   ...contentBase,
   toolName: z.string(),
@@ -55,7 +55,7 @@ export const contentSchema = z.discriminatedUnion('type', [
 export type Content = z.infer<typeof contentSchema>
 export type ContentType = Content['type']
 
-export const turnStartedSchema = openObject({
+const turnStartedSchema = openObject({
   type: z.literal('turn_started'),
   ...turn,
   modelId: z.string().exactOptional(),
@@ -63,7 +63,7 @@ export const turnStartedSchema = openObject({
 })
 export type TurnStarted = z.infer<typeof turnStartedSchema>
 
-export const turnCompleteSchema = openObject({
+const turnCompleteSchema = openObject({
   type: z.literal('turn_complete'),
   ...turn,
   status: turnStatusSchema,
@@ -76,7 +76,7 @@ export const turnCompleteSchema = openObject({
 export type TurnComplete = z.infer<typeof turnCompleteSchema>
 
 /** The shape that travels; our exception class is `TurnstreamError`. */
-export const turnErrorSchema = openObject({
+const turnErrorSchema = openObject({
   type: z.literal('turn_error'),
   ...turn,
   error: openObject({ code: z.string(), message: z.string() }),

@@ -46,7 +46,7 @@ describe('what cannot work is refused at construction', () => {
     ['batchGradient', ['10']],
   ]
   test.each(cases)('%s: %j', (name, value) => {
-    const make = () => new StreamProcessor({ ...required, [name]: value } as ProcessorOptions)
+    const make = () => new StreamProcessor({ ...required, [name]: value })
     expect(make).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
     expect(make).toThrow(name)
   })

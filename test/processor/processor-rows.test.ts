@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { itemRows, thresholdRows, turnRows } from './rows-decisions.ts'
+import { itemRows } from './rows-items.ts'
 import { tcRows } from './rows-tc.ts'
+import { thresholdRows } from './rows-thresholds.ts'
+import { turnRows } from './rows-turn.ts'
 import { type Outcome, type Row, runProcessor, runRules } from './scenario.ts'
 
 function check(row: Row, { shown, reported }: Outcome): void {

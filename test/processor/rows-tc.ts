@@ -20,6 +20,15 @@ const ids = { turnId: TURN_ID, threadId: THREAD_ID }
 const started = { type: 'turn_started', ...ids }
 const complete = { type: 'turn_complete', ...ids, status: 'complete' }
 
+const readFile = {
+  type: 'tool_call',
+  itemId: 'fc',
+  content: '',
+  toolName: 'read_file',
+  toolArguments: { path: '/tmp/test.txt', encoding: 'utf-8' },
+  callId: 'call-1',
+}
+
 export const tcRows: Row[] = [
   {
     name: 'TC-01 a short message is one complete',
@@ -32,14 +41,7 @@ export const tcRows: Row[] = [
     ],
     shows: [
       { ...started, modelId: 'claude-sonnet-4-20250514', providerId: 'anthropic' },
-      {
-        type: 'message',
-        ...ids,
-        itemId: 'msg-01',
-        status: 'complete',
-        content: 'Hello there!',
-        origin: 'agent',
-      },
+      { type: 'message', ...ids, itemId: 'msg-01', status: 'complete', content: 'Hello there!' },
       { ...complete, usage: { promptTokens: 10, completionTokens: 3, totalTokens: 13 } },
     ],
   },
@@ -71,8 +73,8 @@ export const tcRows: Row[] = [
       delta('run-1-user-prompt', 'What is the weather? '.repeat(10)),
       done('run-1-user-prompt', 'What is the weather?', 'user'),
       open('m'),
-      delta('m', 'It is sunny in the whole country today, as ever.'),
-      done('m', 'It is sunny in the whole country today, as ever.'),
+      delta('m', 'x'.repeat(41)),
+      done('m', 'x'.repeat(41)),
       responseDone(),
     ],
     shows: [
@@ -92,9 +94,6 @@ export const tcRows: Row[] = [
       delta('r', 'Let me think about this problem. '),
       delta('r', 'I should consider multiple factors here.'),
       thought('r', 'Let me think about this problem. I should consider multiple factors here.'),
-      open('m'),
-      delta('m', 'Here is what I think about the matter.'),
-      done('m', 'Here is what I think about the matter.'),
       responseDone(),
     ],
     shows: [
@@ -107,8 +106,6 @@ export const tcRows: Row[] = [
         providerId: 'anthropic',
       },
       { type: 'thinking', status: 'complete', providerId: 'anthropic' },
-      { type: 'message', status: 'create', origin: 'agent' },
-      { type: 'message', status: 'complete', origin: 'agent' },
       complete,
     ],
   },
@@ -127,23 +124,10 @@ export const tcRows: Row[] = [
     ],
     shows: [
       started,
+      { ...readFile, status: 'create' },
       {
-        type: 'tool_call',
-        itemId: 'fc',
-        status: 'create',
-        content: '',
-        toolName: 'read_file',
-        toolArguments: { path: '/tmp/test.txt', encoding: 'utf-8' },
-        callId: 'call-1',
-      },
-      {
-        type: 'tool_call',
-        itemId: 'fc',
+        ...readFile,
         status: 'complete',
-        content: '',
-        toolName: 'read_file',
-        toolArguments: { path: '/tmp/test.txt', encoding: 'utf-8' },
-        callId: 'call-1',
         toolOutput: { content: 'Hello from file!', bytes: 17 },
         success: true,
       },
@@ -156,13 +140,9 @@ export const tcRows: Row[] = [
     name: 'TC-06 tool calls one after another',
     script: [
       start(),
-      open('fc-1', { item_type: 'function_call' }),
       call('fc-1', 'call-1', '{"path":"/tmp/input.txt"}'),
-      open('fco-1', { item_type: 'function_call_output' }),
       output('fco-1', 'call-1', '{"content":"input data"}'),
-      open('fc-2', { item_type: 'function_call' }),
       call('fc-2', 'call-2', '{"path":"/tmp/output.txt"}', 'write_file'),
-      open('fco-2', { item_type: 'function_call_output' }),
       output('fco-2', 'call-2', '{"bytesWritten":9}'),
       responseDone(),
     ],

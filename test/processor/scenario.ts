@@ -12,12 +12,7 @@ import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { THREAD_ID, TURN_ID } from './events.ts'
 
 /** What happens: an event, or one of the things below. */
-export type Action =
-  | StreamEvent
-  | { wait: number }
-  | { sink: 'fails' | 'accepts' }
-  | 'flush'
-  | 'destroy'
+type Action = StreamEvent | { wait: number } | { sink: 'fails' | 'accepts' } | 'flush' | 'destroy'
 
 export interface Row {
   name: string

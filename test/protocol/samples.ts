@@ -21,7 +21,7 @@ const finalItems: StreamEventPayload<'item_done'>['final_item'][] = [
   { type: 'cancelled', id: 'x', reason: 'stop' },
 ]
 
-export const samplePayloads: StreamEventPayload[] = [
+const samplePayloads: StreamEventPayload[] = [
   {
     type: 'response_start',
     response_id: 'r',

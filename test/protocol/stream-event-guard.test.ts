@@ -51,7 +51,7 @@ test('guard and schema agree on every field of every event, made odd in every wa
     for (const path of paths(event)) {
       for (const oddity of oddities) {
         const { guard, schema, fault } = verdicts(replaced(event, path, oddity))
-        const by = typeof oddity === 'symbol' ? 'removed' : String(oddity)
+        const by = typeof oddity === 'symbol' ? 'removed' : JSON.stringify(oddity)
         expect(guard, `${event.type} ${path.join('.')} = ${by}: ${fault}`).toBe(schema)
         compared += 1
       }

@@ -11,7 +11,7 @@ const sample = { ...sampleEvents[2] }
 
 test('every type has a sample', () => {
   const sampled = new Set(sampleEvents.map(({ type }) => type))
-  expect([...sampled].sort()).toEqual([...STREAM_EVENT_TYPES].sort())
+  expect([...sampled].toSorted()).toEqual(STREAM_EVENT_TYPES.toSorted())
 })
 
 test.each(sampleEvents)('$type is decoded as it is', (event) => {

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { runDemo } from '../../src/cli/demo.ts'
+import { demoTurn } from '../../src/cli/demo-turn.ts'
+import { decodeText } from '../../src/protocol/decode.ts'
+import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
+import { streamMessageSchema, streamOutputSchema } from '../../src/protocol/stream-output.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
+
+async function play(json: boolean, speed = Infinity): Promise<{ lines: string[]; ms: number }> {
+  const clock = fakeClock()
+  let text = ''
+  const terminal = {
+    write: (part: string) => {
+      text += part
+    },
+    style: (_style: unknown, part: string) => part,
+    columns: 120,
+  }
+  let ms = Number.NaN
+  const played = runDemo({ speed, json, clock, terminal }).then(() => {
+    ms = clock.now()
+  })
+  await clock.advance(60_000)
+  await played
+  return { lines: text.trimEnd().split('\n'), ms }
+}
+
+test('the demo turn is made of valid events with ids of their own', () => {
+  const script = demoTurn(1000)
+  expect(script.every(({ event }) => isStreamEvent(event))).toBe(true)
+  expect(new Set(script.map(({ event }) => event.event_id)).size).toBe(script.length)
+  expect(script[0]?.event.timestamp).toBe(1000)
+})
+
+test('the picture has a dot for each delta and a line for each snapshot', async () => {
+  const { lines } = await play(false)
+  const deltas = demoTurn(0).filter(({ event }) => event.type === 'item_delta').length
+  const rows = lines.filter((line) => /^·* *(turn|message|thinking|tool)/.test(line))
+  expect(rows.join('').split('·').length - 1).toBe(deltas)
+  expect(rows.at(0)).toContain('turn_started')
+  expect(rows.at(-1)).toContain('turn_complete')
+  expect(lines.at(-2)).toBe(
+    `${demoTurn(0).length} events in, ${rows.length} snapshots out, 5 items in the Response.`,
+  )
+  for (const line of rows) expect(line.length).toBeLessThanOrEqual(120)
+})
+
+test('with --json each line is a record of the processed log', async () => {
+  const { lines } = await play(true)
+  const outputs = lines.map((line) => {
+    const message = decodeText(streamMessageSchema, line)
+    if (!message.ok) throw new Error(message.reason)
+    const output = decodeText(streamOutputSchema, message.value.payload)
+    if (!output.ok) throw new Error(output.reason)
+    return output.value
+  })
+  expect(outputs.at(0)).toMatchObject({ type: 'turn_started' })
+  expect(outputs.at(-1)).toMatchObject({ type: 'turn_complete', status: 'complete' })
+})
+
+test('twice the speed takes half the time', async () => {
+  const [slow, fast] = [await play(true, 1), await play(true, 2)]
+  expect(fast.ms).toBeCloseTo(slow.ms / 2)
+  expect((await play(true)).ms).toBe(0)
+})

@@ -1,0 +1,252 @@
+/** P12, P13, P16 and P17: the end of a turn, time, and sinks that fail. */
+import {
+  aborted,
+  call,
+  cancel,
+  delta,
+  done,
+  open,
+  output,
+  responseDone,
+  responseError,
+  start,
+  THREAD_ID,
+  TURN_ID,
+  tokens,
+  usage,
+} from './events.ts'
+import type { Row } from './scenario.ts'
+
+const x = (length: number) => 'x'.repeat(length)
+const started = { type: 'turn_started' }
+const complete = { type: 'turn_complete', status: 'complete' }
+
+export const turnRows: Row[] = [
+  {
+    name: 'P12 response_done shows a tail of one character first',
+    script: [start(), open('m'), delta('m', x(41)), delta('m', 'y'), responseDone()],
+    shows: [
+      started,
+      { status: 'create', content: x(41) },
+      { status: 'update', content: `${x(41)}y` },
+      complete,
+    ],
+  },
+  {
+    name: 'P12 response_error shows what is unshown first',
+    script: [open('m'), delta('m', 'a'), responseError('E', 'why')],
+    shows: [
+      { status: 'create', content: 'a' },
+      { type: 'turn_error', error: { code: 'E', message: 'why' } },
+    ],
+  },
+  {
+    name: 'P12 an abort is a turn_complete with status aborted',
+    script: [start(), open('m'), delta('m', 'a'), usage(3, 4), aborted('stop'), done('m', 'b')],
+    shows: [
+      started,
+      { status: 'create', content: 'a' },
+      { type: 'turn_complete', status: 'aborted', usage: { totalTokens: 7 } },
+    ],
+  },
+  {
+    name: 'P12 nothing follows a terminal event',
+    script: [
+      start(),
+      open('m'),
+      responseDone(),
+      responseError('E', 'why'),
+      aborted('stop'),
+      responseDone(),
+      delta('m', x(100)),
+      done('m', 'late'),
+      'flush',
+      { wait: 9000 },
+      'destroy',
+    ],
+    shows: [started, complete],
+  },
+  {
+    name: 'P12 the usage of the end wins over earlier ones',
+    script: [usage(1, 1), responseDone({ usage: tokens(5, 6) })],
+    shows: [
+      { type: 'turn_complete', usage: { promptTokens: 5, completionTokens: 6, totalTokens: 11 } },
+    ],
+  },
+  {
+    name: 'P13 the timer counts from the last delta',
+    script: [
+      open('m'),
+      delta('m', 'a'),
+      { wait: 999 },
+      delta('m', 'b'),
+      { wait: 999 },
+      delta('m', 'c'),
+    ],
+    shows: [],
+  },
+  {
+    name: 'P13 the oldest unshown delta waits no longer than maxLatencyMs',
+    script: [
+      open('m'),
+      ...Array.from({ length: 8 }, () => [delta('m', 'a'), { wait: 500 }]).flat(),
+    ],
+    shows: [{ status: 'create', content: 'aaaaaa' }],
+  },
+  {
+    name: 'P13 each item has its own deadline',
+    script: [
+      open('m'),
+      open('n'),
+      delta('m', 'a'),
+      { wait: 600 },
+      delta('n', 'b'),
+      { wait: 400 },
+      delta('m', 'c'),
+      { wait: 600 },
+    ],
+    shows: [
+      { itemId: 'm', content: 'a' },
+      { itemId: 'n', content: 'b' },
+    ],
+  },
+  {
+    name: 'P13 the timer never repeats what was shown',
+    script: [open('m'), delta('m', x(41)), { wait: 60_000 }, delta('m', ''), { wait: 60_000 }],
+    shows: [{ status: 'create' }],
+  },
+  {
+    name: 'P13 the timer shows initial content too',
+    script: [open('m', { initial_content: 'a' }), { wait: 1000 }],
+    shows: [{ status: 'create', content: 'a' }],
+  },
+  {
+    name: 'P13 after a failure the next emission carries everything, still as create',
+    script: [
+      start(),
+      open('m'),
+      { sink: 'fails' },
+      delta('m', x(41)),
+      { sink: 'accepts' },
+      delta('m', x(40)),
+      done('m', 'final'),
+    ],
+    shows: [
+      started,
+      { status: 'create', content: x(81) },
+      { status: 'complete', content: 'final' },
+    ],
+  },
+  {
+    name: 'P13 what was given up is flushed at the end',
+    script: [
+      start(),
+      open('m'),
+      { sink: 'fails' },
+      delta('m', x(41)),
+      { wait: 60_000 },
+      { sink: 'accepts' },
+      responseDone(),
+    ],
+    shows: [started, { status: 'create', content: x(41) }, complete],
+  },
+  {
+    name: 'P13 a complete that was given up is sent again before the end',
+    script: [
+      start(),
+      open('m'),
+      { sink: 'fails' },
+      done('m', 'final'),
+      { sink: 'accepts' },
+      responseDone(),
+    ],
+    shows: [started, { status: 'complete', content: 'final' }, complete],
+  },
+  {
+    name: 'P13 a lost create of a call is not sent after its complete',
+    script: [
+      { sink: 'fails' },
+      call('fc', 'c', '{}'),
+      { sink: 'accepts' },
+      output('o', 'c', 'a'),
+      'flush',
+    ],
+    shows: [{ status: 'complete', toolOutput: 'a' }],
+  },
+  {
+    name: 'P13 a cancelled item whose create was lost is not shown',
+    script: [open('m'), { sink: 'fails' }, delta('m', x(41)), { sink: 'accepts' }, cancel('m')],
+    shows: [],
+  },
+  {
+    name: 'P13 a lost turn_started comes before the next emission',
+    script: [{ sink: 'fails' }, start(), { sink: 'accepts' }, open('m'), delta('m', x(41))],
+    shows: [started, { status: 'create' }],
+  },
+  {
+    name: 'P13 nothing overtakes a turn_started that is still lost',
+    script: [
+      { sink: 'fails' },
+      start(),
+      open('m'),
+      done('m', 'a'),
+      { sink: 'accepts' },
+      responseDone(),
+    ],
+    shows: [started, { status: 'complete', content: 'a' }, complete],
+  },
+  {
+    name: 'P13 flush tries an unsent terminal again, after what is unshown',
+    script: [
+      start(),
+      open('m'),
+      delta('m', 'a'),
+      { sink: 'fails' },
+      responseDone(),
+      'flush',
+      { sink: 'accepts' },
+      'flush',
+      'flush',
+    ],
+    shows: [started, { status: 'create', content: 'a' }, complete],
+  },
+  {
+    name: 'P13 flush tries a lost turn_started again',
+    script: [{ sink: 'fails' }, start(), { sink: 'accepts' }, 'flush', 'flush'],
+    shows: [started],
+  },
+  {
+    name: 'P16 destroy shows create or update, and nothing of held items',
+    script: [
+      open('m'),
+      delta('m', x(41)),
+      delta('m', 'y'),
+      open('n'),
+      delta('n', 'z'),
+      open('u-user-prompt'),
+      delta('u-user-prompt', 'held'),
+      'destroy',
+    ],
+    shows: [
+      { itemId: 'm', status: 'create' },
+      { itemId: 'm', status: 'update', content: `${x(41)}y` },
+      { itemId: 'n', status: 'create', content: 'z' },
+    ],
+  },
+  {
+    name: 'P17 the ids are those of the options',
+    script: [
+      start({ turn_id: 'other', thread_id: 'other' }),
+      responseDone({ response_id: 'other' }),
+    ],
+    shows: [
+      { turnId: TURN_ID, threadId: THREAD_ID },
+      { turnId: TURN_ID, threadId: THREAD_ID },
+    ],
+  },
+  {
+    name: 'P17 only the first response_start opens the turn',
+    script: [start(), start({ model_id: 'other' })],
+    shows: [{ type: 'turn_started', modelId: 'claude-sonnet-4-20250514' }],
+  },
+]
