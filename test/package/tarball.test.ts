@@ -4,7 +4,7 @@ import { builtinModules } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build, type Rolldown } from 'vite'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { root, sourceFiles } from '../repository/sources.ts'
 import * as consumer from './consumer.ts'
@@ -17,6 +17,9 @@ const SCHEMAS = [
   'stream-message',
   'stream-output',
 ]
+
+// Compilers and bundlers run here, on machines that may be busy with the other tests.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 /** A project that has the packed package installed, and nothing else but its dependencies. */
 let project: string
@@ -33,7 +36,7 @@ beforeAll(() => {
     symlinkSync(join(root, 'node_modules', name), join(modules, name))
   }
   writeFileSync(join(project, 'package.json'), '{ "type": "module" }')
-}, 30_000)
+})
 
 afterAll(() => {
   rmSync(project, { recursive: true, force: true })

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { parseSync } from 'oxc-parser'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
-export const src = join(root, 'src')
+const src = join(root, 'src')
 
 export interface Import {
   /** The importing file, from the root of the repository. */
