@@ -19,5 +19,6 @@ export class RetryExhaustedError extends TurnstreamError {
 
 /** Exponential backoff without jitter: the delay after the attempt numbered from 0. */
 export function calculateRetryDelay(attempt: number, baseMs: number, maxMs: number): number {
-  return Math.min(maxMs, baseMs * 2 ** attempt)
+  // 2 ** 1024 is Infinity, and nothing times Infinity is not a number.
+  return baseMs === 0 ? 0 : Math.min(maxMs, baseMs * 2 ** attempt)
 }

@@ -18,7 +18,7 @@ describe('systemClock', () => {
   })
 
   test('after() runs the task once, after the time', () => {
-    const task = vi.fn()
+    const task = vi.fn<() => void>()
     systemClock.after(100, task)
     vi.advanceTimersByTime(99)
     expect(task).not.toHaveBeenCalled()
@@ -29,7 +29,7 @@ describe('systemClock', () => {
   })
 
   test('what after() returns cancels the task, before and after it ran', () => {
-    const task = vi.fn()
+    const task = vi.fn<() => void>()
     const cancel = systemClock.after(100, task)
     cancel()
     cancel()
@@ -39,7 +39,7 @@ describe('systemClock', () => {
   })
 
   test.each([2 ** 31, 1e12, Infinity])('a wait of %d ms is not a wait of 1 ms', (ms) => {
-    const task = vi.fn()
+    const task = vi.fn<() => void>()
     systemClock.after(ms, task)
     vi.advanceTimersByTime(60_000)
     expect(task).not.toHaveBeenCalled()

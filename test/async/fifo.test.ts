@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Fifo } from '../../src/async/fifo.ts'
 import { collectGarbage } from './support.ts'
@@ -88,7 +88,7 @@ describe('Fifo', () => {
 
 /** In a function of its own, so that no variable of the test holds the value. */
 function pushAndShift(queue: Fifo<object>): WeakRef<object> {
-  queue.push({ big: new Array(1000).fill(0) })
+  queue.push({ first: true })
   queue.push({})
   return new WeakRef(queue.shift())
 }

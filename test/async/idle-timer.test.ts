@@ -14,7 +14,7 @@ describe('IdleTimer', () => {
     timersSet = 0
     firedAt = []
     clock = {
-      now: time.now,
+      now: () => time.now(),
       after(ms, task) {
         timersSet += 1
         return time.after(ms, task)
@@ -97,7 +97,7 @@ describe('IdleTimer', () => {
   })
 
   test('a clock that fires early is set for the rest', async () => {
-    clock = { now: time.now, after: (ms, task) => time.after(Math.min(ms, 30), task) }
+    clock = { now: () => time.now(), after: (ms, task) => time.after(Math.min(ms, 30), task) }
     timerOf(100).startWait()
     await time.advance(99)
     expect(firedAt).toEqual([])

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type ResponseEvent, ResponseStream, ResponseStreamError } from '../../src/index.ts'
-import { delta, look, readAll, settle } from './support.ts'
+import { delta, look, outcome, readAll, settle } from './support.ts'
 
 const DONE = { done: true, value: undefined }
 const value = <T>(of: T) => ({ done: false, value: of })
@@ -34,7 +34,7 @@ describe('R6 take', () => {
   })
 
   test('R6 take(0) is done at once on an open stream', async () => {
-    expect(await look(new ResponseStream().take(0).next())).toEqual(DONE)
+    expect(await outcome(new ResponseStream().take(0).next())).toEqual(DONE)
   })
 
   test('R6 one take goes on where the last stopped', async () => {
@@ -46,7 +46,7 @@ describe('R6 take', () => {
 
   test.each([-1, 1.5, Number.NaN])('take(%d) is refused', async (count) => {
     const taken = ResponseStream.fromEvents([1]).take(count)
-    expect(await look(taken.next())).toBe('OPTION_INVALID')
+    expect(await outcome(taken.next())).toBe('OPTION_INVALID')
   })
 
   test('take throws what the stream throws', async () => {
@@ -115,7 +115,7 @@ describe('R6 one consumer at a time', () => {
     const unused = stream[Symbol.asyncIterator]()
     const used = stream[Symbol.asyncIterator]()
     expect(await used.next()).toEqual(value(1))
-    expect(await look(unused.next())).toBe('ITERATION_ERROR')
+    expect(await outcome(unused.next())).toBe('ITERATION_ERROR')
     expect(await used.next()).toEqual(value(2))
   })
 
@@ -124,20 +124,21 @@ describe('R6 one consumer at a time', () => {
     const holder = stream[Symbol.asyncIterator]()
     const other = stream[Symbol.asyncIterator]()
     await holder.next()
-    await look(other.next())
+    await outcome(other.next())
     await other.return?.()
-    expect(await look(stream[Symbol.asyncIterator]().next())).toBe('ITERATION_ERROR')
+    expect(await outcome(stream[Symbol.asyncIterator]().next())).toBe('ITERATION_ERROR')
     expect(await holder.next()).toEqual(value(2))
   })
 
   test('R6 an iterator that was refused is finished', async () => {
-    const stream = ResponseStream.fromEvents([1])
+    const stream = ResponseStream.fromEvents([1, 2])
     const holder = stream[Symbol.asyncIterator]()
     const other = stream[Symbol.asyncIterator]()
     await holder.next()
-    await look(other.next())
+    await outcome(other.next())
     await holder.return?.()
     expect(await other.next()).toEqual(DONE)
+    expect(stream.getBufferSize()).toBe(1)
   })
 
   test.each(['filter', 'map', 'take'] as const)('R6 %s holds the lock, too', async (helper) => {
@@ -148,7 +149,7 @@ describe('R6 one consumer at a time', () => {
       take: stream.take(2),
     }
     await helpers[helper].next()
-    expect(await look(stream[Symbol.asyncIterator]().next())).toBe('ITERATION_ERROR')
+    expect(await outcome(stream[Symbol.asyncIterator]().next())).toBe('ITERATION_ERROR')
     await helpers[helper].return()
     expect(await collect(stream)).toEqual([2])
   })
@@ -175,7 +176,7 @@ describe('the iterator', () => {
     const iterator = stream[Symbol.asyncIterator]()
     const nexts = [iterator.next(), iterator.next(), iterator.next()]
     stream.error(new Error('boom'))
-    expect(await Promise.all(nexts.map(look))).toEqual(['STREAM_ERROR', DONE, DONE])
+    expect(await Promise.all(nexts.map(outcome))).toEqual(['STREAM_ERROR', DONE, DONE])
     expect(await iterator.next()).toEqual(DONE)
   })
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { ResponseStream, ResponseStreamError } from '../../src/index.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.ts'
-import { look, readAll, settle } from './support.ts'
+import { look, outcome, readAll } from './support.ts'
 
 const DONE = { done: true, value: undefined }
 
@@ -50,8 +50,9 @@ describe('R5 timeout', () => {
     const next = iterator.next()
     await clock.advance(99)
     expect(await look(next)).toBe('waiting')
+    const timedOut = outcome(next)
     await clock.advance(1)
-    expect(await look(next)).toBe('TIMEOUT')
+    expect(await timedOut).toBe('TIMEOUT')
   })
 
   test('R5 the stream stays usable after a timeout', async () => {
@@ -67,7 +68,7 @@ describe('R5 timeout', () => {
 
   test('R5 the iterator that timed out is finished and holds no lock', async () => {
     const iterator = stream[Symbol.asyncIterator]()
-    const timedOut = look(iterator.next())
+    const timedOut = outcome(iterator.next())
     await clock.advance(100)
     expect(await timedOut).toBe('TIMEOUT')
     stream.addEvent(1)
@@ -77,12 +78,20 @@ describe('R5 timeout', () => {
 
   test('R5 of several waiting next() the first times out, the others are done', async () => {
     const iterator = stream[Symbol.asyncIterator]()
-    const nexts = Promise.all([iterator.next(), iterator.next(), iterator.next()].map(look))
-    await settle()
-    const later = [iterator.next(), iterator.next()].map(look)
+    const outcomes = [iterator.next(), iterator.next(), iterator.next()].map(outcome)
     await clock.advance(100)
-    expect(await nexts).toEqual(['waiting', 'waiting', 'waiting'])
-    expect(await Promise.all(later)).toEqual(['waiting', 'waiting'])
+    expect(await Promise.all(outcomes)).toEqual(['TIMEOUT', DONE, DONE])
+    expect(clock.pending()).toBe(0)
+  })
+
+  test('R5 a later next() does not give the first more time', async () => {
+    const iterator = stream[Symbol.asyncIterator]()
+    const first = outcome(iterator.next())
+    await clock.advance(60)
+    const second = outcome(iterator.next())
+    await clock.advance(40)
+    expect(await first).toBe('TIMEOUT')
+    expect(await second).toEqual(DONE)
   })
 
   test('R5 a next() behind another has its whole time once it is the first', async () => {
@@ -93,8 +102,9 @@ describe('R5 timeout', () => {
     expect(await first).toEqual({ done: false, value: 1 })
     await clock.advance(99)
     expect(await look(second)).toBe('waiting')
+    const timedOut = outcome(second)
     await clock.advance(1)
-    expect(await look(second)).toBe('TIMEOUT')
+    expect(await timedOut).toBe('TIMEOUT')
   })
 
   test('R5 toArray fails with COLLECTION_ERROR caused by TIMEOUT', async () => {
@@ -155,7 +165,7 @@ describe('the timer', () => {
     'abort()': () => stream.abort(),
   }
   test.each(Object.entries(waysToStop))('%s gives it back while a next() waits', (_, stop) => {
-    void look(stream[Symbol.asyncIterator]().next())
+    void outcome(stream[Symbol.asyncIterator]().next())
     expect(clock.pending()).toBe(1)
     stop()
     expect(clock.pending()).toBe(0)

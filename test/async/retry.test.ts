@@ -10,6 +10,7 @@ describe('calculateRetryDelay', () => {
     { attempt: 6, baseMs: 100, maxMs: 5000, delay: 5000 },
     { attempt: 5000, baseMs: 100, maxMs: 5000, delay: 5000 },
     { attempt: 3, baseMs: 0, maxMs: 5000, delay: 0 },
+    { attempt: 5000, baseMs: 0, maxMs: 5000, delay: 0 },
     { attempt: 0, baseMs: 9000, maxMs: 5000, delay: 5000 },
     { attempt: 3, baseMs: 10, maxMs: Infinity, delay: 80 },
   ])('attempt $attempt of base $baseMs waits $delay', ({ attempt, baseMs, maxMs, delay }) => {

@@ -26,19 +26,16 @@ export async function readAll<T>(
   return { events, error: undefined }
 }
 
-/** What a promise is at this moment: its value, its error's code, or 'waiting'. */
-export async function look(promise: Promise<unknown>): Promise<unknown> {
-  let state: unknown = 'waiting'
-  promise.then(
-    (value) => {
-      state = value
-    },
-    (error: unknown) => {
-      state = error instanceof Error && 'code' in error ? error.code : error
-    },
+/** What a promise comes to: its value or, if it is rejected, the code of its error. */
+export function outcome(promise: Promise<unknown>): Promise<unknown> {
+  return promise.catch((error: unknown) =>
+    error instanceof Error && 'code' in error ? error.code : error,
   )
-  await settle()
-  return state
+}
+
+/** The outcome if there is one yet, else 'waiting'. */
+export function look(promise: Promise<unknown>): Promise<unknown> {
+  return Promise.race([outcome(promise), settle().then(() => 'waiting')])
 }
 
 /** Collects what can be collected, in a process that was not started with --expose-gc. */

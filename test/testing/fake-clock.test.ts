@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 
 describe('fakeClock', () => {
@@ -108,5 +108,18 @@ describe('fakeClock', () => {
     expect(ranAt).toEqual([])
     await clock.advance(0)
     expect(ranAt).toEqual([100])
+  })
+
+  test('works where there is no setImmediate', async () => {
+    vi.resetModules()
+    vi.stubGlobal('setImmediate', undefined)
+    const browser = await import('../../src/testing/fake-clock.ts')
+    vi.unstubAllGlobals()
+    const clock = browser.fakeClock()
+    const ran: string[] = []
+    clock.after(10, () => void Promise.resolve().then(() => ran.push('promise job')))
+    clock.after(20, () => ran.push('second task'))
+    await clock.advance(20)
+    expect(ran).toEqual(['promise job', 'second task'])
   })
 })
