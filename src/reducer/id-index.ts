@@ -34,7 +34,7 @@ export class IdIndex {
     if (!shared.positions) {
       // Event ids that sort by time come in order: then a look at the last tells that an id is new,
       // while a Map misses the processor's caches the more the longer it gets. In bench/reducer an
-      // event of a turn of 100,000 costs 409 ns with sorted ids and 798 ns with random ones.
+      // event of a turn of 100,000 costs 245 ns with sorted ids and 440 ns with random ones.
       const last = shared.ids[this.size - 1]
       if (last === undefined || last < id) return undefined
       if (last === id) return this.size - 1

@@ -1,13 +1,17 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { IdIndex } from '../../src/reducer/id-index.ts'
 
-function indexOf(ids: readonly string[]): IdIndex {
-  return ids.reduce((index, id) => (index.has(id) ? index : index.add(id)), IdIndex.empty)
+function withIds(index: IdIndex, ids: readonly string[]): IdIndex {
+  return ids.reduce((grown, id) => (grown.has(id) ? grown : grown.add(id)), index)
 }
 
+const indexOf = (ids: readonly string[]) => withIds(IdIndex.empty, ids)
+
+const LETTERS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
+
 /** Few enough that ids come twice and versions disagree; sorted ones stay on the fast path. */
-const ids = fc.array(fc.constantFrom(...'abcdefgh', 'a1', 'a2', '__proto__'))
+const ids = fc.array(fc.constantFrom(...LETTERS, 'a1', 'a2', '__proto__'))
 const idLists = fc.oneof(
   ids,
   ids.map((list) => list.toSorted()),
@@ -27,7 +31,7 @@ describe('IdIndex', () => {
   })
 
   test('every version keeps its ids, whichever of them grew', () => {
-    const growth = fc.array(fc.record({ from: fc.nat(), id: fc.constantFrom(...'abcdefgh') }))
+    const growth = fc.array(fc.record({ from: fc.nat(), id: fc.constantFrom(...LETTERS) }))
     fc.assert(
       fc.property(growth, (steps) => {
         const versions = [{ index: IdIndex.empty, model: new Set<string>() }]
@@ -38,12 +42,24 @@ describe('IdIndex', () => {
           versions.push({ index: version.index.add(id), model })
         }
         for (const { index, model } of versions) {
-          const found = [...'abcdefgh'].filter((id) => index.has(id))
+          const found = LETTERS.filter((id) => index.has(id))
           expect(new Set(found)).toEqual(model)
-          expect([...model].map((id) => index.position(id))).toEqual([...model.keys()])
+          expect([...model].map((id) => index.position(id))).toEqual([...[...model].keys()])
         }
       }),
     )
+  })
+
+  test('an old id is found among sorted ones, which then go on in any order', () => {
+    const sorted = indexOf(['a', 'c', 'e'])
+    expect(['a', 'b', 'e', 'f'].map((id) => sorted.position(id))).toEqual([
+      0,
+      undefined,
+      2,
+      undefined,
+    ])
+    const later = indexOf(['a', 'c', 'e', 'b', 'f'])
+    expect(['a', 'b', 'e', 'f'].map((id) => later.position(id))).toEqual([0, 3, 2, 4])
   })
 
   test('a version does not see what a later one added', () => {
@@ -54,8 +70,8 @@ describe('IdIndex', () => {
 
   test('two branches do not see each other', () => {
     const trunk = indexOf(['b', 'd'])
-    const left = trunk.add('a').add('x')
-    const right = trunk.add('c').add('y')
+    const left = withIds(trunk, ['a', 'x'])
+    const right = withIds(trunk, ['c', 'y'])
     expect(['b', 'd', 'a', 'x', 'c', 'y'].map((id) => left.position(id) ?? -1)).toEqual([
       0, 1, 2, 3, -1, -1,
     ])
@@ -68,7 +84,7 @@ describe('IdIndex', () => {
     const trunk = indexOf(['a'])
     const first = trunk.add('b')
     const second = trunk.add('b')
-    const parted = [first.add('c'), second.add('d')]
+    const parted = [withIds(first, ['c']), withIds(second, ['d'])]
     expect(parted.map((index) => [index.has('c'), index.has('d')])).toEqual([
       [true, false],
       [false, true],

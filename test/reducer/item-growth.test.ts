@@ -131,6 +131,11 @@ const deltas: ItemRow[] = [
     items: [stray('a', 'was not started'), message('a', '2')],
   },
   {
+    name: 'unknown item that starts and ends after all: the report stays as it was',
+    turn: [delta('a', '1'), done(message('a', 'A')), delta('a', '2')],
+    items: [stray('a', 'was not started'), message('a', 'A')],
+  },
+  {
     name: 'item that is done, failed or cancelled: content stays, one error item each',
     turn: [
       done(message('a', 'A')),
@@ -159,4 +164,8 @@ describe.each([
   test.each(rows)('$name', ({ turn, items }) => {
     expect(responseTo(turn).output_items).toStrictEqual(items)
   })
+})
+
+test('an item type that does not exist is refused', () => {
+  expect(() => responseTo([open('a', { item_type: 'video' as never })])).toThrow('video')
 })

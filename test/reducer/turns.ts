@@ -1,5 +1,5 @@
 /** Turns as fast-check makes them. */
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import type { ItemType } from '../../src/protocol/stream-event.ts'
 import {
   abort,
@@ -35,19 +35,20 @@ const itemTypes = fc.constantFrom<ItemType>(
   'error',
 )
 const endings = fc.constantFrom<Ending>('open', 'done', 'rewritten', 'failed', 'cancelled')
-const itemPlans = fc.tuple(itemTypes, fc.array(fc.string()), endings, fc.string())
+const itemPlans = fc.record({
+  item_type: itemTypes,
+  initial_content: fc.string(),
+  deltas: fc.array(fc.string()),
+  ending: endings,
+})
+type ItemPlan = typeof itemPlans extends fc.Arbitrary<infer Plan> ? Plan : never
 
 export const plannedItems: fc.Arbitrary<PlannedItem[]> = fc
   .array(itemPlans, { maxLength: 8 })
-  .map((plans) => plans.map((plan, index) => plannedItem(`item-${index}`, ...plan)))
+  .map((plans) => plans.map((plan, index) => plannedItem(`item-${index}`, plan)))
 
-function plannedItem(
-  id: string,
-  item_type: ItemType,
-  deltas: string[],
-  ending: Ending,
-  initial_content: string,
-): PlannedItem {
+function plannedItem(id: string, plan: ItemPlan): PlannedItem {
+  const { item_type, initial_content, deltas, ending } = plan
   const streamed = initial_content + deltas.join('')
   const text = ending === 'rewritten' ? `final ${streamed}` : streamed
   const last: Record<Ending, Payload[]> = {
