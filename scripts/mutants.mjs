@@ -41,7 +41,7 @@ const mutants = [
   {
     rule: 'P12 what is unshown goes by length, not by tokens',
     file: 'src/processor/content-buffer.ts',
-    from: 'return this.#length > this.#offeredLength',
+    from: 'return this.#text.length > this.#offeredLength',
     to: 'return this.getTokenCount() > this.#estimateTokens(this.#offeredLength)',
     tests: 'test/processor',
   },
