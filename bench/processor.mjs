@@ -4,17 +4,15 @@
 // Q2: what does a snapshot cost? Load: every delta emits, with a text of 1k to 100k tokens, to a sink
 //     that does nothing. Rival: JSON.stringify of the same object with the same growing text.
 // Q3: what is kept of a turn? Load: 100k tokens at the default gradient. Floor: the text itself.
-import { StreamProcessor } from '../dist/index.js'
 import { expectRatio, heapAfterGc, measure, nsOf, printTable } from './measure.mjs'
 import { itemStart, TURN_ID, tokenDeltas } from './turns.mjs'
+import { turnstream } from './turnstream.mjs'
+
+const { StreamProcessor } = turnstream
 
 const SILENT = { batchGradient: [], batchTimeoutMs: Infinity, maxLatencyMs: Infinity }
 const DELTAS_PER_SAMPLE = 200_000
 const CHARS_PER_TOKEN = 4
-
-// A full GC between samples would also drop the hidden classes of objects of which none is alive at
-// that moment, and with them the compiled code: a server with turns under way never sees that.
-const prepare = () => {}
 
 /** @param {object} options */
 function newProcessor(options) {
@@ -26,7 +24,6 @@ function silentDeltas(tokens, items) {
   const deltas = tokenDeltas(Math.min(tokens, 1000), items)
   return {
     name: `${tokens / 1000}k tokens, ${items} open`,
-    prepare,
     async run() {
       for (let turn = 0; turn < DELTAS_PER_SAMPLE / tokens; turn++) {
         const processor = newProcessor(SILENT)
@@ -45,7 +42,6 @@ function silentDeltas(tokens, items) {
 const settled = Promise.resolve()
 const awaitSettled = {
   name: 'await of a settled promise',
-  prepare,
   async run() {
     for (let count = 0; count < DELTAS_PER_SAMPLE; count++) await settled
     return DELTAS_PER_SAMPLE
@@ -81,7 +77,6 @@ function snapshots(tokens) {
   return [
     {
       name: `${tokens} tokens, processor`,
-      prepare,
       async run() {
         const processor = newProcessor({ batchGradient: [1] })
         await processor.processEvent(itemStart('item-0', 'message', text))
@@ -96,7 +91,6 @@ function snapshots(tokens) {
     },
     {
       name: `${tokens} tokens, JSON.stringify`,
-      prepare,
       async run() {
         let content = text
         let length = 0

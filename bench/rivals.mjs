@@ -1,0 +1,26 @@
+// Dependencies of this folder alone. Loaded by a name the type checker does not follow, so that
+// checking the repository does not need them installed.
+
+/**
+ * @template T
+ * @typedef {AsyncIterable<T> & { push(value: T): void, end(): void }} Pushable
+ */
+
+/**
+ * @template T
+ * @typedef {(push: (value: T) => Promise<unknown>, stop: () => void) => void} Executor
+ */
+
+/** @param {string} name @returns {Promise<any>} */
+const load = (name) => import(name)
+
+/** @type {{ pushable: <T>(options: { objectMode: true }) => Pushable<T> }} */
+export const { pushable } = await load('it-pushable')
+
+/**
+ * @type {{
+ *   Repeater: new <T>(executor: Executor<T>, buffer?: object) => AsyncIterable<T>,
+ *   FixedBuffer: new (capacity: number) => object,
+ * }}
+ */
+export const { Repeater, FixedBuffer } = await load('@repeaterjs/repeater')

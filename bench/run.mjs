@@ -1,0 +1,28 @@
+// node --expose-gc bench/run.mjs [name…]: runs the benches against dist/, fails if a goal is missed.
+import { cpus } from 'node:os'
+import { benchChannel } from './channel.mjs'
+import { finish } from './measure.mjs'
+import { benchProcessor } from './processor.mjs'
+import { benchReducer } from './reducer.mjs'
+
+/** @type {[name: string, bench: () => Promise<void>][]} */
+const benches = [
+  ['channel', benchChannel],
+  ['processor', benchProcessor],
+  ['reducer', benchReducer],
+]
+
+const wanted = process.argv.slice(2)
+const known = benches.map(([name]) => name)
+const unknown = wanted.filter((name) => !known.includes(name))
+
+if (unknown.length > 0) {
+  console.error(`no bench named ${unknown.join(', ')}; there are: ${known.join(', ')}`)
+  process.exitCode = 2
+} else {
+  console.log(`Node ${process.version}, ${cpus().length} x ${cpus()[0]?.model ?? 'unknown CPU'}`)
+  for (const [name, bench] of benches) {
+    if (wanted.length === 0 || wanted.includes(name)) await bench()
+  }
+  finish()
+}
