@@ -13,8 +13,8 @@ const mutants = [
   {
     rule: 'P2 a threshold must be exceeded (> becomes >=)',
     file: 'src/processor/showing.ts',
-    from: 'tokens > turn.rules.gradient',
-    to: 'tokens >= turn.rules.gradient',
+    from: 'tokens > buffer.threshold',
+    to: 'tokens >= buffer.threshold',
     tests: 'test/processor',
   },
   {

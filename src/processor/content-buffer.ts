@@ -57,6 +57,8 @@ export class ContentBuffer {
   toolName: string | undefined
   callId: string | undefined
   toolArguments: Record<string, unknown> | undefined
+  /** The tokens that must be exceeded for the next snapshot; kept by those who know the gradient. */
+  threshold = Infinity
   /** Counts the last words about this item; only the newest is worth sending again. */
   revision = 0
 

@@ -39,6 +39,10 @@ export class EmissionQueue {
     return this.#entries.size + Number(this.#delivering)
   }
 
+  get isIdle(): boolean {
+    return !this.#delivering
+  }
+
   /** Settles when all of these were accepted; rejects, after all were tried, if one was given up. */
   push(emissions: readonly Emission[]): Promise<void> {
     const delivered = new Promise<void>((resolve, reject) => {

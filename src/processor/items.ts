@@ -49,7 +49,7 @@ function newBuffer(
   const initialContent =
     contentType === 'tool_call' ? (payload.arguments ?? initial_content) : initial_content
   const isUser = origin === 'user' || (contentType === 'message' && itemId.includes(USER_PROMPT_ID))
-  return new ContentBuffer(itemId, contentType, {
+  const buffer = new ContentBuffer(itemId, contentType, {
     providerId: turn.providerId,
     isHeld: contentType === 'tool_call' || isUser,
     estimateTokens: turn.rules.estimateTokens,
@@ -58,6 +58,8 @@ function newBuffer(
     ...(name !== undefined && { toolName: name }),
     ...(call_id !== undefined && { callId: call_id }),
   })
+  buffer.threshold = turn.rules.gradient.threshold(0)
+  return buffer
 }
 
 /** The token path: an append, a comparison, and for the first unshown delta a timer. */
@@ -72,7 +74,7 @@ export function growItem(
   buffer.appendContent(payload.delta_content)
   if (buffer.isHeld()) return NOTHING
   buffer.touch(now)
-  return isPastThreshold(turn, buffer, buffer.getTokenCount())
+  return isPastThreshold(buffer, buffer.getTokenCount())
     ? [showGrowth(turn, buffer)]
     : wakeFor(turn, buffer)
 }
@@ -83,7 +85,7 @@ export function wouldShow(turn: TurnState, itemId: string, deltaLength: number):
   if (buffer === undefined || buffer.isComplete() || buffer.isHeld() || deltaLength === 0)
     return false
   const length = buffer.getContentLength() + deltaLength
-  return isPastThreshold(turn, buffer, turn.rules.estimateTokens(length))
+  return isPastThreshold(buffer, turn.rules.estimateTokens(length))
 }
 
 export function finishItem(

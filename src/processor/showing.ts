@@ -12,13 +12,16 @@ export function emit(emission: Emission): Effect {
 /** Offers the whole text of an item and moves its place in the gradient to where it now stands. */
 export function showGrowth(turn: TurnState, buffer: ContentBuffer): Effect {
   const tokens = buffer.getTokenCount()
-  while (isPastThreshold(turn, buffer, tokens)) buffer.advanceBatchIndex()
+  while (isPastThreshold(buffer, tokens)) {
+    buffer.advanceBatchIndex()
+    buffer.threshold = turn.rules.gradient.threshold(buffer.getBatchIndex())
+  }
   return emit({ kind: 'growth', buffer, content: buffer.offer() })
 }
 
 /** Exactly at the threshold is not past it. An estimate that is no number is past nothing. */
-export function isPastThreshold(turn: TurnState, buffer: ContentBuffer, tokens: number): boolean {
-  return tokens > turn.rules.gradient.threshold(buffer.getBatchIndex()) && tokens !== Infinity
+export function isPastThreshold(buffer: ContentBuffer, tokens: number): boolean {
+  return tokens > buffer.threshold && tokens !== Infinity
 }
 
 /** Says a last word about an item, in place of those that did not get through. */

@@ -1,3 +1,4 @@
+import { BurstClock } from '../async/burst-clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import { streamEventFault } from '../protocol/stream-event-guard.ts'
@@ -28,6 +29,7 @@ export class StreamProcessor {
   readonly #options: ResolvedOptions
   readonly #turn: TurnState
   readonly #queue: EmissionQueue
+  readonly #clock: BurstClock
   #cancelTimer: (() => void) | undefined
   #closed = false
   #destroyed: Promise<void> | undefined
@@ -36,6 +38,7 @@ export class StreamProcessor {
     this.#options = resolveOptions(options)
     this.#turn = createTurn(this.#options)
     this.#queue = new EmissionQueue(this.#turn, this.#options)
+    this.#clock = new BurstClock(this.#options.clock)
   }
 
   /**
@@ -77,8 +80,8 @@ export class StreamProcessor {
     if (this.#closed) throw new TurnstreamError('PROCESSOR_DESTROYED', 'it takes no more events')
     const fault = streamEventFault(event)
     if (fault !== undefined) throw new TurnstreamError('EVENT_INVALID', fault)
+    if (this.#queue.isIdle || !this.#isCrowded()) return
     const waiting = this.#queue.size
-    if (waiting === 0 || !this.#isCrowded()) return
     if (waiting + emissionsOf(this.#turn, event) > MAX_UNDELIVERED) {
       throw new TurnstreamError('PROCESSOR_OVERFLOW', `${waiting} wait for the sink`)
     }
@@ -90,8 +93,8 @@ export class StreamProcessor {
     return this.#queue.size + items.size + unsent.size + 2 > MAX_UNDELIVERED
   }
 
-  #take(input: StepInput): Promise<void> {
-    const effects = step(this.#turn, input, this.#options.clock.now())
+  #take(input: StepInput, now: number = this.#clock.now()): Promise<void> {
+    const effects = step(this.#turn, input, now)
     return effects.length === 0 ? SETTLED : this.#perform(effects)
   }
 
@@ -138,7 +141,7 @@ export class StreamProcessor {
   }
 
   async #takeTimer(): Promise<void> {
-    await this.#take({ type: 'timer' })
+    await this.#take({ type: 'timer' }, this.#options.clock.now())
   }
 
   #report(error: unknown): void {
