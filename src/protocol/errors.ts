@@ -20,10 +20,36 @@ export const ERROR_CODES = {
   PROCESSOR_DESTROYED: { status: 410, retryable: false, summary: 'The processor was destroyed' },
   PROCESSOR_OVERFLOW: { status: 503, retryable: true, summary: 'Too many undelivered snapshots' },
   RETRY_EXHAUSTED: { status: 503, retryable: true, summary: 'Every attempt failed' },
+  SSE_LIMIT_EXCEEDED: { status: 502, retryable: false, summary: 'A line or event is too long' },
   STREAM_ERROR: { status: 502, retryable: false, summary: 'The stream failed or has ended' },
   STREAM_SEQUENCE_ERROR: { status: 409, retryable: false, summary: 'The event came out of order' },
   TIMEOUT: { status: 504, retryable: true, summary: 'No event arrived in time' },
+  TOOL_ARGUMENTS_TOO_LARGE: {
+    status: 422,
+    retryable: false,
+    summary: 'The arguments of a tool call are too large',
+  },
   TOOL_OUTPUT_ORPHANED: { status: 409, retryable: false, summary: 'The output belongs to no call' },
+  UPSTREAM_MALFORMED: {
+    status: 502,
+    retryable: false,
+    summary: 'The provider sent what cannot be read',
+  },
+  UPSTREAM_TIMEOUT: {
+    status: 504,
+    retryable: true,
+    summary: 'The provider was silent for too long',
+  },
+  UPSTREAM_TRUNCATED: {
+    status: 502,
+    retryable: true,
+    summary: 'The answer of the provider has no end',
+  },
+  UPSTREAM_UNREACHABLE: {
+    status: 502,
+    retryable: true,
+    summary: 'The provider could not be reached',
+  },
 } as const satisfies Record<string, ErrorRow>
 
 export type ErrorCode = keyof typeof ERROR_CODES

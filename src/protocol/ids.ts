@@ -1,3 +1,38 @@
 export function generateEventId(): string {
   return crypto.randomUUID()
 }
+
+const UUID =
+  /^([0-9a-f]{8})-([0-9a-f]{4})-[0-9a-f]([0-9a-f]{3})-[0-9a-f]([0-9a-f]{3})-[0-9a-f]{12}$/i
+
+/**
+ * The event ids of a run, in order: UUIDs (version 8) of the run's own bits and a counter. They are
+ * unique, sort in the order of the events, and the same run always gives the same ones, so that a log
+ * need not keep them.
+ */
+export function eventIdsOf(runId: string, sequence = 0): () => string {
+  const prefix = eventIdPrefix(runId)
+  let next = sequence
+  return () => {
+    next += 1
+    return prefix + next.toString(16).padStart(12, '0')
+  }
+}
+
+function eventIdPrefix(runId: string): string {
+  const bits = UUID.exec(runId)?.slice(1) ?? spread(runId)
+  const [a = '', b = '', c = '', d = ''] = bits
+  return `${a}-${b}-8${c}-a${d}-`.toLowerCase()
+}
+
+/** The bits of a run id that is no UUID: its characters, mixed over 80 bits. */
+function spread(text: string): string[] {
+  const words = [0x9e3779b9, 0x85ebca6b, 0xc2b2ae35]
+  for (let at = 0; at < text.length; at++) {
+    for (const [index, word] of words.entries()) {
+      words[index] = Math.imul(word ^ (text.charCodeAt(at) + index), 0x01000193 + 2 * index) >>> 0
+    }
+  }
+  const hex = words.map((word) => word.toString(16).padStart(8, '0')).join('')
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 15), hex.slice(15, 18)]
+}
