@@ -1,0 +1,258 @@
+import { isData, isEvent, isField, LOWER_D, LOWER_E, LOWER_I, LOWER_R, valueOf } from './fields.ts'
+import { Fragments } from './fragments.ts'
+import { type SseLimit, SseLimitError } from './limit-error.ts'
+import { Utf8Decoder } from './utf8.ts'
+
+export interface SseEvent {
+  /** The name; empty when the event has none, which a browser dispatches as `message`. */
+  event: string
+  /** The `data` lines, joined with a line feed. */
+  data: string
+  /** The last id the stream gave, in this event or before it; empty when there is none. */
+  id: string
+}
+
+export interface SseDecoderOptions {
+  /** How long a line may be, in UTF-16 units. Default 10 Mi. */
+  maxLineChars?: number
+  /** How much data an event may have, in UTF-16 units. Default 16 Mi. */
+  maxEventChars?: number
+  /**
+   * With `true`, `end()` gives back a last block that lacks only its blank line, as some servers
+   * send it: one that has data and was cut after a line or in a data line. The caller must expect
+   * that it is incomplete. Default `false`, as the specification has it.
+   */
+  flushOnEnd?: boolean
+}
+
+const DEFAULT_MAX_LINE_CHARS = 10 * 1024 * 1024
+const DEFAULT_MAX_EVENT_CHARS = 16 * 1024 * 1024
+
+const LF = 0x0a
+const BYTE_ORDER_MARK = 0xfe_ff
+const DIGITS = /^[0-9]+$/
+
+/**
+ * The event stream of the WHATWG HTML standard, §9.2.6: chunks in, events out, however the stream is
+ * cut. Chunks are UTF-8 or text.
+ *
+ * Kept between chunks: the line under way (`#line`), the block under way (`#event`, `#data`,
+ * `#moreData`, `#nextId`), and what holds for the rest of the stream (`lastEventId`, `retryMs`).
+ * The data is bounded by `maxEventChars`, each of the others by `maxLineChars`.
+ */
+export class SseDecoder {
+  readonly #maxLineChars: number
+  readonly #maxEventChars: number
+  /** A line up to here is within both bounds. */
+  readonly #maxPlainChars: number
+  readonly #flushOnEnd: boolean
+  readonly #utf8 = new Utf8Decoder()
+  #failure: SseLimitError | undefined
+  #ended = false
+
+  #atStart = true
+  /** The last chunk ended with CR: a line feed that follows belongs to it. */
+  #afterCr = false
+  readonly #line = new Fragments()
+
+  #event = ''
+  /** The first data line; undefined until there is one. */
+  #data: string | undefined
+  readonly #moreData = new Fragments()
+  #nextId = ''
+
+  #lastEventId = ''
+  #retryMs: number | undefined
+
+  constructor(options: SseDecoderOptions = {}) {
+    this.#maxLineChars = bound('maxLineChars', options.maxLineChars ?? DEFAULT_MAX_LINE_CHARS)
+    this.#maxEventChars = bound('maxEventChars', options.maxEventChars ?? DEFAULT_MAX_EVENT_CHARS)
+    this.#maxPlainChars = Math.min(this.#maxLineChars, this.#maxEventChars)
+    this.#flushOnEnd = options.flushOnEnd ?? false
+  }
+
+  /** Where to resume: the id as of the last blank line, also of a block that had no data. */
+  get lastEventId(): string {
+    return this.#lastEventId
+  }
+
+  /** How long the stream asks to wait before reconnecting; never infinite. */
+  get retryMs(): number | undefined {
+    return this.#retryMs
+  }
+
+  /**
+   * The events that this chunk completes. Past a bound it throws SseLimitError, now and ever after;
+   * if the chunk completed events before that point it returns them, and the next call throws.
+   */
+  feed(chunk: Uint8Array | string): SseEvent[] {
+    if (this.#ended) throw new Error('The decoder was ended: take a new one for a new stream')
+    if (this.#failure) throw this.#failure
+    // Text after bytes that end inside a character: that character is never finished.
+    const text = typeof chunk === 'string' ? this.#utf8.end() + chunk : this.#utf8.decode(chunk)
+    const events: SseEvent[] = []
+    this.#scan(text, events)
+    return this.#delivered(events)
+  }
+
+  /** The stream is over. A block without its blank line is dropped, unless `flushOnEnd`. */
+  end(): SseEvent[] {
+    if (this.#failure) throw this.#failure
+    const events: SseEvent[] = []
+    if (this.#ended) return events
+    this.#ended = true
+    if (this.#flushOnEnd) this.#flush(events)
+    this.#forget()
+    return this.#delivered(events)
+  }
+
+  #delivered(events: SseEvent[]): SseEvent[] {
+    if (this.#failure && events.length === 0) throw this.#failure
+    return events
+  }
+
+  #scan(text: string, events: SseEvent[]): void {
+    if (text === '') return
+    const { length } = text
+    let start = this.#skipPrefix(text)
+    // Each is searched for again only when passed, so that a text with many of one and none of the
+    // other is still read once.
+    let lf = -1
+    let cr = -1
+    while (start < length) {
+      if (lf < start) lf = indexOrLength(text, '\n', start)
+      if (cr < start) cr = indexOrLength(text, '\r', start)
+      const end = cr < lf ? cr : lf
+      if (end === length) {
+        this.#keep(text, start)
+        return
+      }
+      if (end === lf && this.#isWholeEvent(text, start, end)) {
+        this.#data = valueOf(text, start + 4, end)
+        this.#dispatch(events)
+        start = end + 2
+        continue
+      }
+      this.#endLine(text, start, end, events)
+      if (this.#failure) return
+      start = end + 1
+      if (end === cr) {
+        if (start === length) this.#afterCr = true
+        else if (text.charCodeAt(start) === LF) start += 1
+      }
+    }
+  }
+
+  /** A data line, first and last of its event: `#endLine` twice would come to the same. */
+  #isWholeEvent(text: string, start: number, end: number): boolean {
+    return (
+      text.charCodeAt(end + 1) === LF &&
+      this.#data === undefined &&
+      this.#line.length === 0 &&
+      end - start <= this.#maxPlainChars &&
+      isData(text, start, end)
+    )
+  }
+
+  /** Where the first line begins, after a byte order mark or the second half of a CRLF. */
+  #skipPrefix(text: string): number {
+    const first = text.charCodeAt(0)
+    const skip = (this.#atStart && first === BYTE_ORDER_MARK) || (this.#afterCr && first === LF)
+    this.#atStart = false
+    this.#afterCr = false
+    return skip ? 1 : 0
+  }
+
+  #keep(text: string, start: number): void {
+    if (this.#line.length + text.length - start > this.#maxLineChars) this.#fail('maxLineChars')
+    else this.#line.push(text.slice(start))
+  }
+
+  #endLine(text: string, start: number, end: number, events: SseEvent[]): void {
+    if (this.#line.length + end - start > this.#maxLineChars) {
+      this.#fail('maxLineChars')
+    } else if (this.#line.length > 0) {
+      const line = this.#line.take() + text.slice(start, end)
+      this.#readLine(line, 0, line.length)
+    } else if (start === end) {
+      this.#dispatch(events)
+    } else {
+      this.#readLine(text, start, end)
+    }
+  }
+
+  /** Looks only where a field that we know can be: an unknown line costs nothing, however long. */
+  #readLine(text: string, start: number, end: number): void {
+    switch (text.charCodeAt(start)) {
+      case LOWER_D:
+        if (isData(text, start, end)) this.#addData(valueOf(text, start + 4, end))
+        break
+      case LOWER_E:
+        if (isEvent(text, start, end)) this.#event = valueOf(text, start + 5, end)
+        break
+      case LOWER_I:
+        if (isField('id', text, start, end)) this.#setId(valueOf(text, start + 2, end))
+        break
+      case LOWER_R:
+        if (isField('retry', text, start, end)) this.#setRetry(valueOf(text, start + 5, end))
+        break
+    }
+  }
+
+  #addData(value: string): void {
+    if (this.#data === undefined) this.#data = value
+    else this.#moreData.push(`\n${value}`)
+    if (this.#data.length + this.#moreData.length > this.#maxEventChars) this.#fail('maxEventChars')
+  }
+
+  #setId(value: string): void {
+    if (!value.includes('\0')) this.#nextId = value
+  }
+
+  #setRetry(value: string): void {
+    if (DIGITS.test(value)) this.#retryMs = Math.min(Number(value), Number.MAX_SAFE_INTEGER)
+  }
+
+  #dispatch(events: SseEvent[]): void {
+    this.#lastEventId = this.#nextId
+    if (this.#data !== undefined) {
+      const data = this.#moreData.length === 0 ? this.#data : this.#data + this.#moreData.take()
+      events.push({ event: this.#event, data, id: this.#lastEventId })
+    }
+    this.#data = undefined
+    this.#event = ''
+  }
+
+  #flush(events: SseEvent[]): void {
+    this.#scan(this.#utf8.end(), events)
+    if (this.#line.length > 0) {
+      const line = this.#line.take()
+      // Half an id or half a name would be worse than none.
+      if (!line.startsWith('data:')) return
+      this.#readLine(line, 0, line.length)
+    }
+    if (this.#data !== undefined) this.#dispatch(events)
+  }
+
+  #fail(limit: SseLimit): void {
+    const max = limit === 'maxLineChars' ? this.#maxLineChars : this.#maxEventChars
+    this.#failure = new SseLimitError(limit, max)
+    this.#forget()
+  }
+
+  #forget(): void {
+    this.#line.clear()
+    this.#moreData.clear()
+    this.#data = undefined
+  }
+}
+
+function indexOrLength(text: string, search: string, from: number): number {
+  const index = text.indexOf(search, from)
+  return index === -1 ? text.length : index
+}
+
+function bound(name: SseLimit, value: number): number {
+  if (value >= 1 && (Number.isInteger(value) || value === Infinity)) return value
+  throw new RangeError(`${name} must be a whole number of at least 1 or Infinity, not ${value}`)
+}

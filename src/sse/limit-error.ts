@@ -1,0 +1,15 @@
+/** The bounds of an SseDecoder. */
+export type SseLimit = 'maxLineChars' | 'maxEventChars'
+
+/** The peer sent a line or an event past its bound. `code` is stable, the message is for people. */
+export class SseLimitError extends Error {
+  override readonly name = 'SseLimitError'
+  readonly code = 'SSE_LIMIT_EXCEEDED'
+  /** The option that was exceeded. */
+  readonly limit: SseLimit
+
+  constructor(limit: SseLimit, max: number) {
+    super(`The event stream is out of bounds: more than ${max} characters (${limit})`)
+    this.limit = limit
+  }
+}

@@ -1,0 +1,57 @@
+import { Fragments } from './fragments.ts'
+import { SseLimitError } from './limit-error.ts'
+import { Utf8Decoder } from './utf8.ts'
+
+const DEFAULT_MAX_LINE_CHARS = 10 * 1024 * 1024
+const BYTE_ORDER_MARK = '\ufeff'
+
+/** Lines of text, as JSON Lines has them: chunks in, lines out, however the stream is cut. */
+export class LineDecoder {
+  readonly #maxLineChars: number
+  readonly #utf8 = new Utf8Decoder()
+  readonly #line = new Fragments()
+  #isFirst = true
+
+  constructor({ maxLineChars = DEFAULT_MAX_LINE_CHARS }: { maxLineChars?: number } = {}) {
+    this.#maxLineChars = maxLineChars
+  }
+
+  /** The lines that the chunk completes. Throws when one is longer than it may be. */
+  feed(chunk: Uint8Array): string[] {
+    const lines: string[] = []
+    this.#read(this.#utf8.decode(chunk), lines)
+    return lines
+  }
+
+  /** A last line without a line break is a line, too. */
+  end(): string[] {
+    const lines: string[] = []
+    this.#read(this.#utf8.end(), lines)
+    if (this.#line.length > 0) lines.push(this.#takeLine(''))
+    return lines
+  }
+
+  #read(text: string, lines: string[]): void {
+    let start = 0
+    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
+      lines.push(this.#takeLine(text.slice(start, end)))
+      start = end + 1
+    }
+    if (start < text.length) this.#keep(text.slice(start))
+  }
+
+  #takeLine(end: string): string {
+    this.#keep(end)
+    const line = this.#line.take()
+    const text = this.#isFirst && line.startsWith(BYTE_ORDER_MARK) ? line.slice(1) : line
+    this.#isFirst = false
+    return text.endsWith('\r') ? text.slice(0, -1) : text
+  }
+
+  #keep(text: string): void {
+    this.#line.push(text)
+    if (this.#line.length > this.#maxLineChars) {
+      throw new SseLimitError('maxLineChars', this.#maxLineChars)
+    }
+  }
+}

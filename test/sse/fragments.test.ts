@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import { Fragments } from '../../src/sse/fragments.ts'
+
+test.each([0, 1, 1023, 1024, 1025, 5000])('%i pieces come out as one text, once', (count) => {
+  const pieces = Array.from({ length: count }, (_, index) => `${index},`)
+  const fragments = new Fragments()
+  for (const piece of pieces) fragments.push(piece)
+  const text = pieces.join('')
+  expect(fragments.length).toBe(text.length)
+  expect(fragments.take()).toBe(text)
+  expect(fragments.length).toBe(0)
+  expect(fragments.take()).toBe('')
+})
+
+test('after a clear nothing of it is left', () => {
+  const fragments = new Fragments()
+  for (let count = 0; count < 2000; count++) fragments.push('x')
+  fragments.clear()
+  expect(fragments.length).toBe(0)
+  fragments.push('y')
+  expect(fragments.take()).toBe('y')
+})
