@@ -1,0 +1,215 @@
+import type { Clock } from '../async/clock.ts'
+import { calculateRetryDelay } from '../async/retry.ts'
+import { TurnstreamError } from '../protocol/errors.ts'
+import { isRecord, parseJsonSafe } from '../protocol/json.ts'
+import type { ErrorObject } from '../protocol/stream-event.ts'
+import type { TimeLimits } from './http-provider.ts'
+import { pause } from './pause.ts'
+import type { VendorRequest } from './provider.ts'
+
+export interface ResolvedHttpOptions {
+  apiKey: string | undefined
+  limits: TimeLimits
+  maxRetries: number
+  fetch: typeof globalThis.fetch
+  clock: Clock
+  random: () => number
+}
+
+/** A call, as often as it may have to be made. */
+export interface Attempt {
+  options: ResolvedHttpOptions
+  signal: AbortSignal
+  buildRequest: () => VendorRequest
+}
+
+/** What a chunk amounted to. */
+interface Progress {
+  arrived: number
+  /** The rest is of no interest. */
+  isOver: boolean
+}
+
+type OnChunk = (chunk: Uint8Array) => Promise<Progress>
+
+/** A failure of the call. `retryAfterMs` is set when the vendor named a time. */
+interface CallFault extends ErrorObject {
+  isRetryable: boolean
+  retryAfterMs?: number | undefined
+}
+
+const RETRYABLE_STATUSES = new Set([408, 409, 425, 429, 500, 502, 503, 504, 529])
+const RETRY_BASE_MS = 500
+const RETRY_MAX_MS = 8000
+// A vendor that asks for more patience than this has, in effect, refused.
+const MAX_RETRY_AFTER_MS = 60_000
+const MAX_ERROR_BODY_CHARS = 64 * 1024
+const MAX_MESSAGE_CHARS = 1000
+
+/**
+ * Calls the vendor and hands over its answer chunk by chunk. As long as no event has arrived a failed
+ * call is made again; after that, never. Answers what went wrong, or undefined.
+ */
+export async function openVendorStream(
+  attempt: Attempt,
+  onChunk: OnChunk,
+): Promise<ErrorObject | undefined> {
+  const { maxRetries, clock, random } = attempt.options
+  for (let tries = 0; ; tries++) {
+    const call = new Call(attempt, onChunk)
+    const fault = await call.run()
+    if (fault === undefined) return undefined
+    if (attempt.signal.aborted || call.hasArrived || !fault.isRetryable || tries >= maxRetries) {
+      return { code: fault.code, message: fault.message }
+    }
+    const backoff = calculateRetryDelay(tries, RETRY_BASE_MS, RETRY_MAX_MS) * (0.5 + random() / 2)
+    await pause(fault.retryAfterMs ?? backoff, clock, attempt.signal)
+  }
+}
+
+/** One call. Every wait of it has a limit, and aborting ends it at once. */
+class Call {
+  readonly #attempt: Attempt
+  readonly #onChunk: OnChunk
+  readonly #controller = new AbortController()
+  hasArrived = false
+
+  constructor(attempt: Attempt, onChunk: OnChunk) {
+    this.#attempt = attempt
+    this.#onChunk = onChunk
+  }
+
+  async run(): Promise<CallFault | undefined> {
+    const { signal } = this.#attempt
+    const abort = (): void => this.#controller.abort()
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort, { once: true })
+    try {
+      return await this.#talk()
+    } catch (error) {
+      return faultOf(error)
+    } finally {
+      signal.removeEventListener('abort', abort)
+      abort()
+    }
+  }
+
+  async #talk(): Promise<CallFault | undefined> {
+    const { fetch, limits, apiKey } = this.#attempt.options
+    const { url, headers, body } = this.#attempt.buildRequest()
+    const response = await this.#within(
+      limits.connectMs,
+      'an answer',
+      fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
+        body: JSON.stringify(body),
+        // A redirect would carry the key to wherever it points.
+        redirect: 'manual',
+        signal: this.#controller.signal,
+      }),
+    )
+    if (!response.ok || response.body === null) {
+      const text = await this.#within(limits.firstEventMs, 'the error', readStart(response))
+      return httpFault(response, text, apiKey)
+    }
+    return this.#read(response.body.getReader())
+  }
+
+  async #read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<CallFault | undefined> {
+    const { limits } = this.#attempt.options
+    for (;;) {
+      const limit = this.hasArrived ? limits.betweenEventsMs : limits.firstEventMs
+      const { done, value } = await this.#within(limit, 'an event', reader.read())
+      if (done) return this.hasArrived ? undefined : emptyAnswer()
+      const { arrived, isOver } = await this.#onChunk(value)
+      if (arrived > 0) this.hasArrived = true
+      if (isOver) return undefined
+    }
+  }
+
+  /** Throws when nothing comes in time; what comes later is ignored. */
+  #within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
+    if (ms === Infinity) return promise
+    return new Promise((resolve, reject) => {
+      const cancel = this.#attempt.options.clock.after(ms, () => reject(new SilenceError(what, ms)))
+      promise.then(resolve, reject).finally(cancel)
+    })
+  }
+}
+
+class SilenceError extends Error {
+  readonly fault: CallFault
+
+  constructor(what: string, ms: number) {
+    super(`The provider did not send ${what} within ${ms} ms`)
+    this.fault = { code: 'UPSTREAM_TIMEOUT', message: this.message, isRetryable: true }
+  }
+}
+
+function emptyAnswer(): CallFault {
+  return {
+    code: 'UPSTREAM_TRUNCATED',
+    message: 'The provider answered with an empty stream',
+    isRetryable: true,
+  }
+}
+
+function faultOf(error: unknown): CallFault {
+  if (error instanceof SilenceError) return error.fault
+  if (error instanceof TurnstreamError) {
+    // The request could not even be made: asking again would change nothing.
+    return { code: error.code, message: error.message, isRetryable: false }
+  }
+  // `fetch` hides the reason of a network error in its cause.
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const message = cause instanceof Error ? cause.message : String(cause)
+  return { code: 'UPSTREAM_UNREACHABLE', message, isRetryable: true }
+}
+
+function httpFault(response: Response, body: string, apiKey: string | undefined): CallFault {
+  const retryAfterMs = retryAfter(response.headers.get('retry-after'))
+  const isPatient = retryAfterMs === undefined || retryAfterMs <= MAX_RETRY_AFTER_MS
+  return {
+    code: `HTTP_${response.status}`,
+    message: mask(vendorMessage(body) || response.statusText || 'no message', apiKey),
+    isRetryable: RETRYABLE_STATUSES.has(response.status) && isPatient,
+    retryAfterMs,
+  }
+}
+
+/** Seconds or a date; anything else is nothing. */
+function retryAfter(header: string | null): number | undefined {
+  if (header === null || header.trim() === '') return undefined
+  const seconds = Number(header)
+  const ms = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(header) - Date.now()
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms)
+}
+
+/** The message inside the error shapes that vendors use, or the start of whatever they sent. */
+function vendorMessage(body: string): string {
+  const json = parseJsonSafe(body)
+  const outer = Array.isArray(json) ? (json[0] as unknown) : json
+  const inner = isRecord(outer) ? (outer['error'] ?? outer) : undefined
+  const message = isRecord(inner) ? inner['message'] : inner
+  const text = typeof message === 'string' ? message : body
+  return text.slice(0, MAX_MESSAGE_CHARS).trim()
+}
+
+/** Vendors repeat the key that they did not like. */
+function mask(message: string, apiKey: string | undefined): string {
+  return apiKey ? message.replaceAll(apiKey, '***') : message
+}
+
+async function readStart(response: Response): Promise<string> {
+  if (response.body === null) return ''
+  const decoder = new TextDecoder()
+  const reader = response.body.getReader()
+  let text = ''
+  while (text.length < MAX_ERROR_BODY_CHARS) {
+    const { done, value } = await reader.read()
+    if (done) break
+    text += decoder.decode(value, { stream: true })
+  }
+  return text
+}

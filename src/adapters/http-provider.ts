@@ -1,0 +1,159 @@
+import { type Clock, systemClock } from '../async/clock.ts'
+import { ResponseStream } from '../async/response-stream.ts'
+import type { ErrorObject, StreamEvent } from '../protocol/stream-event.ts'
+import { EventStamp } from './event-stamp.ts'
+import { type Attempt, openVendorStream, type ResolvedHttpOptions } from './http-call.ts'
+import type { Provider, ProviderRequest, RunContext, VendorRequest } from './provider.ts'
+import type { Translation, TranslationContext } from './translation.ts'
+import { VendorReader } from './vendor-reader.ts'
+
+/** How long a provider may be silent, in milliseconds. Infinity is for ever. */
+export interface TimeLimits {
+  /** Until it answers at all, with a status and headers (10 s). */
+  connectMs: number
+  /** Until the first event of an answer (120 s). */
+  firstEventMs: number
+  /** From one event to the next (300 s). */
+  betweenEventsMs: number
+}
+
+/** What every HTTP provider can be told. */
+export interface HttpProviderOptions {
+  /** The name under which its responses go. */
+  id?: string
+  baseUrl?: string
+  apiKey?: string
+  headers?: Record<string, string>
+  timeLimits?: Partial<TimeLimits>
+  /** Tries after the first one, as long as no event has arrived (2). */
+  maxRetries?: number
+  fetch?: typeof globalThis.fetch
+  clock?: Clock
+  /** Spreads retries, from 0 to 1. */
+  random?: () => number
+  onUnknown?: (type: string) => void
+}
+
+/** What makes a vendor a vendor. */
+export interface Vendor {
+  id: string
+  buildRequest(request: ProviderRequest): VendorRequest
+  createTranslation(context: TranslationContext): Translation
+}
+
+const DEFAULT_LIMITS: TimeLimits = {
+  connectMs: 10_000,
+  firstEventMs: 120_000,
+  betweenEventsMs: 300_000,
+}
+
+// Enough to keep the socket busy while the reader is, and little enough that a slow reader is felt.
+const MAX_BUFFERED_EVENTS = 256
+
+/** A provider that is called over HTTP and answers with a stream. */
+export function httpProvider(vendor: Vendor, options: HttpProviderOptions): Provider {
+  const id = options.id ?? vendor.id
+  const resolved: ResolvedHttpOptions = {
+    apiKey: options.apiKey,
+    limits: { ...DEFAULT_LIMITS, ...options.timeLimits },
+    maxRetries: options.maxRetries ?? 2,
+    fetch: options.fetch ?? globalThis.fetch,
+    clock: options.clock ?? systemClock,
+    random: options.random ?? Math.random,
+  }
+  return {
+    id,
+    stream(request, run, signal) {
+      const stream = new ProviderStream(signal, resolved.clock)
+      const reader = createReader(vendor, { id, request, run, options, clock: resolved.clock })
+      const attempt: Attempt = {
+        options: resolved,
+        signal: stream.signal,
+        buildRequest: () => vendor.buildRequest(request),
+      }
+      void pump(attempt, reader, stream)
+      return stream
+    },
+  }
+}
+
+/** Aborting it from either side stops the call that fills it. */
+class ProviderStream extends ResponseStream<StreamEvent> {
+  readonly #controller = new AbortController()
+
+  constructor(signal: AbortSignal | undefined, clock: Clock) {
+    // The time limits are kept where the bytes arrive, which can end the response truthfully.
+    super(signal, { maxBufferSize: MAX_BUFFERED_EVENTS, eventTimeout: Infinity, clock })
+    if (signal?.aborted) this.#controller.abort()
+    else signal?.addEventListener('abort', this.#stop, { once: true })
+    this.signal.addEventListener('abort', () => signal?.removeEventListener('abort', this.#stop))
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  readonly #stop = (): void => this.#controller.abort()
+
+  override abort(): void {
+    this.#controller.abort()
+    super.abort()
+  }
+
+  override complete(): void {
+    super.complete()
+    this.#controller.abort()
+  }
+}
+
+interface ReaderParts {
+  id: string
+  request: ProviderRequest
+  run: RunContext
+  options: HttpProviderOptions
+  clock: Clock
+}
+
+function createReader(
+  vendor: Vendor,
+  { id, request, run, options, clock }: ReaderParts,
+): VendorReader {
+  const { runId, turnId, threadId, traceContext } = run
+  const now = (): number => clock.now()
+  const translation = vendor.createTranslation({
+    runId,
+    turnId,
+    threadId,
+    providerId: id,
+    modelId: request.model,
+    now,
+    ...(options.onUnknown !== undefined && { onUnknown: options.onUnknown }),
+  })
+  const stamp = new EventStamp({ now, ...(traceContext !== undefined && { traceContext }) })
+  return new VendorReader(translation, stamp, { format: 'sse' })
+}
+
+/** Moves the answer into the stream, as fast as its reader takes it. Never rejects. */
+async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStream): Promise<void> {
+  try {
+    const fault = await openVendorStream(attempt, async (chunk) => {
+      const events = reader.feed(chunk)
+      await sendAll(stream, events)
+      return { arrived: events.length, isOver: reader.fault !== undefined }
+    })
+    await sendAll(stream, reader.end(fault))
+  } catch (error) {
+    if (attempt.signal.aborted) return
+    await sendAll(stream, reader.end(unexpected(error))).catch(() => {}) // the reader has left
+  }
+  stream.complete()
+}
+
+async function sendAll(stream: ProviderStream, events: readonly StreamEvent[]): Promise<void> {
+  for (const event of events) await stream.send(event)
+}
+
+function unexpected(error: unknown): ErrorObject {
+  const message = error instanceof Error ? error.message : String(error)
+  return { code: 'UPSTREAM_UNREACHABLE', message }
+}

@@ -1,0 +1,67 @@
+import type { ResponseStream } from '../async/response-stream.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import type { StreamEvent, TraceContext } from '../protocol/stream-event.ts'
+
+/** A tool that the model may call; `parameters` is a JSON Schema. */
+export interface ToolDefinition {
+  name: string
+  description?: string
+  parameters: Record<string, unknown>
+}
+
+/**
+ * One call to a model, in no vendor's form. `input` is the thread so far, oldest first: messages of the
+ * user, the agent and the system, reasoning, calls and their outputs. What an item carries in
+ * `provider_metadata` goes back to the provider that it came from.
+ */
+export interface ProviderRequest {
+  model: string
+  input: readonly OutputItem[]
+  tools?: readonly ToolDefinition[]
+  toolChoice?: 'auto' | 'none' | 'required' | { name: string }
+  reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high'
+  /** Tokens that the model may think for, with providers that count them. */
+  thinkingBudget?: number
+  maxOutputTokens?: number
+  temperature?: number
+  topP?: number
+  stop?: readonly string[]
+  responseFormat?: { type: 'text' } | { type: 'json_object' } | JsonSchemaFormat
+  parallelToolCalls?: boolean
+}
+
+export interface JsonSchemaFormat {
+  type: 'json_schema'
+  name: string
+  schema: Record<string, unknown>
+  strict?: boolean
+}
+
+/** Whose response it will be. */
+export interface RunContext {
+  runId: string
+  turnId: string
+  threadId: string
+  traceContext?: TraceContext
+}
+
+/** A source of responses. */
+export interface Provider {
+  readonly id: string
+  /**
+   * Calls the model. Whatever happens, the stream holds one response with its truthful end: a failure
+   * is a `response_error` in it, never an exception. Aborting stops the call, and the stream with it.
+   */
+  stream(
+    request: ProviderRequest,
+    run: RunContext,
+    signal?: AbortSignal,
+  ): ResponseStream<StreamEvent>
+}
+
+/** The request as the vendor wants it. */
+export interface VendorRequest {
+  url: string
+  headers: Record<string, string>
+  body: Record<string, unknown>
+}

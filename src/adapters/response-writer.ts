@@ -1,0 +1,232 @@
+import { GrowingText } from '../async/growing-text.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
+import type { Usage } from '../protocol/usage.ts'
+import type { FinishReason } from './finish-reason.ts'
+import type { TranslationContext } from './translation.ts'
+
+type Metadata = Record<string, unknown>
+type StartFields = Omit<StreamEventPayload<'item_start'>, 'type' | 'item_id' | 'item_type'>
+
+/** What the vendor said at the end of an item; what it did not say is taken from what was streamed. */
+export interface FinalFields {
+  /** The whole text, or the whole arguments of a call. */
+  content?: string
+  name?: string
+  call_id?: string
+  success?: boolean
+  provider_metadata?: Metadata
+}
+
+interface OpenItem {
+  id: string
+  type: ItemType
+  text: GrowingText
+  start: StartFields
+}
+
+/**
+ * Writes one response after another as StreamEvent payloads, and keeps what must hold for all vendors:
+ * a response starts once and ends once, an item is open before it grows, nothing follows an end, and
+ * what breaks takes its open items with it. Items go by a key that is stable in the vendor's stream.
+ */
+export class ResponseWriter {
+  readonly #context: TranslationContext
+  readonly #open = new Map<string, OpenItem>()
+  #payloads: StreamEventPayload[] = []
+  #phase: 'before' | 'open' | 'ended' = 'before'
+  #responses = 0
+  #items = 0
+  #usage: Usage | undefined
+
+  constructor(context: TranslationContext) {
+    this.#context = context
+  }
+
+  /** The payloads since the last call. */
+  take(): readonly StreamEventPayload[] {
+    const payloads = this.#payloads
+    if (payloads.length > 0) this.#payloads = []
+    return payloads
+  }
+
+  get isOpen(): boolean {
+    return this.#phase === 'open'
+  }
+
+  get hasEnded(): boolean {
+    return this.#phase === 'ended'
+  }
+
+  /** Begins a response unless one is open. After an end this is the next one. */
+  start(modelId: string = this.#context.modelId): void {
+    if (this.#phase === 'open') return
+    const { threadId, providerId, now } = this.#context
+    this.#responses += 1
+    this.#items = 0
+    this.#usage = undefined
+    this.#phase = 'open'
+    this.#payloads.push({
+      type: 'response_start',
+      response_id: this.#responseId(),
+      turn_id: this.#turnId(),
+      thread_id: threadId,
+      model_id: modelId,
+      provider_id: providerId,
+      created_at: now(),
+    })
+  }
+
+  #responseId(): string {
+    const { runId } = this.#context
+    return this.#responses === 1 ? runId : `${runId}-${this.#responses}`
+  }
+
+  #turnId(): string {
+    return this.#responses === 1 ? this.#context.turnId : this.#responseId()
+  }
+
+  isOpenItem(key: string): boolean {
+    return this.#open.has(key)
+  }
+
+  /** Opens an item unless it is open. Before the response has begun this begins it. */
+  openItem(key: string, type: ItemType, fields: StartFields = {}): void {
+    if (this.#phase === 'ended' || this.#open.has(key)) return
+    this.start()
+    this.#items += 1
+    const id = `${this.#responseId()}:${this.#items}`
+    const text = new GrowingText(fields.initial_content)
+    this.#open.set(key, { id, type, text, start: fields })
+    const { provider_metadata, ...rest } = fields
+    this.#payloads.push({
+      type: 'item_start',
+      item_id: id,
+      item_type: type,
+      ...rest,
+      ...(!isEmpty(provider_metadata) && { provider_metadata }),
+    })
+  }
+
+  /** Adds to an open item; to one that is not, nothing. */
+  append(key: string, text: string): void {
+    const item = this.#open.get(key)
+    if (item === undefined || text === '') return
+    item.text.append(text)
+    this.#payloads.push({ type: 'item_delta', item_id: item.id, delta_content: text })
+  }
+
+  /** The text of an open item so far. */
+  textOf(key: string): string {
+    return this.#open.get(key)?.text.toString() ?? ''
+  }
+
+  finishItem(key: string, fields: FinalFields = {}): void {
+    const item = this.#open.get(key)
+    if (item === undefined) return
+    this.#open.delete(key)
+    const final_item = finalItem(item, fields)
+    this.#payloads.push({ type: 'item_done', item_id: item.id, final_item })
+  }
+
+  failItem(key: string, error: ErrorObject): void {
+    const item = this.#open.get(key)
+    if (item === undefined) return
+    this.#open.delete(key)
+    this.#payloads.push({ type: 'item_error', item_id: item.id, error })
+  }
+
+  /** Open items of an attempt that the vendor gave up. */
+  cancelOpenItems(reason: string): void {
+    for (const { id } of this.#open.values()) {
+      this.#payloads.push({ type: 'item_cancelled', item_id: id, reason })
+    }
+    this.#open.clear()
+  }
+
+  /** Remembers the usage so far; the end of the response carries it. */
+  setUsage(usage: Usage): void {
+    this.#usage = usage
+  }
+
+  /** The response came to its end, whatever the reason: items still open are done as they are. */
+  finish(reason: FinishReason, providerReason: string | null): void {
+    if (this.#phase === 'ended') return
+    this.start()
+    for (const key of this.#open.keys()) this.finishItem(key)
+    this.#phase = 'ended'
+    this.#payloads.push({
+      type: 'response_done',
+      response_id: this.#responseId(),
+      status: 'complete',
+      finish_reason: reason,
+      provider_finish_reason: providerReason,
+      ...(this.#usage !== undefined && { usage: this.#usage }),
+    })
+  }
+
+  /** The response broke, and its open items with it. */
+  fail(error: ErrorObject): void {
+    if (this.#phase === 'ended') return
+    this.start()
+    for (const key of this.#open.keys()) this.failItem(key, error)
+    this.#phase = 'ended'
+    const response_id = this.#responseId()
+    if (this.#usage !== undefined) {
+      this.#payloads.push({ type: 'usage_update', response_id, usage: this.#usage })
+    }
+    this.#payloads.push({ type: 'response_error', response_id, error })
+  }
+
+  /** Whoever asked for the response stopped it: what is open is given up, what there is stays. */
+  abort(reason: string): void {
+    if (this.#phase === 'ended') return
+    this.start()
+    this.cancelOpenItems(reason)
+    this.#phase = 'ended'
+    if (this.#usage !== undefined) {
+      const response_id = this.#responseId()
+      this.#payloads.push({ type: 'usage_update', response_id, usage: this.#usage })
+    }
+    this.#payloads.push({ type: 'turn_aborted_by_user', turn_id: this.#turnId(), reason })
+  }
+
+  /** The input is over: a response that has not ended by now has lost its end. */
+  endInput(fault?: ErrorObject): void {
+    if (this.#phase === 'ended' && fault === undefined) return
+    this.fail(
+      fault ?? {
+        code: 'UPSTREAM_TRUNCATED',
+        message: 'The stream of the provider stopped before its end',
+      },
+    )
+  }
+}
+
+function finalItem({ id, type, text, start }: OpenItem, fields: FinalFields): OutputItem {
+  const metadata = { ...start.provider_metadata, ...fields.provider_metadata }
+  const common = {
+    id,
+    ...(!isEmpty(metadata) && { provider_metadata: metadata }),
+  }
+  const content = fields.content ?? text.toString()
+  const call_id = fields.call_id ?? start.call_id ?? ''
+  switch (type) {
+    case 'message':
+      return { type, ...common, content, origin: start.origin ?? 'agent' }
+    case 'reasoning':
+      return { type, ...common, content, origin: start.origin ?? 'agent' }
+    case 'function_call': {
+      const name = fields.name ?? start.name ?? ''
+      return { type, ...common, name, arguments: content === '' ? '{}' : content, call_id }
+    }
+    case 'function_call_output':
+      return { type, ...common, call_id, output: content, success: fields.success ?? true }
+    case 'error':
+      return { type, ...common, code: start.code ?? '', message: content }
+  }
+}
+
+function isEmpty(metadata: Metadata | undefined): metadata is undefined {
+  return metadata === undefined || Object.keys(metadata).length === 0
+}

@@ -1,0 +1,83 @@
+import { type Clock, systemClock } from '../../async/clock.ts'
+import { ResponseStream } from '../../async/response-stream.ts'
+import { TurnstreamError } from '../../protocol/errors.ts'
+import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
+import { EventStamp } from '../event-stamp.ts'
+import { pause } from '../pause.ts'
+import type { Provider, ProviderRequest, RunContext } from '../provider.ts'
+import { type Recordings, selectRecording } from './request.ts'
+import { translateScripted } from './translate.ts'
+import type { Recording } from './wire.ts'
+
+export interface ScriptedProviderOptions {
+  id?: string
+  /** Recorded turns by name; a request chooses one by its model. */
+  recordings: Recordings
+  /** 1 is the pace of the recording, 2 twice as fast, Infinity without waiting. */
+  speed?: number
+  clock?: Clock
+}
+
+/** A provider that plays recorded turns: no key, no network, always the same. */
+export function createScriptedProvider(options: ScriptedProviderOptions): Provider {
+  const { id = 'scripted', recordings, speed = 1, clock = systemClock } = options
+  if (!(speed > 0))
+    throw new TurnstreamError('OPTION_INVALID', `speed is ${speed}, it must be above 0`)
+  return {
+    id,
+    stream(request, run, signal = new AbortController().signal) {
+      const stream = new ResponseStream<StreamEvent>(signal, { eventTimeout: Infinity, clock })
+      const player = { id, request, run, recordings, speed, clock, signal }
+      // Only an abort makes a send fail, and then nobody is left to tell.
+      play(player, stream).catch(() => {})
+      return stream
+    },
+  }
+}
+
+interface Player {
+  id: string
+  request: ProviderRequest
+  run: RunContext
+  recordings: Recordings
+  speed: number
+  clock: Clock
+  signal: AbortSignal
+}
+
+async function play(player: Player, stream: ResponseStream<StreamEvent>): Promise<void> {
+  const { clock, run, signal, speed } = player
+  const now = (): number => clock.now()
+  const translation = translateScripted({
+    ...run,
+    providerId: player.id,
+    modelId: player.request.model,
+    now,
+  })
+  const { traceContext } = run
+  const stamp = new EventStamp({ now, ...(traceContext !== undefined && { traceContext }) })
+
+  async function send(payloads: ReturnType<typeof translation.translate>): Promise<void> {
+    for (const payload of payloads) await stream.send(stamp.stamp(payload))
+  }
+
+  const { recording, fault } = select(player)
+  let before = recording[0]?.timestamp ?? 0
+  for (const event of recording) {
+    const ms = (event.timestamp - before) / speed
+    before = event.timestamp
+    if (ms > 0) await pause(ms, clock, signal)
+    await send(translation.translate(event))
+  }
+  await send(translation.end(fault))
+  stream.complete()
+}
+
+function select({ request, recordings }: Player): { recording: Recording; fault?: ErrorObject } {
+  try {
+    return { recording: selectRecording(request, recordings) }
+  } catch (error) {
+    if (!(error instanceof TurnstreamError)) throw error
+    return { recording: [], fault: { code: error.code, message: error.message } }
+  }
+}

@@ -1,0 +1,72 @@
+import type { StreamEventPayload } from '../../protocol/stream-event.ts'
+import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
+import { ResponseWriter } from '../response-writer.ts'
+import type { Translation, TranslationContext } from '../translation.ts'
+
+/**
+ * A recorded turn as if it happened now: the ids of the run that plays it stand in for those of the
+ * run that was recorded, and what it lacks at its end is told as it is.
+ */
+export function translateScripted(context: TranslationContext): Translation {
+  const writer = new ResponseWriter(context)
+  const items = new Map<string, string>()
+  let isOver = false
+
+  function itemId(recorded: string): string {
+    const known = items.get(recorded)
+    if (known !== undefined) return known
+    const id = `${context.runId}:${items.size + 1}`
+    items.set(recorded, id)
+    return id
+  }
+
+  return {
+    translate(event) {
+      if (isOver || !isStreamEvent(event)) return []
+      const { payload } = event
+      if (payload.type === 'response_start') {
+        writer.start(payload.model_id)
+        return writer.take()
+      }
+      isOver = isTerminal(payload)
+      return [replaceIds(payload, context, itemId)]
+    },
+    end(fault) {
+      if (isOver) return []
+      isOver = true
+      writer.endInput(fault)
+      return writer.take()
+    },
+  }
+}
+
+function isTerminal({ type }: StreamEventPayload): boolean {
+  return type === 'response_done' || type === 'response_error' || type === 'turn_aborted_by_user'
+}
+
+function replaceIds(
+  payload: StreamEventPayload,
+  { runId, turnId }: TranslationContext,
+  itemId: (recorded: string) => string,
+): StreamEventPayload {
+  switch (payload.type) {
+    case 'item_start':
+    case 'item_delta':
+    case 'item_error':
+    case 'item_cancelled':
+      return { ...payload, item_id: itemId(payload.item_id) }
+    case 'item_done': {
+      const id = itemId(payload.item_id)
+      return { ...payload, item_id: id, final_item: { ...payload.final_item, id } }
+    }
+    case 'turn_aborted_by_user':
+      return { ...payload, turn_id: turnId }
+    case 'response_start':
+    case 'response_done':
+    case 'response_error':
+    case 'usage_update':
+      return { ...payload, response_id: runId }
+    case 'heartbeat':
+      return payload
+  }
+}

@@ -1,0 +1,140 @@
+import { TurnstreamError } from '../protocol/errors.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import { isExecutedByProvider } from '../protocol/tool-execution.ts'
+
+type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>
+
+/** What the agent did by itself; an output among it is of a tool that its provider ran. */
+export type AgentItem = Item<'message' | 'reasoning' | 'function_call' | 'function_call_output'>
+
+/** A call that waits for an answer, and the one it got. */
+export interface Answer {
+  call: Item<'function_call'>
+  output: string
+  success: boolean
+}
+
+export type Step =
+  | { from: 'user' | 'system'; text: string }
+  | { from: 'agent'; items: readonly AgentItem[] }
+  | { from: 'tools'; answers: readonly Answer[] }
+
+/** How a vendor knows its own. */
+export interface Ownership {
+  isOwn(item: OutputItem): boolean
+  /** The vendor's response that an item came from. */
+  responseOf(item: OutputItem): string | undefined
+}
+
+/**
+ * A thread as vendors want it that take turns: what the agent did in one response is one step, and the
+ * step after it answers each of its calls. A call that nobody answered is answered here, because they
+ * refuse a thread with an open one.
+ */
+export function stepsOf(input: readonly OutputItem[], ownership: Ownership): Step[] {
+  const thread = new Thread(ownership)
+  for (const item of input) thread.add(item)
+  return thread.steps()
+}
+
+interface AgentStep {
+  from: 'agent'
+  items: AgentItem[]
+  response: string | undefined
+}
+
+class Thread {
+  readonly #ownership: Ownership
+  readonly #steps: (AgentStep | Extract<Step, { text: string }>)[] = []
+  /** By call id, which some vendors use again. */
+  readonly #outputs = new Map<string, Item<'function_call_output'>[]>()
+  /** Calls that broke, or that another provider ran for itself: their outputs mean nothing. */
+  readonly #omitted = new Set<string>()
+  /** An output ends the step of the agent, although it stands elsewhere. */
+  #isAnswered = false
+
+  constructor(ownership: Ownership) {
+    this.#ownership = ownership
+  }
+
+  add(item: OutputItem): void {
+    if (wasGivenUp(item)) return this.#omit(item)
+    switch (item.type) {
+      case 'message':
+        if (item.origin === 'agent') return this.#addAgent(item)
+        this.#steps.push({ from: item.origin, text: item.content })
+        return
+      case 'reasoning':
+        return this.#addAgent(item)
+      case 'function_call':
+        return this.#isForeign(item) ? this.#omit(item) : this.#addAgent(item)
+      case 'function_call_output':
+        return this.#addOutput(item)
+      // What went wrong here is not the model's to know.
+      case 'error':
+      case 'cancelled':
+    }
+  }
+
+  #omit(item: OutputItem): void {
+    if (item.type === 'function_call') this.#omitted.add(item.call_id)
+  }
+
+  #isForeign(item: OutputItem): boolean {
+    return isExecutedByProvider(item.provider_metadata) && !this.#ownership.isOwn(item)
+  }
+
+  #addOutput(item: Item<'function_call_output'>): void {
+    if (this.#omitted.has(item.call_id) || this.#isForeign(item)) return
+    if (isExecutedByProvider(item.provider_metadata)) return this.#addAgent(item)
+    this.#isAnswered = true
+    const outputs = this.#outputs.get(item.call_id) ?? []
+    this.#outputs.set(item.call_id, outputs)
+    outputs.push(item)
+  }
+
+  #addAgent(item: AgentItem): void {
+    const response = this.#ownership.responseOf(item)
+    const last = this.#steps.at(-1)
+    const isSame = last?.from === 'agent' && response !== undefined && last.response === response
+    // A tool may answer while the same response still goes on.
+    if (last?.from === 'agent' && (isSame || !this.#isAnswered)) {
+      last.items.push(item)
+      last.response = response
+      return
+    }
+    this.#isAnswered = false
+    this.#steps.push({ from: 'agent', items: [item], response })
+  }
+
+  steps(): Step[] {
+    const steps = this.#steps.flatMap((step): Step[] => {
+      if (step.from !== 'agent') return [step]
+      const { from, items } = step
+      const answers = items.flatMap((item) => this.#answerTo(item))
+      const answered: Step[] = answers.length > 0 ? [{ from: 'tools', answers }] : []
+      return [{ from, items }, ...answered]
+    })
+    this.#refuseOrphans()
+    return steps
+  }
+
+  #answerTo(item: AgentItem): Answer[] {
+    if (item.type !== 'function_call' || isExecutedByProvider(item.provider_metadata)) return []
+    const answer = this.#outputs.get(item.call_id)?.shift()
+    const { output = 'The tool was not run', success = false } = answer ?? {}
+    return [{ call: item, output, success }]
+  }
+
+  #refuseOrphans(): void {
+    for (const [id, outputs] of this.#outputs) {
+      if (outputs.length === 0) continue
+      throw new TurnstreamError('OPTION_INVALID', `input: the output of ${id} has no call`)
+    }
+  }
+}
+
+/** The items of a Response say so when they were cancelled, and a call that broke is none. */
+function wasGivenUp(item: OutputItem): boolean {
+  return 'cancelled' in item || (item.type === 'function_call' && 'error' in item)
+}

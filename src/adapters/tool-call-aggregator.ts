@@ -1,0 +1,268 @@
+import { GrowingText } from '../async/growing-text.ts'
+import { TurnstreamError } from '../protocol/errors.ts'
+import type { ErrorObject } from '../protocol/stream-event.ts'
+import { aliasesOf, callFields, isCall, itemOf } from './call-notification.ts'
+
+/** A tool call as far as it has arrived. */
+export interface ToolCallState {
+  /** The vendor's `call_id`, or one made here when it gives none. */
+  id: string
+  name: string
+  /** The place among the calls of this response, from 0. */
+  index: number
+  /** JSON text; empty until the call is whole, `{}` when nothing ever arrived. */
+  args: string
+  argsDone: boolean
+  outputItemDone: boolean
+}
+
+/** What an input did to a call. `key` names the call for as long as the response lasts. */
+export type ToolCallChange = { key: string; call: ToolCallState } & (
+  | { change: 'opened' }
+  | { change: 'grown'; fragment: string }
+  | { change: 'completed' }
+  | { change: 'failed'; error: ErrorObject }
+)
+
+export interface ToolCallAggregatorOptions {
+  maxArgumentChars?: number
+  onUnknown?: (type: string) => void
+}
+
+/** Names under which a vendor may speak of one call. */
+export type Aliases = readonly string[]
+
+export interface CallFields {
+  id?: string | undefined
+  /** Stands in for the id of a call that has no other. */
+  itemId?: string | undefined
+  name?: string | undefined
+  /** The whole arguments, which win over what was streamed. */
+  args?: string | undefined
+}
+
+// Providers bill by token but we hold characters: past this a runaway call would cost more memory
+// than every other turn of a machine together.
+const MAX_ARGUMENT_CHARS = 1_000_000
+
+interface Call {
+  key: string
+  state: ToolCallState
+  text: GrowingText
+  idFrom: 'call' | 'item' | 'us'
+  aliases: Set<string>
+  /** One that is not open is still known by its names, so that what comes late opens no new call. */
+  phase: 'open' | 'completed' | 'failed'
+}
+
+/**
+ * Puts tool calls together from whatever a vendor sends of them: many at once, interleaved, named late,
+ * by `call_id` here and `item_id` there, in fragments or in one piece at the end.
+ */
+export class ToolCallAggregator {
+  /** The most that the arguments of one call may have. */
+  readonly maxArgumentChars: number
+  readonly #onUnknown: (type: string) => void
+  readonly #open = new Set<Call>()
+  readonly #aliases = new Map<string, Call>()
+  readonly #unknownTypes = new Set<string>()
+  #completed: Call[] = []
+  #nextIndex = 0
+
+  constructor({
+    maxArgumentChars = MAX_ARGUMENT_CHARS,
+    onUnknown,
+  }: ToolCallAggregatorOptions = {}) {
+    this.maxArgumentChars = maxArgumentChars
+    this.#onUnknown = onUnknown ?? (() => {})
+  }
+
+  /** Takes one notification of the `response.*` family; throws when it makes a call too large. */
+  ingestDelta(notification: { type: string; [field: string]: unknown }): void {
+    for (const change of this.ingest(notification)) {
+      if (change.change !== 'failed') continue
+      throw new TurnstreamError('TOOL_ARGUMENTS_TOO_LARGE', change.error.message)
+    }
+  }
+
+  /** Like `ingestDelta`, but answers what has changed, and a call that fails is one of the answers. */
+  ingest(notification: { type: string; [field: string]: unknown }): readonly ToolCallChange[] {
+    const item = itemOf(notification)
+    switch (notification.type) {
+      case 'response.output_item.added':
+        return isCall(item) ? this.open(aliasesOf(notification, item), callFields(item)) : []
+      case 'response.function_call_arguments.delta': {
+        const fragment = notification['delta'] ?? notification['arguments_delta']
+        const aliases = aliasesOf(notification, item)
+        return typeof fragment === 'string' ? this.append(aliases, fragment) : []
+      }
+      case 'response.function_call_arguments.done':
+        return this.finishArguments(aliasesOf(notification, item), callFields(notification))
+      case 'response.output_item.done':
+        return isCall(item) ? this.finish(aliasesOf(notification, item), callFields(item)) : []
+      default:
+        this.#reportUnknown(notification.type)
+        return []
+    }
+  }
+
+  /** The calls that are whole, in the order of their index; each is handed out once, then forgotten. */
+  drainCompletedCalls(): ToolCallState[] {
+    const completed = this.#completed.toSorted((a, b) => a.state.index - b.state.index)
+    for (const call of completed) this.#forget(call)
+    this.#completed = []
+    return completed.map(({ state }) => state)
+  }
+
+  /** Makes a call known, or adds what is new about one that is. */
+  open(aliases: Aliases, fields: CallFields = {}): readonly ToolCallChange[] {
+    const known = this.#find(aliases)
+    // A vendor that opens a call under names which another one has, has used them again.
+    const isAnother = known?.phase === 'completed' || (known && isOtherId(known, fields))
+    if (known === undefined || isAnother) return [this.#create(aliases, fields)]
+    if (known.phase === 'open') this.#learn(known, aliases, fields)
+    return []
+  }
+
+  /** Adds a fragment; fragments that are alike are data, not repetitions. */
+  append(aliases: Aliases, fragment: string): readonly ToolCallChange[] {
+    const { call, changes } = this.#reach(aliases, {})
+    if (call === undefined || call.state.argsDone || fragment === '') return changes
+    if (call.text.length + fragment.length > this.maxArgumentChars) {
+      return [...changes, this.#fail(call)]
+    }
+    call.text.append(fragment)
+    return [...changes, { change: 'grown', key: call.key, call: call.state, fragment }]
+  }
+
+  /** The arguments are whole, the call is not yet. */
+  finishArguments(aliases: Aliases, fields: CallFields = {}): readonly ToolCallChange[] {
+    const { call, changes } = this.#reach(aliases, fields)
+    if (call === undefined) return changes
+    const { args = '' } = fields
+    if (args.length > this.maxArgumentChars) return [...changes, this.#fail(call)]
+    if (args !== '') call.text = new GrowingText(args)
+    call.state.argsDone = true
+    return changes
+  }
+
+  /** The call is whole: the next drain hands it out. */
+  finish(aliases: Aliases, fields: CallFields = {}): readonly ToolCallChange[] {
+    const changes = this.finishArguments(aliases, fields)
+    const call = this.#find(aliases)
+    if (call?.phase !== 'open') return changes
+    call.phase = 'completed'
+    call.state.outputItemDone = true
+    call.state.args = call.text.length === 0 ? '{}' : call.text.toString()
+    call.text = new GrowingText()
+    this.#open.delete(call)
+    this.#completed.push(call)
+    return [...changes, { change: 'completed', key: call.key, call: call.state }]
+  }
+
+  /** Finishes every call that is still open, in order. */
+  finishAll(): readonly ToolCallChange[] {
+    return [...this.#open].flatMap((call) => this.finish([...call.aliases]))
+  }
+
+  /** How many calls are open. */
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** The response is over: everything that is left of it is dropped. */
+  reset(): void {
+    this.#open.clear()
+    this.#aliases.clear()
+    this.#completed = []
+    this.#nextIndex = 0
+  }
+
+  /** What is said of a call without any name is said of the one opened last. */
+  #find(aliases: Aliases): Call | undefined {
+    if (aliases.length === 0) return [...this.#open].at(-1)
+    for (const alias of aliases) {
+      const call = this.#aliases.get(alias)
+      if (call !== undefined) return call
+    }
+    return undefined
+  }
+
+  /** The open call of these names; one that nobody announced is opened by what is said of it. */
+  #reach(aliases: Aliases, fields: CallFields) {
+    const known = this.#find(aliases)
+    if (known === undefined) {
+      const changes = [this.#create(aliases, fields)]
+      return { call: this.#find(aliases), changes }
+    }
+    if (known.phase !== 'open') return { call: undefined, changes: [] }
+    this.#learn(known, aliases, fields)
+    return { call: known, changes: [] }
+  }
+
+  #create(aliases: Aliases, fields: CallFields): ToolCallChange {
+    const index = this.#nextIndex++
+    const state: ToolCallState = {
+      id: `call_${index}`,
+      name: '',
+      index,
+      args: '',
+      argsDone: false,
+      outputItemDone: false,
+    }
+    const call: Call = {
+      key: `call-${index}`,
+      state,
+      text: new GrowingText(),
+      idFrom: 'us',
+      aliases: new Set(),
+      phase: 'open',
+    }
+    this.#open.add(call)
+    for (const alias of aliases) this.#aliases.get(alias)?.aliases.delete(alias)
+    for (const alias of aliases) this.#aliases.delete(alias)
+    this.#learn(call, [call.key, ...aliases], fields)
+    return { change: 'opened', key: call.key, call: state }
+  }
+
+  #learn(call: Call, aliases: Aliases, { id, itemId, name }: CallFields): void {
+    for (const alias of aliases) {
+      if (this.#aliases.has(alias)) continue
+      this.#aliases.set(alias, call)
+      call.aliases.add(alias)
+    }
+    if (name !== undefined && call.state.name === '') call.state.name = name
+    if (id !== undefined && call.idFrom !== 'call') {
+      call.state.id = id
+      call.idFrom = 'call'
+    } else if (itemId !== undefined && call.idFrom === 'us') {
+      call.state.id = itemId
+      call.idFrom = 'item'
+    }
+  }
+
+  #fail(call: Call): ToolCallChange {
+    const { name, id } = call.state
+    call.phase = 'failed'
+    call.text = new GrowingText()
+    this.#open.delete(call)
+    const message = `the arguments of ${name || id} exceed ${this.maxArgumentChars} characters`
+    const error = { code: 'TOOL_ARGUMENTS_TOO_LARGE', message }
+    return { change: 'failed', key: call.key, call: call.state, error }
+  }
+
+  #forget(call: Call): void {
+    for (const alias of call.aliases) this.#aliases.delete(alias)
+  }
+
+  #reportUnknown(type: string): void {
+    if (this.#unknownTypes.has(type)) return
+    this.#unknownTypes.add(type)
+    this.#onUnknown(type)
+  }
+}
+
+/** One call has one id; ids of items do not count, some servers change them at will. */
+function isOtherId(call: Call, { id }: CallFields): boolean {
+  return call.idFrom === 'call' && id !== undefined && id !== call.state.id
+}

@@ -1,0 +1,125 @@
+import { parseJson } from '../protocol/decode.ts'
+import { SseDecoder } from '../sse/decode.ts'
+import { LineDecoder } from '../sse/lines.ts'
+
+export type InputFormat = 'sse' | 'jsonl'
+
+/** What stands at the place of an event that could not be read. */
+export interface InputFault {
+  /** The number of the line (JSON lines) or of the event (SSE), from 1. */
+  at: number
+  reason: string
+}
+
+export interface VendorInputOptions {
+  /** Told apart by its first character unless it is given. */
+  format?: InputFormat
+  maxLineChars?: number
+}
+
+const LESS_THAN = 0x3c
+const OPEN_BRACE = 0x7b
+/** White space and a byte order mark, which may stand before anything. */
+const BLANKS = new Set([0x09, 0x0a, 0x0d, 0x20, 0xef, 0xbb, 0xbf])
+
+/** A line, or an event of SSE. */
+type InputRecord = string | { data: string }
+
+/** The last event of a Chat Completions stream; it is no JSON. */
+const DONE = '[DONE]'
+
+/**
+ * The bytes of a vendor's stream as vendor events: SSE or one JSON to a line, cut anywhere. The first
+ * thing that cannot be read ends the reading: `fault` says what and where.
+ */
+export class VendorInput {
+  readonly #options: VendorInputOptions
+  readonly #onEvent: (event: unknown) => void
+  #decoder: SseDecoder | LineDecoder | undefined
+  #count = 0
+  #fault: InputFault | undefined
+
+  constructor(onEvent: (event: unknown) => void, options: VendorInputOptions = {}) {
+    this.#onEvent = onEvent
+    this.#options = options
+    if (options.format !== undefined) this.#decoder = this.#createDecoder(options.format)
+  }
+
+  get fault(): InputFault | undefined {
+    return this.#fault
+  }
+
+  feed(chunk: Uint8Array): void {
+    this.#guard(() => {
+      this.#decoder ??= this.#detect(chunk)
+      if (this.#decoder !== undefined) this.#take(this.#decoder.feed(chunk))
+    })
+  }
+
+  /** What the input was cut in the middle of is no event: it is the lack of an end that tells. */
+  end(): void {
+    this.#guard(() => {
+      if (this.#decoder === undefined) return
+      const rest = this.#decoder.end().filter((record) => isReadable(textOf(record)))
+      this.#take(rest)
+    })
+  }
+
+  /** Decoders throw when a bound is exceeded, and only then. */
+  #guard(read: () => void): void {
+    if (this.#fault !== undefined) return
+    try {
+      read()
+    } catch (error) {
+      this.#setFault(error instanceof Error ? error.message : 'unreadable')
+    }
+  }
+
+  #take(records: readonly InputRecord[]): void {
+    for (const record of records) {
+      if (this.#fault !== undefined) return
+      this.#count += 1
+      const text = textOf(record)
+      if (typeof record === 'string' && text.trim() === '') continue
+      if (text === DONE) {
+        this.#onEvent(DONE)
+        continue
+      }
+      const json = parseJson(text)
+      if (json.ok) this.#onEvent(json.value)
+      else this.#setFault(json.reason)
+    }
+  }
+
+  #setFault(reason: string): void {
+    this.#fault ??= { at: this.#count, reason }
+  }
+
+  /** An object at the start is a line of JSON, a tag is an error page, all else is SSE. */
+  #detect(chunk: Uint8Array): SseDecoder | LineDecoder | undefined {
+    const first = chunk.find((byte) => !BLANKS.has(byte))
+    if (first === undefined) return undefined
+    if (first === LESS_THAN) {
+      this.#count = 1
+      this.#setFault('the input is a page of HTML or XML, not a stream')
+      return undefined
+    }
+    return this.#createDecoder(first === OPEN_BRACE ? 'jsonl' : 'sse')
+  }
+
+  #createDecoder(format: InputFormat): SseDecoder | LineDecoder {
+    const { maxLineChars } = this.#options
+    const limits = maxLineChars === undefined ? {} : { maxLineChars }
+    return format === 'sse'
+      ? new SseDecoder({ ...limits, flushOnEnd: true })
+      : new LineDecoder(limits)
+  }
+}
+
+function textOf(record: InputRecord): string {
+  return typeof record === 'string' ? record : record.data
+}
+
+function isReadable(text: string): boolean {
+  return text === DONE || parseJson(text).ok
+}

@@ -1,0 +1,184 @@
+import { describe, expect, test } from 'vitest'
+import { httpProvider } from '../../src/adapters/http-provider.ts'
+import { translateOpenaiChat } from '../../src/adapters/openai-chat/translate.ts'
+import { TurnstreamError } from '../../src/protocol/errors.ts'
+import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { collect, collectWith, last, request, run, STOP, setUp, TEXT } from './http-support.ts'
+import { sse } from './vendor-server.ts'
+
+describe('an answer', () => {
+  test('comes out as events with ids, times and one end', async () => {
+    const { provider, server } = await setUp(sse(TEXT, STOP, '[DONE]'))
+    const events = await collect(provider.stream(request, run))
+    expect(events.map(({ type }) => type)).toEqual([
+      'response_start',
+      'item_start',
+      'item_delta',
+      'item_done',
+      'response_done',
+    ])
+    expect(events.every(isStreamEvent)).toBe(true)
+    expect(new Set(events.map(({ event_id }) => event_id)).size).toBe(5)
+    expect(events.every(({ run_id }) => run_id === 'run')).toBe(true)
+    expect(events[0]?.payload).toMatchObject({ provider_id: 'test', turn_id: 'turn' })
+    expect(server.bodies).toEqual(['{"model":"m"}'])
+  })
+
+  test('that stops before its end is truncated, open items first', async () => {
+    const { provider } = await setUp(sse(TEXT))
+    const events = await collect(provider.stream(request, run))
+    expect(events.slice(-2).map(({ payload }) => payload)).toMatchObject([
+      { type: 'item_error', error: { code: 'UPSTREAM_TRUNCATED' } },
+      { type: 'response_error', error: { code: 'UPSTREAM_TRUNCATED' } },
+    ])
+  })
+
+  test('whose socket breaks is truncated or unreachable, never a success', async () => {
+    const { provider, server } = await setUp((response) => {
+      response.writeHead(200)
+      response.write(`data: ${TEXT}\n\n`, () => response.destroy())
+    })
+    const events = await collect(provider.stream(request, run))
+    expect(last(events)).toMatchObject({
+      type: 'response_error',
+      error: { code: 'UPSTREAM_UNREACHABLE' },
+    })
+    expect(server.bodies).toHaveLength(1)
+  })
+
+  test.each([
+    ['a page of HTML', '<html><body>Bad gateway</body></html>'],
+    ['a broken frame', `data: ${TEXT}\n\ndata: {"choices":[{\n\n`],
+  ])('that is %s with status 200 is malformed', async (_name, body) => {
+    const { provider } = await setUp((response) => {
+      response.writeHead(200)
+      response.end(body)
+    })
+    const events = await collect(provider.stream(request, { ...run }))
+    expect(last(events)).toMatchObject({ type: 'response_error' })
+    expect(events.filter(({ type }) => type === 'response_done')).toEqual([])
+  })
+})
+
+describe('a failed call', () => {
+  test.each([400, 401, 403, 404, 422])('with status %i is not made again', async (status) => {
+    const { provider, server } = await setUp((response) => {
+      response.writeHead(status)
+      response.end('{"error":{"message":"No such model"}}')
+    })
+    const events = await collect(provider.stream(request, run))
+    expect(events.map(({ payload }) => payload)).toMatchObject([
+      { type: 'response_start' },
+      { type: 'response_error', error: { code: `HTTP_${status}`, message: 'No such model' } },
+    ])
+    expect(server.bodies).toHaveLength(1)
+  })
+
+  test.each([429, 500, 502, 503, 529])('with status %i is made again', async (status) => {
+    const clock = fakeClock()
+    const { provider, server } = await setUp(
+      (response, incoming, count) => {
+        if (count === 3) return sse(TEXT, STOP)(response, incoming, count)
+        response.writeHead(status)
+        response.end('busy')
+      },
+      { clock, random: () => 1 },
+    )
+    const events = await collectWith(clock, provider.stream(request, run))
+    expect(last(events)).toMatchObject({ type: 'response_done' })
+    expect(server.bodies).toHaveLength(3)
+  })
+
+  test('is given up after maxRetries with the last reason', async () => {
+    const clock = fakeClock()
+    const { provider, server } = await setUp(
+      (response) => {
+        response.writeHead(503)
+        response.end('overloaded')
+      },
+      { clock, maxRetries: 1 },
+    )
+    const events = await collectWith(clock, provider.stream(request, run))
+    expect(last(events)).toMatchObject({ error: { code: 'HTTP_503', message: 'overloaded' } })
+    expect(server.bodies).toHaveLength(2)
+  })
+
+  test('waits as long as retry-after says', async () => {
+    const clock = fakeClock()
+    const answered: number[] = []
+    const { provider } = await setUp(
+      (response, incoming, count) => {
+        answered.push(clock.now())
+        if (count === 2) return sse(TEXT, STOP)(response, incoming, count)
+        response.writeHead(429, { 'retry-after': '30' })
+        response.end()
+      },
+      { clock },
+    )
+    await collectWith(clock, provider.stream(request, run))
+    expect((answered[1] ?? 0) - (answered[0] ?? 0)).toBeGreaterThanOrEqual(30_000)
+  })
+
+  test('is not made again when retry-after asks for too much', async () => {
+    const { provider, server } = await setUp((response) => {
+      response.writeHead(429, { 'retry-after': '3600' })
+      response.end('slow down')
+    })
+    const events = await collect(provider.stream(request, run))
+    expect(last(events)).toMatchObject({ error: { code: 'HTTP_429', message: 'slow down' } })
+    expect(server.bodies).toHaveLength(1)
+  })
+
+  test('is never made again once an event has arrived', async () => {
+    const { provider, server } = await setUp((response) => {
+      response.writeHead(200)
+      response.write(`data: ${TEXT}\n\n`, () => response.destroy())
+    })
+    await collect(provider.stream(request, run))
+    expect(server.bodies).toHaveLength(1)
+  })
+
+  test('to nobody is unreachable', async () => {
+    const { provider, server } = await setUp(sse(STOP), { maxRetries: 0 })
+    await server.close()
+    const events = await collect(provider.stream(request, run))
+    expect(last(events)).toMatchObject({ error: { code: 'UPSTREAM_UNREACHABLE' } })
+  })
+
+  test('that cannot be put as a request says so', async () => {
+    const provider = httpProvider(
+      {
+        id: 'test',
+        buildRequest() {
+          throw new TurnstreamError('OPTION_INVALID', 'topP')
+        },
+        createTranslation: translateOpenaiChat,
+      },
+      {},
+    )
+    const events = await collect(provider.stream(request, run))
+    expect(last(events)).toMatchObject({ error: { code: 'OPTION_INVALID' } })
+  })
+
+  test('never shows the key, and follows no redirect with it', async () => {
+    const { provider, server } = await setUp(
+      (response) => {
+        response.writeHead(401)
+        response.end('{"error":{"message":"Incorrect API key provided: sk-secret-1"}}')
+      },
+      { apiKey: 'sk-secret-1' },
+    )
+    const events = await collect(provider.stream(request, run))
+    expect(JSON.stringify(events)).not.toContain('sk-secret-1')
+    expect(last(events)).toMatchObject({ error: { message: 'Incorrect API key provided: ***' } })
+    await server.close()
+    const { provider: redirecting } = await setUp((response) => {
+      response.writeHead(307, { location: 'http://127.0.0.1:1/' })
+      response.end()
+    })
+    expect(last(await collect(redirecting.stream(request, run)))).toMatchObject({
+      error: { code: 'HTTP_307' },
+    })
+  })
+})

@@ -1,0 +1,60 @@
+/** Providers over HTTP against a server that a test tells what to do. */
+import { afterEach } from 'vitest'
+import { type HttpProviderOptions, httpProvider } from '../../src/adapters/http-provider.ts'
+import { translateOpenaiChat } from '../../src/adapters/openai-chat/translate.ts'
+import type { Provider, ProviderRequest } from '../../src/adapters/provider.ts'
+import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import type { FakeClock } from '../../src/testing/fake-clock.ts'
+import { type Answer, startVendor, type VendorServer } from './vendor-server.ts'
+
+export const TEXT = '{"model":"m","choices":[{"index":0,"delta":{"content":"Hello"}}]}'
+export const STOP = '{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}'
+export const request: ProviderRequest = { model: 'm', input: [] }
+export const run = { runId: 'run', turnId: 'turn', threadId: 'thread' }
+
+const servers: VendorServer[] = []
+
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close()
+})
+
+export interface Setup {
+  provider: Provider
+  server: VendorServer
+}
+
+/** A provider whose retries wait on a clock that stands still unless the test moves it. */
+export async function setUp(answer: Answer, options: HttpProviderOptions = {}): Promise<Setup> {
+  const server = await startVendor(answer)
+  servers.push(server)
+  const provider = httpProvider(
+    {
+      id: 'test',
+      buildRequest: ({ model }) => ({ url: server.url, headers: {}, body: { model } }),
+      createTranslation: translateOpenaiChat,
+    },
+    options,
+  )
+  return { provider, server }
+}
+
+export async function collect(events: AsyncIterable<StreamEvent>): Promise<StreamEvent[]> {
+  const all: StreamEvent[] = []
+  for await (const event of events) all.push(event)
+  return all
+}
+
+/** Moves a clock on until the stream has ended. */
+export async function collectWith(
+  clock: FakeClock,
+  events: AsyncIterable<StreamEvent>,
+): Promise<StreamEvent[]> {
+  let isOver = false
+  const all = collect(events).finally(() => {
+    isOver = true
+  })
+  while (!isOver) await clock.advance(1000)
+  return all
+}
+
+export const last = (events: StreamEvent[]) => events.at(-1)?.payload

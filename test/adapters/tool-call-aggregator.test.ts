@@ -1,0 +1,280 @@
+import { describe, expect, test } from 'vitest'
+import { ToolCallAggregator } from '../../src/adapters/tool-call-aggregator.ts'
+
+type Notification = { type: string; [field: string]: unknown }
+type Fields = Record<string, unknown>
+
+function added(item: Fields, more: Fields = {}): Notification {
+  return { type: 'response.output_item.added', item: { type: 'function_call', ...item }, ...more }
+}
+function done(item: Fields, more: Fields = {}): Notification {
+  return { ...added(item, more), type: 'response.output_item.done' }
+}
+function delta(fragment: unknown, more: Fields): Notification {
+  return { type: 'response.function_call_arguments.delta', delta: fragment, ...more }
+}
+function argsDone(more: Fields): Notification {
+  return { type: 'response.function_call_arguments.done', ...more }
+}
+
+/** The calls that are whole after these notifications: id, name, arguments. */
+function callsOf(...notifications: Notification[]): string[] {
+  const aggregator = new ToolCallAggregator()
+  for (const notification of notifications) aggregator.ingestDelta(notification)
+  return drained(aggregator)
+}
+
+function drained(aggregator: ToolCallAggregator): string[] {
+  return aggregator.drainCompletedCalls().map(({ id, name, args }) => `${id} ${name} ${args}`)
+}
+
+const f = { id: 'fc_1', call_id: 'call_1', name: 'f' }
+
+describe('T1 a call is the same under all of its names', () => {
+  const rows: [name: string, more: Fields][] = [
+    ['call_id', { call_id: 'call_1' }],
+    ['item_id', { item_id: 'fc_1' }],
+    ['output_index', { output_index: 0 }],
+    ['id', { id: 'fc_1' }],
+    ['an item_id that is new each time, with the output_index', { item_id: 'x', output_index: 0 }],
+    ['the call_id under the name of the item_id', { item_id: 'call_1' }],
+  ]
+
+  test.each(rows)('%s', (_, more) => {
+    const whole = done({ id: 'fc_1', call_id: 'call_1' }, { output_index: 0 })
+    const pieces = [delta('{"n":', more), delta('1}', more), argsDone(more), whole]
+    expect(callsOf(added(f, { output_index: 0 }), ...pieces)).toEqual(['call_1 f {"n":1}'])
+  })
+
+  test.each(['item', 'output_item', 'outputItem'])('its item may be called %s', (name) => {
+    const { item, ...rest } = added(f)
+    expect(callsOf({ ...rest, [name]: item }, done(f))).toEqual(['call_1 f {}'])
+  })
+
+  test('what has no name at all is said of the call opened last', () => {
+    expect(callsOf(added(f), delta('{}', {}), done(f))).toEqual(['call_1 f {}'])
+  })
+
+  test('items that are no calls are none of its business', () => {
+    const message = { type: 'message', id: 'msg_1' }
+    expect(callsOf(added(message), done(message))).toEqual([])
+  })
+})
+
+describe('T2 arguments', () => {
+  const at = { item_id: 'fc_1' }
+  const rows: [name: string, notifications: Notification[], expected: string][] = [
+    ['come as deltas', [delta('{"n"', at), delta(':1}', at), argsDone(at)], '{"n":1}'],
+    [
+      'come under the name arguments_delta',
+      [{ type: 'response.function_call_arguments.delta', arguments_delta: '{}', ...at }],
+      '{}',
+    ],
+    ['come only with .done', [argsDone({ ...at, arguments: '{"n":1}' })], '{"n":1}'],
+    [
+      'are the final text where that differs',
+      [delta('{"n":', at), argsDone({ ...at, arguments: '{"n":2}' })],
+      '{"n":2}',
+    ],
+    [
+      'are not lost to an empty final text',
+      [delta('{"n":1}', at), argsDone({ ...at, arguments: '' })],
+      '{"n":1}',
+    ],
+    [
+      'keep fragments that are alike',
+      [delta('{"n":', at), delta('1', at), delta('1', at), delta('}', at)],
+      '{"n":11}',
+    ],
+    ['are an empty object when there are none', [], '{}'],
+    ['do not grow after .done', [argsDone({ ...at, arguments: '{}' }), delta('late', at)], '{}'],
+    ['are not changed by what is no text', [delta(7, at), delta(null, at), delta('{}', at)], '{}'],
+  ]
+
+  test.each(rows)('%s', (_, notifications, expected) => {
+    expect(callsOf(added(f), ...notifications, done(f))).toEqual([`call_1 f ${expected}`])
+  })
+
+  test('come only with output_item.done, and win there, too', () => {
+    const whole = done({ ...f, arguments: '{"n":3}' })
+    expect(callsOf(added(f), whole)).toEqual(['call_1 f {"n":3}'])
+    expect(callsOf(added(f), delta('{', at), whole)).toEqual(['call_1 f {"n":3}'])
+    expect(callsOf(whole)).toEqual(['call_1 f {"n":3}'])
+  })
+
+  test('are empty before the end', () => {
+    const aggregator = new ToolCallAggregator()
+    const [opened] = aggregator.ingest(added(f))
+    expect(opened).toMatchObject({ change: 'opened', call: { args: '', argsDone: false } })
+    aggregator.ingest(argsDone(at))
+    expect(opened?.call).toMatchObject({ args: '', argsDone: true, outputItemDone: false })
+    aggregator.ingest(done(f))
+    expect(opened?.call).toMatchObject({ args: '{}', argsDone: true, outputItemDone: true })
+  })
+})
+
+describe('T3', () => {
+  test('a name may come late', () => {
+    expect(callsOf(added({ id: 'fc_1', call_id: 'call_1' }), done(f))).toEqual(['call_1 f {}'])
+    const named = argsDone({ item_id: 'fc_1', name: 'g', arguments: '{}' })
+    expect(callsOf(added({ id: 'fc_1', call_id: 'call_1' }), named, done(f))).toEqual([
+      'call_1 g {}',
+    ])
+  })
+
+  test('a name may be nested', () => {
+    expect(callsOf(done({ call_id: 'a', function: { name: 'f', arguments: '[]' } }))).toEqual([
+      'a f []',
+    ])
+  })
+
+  test('a call without an id gets one', () => {
+    const index = { output_index: 3 }
+    expect(callsOf(added({ name: 'f' }, index), delta('{}', index), done({}, index))).toEqual([
+      'call_0 f {}',
+    ])
+    expect(callsOf(done({ id: '', call_id: '', name: 'f' }))).toEqual(['call_0 f {}'])
+  })
+
+  test('the id of an item stands in for the id of a call', () => {
+    expect(callsOf(done({ id: 'fc_1', name: 'f' }))).toEqual(['fc_1 f {}'])
+  })
+
+  test('the id of a call may come late, and no id of an item replaces it', () => {
+    const index = { output_index: 0 }
+    expect(callsOf(delta('{}', index), done(f, index))).toEqual(['call_1 f {}'])
+    expect(callsOf(added(f), argsDone({ item_id: 'fc_1' }), done({ id: 'fc_1' }))).toEqual([
+      'call_1 f {}',
+    ])
+  })
+
+  test('a call that was not announced is opened by its first fragment', () => {
+    const aggregator = new ToolCallAggregator()
+    const changes = aggregator.ingest(delta('{', { item_id: 'fc_9' }))
+    expect(changes.map(({ change }) => change)).toEqual(['opened', 'grown'])
+  })
+
+  test('the names of a call that is whole may be used again', () => {
+    const aggregator = new ToolCallAggregator()
+    const at = { output_index: 0 }
+    aggregator.ingestDelta(done({ call_id: 'a', name: 'f', arguments: '1' }, at))
+    aggregator.ingestDelta(added({ call_id: 'b', name: 'g' }, at))
+    expect(drained(aggregator)).toEqual(['a f 1'])
+    aggregator.ingestDelta(delta('2', at))
+    aggregator.ingestDelta(done({ call_id: 'b' }, at))
+    expect(drained(aggregator)).toEqual(['b g 2'])
+  })
+
+  test('a new call id on the index of an open call is another call', () => {
+    const at = { output_index: 0 }
+    const first = [added({ call_id: 'a', name: 'f' }, at), delta('1', at)]
+    const second = [added({ call_id: 'b', name: 'g' }, at), delta('2', at)]
+    const ends = [done({ call_id: 'b' }), done({ call_id: 'a' })]
+    expect(callsOf(...first, ...second, ...ends)).toEqual(['a f 1', 'b g 2'])
+  })
+
+  test('what comes late for a call that is whole opens nothing', () => {
+    const aggregator = new ToolCallAggregator()
+    aggregator.ingestDelta(done(f))
+    expect(aggregator.ingest(delta('x', { item_id: 'fc_1' }))).toEqual([])
+    expect(drained(aggregator)).toEqual(['call_1 f {}'])
+  })
+})
+
+describe('T4 and A5 arguments have a limit', () => {
+  function limited() {
+    const aggregator = new ToolCallAggregator({ maxArgumentChars: 5 })
+    aggregator.ingestDelta(added(f, { output_index: 0 }))
+    aggregator.ingestDelta(added({ call_id: 'b', name: 'g' }, { output_index: 1 }))
+    return aggregator
+  }
+
+  test('of a million characters, to the last of them', () => {
+    const aggregator = new ToolCallAggregator()
+    aggregator.ingestDelta(added(f))
+    aggregator.ingestDelta(delta('x'.repeat(1_000_000), { item_id: 'fc_1' }))
+    expect(() => aggregator.ingestDelta(delta('x', { item_id: 'fc_1' }))).toThrow(
+      expect.objectContaining({ code: 'TOOL_ARGUMENTS_TOO_LARGE' }),
+    )
+  })
+
+  const rows: [name: string, notification: Notification][] = [
+    ['a fragment', delta('123456', { output_index: 0 })],
+    ['the text of .done', argsDone({ output_index: 0, arguments: '123456' })],
+    ['the text of output_item.done', done({ ...f, arguments: '123456' })],
+  ]
+
+  test.each(rows)(
+    '%s over it throws, leaves the other calls alive, and leaves a tombstone',
+    (_, over) => {
+      const aggregator = limited()
+      expect(() => aggregator.ingestDelta(over)).toThrow(
+        expect.objectContaining({
+          code: 'TOOL_ARGUMENTS_TOO_LARGE',
+          message: expect.stringContaining('the arguments of f exceed 5 characters'),
+        }),
+      )
+      expect(aggregator.size).toBe(1)
+      for (const late of [
+        delta('1', { output_index: 0 }),
+        argsDone({ item_id: 'fc_1' }),
+        done(f),
+      ]) {
+        expect(aggregator.ingest(late)).toEqual([])
+      }
+      aggregator.ingestDelta(delta('12345', { output_index: 1 }))
+      aggregator.ingestDelta(done({ call_id: 'b' }))
+      expect(drained(aggregator)).toEqual(['b g 12345'])
+    },
+  )
+
+  test('ingest answers with the failure instead of throwing', () => {
+    const changes = limited().ingest(delta('123456', { output_index: 0 }))
+    expect(changes).toMatchObject([
+      { change: 'failed', call: { id: 'call_1' }, error: { code: 'TOOL_ARGUMENTS_TOO_LARGE' } },
+    ])
+  })
+
+  test('the tombstone lasts until the response is over', () => {
+    const aggregator = limited()
+    aggregator.ingest(delta('123456', { output_index: 0 }))
+    expect(aggregator.ingest(added(f, { output_index: 0 }))).toEqual([])
+    aggregator.reset()
+    expect(aggregator.ingest(added(f, { output_index: 0 }))).toMatchObject([{ change: 'opened' }])
+  })
+})
+
+describe('T5 a drain', () => {
+  test('hands out each call once, in the order of their beginning', () => {
+    const aggregator = new ToolCallAggregator()
+    for (const call_id of ['a', 'b', 'c']) aggregator.ingestDelta(added({ call_id, name: 'f' }))
+    aggregator.ingestDelta(done({ call_id: 'c' }))
+    aggregator.ingestDelta(done({ call_id: 'a' }))
+    expect(drained(aggregator)).toEqual(['a f {}', 'c f {}'])
+    expect(drained(aggregator)).toEqual([])
+    aggregator.ingestDelta(done({ call_id: 'b' }))
+    expect(aggregator.drainCompletedCalls()).toMatchObject([{ id: 'b', index: 1 }])
+  })
+})
+
+test('T9 unknown types are told once for each type', () => {
+  const unknown: string[] = []
+  const aggregator = new ToolCallAggregator({ onUnknown: (type) => unknown.push(type) })
+  for (const type of ['response.a', 'response.b', 'response.a', 'response.b']) {
+    aggregator.ingestDelta({ type })
+  }
+  expect(unknown).toEqual(['response.a', 'response.b'])
+  expect(() => new ToolCallAggregator().ingestDelta({ type: 'response.a' })).not.toThrow()
+})
+
+test('finishAll finishes what is open, in order', () => {
+  const aggregator = new ToolCallAggregator()
+  aggregator.open(['x'], { id: 'a', name: 'f' })
+  aggregator.open(['y'], { id: 'b', name: 'g' })
+  aggregator.append(['y'], '[2]')
+  aggregator.append(['x'], '[1]')
+  expect(
+    aggregator.finishAll().map(({ change, call }) => `${change} ${call.id} ${call.args}`),
+  ).toEqual(['completed a [1]', 'completed b [2]'])
+  expect(aggregator.size).toBe(0)
+})

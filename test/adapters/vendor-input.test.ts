@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest'
+import { EventStamp } from '../../src/adapters/event-stamp.ts'
+import { translateScripted } from '../../src/adapters/scripted/translate.ts'
+import { VendorInput, type VendorInputOptions } from '../../src/adapters/vendor-input.ts'
+import { VendorReader } from '../../src/adapters/vendor-reader.ts'
+import { context } from './replay.ts'
+
+const utf8 = new TextEncoder()
+
+function read(text: string, options: VendorInputOptions = {}) {
+  const events: unknown[] = []
+  const input = new VendorInput((event) => events.push(event), options)
+  input.feed(utf8.encode(text))
+  input.end()
+  return { events, fault: input.fault }
+}
+
+describe('the form of the input is seen from its start', () => {
+  test.each([
+    ['JSON lines', '{"a":1}\n{"a":2}\n'],
+    ['JSON lines after blank ones', '\n \r\n{"a":1}\n\n{"a":2}'],
+    ['JSON lines after a byte order mark', '\ufeff{"a":1}\n{"a":2}\n'],
+    ['SSE', 'data: {"a":1}\n\ndata: {"a":2}\n\n'],
+    ['SSE with names', 'event: x\ndata: {"a":1}\n\nevent: y\ndata: {"a":2}\n\n'],
+    ['SSE after a comment', ': hello\n\ndata: {"a":1}\n\ndata: {"a":2}\n\n'],
+    ['SSE without a last blank line', 'data: {"a":1}\n\ndata: {"a":2}'],
+  ])('%s', (_name, text) => {
+    expect(read(text)).toEqual({ events: [{ a: 1 }, { a: 2 }], fault: undefined })
+  })
+
+  test('[DONE] is an event of its own', () => {
+    expect(read('data: {"a":1}\n\ndata: [DONE]\n\n').events).toEqual([{ a: 1 }, '[DONE]'])
+  })
+
+  test('nothing at all is nothing', () => {
+    expect(read(' \n\n')).toEqual({ events: [], fault: undefined })
+  })
+})
+
+describe('what cannot be read', () => {
+  test.each([
+    ['a line of JSON', '{"a":1}\n\n{"a":\n{"a":3}\n', 3],
+    ['an event of SSE', 'data: {"a":1}\n\ndata: {"a":\n\ndata: {"a":3}\n\n', 2],
+    ['a page of HTML', '<!doctype html><html></html>', 1],
+  ])('%s is named, and nothing after it is read', (_name, text, at) => {
+    const { events, fault } = read(text)
+    expect(events.length).toBeLessThan(2)
+    expect(fault).toMatchObject({ at, reason: expect.any(String) })
+  })
+
+  test('because it was cut off is not an event and no fault', () => {
+    expect(read('data: {"a":1}\n\ndata: {"a":')).toEqual({ events: [{ a: 1 }], fault: undefined })
+    expect(read('{"a":1}\n{"a":')).toEqual({ events: [{ a: 1 }], fault: undefined })
+  })
+
+  test.each(['sse', 'jsonl'] as const)('because it is too long is refused (%s)', (format) => {
+    const { events, fault } = read(`data: ${'x'.repeat(100)}\n\n`, { format, maxLineChars: 50 })
+    expect(events).toEqual([])
+    expect(fault?.reason).toContain('50')
+  })
+})
+
+test('a reader ends a response that breaks in the middle with the place and the reason', () => {
+  const reader = new VendorReader(translateScripted(context), new EventStamp({ now: () => 7 }))
+  const events = [...reader.feed(utf8.encode('{"a":1}\n{"a":\n')), ...reader.end()]
+  expect(events.map(({ payload }) => payload)).toMatchObject([
+    { type: 'response_start' },
+    {
+      type: 'response_error',
+      error: { code: 'UPSTREAM_MALFORMED', message: expect.stringContaining('event 2') },
+    },
+  ])
+  expect(events.every(({ timestamp }) => timestamp === 7)).toBe(true)
+  expect(reader.feed(utf8.encode('{"a":1}\n'))).toEqual([])
+})
