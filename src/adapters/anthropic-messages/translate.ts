@@ -1,0 +1,260 @@
+import { unreachable } from '../../protocol/errors.ts'
+import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
+import type { Usage } from '../../protocol/usage.ts'
+import { callIdsOf } from '../call-ids.ts'
+import type { FinishReason } from '../finish-reason.ts'
+import { ResponseWriter } from '../response-writer.ts'
+import { ToolCallAggregator } from '../tool-call-aggregator.ts'
+import type { Translation, TranslationContext } from '../translation.ts'
+import {
+  CallBlock,
+  DEAF_BLOCK,
+  type MessageParts,
+  OpaqueBlock,
+  type OpenBlock,
+  TextBlock,
+  TextRun,
+  ThinkingBlock,
+  writeResult,
+} from './blocks.ts'
+import {
+  decodeEvent,
+  type WireBlock,
+  type WireDelta,
+  type WireEvent,
+  type WireUsage,
+} from './wire.ts'
+
+const FINISH_REASONS = new Map<string, FinishReason>([
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['tool_use', 'tool_calls'],
+  ['pause_turn', 'pause'],
+  ['refusal', 'refusal'],
+])
+
+/** The stream of `POST /v1/messages`. */
+export function translateAnthropicMessages(context: TranslationContext): Translation {
+  return new MessagesTranslation(context)
+}
+
+/** What is known of the message under way. */
+interface MessageState {
+  parts: MessageParts
+  blocks: Map<number, OpenBlock>
+  /** The run that the next text block joins, unless another block comes between. */
+  run: { text: TextRun; hasOpenBlock: boolean } | undefined
+  usage: WireUsage
+  stopReason: string | undefined
+  hasCallsToAnswer: boolean
+}
+
+class MessagesTranslation implements Translation {
+  readonly #context: TranslationContext
+  readonly #writer: ResponseWriter
+  readonly #unknown = new Set<string>()
+  readonly #nextCallId: () => string
+  #message: MessageState
+  #keys = 0
+
+  constructor(context: TranslationContext) {
+    this.#context = context
+    this.#writer = new ResponseWriter(context)
+    this.#nextCallId = callIdsOf(context.runId)
+    this.#message = this.#newMessage()
+  }
+
+  translate(json: unknown): readonly StreamEventPayload[] {
+    const decoded = decodeEvent(json)
+    if (decoded.ok) this.#take(decoded.event)
+    else if (!this.#writer.hasEnded) this.#fail(decoded.reason)
+    return this.#writer.take()
+  }
+
+  end(fault?: ErrorObject): readonly StreamEventPayload[] {
+    this.#writer.endInput(fault)
+    return this.#writer.take()
+  }
+
+  #take(event: WireEvent): void {
+    if (event.type === 'unknown') return this.#reportUnknown(event.name)
+    // What follows an end belongs to nothing until a message begins.
+    if (event.type === 'ping' || (this.#writer.hasEnded && event.type !== 'message_start')) return
+    switch (event.type) {
+      case 'message_start':
+        return this.#startMessage(event)
+      case 'content_block_start':
+        return this.#startBlock(event.index, event.block)
+      case 'content_block_delta':
+        return this.#addDelta(event.index, event.delta)
+      case 'content_block_stop':
+        return this.#stopBlock(event.index)
+      case 'message_delta':
+        return this.#changeMessage(event)
+      case 'message_stop':
+        return this.#stopMessage()
+      case 'error':
+        return this.#writer.fail({ code: event.code, message: event.message })
+      default:
+        return unreachable(event)
+    }
+  }
+
+  #newMessage(id?: string): MessageState {
+    const { maxArgumentChars } = this.#context
+    const calls = new ToolCallAggregator(maxArgumentChars === undefined ? {} : { maxArgumentChars })
+    const common = id === undefined ? {} : { message_id: id }
+    return {
+      parts: { writer: this.#writer, calls, common },
+      blocks: new Map(),
+      run: undefined,
+      usage: {},
+      stopReason: undefined,
+      hasCallsToAnswer: false,
+    }
+  }
+
+  /** One that comes before the end of another takes its place: the vendor has tried again. */
+  #startMessage({ id, model, usage }: Extract<WireEvent, { type: 'message_start' }>): void {
+    this.#writer.cancelOpenItems('attempt_reset')
+    this.#message = this.#newMessage(id)
+    this.#writer.start(model)
+    this.#addUsage(usage)
+  }
+
+  #startBlock(index: number, block: WireBlock): void {
+    // Two blocks of one index: the vendor did not say that the first one was over.
+    this.#stopBlock(index)
+    this.#message.blocks.set(index, this.#openBlock(block))
+  }
+
+  #openBlock(block: WireBlock): OpenBlock {
+    if (block.type === 'text') return this.#openText(block.text, block.citations)
+    this.#finishRun()
+    const { parts } = this.#message
+    switch (block.type) {
+      case 'thinking':
+        return new ThinkingBlock(parts, this.#nextKey(), block)
+      case 'call':
+        if (!block.isExecutedByProvider) this.#message.hasCallsToAnswer = true
+        return new CallBlock(parts, this.#nextKey(), {
+          ...block,
+          id: block.id || this.#nextCallId(),
+        })
+      case 'result':
+        writeResult(parts, this.#nextKey(), block)
+        return DEAF_BLOCK
+      case 'opaque':
+        return new OpaqueBlock(parts, this.#nextKey(), block)
+      case 'unknown':
+        this.#reportUnknown(block.name)
+        return DEAF_BLOCK
+      default:
+        return unreachable(block)
+    }
+  }
+
+  #openText(text: string, citations: readonly Record<string, unknown>[]): OpenBlock {
+    const message = this.#message
+    if (message.run?.hasOpenBlock) this.#finishRun()
+    message.run ??= { text: new TextRun(message.parts, this.#nextKey()), hasOpenBlock: false }
+    const { run } = message
+    run.hasOpenBlock = true
+    run.text.append(text)
+    for (const citation of citations) run.text.cite(citation)
+    return new TextBlock(run.text, () => {
+      run.hasOpenBlock = false
+      // Another block has begun in the meantime.
+      if (message.run !== run) run.text.finish()
+    })
+  }
+
+  /** A run whose block is still open goes on until that block is over. */
+  #finishRun(): void {
+    const { run } = this.#message
+    this.#message.run = undefined
+    if (run?.hasOpenBlock === false) run.text.finish()
+  }
+
+  #addDelta(index: number, delta: WireDelta): void {
+    if (delta.type === 'unknown') return this.#reportUnknown(delta.name)
+    const block = this.#message.blocks.get(index) ?? this.#openUnannounced(index, delta)
+    if (block?.add(delta)) return
+    this.#fail(`content_block_delta: block ${index} takes no ${delta.type}`)
+  }
+
+  /** Words are not lost because nobody announced them; what is no words needs its block. */
+  #openUnannounced(index: number, delta: WireDelta): OpenBlock | undefined {
+    if (delta.type === 'text_delta') {
+      this.#startBlock(index, { type: 'text', text: '', citations: [] })
+    } else if (delta.type === 'thinking_delta') {
+      this.#startBlock(index, { type: 'thinking', thinking: '', signature: '' })
+    }
+    return this.#message.blocks.get(index)
+  }
+
+  #stopBlock(index: number): void {
+    const { blocks } = this.#message
+    blocks.get(index)?.close()
+    blocks.delete(index)
+  }
+
+  #changeMessage({ stopReason, usage }: Extract<WireEvent, { type: 'message_delta' }>): void {
+    this.#writer.start()
+    this.#addUsage(usage)
+    if (stopReason === undefined) return
+    this.#message.stopReason = stopReason
+    this.#finishRun()
+  }
+
+  #stopMessage(): void {
+    const { blocks, stopReason, hasCallsToAnswer } = this.#message
+    for (const block of blocks.values()) block.close()
+    this.#finishRun()
+    this.#writer.finish(finishReason(stopReason, hasCallsToAnswer), stopReason ?? null)
+    this.#message = this.#newMessage()
+  }
+
+  #addUsage(usage: WireUsage): void {
+    const total = { ...this.#message.usage, ...usage }
+    this.#message.usage = total
+    if (Object.keys(total).length > 0) this.#writer.setUsage(toUsage(total))
+  }
+
+  #fail(message: string): void {
+    this.#writer.fail({ code: 'UPSTREAM_MALFORMED', message })
+  }
+
+  #nextKey(): string {
+    this.#keys += 1
+    return `block-${this.#keys}`
+  }
+
+  #reportUnknown(type: string): void {
+    if (this.#unknown.has(type)) return
+    this.#unknown.add(type)
+    this.#context.onUnknown?.(type)
+  }
+}
+
+/** Compatible servers are known to say `end_turn` after a call that waits for its answer. */
+function finishReason(stopReason: string | undefined, hasCallsToAnswer: boolean): FinishReason {
+  const reason = FINISH_REASONS.get(stopReason ?? '') ?? 'other'
+  return reason === 'stop' && hasCallsToAnswer ? 'tool_calls' : reason
+}
+
+/** The vendor counts what it read from its cache, and what it wrote to it, apart from the input. */
+function toUsage({ input, cacheRead, cacheWrite, output, thinking }: WireUsage): Usage {
+  const prompt = (input ?? 0) + (cacheRead ?? 0) + (cacheWrite ?? 0)
+  const completion = output ?? 0
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    ...(cacheRead !== undefined && { cached_tokens: cacheRead }),
+    ...(cacheWrite !== undefined && { cache_write_tokens: cacheWrite }),
+    ...(thinking !== undefined && { reasoning_tokens: thinking }),
+  }
+}

@@ -1,0 +1,94 @@
+import type { Usage } from '../../protocol/usage.ts'
+import { type Fields, fieldsOf } from './fields.ts'
+
+/** The counts of a turn; undefined when codex gives none. Both grammars name the same numbers. */
+export function usageOf(value: unknown): Usage | undefined {
+  const fields = fieldsOf(value)
+  const prompt = count(fields, 'inputTokens', 'input_tokens')
+  const completion = count(fields, 'outputTokens', 'output_tokens')
+  if (prompt === undefined || completion === undefined) return undefined
+  const total = count(fields, 'totalTokens', 'total_tokens') ?? prompt + completion
+  const cached = count(fields, 'cachedInputTokens', 'cached_input_tokens')
+  const written = count(fields, 'cacheWriteInputTokens', 'cache_write_input_tokens')
+  const reasoning = count(fields, 'reasoningOutputTokens', 'reasoning_output_tokens')
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: total,
+    ...(cached !== undefined && { cached_tokens: cached }),
+    ...(written !== undefined && { cache_write_tokens: written }),
+    ...(reasoning !== undefined && { reasoning_tokens: reasoning }),
+  }
+}
+
+function count(fields: Fields, ...names: string[]): number | undefined {
+  for (const name of names) {
+    const value = fields[name]
+    if (typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER) return value
+  }
+  return undefined
+}
+
+const NAMES = [
+  'prompt_tokens',
+  'completion_tokens',
+  'total_tokens',
+  'cached_tokens',
+  'cache_write_tokens',
+  'reasoning_tokens',
+] as const
+
+/**
+ * What one turn cost. codex counts for the whole thread and repeats itself, so that the sum of its
+ * `last` counts is too much; the growth of its `total` is right.
+ */
+export class TurnUsage {
+  #threadId: string | undefined
+  #total: Usage | undefined
+  #before: Usage | undefined
+  #responses: Usage | undefined
+  #grown: Usage | undefined
+
+  beginTurn(threadId: string | undefined): void {
+    if (threadId !== this.#threadId) this.#total = undefined
+    this.#threadId = threadId
+    this.#before = this.#total
+    this.#responses = undefined
+    this.#grown = undefined
+  }
+
+  /** The counts of a thread before the turn. */
+  addEarlierTotal(threadId: string | undefined, total: Usage): void {
+    this.#threadId = threadId
+    this.#total = total
+  }
+
+  /** The counts of the thread so far, and those of its last response. */
+  addThreadTotal(total: Usage, last: Usage | undefined): void {
+    this.#total = total
+    // The first count of a thread that began before we listened: what came before is not ours.
+    if (last !== undefined && last.total_tokens > 0) this.#before ??= combine(total, last, -1)
+    this.#grown = this.#before === undefined ? total : combine(total, this.#before, -1)
+  }
+
+  /** The counts of one response of the turn. */
+  addResponse(usage: Usage): void {
+    this.#responses = this.#responses === undefined ? usage : combine(this.#responses, usage, 1)
+  }
+
+  /** Each way of counting can miss a response, none counts one twice. */
+  get usage(): Usage | undefined {
+    const [grown, responses] = [this.#grown, this.#responses]
+    if (grown === undefined || responses === undefined) return grown ?? responses
+    return responses.total_tokens >= grown.total_tokens ? responses : grown
+  }
+}
+
+function combine(a: Usage, b: Usage, sign: 1 | -1): Usage {
+  const result: Usage = { ...a }
+  for (const name of NAMES) {
+    if (a[name] === undefined && b[name] === undefined) continue
+    result[name] = Math.max(0, (a[name] ?? 0) + sign * (b[name] ?? 0))
+  }
+  return result
+}

@@ -1,0 +1,159 @@
+/** The calls of one response, those that the vendor runs by itself among them. */
+import { parseJsonObject } from '../../protocol/json.ts'
+import type { ResponseWriter } from '../response-writer.ts'
+import { ToolCallAggregator, type ToolCallChange } from '../tool-call-aggregator.ts'
+import { type Fields, metadataOf } from './metadata.ts'
+import { PartialArgs } from './partial-args.ts'
+import type { WireCall, WirePart } from './wire.ts'
+
+export interface GeminiCallsOptions {
+  writer: ResponseWriter
+  /** Ids for calls that the vendor gives none. */
+  nextId: () => string
+  /** What every item carries. */
+  common: () => Fields
+  maxArgumentChars: number | undefined
+}
+
+/** A call whose arguments are still coming. */
+interface OpenCall {
+  alias: string
+  key: string
+  args: PartialArgs
+}
+
+/** Why nothing can be made of a part; undefined when something was. */
+type Fault = string | undefined
+
+/** The name of the tool with which the vendor runs what the model wrote. */
+const CODE_EXECUTION = 'code_execution'
+
+export class GeminiCalls {
+  readonly #options: GeminiCallsOptions
+  readonly #aggregator: ToolCallAggregator
+  #open: OpenCall | undefined
+  #codeCallId: string | undefined
+  #count = 0
+  #hasCalls = false
+
+  constructor(options: GeminiCallsOptions) {
+    const { maxArgumentChars } = options
+    this.#options = options
+    this.#aggregator = new ToolCallAggregator(
+      maxArgumentChars === undefined ? {} : { maxArgumentChars },
+    )
+  }
+
+  /** Whether there are calls that wait for an answer. */
+  get hasCalls(): boolean {
+    return this.#hasCalls
+  }
+
+  add(call: WireCall, signature: string | undefined): Fault {
+    const { name, id } = call
+    if (name === undefined) {
+      return this.#open === undefined
+        ? 'functionCall has no name'
+        : this.#continue(this.#open, call)
+    }
+    this.#finishOpen()
+    this.#hasCalls = true
+    const alias = this.#nextAlias()
+    const kept = { ...this.#kept(signature), ...(id !== undefined && { id }) }
+    const call_id = id ?? this.#options.nextId()
+    const key = this.#begin(alias, { id: call_id, name }, metadataOf(kept))
+    if (call.willContinue || call.partialArgs.length > 0) {
+      this.#open = { alias, key, args: new PartialArgs(parseJsonObject(call.args ?? '')) }
+      return this.#continue(this.#open, call)
+    }
+    this.#apply(this.#aggregator.finish([alias], { args: call.args }))
+    return undefined
+  }
+
+  #continue(open: OpenCall, { partialArgs, willContinue }: WireCall): Fault {
+    for (const arg of partialArgs) {
+      if (!open.args.add(arg)) return 'functionCall.partialArgs has a jsonPath that leads nowhere'
+    }
+    const isTooLarge = open.args.length > this.#aggregator.maxArgumentChars
+    if (!willContinue || isTooLarge) this.#finishOpen()
+    return undefined
+  }
+
+  #finishOpen(): void {
+    if (this.#open === undefined) return
+    const { alias, args } = this.#open
+    this.#open = undefined
+    this.#apply(this.#aggregator.finish([alias], { args: args.toString() }))
+  }
+
+  addCode({ id, args, code, signature }: Extract<WirePart, { kind: 'code' }>): void {
+    const alias = this.#nextAlias()
+    this.#codeCallId = id ?? this.#options.nextId()
+    const metadata = metadataOf({ ...this.#kept(signature), executableCode: code }, true)
+    this.#begin(alias, { id: this.#codeCallId, name: CODE_EXECUTION }, metadata)
+    this.#apply(this.#aggregator.finish([alias], { args }))
+  }
+
+  addCodeResult(part: Extract<WirePart, { kind: 'code_result' }>): void {
+    const { id, isOk, output, result, signature } = part
+    const { writer, nextId } = this.#options
+    const key = this.#nextAlias()
+    const call_id = id ?? this.#codeCallId ?? nextId()
+    const kept = { ...this.#kept(signature), codeExecutionResult: result }
+    writer.openItem(key, 'function_call_output', {
+      call_id,
+      provider_metadata: metadataOf(kept, true),
+    })
+    writer.append(key, output)
+    writer.finishItem(key, { success: isOk })
+  }
+
+  /** The response is whole, a call that is still open is not: nobody may run it. */
+  finish(): void {
+    const { key } = this.#open ?? {}
+    this.showOpen()
+    if (key === undefined) return
+    this.#options.writer.failItem(key, {
+      code: 'UPSTREAM_TRUNCATED',
+      message: 'The response ended before the arguments of the call',
+    })
+  }
+
+  /** Nothing more will come: what there is of a call is shown as it is. */
+  showOpen(): void {
+    if (this.#open === undefined) return
+    const { key, args } = this.#open
+    this.#open = undefined
+    this.#options.writer.append(key, args.toString())
+  }
+
+  /** Answers the key of the item. */
+  #begin(alias: string, fields: { id: string; name: string }, metadata: Fields): string {
+    const changes = this.#aggregator.open([alias], fields)
+    this.#apply(changes, metadata)
+    return changes[0]?.key ?? alias
+  }
+
+  #apply(changes: readonly ToolCallChange[], provider_metadata: Fields = {}): void {
+    const { writer } = this.#options
+    for (const change of changes) {
+      const { key, call } = change
+      const { name, id: call_id } = call
+      if (change.change === 'opened') {
+        writer.openItem(key, 'function_call', { name, call_id, provider_metadata })
+      } else if (change.change === 'completed') writer.finishItem(key, { content: call.args })
+      else if (change.change === 'failed') writer.failItem(key, change.error)
+    }
+    this.#aggregator.drainCompletedCalls()
+  }
+
+  #kept(signature: string | undefined): Fields {
+    const { common } = this.#options
+    return { ...common(), ...(signature !== undefined && { thoughtSignature: signature }) }
+  }
+
+  #nextAlias(): string {
+    this.#count += 1
+    return `part-${this.#count}`
+  }
+}

@@ -1,0 +1,79 @@
+/** The words and attachments of one response: parts have no ids, so what follows in kind is one item. */
+import type { ResponseWriter } from '../response-writer.ts'
+import { type Fields, metadataOf } from './metadata.ts'
+import type { WirePart } from './wire.ts'
+
+type TextKind = 'message' | 'reasoning' | 'attachment'
+
+interface OpenText {
+  kind: TextKind
+  key: string
+  signature: string | undefined
+  attachments: Fields[]
+}
+
+export class GeminiTexts {
+  readonly #writer: ResponseWriter
+  /** What every item carries. */
+  readonly #common: () => Fields
+  #open: OpenText | undefined
+  #sources: Fields = {}
+  #count = 0
+
+  constructor(writer: ResponseWriter, common: () => Fields) {
+    this.#writer = writer
+    this.#common = common
+  }
+
+  add({ isThought, text, signature }: Extract<WirePart, { kind: 'text' }>): void {
+    if (text === '' && signature === undefined) return
+    const open = this.#reach(isThought ? 'reasoning' : 'message', signature)
+    open.signature ??= signature
+    this.#writer.append(open.key, text)
+  }
+
+  addAttachment(part: Fields): void {
+    this.#reach('attachment').attachments.push(part)
+  }
+
+  /** The latest word about where the answer comes from. */
+  addSources(sources: Fields): void {
+    this.#sources = { ...this.#sources, ...sources }
+  }
+
+  close(): void {
+    if (this.#open === undefined) return
+    const { kind, key, signature, attachments } = this.#open
+    this.#open = undefined
+    const provider_metadata = metadataOf({
+      ...this.#common(),
+      ...(signature !== undefined && { thoughtSignature: signature }),
+      ...(attachments.length > 0 && { attachments }),
+      ...(kind === 'message' && this.#sources),
+    })
+    if (kind === 'message') this.#sources = {}
+    this.#writer.finishItem(key, { provider_metadata })
+  }
+
+  /** Sources usually come last, and after a call there is no message left to hold them. */
+  finish(): void {
+    const hasSources = Object.keys(this.#sources).length > 0
+    if (hasSources && this.#open?.kind !== 'message') this.#reach('message')
+    this.close()
+  }
+
+  /** The open item of this kind; one of another kind, or with another signature, is over. */
+  #reach(kind: TextKind, signature?: string): OpenText {
+    const open = this.#open
+    const isSigned = open?.signature !== undefined && signature !== undefined
+    if (open?.kind === kind && !(isSigned && open.signature !== signature)) return open
+    this.close()
+    this.#count += 1
+    const key = `text-${this.#count}`
+    this.#writer.openItem(key, kind === 'reasoning' ? 'reasoning' : 'message', {
+      provider_metadata: metadataOf(this.#common()),
+    })
+    this.#open = { kind, key, signature: undefined, attachments: [] }
+    return this.#open
+  }
+}

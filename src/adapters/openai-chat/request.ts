@@ -1,0 +1,179 @@
+import { TurnstreamError } from '../../protocol/errors.ts'
+import type { OutputItem } from '../../protocol/output-item.ts'
+import type { HttpProviderOptions } from '../http-provider.ts'
+import type { JsonSchemaFormat, ProviderRequest, VendorRequest } from '../provider.ts'
+import { type AgentItem, stepsOf } from '../thread-steps.ts'
+import { toolChoiceOf } from '../tool-choice.ts'
+import type { Fields } from './ending.ts'
+import { vendorFieldsOf } from './metadata.ts'
+import type { ReasoningField } from './wire.ts'
+
+export interface OpenaiChatOptions extends HttpProviderOptions {
+  /** Says `max_tokens`, for servers that do not know `max_completion_tokens`. */
+  legacyMaxTokens?: boolean
+}
+
+export const OPENAI_CHAT_ID = 'openai-chat'
+const BASE_URL = 'https://api.openai.com/v1'
+
+/** A `ProviderRequest` as `POST /chat/completions`. */
+export function buildOpenaiChatRequest(
+  request: ProviderRequest,
+  options: OpenaiChatOptions,
+): VendorRequest {
+  const { id = OPENAI_CHAT_ID, baseUrl = BASE_URL, apiKey, headers } = options
+  if (request.thinkingBudget !== undefined) {
+    throw new TurnstreamError(
+      'OPTION_INVALID',
+      'thinkingBudget: Chat Completions has none, use reasoningEffort',
+    )
+  }
+  return {
+    url: `${baseUrl.replace(/\/+$/, '')}/chat/completions`,
+    headers: { ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }), ...headers },
+    body: {
+      model: request.model,
+      messages: messagesOf(request.input, id),
+      stream: true,
+      stream_options: { include_usage: true },
+      ...toolFields(request),
+      ...samplingFields(request, options.legacyMaxTokens ?? false),
+    },
+  }
+}
+
+function toolFields(request: ProviderRequest): Fields {
+  const { tools = [], parallelToolCalls } = request
+  const choice = toolChoiceOf(request)
+  if (tools.length === 0) return {}
+  return {
+    tools: tools.map(({ name, description, parameters }) => ({
+      type: 'function',
+      function: { name, ...(description !== undefined && { description }), parameters },
+    })),
+    ...(choice !== undefined && {
+      tool_choice:
+        typeof choice === 'string' ? choice : { type: 'function', function: { name: choice.name } },
+    }),
+    ...(parallelToolCalls !== undefined && { parallel_tool_calls: parallelToolCalls }),
+  }
+}
+
+function samplingFields(request: ProviderRequest, legacyMaxTokens: boolean): Fields {
+  const { reasoningEffort, maxOutputTokens, temperature, topP, stop, responseFormat } = request
+  const maxName = legacyMaxTokens ? 'max_tokens' : 'max_completion_tokens'
+  return {
+    ...(reasoningEffort !== undefined && { reasoning_effort: reasoningEffort }),
+    ...(maxOutputTokens !== undefined && { [maxName]: maxOutputTokens }),
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(stop !== undefined && stop.length > 0 && { stop: [...stop] }),
+    ...(responseFormat !== undefined && {
+      response_format:
+        responseFormat.type === 'json_schema' ? jsonSchema(responseFormat) : responseFormat,
+    }),
+  }
+}
+
+function jsonSchema({ type, name, schema, strict }: JsonSchemaFormat): Fields {
+  return { type, json_schema: { name, schema, ...(strict !== undefined && { strict }) } }
+}
+
+function messagesOf(input: readonly OutputItem[], providerId: string): Fields[] {
+  const fieldsOf = (item: OutputItem) => vendorFieldsOf(item.provider_metadata, providerId)
+  const steps = stepsOf(input, {
+    isOwn: (item) => fieldsOf(item) !== undefined,
+    responseOf: (item) => completionIdOf(fieldsOf(item)),
+  })
+  return steps.flatMap((step): Fields[] => {
+    switch (step.from) {
+      case 'user':
+      case 'system':
+        return [{ role: step.from, content: step.text }]
+      case 'tools':
+        return step.answers.map(({ call, output }) => ({
+          role: 'tool',
+          tool_call_id: call.call_id,
+          content: output,
+        }))
+      case 'agent':
+        return assistantMessage(step.items, providerId)
+    }
+  })
+}
+
+function completionIdOf(fields: Fields | undefined): string | undefined {
+  const id = fields?.['completion_id']
+  return typeof id === 'string' ? id : undefined
+}
+
+/** What an assistant did in one step is one message, in which calls come last. */
+interface AssistantMessage {
+  texts: string[]
+  refusals: string[]
+  calls: Fields[]
+  reasoning: { field: ReasoningField; text: string } | undefined
+  reasoningDetails: unknown[]
+  extra: unknown
+}
+
+/** No message when nothing is left that the server would understand. */
+function assistantMessage(items: readonly AgentItem[], providerId: string): Fields[] {
+  const message: AssistantMessage = {
+    texts: [],
+    refusals: [],
+    calls: [],
+    reasoning: undefined,
+    reasoningDetails: [],
+    extra: undefined,
+  }
+  for (const item of items) {
+    addItem(message, item, vendorFieldsOf(item.provider_metadata, providerId) ?? {})
+  }
+  const { texts, refusals, calls, reasoning, reasoningDetails, extra } = message
+  const said = {
+    ...(refusals.length > 0 && { refusal: refusals.join('\n\n') }),
+    ...(reasoning !== undefined && { [reasoning.field]: reasoning.text }),
+    ...(reasoningDetails.length > 0 && { reasoning_details: reasoningDetails }),
+    ...(extra !== undefined && { extra_content: extra }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  }
+  if (texts.length === 0 && Object.keys(said).length === 0) return []
+  const content = texts.length > 0 ? texts.join('\n\n') : null
+  return [{ role: 'assistant', content, ...said }]
+}
+
+function addItem(message: AssistantMessage, item: AgentItem, fields: Fields): void {
+  switch (item.type) {
+    case 'message':
+      if (fields['refusal'] === true) message.refusals.push(item.content)
+      else if (item.content !== '') message.texts.push(item.content)
+      message.extra = fields['extra_content'] ?? message.extra
+      return
+    case 'reasoning':
+      addReasoning(message, item.content, fields)
+      return
+    case 'function_call':
+      message.calls.push(toolCall(item, fields))
+      return
+    case 'function_call_output': // no server of this kind runs tools in sight of its clients
+  }
+}
+
+/** Under the name that the server gave it. Reasoning of others is none of its business. */
+function addReasoning(message: AssistantMessage, content: string, fields: Fields): void {
+  const { field, reasoning_details: details } = fields
+  if (field === 'reasoning_content' || field === 'reasoning') {
+    message.reasoning = { field, text: (message.reasoning?.text ?? '') + content }
+  }
+  if (Array.isArray(details)) message.reasoningDetails.push(...details)
+}
+
+function toolCall(item: Extract<AgentItem, { type: 'function_call' }>, fields: Fields): Fields {
+  const { call_id: id, name, arguments: args } = item
+  const { type, extra_content: extra } = fields
+  const kept = extra === undefined ? {} : { extra_content: extra }
+  return type === 'custom'
+    ? { id, type, custom: { name, input: args }, ...kept }
+    : { id, type: 'function', function: { name, arguments: args }, ...kept }
+}

@@ -1,0 +1,179 @@
+import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
+import type { Usage } from '../../protocol/usage.ts'
+import { callIdsOf } from '../call-ids.ts'
+import { ResponseWriter } from '../response-writer.ts'
+import type { Translation, TranslationContext } from '../translation.ts'
+import { ChatCalls } from './calls.ts'
+import { type Fields, finishReasonOf } from './ending.ts'
+import { metadataOf } from './metadata.ts'
+import { ChatTexts } from './texts.ts'
+import { type ChatChoice, type ChatChunk, type DecodedChunk, decodeChunk } from './wire.ts'
+
+/** The stream of `POST /chat/completions`. */
+export function translateOpenaiChat(context: TranslationContext): Translation {
+  return new ChatTranslation(context)
+}
+
+/** What is known of the response under way. */
+interface ResponseState {
+  texts: ChatTexts
+  calls: ChatCalls
+  /** The server's word for the end, which is not the end: usage follows, and at times even text. */
+  finish: string | undefined
+  id: string | undefined
+  /** Set for servers that make up an id for every chunk. */
+  hasManyIds: boolean
+}
+
+class ChatTranslation implements Translation {
+  readonly #context: TranslationContext
+  readonly #writer: ResponseWriter
+  readonly #nextCallId: () => string
+  readonly #unknown = new Set<string>()
+  #response: ResponseState
+  /** Whether `[DONE]` was the last event: what follows it is another response. */
+  #isDone = false
+
+  constructor(context: TranslationContext) {
+    this.#context = context
+    this.#writer = new ResponseWriter(context)
+    this.#nextCallId = callIdsOf(context.runId)
+    this.#response = this.#newResponse()
+  }
+
+  translate(json: unknown): readonly StreamEventPayload[] {
+    this.#take(decodeChunk(json))
+    return this.#writer.take()
+  }
+
+  end(fault?: ErrorObject): readonly StreamEventPayload[] {
+    this.#close(fault)
+    return this.#writer.take()
+  }
+
+  #take(chunk: DecodedChunk): void {
+    switch (chunk.kind) {
+      case 'chunk':
+        return this.#takeChunk(chunk)
+      case 'done':
+        if (this.#writer.isOpen) this.#close()
+        this.#isDone = true
+        return
+      case 'failed':
+        return this.#takeError(chunk.error, chunk.usage)
+      case 'malformed':
+        // Once the server has said why it stopped, the answer is whole without what follows.
+        if (this.#response.finish !== undefined) return
+        return this.#takeError({ code: 'UPSTREAM_MALFORMED', message: chunk.reason })
+      case 'unknown':
+        return this.#reportUnknown(chunk.type)
+    }
+  }
+
+  /** After the end of a response an error says nothing of it, unless another one has its turn. */
+  #takeError(error: ErrorObject, usage?: Usage): void {
+    if (this.#writer.hasEnded && !this.#isDone) return
+    this.#begin(undefined)
+    if (usage !== undefined) this.#writer.setUsage(usage)
+    this.#fail(error)
+  }
+
+  #takeChunk(chunk: ChatChunk): void {
+    // Before its answer Azure tells what it thinks of the question.
+    if (chunk.choice === undefined && chunk.usage === undefined) return
+    if (this.#beginsAnother(chunk)) this.#close()
+    if (this.#writer.hasEnded && !this.#followsEnd(chunk)) return
+    this.#begin(chunk.model)
+    this.#noteId(chunk.id)
+    if (chunk.usage !== undefined) this.#writer.setUsage(chunk.usage)
+    if (chunk.choice !== undefined) this.#takeChoice(chunk.choice)
+    // Nothing but the usage: the last that a server says before `[DONE]`, which not all of them send.
+    const isLast = !chunk.hasChoices && chunk.usage !== undefined
+    if (isLast && this.#response.finish !== undefined) this.#close()
+  }
+
+  /** Inside a response that has said its finish reason: whether the chunk belongs to the next one. */
+  #beginsAnother({ id, choice }: ChatChunk): boolean {
+    const { finish, hasManyIds } = this.#response
+    if (!this.#writer.isOpen || finish === undefined || hasManyIds) return false
+    return choice?.hasRole === true && id !== undefined && id !== this.#response.id
+  }
+
+  /** After the end of a response: whether the chunk begins another one, or is a remnant. */
+  #followsEnd({ id, choice }: ChatChunk): boolean {
+    if (choice === undefined) return false
+    const hasContent = choice.texts.length > 0 || choice.calls.length > 0
+    return this.#isDone || (hasContent && (id === undefined || id !== this.#response.id))
+  }
+
+  #begin(model: string | undefined): void {
+    if (this.#writer.isOpen) return
+    this.#isDone = false
+    this.#response = this.#newResponse()
+    this.#writer.start(model)
+  }
+
+  #noteId(id: string | undefined): void {
+    const response = this.#response
+    if (response.id !== undefined && id !== undefined && response.id !== id) {
+      response.hasManyIds = true
+    }
+    response.id ??= id
+  }
+
+  #takeChoice(choice: ChatChoice): void {
+    const { texts, calls } = this.#response
+    for (const name of choice.unknownFields) this.#reportUnknown(`delta.${name}`)
+    texts.addReasoningDetails(choice.reasoningDetails)
+    for (const piece of choice.texts) texts.add(piece)
+    if (choice.extras !== undefined) texts.addExtras(choice.extras)
+    if (choice.calls.length > 0) texts.close()
+    for (const piece of choice.calls) calls.add(piece)
+    this.#response.finish = choice.finish ?? this.#response.finish
+  }
+
+  /** Nothing more comes of the response: it is whole when the server said why it ended. */
+  #close(fault?: ErrorObject): void {
+    const { texts, calls, finish } = this.#response
+    if (!this.#writer.isOpen || finish === undefined) {
+      calls.showAll()
+      this.#writer.endInput(fault)
+      return
+    }
+    texts.close()
+    calls.finish()
+    const outcome = { hasCalls: !calls.isEmpty, isRefusal: texts.isRefusal }
+    this.#writer.finish(finishReasonOf(finish, outcome), finish)
+  }
+
+  #fail(error: ErrorObject): void {
+    this.#response.calls.showAll()
+    this.#writer.fail(error)
+  }
+
+  #newResponse(): ResponseState {
+    const writer = this.#writer
+    const { providerId, maxArgumentChars } = this.#context
+    const nextId = this.#nextCallId
+    const metadata = (fields: Fields): Fields =>
+      metadataOf(providerId, { ...this.#idFields(), ...fields })
+    return {
+      texts: new ChatTexts(writer, metadata),
+      calls: new ChatCalls({ writer, nextId, metadata, maxArgumentChars }),
+      finish: undefined,
+      id: undefined,
+      hasManyIds: false,
+    }
+  }
+
+  #idFields(): Fields {
+    const { id } = this.#response
+    return id === undefined ? {} : { completion_id: id }
+  }
+
+  #reportUnknown(type: string): void {
+    if (this.#unknown.has(type)) return
+    this.#unknown.add(type)
+    this.#context.onUnknown?.(type)
+  }
+}

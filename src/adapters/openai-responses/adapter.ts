@@ -1,0 +1,16 @@
+import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
+import type { Provider } from '../provider.ts'
+import { buildOpenaiResponsesRequest } from './request.ts'
+import { translateOpenaiResponses } from './translate.ts'
+
+/** OpenAI's Responses API, or a server that speaks it. */
+export function createOpenaiResponsesProvider(options: HttpProviderOptions = {}): Provider {
+  return httpProvider(
+    {
+      id: 'openai',
+      buildRequest: (request) => buildOpenaiResponsesRequest(request, options),
+      createTranslation: translateOpenaiResponses,
+    },
+    options,
+  )
+}

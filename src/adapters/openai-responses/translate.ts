@@ -1,0 +1,205 @@
+import { unreachable } from '../../protocol/errors.ts'
+import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
+import { ResponseWriter } from '../response-writer.ts'
+import type { Translation, TranslationContext } from '../translation.ts'
+import { finishToolCall, finishToolOutput, openToolCall } from './built-in-tools.ts'
+import { CallItems } from './call-items.ts'
+import { finishReasonOf, type ResponseEnd, type ResponseFailure, type WireItem } from './ending.ts'
+import { TextItems } from './text-items.ts'
+import { decodeResponsesEvent, type ResponsesEvent } from './wire.ts'
+
+type ItemEvent = Extract<ResponsesEvent, { place: string }>
+
+/** Items that no reader needs to see but that must go back to the vendor. */
+const OPAQUE_TYPES = new Set(['additional_tools', 'compaction'])
+
+/** The meaning of an OpenAI Responses stream. */
+export function translateOpenaiResponses(context: TranslationContext): Translation {
+  return new ResponsesTranslation(context)
+}
+
+class ResponsesTranslation implements Translation {
+  readonly #writer: ResponseWriter
+  readonly #texts: TextItems
+  readonly #calls: CallItems
+  readonly #onUnknown: (type: string) => void
+  readonly #unknownTypes = new Set<string>()
+  /** Places whose item is done: what comes late for them is dropped. */
+  readonly #done = new Set<string>()
+  /** Whether anything of the output has been streamed. */
+  #hasItems = false
+  /** Whether the vendor has announced the response that is open. */
+  #isAnnounced = false
+
+  constructor(context: TranslationContext) {
+    this.#writer = new ResponseWriter(context)
+    this.#texts = new TextItems(this.#writer)
+    this.#calls = new CallItems(this.#writer, context.maxArgumentChars)
+    this.#onUnknown = context.onUnknown ?? (() => {})
+  }
+
+  translate(event: unknown): readonly StreamEventPayload[] {
+    const decoded = decodeResponsesEvent(event)
+    if (decoded.kind === 'unknown') this.#reportUnknown(decoded.type)
+    else if (decoded.kind === 'begun') this.#begin(decoded.model)
+    else if (this.#writer.hasEnded) return []
+    else if (decoded.kind === 'malformed') this.#fail(malformed(decoded.reason))
+    else this.#take(decoded)
+    return this.#writer.take()
+  }
+
+  end(fault?: ErrorObject): readonly StreamEventPayload[] {
+    this.#writer.endInput(fault)
+    this.#reset()
+    return this.#writer.take()
+  }
+
+  #take(event: Exclude<ResponsesEvent, { kind: 'begun' }>): void {
+    switch (event.kind) {
+      case 'ignored':
+        return
+      case 'ended':
+        return this.#finish(event)
+      case 'failed':
+        return this.#fail(event)
+      default:
+        this.#hasItems = true
+        this.#takeItem(event)
+    }
+  }
+
+  #takeItem(event: ItemEvent): void {
+    const { place } = event
+    // A vendor that adds an item where one is done has used the place again.
+    if (event.kind === 'item_added') this.#done.delete(place)
+    if (this.#done.has(place)) return
+    switch (event.kind) {
+      case 'item_added':
+        return this.#openItem(place, event.item)
+      case 'item_done':
+        return this.#finishItem(place, event.item)
+      case 'part_grown':
+        return this.#texts.grow(place, event.part, event.text)
+      case 'part_whole':
+        return this.#texts.settle(place, event.part, event.text ?? '')
+      case 'annotated':
+        return this.#texts.annotate(place, event.annotation)
+      case 'arguments_grown':
+        return this.#calls.growArguments(place, event.text)
+      case 'arguments_whole':
+        return this.#calls.settleArguments(place, event.text, event.name)
+      case 'input_grown':
+        return this.#calls.growInput(place, event.text)
+      case 'input_whole':
+        return this.#calls.settleInput(place, event.text)
+      default:
+        return unreachable(event)
+    }
+  }
+
+  /** A vendor that begins again inside a response has given up what it had begun. */
+  #begin(model: string | undefined): void {
+    if (this.#writer.isOpen && this.#isAnnounced) {
+      this.#writer.cancelOpenItems('attempt_reset')
+      this.#reset()
+    }
+    this.#isAnnounced = true
+    this.#writer.start(model)
+  }
+
+  #openItem(place: string, item: WireItem): void {
+    switch (item.type) {
+      case 'message':
+      case 'reasoning':
+        this.#texts.open(item.type, place)
+        return
+      case 'function_call':
+      case 'custom_tool_call':
+        return this.#calls.open(place, item)
+      default:
+        if (!isOutput(item) && !OPAQUE_TYPES.has(item.type)) openToolCall(this.#writer, place, item)
+    }
+  }
+
+  #finishItem(place: string, item: WireItem): void {
+    this.#done.add(place)
+    switch (item.type) {
+      case 'message':
+      case 'reasoning':
+        return this.#texts.finish(item.type, place, item)
+      case 'function_call':
+      case 'custom_tool_call':
+        return this.#calls.finish(place, item)
+      default:
+        if (OPAQUE_TYPES.has(item.type)) this.#texts.finish('reasoning', place, item)
+        else if (isOutput(item)) this.#calls.answer(finishToolOutput(this.#writer, place, item))
+        else this.#calls.expectAnswer(finishToolCall(this.#writer, place, item))
+    }
+  }
+
+  #finish(end: ResponseEnd): void {
+    this.#takeMissed(end.output)
+    this.#texts.finishAll()
+    this.#calls.finishAll()
+    if (end.usage !== undefined) this.#writer.setUsage(end.usage)
+    const outcome = {
+      hasUnansweredCalls: this.#calls.hasUnanswered,
+      isRefusal: this.#texts.hasRefusal,
+    }
+    this.#writer.finish(finishReasonOf(end, outcome), end.word)
+    this.#reset()
+  }
+
+  /**
+   * The end repeats the whole output. It is of use for items that were not said to be done, and when
+   * nothing was streamed at all; some servers leave items out of it, so a place alone proves little.
+   */
+  #takeMissed(output: readonly WireItem[]): void {
+    const isAllNew = !this.#hasItems
+    for (const [index, item] of output.entries()) {
+      const place = `${index}`
+      if (isAllNew || this.#isOpen(place, item)) this.#finishItem(place, item)
+    }
+  }
+
+  #isOpen(place: string, item: WireItem): boolean {
+    switch (item.type) {
+      case 'message':
+      case 'reasoning':
+        return this.#texts.isOpen(item.type, place)
+      case 'function_call':
+      case 'custom_tool_call':
+        return this.#calls.isOpen(place)
+      default:
+        return this.#writer.isOpenItem(`tool ${place}`)
+    }
+  }
+
+  #fail({ error, usage }: Pick<ResponseFailure, 'error' | 'usage'>): void {
+    if (usage !== undefined) this.#writer.setUsage(usage)
+    this.#writer.fail(error)
+    this.#reset()
+  }
+
+  #reset(): void {
+    this.#texts.reset()
+    this.#calls.reset()
+    this.#done.clear()
+    this.#hasItems = false
+    this.#isAnnounced = false
+  }
+
+  #reportUnknown(type: string): void {
+    if (this.#unknownTypes.has(type)) return
+    this.#unknownTypes.add(type)
+    this.#onUnknown(type)
+  }
+}
+
+function isOutput({ type }: WireItem): boolean {
+  return type.endsWith('_output')
+}
+
+function malformed(reason: string): Pick<ResponseFailure, 'error' | 'usage'> {
+  return { error: { code: 'UPSTREAM_MALFORMED', message: reason }, usage: undefined }
+}

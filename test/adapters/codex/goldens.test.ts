@@ -1,0 +1,3 @@
+import { describeFixtures } from '../golden-suite.ts'
+
+describeFixtures('codex')

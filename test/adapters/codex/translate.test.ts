@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest'
+import {
+  agentMessage,
+  clientTool,
+  completed,
+  type Fields,
+  itemsOf,
+  note,
+  raw,
+  rawCall,
+  responseOf,
+  responsesOf,
+  said,
+  started,
+  textDelta,
+  translate,
+  turnCompleted,
+  turnStarted,
+} from './events.ts'
+import { textRows } from './rows-text.ts'
+import { command, toolRows } from './rows-tools.ts'
+
+const metadataOf = (events: unknown[]) =>
+  responseOf([turnStarted(), ...events, turnCompleted()]).output_items.map(
+    ({ provider_metadata }) => provider_metadata,
+  )
+
+describe('items', () => {
+  test.each([...textRows, ...toolRows])('$name', ({ events, items }) => {
+    expect(itemsOf([turnStarted(), ...events, turnCompleted()])).toEqual(items)
+  })
+
+  test('what a stream left out of a message is made up for', () => {
+    const payloads = translate([
+      turnStarted(),
+      started(agentMessage('m', '')),
+      textDelta('m', 'Hel'),
+      completed(agentMessage('m', 'Hello')),
+      turnCompleted(),
+    ])
+    const deltas = payloads.filter(({ type }) => type === 'item_delta')
+    expect(deltas).toMatchObject([{ delta_content: 'Hel' }, { delta_content: 'lo' }])
+  })
+
+  test('calls appear in the order of the model, whichever codex starts first', () => {
+    const { output_items } = responseOf([
+      turnStarted(),
+      rawCall('a', 'one', '{}'),
+      rawCall('b', 'two', '{}'),
+      started(clientTool('b', { tool: 'two' })),
+      started(clientTool('a', { tool: 'one' })),
+      turnCompleted('interrupted'),
+    ])
+    expect(output_items).toMatchObject([{ name: 'one' }, { name: 'two' }])
+  })
+
+  test('a call whose arguments are too large fails alone', () => {
+    const payloads = translate(
+      [
+        turnStarted(),
+        rawCall('a', 'big', `{"x":"${'y'.repeat(20)}"}`),
+        started(clientTool('a', { tool: 'big', arguments: { x: 'y'.repeat(20) } })),
+        rawCall('b', 'small', '{"x":1}'),
+        started(clientTool('b', { tool: 'small' })),
+        turnCompleted('interrupted'),
+      ],
+      { maxArgumentChars: 10 },
+    )
+    expect(responsesOf(payloads)[0]?.output_items).toMatchObject([
+      { name: 'big', error: { code: 'TOOL_ARGUMENTS_TOO_LARGE' } },
+      { name: 'small', arguments: '{"x":1}' },
+    ])
+    expect(payloads.filter(({ type }) => type === 'item_error')).toHaveLength(1)
+    expect(payloads.at(-1)).toMatchObject({ type: 'response_done', finish_reason: 'tool_calls' })
+  })
+})
+
+describe('what is kept of codex', () => {
+  test('the name and the phase of a message', () => {
+    const item = { ...agentMessage('m', 'Hi'), phase: 'commentary', memoryCitation: null }
+    expect(metadataOf([started(item), completed(item)])).toEqual([
+      { codex: { id: 'm', phase: 'commentary' } },
+    ])
+  })
+
+  test('annotations, which only the raw message has', () => {
+    const annotation = { type: 'url_citation', url: 'https://example.org' }
+    const twin = raw({
+      type: 'message',
+      id: 'm',
+      role: 'assistant',
+      content: [{ type: 'output_text', text: 'Hi', annotations: [annotation] }],
+    })
+    const history = raw({ type: 'message', id: 'h', role: 'developer', content: [] })
+    expect(metadataOf([history, ...said('m', 'Hi'), twin])).toEqual([
+      { codex: { id: 'm', annotations: [annotation] } },
+    ])
+  })
+
+  test('how a command ended', () => {
+    const done = command({ source: 'agent', status: 'failed', exitCode: 3, durationMs: 7 })
+    const [callMetadata, outputMetadata] = metadataOf([
+      started(command({ source: 'agent' })),
+      completed(done),
+    ])
+    expect(callMetadata).toEqual({
+      executed_by: 'provider',
+      codex: { type: 'commandExecution', source: 'agent' },
+    })
+    expect(outputMetadata).toEqual({
+      executed_by: 'provider',
+      codex: {
+        type: 'commandExecution',
+        source: 'agent',
+        status: 'failed',
+        exitCode: 3,
+        durationMs: 7,
+      },
+    })
+  })
+
+  test('what the user added to the words', () => {
+    const image = { type: 'image', url: 'data:,' }
+    const item = { type: 'userMessage', id: 'q', content: [{ type: 'text', text: 'See' }, image] }
+    expect(metadataOf([started(item), completed(item)])).toEqual([
+      { codex: { id: 'q', content: [image] } },
+    ])
+  })
+})
+
+describe('unknown types', () => {
+  test('are ignored and told once for each type', () => {
+    const told: string[] = []
+    const payloads = translate(
+      [
+        turnStarted(),
+        note('item/hologram/delta', { itemId: 'h' }),
+        note('item/hologram/delta', { itemId: 'h' }),
+        started({ type: 'hologram', id: 'h' }),
+        completed({ type: 'hologram', id: 'h' }),
+        { type: 'mystery' },
+        turnCompleted(),
+      ],
+      { onUnknown: (type) => told.push(type) },
+    )
+    expect(told).toEqual(['item/hologram/delta', 'item hologram', 'mystery'])
+    expect(payloads.map(({ type }) => type)).toEqual(['response_start', 'response_done'])
+  })
+
+  test('messages of the client, replies and noise are neither', () => {
+    const told: string[] = []
+    const payloads = translate(
+      [
+        { method: 'initialize', id: 0, params: {} },
+        { id: 0, result: { userAgent: 'x' } },
+        { id: 1, error: { code: -32600, message: 'no active turn to interrupt' } },
+        note('thread/status/changed', { status: { type: 'idle' } }),
+        { t: 1, dir: 'c2s', msg: turnStarted('other') },
+        { t: 2, dir: 'meta', meta: { event: 'spawn' } },
+        { t: 3, dir: 's2c', raw: 'not JSON' },
+      ],
+      { onUnknown: (type) => told.push(type) },
+    )
+    expect(told).toEqual([])
+    expect(payloads).toMatchObject([
+      { type: 'response_start' },
+      { type: 'response_error', error: { code: 'UPSTREAM_TRUNCATED' } },
+    ])
+  })
+})
+
+describe('values that JSON cannot say', () => {
+  test('are told as nothing', () => {
+    const cycle: Fields = {}
+    cycle['self'] = cycle
+    const item = { type: 'mcpToolCall', id: 'x', tool: 'f', arguments: cycle, status: 'completed' }
+    expect(itemsOf([turnStarted(), completed(item), turnCompleted()])).toMatchObject([
+      { arguments: 'null' },
+      { output: '' },
+    ])
+  })
+})
+
+test('the model is told again when the settings of the thread change', () => {
+  const settings = note('thread/settings/updated', { threadSettings: { model: 'gpt-y' } })
+  expect(responseOf([settings, turnStarted(), turnCompleted()]).model_id).toBe('gpt-y')
+})

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest'
+import {
+  counts,
+  note,
+  rawCompleted,
+  responsesOf,
+  tokenUsage,
+  translate,
+  turnCompleted,
+  turnFailed,
+  turnStarted,
+} from './events.ts'
+
+const usageOf = (...events: unknown[]) =>
+  responsesOf(translate([turnStarted(), ...events, turnCompleted()])).at(-1)?.usage
+
+describe('usage', () => {
+  test('is that of all responses of the turn, though codex repeats itself', () => {
+    expect(
+      usageOf(
+        tokenUsage(counts(100, 10), counts(100, 10)),
+        tokenUsage(counts(100, 10), counts(100, 10)),
+        tokenUsage(counts(250, 30), counts(150, 20)),
+      ),
+    ).toMatchObject({ prompt_tokens: 250, completion_tokens: 30, total_tokens: 280 })
+  })
+
+  test('is not that of earlier turns of the thread', () => {
+    expect(usageOf(tokenUsage(counts(1000, 100), counts(50, 5)))).toMatchObject({
+      prompt_tokens: 50,
+      completion_tokens: 5,
+      total_tokens: 55,
+    })
+  })
+
+  test('of the next turn is what the thread has grown by', () => {
+    const payloads = translate([
+      turnStarted(),
+      tokenUsage(counts(100, 10), counts(100, 10)),
+      turnCompleted(),
+      turnStarted('v'),
+      note('thread/tokenUsage/updated', {
+        turnId: 'v',
+        tokenUsage: { total: counts(160, 17), last: counts(0, 0) },
+      }),
+      turnCompleted('completed', { id: 'v' }),
+    ])
+    expect(responsesOf(payloads).map(({ usage }) => usage?.total_tokens)).toEqual([110, 67])
+  })
+
+  test('is summed over the raw responses when codex counts nothing else', () => {
+    expect(usageOf(rawCompleted(counts(10, 1)), rawCompleted(counts(20, 2)))).toMatchObject({
+      prompt_tokens: 30,
+      completion_tokens: 3,
+      total_tokens: 33,
+    })
+  })
+
+  test('of a response that was not counted raw is not lost', () => {
+    expect(
+      usageOf(
+        rawCompleted(counts(10, 1)),
+        tokenUsage(counts(10, 1), counts(10, 1)),
+        tokenUsage(counts(40, 4), counts(0, 0)),
+      ),
+    ).toMatchObject({ total_tokens: 44 })
+  })
+
+  test('carries what was cached and reasoned', () => {
+    const all = {
+      ...counts(10, 5),
+      cachedInputTokens: 4,
+      cacheWriteInputTokens: 3,
+      reasoningOutputTokens: 2,
+    }
+    expect(usageOf(tokenUsage(all, all))).toEqual({
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      total_tokens: 15,
+      cached_tokens: 4,
+      cache_write_tokens: 3,
+      reasoning_tokens: 2,
+    })
+  })
+
+  test.each([
+    ['absent', undefined],
+    ['null', null],
+    ['text', { inputTokens: '1', outputTokens: '2' }],
+    ['negative', counts(-1, 2)],
+    ['without end', { inputTokens: Infinity, outputTokens: 1 }],
+    ['not a number', { inputTokens: Number.NaN, outputTokens: 1 }],
+  ])('that is %s is none', (_, total) => {
+    expect(usageOf(tokenUsage(total, total), rawCompleted(total))).toBeUndefined()
+  })
+
+  test('comes before the end of a turn that failed or was aborted', () => {
+    const counted = tokenUsage(counts(1, 2), counts(1, 2))
+    for (const end of [turnFailed('x'), turnCompleted('interrupted')]) {
+      const payloads = translate([turnStarted(), counted, end])
+      expect(payloads.at(-2)).toMatchObject({ type: 'usage_update', usage: { total_tokens: 3 } })
+    }
+  })
+})

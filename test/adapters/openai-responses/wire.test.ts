@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { describe, expect, test } from 'vitest'
+import {
+  decodeResponsesEvent,
+  RESPONSES_EVENT_TYPES,
+} from '../../../src/adapters/openai-responses/wire.ts'
+import { added, completed, created, responsesOf, text, textDelta, translate } from './events.ts'
+
+/** The types that the vendor's own client declares. `response.create` is sent, not received. */
+function declaredTypes(): string[] {
+  const main = createRequire(import.meta.url).resolve('openai')
+  const path = new URL('resources/responses/responses.d.ts', `file://${main}`)
+  const found = readFileSync(path, 'utf8').matchAll(/type: '(response\.[a-z_.]+)'/g)
+  return [...new Set([...found].map(([, type = '']) => type))].filter(
+    (type) => type !== 'response.create',
+  )
+}
+
+describe('types', () => {
+  test('every type of the API is known', () => {
+    expect(RESPONSES_EVENT_TYPES).toHaveLength(58)
+    const declared = declaredTypes()
+    expect(declared.length).toBeGreaterThan(50)
+    expect(declared.filter((type) => !RESPONSES_EVENT_TYPES.includes(type))).toEqual([])
+  })
+
+  test.each(RESPONSES_EVENT_TYPES)('%s is not unknown, whatever it lacks', (type) => {
+    expect(decodeResponsesEvent({ type }).kind).not.toBe('unknown')
+  })
+
+  test('types that are unknown are told once each, also after the end', () => {
+    const unknown: string[] = []
+    const odd = [{ type: 'response.new' }, { type: 'keepalive' }, { type: '__proto__' }]
+    const events = [...odd, created, ...odd, ...text(0, 'Hi'), completed, ...odd]
+    const payloads = translate(events, { onUnknown: (type) => unknown.push(type) })
+    expect(unknown).toEqual(['response.new', 'keepalive', '__proto__'])
+    expect(responsesOf(payloads)).toMatchObject([{ status: 'complete' }])
+  })
+
+  test('the mark at the end of other streams is no event', () => {
+    expect(translate(['[DONE]', created, '[DONE]', completed, '[DONE]'])).toEqual(
+      translate([created, completed]),
+    )
+  })
+})
+
+describe('what is malformed ends the response', () => {
+  test.each([
+    ['null', null, 'the event is not an object'],
+    ['a list', [], 'the event is not an object'],
+    ['a text', 'data', 'the event is not an object'],
+    ['no type', {}, 'type is not a string'],
+    ['a type that is no text', { type: 7 }, 'type is not a string'],
+    [
+      'a delta that is no text',
+      textDelta(0, 7),
+      'response.output_text.delta without a usable delta',
+    ],
+    [
+      'a delta that is missing',
+      { type: 'response.refusal.delta' },
+      'response.refusal.delta without a usable delta',
+    ],
+    [
+      'an item that is none',
+      added(0, 'message'),
+      'response.output_item.added without a usable item',
+    ],
+    ['an item without a type', added(0, {}), 'response.output_item.added without a usable item'],
+  ])('%s', (_, event, message) => {
+    const error = { code: 'UPSTREAM_MALFORMED', message }
+    expect(translate([created, textDelta(0, 'Hi'), event, completed]).slice(-2)).toMatchObject([
+      { type: 'item_error', error },
+      { type: 'response_error', error },
+    ])
+    expect(translate([event]).map(({ type }) => type)).toEqual(['response_start', 'response_error'])
+  })
+
+  test.each([
+    ['an index that is no number', textDelta('0', 'Hi')],
+    ['an index that is no place', textDelta(-1.5, 'Hi', 1e300)],
+    ['no index and no id', { type: 'response.output_text.delta', delta: 'Hi' }],
+    ['a part without a type', { type: 'response.content_part.added', part: null }],
+    ['an annotation that is none', { type: 'response.output_text.annotation.added' }],
+    ['a whole text that is none', { type: 'response.output_text.done', output_index: 0, text: 7 }],
+    ['whole arguments that are none', { type: 'response.function_call_arguments.done' }],
+    ['a whole input that is none', { type: 'response.custom_tool_call_input.done', input: {} }],
+    ['a response that is none', { type: 'response.created', response: 7 }],
+  ])('tolerated: %s', (_, event) => {
+    expect(translate([created, event, completed]).at(-1)).toMatchObject({ type: 'response_done' })
+  })
+})
