@@ -1,0 +1,95 @@
+import { isRefusal } from '../../protocol/refusal.ts'
+import type { Response, ResponseItem } from '../../protocol/response.ts'
+import type { ErrorObject } from '../../protocol/stream-event.ts'
+import { isExecutedByProvider } from '../../protocol/tool-execution.ts'
+import type { ChatCompletionsOptions } from './encode.ts'
+import { abortError, chatError, chatFinishReason, chatUsage, codedError } from './ending.ts'
+import {
+  type ChatCompletion,
+  type ChatError,
+  type ChatMessage,
+  type ChatToolCall,
+  COMPLETION_OBJECT,
+} from './wire.ts'
+
+export type ChatCompletionOptions = Omit<ChatCompletionsOptions, 'includeUsage'>
+
+type FunctionCall = Extract<ResponseItem, { type: 'function_call' }>
+
+/** A response that has ended, for a client that did not ask for a stream: the answer, or why there is none. */
+export function toChatCompletion(
+  response: Response,
+  options: ChatCompletionOptions,
+): ChatCompletion | ChatError {
+  const items = response.output_items.filter(({ cancelled }) => cancelled === undefined)
+  const calls = shownCalls(items)
+  const error = errorOf(response, calls)
+  if (error !== undefined) return chatError(error)
+  const { id, created, model } = options
+  const message = messageOf(items, calls, options)
+  const given = {
+    calls: (message.tool_calls ?? []).map((call) => call.function.arguments),
+    refusal: message.refusal !== null,
+  }
+  const finish_reason = chatFinishReason(response.finish_reason, given)
+  return {
+    id,
+    object: COMPLETION_OBJECT,
+    created,
+    model,
+    choices: [{ index: 0, message, logprobs: null, finish_reason }],
+    ...(response.usage && { usage: chatUsage(response.usage) }),
+  }
+}
+
+/** The calls that nobody has answered yet: those are for the client. */
+function shownCalls(items: readonly ResponseItem[]): FunctionCall[] {
+  const answered = new Set<string>()
+  for (const item of items) if (item.type === 'function_call_output') answered.add(item.call_id)
+  return items
+    .filter((item) => item.type === 'function_call')
+    .filter((call) => !isExecutedByProvider(call.provider_metadata) && !answered.has(call.call_id))
+}
+
+function errorOf(response: Response, calls: readonly FunctionCall[]): ErrorObject | undefined {
+  switch (response.status) {
+    case 'complete':
+      return calls.find(({ error }) => error !== undefined)?.error
+    case 'aborted':
+      return abortError()
+    case 'error':
+      return response.error ?? codedError('STREAM_ERROR', 'the response failed')
+    case 'queued':
+    case 'in_progress':
+      return codedError('STREAM_ERROR', 'the response has not ended')
+  }
+}
+
+function messageOf(
+  items: readonly ResponseItem[],
+  calls: readonly FunctionCall[],
+  options: ChatCompletionOptions,
+): ChatMessage {
+  const texts = { content: '', refusal: '', reasoning: '' }
+  const last = options.keepTextAfterToolCalls || !calls[0] ? items.length : items.indexOf(calls[0])
+  for (const [at, item] of items.entries()) {
+    if (item.type !== 'message' && item.type !== 'reasoning') continue
+    if ((item.origin ?? 'agent') !== 'agent') continue
+    if (item.type === 'reasoning') texts.reasoning += item.content
+    else if (at < last)
+      texts[isRefusal(item.provider_metadata) ? 'refusal' : 'content'] += item.content
+  }
+  const { content, refusal, reasoning } = texts
+  const hasReasoning = reasoning !== '' && options.reasoning !== 'omit'
+  return {
+    role: 'assistant',
+    content: content === '' && (calls.length > 0 || refusal !== '') ? null : content,
+    refusal: refusal === '' ? null : refusal,
+    ...(hasReasoning && { reasoning_content: reasoning }),
+    ...(calls.length > 0 && { tool_calls: calls.map(toolCall) }),
+  }
+}
+
+function toolCall({ id, call_id, name, arguments: text }: FunctionCall): ChatToolCall {
+  return { id: call_id || id, type: 'function', function: { name, arguments: text || '{}' } }
+}

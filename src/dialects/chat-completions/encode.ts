@@ -1,0 +1,273 @@
+import type { OutputItem } from '../../protocol/output-item.ts'
+import { isRefusal } from '../../protocol/refusal.ts'
+import type { ErrorObject, StreamEvent, StreamEventPayload } from '../../protocol/stream-event.ts'
+import { isExecutedByProvider } from '../../protocol/tool-execution.ts'
+import type { Usage } from '../../protocol/usage.ts'
+import { encodeSse } from '../../sse/encode.ts'
+import { abortError, chatError, chatFinishReason, chatUsage, codedError } from './ending.ts'
+import { TextLane } from './text-lane.ts'
+import { ToolCalls } from './tool-calls.ts'
+import {
+  CHUNK_OBJECT,
+  type ChatChunk,
+  type ChatChunkHead,
+  type ChatDelta,
+  type ChatFinishReason,
+  type ChatFrame,
+  type ChatTextField,
+  type ChatToolCallDelta,
+  type ChatUsage,
+  DONE,
+} from './wire.ts'
+
+export interface ChatCompletionsOptions {
+  id: string
+  model: string
+  /** Seconds since the epoch. */
+  created: number
+  /** Sends the tokens used in a chunk of their own, if they are known. Default `false`. */
+  includeUsage?: boolean
+  /** Sends also the text that follows a tool call, which many clients lose or misplace. Default `false`. */
+  keepTextAfterToolCalls?: boolean
+  /** Where the model's reasoning goes. Default `reasoning_content`. */
+  reasoning?: 'omit' | 'reasoning_content'
+}
+
+/** Where the content of an item goes. */
+type Route = ChatTextField | 'call' | 'nowhere'
+
+const USER_PROMPT_ID = 'user-prompt'
+
+/** Tells one response, event by event, in the chunks that a Chat Completions client reads. */
+export class ChatCompletionsEncoder {
+  readonly #options: ChatCompletionsOptions
+  readonly #head: ChatChunkHead
+  readonly #lanes: Record<ChatTextField, TextLane> = {
+    reasoning_content: new TextLane(),
+    content: new TextLane(),
+    refusal: new TextLane(),
+  }
+  readonly #calls = new ToolCalls()
+  readonly #routes = new Map<string, Route | 'ended'>()
+  #frames: ChatFrame[] = []
+  #phase: 'before' | 'open' | 'done' = 'before'
+  #refused = false
+  #usage: Usage | undefined
+
+  constructor(options: ChatCompletionsOptions) {
+    const { id, created, model } = options
+    this.#options = options
+    this.#head = { id, object: CHUNK_OBJECT, created, model }
+  }
+
+  /** Whether the response has ended. Nothing is sent after that but `[DONE]`. */
+  get done(): boolean {
+    return this.#phase === 'done'
+  }
+
+  /** What the event adds to the stream, in order. */
+  encode(event: StreamEvent): ChatFrame[] {
+    if (this.done) return []
+    this.#take(event)
+    const frames = this.#frames
+    this.#frames = []
+    return frames
+  }
+
+  #take(event: StreamEvent): void {
+    switch (event.type) {
+      case 'response_start':
+        return this.#begin()
+      case 'item_start':
+        return this.#open(event.payload)
+      case 'item_delta':
+        return this.#grow(event.payload)
+      case 'item_done':
+        return this.#finish(event.payload)
+      case 'item_error':
+        return this.#fail(event.payload.item_id, event.payload.error)
+      case 'item_cancelled':
+        return this.#cancel(event.payload.item_id, event.payload.reason)
+      case 'usage_update':
+        this.#usage = event.payload.usage
+        return
+      case 'response_done':
+        return this.#end(event.payload)
+      case 'response_error':
+        return this.#break(event.payload.error)
+      case 'turn_aborted_by_user':
+        return this.#break(abortError(event.payload.reason))
+      case 'heartbeat':
+        return
+      default:
+        return ignoreUnknown(event)
+    }
+  }
+
+  #open(payload: StreamEventPayload<'item_start'>): void {
+    const { item_id: id, initial_content: content = '' } = payload
+    if (this.#routes.has(id)) return
+    if (payload.item_type === 'function_call_output') this.#calls.answer(payload.call_id)
+    const route = this.#routeOf(payload.item_type, payload)
+    // Whose words a prompt without an origin holds is known when it is done.
+    const isUnclear = payload.item_type === 'message' && payload.origin === undefined
+    if (isUnclear && id.includes(USER_PROMPT_ID)) return
+    this.#routes.set(id, route)
+    if (route === 'call') this.#sendCalls(this.#calls.open(id, payload))
+    else if (route !== 'nowhere') this.#sendText(route, this.#lanes[route].open(id, content))
+  }
+
+  #grow({ item_id: id, delta_content: piece }: StreamEventPayload<'item_delta'>): void {
+    const route = this.#routes.get(id)
+    if (route === 'call') this.#sendCalls(this.#calls.grow(id, piece))
+    else if (isText(route)) this.#sendText(route, this.#lanes[route].grow(id, piece))
+  }
+
+  #finish({ item_id: id, final_item: final }: StreamEventPayload<'item_done'>): void {
+    const started = this.#routes.get(id)
+    if (started === 'ended') return
+    if (final.type === 'error') return this.#fail(id, final)
+    if (final.type === 'cancelled') return this.#cancel(id, final.reason)
+    if (final.type === 'function_call_output') this.#calls.answer(final.call_id)
+    const isSame = fits(started, final)
+    if (!isSame) this.#cancel(id, undefined)
+    this.#routes.set(id, 'ended')
+    const route = isSame && started !== undefined ? started : this.#routeOf(final.type, final)
+    this.#complete(id, route, final)
+  }
+
+  #complete(id: string, route: Route, final: OutputItem): void {
+    if (route === 'call') {
+      if (final.type === 'function_call') this.#sendCalls(this.#calls.finish(id, final))
+    } else if (route !== 'nowhere' && 'content' in final) {
+      const lane = this.#lanes[route]
+      const isOfAgent = (final.origin ?? 'agent') === 'agent'
+      this.#sendText(route, isOfAgent ? lane.finish(id, final.content) : lane.drop(id))
+    }
+  }
+
+  #fail(id: string, error: ErrorObject): void {
+    const route = this.#routes.get(id)
+    this.#routes.set(id, 'ended')
+    this.#calls.fail(id, error)
+    if (isText(route)) this.#sendText(route, this.#lanes[route].end(id))
+  }
+
+  #cancel(id: string, reason: string | undefined): void {
+    const route = this.#routes.get(id)
+    this.#routes.set(id, 'ended')
+    this.#calls.cancel(id, reason)
+    if (isText(route)) this.#sendText(route, this.#lanes[route].drop(id))
+  }
+
+  #end({ status, finish_reason, usage }: StreamEventPayload<'response_done'>): void {
+    if (status === 'aborted') return this.#break(abortError())
+    if (status === 'error') return this.#break(codedError('STREAM_ERROR', 'the response failed'))
+    this.#sendRest()
+    this.#sendCalls(this.#calls.finishAll())
+    const { failure, shownArguments: calls } = this.#calls
+    if (failure !== undefined) return this.#break(failure)
+    this.#send({}, chatFinishReason(finish_reason, { calls, refusal: this.#refused }))
+    this.#sendUsage(usage ?? this.#usage)
+    this.#phase = 'done'
+  }
+
+  #break(error: ErrorObject): void {
+    this.#sendRest()
+    this.#begin()
+    this.#frames.push(chatError(error))
+    this.#phase = 'done'
+  }
+
+  /** Where an item goes, by what is known of it at its start or at its end. */
+  #routeOf(type: OutputItem['type'], item: Described): Route {
+    const { origin = 'agent', provider_metadata: metadata } = item
+    switch (type) {
+      case 'message':
+        if (origin !== 'agent') return 'nowhere'
+        return isRefusal(metadata) ? 'refusal' : 'content'
+      case 'reasoning':
+        if (origin !== 'agent' || this.#options.reasoning === 'omit') return 'nowhere'
+        return 'reasoning_content'
+      case 'function_call':
+        return isExecutedByProvider(metadata) ? 'nowhere' : 'call'
+      default:
+        return 'nowhere'
+    }
+  }
+
+  /** Once a call is shown, the text is over: what came before the call goes before it. */
+  #sendCalls(deltas: readonly ChatToolCallDelta[]): void {
+    if (deltas.length > 0 && this.#options.keepTextAfterToolCalls !== true) {
+      this.#sendText('content', this.#lanes.content.close())
+      this.#sendText('refusal', this.#lanes.refusal.close())
+    }
+    for (const delta of deltas) this.#send({ tool_calls: [delta] })
+  }
+
+  #sendText(field: ChatTextField, text: string): void {
+    if (text === '') return
+    if (field === 'refusal') this.#refused = true
+    this.#send({ [field]: text })
+  }
+
+  #sendRest(): void {
+    for (const field of TEXT_FIELDS) this.#sendText(field, this.#lanes[field].close())
+  }
+
+  #begin(): void {
+    if (this.#phase !== 'before') return
+    this.#phase = 'open'
+    this.#send({ role: 'assistant', content: '' })
+  }
+
+  #send(delta: ChatDelta, finish_reason: ChatFinishReason | null = null): void {
+    this.#begin()
+    this.#push([{ index: 0, delta, logprobs: null, finish_reason }], null)
+  }
+
+  #sendUsage(usage: Usage | undefined): void {
+    if (this.#options.includeUsage && usage !== undefined) this.#push([], chatUsage(usage))
+  }
+
+  #push(choices: ChatChunk['choices'], usage: ChatUsage | null): void {
+    const asked = this.#options.includeUsage === true
+    this.#frames.push({ ...this.#head, choices, ...(asked && { usage }) })
+  }
+}
+
+type Described = Pick<StreamEventPayload<'item_start'>, 'origin' | 'provider_metadata'>
+
+const TEXT_FIELDS: readonly ChatTextField[] = ['reasoning_content', 'content', 'refusal']
+
+function isText(route: Route | 'ended' | undefined): route is ChatTextField {
+  return route !== undefined && route !== 'call' && route !== 'nowhere' && route !== 'ended'
+}
+
+/** Whether an item ended as what it was opened as. */
+function fits(route: Route | undefined, final: OutputItem): boolean {
+  if (route === 'call') return final.type === 'function_call'
+  return !isText(route) || final.type === 'message' || final.type === 'reasoning'
+}
+
+/** Does not compile when a type of ours is forgotten; the types of later versions pass by. */
+function ignoreUnknown(_event: never): void {}
+
+/** The frames that an event adds to an SSE stream, `[DONE]` included when it ends the response. */
+export function chatCompletionsSse(encoder: ChatCompletionsEncoder, event: StreamEvent): string {
+  if (encoder.done) return ''
+  const frames = encoder.encode(event).map((frame) => JSON.stringify(frame))
+  if (encoder.done) frames.push(DONE)
+  return frames.map((data) => encodeSse({ data })).join('')
+}
+
+/** The same chunks as JSON texts, one on each line. The end of the text says what `[DONE]` says. */
+export function chatCompletionsJsonLines(
+  encoder: ChatCompletionsEncoder,
+  event: StreamEvent,
+): string {
+  return encoder
+    .encode(event)
+    .map((frame) => `${JSON.stringify(frame)}\n`)
+    .join('')
+}

@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'vitest'
+import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import {
+  call,
+  cancel,
+  delta,
+  done,
+  fail,
+  finish,
+  open,
+  output,
+  responseDone,
+  responseError,
+  start,
+} from '../../processor/events.ts'
+import { encodeAll, hear, openCall } from './support.ts'
+
+const BY_PROVIDER = { provider_metadata: { executed_by: 'provider' } }
+const CALL = { item_type: 'function_call' } as const
+
+describe('calls that a client cannot rely on', () => {
+  const TOO_LARGE = { code: 'TOOL_ARGUMENTS_TOO_LARGE', message: 'too much' }
+  const endings: { name: string; turn: StreamEvent[]; error: string | undefined }[] = [
+    {
+      name: 'T4 a call that fails after it was shown',
+      turn: [openCall('a', 'c1'), delta('a', '{'), fail('a', TOO_LARGE.code, TOO_LARGE.message)],
+      error: 'TOOL_ARGUMENTS_TOO_LARGE',
+    },
+    {
+      name: 'T4 a call that fails before it was shown',
+      turn: [open('a', CALL), fail('a', TOO_LARGE.code, TOO_LARGE.message)],
+      error: 'TOOL_ARGUMENTS_TOO_LARGE',
+    },
+    {
+      name: 'a call that ends as an error item',
+      turn: [openCall('a', 'c1'), finish('a', { type: 'error', id: 'a', ...TOO_LARGE })],
+      error: 'TOOL_ARGUMENTS_TOO_LARGE',
+    },
+    {
+      name: 'a call that fails after it was done',
+      turn: [call('a', 'c1', '{}'), fail('a', 'TOOL_FAILED', 'no')],
+      error: 'TOOL_FAILED',
+    },
+    {
+      name: 'T4 one that has no id yet, while some output has none, either',
+      turn: [
+        open('o', { item_type: 'function_call_output', call_id: '' }),
+        open('a', CALL),
+        fail('a', TOO_LARGE.code, TOO_LARGE.message),
+      ],
+      error: 'TOOL_ARGUMENTS_TOO_LARGE',
+    },
+    {
+      name: 'the first of two failures',
+      turn: [
+        openCall('a', 'c1'),
+        openCall('b', 'c2'),
+        fail('b', 'FIRST', ''),
+        fail('a', 'SECOND', ''),
+      ],
+      error: 'FIRST',
+    },
+    {
+      name: 'a call that is given up after it was shown',
+      turn: [openCall('a', 'c1'), cancel('a', 'attempt_reset')],
+      error: 'ITEM_CANCELLED',
+    },
+    {
+      name: 'a shown call that ends as something else',
+      turn: [openCall('a', 'c1'), done('a', 'Hi')],
+      error: 'ITEM_CANCELLED',
+    },
+    {
+      name: 'arguments that change after they were sent',
+      turn: [openCall('a', 'c1'), delta('a', '{"rm":"/tmp"}'), call('a', 'c1', '{"rm":"/"}')],
+      error: 'STREAM_ERROR',
+    },
+    {
+      name: 'arguments of which less is left than was sent',
+      turn: [openCall('a', 'c1'), delta('a', '{"a":1}{'), call('a', 'c1', '{"a":1}')],
+      error: 'STREAM_ERROR',
+    },
+    {
+      name: 'but not arguments that say the same in another form',
+      turn: [openCall('a', 'c1'), delta('a', '{"x": 1.0}'), call('a', 'c1', '{"x":1}')],
+      error: undefined,
+    },
+    {
+      name: 'nor a call that is given up before it was shown',
+      turn: [open('a', CALL), cancel('a'), openCall('b', 'c2')],
+      error: undefined,
+    },
+    {
+      name: 'nor a failure of a call that the provider runs',
+      turn: [
+        open('a', { ...CALL, call_id: 'c1', name: 's', ...BY_PROVIDER }),
+        fail('a', 'TOOL_FAILED', 'no'),
+        open('b', { ...CALL, call_id: 'c2' }),
+        output('o', 'c2', 'found'),
+        fail('b', 'TOOL_FAILED', 'no'),
+        finish('d', {
+          type: 'function_call',
+          id: 'd',
+          name: 's',
+          call_id: 'c4',
+          arguments: '{}',
+          ...BY_PROVIDER,
+        }),
+        fail('d', 'TOOL_FAILED', 'no'),
+        open('e', CALL),
+        finish('e', {
+          type: 'function_call',
+          id: 'e',
+          name: 's',
+          call_id: 'c5',
+          arguments: '{}',
+          ...BY_PROVIDER,
+        }),
+        fail('e', 'TOOL_FAILED', 'no'),
+        call('c', 'c3', '{}'),
+      ],
+      error: undefined,
+    },
+    {
+      name: 'nor the failure of a text, nor of what nobody knows',
+      turn: [
+        open('t'),
+        fail('t', 'BROKEN', ''),
+        fail('?', 'BROKEN', ''),
+        cancel('??'),
+        openCall('a', 'c1'),
+      ],
+      error: undefined,
+    },
+  ]
+
+  test.each(endings)('end the response as an error: $name', ({ turn, error }) => {
+    const heard = hear(encodeAll([start(), ...turn, responseDone({ finish_reason: 'tool_calls' })]))
+    expect({ error: heard.error?.code, finish: heard.finish }).toEqual({
+      error,
+      finish: error === undefined ? 'tool_calls' : undefined,
+    })
+  })
+
+  test('an error of the response itself comes first', () => {
+    const turn = [openCall('a', 'c1'), fail('a', 'FIRST', ''), responseError('SECOND', 'why')]
+    expect(hear(encodeAll(turn)).error).toMatchObject({ code: 'SECOND', message: 'why' })
+  })
+
+  test('the message says which call changed', () => {
+    const turn = [openCall('a', 'c1'), delta('a', '{"x":1}'), call('a', 'c1', '{"x":2}')]
+    expect(hear(encodeAll([...turn, responseDone()])).error?.message).toBe(
+      'The stream failed or has ended: the arguments of call "c1" were changed after they had been sent',
+    )
+  })
+})
