@@ -1,8 +1,60 @@
+export { createAnthropicMessagesProvider } from './adapters/anthropic-messages/adapter.ts'
+export { translateAnthropicMessages } from './adapters/anthropic-messages/translate.ts'
+export { translateCodex } from './adapters/codex/translate.ts'
+export { EventStamp, type StampOptions } from './adapters/event-stamp.ts'
+export type { FinishReason } from './adapters/finish-reason.ts'
+export { createGeminiProvider } from './adapters/gemini/adapter.ts'
+export { translateGemini } from './adapters/gemini/translate.ts'
+export type { HttpProviderOptions, TimeLimits } from './adapters/http-provider.ts'
+export { createOpenaiChatProvider } from './adapters/openai-chat/adapter.ts'
+export { translateOpenaiChat } from './adapters/openai-chat/translate.ts'
+export { createOpenaiResponsesProvider } from './adapters/openai-responses/adapter.ts'
+export { translateOpenaiResponses } from './adapters/openai-responses/translate.ts'
+export type {
+  JsonSchemaFormat,
+  Provider,
+  ProviderRequest,
+  RunContext,
+  ToolDefinition,
+} from './adapters/provider.ts'
+export { translateResponseNotifications } from './adapters/response-notifications/translate.ts'
+export {
+  createScriptedProvider,
+  type ScriptedProviderOptions,
+} from './adapters/scripted/adapter.ts'
+export { decodeRecording, type Recording } from './adapters/scripted/wire.ts'
+export {
+  ToolCallAggregator,
+  type ToolCallAggregatorOptions,
+  type ToolCallChange,
+  type ToolCallState,
+} from './adapters/tool-call-aggregator.ts'
+export type { Translation, TranslationContext } from './adapters/translation.ts'
+export type { InputFault, InputFormat, VendorInputOptions } from './adapters/vendor-input.ts'
+export { VendorReader } from './adapters/vendor-reader.ts'
 export { type Clock, sleep, systemClock } from './async/clock.ts'
 export { ResponseStream } from './async/response-stream.ts'
 export type { ResponseStreamConfig } from './async/response-stream-config.ts'
 export { ResponseStreamError } from './async/response-stream-error.ts'
 export { calculateRetryDelay, RetryExhaustedError } from './async/retry.ts'
+export {
+  type ChatCompletionOptions,
+  toChatCompletion,
+} from './dialects/chat-completions/completion.ts'
+export {
+  ChatCompletionsEncoder,
+  type ChatCompletionsOptions,
+  chatCompletionsJsonLines,
+  chatCompletionsSse,
+} from './dialects/chat-completions/encode.ts'
+export type {
+  ChatChunk,
+  ChatCompletion,
+  ChatError,
+  ChatFrame,
+} from './dialects/chat-completions/wire.ts'
+export { v2Sse } from './dialects/v2/encode.ts'
+export { xapiSse } from './dialects/xapi/encode.ts'
 export { DEFAULT_BATCH_GRADIENT } from './processor/batch-gradient.ts'
 export {
   type BufferInfo,
@@ -15,7 +67,7 @@ export { StreamProcessor } from './processor/stream-processor.ts'
 export { estimateTokenCount } from './processor/token-estimate.ts'
 export { type Decoded, decode, decodeText } from './protocol/decode.ts'
 export { ERROR_CODES, type ErrorCode, TurnstreamError } from './protocol/errors.ts'
-export { generateEventId } from './protocol/ids.ts'
+export { eventIdsOf, generateEventId } from './protocol/ids.ts'
 export { parseJsonSafe } from './protocol/json.ts'
 export { HEADERS, ROUTES, SSE_EVENTS } from './protocol/names.ts'
 export { type MessageOrigin, type OutputItem, outputItemSchema } from './protocol/output-item.ts'
@@ -60,6 +112,10 @@ export {
   type TurnStarted,
   turnEventSchema,
 } from './protocol/stream-output.ts'
+export { EXECUTED_BY_PROVIDER, isExecutedByProvider } from './protocol/tool-execution.ts'
 export { type Usage, usageSchema } from './protocol/usage.ts'
 export { initialReducerState, type ReducerState, reduce, toResponse } from './reducer/reduce.ts'
 export { ResponseReducer } from './reducer/response-reducer.ts'
+export { SseDecoder, type SseDecoderOptions, type SseEvent } from './sse/decode.ts'
+export { encodeComment, encodeSse, type SseFrame } from './sse/encode.ts'
+export { type SseLimit, SseLimitError } from './sse/limit-error.ts'

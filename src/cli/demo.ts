@@ -1,21 +1,40 @@
-import { type Clock, sleep } from '../async/clock.ts'
+import { parseArgs } from 'node:util'
+import { sleep } from '../async/clock.ts'
 import { StreamProcessor } from '../processor/stream-processor.ts'
 import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
 import { ResponseReducer } from '../reducer/response-reducer.ts'
+import { type Command, EXIT, type ExitCode, parseSpeed } from './command.ts'
 import { DEMO_THREAD_ID, DEMO_TURN_ID, demoTurn } from './demo-turn.ts'
 import type { Terminal } from './terminal.ts'
 
-export interface DemoOptions {
-  /** 1 plays as fast as it was recorded, 2 twice as fast, Infinity without waiting. */
-  speed: number
-  json: boolean
-  clock: Clock
-  terminal: Terminal
+const HELP = `turnstream demo: a recorded turn, played through the core
+
+Usage
+  turnstream demo [--speed <n>] [--json]
+
+Options
+  --speed <n>     2 plays twice as fast, 0 without waiting (1)
+  --json          each snapshot as the record that a log keeps, one to a line
+`
+
+async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      speed: { type: 'string', default: '1' },
+      json: { type: 'boolean', default: false },
+    },
+  })
+  await play(
+    parseSpeed(values.speed),
+    values.json ? jsonView(terminal) : lineView(terminal),
+    terminal,
+  )
+  return EXIT.done
 }
 
 /** Plays a recorded turn through the core, so that one can see deltas become snapshots. */
-export async function runDemo({ speed, json, clock, terminal }: DemoOptions): Promise<void> {
-  const view = json ? jsonView(terminal) : lineView(terminal)
+async function play(speed: number, view: View, { clock }: Terminal): Promise<void> {
   const reducer = new ResponseReducer()
   const processor = new StreamProcessor({
     turnId: DEMO_TURN_ID,
@@ -24,22 +43,28 @@ export async function runDemo({ speed, json, clock, terminal }: DemoOptions): Pr
     onEmit: (message, output) => view.snapshot(message, output),
   })
   const script = demoTurn(clock.now())
-  view.begin()
+  await view.begin()
   for (const { afterMs, event } of script) {
     if (afterMs > 0 && speed !== Infinity) await sleep(afterMs / speed, clock)
-    if (event.type === 'item_delta') view.delta()
+    if (event.type === 'item_delta') await view.delta()
     reducer.apply(event)
     await processor.processEvent(event)
   }
   await processor.destroy()
-  view.end(script.length, reducer.response.output_items.length)
+  await view.end(script.length, reducer.response.output_items.length)
+}
+
+export const demo: Command = {
+  summary: 'play a recorded turn and watch deltas become snapshots',
+  help: HELP,
+  run,
 }
 
 interface View {
-  begin(): void
-  delta(): void
-  snapshot(message: StreamMessage, output: StreamOutput): void
-  end(events: number, items: number): void
+  begin(): Promise<void> | void
+  delta(): Promise<void> | void
+  snapshot(message: StreamMessage, output: StreamOutput): Promise<void> | void
+  end(events: number, items: number): Promise<void> | void
 }
 
 /** One record of the processed log to a line, for programs. */
@@ -60,30 +85,28 @@ function lineView({ write, style, columns }: Terminal): View {
   let snapshots = 0
 
   return {
-    begin() {
-      write(`${style('bold', 'A recorded turn, played through the core.')}\n`)
+    begin: () =>
       write(
-        `Each ${style('dim', '·')} is a delta of the provider, each line a snapshot for the UI.\n\n`,
-      )
-    },
+        `${style('bold', 'A recorded turn, played through the core.')}\n` +
+          `Each ${style('dim', '·')} is a delta of the provider, each line a snapshot for the UI.\n\n`,
+      ),
     delta() {
       dots += 1
-      if (dots <= DELTA_COLUMN) write(style('dim', '·'))
+      return dots <= DELTA_COLUMN ? write(style('dim', '·')) : undefined
     },
     snapshot(_message, output) {
       const pad = ' '.repeat(Math.max(0, DELTA_COLUMN - dots))
       const [title, detail] = summary(output)
       const room = Math.max(20, columns - DELTA_COLUMN - 26)
-      write(`${pad} ${style('cyan', title.padEnd(23))} ${clip(detail, room)}\n`)
       dots = 0
       snapshots += 1
+      return write(`${pad} ${style('cyan', title.padEnd(23))} ${clip(detail, room)}\n`)
     },
-    end(events, items) {
-      write(`\n${events} events in, ${snapshots} snapshots out, ${items} items in the Response.\n`)
+    end: (events, items) =>
       write(
-        `Each snapshot is the whole text so far, so the last one of an item is all a UI needs.\n`,
-      )
-    },
+        `\n${events} events in, ${snapshots} snapshots out, ${items} items in the Response.\n` +
+          'Each snapshot is the whole text so far, so the last one of an item is all a UI needs.\n',
+      ),
   }
 }
 

@@ -1,33 +1,61 @@
 #!/usr/bin/env node
 import { createRequire } from 'node:module'
-import { parseArgs } from 'node:util'
-import { systemClock } from '../async/clock.ts'
-import { runDemo } from './demo.ts'
-import { stdoutTerminal } from './terminal.ts'
+import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
+import { convert } from './convert.ts'
+import { demo } from './demo.ts'
+import { replay } from './replay.ts'
+import { processTerminal, type Terminal } from './terminal.ts'
+
+const COMMANDS: Record<string, Command> = { demo, convert, replay }
 
 const HELP = `turnstream: an LLM turn as a durable log
 
 Usage
-  turnstream demo [--speed <n>] [--json]
+  turnstream <command> [options]
 
 Commands
-  demo            play a recorded turn and watch deltas become snapshots
+${Object.entries(COMMANDS)
+  .map(([name, { summary }]) => `  ${name.padEnd(16)}${summary}`)
+  .join('\n')}
 
 Options
-  --speed <n>     2 plays twice as fast, 0 without waiting (1)
-  --json          one JSON object to a line instead of a picture
-  -h, --help      this text
+  -h, --help      this text, or that of a command
   -v, --version   the version
 
-Exit codes
-  0 done · 1 it failed · 2 the command line makes no sense
+Start with: turnstream demo
 `
 
-const EXIT_USAGE = 2
+const HELP_FLAGS = new Set(['-h', '--help'])
+const VERSION_FLAGS = new Set(['-v', '--version'])
 
-function usageError(message: string): void {
-  process.stderr.write(`turnstream: ${message}\nTry: turnstream --help\n`)
-  process.exitCode = EXIT_USAGE
+async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
+  const [name = '--help', ...rest] = args
+  if (VERSION_FLAGS.has(name)) return say(terminal, `${version()}\n`)
+  if (HELP_FLAGS.has(name)) return say(terminal, HELP)
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  try {
+    if (command === undefined) throw new UsageError(`there is no command named '${name}'`)
+    if (rest.some((arg) => HELP_FLAGS.has(arg))) return await say(terminal, command.help)
+    return await command.run(rest, terminal)
+  } catch (error) {
+    if (!isUsageError(error)) throw error
+    const hint = command === undefined ? 'turnstream --help' : `turnstream ${name} --help`
+    terminal.writeError(`turnstream: ${error.message}\nTry: ${hint}\n`)
+    return EXIT.usage
+  }
+}
+
+async function say(terminal: Terminal, text: string): Promise<ExitCode> {
+  await terminal.write(text)
+  return EXIT.done
+}
+
+/** Ours, or that of `parseArgs`. */
+function isUsageError(error: unknown): error is Error {
+  if (error instanceof UsageError) return true
+  return (
+    error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')
+  )
 }
 
 function version(): string {
@@ -35,57 +63,9 @@ function version(): string {
   return version
 }
 
-function parse(args: string[]) {
-  return parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      speed: { type: 'string', default: '1' },
-      json: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
-      version: { type: 'boolean', short: 'v', default: false },
-    },
-  })
-}
-
-async function main(args: string[]): Promise<void> {
-  let command: ReturnType<typeof parse>
-  try {
-    command = parse(args)
-  } catch (error) {
-    return usageError(error instanceof Error ? error.message : String(error))
-  }
-  const { values, positionals } = command
-  const [name, ...rest] = positionals
-  if (values.version) {
-    process.stdout.write(`${version()}\n`)
-  } else if (values.help || name === undefined) {
-    process.stdout.write(HELP)
-  } else if (name !== 'demo') {
-    usageError(`there is no command named '${name}'`)
-  } else if (rest.length > 0) {
-    usageError(`demo takes no arguments, got '${rest.join(' ')}'`)
-  } else {
-    await demo(values.speed, values.json)
-  }
-}
-
-async function demo(speedText: string, json: boolean): Promise<void> {
-  const speed = Number(speedText)
-  if (speedText.trim() === '' || !(speed >= 0)) {
-    return usageError(`--speed takes a number, zero or more, got '${speedText}'`)
-  }
-  await runDemo({
-    speed: speed === 0 ? Infinity : speed,
-    json,
-    clock: systemClock,
-    terminal: stdoutTerminal(),
-  })
-}
-
 // A reader that has seen enough (`| head`) is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  process.exit(error.code === 'EPIPE' ? 0 : 1)
+  process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed)
 })
 
-await main(process.argv.slice(2))
+process.exitCode = await main(process.argv.slice(2), processTerminal())

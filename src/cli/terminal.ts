@@ -1,22 +1,34 @@
+import { once } from 'node:events'
 import { styleText } from 'node:util'
+import { type Clock, systemClock } from '../async/clock.ts'
 
 type Style = Parameters<typeof styleText>[0]
 
-/** Where a command writes. Colours only where a person looks. */
+/** Where a command reads and writes. */
 export interface Terminal {
-  write: (text: string) => void
+  input: AsyncIterable<Uint8Array>
+  /** Resolves when there is room for more. */
+  write: (text: string) => Promise<void>
+  writeError: (text: string) => void
+  /** Colours only where a person looks. */
   style: (style: Style, text: string) => string
   columns: number
+  clock: Clock
 }
 
-export function stdoutTerminal(): Terminal {
-  const { stdout, env } = process
+export function processTerminal(): Terminal {
+  const { stdin, stdout, stderr, env } = process
   const hasColours = stdout.isTTY && env['NO_COLOR'] === undefined
   return {
-    write: (text) => {
-      stdout.write(text)
+    input: stdin,
+    write: async (text) => {
+      if (!stdout.write(text)) await once(stdout, 'drain')
+    },
+    writeError: (text) => {
+      stderr.write(text)
     },
     style: (style, text) => (hasColours ? styleText(style, text) : text),
     columns: stdout.isTTY ? stdout.columns : 100,
+    clock: systemClock,
   }
 }

@@ -1,28 +1,20 @@
 import { expect, test } from 'vitest'
-import { runDemo } from '../../src/cli/demo.ts'
+import { demo } from '../../src/cli/demo.ts'
 import { demoTurn } from '../../src/cli/demo-turn.ts'
 import { decodeText } from '../../src/protocol/decode.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import { streamMessageSchema, streamOutputSchema } from '../../src/protocol/stream-output.ts'
-import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { fakeTerminal } from './fake-terminal.ts'
 
-async function play(json: boolean, speed = Infinity): Promise<{ lines: string[]; ms: number }> {
-  const clock = fakeClock()
-  let text = ''
-  const terminal = {
-    write: (part: string) => {
-      text += part
-    },
-    style: (_style: unknown, part: string) => part,
-    columns: 120,
-  }
+async function play(...args: string[]): Promise<{ lines: string[]; ms: number }> {
+  const { terminal, clock, output } = fakeTerminal()
   let ms = Number.NaN
-  const played = runDemo({ speed, json, clock, terminal }).then(() => {
+  const played = demo.run(args, terminal).then(() => {
     ms = clock.now()
   })
   await clock.advance(60_000)
   await played
-  return { lines: text.trimEnd().split('\n'), ms }
+  return { lines: output().trimEnd().split('\n'), ms }
 }
 
 test('the demo turn is made of valid events with ids of their own', () => {
@@ -33,7 +25,7 @@ test('the demo turn is made of valid events with ids of their own', () => {
 })
 
 test('the picture has a dot for each delta and a line for each snapshot', async () => {
-  const { lines } = await play(false)
+  const { lines } = await play('--speed', '0')
   const deltas = demoTurn(0).filter(({ event }) => event.type === 'item_delta').length
   const rows = lines.filter((line) => /^·* *(turn|message|thinking|tool)/.test(line))
   expect(rows.join('').split('·').length - 1).toBe(deltas)
@@ -46,7 +38,7 @@ test('the picture has a dot for each delta and a line for each snapshot', async 
 })
 
 test('with --json each line is a record of the processed log', async () => {
-  const { lines } = await play(true)
+  const { lines } = await play('--json', '--speed', '0')
   const outputs = lines.map((line) => {
     const message = decodeText(streamMessageSchema, line)
     if (!message.ok) throw new Error(message.reason)
@@ -59,7 +51,7 @@ test('with --json each line is a record of the processed log', async () => {
 })
 
 test('twice the speed takes half the time', async () => {
-  const [slow, fast] = [await play(true, 1), await play(true, 2)]
+  const [slow, fast] = [await play('--speed', '1'), await play('--speed', '2')]
   expect(fast.ms).toBeCloseTo(slow.ms / 2)
-  expect((await play(true)).ms).toBe(0)
+  expect((await play('--speed', '0')).ms).toBe(0)
 })

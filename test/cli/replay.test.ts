@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { demoTurn } from '../../src/cli/demo-turn.ts'
+import { replay } from '../../src/cli/replay.ts'
+import { fakeTerminal } from './fake-terminal.ts'
+
+let folder = ''
+let file = ''
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'turnstream-replay-'))
+  file = join(folder, 'turn.jsonl')
+  const lines = demoTurn(1000).map(({ event }) => JSON.stringify(event))
+  writeFileSync(file, lines.join('\n'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+async function run(...args: string[]) {
+  const { terminal, clock, output } = fakeTerminal()
+  let isOver = false
+  const played = replay.run(args, terminal).finally(() => {
+    isOver = true
+  })
+  // Refusals are looked at by the tests.
+  played.catch(() => {})
+  // The file is read in real time; the clock moves only when somebody waits for it.
+  while (!isOver) await clock.advance(clock.pending() > 0 ? 1 : 0)
+  return { code: await played, output: output(), ms: clock.now() }
+}
+
+describe('replay', () => {
+  test('gives the events back as they were', async () => {
+    const { code, output } = await run(file, '--json', '--speed', '0')
+    expect(code).toBe(0)
+    expect(
+      output
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as unknown),
+    ).toEqual(demoTurn(1000).map(({ event }) => event))
+  })
+
+  test('keeps the pace of the recording', async () => {
+    const script = demoTurn(0)
+    const recorded = (script.at(-1)?.event.timestamp ?? 0) - (script[0]?.event.timestamp ?? 0)
+    expect((await run(file, '--speed', '1')).ms).toBeCloseTo(recorded, -1)
+    expect((await run(file, '--speed', '4')).ms).toBeCloseTo(recorded / 4, -2)
+    expect((await run(file, '--speed', '0')).ms).toBe(0)
+  })
+
+  test('speaks every dialect', async () => {
+    const chat = await run(file, '--to', 'chat-completions', '--speed', '0')
+    expect(chat.output).toMatch(/data: \[DONE\]\n\n$/)
+    const response = await run(file, '--to', 'response', '--json', '--speed', '0')
+    expect(JSON.parse(response.output)).toMatchObject({ status: 'complete' })
+    const xapi = await run(file, '--to', 'xapi', '--json', '--speed', '0')
+    expect(xapi.output).toContain('"type":"turn_complete"')
+  })
+
+  test.each([
+    [[], 'one file'],
+    [['/no/such/file'], 'no such file'],
+    [['package.json'], 'package.json: line 1'],
+    [['a', '--speed', 'x'], '--speed'],
+    [['a', '--to', 'yaml'], '--to takes one of'],
+  ])('%j is refused with words', async (args, message) => {
+    await expect(run(...args)).rejects.toThrow(message)
+  })
+})
