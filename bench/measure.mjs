@@ -6,6 +6,8 @@
  * @typedef {object} Subject
  * @property {string} name
  * @property {() => number | Promise<number>} run Does one sample; returns how many operations it was.
+ * @property {number} [every] Takes part in every so many rounds only: for rivals that are so slow that
+ *   a few samples are enough.
  *
  * @typedef {object} Figure
  * @property {string} name
@@ -29,12 +31,13 @@ export async function measure(subjects, { rounds = 11, warmup = 3 } = {}) {
     for (let turn = 0; turn < subjects.length; turn++) {
       const index = (round + turn) % subjects.length
       const subject = subjects[index]
-      if (subject) samples[index]?.push(await sample(subject))
+      if (subject && round % (subject.every ?? 1) === 0) samples[index]?.push(await sample(subject))
     }
   }
-  return subjects.map(({ name }, index) => {
+  return subjects.map(({ name, every = 1 }, index) => {
     const all = samples[index] ?? []
-    return { name, ns: median(all.slice(1 + warmup)), first: all[0] ?? Number.NaN }
+    const warm = all.slice(Math.ceil((1 + warmup) / every))
+    return { name, ns: median(warm), first: all[0] ?? Number.NaN }
   })
 }
 

@@ -2,14 +2,18 @@
 import { cpus } from 'node:os'
 import { benchChannel } from './channel.mjs'
 import { finish } from './measure.mjs'
+import { benchPipeline } from './pipeline.mjs'
 import { benchProcessor } from './processor.mjs'
 import { benchReducer } from './reducer.mjs'
+import { benchSse } from './sse.mjs'
 
 /** @type {[name: string, bench: () => Promise<void>][]} */
 const benches = [
   ['channel', benchChannel],
   ['processor', benchProcessor],
   ['reducer', benchReducer],
+  ['pipeline', benchPipeline],
+  ['sse', benchSse],
 ]
 
 const wanted = process.argv.slice(2)
