@@ -148,6 +148,12 @@ describe('T3', () => {
     ])
   })
 
+  test('a call keeps the id that it had first', () => {
+    const at = { output_index: 0 }
+    const shifted = [argsDone({ ...at, call_id: 'x', arguments: '{}' }), done({ call_id: 'y' }, at)]
+    expect(callsOf(added(f, at), ...shifted)).toEqual(['call_1 f {}'])
+  })
+
   test('a call that was not announced is opened by its first fragment', () => {
     const aggregator = new ToolCallAggregator()
     const changes = aggregator.ingest(delta('{', { item_id: 'fc_9' }))

@@ -66,8 +66,22 @@ export class TextItems {
       annotations: [],
     }
     this.#open.set(key, item)
-    this.#writer.openItem(key, type)
+    // Whether a message is a refusal is known when its first part begins, and must be said at once.
+    if (type === 'reasoning') this.#writer.openItem(key, type)
     return item
+  }
+
+  /** Opens an item for readers before anything is known of its text. */
+  openAtOnce(type: TextItemType, place: string): void {
+    this.#show(this.open(type, place))
+  }
+
+  #show({ key, type, isRefusal }: TextItem): void {
+    this.#writer.openItem(
+      key,
+      type,
+      isRefusal ? { provider_metadata: { openai: { refusal: true } } } : {},
+    )
   }
 
   grow(place: string, part: PartName, text: string): void {
@@ -96,6 +110,7 @@ export class TextItems {
     this.#open.delete(item.key)
     const final = type === 'message' ? finalMessage(item, wire) : finalReasoning(wire)
     if (item.isRefusal) this.#hasRefusal = true
+    this.#show(item)
     const { content, metadata } = final
     this.#writer.finishItem(item.key, {
       ...(content !== undefined && { content }),
@@ -112,6 +127,7 @@ export class TextItems {
     const name = partKey(part)
     if (name === item.part) return
     if (part.kind === 'refusal') item.isRefusal = true
+    this.#show(item)
     const { length } = this.#writer.textOf(item.key)
     if (length > 0) this.#writer.append(item.key, SEPARATORS[item.type])
     item.part = name

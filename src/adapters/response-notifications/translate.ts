@@ -136,7 +136,7 @@ class NotificationTranslation implements Translation {
     const place = this.#places.ofItem(type, notification, item)
     if (notification.type === 'response.output_item.added') {
       this.#done.delete(place)
-      this.#texts.open(type, place)
+      this.#texts.openAtOnce(type, place)
     } else if (!this.#done.has(place)) {
       // More text without a name is more text, not late text.
       if (place !== UNNAMED) this.#done.add(place)

@@ -270,3 +270,12 @@ test('A5 a call that is too large fails, the others live', () => {
   ])
   checkPayloads(payloads)
 })
+
+test('A5 a call that grows value by value fails as soon as it is too large', () => {
+  const translation = translateGemini({ ...context, maxArgumentChars: 20 })
+  translation.translate(call({ name: 'slow', willContinue: true }))
+  expect(translation.translate(call(partial('x')))).toEqual([])
+  expect(translation.translate(call(partial('x'.repeat(50))))).toMatchObject([
+    { type: 'item_error', error: { code: 'TOOL_ARGUMENTS_TOO_LARGE' } },
+  ])
+})

@@ -209,12 +209,13 @@ describe('the end of a response', () => {
   test('nothing of a response is left for the next one', () => {
     const refusal = done(0, { ...wireMessage(), content: [{ type: 'refusal', refusal: 'No.' }] })
     const error = { type: 'error', code: 'x', message: 'y' }
-    const payloads = translate([
-      ...[created, refusal, completed],
-      ...[created, ...call(0, 'c', 'f').slice(0, 1), error],
-      ...[created, ...call(0, 'c', 'f', '{}'), completed],
-      ...[created, ...text(0, 'Hi'), completed],
-    ])
+    const turns: unknown[][] = [
+      [created, refusal, completed],
+      [created, ...call(0, 'c', 'f').slice(0, 1), error],
+      [created, ...call(0, 'c', 'f', '{}'), completed],
+      [created, ...text(0, 'Hi'), completed],
+    ]
+    const payloads = translate(turns.flat())
     expect(
       responsesOf(payloads).map(({ finish_reason, output_items }) => [
         finish_reason,

@@ -66,14 +66,10 @@ const rows: Row[] = [
   {
     name: 'a place that is used again is another message',
     events: [
-      ...[
-        added(wireMessage('a'), { output_index: 0 }),
-        done(wireMessage('a', 'A'), { output_index: 0 }),
-      ],
-      ...[
-        added(wireMessage('b'), { output_index: 0 }),
-        done(wireMessage('b', 'B'), { output_index: 0 }),
-      ],
+      added(wireMessage('a'), { output_index: 0 }),
+      done(wireMessage('a', 'A'), { output_index: 0 }),
+      added(wireMessage('b'), { output_index: 0 }),
+      done(wireMessage('b', 'B'), { output_index: 0 }),
       finished,
     ],
     items: [message('A'), message('B')],
