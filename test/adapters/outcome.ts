@@ -44,6 +44,12 @@ export function responsesOf(payloads: readonly StreamEventPayload[]): Response[]
   return reducers.map(({ response }) => response)
 }
 
+export function onlyResponseOf(payloads: readonly StreamEventPayload[]): Response {
+  const [response, ...others] = responsesOf(payloads)
+  if (response === undefined || others.length > 0) throw new Error('not one response')
+  return response
+}
+
 export function outcomesOf(payloads: readonly StreamEventPayload[]): Outcome[] {
   return responsesOf(payloads).map((response) => ({
     items: response.output_items.map(describeItem),

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { responsesOf } from '../outcome.ts'
 import {
   blockStart,
   blockStop,
@@ -9,7 +10,6 @@ import {
   messageStop,
   plain,
   responseOf,
-  responsesOf,
   textBlock,
   textDelta,
   thinkingBlock,

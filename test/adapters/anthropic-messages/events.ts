@@ -1,10 +1,9 @@
 /** Events of the Messages API, and what our translation makes of them. */
 import { translateAnthropicMessages } from '../../../src/adapters/anthropic-messages/translate.ts'
-import { EventStamp } from '../../../src/adapters/event-stamp.ts'
 import type { TranslationContext } from '../../../src/adapters/translation.ts'
 import type { Response } from '../../../src/protocol/response.ts'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
-import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
+import { onlyResponseOf } from '../outcome.ts'
 import { translateAll } from '../replay.ts'
 
 export type Fields = Record<string, unknown>
@@ -84,21 +83,8 @@ export function translate(
   return translateAll(translateAnthropicMessages, events, extra)
 }
 
-/** What the input comes to, response by response. */
-export function responsesOf(payloads: readonly StreamEventPayload[]): Response[] {
-  const stamp = new EventStamp({ now: () => 0 })
-  const reducers: ResponseReducer[] = []
-  for (const payload of payloads) {
-    if (payload.type === 'response_start') reducers.push(new ResponseReducer())
-    reducers.at(-1)?.apply(stamp.stamp(payload))
-  }
-  return reducers.map(({ response }) => response)
-}
-
 export function responseOf(events: Iterable<unknown>): Response {
-  const [response, ...others] = responsesOf(translate(events))
-  if (response === undefined || others.length > 0) throw new Error('not one response')
-  return response
+  return onlyResponseOf(translate(events))
 }
 
 /** An item without its id, and what is kept of the vendor without the id of its message. */

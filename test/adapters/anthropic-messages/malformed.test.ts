@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { responsesOf } from '../outcome.ts'
 import {
   blockDelta,
   blockStart,
@@ -6,7 +7,6 @@ import {
   ending,
   jsonDelta,
   messageStart,
-  responsesOf,
   textBlock,
   translate,
 } from './events.ts'

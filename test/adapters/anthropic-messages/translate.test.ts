@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
+import { responsesOf } from '../outcome.ts'
 import {
   blockDelta,
   blockStart,
@@ -12,7 +13,6 @@ import {
   messageStop,
   plain,
   responseOf,
-  responsesOf,
   textBlock,
   toolUse,
   translate,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { responsesOf } from '../outcome.ts'
 import {
   agentMessage,
   clientTool,
@@ -14,7 +15,6 @@ import {
   rawCompleted,
   rawOutput,
   responseOf,
-  responsesOf,
   said,
   started,
   tokenUsage,

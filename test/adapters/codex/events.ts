@@ -1,10 +1,9 @@
 /** Messages of the app-server in its grammars, and what our translation makes of them. */
 import { translateCodex } from '../../../src/adapters/codex/translate.ts'
-import { EventStamp } from '../../../src/adapters/event-stamp.ts'
 import type { TranslationContext } from '../../../src/adapters/translation.ts'
 import type { Response } from '../../../src/protocol/response.ts'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
-import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
+import { onlyResponseOf } from '../outcome.ts'
 import { translateAll } from '../replay.ts'
 
 export type Fields = Record<string, unknown>
@@ -112,21 +111,8 @@ export function translate(
   return translateAll(translateCodex, events, extra)
 }
 
-/** What the input comes to, response by response. */
-export function responsesOf(payloads: readonly StreamEventPayload[]): Response[] {
-  const stamp = new EventStamp({ now: () => 0 })
-  const reducers: ResponseReducer[] = []
-  for (const payload of payloads) {
-    if (payload.type === 'response_start') reducers.push(new ResponseReducer())
-    reducers.at(-1)?.apply(stamp.stamp(payload))
-  }
-  return reducers.map(({ response }) => response)
-}
-
 export function responseOf(events: Iterable<unknown>): Response {
-  const [response, ...others] = responsesOf(translate(events))
-  if (response === undefined || others.length > 0) throw new Error('not one response')
-  return response
+  return onlyResponseOf(translate(events))
 }
 
 /** An item without its id and without what is kept of codex, except whose call it is. */

@@ -1,5 +1,6 @@
 /** How one of the grammars is chosen, and those that need no names of their own. */
 import { describe, expect, test } from 'vitest'
+import { responsesOf } from '../outcome.ts'
 import {
   agentItem,
   agentMessage,
@@ -12,7 +13,6 @@ import {
   message,
   plain,
   responseOf,
-  responsesOf,
   said,
   started,
   textDelta,

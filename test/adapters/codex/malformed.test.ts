@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { responsesOf } from '../outcome.ts'
 import {
   completed,
   halfway,
   legacy,
   note,
-  responsesOf,
   started,
   textDelta,
   translate,

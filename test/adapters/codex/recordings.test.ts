@@ -1,6 +1,7 @@
 /** What real app-servers wrote, old and new, and what it must come to. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { responsesOf } from '../outcome.ts'
 import {
   byCodex,
   call,
@@ -9,7 +10,6 @@ import {
   output,
   plain,
   reasoning,
-  responsesOf,
   translate,
   userMessage,
 } from './events.ts'

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { responsesOf } from '../outcome.ts'
 import {
   agentMessage,
   clientTool,
@@ -9,7 +10,6 @@ import {
   raw,
   rawCall,
   responseOf,
-  responsesOf,
   said,
   started,
   textDelta,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { responsesOf } from '../outcome.ts'
 import {
   counts,
   note,
   rawCompleted,
-  responsesOf,
   tokenUsage,
   translate,
   turnCompleted,

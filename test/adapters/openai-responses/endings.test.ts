@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { responsesOf } from '../outcome.ts'
 import {
   argumentsDelta,
   call,
@@ -8,7 +9,6 @@ import {
   ended,
   plain,
   responseOf,
-  responsesOf,
   text,
   textDelta,
   translate,

@@ -5,7 +5,7 @@ import type { TranslationContext } from '../../../src/adapters/translation.ts'
 import type { Response } from '../../../src/protocol/response.ts'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../../src/protocol/stream-event-guard.ts'
-import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
+import { onlyResponseOf } from '../outcome.ts'
 import { translateAll } from '../replay.ts'
 
 export type Fields = Record<string, unknown>
@@ -91,21 +91,8 @@ export function translate(
   return translateAll(translateOpenaiResponses, events, extra)
 }
 
-/** What the input comes to, response by response. */
-export function responsesOf(payloads: readonly StreamEventPayload[]): Response[] {
-  const stamp = new EventStamp({ now: () => 0 })
-  const reducers: ResponseReducer[] = []
-  for (const payload of payloads) {
-    if (payload.type === 'response_start') reducers.push(new ResponseReducer())
-    reducers.at(-1)?.apply(stamp.stamp(payload))
-  }
-  return reducers.map(({ response }) => response)
-}
-
 export function responseOf(events: Iterable<unknown>): Response {
-  const [response, ...others] = responsesOf(translate(events))
-  if (response === undefined || others.length > 0) throw new Error('not one response')
-  return response
+  return onlyResponseOf(translate(events))
 }
 
 /** An item without its id, and with what is kept of the vendor at the top. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { responsesOf } from '../outcome.ts'
 import {
   added,
   call,
@@ -8,7 +9,6 @@ import {
   inputDelta,
   itemsOf,
   plain,
-  responsesOf,
   text,
   translate,
   wireCall,

@@ -5,7 +5,8 @@ import {
   decodeResponsesEvent,
   RESPONSES_EVENT_TYPES,
 } from '../../../src/adapters/openai-responses/wire.ts'
-import { added, completed, created, responsesOf, text, textDelta, translate } from './events.ts'
+import { responsesOf } from '../outcome.ts'
+import { added, completed, created, text, textDelta, translate } from './events.ts'
 
 /** The types that the vendor's own client declares. `response.create` is sent, not received. */
 function declaredTypes(): string[] {

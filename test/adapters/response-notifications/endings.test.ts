@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { translateResponseNotifications } from '../../../src/adapters/response-notifications/translate.ts'
-import { responsesOf } from '../openai-responses/events.ts'
+import { responsesOf } from '../outcome.ts'
 import { context } from '../replay.ts'
 import {
   call,

@@ -3,7 +3,7 @@ import { translateResponseNotifications } from '../../../src/adapters/response-n
 import type { TranslationContext } from '../../../src/adapters/translation.ts'
 import type { Response } from '../../../src/protocol/response.ts'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
-import { responsesOf } from '../openai-responses/events.ts'
+import { onlyResponseOf } from '../outcome.ts'
 import { translateAll } from '../replay.ts'
 
 export type Fields = Record<string, unknown>
@@ -43,9 +43,7 @@ export function translate(
 }
 
 export function responseOf(events: Iterable<unknown>): Response {
-  const [response, ...others] = responsesOf(translate(events))
-  if (response === undefined || others.length > 0) throw new Error('not one response')
-  return response
+  return onlyResponseOf(translate(events))
 }
 
 /** The items of an input, each without its id and what is kept of the vendor. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { responsesOf } from '../openai-responses/events.ts'
+import { responsesOf } from '../outcome.ts'
 import {
   added,
   argumentsDelta,
