@@ -49,6 +49,11 @@ export class VendorInput {
     return this.#fault
   }
 
+  /** The number of the line or event that is being read, from 1. */
+  get position(): number {
+    return this.#count
+  }
+
   feed(chunk: Uint8Array): void {
     this.#guard(() => {
       this.#decoder ??= this.#detect(chunk)

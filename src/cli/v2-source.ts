@@ -13,7 +13,6 @@ export class V2Source {
   readonly #openItems = new Set<string>()
   #events: StreamEvent[] = []
   #last: StreamEvent | undefined
-  #count = 0
   #badEvent: InputFault | undefined
 
   constructor(now: () => number) {
@@ -37,10 +36,9 @@ export class V2Source {
   }
 
   #take(event: unknown): void {
-    this.#count += 1
     if (this.fault !== undefined) return
     const reason = streamEventFault(event)
-    if (reason !== undefined) this.#badEvent = { at: this.#count, reason }
+    if (reason !== undefined) this.#badEvent = { at: this.#input.position, reason }
     else if (isStreamEvent(event)) this.#add(event)
   }
 

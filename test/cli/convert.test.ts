@@ -128,7 +128,7 @@ describe('what makes no sense is refused with words', () => {
   test('a line that cannot be read is named by its number', async () => {
     const broken = '{"type":"ping"}\n\n{"type":\n{"type":"ping"}\n'
     await expect(run(broken, ...from('anthropic-messages', 'v2'))).rejects.toThrow(/3 of the input/)
-    const bad = '{"type":"item_delta"}\n{"type":"item_delta"}\n'
-    await expect(run(bad, ...from('v2', 'response'))).rejects.toThrow(/1 of the input/)
+    const bad = '\n\n{"type":"item_delta"}\n{"type":"item_delta"}\n'
+    await expect(run(bad, ...from('v2', 'response'))).rejects.toThrow(/3 of the input/)
   })
 })
