@@ -3,7 +3,7 @@ export function generateEventId(): string {
 }
 
 const UUID =
-  /^([0-9a-f]{8})-([0-9a-f]{4})-[0-9a-f]([0-9a-f]{3})-[0-9a-f]([0-9a-f]{3})-[0-9a-f]{12}$/i
+  /^([0-9a-f]{8})-([0-9a-f]{4})-[0-9a-f]([0-9a-f]{3})-[0-9a-f]([0-9a-f]{3})-[0-9a-f]{8}([0-9a-f]{4})$/i
 
 /**
  * The event ids of a run, in order: UUIDs (version 8) of the run's own bits and a counter. They are
@@ -15,17 +15,17 @@ export function eventIdsOf(runId: string, sequence = 0): () => string {
   let next = sequence
   return () => {
     next += 1
-    return prefix + next.toString(16).padStart(12, '0')
+    return prefix + next.toString(16).padStart(8, '0')
   }
 }
 
 function eventIdPrefix(runId: string): string {
   const bits = UUID.exec(runId)?.slice(1) ?? spread(runId)
-  const [a = '', b = '', c = '', d = ''] = bits
-  return `${a}-${b}-8${c}-a${d}-`.toLowerCase()
+  const [a = '', b = '', c = '', d = '', e = ''] = bits
+  return `${a}-${b}-8${c}-a${d}-${e}`.toLowerCase()
 }
 
-/** The bits of a run id that is no UUID: its characters, mixed over 80 bits. */
+/** The bits of a run id that is no UUID: its characters, mixed over 88 bits. */
 function spread(text: string): string[] {
   const words = [0x9e3779b9, 0x85ebca6b, 0xc2b2ae35]
   for (let at = 0; at < text.length; at++) {
@@ -34,5 +34,6 @@ function spread(text: string): string[] {
     }
   }
   const hex = words.map((word) => word.toString(16).padStart(8, '0')).join('')
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 15), hex.slice(15, 18)]
+  const ends = [0, 8, 12, 15, 18, 22]
+  return ends.slice(1).map((end, index) => hex.slice(ends[index], end))
 }
