@@ -1,3 +1,4 @@
+import type { StreamEvent } from '../protocol/stream-event.ts'
 import type { Terminal } from './terminal.ts'
 
 /** What a process ends with. */
@@ -14,6 +15,14 @@ export interface Command {
   summary: string
   help: string
   run(args: string[], terminal: Terminal): Promise<ExitCode>
+}
+
+/** Whether an event ends its turn as an error. */
+export function isFailure({ payload }: StreamEvent): boolean {
+  return (
+    payload.type === 'response_error' ||
+    (payload.type === 'response_done' && payload.status === 'error')
+  )
 }
 
 /** `--speed`: 0 is as fast as it goes. */

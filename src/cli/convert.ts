@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { type Command, EXIT, type ExitCode, parseChoice, UsageError } from './command.ts'
+import { type Command, EXIT, type ExitCode, isFailure, parseChoice, UsageError } from './command.ts'
 import { createSource, SOURCE_NAMES } from './sources.ts'
 import { createTarget, TARGET_NAMES } from './targets.ts'
 import type { Terminal } from './terminal.ts'
@@ -77,7 +77,7 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   async function pass(events: ReturnType<typeof source.end>): Promise<void> {
     for (const event of events) {
       count += 1
-      hasFailed ||= event.type === 'response_error'
+      hasFailed ||= isFailure(event)
       await target.event(event)
     }
   }

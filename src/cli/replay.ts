@@ -1,17 +1,19 @@
 import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
-import { decodeRecording, type Recording } from '../adapters/scripted/wire.ts'
 import { sleep } from '../async/clock.ts'
+import type { StreamEvent } from '../protocol/stream-event.ts'
 import {
   type Command,
   EXIT,
   type ExitCode,
+  isFailure,
   parseChoice,
   parseSpeed,
   UsageError,
 } from './command.ts'
 import { createTarget, TARGET_NAMES } from './targets.ts'
 import type { Terminal } from './terminal.ts'
+import { V2Source } from './v2-source.ts'
 
 const HELP = `turnstream replay: play a recorded turn
 
@@ -66,23 +68,27 @@ async function run(args: string[], { write, clock }: Terminal): Promise<ExitCode
     const ms = (event.timestamp - before) / speed
     before = event.timestamp
     if (ms > 0) await sleep(ms, clock)
-    hasFailed ||= event.type === 'response_error'
+    hasFailed ||= isFailure(event)
     await target.event(event)
   }
   await target.end()
   return hasFailed ? EXIT.failed : EXIT.done
 }
 
-async function read(file: string): Promise<Recording> {
-  let text: string
+/** The events of the file; what they lack at their end is added as it is: an error. */
+async function read(file: string): Promise<StreamEvent[]> {
+  const source = new V2Source()
+  const events: StreamEvent[] = []
   try {
-    text = await readFile(file, 'utf8')
+    events.push(...source.feed(await readFile(file)), ...source.end())
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : `cannot read ${file}`)
   }
-  const recording = decodeRecording(text)
-  if (!recording.ok) throw new UsageError(`${file}: ${recording.reason}`)
-  return recording.value
+  if (source.fault !== undefined) {
+    throw new UsageError(`${file}: line ${source.fault.at}: ${source.fault.reason}`)
+  }
+  if (events.length === 0) throw new UsageError(`${file}: there are no events in it`)
+  return events
 }
 
 export const replay: Command = { summary: 'play a recorded turn', help: HELP, run }

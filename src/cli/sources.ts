@@ -41,7 +41,7 @@ export interface SourceOptions {
 
 export function createSource(name: SourceName, options: SourceOptions): Source {
   const { runId, threadId, now, onUnknown } = options
-  if (name === 'v2') return new V2Source(now)
+  if (name === 'v2') return new V2Source()
   const translation = VENDORS[name]({
     runId,
     turnId: runId,

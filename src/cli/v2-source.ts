@@ -8,15 +8,14 @@ const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_u
 
 /** Our own raw events as input: passed on as they are, and ended truthfully when they are not. */
 export class V2Source {
-  readonly #now: () => number
   readonly #input: VendorInput
   readonly #openItems = new Set<string>()
   #events: StreamEvent[] = []
   #last: StreamEvent | undefined
+  #isOpen = false
   #badEvent: InputFault | undefined
 
-  constructor(now: () => number) {
-    this.#now = now
+  constructor() {
     this.#input = new VendorInput((event) => this.#take(event))
   }
 
@@ -31,7 +30,7 @@ export class V2Source {
 
   end(): readonly StreamEvent[] {
     this.#input.end()
-    if (this.#last !== undefined && !TERMINALS.has(this.#last.type)) this.#truncate()
+    if (this.#isOpen) this.#truncate()
     return this.#drain()
   }
 
@@ -48,6 +47,8 @@ export class V2Source {
     else if ('item_id' in payload && payload.type !== 'item_delta') {
       this.#openItems.delete(payload.item_id)
     }
+    if (payload.type === 'response_start') this.#isOpen = true
+    if (TERMINALS.has(payload.type)) this.#isOpen = false
     this.#last = event
     this.#events.push(event)
   }
@@ -63,10 +64,10 @@ export class V2Source {
 
   #append(payload: StreamEventPayload): void {
     if (this.#last === undefined) return
-    const { run_id, trace_context } = this.#last
+    const { run_id, trace_context, timestamp } = this.#last
     this.#events.push({
       event_id: generateEventId(),
-      timestamp: this.#now(),
+      timestamp,
       trace_context,
       run_id,
       type: payload.type,

@@ -93,6 +93,21 @@ describe('the exit code', () => {
     ])
   })
 
+  test('is 1 when raw events end with the status error, and late usage is no new beginning', async () => {
+    const raw = await run(TEXT, ...from('anthropic-messages', 'v2', '--json'))
+    const failed = raw.output.replace('"status":"complete"', '"status":"error"')
+    expect((await run(failed, ...from('v2', 'v2'))).code).toBe(1)
+    const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
+    const payload = { type: 'usage_update', response_id: 'run', usage }
+    const late = { ...lines(raw.output)[0], event_id: 'late', type: 'usage_update', payload }
+    const outcome = await run(
+      raw.output + JSON.stringify(late),
+      ...from('v2', 'response', '--json'),
+    )
+    expect(outcome.code).toBe(0)
+    expect(lines(outcome.output)).toMatchObject([{ status: 'complete', usage }])
+  })
+
   test('is 1 when raw events are cut off: open items fail first', async () => {
     const raw = await run(TEXT, ...from('anthropic-messages', 'v2', '--json'))
     const cut = raw.output.split('\n').slice(0, 3).join('\n')

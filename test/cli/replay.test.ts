@@ -50,6 +50,16 @@ describe('replay', () => {
     expect((await run(file, '--speed', '0')).ms).toBe(0)
   })
 
+  test('of a turn that was cut off ends as an error, at once', async () => {
+    const cut = join(folder, 'cut.jsonl')
+    const lines = demoTurn(1000).map(({ event }) => JSON.stringify(event))
+    writeFileSync(cut, lines.slice(0, 8).join('\n'))
+    const { code, output } = await run(cut, '--to', 'chat-completions')
+    expect(code).toBe(1)
+    expect(output).toContain('UPSTREAM_TRUNCATED')
+    expect(output).toMatch(/data: \[DONE\]\n\n$/)
+  })
+
   test('speaks every dialect', async () => {
     const chat = await run(file, '--to', 'chat-completions', '--speed', '0')
     expect(chat.output).toMatch(/data: \[DONE\]\n\n$/)
