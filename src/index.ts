@@ -72,6 +72,7 @@ export { eventIdsOf, generateEventId } from './protocol/ids.ts'
 export { parseJsonSafe } from './protocol/json.ts'
 export { HEADERS, ROUTES, SSE_EVENTS } from './protocol/names.ts'
 export { type MessageOrigin, type OutputItem, outputItemSchema } from './protocol/output-item.ts'
+export { isRefusal } from './protocol/refusal.ts'
 export {
   type Response,
   type ResponseItem,

@@ -7,13 +7,13 @@ import type { Provider, ProviderRequest, RunContext, VendorRequest } from './pro
 import type { Translation, TranslationContext } from './translation.ts'
 import { VendorReader } from './vendor-reader.ts'
 
-/** How long a provider may be silent, in milliseconds. Infinity is for ever. */
+/** How long a provider may be silent, in milliseconds; whatever it sends is a sign of life. */
 export interface TimeLimits {
   /** Until it answers at all, with a status and headers (10 s). */
   connectMs: number
-  /** Until the first event of an answer (120 s). */
+  /** At a time, before the first event of an answer (120 s). */
   firstEventMs: number
-  /** From one event to the next (300 s). */
+  /** At a time, once events have come (300 s). */
   betweenEventsMs: number
 }
 
@@ -32,6 +32,8 @@ export interface HttpProviderOptions {
   /** Spreads retries, from 0 to 1. */
   random?: () => number
   onUnknown?: (type: string) => void
+  /** Cap for the arguments of one tool call (1,000,000). */
+  maxArgumentChars?: number
 }
 
 /** What makes a vendor a vendor. */
@@ -128,6 +130,7 @@ function createReader(
     modelId: request.model,
     now,
     ...(options.onUnknown !== undefined && { onUnknown: options.onUnknown }),
+    ...(options.maxArgumentChars !== undefined && { maxArgumentChars: options.maxArgumentChars }),
   })
   const stamp = new EventStamp({ now, ...(traceContext !== undefined && { traceContext }) })
   return new VendorReader(translation, stamp, { format: 'sse' })
