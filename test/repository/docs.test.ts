@@ -1,16 +1,9 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { read, root } from './sources.ts'
+import { documents, read, root } from './sources.ts'
 
-const documents = [
-  ...readdirSync(root).filter((name) => name.endsWith('.md')),
-  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
-].toSorted()
-
-describe.each(documents)('%s', (document) => {
+describe.each(documents())('%s', (document) => {
   const text = read(document)
 
   test('links only to files and headings that exist', () => {

@@ -26,6 +26,15 @@ export function read(path: string): string {
   return readFileSync(join(root, path), 'utf8')
 }
 
+/** The documents at the root and under docs/, named from the root of the repository, sorted. */
+export function documents(): string[] {
+  const atRoot = readdirSync(root).filter((name) => name.endsWith('.md'))
+  const below = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name.split(sep).join('/')}`)
+  return [...atRoot, ...below].toSorted()
+}
+
 /** Every TypeScript file under a folder, named from the root of the repository, sorted. */
 export function sourceFiles(folder: string = src): string[] {
   const found = readdirSync(folder, { recursive: true, withFileTypes: true })
