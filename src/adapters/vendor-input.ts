@@ -1,4 +1,5 @@
-import { parseJson } from '../protocol/decode.ts'
+import { type Decoded, parseJson } from '../protocol/decode.ts'
+import { isNestedDeeperThan, MAX_JSON_NESTING } from '../protocol/json.ts'
 import { SseDecoder } from '../sse/decode.ts'
 import { LineDecoder } from '../sse/lines.ts'
 
@@ -90,7 +91,7 @@ export class VendorInput {
         this.#onEvent(DONE)
         continue
       }
-      const json = parseJson(text)
+      const json = readJson(text)
       if (json.ok) this.#onEvent(json.value)
       else this.#setFault(json.reason)
     }
@@ -125,6 +126,13 @@ function textOf(record: InputRecord): string {
   return typeof record === 'string' ? record : record.data
 }
 
+function readJson(text: string): Decoded<unknown> {
+  if (isNestedDeeperThan(text, MAX_JSON_NESTING)) {
+    return { ok: false, reason: `nested more than ${MAX_JSON_NESTING} levels deep` }
+  }
+  return parseJson(text)
+}
+
 function isReadable(text: string): boolean {
-  return text === DONE || parseJson(text).ok
+  return text === DONE || readJson(text).ok
 }

@@ -48,6 +48,14 @@ describe('what cannot be read', () => {
     expect(fault).toMatchObject({ at, reason: expect.any(String) })
   })
 
+  test('because it is nested too deeply is refused: it could not be written again', () => {
+    const nested = (depth: number) => `{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`
+    expect(read(`${nested(200_000)}\n`).fault?.reason).toContain('500 levels')
+    expect(read(`${nested(400)}\n`).events).toHaveLength(1)
+    const brackets = JSON.stringify({ a: `${'['.repeat(2000)}"\\${'{'.repeat(2000)}` })
+    expect(read(`${brackets}\n`)).toEqual({ events: [JSON.parse(brackets)], fault: undefined })
+  })
+
   test('because it was cut off is not an event and no fault', () => {
     expect(read('data: {"a":1}\n\ndata: {"a":')).toEqual({ events: [{ a: 1 }], fault: undefined })
     expect(read('{"a":1}\n{"a":')).toEqual({ events: [{ a: 1 }], fault: undefined })

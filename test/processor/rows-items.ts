@@ -17,6 +17,8 @@ import type { Row } from './scenario.ts'
 const x = (length: number) => 'x'.repeat(length)
 const complete = { type: 'turn_complete', status: 'complete' }
 
+const DEEP = `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`
+
 export const itemRows: Row[] = [
   {
     name: 'P6 an item that says it is of the user is held',
@@ -48,6 +50,11 @@ export const itemRows: Row[] = [
     script: [call('fc', 'c', text)],
     shows: [{ status: 'create', toolArguments: {}, content: text }],
   })),
+  {
+    name: 'P7 arguments nested too deeply to be written again are kept as content',
+    script: [call('fc', 'c', DEEP)],
+    shows: [{ status: 'create', toolArguments: {}, content: DEEP }],
+  },
   {
     name: 'P7 no arguments at all are an empty object',
     script: [call('fc', 'c', '')],

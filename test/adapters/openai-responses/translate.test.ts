@@ -89,9 +89,10 @@ describe('items', () => {
     expect(payloads.at(-1)).toMatchObject({ type: 'response_done', finish_reason: 'tool_calls' })
   })
 
-  test('parameters that are nested too deeply to be written do not break the turn', () => {
-    const depth = 200_000
-    const action = JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`) as unknown
+  test('parameters that cannot be written do not break the turn', () => {
+    // How deeply JSON may be nested depends on the engine; a circle can be written by none.
+    const action: Record<string, unknown> = {}
+    action['self'] = action
     const payloads = translate([
       created,
       done(0, { type: 'web_search_call', id: 'ws', status: 'completed', query: action }),
