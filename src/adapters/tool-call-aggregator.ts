@@ -2,6 +2,7 @@ import { GrowingText } from '../async/growing-text.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
 import { aliasesOf, callFields, isCall, itemOf } from './call-notification.ts'
+import { oncePerType } from './once-per-type.ts'
 
 /** A tool call as far as it has arrived. */
 export interface ToolCallState {
@@ -62,10 +63,9 @@ interface Call {
 export class ToolCallAggregator {
   /** The most that the arguments of one call may have. */
   readonly maxArgumentChars: number
-  readonly #onUnknown: (type: string) => void
+  readonly #reportUnknown: (type: string) => void
   readonly #open = new Set<Call>()
   readonly #aliases = new Map<string, Call>()
-  readonly #unknownTypes = new Set<string>()
   #completed: Call[] = []
   #nextIndex = 0
 
@@ -74,7 +74,7 @@ export class ToolCallAggregator {
     onUnknown,
   }: ToolCallAggregatorOptions = {}) {
     this.maxArgumentChars = maxArgumentChars
-    this.#onUnknown = onUnknown ?? (() => {})
+    this.#reportUnknown = oncePerType(onUnknown)
   }
 
   /** Takes one notification of the `response.*` family; throws when it makes a call too large. */
@@ -253,12 +253,6 @@ export class ToolCallAggregator {
 
   #forget(call: Call): void {
     for (const alias of call.aliases) this.#aliases.delete(alias)
-  }
-
-  #reportUnknown(type: string): void {
-    if (this.#unknownTypes.has(type)) return
-    this.#unknownTypes.add(type)
-    this.#onUnknown(type)
   }
 }
 

@@ -3,6 +3,7 @@ import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-even
 import type { Usage } from '../../protocol/usage.ts'
 import { callIdsOf } from '../call-ids.ts'
 import type { FinishReason } from '../finish-reason.ts'
+import { oncePerType } from '../once-per-type.ts'
 import { ResponseWriter } from '../response-writer.ts'
 import { ToolCallAggregator } from '../tool-call-aggregator.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
@@ -54,12 +55,13 @@ interface MessageState {
 class MessagesTranslation implements Translation {
   readonly #context: TranslationContext
   readonly #writer: ResponseWriter
-  readonly #unknown = new Set<string>()
+  readonly #reportUnknown: (type: string) => void
   readonly #nextCallId: () => string
   #message: MessageState
   #keys = 0
 
   constructor(context: TranslationContext) {
+    this.#reportUnknown = oncePerType(context.onUnknown)
     this.#context = context
     this.#writer = new ResponseWriter(context)
     this.#nextCallId = callIdsOf(context.runId)
@@ -230,12 +232,6 @@ class MessagesTranslation implements Translation {
   #nextKey(): string {
     this.#keys += 1
     return `block-${this.#keys}`
-  }
-
-  #reportUnknown(type: string): void {
-    if (this.#unknown.has(type)) return
-    this.#unknown.add(type)
-    this.#context.onUnknown?.(type)
   }
 }
 

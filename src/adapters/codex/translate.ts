@@ -1,4 +1,5 @@
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
+import { oncePerType } from '../once-per-type.ts'
 import { translateResponseNotifications } from '../response-notifications/translate.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
 import { CodexTurns } from './turns.ts'
@@ -19,13 +20,12 @@ class CodexTranslation implements Translation {
   #grammar: Grammar | undefined
 
   constructor(context: TranslationContext) {
-    const onUnknown = context.onUnknown === undefined ? undefined : oncePerType(context.onUnknown)
+    this.#reportUnknown = oncePerType(context.onUnknown)
     this.#turns = new CodexTurns(context)
     this.#responses = translateResponseNotifications({
       ...context,
-      ...(onUnknown && { onUnknown }),
+      onUnknown: this.#reportUnknown,
     })
-    this.#reportUnknown = onUnknown ?? (() => {})
   }
 
   translate(event: unknown): readonly StreamEventPayload[] {
@@ -65,14 +65,5 @@ class CodexTranslation implements Translation {
   #isSpoken(grammar: Grammar): boolean {
     this.#grammar ??= grammar
     return this.#grammar === grammar
-  }
-}
-
-function oncePerType(report: (type: string) => void): (type: string) => void {
-  const reported = new Set<string>()
-  return (type) => {
-    if (reported.has(type)) return
-    reported.add(type)
-    report(type)
   }
 }

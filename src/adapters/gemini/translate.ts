@@ -1,5 +1,6 @@
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
 import { callIdsOf } from '../call-ids.ts'
+import { oncePerType } from '../once-per-type.ts'
 import { ResponseWriter } from '../response-writer.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
 import { GeminiCalls } from './calls.ts'
@@ -30,10 +31,11 @@ class GeminiTranslation implements Translation {
   readonly #context: TranslationContext
   readonly #writer: ResponseWriter
   readonly #nextCallId: () => string
-  readonly #unknown = new Set<string>()
+  readonly #reportUnknown: (type: string) => void
   #response: ResponseState
 
   constructor(context: TranslationContext) {
+    this.#reportUnknown = oncePerType(context.onUnknown)
     this.#context = context
     this.#writer = new ResponseWriter(context)
     this.#nextCallId = callIdsOf(context.runId)
@@ -142,11 +144,5 @@ class GeminiTranslation implements Translation {
     }
     const calls = new GeminiCalls({ writer, nextId, common, maxArgumentChars })
     return { id, texts: new GeminiTexts(writer, common), calls, counts: {}, finish: undefined }
-  }
-
-  #reportUnknown(type: string): void {
-    if (this.#unknown.has(type)) return
-    this.#unknown.add(type)
-    this.#context.onUnknown?.(type)
   }
 }

@@ -1,6 +1,7 @@
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
 import type { Usage } from '../../protocol/usage.ts'
 import { callIdsOf } from '../call-ids.ts'
+import { oncePerType } from '../once-per-type.ts'
 import { ResponseWriter } from '../response-writer.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
 import { ChatCalls } from './calls.ts'
@@ -29,12 +30,13 @@ class ChatTranslation implements Translation {
   readonly #context: TranslationContext
   readonly #writer: ResponseWriter
   readonly #nextCallId: () => string
-  readonly #unknown = new Set<string>()
+  readonly #reportUnknown: (type: string) => void
   #response: ResponseState
   /** Whether `[DONE]` was the last event: what follows it is another response. */
   #isDone = false
 
   constructor(context: TranslationContext) {
+    this.#reportUnknown = oncePerType(context.onUnknown)
     this.#context = context
     this.#writer = new ResponseWriter(context)
     this.#nextCallId = callIdsOf(context.runId)
@@ -169,11 +171,5 @@ class ChatTranslation implements Translation {
   #idFields(): Fields {
     const { id } = this.#response
     return id === undefined ? {} : { completion_id: id }
-  }
-
-  #reportUnknown(type: string): void {
-    if (this.#unknown.has(type)) return
-    this.#unknown.add(type)
-    this.#context.onUnknown?.(type)
   }
 }

@@ -1,5 +1,6 @@
 import { unreachable } from '../../protocol/errors.ts'
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
+import { oncePerType } from '../once-per-type.ts'
 import { ResponseWriter } from '../response-writer.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
 import { finishToolCall, finishToolOutput, openToolCall } from './built-in-tools.ts'
@@ -22,8 +23,7 @@ class ResponsesTranslation implements Translation {
   readonly #writer: ResponseWriter
   readonly #texts: TextItems
   readonly #calls: CallItems
-  readonly #onUnknown: (type: string) => void
-  readonly #unknownTypes = new Set<string>()
+  readonly #reportUnknown: (type: string) => void
   /** Places whose item is done: what comes late for them is dropped. */
   readonly #done = new Set<string>()
   /** Whether anything of the output has been streamed. */
@@ -32,10 +32,10 @@ class ResponsesTranslation implements Translation {
   #isAnnounced = false
 
   constructor(context: TranslationContext) {
+    this.#reportUnknown = oncePerType(context.onUnknown)
     this.#writer = new ResponseWriter(context)
     this.#texts = new TextItems(this.#writer)
     this.#calls = new CallItems(this.#writer, context.maxArgumentChars)
-    this.#onUnknown = context.onUnknown ?? (() => {})
   }
 
   translate(event: unknown): readonly StreamEventPayload[] {
@@ -187,12 +187,6 @@ class ResponsesTranslation implements Translation {
     this.#done.clear()
     this.#hasItems = false
     this.#isAnnounced = false
-  }
-
-  #reportUnknown(type: string): void {
-    if (this.#unknownTypes.has(type)) return
-    this.#unknownTypes.add(type)
-    this.#onUnknown(type)
   }
 }
 

@@ -1,6 +1,7 @@
 import { unreachable } from '../../protocol/errors.ts'
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
 import { itemOf } from '../call-notification.ts'
+import { oncePerType } from '../once-per-type.ts'
 import { writeCallChange } from '../openai-responses/call-changes.ts'
 import {
   decodeEnd,
@@ -32,8 +33,7 @@ class NotificationTranslation implements Translation {
   readonly #texts: TextItems
   readonly #places: Places
   readonly #aggregator: ToolCallAggregator
-  readonly #onUnknown: (type: string) => void
-  readonly #unknownTypes = new Set<string>()
+  readonly #reportUnknown: (type: string) => void
   /** Places whose item is done: what comes late for them is dropped. */
   readonly #done = new Set<string>()
   #calls = { completed: 0, failed: 0 }
@@ -43,14 +43,14 @@ class NotificationTranslation implements Translation {
   #isAnnounced = false
 
   constructor(context: TranslationContext) {
-    const { maxArgumentChars, onUnknown } = context
+    this.#reportUnknown = oncePerType(context.onUnknown)
+    const { maxArgumentChars } = context
     this.#writer = new ResponseWriter(context)
     this.#texts = new TextItems(this.#writer)
     this.#places = new Places(this.#texts)
     this.#aggregator = new ToolCallAggregator({
       ...(maxArgumentChars !== undefined && { maxArgumentChars }),
     })
-    this.#onUnknown = onUnknown ?? (() => {})
   }
 
   translate(event: unknown): readonly StreamEventPayload[] {
@@ -190,12 +190,6 @@ class NotificationTranslation implements Translation {
     this.#calls = { completed: 0, failed: 0 }
     this.#hasItems = false
     this.#isAnnounced = false
-  }
-
-  #reportUnknown(type: string): void {
-    if (this.#unknownTypes.has(type)) return
-    this.#unknownTypes.add(type)
-    this.#onUnknown(type)
   }
 }
 

@@ -28,8 +28,8 @@ export function createScriptedProvider(options: ScriptedProviderOptions): Provid
     stream(request, run, signal = new AbortController().signal) {
       const stream = new ResponseStream<StreamEvent>(signal, { eventTimeout: Infinity, clock })
       const player = { id, request, run, recordings, speed, clock, signal }
-      // Only an abort makes a send fail, and then nobody is left to tell.
-      play(player, stream).catch(() => {})
+      // After an abort, which makes a send fail, this changes nothing.
+      play(player, stream).catch((error: unknown) => stream.error(error))
       return stream
     },
   }

@@ -78,6 +78,21 @@ describe('a recording', () => {
     expect(clock.pending()).toBe(0)
   })
 
+  test('that fails while it is played fails its reader, who would wait for ever', async () => {
+    const broken = {
+      get demo(): Recording {
+        throw new Error('the disk is gone')
+      },
+    }
+    const stream = createScriptedProvider({ recordings: broken }).stream(
+      { model: 'demo', input: [] },
+      run,
+    )
+    await expect(async () => {
+      for await (const _ of stream) expect.unreachable()
+    }).rejects.toMatchObject({ code: 'STREAM_ERROR', cause: { message: 'the disk is gone' } })
+  })
+
   test.each([0, -1, Number.NaN])('cannot be played at speed %s', (speed) => {
     expect(() => createScriptedProvider({ recordings: {}, speed })).toThrow('speed')
   })
