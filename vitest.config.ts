@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: 'test/global-setup.ts',
     restoreMocks: true,
     // A rejection that nobody handles fails the run, whichever test caused it.
     dangerouslyIgnoreUnhandledErrors: false,

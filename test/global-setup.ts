@@ -1,0 +1,6 @@
+import { findRedis } from '../scripts/redis-server.mjs'
+
+/** Before any test: what has to be fetched is fetched once, and what is missing is said once. */
+export function setup(): void {
+  findRedis()
+}
