@@ -1,0 +1,178 @@
+import { type Clock, sleep, systemClock } from '../async/clock.ts'
+import { calculateRetryDelay } from '../async/retry.ts'
+import { ERROR_CODES, TurnstreamError } from '../protocol/errors.ts'
+import { formatOffset } from './offsets.ts'
+import { MAX_APPEND_RECORDS } from './records.ts'
+import type { Lease, LogName, NewRecord, TurnLog } from './turn-log.ts'
+
+export interface LogWriterOptions {
+  /** How many writes may be unsettled: 1,000 unless given. */
+  readonly maxWaiting?: number
+  /** How long an append is repeated that failed because of the store: 10 s unless given. */
+  readonly retryForMs?: number
+  readonly clock?: Clock
+}
+
+export interface WriteOptions extends Omit<NewRecord, 'seq' | 'data'> {
+  /** This is the last record of the log. */
+  readonly seal?: boolean
+}
+
+interface Settle {
+  readonly resolve: (offset: string) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** What goes out as one append. */
+interface Batch {
+  readonly records: NewRecord[]
+  readonly settles: Settle[]
+  seal: boolean
+}
+
+const MAX_WAITING = 1000
+const RETRY_FOR_MS = 10_000
+const FIRST_RETRY_MS = 20
+const MAX_RETRY_MS = 1000
+
+/**
+ * Writes one log of a turn, record by record. The first write goes out at once; what comes while an append
+ * is under way goes out together as the next one, so that appends are as large as the store is slow. No
+ * timer is involved, and nobody waits for a batch to fill.
+ *
+ * An append that the store could not carry out is repeated as it was, which changes nothing if it was
+ * carried out after all. Any other failure is the end of the writer: what waits and what comes later is
+ * rejected with the same error, for after a record that is missing nothing may follow.
+ */
+export class LogWriter {
+  readonly #log: TurnLog
+  readonly #lease: Lease
+  readonly #name: LogName
+  readonly #maxWaiting: number
+  readonly #retryForMs: number
+  readonly #clock: Clock
+  readonly #batches: Batch[] = []
+  #next: number
+  #unsettled = 0
+  #newest: Promise<unknown> = Promise.resolve()
+  #sending = false
+  #sealed = false
+  #failure: { readonly error: unknown } | undefined
+
+  constructor(log: TurnLog, lease: Lease, name: LogName, options: LogWriterOptions = {}) {
+    this.#log = log
+    this.#lease = lease
+    this.#name = name
+    this.#maxWaiting = options.maxWaiting ?? MAX_WAITING
+    this.#retryForMs = options.retryForMs ?? RETRY_FOR_MS
+    this.#clock = options.clock ?? systemClock
+    this.#next = lease.next[name]
+  }
+
+  /**
+   * Resolves with the offset when the record is durable. BACKPRESSURE when too many wait already, and
+   * LOG_SEALED after a write with `seal`: the record is not written then, and others may follow.
+   */
+  write(data: string, options?: WriteOptions): Promise<string> {
+    const refusal = this.#refusal()
+    if (refusal !== undefined) return Promise.reject(refusal.error)
+    const batch = this.#batchWithRoom()
+    batch.records.push(newRecord(this.#next, data, options))
+    this.#next += 1
+    this.#unsettled += 1
+    const written = new Promise<string>((resolve, reject) => {
+      batch.settles.push({ resolve, reject })
+    })
+    this.#newest = written
+    if (options?.seal === true) {
+      batch.seal = true
+      this.#sealed = true
+    }
+    if (!this.#sending) void this.#send()
+    return written
+  }
+
+  /** Resolves when everything that was written so far is durable or rejected. */
+  async idle(): Promise<void> {
+    // Writes settle in their order; whoever wrote hears of a failure from its own promise.
+    await this.#newest.catch(() => {})
+  }
+
+  #refusal(): { readonly error: unknown } | undefined {
+    if (this.#failure !== undefined) return this.#failure
+    const { turnId } = this.#lease
+    if (this.#sealed) {
+      return { error: new TurnstreamError('LOG_SEALED', `${this.#name} of turn ${turnId}`) }
+    }
+    if (this.#unsettled < this.#maxWaiting) return undefined
+    const detail = `${this.#unsettled} records wait for ${this.#name} of turn ${turnId}`
+    return { error: new TurnstreamError('BACKPRESSURE', detail) }
+  }
+
+  #batchWithRoom(): Batch {
+    const last = this.#batches.at(-1)
+    if (last !== undefined && last.records.length < MAX_APPEND_RECORDS) return last
+    const batch: Batch = { records: [], settles: [], seal: false }
+    this.#batches.push(batch)
+    return batch
+  }
+
+  async #send(): Promise<void> {
+    this.#sending = true
+    for (let batch = this.#batches.shift(); batch; batch = this.#batches.shift()) {
+      try {
+        await this.#append(batch)
+      } catch (error) {
+        this.#fail(batch, error)
+        return
+      }
+      this.#unsettled -= batch.settles.length
+      for (const [index, { resolve }] of batch.settles.entries()) {
+        resolve(formatOffset(this.#lease.epoch, batch.records[index]?.seq ?? 0))
+      }
+    }
+    this.#sending = false
+  }
+
+  async #append({ records, seal }: Batch): Promise<void> {
+    const options = seal ? { seal } : undefined
+    let giveUpAt: number | undefined
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await this.#log.append(this.#lease, this.#name, records, options)
+        return
+      } catch (error) {
+        if (!isRetryable(error)) throw error
+        const now = this.#clock.now()
+        giveUpAt ??= now + this.#retryForMs
+        const delay = calculateRetryDelay(attempt, FIRST_RETRY_MS, MAX_RETRY_MS)
+        if (now + delay > giveUpAt) throw error
+        await sleep(delay, this.#clock)
+      }
+    }
+  }
+
+  /** `#sending` stays true: nothing goes out any more. */
+  #fail(batch: Batch, error: unknown): void {
+    this.#failure = { error }
+    const failed = [batch, ...this.#batches.splice(0)]
+    this.#unsettled = 0
+    for (const { settles } of failed) for (const { reject } of settles) reject(error)
+  }
+}
+
+function isRetryable(error: unknown): boolean {
+  return error instanceof TurnstreamError && ERROR_CODES[error.code].retryable
+}
+
+function newRecord(seq: number, data: string, options: WriteOptions | undefined): NewRecord {
+  if (options === undefined) return { seq, data }
+  const { key, eventId, timestamp } = options
+  return {
+    seq,
+    data,
+    ...(key !== undefined && { key }),
+    ...(eventId !== undefined && { eventId }),
+    ...(timestamp !== undefined && { timestamp }),
+  }
+}

@@ -1,0 +1,266 @@
+import { type Clock, systemClock } from '../async/clock.ts'
+import { TurnstreamError } from '../protocol/errors.ts'
+import { TurnExistsError } from './errors.ts'
+import { MemoryTurn } from './memory-turn.ts'
+import {
+  compareThreads,
+  formatThreadPlace,
+  pageLimit,
+  pageOf,
+  parseOrdinal,
+  parseThreadPlace,
+} from './paging.ts'
+import { checkId, checkIds, checkRecords } from './records.ts'
+import { RECORDS_OUTLIVE_LOGS } from './retention.ts'
+import { checkEpoch, claimed, firstState, hasRunOut, isSealed, leaseOf, renewed } from './rules.ts'
+import { LogTail } from './tail.ts'
+import type * as log from './turn-log.ts'
+
+export interface MemoryLogOptions {
+  /** How long the logs of a turn are kept after its end: a day unless given. */
+  readonly retentionMs?: number
+  readonly clock?: Clock
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+// Looking at every turn is not for every call: what is due goes within a hundredth of its time.
+const SWEEPS_PER_RETENTION = 100
+
+interface MemoryThread {
+  record: log.ThreadRecord
+  readonly turns: MemoryTurn[]
+  made: number
+}
+
+/** The reference: the whole contract, and nothing that outlives the process. */
+export class MemoryLog implements log.TurnLog {
+  readonly #clock: Clock
+  readonly #retentionMs: number
+  readonly #turns = new Map<string, MemoryTurn>()
+  readonly #runs = new Map<string, MemoryTurn>()
+  readonly #threads = new Map<string, MemoryThread>()
+  #closed = false
+  #nextSweepAt = 0
+
+  constructor({ retentionMs = DAY_MS, clock = systemClock }: MemoryLogOptions = {}) {
+    this.#clock = clock
+    this.#retentionMs = retentionMs
+  }
+
+  async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
+    this.#checkOpen()
+    checkIds(turn)
+    this.#sweep()
+    const existing = this.#turns.get(turn.turnId) ?? this.#runs.get(turn.runId ?? turn.turnId)
+    if (existing !== undefined) throw new TurnExistsError(existing.toRecord())
+    const thread = this.#threads.get(turn.threadId) ?? this.#addThread(turn.threadId)
+    const open = thread.turns.find(({ state }) => !isSealed(state))
+    if (open !== undefined) throw new TurnstreamError('THREAD_BUSY', `turn ${open.turn.turnId}`)
+    const now = this.#clock.now()
+    thread.made += 1
+    thread.record = { ...thread.record, updatedAt: now }
+    const made = new MemoryTurn(turn, thread.made, now, firstState(now + leaseMs))
+    thread.turns.push(made)
+    this.#turns.set(turn.turnId, made)
+    this.#runs.set(made.runId, made)
+    return leaseOf(made.ids, made.state)
+  }
+
+  async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
+    const turn = this.#turn(turnId)
+    turn.state = claimed(turn.state, turnId, this.#clock.now(), leaseMs)
+    turn.owner = owner
+    turn.ownership.wake()
+    return leaseOf(turn.ids, turn.state)
+  }
+
+  async renew(lease: log.Lease, leaseMs: number): Promise<void> {
+    const turn = this.#leased(lease)
+    turn.state = renewed(turn.state, { lease, leaseMs, now: this.#clock.now() })
+    lease.until = turn.state.until
+  }
+
+  async append(
+    lease: log.Lease,
+    name: log.LogName,
+    records: readonly log.NewRecord[],
+    { seal = false }: { readonly seal?: boolean } = {},
+  ): Promise<string> {
+    checkRecords(records, seal)
+    return this.#leased(lease).append({ lease, log: name, records, seal }, this.#clock.now())
+  }
+
+  tail(turnId: string, name: log.LogName, after: string, signal: AbortSignal): log.Tail {
+    return new LogTail(name, () => this.#turn(turnId).source(name), after, signal)
+  }
+
+  async snapshot(turnId: string): Promise<log.TurnSnapshot> {
+    return this.#turn(turnId).snapshot()
+  }
+
+  async expired(limit: number): Promise<string[]> {
+    this.#checkOpen()
+    const now = this.#clock.now()
+    const orphans = [...this.#turns.values()].filter(
+      ({ state }) => !isSealed(state) && hasRunOut(state, now),
+    )
+    return orphans.slice(0, limit).map(({ turn }) => turn.turnId)
+  }
+
+  async requestCancel(turnId: string, reason: string): Promise<boolean> {
+    const turn = this.#turn(turnId)
+    if (turn.state.logs.events.sealed) return false
+    turn.cancelReason ??= reason
+    turn.ownership.wake()
+    return true
+  }
+
+  async cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
+    while (!signal.aborted) {
+      const turn = this.#leased(lease)
+      checkEpoch(turn.state, lease)
+      if (turn.cancelReason !== undefined) return turn.cancelReason
+      await turn.ownership.wait(signal)
+    }
+    throw new TurnstreamError('ABORTED', 'nobody waits for a cancel any more')
+  }
+
+  async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
+    this.#checkOpen()
+    this.#sweep()
+    return this.#turns.get(turnId)?.toRecord()
+  }
+
+  async getTurnOfRun(runId: string): Promise<log.TurnRecord | undefined> {
+    this.#checkOpen()
+    this.#sweep()
+    return this.#runs.get(runId)?.toRecord()
+  }
+
+  async listTurns(
+    threadId: string,
+    options: log.TurnPageOptions = {},
+  ): Promise<log.Page<log.TurnRecord>> {
+    this.#checkOpen()
+    this.#sweep()
+    const limit = pageLimit(options)
+    const newestFirst = options.first === 'newest'
+    const turns = this.#threads.get(threadId)?.turns ?? []
+    const ordered = newestFirst ? turns.toReversed() : turns
+    const from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
+    const found = ordered.filter(({ ordinal }) => {
+      if (from === undefined) return true
+      return newestFirst ? ordinal < from : ordinal > from
+    })
+    const records = found.slice(0, limit + 1).map((turn) => turn.toRecord())
+    return pageOf(records, limit, ({ ordinal }) => String(ordinal))
+  }
+
+  async putThread(thread: log.NewThread): Promise<log.ThreadRecord> {
+    this.#checkOpen()
+    checkId('threadId', thread.threadId)
+    const kept = this.#threads.get(thread.threadId) ?? this.#addThread(thread.threadId)
+    const { createdAt } = kept.record
+    kept.record = { ...thread, createdAt, updatedAt: this.#clock.now() }
+    return kept.record
+  }
+
+  async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
+    this.#checkOpen()
+    return this.#threads.get(threadId)?.record
+  }
+
+  async listThreads(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
+    this.#checkOpen()
+    const limit = pageLimit(options)
+    const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
+    const found = [...this.#threads.values()]
+      .map(({ record }) => record)
+      .filter((record) => from === undefined || compareThreads(record, from) > 0)
+      .toSorted(compareThreads)
+    return pageOf(found.slice(0, limit + 1), limit, formatThreadPlace)
+  }
+
+  async deleteTurn(turnId: string): Promise<boolean> {
+    this.#checkOpen()
+    const turn = this.#turns.get(turnId)
+    if (turn === undefined) return false
+    this.#forget(turn)
+    turn.dropLogs(new TurnstreamError('TURN_DELETED', turnId))
+    return true
+  }
+
+  async deleteThread(threadId: string): Promise<boolean> {
+    this.#checkOpen()
+    const thread = this.#threads.get(threadId)
+    if (thread === undefined) return false
+    for (const { turn } of thread.turns.slice()) await this.deleteTurn(turn.turnId)
+    return this.#threads.delete(threadId)
+  }
+
+  async bytesKept(): Promise<number> {
+    this.#checkOpen()
+    let sum = 0
+    for (const { bytes } of this.#turns.values()) sum += bytes
+    return sum
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const turn of this.#turns.values()) {
+      turn.dropLogs(new TurnstreamError('STORE_CLOSED', 'the log was closed'))
+    }
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
+  }
+
+  #turn(turnId: string): MemoryTurn {
+    this.#checkOpen()
+    this.#sweep()
+    const turn = this.#turns.get(turnId)
+    if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
+    turn.checkThere()
+    return turn
+  }
+
+  /** For the owner, a turn that is gone is a lease that is lost. */
+  #leased({ turnId }: log.Lease): MemoryTurn {
+    this.#checkOpen()
+    const turn = this.#turns.get(turnId)
+    if (turn === undefined) throw new TurnstreamError('LEASE_LOST', `turn ${turnId} is gone`)
+    return turn
+  }
+
+  #addThread(threadId: string): MemoryThread {
+    const now = this.#clock.now()
+    const thread = { record: { threadId, createdAt: now, updatedAt: now }, turns: [], made: 0 }
+    this.#threads.set(threadId, thread)
+    return thread
+  }
+
+  #forget(turn: MemoryTurn): void {
+    const { turnId, threadId } = turn.turn
+    this.#turns.delete(turnId)
+    this.#runs.delete(turn.runId)
+    const turns = this.#threads.get(threadId)?.turns ?? []
+    turns.splice(turns.indexOf(turn), 1)
+  }
+
+  /** Memory needs no sweeper of its own: whoever looks for a turn clears away what is due. */
+  #sweep(): void {
+    const now = this.#clock.now()
+    if (now < this.#nextSweepAt) return
+    this.#nextSweepAt = now + this.#retentionMs / SWEEPS_PER_RETENTION
+    for (const turn of this.#turns.values()) {
+      if (!isSealed(turn.state)) continue
+      const age = now - (turn.endedAt ?? now)
+      if (age >= this.#retentionMs * RECORDS_OUTLIVE_LOGS) this.#forget(turn)
+      else if (age >= this.#retentionMs) {
+        turn.dropLogs(new TurnstreamError('TURN_EXPIRED', turn.turn.turnId))
+      }
+    }
+  }
+}

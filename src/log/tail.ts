@@ -1,0 +1,96 @@
+import { parseOffset, START } from './offsets.ts'
+import { onAbort } from './on-abort.ts'
+import type { LogName, LogRecord, Resync, Tail, Tailed } from './turn-log.ts'
+
+/** What follows a place in a log, as far as a backend gives it at once. */
+export interface Block {
+  /** In the order in which they are yielded. */
+  readonly records: readonly LogRecord[]
+  /** The `seq` up to which the log has now been read, superseded records included. */
+  readonly head: number
+  /** The offset of `head`, for whoever has seen all of the block. */
+  readonly cursor: string
+  /** Nothing will ever follow. */
+  readonly last: boolean
+}
+
+/** One log of one turn, as a backend keeps it. Its methods throw when the turn is gone. */
+export interface LogSource {
+  /** After which `seq` a reader with this cursor goes on. */
+  resume(cursor: { epoch: number; seq: number }): number | Resync
+  /** Where the log begins now: 0, unless its beginning was trimmed. */
+  readonly start: number
+  read(after: number): Block | Promise<Block>
+  /**
+   * Resolves when there may be something after `seq`, and when `signal` aborts. Undefined if there is
+   * something already.
+   */
+  changed(seq: number, signal: AbortSignal): Promise<void> | undefined
+  /** The reader has left. */
+  release(): void
+}
+
+/** Reads a log to its end: the one path on which records reach readers, for history and for what is new. */
+export class LogTail implements Tail {
+  readonly #log: LogName
+  readonly #open: () => LogSource | Promise<LogSource>
+  readonly #after: string
+  readonly #signal: AbortSignal
+  #cursor: string
+
+  constructor(
+    log: LogName,
+    open: () => LogSource | Promise<LogSource>,
+    after: string,
+    signal: AbortSignal,
+  ) {
+    this.#log = log
+    this.#open = open
+    this.#after = after
+    this.#cursor = after
+    this.#signal = signal
+  }
+
+  get cursor(): string {
+    return this.#cursor
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Tailed, void> {
+    const cursor = parseOffset(this.#after)
+    const signal = this.#signal
+    const source = await this.#open()
+    // The signal keeps its listener as long as the reader is here, and not for each wait anew.
+    const stopListening = onAbort(signal, () => {})
+    try {
+      let at = source.resume(cursor)
+      if (typeof at !== 'number') {
+        this.#cursor = START
+        yield at
+        at = source.start
+      }
+      while (!signal.aborted) {
+        const read = source.read(at)
+        // What is at hand is not awaited: with many readers of a live turn that is a good part of the work.
+        const block = read instanceof Promise ? await read : read
+        const { records, last } = block
+        at = block.head
+        for (let index = 0; index < records.length && !signal.aborted; index++) {
+          this.#pass(block, index)
+          yield records[index] as LogRecord
+        }
+        if (last) return
+        const changed = source.changed(at, signal)
+        if (changed !== undefined) await changed
+      }
+    } finally {
+      stopListening()
+      source.release()
+    }
+  }
+
+  /** Moves the cursor over a record of a block. */
+  #pass({ records, cursor }: Block, index: number): void {
+    if (index === records.length - 1) this.#cursor = cursor
+    else if (this.#log === 'events') this.#cursor = records[index]?.offset ?? this.#cursor
+  }
+}

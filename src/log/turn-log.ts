@@ -1,0 +1,216 @@
+import type { ErrorObject, TurnStatus } from '../protocol/stream-event.ts'
+import type { Usage } from '../protocol/usage.ts'
+
+/** `events` holds StreamEvents and is the truth; `processed` holds snapshots and is derived from it. */
+export type LogName = 'events' | 'processed'
+
+export const LOG_NAMES: readonly LogName[] = ['events', 'processed']
+
+/** The right to write to a turn. Whoever claims the turn later has a higher epoch. */
+export interface Lease {
+  readonly turnId: string
+  readonly runId: string
+  readonly epoch: number
+  /** When the lease runs out, by the store's clock. `renew` moves it. */
+  until: number
+  /** The `seq` of the record that each log takes next, as it was when the lease was given. */
+  readonly next: Readonly<Record<LogName, number>>
+}
+
+export interface NewTurn {
+  readonly turnId: string
+  readonly threadId: string
+  /** The turn's id, unless given. */
+  readonly runId?: string
+  /** Who writes the turn: a name for people, not a secret. */
+  readonly owner: string
+  /** What was asked, in whatever form the caller compares later. The store keeps it and never reads it. */
+  readonly request?: string
+}
+
+export interface NewRecord {
+  /** Counts the records of a log from 1, across epochs. */
+  readonly seq: number
+  /** `events`: the JSON of a StreamEvent. `processed`: the JSON of a StreamOutput. */
+  readonly data: string
+  /** `processed` only: the item, or the type of a turn's event. Read from `data` where it is missing. */
+  readonly key?: string
+  /** `processed` only: the envelope that the record has already. The store makes one where it is missing. */
+  readonly eventId?: string
+  readonly timestamp?: number
+}
+
+export interface LogRecord {
+  /** `<epoch>-<seq>`. For readers it is opaque: they echo it. */
+  readonly offset: string
+  readonly data: string
+  readonly key?: string
+  readonly eventId: string
+  readonly timestamp: number
+}
+
+/** A cursor that cannot be honoured is announced, and what follows begins anew. */
+export interface Resync {
+  readonly resync: 'trimmed' | 'foreign'
+}
+
+export type Tailed = LogRecord | Resync
+
+export interface Tail extends AsyncIterable<Tailed> {
+  /**
+   * Where a reader goes on that has seen all that was yielded so far. It stays where it was while a
+   * block of `processed` is under way, because the records of a block are in the order in which their
+   * items appeared and not in the order of their offsets: a cut inside the block repeats the block.
+   */
+  readonly cursor: string
+}
+
+export interface TurnSnapshot {
+  /** The newest record of every key, in the order in which the keys appeared. */
+  readonly records: readonly LogRecord[]
+  /** The cursor of `processed` for whoever has seen these records. */
+  readonly offset: string
+  readonly sealed: boolean
+}
+
+export interface TurnRecord {
+  readonly turnId: string
+  readonly runId: string
+  readonly threadId: string
+  /** The place of the turn in its thread, from 1. */
+  readonly ordinal: number
+  readonly owner: string
+  readonly epoch: number
+  readonly createdAt: number
+  /** What the last record of `events` says, once that log is sealed. */
+  readonly status: 'in_progress' | TurnStatus
+  readonly endedAt?: number
+  readonly usage?: Usage
+  readonly finishReason?: string
+  readonly error?: ErrorObject
+  /** Both logs are sealed. */
+  readonly sealed: boolean
+  readonly cancelReason?: string
+  readonly request?: string
+  /** The logs are gone, and only this record is left. */
+  readonly expired: boolean
+}
+
+export interface NewThread {
+  readonly threadId: string
+  readonly title?: string
+  readonly metadata?: Readonly<Record<string, unknown>>
+}
+
+export interface ThreadRecord extends NewThread {
+  readonly createdAt: number
+  /** When the thread was last put or got a turn. */
+  readonly updatedAt: number
+}
+
+export interface PageOptions {
+  /** 50 unless given, 200 at most. */
+  readonly limit?: number
+  /** The `nextCursor` of the page before. */
+  readonly cursor?: string
+}
+
+export interface TurnPageOptions extends PageOptions {
+  /** Which end of the thread comes first: `oldest` unless given. */
+  readonly first?: 'oldest' | 'newest'
+}
+
+export interface Page<T> {
+  readonly items: readonly T[]
+  /** Missing on the last page. */
+  readonly nextCursor?: string
+}
+
+/**
+ * The durable log of turns. Every turn has two ordered logs, a small record, and at most one writer.
+ *
+ * All backends give the same guarantees; `describeTurnLog` of `turnstream/testing` tests each of them.
+ * Where a guarantee is broken by the world (a disk is full, a server is away) the promise rejects with
+ * a `STORE_…` code: the call may then have happened or not, and may be made again as it was.
+ *
+ * An id has 1 to 200 characters, without white space, braces and control characters; RECORD_INVALID
+ * otherwise. A turn that is not there is TURN_UNKNOWN, except to its owner, whose lease is lost.
+ */
+export interface TurnLog {
+  /**
+   * Makes the turn and its thread, if that is new, and gives the first lease (epoch 1). TURN_EXISTS, with
+   * the stored record, if the turn or its run exists already; THREAD_BUSY while another turn of the thread
+   * is not sealed.
+   */
+  create(turn: NewTurn, leaseMs: number): Promise<Lease>
+
+  /**
+   * Takes over a turn whose lease ran out; LEASE_HELD before that, LOG_SEALED when there is nothing left to
+   * write. When it resolves, no earlier lease can write to either log, and of any number of claims at the
+   * same time one has resolved.
+   */
+  claim(turnId: string, owner: string, leaseMs: number): Promise<Lease>
+
+  /** Moves `lease.until`. LEASE_LOST once the lease ran out, was claimed by another, or the turn is gone. */
+  renew(lease: Lease, leaseMs: number): Promise<void>
+
+  /**
+   * Adds up to 256 records and resolves with the offset of the last, when all of them are durable and
+   * visible; all or none are added. Records whose `seq` the log has already are dropped, so that a repeated
+   * call changes nothing. LOG_SEQUENCE_GAP if one is missing before them, LEASE_LOST if a later epoch
+   * exists, LOG_SEALED after a seal. `seal` closes the log in the same step as its last record is added.
+   * Appends take effect in the order in which they were called; no reader ever delays one.
+   */
+  append(
+    lease: Lease,
+    log: LogName,
+    records: readonly NewRecord[],
+    options?: { readonly seal?: boolean },
+  ): Promise<string>
+
+  /**
+   * Yields what follows `after`, then what is added, without a gap, a repetition or another order, and ends
+   * after the last record of a sealed log, or when `signal` aborts. A record of `processed` that was
+   * superseded is skipped, so that a reader gets the newest state of each key and never an older one after
+   * it; what has piled up comes as one block, in the order in which the keys appeared. TURN_UNKNOWN,
+   * TURN_EXPIRED, or TURN_DELETED in the middle; CURSOR_INVALID for a cursor that is none.
+   */
+  tail(turnId: string, log: LogName, after: string, signal: AbortSignal): Tail
+
+  /** The state of `processed`. */
+  snapshot(turnId: string): Promise<TurnSnapshot>
+
+  /** Turns that are not sealed and whose lease ran out, by the store's clock. */
+  expired(limit: number): Promise<string[]>
+
+  /** Asks the owner to stop. False when `events` is sealed. The first reason stays. */
+  requestCancel(turnId: string, reason: string): Promise<boolean>
+
+  /**
+   * Resolves with the reason within a second of the request, whichever process it was made in. ABORTED with
+   * `signal`; LEASE_LOST when the lease is seen to be lost.
+   */
+  cancelled(lease: Lease, signal: AbortSignal): Promise<string>
+
+  getTurn(turnId: string): Promise<TurnRecord | undefined>
+  getTurnOfRun(runId: string): Promise<TurnRecord | undefined>
+  /** The turns of a thread in the order in which they were made. */
+  listTurns(threadId: string, options?: TurnPageOptions): Promise<Page<TurnRecord>>
+
+  /** Makes the thread or replaces its title and metadata. */
+  putThread(thread: NewThread): Promise<ThreadRecord>
+  getThread(threadId: string): Promise<ThreadRecord | undefined>
+  /** The thread that was last put or got a turn comes first. */
+  listThreads(options?: PageOptions): Promise<Page<ThreadRecord>>
+
+  /** Removes the turn, open or not, and ends its readers with TURN_DELETED. False if there was none. */
+  deleteTurn(turnId: string): Promise<boolean>
+  /** Removes the thread and its turns. False if there was none. */
+  deleteThread(threadId: string): Promise<boolean>
+
+  /** How much room the store takes, where it keeps its data. */
+  bytesKept(): Promise<number>
+
+  /** Waits for what is under way, then lets go of everything; readers end with STORE_CLOSED. Idempotent. */
+  close(): Promise<void>
+}

@@ -1,0 +1,277 @@
+import { describe, expect, test } from 'vitest'
+import { decodeChunk } from '../../src/log/event-lines.ts'
+import { STREAM_EVENT_TYPES, type StreamEventType } from '../../src/protocol/stream-event.ts'
+import {
+  deltaOf,
+  deltasOf,
+  eventOf,
+  ID_PREFIX,
+  ITEM,
+  linesOf,
+  parsedEnvelope,
+  RUN,
+  stored,
+  TIME,
+} from './event-texts.ts'
+
+/** Through lines and UTF-8 and back: the same texts, with the envelopes that parsing them gives. */
+function checkSame(records: readonly string[]): string[] {
+  const lines = linesOf(records)
+  for (const line of lines) expect(line).not.toContain('\n')
+  expect(decodeChunk(stored(lines))).toEqual(
+    records.map((data) => ({ data, ...parsedEnvelope(data) })),
+  )
+  return lines
+}
+
+const isTemplated = (line: string | undefined) => line !== undefined && !/^[{"]/.test(line)
+
+const SAMPLES: Record<StreamEventType, Record<string, unknown>> = {
+  response_start: {
+    response_id: RUN,
+    turn_id: 'turn_1',
+    thread_id: 'thread_1',
+    model_id: 'm',
+    provider_id: 'p',
+    created_at: TIME,
+  },
+  item_start: { item_id: ITEM, item_type: 'message', initial_content: '', origin: 'agent' },
+  item_delta: { item_id: ITEM, delta_content: 'abcd' },
+  item_done: {
+    item_id: ITEM,
+    final_item: { type: 'message', id: ITEM, content: 'abcd', origin: 'agent' },
+  },
+  item_error: { item_id: ITEM, error: { code: 'TIMEOUT', message: 'too slow' } },
+  item_cancelled: { item_id: ITEM, reason: 'not needed' },
+  usage_update: {
+    response_id: RUN,
+    usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 },
+  },
+  heartbeat: {},
+  response_done: { response_id: RUN, status: 'complete', finish_reason: 'stop' },
+  response_error: { response_id: RUN, error: { code: 'STREAM_ERROR', message: 'gone' } },
+  turn_aborted_by_user: { turn_id: 'turn_1', reason: 'the user "left"' },
+}
+
+describe('the events of a turn', () => {
+  test.each(STREAM_EVENT_TYPES)('%s comes back as it was, from a template', (type) => {
+    const records = [1, 2, 3].map((counter) =>
+      eventOf({ type, ...SAMPLES[type] }, { counter, timestamp: TIME + counter }),
+    )
+    const lines = checkSame(records)
+    expect(lines.every(isTemplated)).toBe(true)
+    expect(lines[1]?.length).toBeLessThan((records[1]?.length ?? 0) - 150)
+  })
+
+  test('of every type after each other share the template of their envelope', () => {
+    const records = STREAM_EVENT_TYPES.map((type, at) =>
+      eventOf({ type, ...SAMPLES[type] }, { counter: at + 1, timestamp: TIME + at }),
+    )
+    const definitions = checkSame(records).filter((line) => line.startsWith('+'))
+    // One for the envelope, one for the text of the item.
+    expect(definitions).toHaveLength(2)
+  })
+
+  test('whose items alternate have a template for each item, defined once', () => {
+    const items = ['rs_reasoning', 'msg_answer', 'fc_first_call', 'fc_second_call']
+    const records = Array.from({ length: 40 }, (_, at) =>
+      deltaOf(`{"q":${at}}`, { itemId: items[at % 4] ?? '', counter: at + 1 }),
+    )
+    const lines = checkSame(records)
+    expect(lines.slice(0, 4).every((line) => line.startsWith('+'))).toBe(true)
+    expect(lines.slice(4).every((line) => /^[0-3]0\{\\"q\\":\d+\}$/.test(line))).toBe(true)
+  })
+
+  test('of several runs and traces may be in one log', () => {
+    const runs = [RUN, 'run of another kind', '0192f0c1-2345-7abc-9def-ba9876543210']
+    const traces = [{ traceparent: '' }, { traceparent: '00-ab-cd-01', tracestate: 'v=1,w=2' }]
+    const records = Array.from({ length: 30 }, (_, at) =>
+      deltaOf(`t${at}`, {
+        runId: runs[at % 3] ?? '',
+        trace: traces[at % 2] ?? {},
+        counter: 1 + Math.floor(at / 3),
+        timestamp: TIME + at,
+      }),
+    )
+    const lines = checkSame(records)
+    expect(lines.filter((line) => line.startsWith('+'))).toHaveLength(6)
+    expect(lines.every(isTemplated)).toBe(true)
+  })
+
+  test('may have ids that do not follow from their run', () => {
+    const other = ID_PREFIX.replace(/^./, 'f')
+    const records = deltasOf(['a', 'b', 'c', 'd']).map((data, at) =>
+      at % 2 === 0 ? data : data.replace(ID_PREFIX, other),
+    )
+    const lines = checkSame(records)
+    expect(lines.map((line) => line[0])).toEqual(['+', '+', '0', '1'])
+  })
+
+  test('keep what a delta has besides its text', () => {
+    const more = { type: 'item_delta', item_id: ITEM, delta_content: 'a', logprobs: [0.5] }
+    const strings = { type: 'item_delta', item_id: ITEM, delta_content: 'a', note: 'x' }
+    const turned = { type: 'item_delta', delta_content: 'a', item_id: ITEM }
+    const none = { type: 'item_delta', item_id: ITEM, note: 'no text' }
+    const payloads = [more, strings, turned, none, more, strings]
+    expect(checkSame(payloads.map((payload) => eventOf(payload))).every(isTemplated)).toBe(true)
+  })
+
+  test('of a type that is not known yet come back as well', () => {
+    checkSame([eventOf({ type: 'item_delta_v2' }), eventOf({ type: '' }), eventOf({ type: '"' })])
+  })
+})
+
+describe('the text of a delta', () => {
+  const texts: [what: string, text: string][] = [
+    ['nothing', ''],
+    ['one character', 'a'],
+    ['JSON', '{"a":[1,"b"]}'],
+    ['escapes', '\\ \\n \\" \\u0041 / \b\f\t\r'],
+    ['line breaks', 'a\nb\r\nc\n'],
+    ['separators of lines that JSON does not escape', 'a\u2028b\u2029c\u0085d\u007f'],
+    ['controls', '\u0000\u0001\u001f'],
+    ['accents and scripts', 'é ü ß 漢字 한글 עברית'],
+    ['emoji', '😀👨‍👩‍👧‍👦🏳️‍🌈'],
+    ['a byte order mark', '\ufeffa\ufeff'],
+    ['lone surrogates, which JSON.stringify escapes', '\ud800 a \udc00'],
+    ['a pair of surrogates the wrong way round', '\udc00\ud800'],
+    ['noncharacters', '\uffff\ufffe'],
+    ['a definition', '+0,1,1731700000123,0,28,95,3;abc'],
+    ['a long line', '!0,1,0;abc'],
+    ['a short line', '00abc'],
+    ['the end of an event', '"}}'],
+    ['the beginning of a text', '"delta_content":"'],
+    ['an event', deltaOf('inner')],
+    ['a type', ',"type":"item_delta","payload":{"delta_content":"x"}}'],
+  ]
+
+  test.each(texts)('may be %s', (_, text) => {
+    const lines = checkSame(deltasOf([text, 'between', text, text]))
+    expect(lines.every(isTemplated)).toBe(true)
+  })
+
+  test('may be a megabyte', () => {
+    const texts = ['a'.repeat(1 << 20), '😀'.repeat(1 << 19), 'b', '\n'.repeat(1 << 19)]
+    const lines = checkSame(deltasOf(texts))
+    expect(lines.map((line) => line.length - JSON.stringify(texts[0]).length)[1]).toBeLessThan(50)
+  })
+})
+
+describe('an event that no template gives back', () => {
+  const delta = deltaOf('abcd')
+  const at = (timestamp: string) => delta.replace(`:${TIME},`, `:${timestamp},`)
+  const withId = (id: string) => delta.replace(/"event_id":"[^"]*"/, `"event_id":"${id}"`)
+  const [head = '', tail = ''] = delta.split(/(?=,"run_id")/)
+
+  const rows: [what: string, data: string][] = [
+    ['a timestamp with an exponent', at('1e3')],
+    ['a timestamp with a fraction', at('1731700000123.5')],
+    ['a timestamp with an empty fraction', at('5.0')],
+    ['a negative timestamp', at('-5')],
+    ['a negative zero', at('-0')],
+    ['a timestamp past the safe integers', at('9007199254740992')],
+    ['a timestamp of thirty digits', at('123456789012345678901234567890')],
+    ['a timestamp with a space', at(' 5')],
+    ['a timestamp with a space after it', at('5 ')],
+    ['a counter in capitals', withId(`${ID_PREFIX}000000AB`)],
+    ['a counter that is none', withId(`${ID_PREFIX}0000000g`)],
+    ['an id of seven characters', withId('0000001')],
+    ['an empty id', withId('')],
+    ['an id with an escape', withId(`\\u0061${ID_PREFIX}00000001`)],
+    ['an id with a quote', withId(`a\\"00000001`)],
+    ['an id that ends with a quote', withId(`00000001\\"`)],
+    ['a space after the brace', delta.replace('{', '{ ')],
+    ['a space before the brace', ` ${delta}`],
+    ['a line break at the end', `${delta}\n`],
+    ['pretty printing', JSON.stringify(JSON.parse(delta), undefined, 2)],
+    ['pretty printing by tabs', JSON.stringify(JSON.parse(delta), undefined, '\t')],
+    ['another order of keys', `{"run_id":"r",${delta.slice(1)}`],
+    ['the id last', `{"timestamp":5,"event_id":"${ID_PREFIX}00000001"}`],
+    ['nothing but an envelope', `{"event_id":"${ID_PREFIX}00000001","timestamp":5}`],
+    ['no type', `${head}}`],
+    ['a line break in its text', delta.replace('abcd', '😀').replace('","payload', '",\n"payload')],
+    ['a line break in its envelope', `${head}\n${tail}`],
+    ['a line break in its middle', eventOf({ type: 'heartbeat' }).replace('}}', '}\n}')],
+    ['a lone surrogate in its text', delta.replace('abcd', 'ab\ud83dcd')],
+    ['a lone surrogate at the end of its text', delta.replace('abcd', '\udc00')],
+    ['a lone surrogate in its run', delta.replace(RUN, `${RUN}\ud83d`)],
+    ['a lone surrogate in its id', withId(`\udc00${ID_PREFIX}00000001`)],
+    ['a very long trace', deltaOf('a', { trace: { traceparent: 'x'.repeat(4100) } })],
+  ]
+
+  test.each(rows)('because of %s is kept as it is', (_, data) => {
+    const next = deltasOf(['a', 'b', 'c'])
+    const lines = checkSame([data, ...next.slice(0, 2), data, ...next.slice(2), data])
+    expect(lines.map(isTemplated)).toEqual([false, true, true, false, true, false])
+    expect(lines[2]).toBe('07b')
+    expect(lines[4]).toBe('07c')
+  })
+
+  test('because the quote that opens its text is all that ends it is kept as it is', () => {
+    // No JSON, but it begins as our events do, and those are not parsed.
+    const data = delta.replace('"abcd"}}', '"}}')
+    const lines = linesOf([deltaOf('a'), data, data])
+    expect(lines.slice(1)).toEqual([data, data])
+    expect(decodeChunk(stored(lines))[2]?.data).toBe(data)
+  })
+
+  test('is kept verbatim when a line can hold it', () => {
+    const data = at('1.5')
+    expect(linesOf([data])).toEqual([data])
+  })
+
+  test('is kept as a JSON string when a line cannot', () => {
+    const data = `${at('1.5')}\n`
+    expect(linesOf([data])).toEqual([JSON.stringify(data)])
+  })
+})
+
+describe('counters and timestamps', () => {
+  const counters: [what: string, counters: number[]][] = [
+    ['in order', [1, 2, 3, 4]],
+    ['from zero', [0, 1, 2]],
+    ['that jump', [1, 5, 6, 4000000000, 4000000001]],
+    ['that go back', [100, 99, 1, 2, 0]],
+    ['that stay', [7, 7, 7]],
+    ['to the last of eight digits', [0xfffffffe, 0xffffffff, 0, 0xffffffff]],
+    ['past eight digits', [0xffffffff, 0x100000000, 0x100000001, 0xffffffff]],
+  ]
+  test.each(counters)('counters %s come back', (_, values) => {
+    const lines = checkSame(values.map((counter) => deltaOf('abcd', { counter })))
+    expect(lines.every(isTemplated)).toBe(true)
+  })
+
+  const max = Number.MAX_SAFE_INTEGER
+  const times: [what: string, times: number[]][] = [
+    ['that are equal', [TIME, TIME, TIME]],
+    ['that go back', [TIME, TIME - 1, TIME - 100_000, 0]],
+    ['from zero to the last safe integer and back', [0, max, 0, max]],
+    ['at every border of a step', [0, 47, 47 + 48, 47 + 48 + 2496, 47 + 48 + 2496 + 2497]],
+  ]
+  test.each(times)('timestamps %s come back', (_, values) => {
+    const lines = checkSame(
+      values.map((timestamp, at) => deltaOf('abcd', { counter: at + 1, timestamp })),
+    )
+    expect(lines.every(isTemplated)).toBe(true)
+  })
+
+  test('steps of all lengths up to five seconds come back', () => {
+    let timestamp = TIME
+    const records = Array.from({ length: 5000 }, (_, step) => {
+      timestamp += step
+      return deltaOf('x', { counter: step + 1, timestamp })
+    })
+    const lengths = new Set(
+      checkSame(records)
+        .slice(1)
+        .map((line) => line.length),
+    )
+    // One character of text after the template and one or two for the step, or all numbers in full.
+    expect([...lengths]).toEqual([3, 4, '!0,1,2497;x'.length])
+  })
+
+  test('timestamps of both kinds may alternate', () => {
+    const values = [TIME, TIME + 0.5, TIME + 1, TIME + 1.25, 1e21, 1e300, TIME + 2]
+    checkSame(values.map((timestamp, at) => deltaOf('a', { counter: at + 1, timestamp })))
+  })
+})

@@ -1,0 +1,164 @@
+import { getEventListeners } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryTurn } from '../../src/log/memory-turn.ts'
+import { firstState } from '../../src/log/rules.ts'
+import { type Block, type LogSource, LogTail } from '../../src/log/tail.ts'
+import type { LogName, LogRecord, Tail } from '../../src/log/turn-log.ts'
+import { TurnstreamError } from '../../src/protocol/errors.ts'
+import { deltas } from '../../src/testing/turn-log/texts.ts'
+
+function record(seq: number): LogRecord {
+  return { offset: `1-${seq}`, data: '', eventId: '', timestamp: 0 }
+}
+
+function block(seqs: number[], last = false): Block {
+  const head = Math.max(0, ...seqs)
+  return { records: seqs.map(record), head, cursor: `1-${head}`, last }
+}
+
+/** A source that gives these blocks, one for each read, at once or later. */
+class Blocks implements LogSource {
+  readonly start = 0
+  readonly reads: number[] = []
+  released = 0
+  readonly #blocks: (Block | Error)[]
+  readonly #later: boolean
+
+  constructor(blocks: (Block | Error)[], later: boolean) {
+    this.#blocks = blocks
+    this.#later = later
+  }
+
+  resume({ seq }: { seq: number }) {
+    return seq > 100 ? ({ resync: 'trimmed' } as const) : seq
+  }
+
+  read(after: number): Block | Promise<Block> {
+    this.reads.push(after)
+    const next = this.#blocks.shift() ?? block([], true)
+    if (next instanceof Error) throw next
+    return this.#later ? Promise.resolve(next) : next
+  }
+
+  changed(): Promise<void> | undefined {
+    return this.#later ? Promise.resolve() : undefined
+  }
+
+  release(): void {
+    this.released += 1
+  }
+}
+
+function tailOf(
+  source: LogSource,
+  name: LogName = 'events',
+  after = '0-0',
+  signal = never(),
+): LogTail {
+  return new LogTail(name, () => source, after, signal)
+}
+
+function never(): AbortSignal {
+  return new AbortController().signal
+}
+
+async function offsetsAndCursors(tail: Tail): Promise<string[]> {
+  const seen: string[] = []
+  for await (const each of tail) {
+    seen.push(`${'resync' in each ? each.resync : each.offset} at ${tail.cursor}`)
+  }
+  return seen
+}
+
+describe.each([
+  ['at once', false],
+  ['later', true],
+])('a source that answers %s', (_what, later) => {
+  const blocks = () => [block([1, 2]), block([5, 3, 4]), block([]), block([6], true)]
+
+  test('is read from the place where the last block ended', async () => {
+    const source = new Blocks(blocks(), later)
+    await offsetsAndCursors(tailOf(source))
+    expect([source.reads, source.released]).toEqual([[0, 2, 5, 0], 1])
+  })
+
+  test('L6 moves the cursor of events with every record, of processed with every block', async () => {
+    expect(await offsetsAndCursors(tailOf(new Blocks(blocks(), later), 'events'))).toEqual([
+      '1-1 at 1-1',
+      '1-2 at 1-2',
+      '1-5 at 1-5',
+      '1-3 at 1-3',
+      '1-4 at 1-5',
+      '1-6 at 1-6',
+    ])
+    expect(await offsetsAndCursors(tailOf(new Blocks(blocks(), later), 'processed'))).toEqual([
+      '1-1 at 0-0',
+      '1-2 at 1-2',
+      '1-5 at 1-2',
+      '1-3 at 1-2',
+      '1-4 at 1-5',
+      '1-6 at 1-6',
+    ])
+  })
+
+  test('is let go of when a reader leaves, when it fails, and when it was aborted', async () => {
+    const left = new Blocks(blocks(), later)
+    for await (const _ of tailOf(left)) break
+    const failed = new Blocks([block([1]), new TurnstreamError('TURN_DELETED', 'turn')], later)
+    await expect(offsetsAndCursors(tailOf(failed))).rejects.toMatchObject({ code: 'TURN_DELETED' })
+    const aborted = new Blocks(blocks(), later)
+    const seen = await offsetsAndCursors(tailOf(aborted, 'events', '0-0', AbortSignal.abort()))
+    expect([seen, left.released, failed.released, aborted.released]).toEqual([[], 1, 1, 1])
+  })
+
+  test('begins anew after a cursor that it cannot honour', async () => {
+    const source = new Blocks([block([1], true)], later)
+    const seen = await offsetsAndCursors(tailOf(source, 'events', '1-101'))
+    expect(seen).toEqual(['trimmed at 0-0', '1-1 at 1-1'])
+    expect(source.reads).toEqual([0])
+  })
+})
+
+test('a source that cannot be opened, and a cursor that is none, reject the first read', async () => {
+  const open = () => Promise.reject(new TurnstreamError('STORE_UNAVAILABLE', 'away'))
+  const tail = new LogTail('events', open, '0-0', never())
+  await expect(offsetsAndCursors(tail)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  const source = new Blocks([], false)
+  const invalid = expect.objectContaining({ code: 'CURSOR_INVALID' })
+  await expect(offsetsAndCursors(tailOf(source, 'events', 'x'))).rejects.toEqual(invalid)
+  expect(source.released).toBe(0)
+})
+
+describe('after 10,000 tails that came and went', () => {
+  test('nothing of them is left in the signal and in the log', async () => {
+    const log = new MemoryLog()
+    const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'me' }, 1000)
+    await log.append(lease, 'events', deltas('turn', 1, 2))
+    const shared = new AbortController()
+    const leaving = new AbortController()
+    const ended: Promise<string[]>[] = []
+    for (let count = 0; count < 5000; count++) {
+      for await (const _ of log.tail('turn', 'events', '0-0', shared.signal)) break
+      ended.push(offsetsAndCursors(log.tail('turn', 'events', '1-2', leaving.signal)))
+    }
+    expect(getEventListeners(leaving.signal, 'abort')).toHaveLength(1)
+    leaving.abort()
+    await Promise.all(ended)
+    for (const { signal } of [shared, leaving])
+      expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+
+  test('nobody waits for their turn', async () => {
+    const ids = { turnId: 'turn', threadId: 'thread', owner: 'me' }
+    const turn = new MemoryTurn(ids, 1, 0, firstState(1000))
+    const leaving = new AbortController()
+    const waits = Array.from({ length: 10_000 }, () =>
+      Promise.resolve(turn.source('events').changed(0, leaving.signal)),
+    )
+    expect(turn.waiting).toBe(10_000)
+    leaving.abort()
+    await Promise.all(waits)
+    expect(turn.waiting).toBe(0)
+  })
+})
