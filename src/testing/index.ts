@@ -1,1 +1,7 @@
 export { type FakeClock, fakeClock } from './fake-clock.ts'
+export {
+  describeTurnLog,
+  type SuiteOptions,
+  type SuiteRunner,
+  type TurnLogUnderTest,
+} from './turn-log-suite.ts'

@@ -1,0 +1,82 @@
+import { systemClock } from '../async/clock.ts'
+import { appendCases } from './turn-log/append-cases.ts'
+import { cancelCases } from './turn-log/cancel-cases.ts'
+import { concurrencyCases } from './turn-log/concurrency-cases.ts'
+import { deletionCases } from './turn-log/deletion-cases.ts'
+import { type Case, Given, type TurnLogUnderTest } from './turn-log/given.ts'
+import { leaseCases } from './turn-log/lease-cases.ts'
+import { lifecycleCases } from './turn-log/lifecycle-cases.ts'
+import { listingCases } from './turn-log/listing-cases.ts'
+import { processedCases } from './turn-log/processed-cases.ts'
+import { recordCases } from './turn-log/record-cases.ts'
+import { tailCases } from './turn-log/tail-cases.ts'
+
+export type { TurnLogUnderTest }
+
+/** What the suite needs of a test runner; those of Vitest, Jest, Mocha and Node have it. */
+export interface SuiteRunner {
+  describe(name: string, body: () => void): void
+  test(name: string, body: () => Promise<void>): void
+}
+
+export interface SuiteOptions {
+  /** When a case has failed that waits for something: 20 s unless given, in real time. */
+  readonly limitMs?: number
+  /** For the cases that are made by chance: 1 unless given. A failure tells the seed that it came with. */
+  readonly seed?: number
+}
+
+const GROUPS: Readonly<Record<string, readonly Case[]>> = {
+  'creation and leases': leaseCases,
+  'append and seal': appendCases,
+  'tail and resume': tailCases,
+  'the state of a turn': processedCases,
+  cancel: cancelCases,
+  'turn records': recordCases,
+  'threads and listing': listingCases,
+  'deletion and retention': deletionCases,
+  'what comes back and what stays': lifecycleCases,
+  'at the same time': concurrencyCases,
+}
+
+// Longer than any case, in real time too.
+const RETENTION_MS = 3_600_000
+const LIMIT_MS = 20_000
+
+/**
+ * The guarantees of `TurnLog` as cases, each with a log of its own: a backend is right when it passes
+ * them. `open` makes an empty log which keeps the logs of turns for `retentionMs` after their end. Cases
+ * for several processes and for what outlives one pass at once where a store has no `another` or `reopen`.
+ */
+export function describeTurnLog(
+  name: string,
+  open: (options: { retentionMs: number }) => Promise<TurnLogUnderTest>,
+  runner: SuiteRunner,
+  { limitMs = LIMIT_MS, seed = 1 }: SuiteOptions = {},
+): void {
+  for (const [group, cases] of Object.entries(GROUPS)) {
+    runner.describe(`${name}: ${group}`, () => {
+      for (const each of cases) {
+        runner.test(each.name, async () => {
+          const under = await open({ retentionMs: each.retentionMs ?? RETENTION_MS })
+          const given = new Given(under, seed)
+          try {
+            await within(limitMs, each.run(given))
+          } finally {
+            await given.dispose()
+          }
+        })
+      }
+    })
+  }
+}
+
+/** A log that loses something is waited for in vain: then the case fails, and the next one runs. */
+function within(ms: number, work: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const cancel = systemClock.after(ms, () => {
+      reject(new Error(`after ${ms} ms the case still waits for something that did not happen`))
+    })
+    work.finally(cancel).then(resolve, reject)
+  })
+}

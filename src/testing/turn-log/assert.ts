@@ -1,0 +1,58 @@
+/*
+ * The suite brings its own few assertions: a backend is tested with whatever runner its author uses, and
+ * anything that throws fails a case.
+ */
+
+export function ok(condition: boolean, message: string): asserts condition {
+  if (!condition) throw new Error(message)
+}
+
+/** Compares by value. A field that is undefined counts as missing. */
+export function equal(actual: unknown, expected: unknown, what: string): void {
+  const [is, should] = [textOf(actual), textOf(expected)]
+  if (is === should) return
+  throw new Error(`${what} should be\n  ${excerpt(should, is)}\nand is\n  ${excerpt(is, should)}`)
+}
+
+/** Rejects with a code of this package; returns the error for a closer look. */
+export async function rejects(
+  promise: Promise<unknown>,
+  code: string,
+  what: string,
+): Promise<Record<string, unknown>> {
+  let value: unknown
+  try {
+    value = await promise
+  } catch (error) {
+    const actual = codeOf(error)
+    if (actual === code) return error as Record<string, unknown>
+    throw new Error(`${what} should be refused with ${code}, not with ${actual}`, { cause: error })
+  }
+  throw new Error(`${what} should be refused with ${code}, and gave ${excerpt(textOf(value))}`)
+}
+
+/** The code of an error of this package; its text for any other. */
+export function codeOf(error: unknown): string {
+  if (error instanceof Error && 'code' in error) return String(error.code)
+  return String(error)
+}
+
+/** Sorted by name, so that the order of fields does not count. */
+function textOf(value: unknown): string {
+  const text = JSON.stringify(value, (_key, inner: unknown) => {
+    if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return inner
+    return Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  })
+  return text ?? String(value)
+}
+
+const EXCERPT_CHARS = 600
+
+/** The part of a long text in which it differs from another. */
+function excerpt(text: string, other = ''): string {
+  if (text.length <= EXCERPT_CHARS) return text
+  let same = 0
+  while (same < text.length && text[same] === other[same]) same += 1
+  const start = Math.max(0, same - EXCERPT_CHARS / 4)
+  return `…${text.slice(start, start + EXCERPT_CHARS)}…`
+}

@@ -1,0 +1,122 @@
+import type { Lease, LogName, NewRecord, Tailed } from '../../log/turn-log.ts'
+import { equal } from './assert.ts'
+import {
+  type Case,
+  type Given,
+  ofEachLog,
+  readAll,
+  START,
+  soon,
+  texts,
+  toRecords,
+} from './given.ts'
+import { checkAgainstModel } from './model-case.ts'
+import { forSeeds, type Random } from './random.ts'
+import { checkStates } from './states.ts'
+import { eventsUpTo, outputsOf } from './texts.ts'
+
+const COUNT = 120
+
+interface Writing {
+  readonly lease: Lease
+  readonly name: LogName
+  readonly records: readonly NewRecord[]
+}
+
+interface Reader {
+  readonly after: number
+  readonly reading: Promise<Tailed[]>
+}
+
+async function newWriting(given: Given, name: LogName, random: Random): Promise<Writing> {
+  const turnId = `turn-${random.seed}`
+  const lease = await given.create(turnId)
+  const items = Array.from({ length: COUNT - 2 }, () => random.pick(['a', 'b', 'c', 'd', 'e']))
+  const outputs = outputsOf(turnId, items.join(''))
+  return { lease, name, records: name === 'events' ? eventsUpTo(turnId, COUNT) : outputs }
+}
+
+/** Appends of any size, awaited now and then; meanwhile readers come, from the start or with a cursor. */
+async function writeAmongReaders(
+  given: Given,
+  { lease, name, records }: Writing,
+  random: Random,
+): Promise<Reader[]> {
+  const { turnId } = lease
+  const logs = [given.log, (await given.under.another?.()) ?? given.log] as const
+  const readers: Reader[] = []
+  const appends: Promise<string>[] = []
+  let acknowledged = 0
+  for (let at = 0; at < records.length; ) {
+    if (random.oneIn(3)) {
+      const after = random.oneIn(2) ? 0 : random.below(acknowledged + 1)
+      const cursor = after === 0 ? START : `1-${after}`
+      const tail = random.pick(logs).tail(turnId, name, cursor, given.signal)
+      readers.push({ after, reading: soon(readAll(tail)) })
+    }
+    const part = records.slice(at, at + 1 + random.below(8))
+    at += part.length
+    const append = given.log.append(lease, name, part, { seal: at === records.length })
+    appends.push(soon(append))
+    if (random.oneIn(4)) {
+      await append
+      acknowledged = at
+    } else if (random.oneIn(2)) await Promise.resolve()
+  }
+  await Promise.all(appends)
+  return readers
+}
+
+/** What happens at the same time. */
+export const concurrencyCases: readonly Case[] = [
+  ...ofEachLog([
+    {
+      name: 'L2 readers that come at any moment miss nothing, get nothing twice, and see no other order',
+      async run(given, name) {
+        await forSeeds(given.seed, 6, async (random) => {
+          const writing = await newWriting(given, name, random)
+          const { records } = writing
+          const readers = await writeAmongReaders(given, writing, random)
+          for (const { after, reading } of readers) {
+            const seen = toRecords(await reading)
+            if (name === 'processed') checkStates(seen, records, after)
+            else equal(texts(seen), texts(records.slice(after)), `the records after ${after}`)
+          }
+        })
+      },
+    },
+    {
+      name: 'L2 a reader that is cut off at any moment and comes back has everything in the end',
+      async run(given, name) {
+        await forSeeds(given.seed, 4, async (random) => {
+          const writing = await newWriting(given, name, random)
+          const { lease, records } = writing
+          const written = soon(writeAmongReaders(given, writing, random))
+          const seen: Tailed[] = []
+          let cursor = START
+          while (cursor !== `1-${COUNT}`) {
+            // Once the case is over a tail ends at once, and this would never.
+            given.signal.throwIfAborted()
+            const tail = given.tail(lease.turnId, name, cursor)
+            let left = 1 + random.below(12)
+            for await (const each of tail) {
+              seen.push(each)
+              left -= 1
+              if (left === 0) break
+            }
+            cursor = tail.cursor
+          }
+          await written
+          const all = toRecords(seen)
+          if (name === 'events') equal(texts(all), texts(records), 'the records')
+          // A block that was cut is repeated, so that a record may come twice.
+          else checkStates([...new Map(all.map((each) => [each.offset, each])).values()], records)
+        })
+      },
+    },
+  ]),
+  {
+    name: 'L1 random calls are answered as a small model of the contract answers them',
+    run: (given) => forSeeds(given.seed, 3, (random) => checkAgainstModel(given, random)),
+  },
+]

@@ -1,0 +1,148 @@
+import { equal, ok, rejects } from './assert.ts'
+import { type Case, LONG_MS, nextOf, ofEachLog, readAll, soon } from './given.ts'
+import { counted, delta, deltas, eventsUpTo, outputsOf } from './texts.ts'
+
+// Time cannot be made to pass faster in every store, and a busy machine needs some of it.
+const RETENTION_MS = 1000
+
+/** Text that does not compress, so that a store which packs needs room for it, too. */
+function noise(chars: number): string {
+  let text = ''
+  while (text.length < chars) text += Math.random().toString(36).slice(2, 12)
+  return text
+}
+
+/** How logs end that are not wanted any more. */
+export const deletionCases: readonly Case[] = [
+  ...ofEachLog([
+    {
+      name: 'L10 deleting a turn ends its readers with TURN_DELETED, waiting or not',
+      async run(given, name) {
+        const lease = await given.create('turn')
+        const written = name === 'events' ? deltas('turn', 1, 3) : outputsOf('turn', 'a')
+        await given.log.append(lease, name, written)
+        const waiting = given.tail('turn', name)[Symbol.asyncIterator]()
+        for (const { data } of written) equal((await nextOf(waiting)).data, data, 'a record')
+        const waits = soon(waiting.next())
+        const busy = given.tail('turn', name)[Symbol.asyncIterator]()
+        await nextOf(busy)
+        equal(await given.log.deleteTurn('turn'), true, 'the answer')
+        await rejects(waits, 'TURN_DELETED', 'a tail that waits')
+        // What a reader has in hand may still come before it hears of the end.
+        const rest = readAll({ cursor: '', [Symbol.asyncIterator]: () => busy })
+        await rejects(rest, 'TURN_DELETED', 'a tail between two records')
+        await rejects(readAll(given.tail('turn', name)), 'TURN_UNKNOWN', 'a new tail')
+      },
+    },
+    {
+      name: 'L10 deleting a turn in one process ends its readers in another',
+      async run(given, name) {
+        const other = await given.under.another?.()
+        if (other === undefined) return
+        const lease = await given.create('turn')
+        const written =
+          name === 'events' ? deltas('turn', 1, 1) : outputsOf('turn', 'a').slice(0, 1)
+        await given.log.append(lease, name, written)
+        const reader = other.tail('turn', name, '0-0', given.signal)[Symbol.asyncIterator]()
+        await nextOf(reader)
+        const waits = soon(reader.next())
+        await given.log.deleteTurn('turn')
+        await rejects(waits, 'TURN_DELETED', 'a tail in another process')
+      },
+    },
+  ]),
+  {
+    name: 'L10 of a deleted turn nothing is left, and its ids can be used again',
+    async run(given) {
+      const { log } = given
+      const turn = { threadId: 'thread', runId: 'run' }
+      await given.createSealed('turn', turn)
+      equal(await log.deleteTurn('turn'), true, 'the answer')
+      equal(await log.deleteTurn('turn'), false, 'the second answer')
+      equal(await log.getTurn('turn'), undefined, 'the turn')
+      equal(await log.getTurnOfRun('run'), undefined, 'the turn of the run')
+      equal((await log.listTurns('thread')).items, [], 'the turns of the thread')
+      await rejects(log.snapshot('turn'), 'TURN_UNKNOWN', 'a snapshot')
+      await rejects(log.requestCancel('turn', 'x'), 'TURN_UNKNOWN', 'a cancel')
+      const lease = await given.create('turn', turn)
+      equal([lease.epoch, lease.next], [1, { events: 1, processed: 1 }], 'the new lease')
+      equal((await log.getTurn('turn'))?.ordinal, 2, 'the ordinal')
+      await log.append(lease, 'events', eventsUpTo('run', 2), { seal: true })
+      equal((await given.read('turn', 'events')).length, 2, 'the records of the new turn')
+    },
+  },
+  {
+    name: 'L10 deleting a thread removes it and its turns, open or not',
+    async run(given) {
+      const { log } = given
+      await given.createSealed('turn-1', { threadId: 'thread' })
+      const lease = await given.create('turn-2', { threadId: 'thread' })
+      await given.create('other', { threadId: 'other' })
+      const waits = soon(readAll(given.tail('turn-2', 'events')))
+      await log.append(lease, 'events', deltas('turn-2', 1, 1))
+      equal(await log.deleteThread('thread'), true, 'the answer')
+      equal(await log.deleteThread('thread'), false, 'the second answer')
+      await rejects(waits, 'TURN_DELETED', 'a tail')
+      await rejects(log.append(lease, 'events', deltas('turn-2', 2, 2)), 'LEASE_LOST', 'an append')
+      for (const turnId of ['turn-1', 'turn-2']) equal(await log.getTurn(turnId), undefined, turnId)
+      equal(await log.getThread('thread'), undefined, 'the thread')
+      equal(await log.listTurns('thread'), { items: [] }, 'its turns')
+      const { items } = await log.listThreads()
+      equal(
+        items.map(({ threadId }) => threadId),
+        ['other'],
+        'the threads',
+      )
+      equal((await given.create('turn-1', { threadId: 'thread' })).epoch, 1, 'the epoch')
+      equal((await log.getTurn('turn-1'))?.ordinal, 1, 'the ordinal in the new thread')
+    },
+  },
+  {
+    name: 'L10 the logs of a sealed turn expire, its record says so and goes later, open turns stay',
+    retentionMs: RETENTION_MS,
+    async run(given) {
+      const { log, under } = given
+      const open = await given.create('open', {}, LONG_MS)
+      await log.append(open, 'events', deltas('open', 1, 2))
+      const half = await given.create('half', {}, LONG_MS)
+      await log.append(half, 'events', eventsUpTo('half', 2), { seal: true })
+      await given.createSealed('done', { threadId: 'thread', runId: 'run' })
+      const before = await log.getTurn('done')
+      equal((await given.read('done', 'events')).length, 2, 'the records before')
+      await under.elapse(RETENTION_MS * 1.5)
+      await rejects(readAll(given.tail('done', 'events')), 'TURN_EXPIRED', 'a tail of events')
+      await rejects(readAll(given.tail('done', 'processed')), 'TURN_EXPIRED', 'a tail of processed')
+      await rejects(log.snapshot('done'), 'TURN_EXPIRED', 'a snapshot')
+      const after = { ...before, expired: true }
+      equal(await log.getTurn('done'), after, 'the record')
+      equal(await log.getTurnOfRun('run'), after, 'the record of the run')
+      equal((await log.listTurns('thread')).items, [after], 'the listed record')
+      await under.elapse(RETENTION_MS * 3)
+      equal(await log.getTurn('done'), undefined, 'the record in the end')
+      equal(await log.getTurnOfRun('run'), undefined, 'the record of the run in the end')
+      equal((await log.listTurns('thread')).items, [], 'the listed records in the end')
+      await rejects(readAll(given.tail('done', 'events')), 'TURN_UNKNOWN', 'a tail in the end')
+      for (const turnId of ['open', 'half']) {
+        equal((await given.take(turnId, 'events', 2)).length, 2, `the records of ${turnId}`)
+        equal((await log.getTurn(turnId))?.expired, false, `expired, of ${turnId}`)
+      }
+      await log.append(open, 'events', eventsUpTo('open', 3, 3), { seal: true })
+      await given.createSealed('again', { threadId: 'thread', runId: 'run' })
+    },
+  },
+  {
+    name: 'L10 bytesKept grows with what is written and shrinks when it is deleted',
+    async run(given) {
+      const { log } = given
+      const empty = await log.bytesKept()
+      const lease = await given.create('turn')
+      const records = counted(1, 8, (seq) => delta('turn', seq, noise(250_000)))
+      for (const record of records) await log.append(lease, 'events', [record])
+      const full = await log.bytesKept()
+      ok(full - empty > 1_000_000, `2 MB of text made ${full} bytes of ${empty}`)
+      await log.deleteTurn('turn')
+      const left = await log.bytesKept()
+      ok(left < full - 1_000_000, `after the deletion ${left} of ${full} bytes are left`)
+    },
+  },
+]

@@ -1,0 +1,167 @@
+import type { Page, PageOptions } from '../../log/turn-log.ts'
+import { equal, ok, rejects } from './assert.ts'
+import type { Case, Given } from './given.ts'
+
+async function pagesOf<T>(list: (options: PageOptions) => Promise<Page<T>>, limit: number) {
+  const pages: T[][] = []
+  let cursor: string | undefined
+  do {
+    const page = await list({ limit, ...(cursor !== undefined && { cursor }) })
+    pages.push([...page.items])
+    cursor = page.nextCursor
+    ok(pages.length < 100, 'the pages have no end')
+  } while (cursor !== undefined)
+  return pages
+}
+
+function inPages<T>(all: readonly T[], limit: number): T[][] {
+  const pages: T[][] = []
+  for (let at = 0; at < all.length; at += limit) pages.push(all.slice(at, at + limit))
+  return pages
+}
+
+/** Puts threads one after another, so that each is newer than the one before. */
+async function putInOrder({ log, under }: Given, threadIds: readonly string[]): Promise<void> {
+  for (const threadId of threadIds) {
+    await log.putThread({ threadId })
+    await under.elapse(3)
+  }
+}
+
+/** Threads, and what is listed in which order. */
+export const listingCases: readonly Case[] = [
+  {
+    name: 'L1 the turns of a thread are listed in the order in which they were made, from either end',
+    async run(given) {
+      const turnIds = ['t-3', 't-1', 't-2', 't-10', 't-0']
+      for (const turnId of turnIds) await given.createSealed(turnId, { threadId: 'thread' })
+      await given.createSealed('elsewhere')
+      for (const first of ['oldest', 'newest'] as const) {
+        const expected = first === 'oldest' ? turnIds : turnIds.toReversed()
+        for (let limit = 1; limit <= turnIds.length + 1; limit++) {
+          const pages = await pagesOf(
+            (options) => given.log.listTurns('thread', { ...options, first }),
+            limit,
+          )
+          const listed = pages.map((page) => page.map(({ turnId }) => turnId))
+          equal(listed, inPages(expected, limit), `pages of ${limit}, ${first} first`)
+        }
+      }
+      const { items } = await given.log.listTurns('thread')
+      equal(
+        items.map(({ turnId, ordinal }) => [turnId, ordinal]),
+        turnIds.map((id, at) => [id, at + 1]),
+        'all',
+      )
+      for (const item of items) equal(item, await given.log.getTurn(item.turnId), 'a listed record')
+    },
+  },
+  {
+    name: 'L1 a turn that is made or deleted between two pages moves none of the others',
+    async run(given) {
+      const thread = { threadId: 'thread' }
+      for (const turnId of ['a', 'b', 'c', 'd']) await given.createSealed(turnId, thread)
+      const oldest = await given.log.listTurns('thread', { limit: 2 })
+      const newest = await given.log.listTurns('thread', { limit: 2, first: 'newest' })
+      await given.log.deleteTurn('b')
+      await given.log.deleteTurn('d')
+      await given.createSealed('e', thread)
+      const next = async (page: Page<{ turnId: string }>, first: 'oldest' | 'newest') => {
+        const options = { limit: 5, first, cursor: page.nextCursor ?? '' }
+        return (await given.log.listTurns('thread', options)).items.map(({ turnId }) => turnId)
+      }
+      equal(await next(oldest, 'oldest'), ['c', 'e'], 'the next page')
+      equal(await next(newest, 'newest'), ['a'], 'the next page from the other end')
+      equal((await given.log.getTurn('e'))?.ordinal, 5, 'the ordinal of the newest')
+    },
+  },
+  {
+    name: 'L1 the thread that was last put or got a turn comes first',
+    async run(given) {
+      const { log, under } = given
+      await putInOrder(given, ['b', 'a', 'd'])
+      await given.create('turn', { threadId: 'c' })
+      await under.elapse(3)
+      const listed = async () => (await log.listThreads()).items.map(({ threadId }) => threadId)
+      equal(await listed(), ['c', 'd', 'a', 'b'], 'the threads')
+      await given.create('turn-2', { threadId: 'a' })
+      await under.elapse(3)
+      equal(await listed(), ['a', 'c', 'd', 'b'], 'the threads after a turn')
+      await log.putThread({ threadId: 'b' })
+      const expected = ['b', 'a', 'c', 'd']
+      equal(await listed(), expected, 'the threads after a put')
+      for (let limit = 1; limit <= 5; limit++) {
+        const pages = await pagesOf((options) => log.listThreads(options), limit)
+        const ids = pages.map((page) => page.map(({ threadId }) => threadId))
+        equal(ids, inPages(expected, limit), `pages of ${limit}`)
+      }
+    },
+  },
+  {
+    name: 'L1 a thread is made once, and putting it again replaces title and metadata',
+    async run({ log, under }) {
+      const metadata = { tags: ['ä', { deep: [1, null, true] }] }
+      const made = await log.putThread({ threadId: 'thread', title: 'Títle', metadata })
+      equal(made, { ...made, threadId: 'thread', title: 'Títle', metadata }, 'the thread')
+      equal(made.updatedAt, made.createdAt, 'when it was updated')
+      equal(await log.getThread('thread'), made, 'the thread that was kept')
+      await under.elapse(3)
+      const again = await log.putThread({ threadId: 'thread', title: 'Other' })
+      const { createdAt } = made
+      ok(again.updatedAt > createdAt, 'the time of the update did not move')
+      const { updatedAt } = again
+      equal(again, { threadId: 'thread', title: 'Other', createdAt, updatedAt }, 'the new thread')
+      equal(await log.getThread('thread'), again, 'the thread that was kept')
+    },
+  },
+  {
+    name: 'L1 a turn in a thread keeps its title and metadata and moves its time',
+    async run(given) {
+      const thread = { threadId: 'thread', title: 'T', metadata: { a: 1 } }
+      const made = await given.log.putThread(thread)
+      await given.under.elapse(3)
+      await given.create('turn', { threadId: 'thread' })
+      const { updatedAt = 0, ...rest } = (await given.log.getThread('thread')) ?? {}
+      equal(rest, { ...thread, createdAt: made.createdAt }, 'the thread')
+      ok(updatedAt > made.updatedAt, 'the time of the update did not move')
+    },
+  },
+  {
+    name: 'L1 a page holds 50 unless told, and 200 at most',
+    async run({ log }) {
+      const threadIds = Array.from({ length: 201 }, (_, index) => `thread-${index}`)
+      await Promise.all(threadIds.map((threadId) => log.putThread({ threadId })))
+      const sizes: [PageOptions, number][] = [
+        [{}, 50],
+        [{ limit: 7 }, 7],
+        [{ limit: 200 }, 200],
+        [{ limit: 1000 }, 200],
+      ]
+      for (const [options, size] of sizes) {
+        const page = await log.listThreads(options)
+        equal(page.items.length, size, `a page with ${JSON.stringify(options)}`)
+        ok(page.nextCursor !== undefined, 'there is no next page')
+      }
+      const pages = await pagesOf((options) => log.listThreads(options), 67)
+      const listed = pages.flat().map(({ threadId }) => threadId)
+      equal(listed.toSorted(), threadIds.toSorted(), 'all threads')
+    },
+  },
+  {
+    name: 'L1 a limit or cursor that is none is refused',
+    async run(given) {
+      const { log } = given
+      await given.createSealed('turn', { threadId: 'thread' })
+      for (const limit of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+        const what = `a limit of ${limit}`
+        await rejects(log.listTurns('thread', { limit }), 'OPTION_INVALID', what)
+        await rejects(log.listThreads({ limit }), 'OPTION_INVALID', what)
+      }
+      for (const cursor of ['', 'x', '-', '?', '-1']) {
+        const what = `the cursor "${cursor}"`
+        await rejects(log.listTurns('thread', { cursor }), 'CURSOR_INVALID', what)
+        await rejects(log.listThreads({ cursor }), 'CURSOR_INVALID', what)
+      }
+    },
+  },
+]

@@ -1,0 +1,226 @@
+import type { LogRecord, NewRecord } from '../../log/turn-log.ts'
+import { equal, ok } from './assert.ts'
+import {
+  type Case,
+  type Given,
+  nextOf,
+  offsets,
+  readAll,
+  START,
+  texts,
+  toRecords,
+} from './given.ts'
+import { checkStates, seqOf } from './states.ts'
+import { message, newestOf, outputsOf } from './texts.ts'
+
+// Items that are updated long after others have appeared, and one that is never updated.
+const UPDATES = 'abacbdadcebaab'
+
+/** Writes a turn in appends of two. */
+async function writeTurn(given: Given, written: readonly NewRecord[]): Promise<void> {
+  const lease = await given.create('turn')
+  for (let at = 0; at < written.length; at += 2) {
+    const part = written.slice(at, at + 2)
+    await given.log.append(lease, 'processed', part, { seal: at + 2 >= written.length })
+  }
+}
+
+/** The state of a turn, and how it reaches readers. */
+export const processedCases: readonly Case[] = [
+  {
+    name: 'L6 a snapshot holds the newest record of every key in the order in which the keys appeared',
+    async run(given) {
+      const written = outputsOf('turn', UPDATES)
+      const lease = await given.create('turn')
+      equal(
+        await given.log.snapshot('turn'),
+        { records: [], offset: START, sealed: false },
+        'the snapshot of an empty log',
+      )
+      for (const record of written) {
+        const sealed = record.seq === written.length
+        await given.log.append(lease, 'processed', [record], { seal: sealed })
+        const snapshot = await given.log.snapshot('turn')
+        const newest = newestOf(written.slice(0, record.seq))
+        equal(texts(snapshot.records), texts(newest), `the texts of the snapshot at ${record.seq}`)
+        equal(
+          offsets(snapshot.records),
+          newest.map(({ seq }) => `1-${seq}`),
+          'its offsets',
+        )
+        equal([snapshot.offset, snapshot.sealed], [`1-${record.seq}`, sealed], 'offset and seal')
+      }
+    },
+  },
+  {
+    name: 'L6 history comes in the order of first appearance, turn_started first and the terminal last',
+    async run(given) {
+      const written = outputsOf('turn', UPDATES)
+      await writeTurn(given, written)
+      const seen = await given.read('turn', 'processed')
+      equal(
+        seen.map(({ key }) => key),
+        ['turn_started', 'a', 'b', 'c', 'd', 'e', 'turn_complete'],
+        'the keys',
+      )
+      equal(texts(seen), texts(newestOf(written)), 'the texts')
+      equal(seen, (await given.log.snapshot('turn')).records, 'the records')
+    },
+  },
+  {
+    name: 'L6 a resume gives the newest state of what changed since, never an older one, never nothing',
+    async run(given) {
+      const written = outputsOf('turn', UPDATES)
+      await writeTurn(given, written)
+      const whole = await given.read('turn', 'processed')
+      for (let seq = 0; seq <= written.length; seq++) {
+        const tail = given.tail('turn', 'processed', seq === 0 ? START : `1-${seq}`)
+        const seen = toRecords(await readAll(tail))
+        const changed = whole.filter((record) => seqOf(record) > seq)
+        equal(seen, changed, `what follows ${seq}, whose record may have been superseded`)
+        equal(tail.cursor, `1-${written.length}`, 'the cursor at the end')
+      }
+    },
+  },
+  {
+    name: 'L6 a resume of an open log gives the newest state of what changed since',
+    async run(given) {
+      const lease = await given.create('turn')
+      const written = outputsOf('turn', UPDATES).slice(0, -1)
+      await given.log.append(lease, 'processed', written)
+      for (let seq = 0; seq < written.length; seq++) {
+        const expected = newestOf(written).filter((record) => record.seq > seq)
+        const after = seq === 0 ? START : `1-${seq}`
+        const seen = await given.take('turn', 'processed', expected.length, after)
+        equal(texts(seen), texts(expected), `what follows ${seq}`)
+      }
+    },
+  },
+  {
+    name: 'L6 the cursor stays while a block is under way, and a cut inside the block repeats it',
+    async run(given) {
+      const written = outputsOf('turn', UPDATES)
+      await writeTurn(given, written)
+      const whole = await given.read('turn', 'processed')
+      for (let cut = 1; cut <= whole.length; cut++) {
+        const tail = given.tail('turn', 'processed')
+        const seen: LogRecord[] = []
+        for await (const each of tail) {
+          seen.push(...toRecords([each]))
+          if (seen.length === cut) break
+        }
+        const last = cut === whole.length
+        equal(tail.cursor, last ? `1-${written.length}` : START, `the cursor after ${cut} records`)
+        const rest = await given.read('turn', 'processed', tail.cursor)
+        equal(rest, last ? [] : whole, 'what a reader gets that was cut off')
+      }
+    },
+  },
+  {
+    name: 'L6 a reader that is cut off after any record has every newest state in the end',
+    async run(given) {
+      const written = outputsOf('turn', UPDATES)
+      const lease = await given.create('turn')
+      const states = new Map<string, LogRecord>()
+      let cursor = START
+      for (const record of written) {
+        const seal = record.seq === written.length
+        await given.log.append(lease, 'processed', [record], { seal })
+        if (record.seq % 3 !== 0) continue
+        // One record of what has piled up, and gone.
+        const tail = given.tail('turn', 'processed', cursor)
+        for await (const each of tail) {
+          const [seen] = toRecords([each])
+          if (seen !== undefined) states.set(seen.key ?? '', seen)
+          break
+        }
+        cursor = tail.cursor
+      }
+      for (const seen of await given.read('turn', 'processed', cursor))
+        states.set(seen.key ?? '', seen)
+      const newest = newestOf(written)
+      equal(
+        newest.map(({ data }) => data).toSorted(),
+        texts([...states.values()]).toSorted(),
+        'the states',
+      )
+    },
+  },
+  {
+    name: 'L8 a slow reader skips what was superseded while it did not read',
+    async run(given) {
+      const lease = await given.create('turn')
+      const written = outputsOf('turn', 'ab'.repeat(200))
+      const tail = given.tail('turn', 'processed')
+      const iterator = tail[Symbol.asyncIterator]()
+      await given.log.append(lease, 'processed', written.slice(0, 1))
+      const seen = [await nextOf(iterator)]
+      for (let at = 1; at < written.length; at += 3) {
+        const part = written.slice(at, at + 3)
+        await given.log.append(lease, 'processed', part, { seal: at + 3 >= written.length })
+      }
+      for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+        seen.push(...toRecords([next.value]))
+      }
+      ok(seen.length <= 40, `of 402 records a reader got ${seen.length} that was away for 400`)
+      checkStates(seen, written)
+      equal(tail.cursor, `1-${written.length}`, 'the cursor at the end')
+    },
+  },
+  {
+    name: 'L6 a reader that keeps up sees every state of every item in order',
+    async run(given) {
+      const lease = await given.create('turn')
+      const written = outputsOf('turn', UPDATES)
+      const tail = given.tail('turn', 'processed')
+      const iterator = tail[Symbol.asyncIterator]()
+      const seen: LogRecord[] = []
+      for (const record of written) {
+        const seal = record.seq === written.length
+        await given.log.append(lease, 'processed', [record], { seal })
+        seen.push(await nextOf(iterator))
+        equal(tail.cursor, `1-${record.seq}`, 'the cursor')
+      }
+      equal(texts(seen), texts(written), 'the texts')
+      checkStates(seen, written)
+    },
+  },
+  {
+    name: 'L1 the key is read from the output unless it is given',
+    async run(given) {
+      const lease = await given.create('turn')
+      const [started] = outputsOf('turn', '') as [NewRecord]
+      const outputs = [
+        started,
+        { seq: 2, data: message('turn', 'item "1"', 'one') },
+        { seq: 3, key: 'item "1"', data: '{"any":"json"}' },
+        { seq: 4, data: '{ "content": "x", "itemId": "late" }' },
+        { seq: 5, data: '{"type":"turn_error","error":{"code":"C","message":"m"}}' },
+      ]
+      await given.log.append(lease, 'processed', outputs)
+      const { records } = await given.log.snapshot('turn')
+      const keys = records.map(({ offset, key }) => `${offset} ${key}`)
+      const expected = ['1-1 turn_started', '1-3 item "1"', '1-4 late', '1-5 turn_error']
+      equal(keys, expected, 'the keys')
+    },
+  },
+  {
+    name: 'L1 the envelope of a snapshot is the one that it came with, or one that stays the same',
+    async run(given) {
+      const lease = await given.create('turn')
+      await given.log.append(lease, 'processed', [
+        { seq: 1, data: message('turn', 'a', ''), eventId: 'mine', timestamp: 12_345 },
+        { seq: 2, data: message('turn', 'b', '') },
+        { seq: 3, data: message('turn', 'c', '') },
+      ])
+      const [own, ...made] = await given.take('turn', 'processed', 3)
+      equal([own?.eventId, own?.timestamp], ['mine', 12_345], 'the envelope that was given')
+      for (const { eventId, timestamp } of made) {
+        ok(eventId !== '' && Number.isFinite(timestamp), `no envelope: ${eventId}, ${timestamp}`)
+      }
+      equal(new Set(made.map(({ eventId }) => eventId)).size, 2, 'the number of ids')
+      await given.under.elapse(5)
+      equal(await given.take('turn', 'processed', 3), [own, ...made], 'what is read later')
+    },
+  },
+]

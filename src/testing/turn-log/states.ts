@@ -1,0 +1,29 @@
+import type { LogRecord, NewRecord } from '../../log/turn-log.ts'
+import { equal, ok } from './assert.ts'
+import { texts } from './given.ts'
+import { newestOf } from './texts.ts'
+
+export function seqOf({ offset }: LogRecord): number {
+  return Number(offset.split('-')[1])
+}
+
+/** That a reader of `processed` who came after `after` saw no key go back, and each in its newest state. */
+export function checkStates(
+  seen: readonly LogRecord[],
+  written: readonly NewRecord[],
+  after = 0,
+): void {
+  const latest = new Map<string, number>()
+  for (const record of seen) {
+    const { key = '' } = record
+    const seq = seqOf(record)
+    ok(seq > (latest.get(key) ?? after), `${key} went back to ${record.offset}`)
+    equal(record.data, written[seq - 1]?.data, `the text of ${record.offset}`)
+    latest.set(key, seq)
+  }
+  const last = newestOf(seen).toSorted((a, b) => seqOf(a) - seqOf(b))
+  const newest = newestOf(written)
+    .filter(({ seq }) => seq > after)
+    .toSorted((a, b) => a.seq - b.seq)
+  equal(texts(last), texts(newest), 'the states at the end')
+}

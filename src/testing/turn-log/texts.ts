@@ -1,0 +1,82 @@
+import { keyOfOutput } from '../../log/records.ts'
+import type { NewRecord } from '../../log/turn-log.ts'
+import { eventIdsOf } from '../../protocol/ids.ts'
+
+/** Some moment: what is in a record is no concern of the store's clock. */
+const MADE_AT = 1_700_000_000_000
+
+/** An event of a run as we write it. */
+export function eventText(runId: string, seq: number, payload: { type: string }): string {
+  return JSON.stringify({
+    event_id: eventIdsOf(runId, seq - 1)(),
+    timestamp: MADE_AT + seq * 7,
+    trace_context: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
+    run_id: runId,
+    type: payload.type,
+    payload,
+  })
+}
+
+export function delta(runId: string, seq: number, text = `word ${seq} `): string {
+  const payload = { type: 'item_delta', item_id: `${runId}:1`, delta_content: text }
+  return eventText(runId, seq, payload)
+}
+
+export function responseDone(runId: string, seq: number): string {
+  return eventText(runId, seq, {
+    type: 'response_done',
+    response_id: runId,
+    status: 'complete',
+  } as { type: string })
+}
+
+/** The records from `first` to `last`, with the last of them as the end of the turn. */
+export function eventsUpTo(runId: string, last: number, first = 1): NewRecord[] {
+  return counted(first, last, (seq) =>
+    seq === last ? responseDone(runId, seq) : delta(runId, seq),
+  )
+}
+
+export function deltas(runId: string, first: number, last: number): NewRecord[] {
+  return counted(first, last, (seq) => delta(runId, seq))
+}
+
+export function counted(first: number, last: number, text: (seq: number) => string): NewRecord[] {
+  return Array.from({ length: last - first + 1 }, (_, index) => ({
+    seq: first + index,
+    data: text(first + index),
+  }))
+}
+
+/** A snapshot of an item. */
+export function message(turnId: string, itemId: string, content: string): string {
+  const ids = { turnId, threadId: 'thread', itemId }
+  return JSON.stringify({ type: 'message', ...ids, status: 'update', content, origin: 'assistant' })
+}
+
+export function turnStarted(turnId: string): string {
+  return JSON.stringify({ type: 'turn_started', turnId, threadId: 'thread' })
+}
+
+export function turnComplete(turnId: string): string {
+  return JSON.stringify({ type: 'turn_complete', turnId, threadId: 'thread', status: 'complete' })
+}
+
+/**
+ * The records of `processed` for a turn whose items are updated in this order: 'abab' is two items with
+ * two states each. Its first record is `turn_started`, and its last `turn_complete`.
+ */
+export function outputsOf(turnId: string, updates: string): NewRecord[] {
+  const texts = updates
+    .split('')
+    .map((item, index) => message(turnId, item, `${item} ${index + 1}`))
+  const all = [turnStarted(turnId), ...texts, turnComplete(turnId)]
+  return all.map((data, index) => ({ seq: index + 1, data }))
+}
+
+/** The newest record of every key, in the order in which the keys appeared. */
+export function newestOf<T extends { readonly data: string }>(outputs: readonly T[]): T[] {
+  const newest = new Map<string, T>()
+  for (const output of outputs) newest.set(keyOfOutput(output.data), output)
+  return [...newest.values()]
+}
