@@ -1,12 +1,18 @@
 #!/usr/bin/env node
 import { createRequire } from 'node:module'
 import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
+import { compactCommand } from './compact.ts'
 import { convert } from './convert.ts'
 import { demo } from './demo.ts'
 import { replay } from './replay.ts'
 import { processTerminal, type Terminal } from './terminal.ts'
 
-const COMMANDS: Record<string, Command> = { demo, convert, replay }
+const COMMANDS: Record<string, Command> = {
+  demo,
+  convert,
+  replay,
+  compact: compactCommand,
+}
 
 const HELP = `turnstream: an LLM turn as a durable log
 

@@ -10,6 +10,8 @@ export interface Terminal {
   /** Resolves when there is room for more. */
   write: (text: string) => Promise<void>
   writeError: (text: string) => void
+  /** A line for whoever waits, which the next one replaces; an empty one clears it. */
+  status: (text: string) => void
   /** Colours only where a person looks. */
   style: (style: Style, text: string) => string
   columns: number
@@ -26,6 +28,9 @@ export function processTerminal(): Terminal {
     },
     writeError: (text) => {
       stderr.write(text)
+    },
+    status: (text) => {
+      if (stderr.isTTY) stderr.write(`\r\u001b[2K${text}`)
     },
     style: (style, text) => (hasColours ? styleText(style, text) : text),
     columns: stdout.isTTY ? stdout.columns : 100,

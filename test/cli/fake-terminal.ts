@@ -6,6 +6,7 @@ export function fakeTerminal(input: Iterable<Uint8Array> | AsyncIterable<Uint8Ar
   const clock: FakeClock = fakeClock()
   const written: string[] = []
   const errors: string[] = []
+  const statuses: string[] = []
   async function* chunks(): AsyncGenerator<Uint8Array> {
     yield* input
   }
@@ -17,9 +18,13 @@ export function fakeTerminal(input: Iterable<Uint8Array> | AsyncIterable<Uint8Ar
     writeError: (text) => {
       errors.push(text)
     },
+    status: (text) => {
+      statuses.push(text)
+    },
     style: (_style, text) => text,
     columns: 120,
     clock,
   }
-  return { terminal, clock, output: () => written.join(''), errors: () => errors.join('') }
+  const output = () => written.join('')
+  return { terminal, clock, output, errors: () => errors.join(''), statuses }
 }

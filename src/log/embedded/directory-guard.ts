@@ -1,0 +1,55 @@
+import { join } from 'node:path'
+import { TurnstreamError } from '../../protocol/errors.ts'
+import { checkDataFile } from './data-file.ts'
+import { storeError } from './failures.ts'
+
+/** Nothing is ever written to it: its readers are those who own the directory. */
+const OWNER_FILE = 'owner.mdb'
+
+/**
+ * Keeps other processes out of a directory. Whoever opens it becomes a reader of a small LMDB file in it
+ * and then looks who else is one. LMDB notes its readers beside the file, under locks that the kernel lets
+ * go when a process dies in whatever way, so that nobody has to clear up after `kill -9`. Each looks only
+ * after it can be seen itself: of two that come at once both may be refused, and never both let in.
+ */
+export class DirectoryGuard {
+  readonly #release: () => Promise<void>
+
+  private constructor(release: () => Promise<void>) {
+    this.#release = release
+  }
+
+  /** STORE_LOCKED when there is another owner, in this process or in another. */
+  static async take(directory: string): Promise<DirectoryGuard> {
+    const { open } = await import('lmdb')
+    const file = join(directory, OWNER_FILE)
+    try {
+      await checkDataFile(file)
+      const env = open({ path: file, noSubdir: true, overlappingSync: false })
+      const reading = env.useReadTransaction()
+      const guard = new DirectoryGuard(async () => {
+        reading.done()
+        await env.close()
+      })
+      env.readerCheck()
+      const [other] = otherPids(env.readerList())
+      if (other === undefined) return guard
+      await guard.release()
+      const owner = other === process.pid ? 'this process already' : `process ${other}`
+      throw new TurnstreamError('STORE_LOCKED', `${directory} is used by ${owner}`)
+    } catch (error) {
+      throw await storeError(error, file)
+    }
+  }
+
+  async release(): Promise<void> {
+    await this.#release()
+  }
+}
+
+/** The table of LMDB has a heading and a row `<pid> <thread> <transaction>` for each reader, us included. */
+function otherPids(table: string): number[] {
+  const pids = [...table.matchAll(/^\s*(\d+) /gm)].map(([, pid]) => Number(pid))
+  const own = pids.indexOf(process.pid)
+  return pids.filter((_pid, index) => index !== own)
+}

@@ -1,0 +1,288 @@
+import { TurnstreamError } from '../../protocol/errors.ts'
+import { formatOffset, offsetOf, resume } from '../offsets.ts'
+import { keyOfOutput, type Outcome, outcomeOf, outputEnvelope } from '../records.ts'
+import { type Append, appended, freshRecords, isSealed, type WriteState } from '../rules.ts'
+import type { Block, LogSource } from '../tail.ts'
+import type { LogName, NewRecord, TurnSnapshot } from '../turn-log.ts'
+import { Waiters } from '../waiters.ts'
+import type { Chunks } from './chunks.ts'
+import type { Tables, Write } from './environment.ts'
+import { formatTurn, type StoredTurn, type TurnFacts } from './stored-turn.ts'
+import { type JournalLines, TurnEvents } from './turn-events.ts'
+import { TurnProcessed } from './turn-processed.ts'
+
+interface Version {
+  readonly facts: TurnFacts
+  readonly state: WriteState
+}
+
+/**
+ * A turn that is open, or that somebody reads. It is known twice: as decided, by which writers are
+ * answered, and as committed, which is all that readers see. A commit that succeeds makes them one, and
+ * so does one that fails.
+ */
+export class EmbeddedTurn {
+  readonly events: TurnEvents
+  readonly processed: TurnProcessed
+  /** Woken when the turn is cancelled, claimed or gone. */
+  readonly ownership = new Waiters()
+  /** When the lease runs out. Nothing of this is stored: whoever opens the store later is another owner. */
+  until = 0
+  #facts: TurnFacts
+  #state: WriteState
+  #committed: Version | undefined
+  #writing: Version | undefined
+  #isLoaded: boolean
+  #readers = 0
+  /** Deleted, as decided: nothing of it is stored any more. */
+  isDiscarded = false
+  #gone: TurnstreamError | undefined
+  readonly #waiters = { events: new Waiters(), processed: new Waiters() }
+
+  private constructor(facts: TurnFacts, state: WriteState, isStored: boolean) {
+    this.#facts = facts
+    this.#state = state
+    this.#committed = isStored ? { facts, state } : undefined
+    this.#isLoaded = !isStored
+    this.events = new TurnEvents(facts.number)
+    this.processed = new TurnProcessed(facts.number)
+  }
+
+  /** A turn of which nothing is stored yet. */
+  static create(facts: TurnFacts, state: WriteState): EmbeddedTurn {
+    return new EmbeddedTurn(facts, state, false)
+  }
+
+  static load(turn: StoredTurn): EmbeddedTurn {
+    return new EmbeddedTurn(turn, turn.state, true)
+  }
+
+  get facts(): TurnFacts {
+    return this.#facts
+  }
+
+  /** As decided; the lease runs out at `until`. */
+  get state(): WriteState {
+    return { ...this.#state, until: this.until }
+  }
+
+  get isSealed(): boolean {
+    return isSealed(this.#state)
+  }
+
+  get decided(): StoredTurn {
+    return { ...this.#facts, state: this.#state }
+  }
+
+  /** As readers may see it; undefined while nothing of it is stored. */
+  get committed(): StoredTurn | undefined {
+    return this.#committed && { ...this.#committed.facts, state: this.#committed.state }
+  }
+
+  /** Changes the turn itself; its logs are changed by `append`. */
+  decide(facts: Partial<TurnFacts>, state = this.#state): void {
+    this.#facts = { ...this.#facts, ...facts }
+    this.#state = state
+  }
+
+  /** Takes an append into the next commit. Answers with the offset, and whether it is stored already. */
+  append(append: Append, now: number): { offset: string; isStored: boolean } {
+    const { log, records, seal } = append
+    const before = this.#state
+    const fresh = freshRecords(before, append)
+    const outcome = seal && log === 'events' ? outcomeOf(records.at(-1)?.data ?? '') : undefined
+    if (log === 'events') this.events.stage(before.epoch, fresh)
+    else this.#stageSnapshots(fresh, now)
+    const last = fresh.at(-1)
+    if (last === undefined) return this.#repeat(append, outcome, now)
+    this.#state = appended(before, append, last.seq)
+    if (outcome !== undefined) this.decide({ outcome, endedAt: now })
+    return { offset: formatOffset(before.epoch, last.seq), isStored: false }
+  }
+
+  /** An append that brings nothing new; it may still bring the seal. */
+  #repeat(append: Append, outcome: Outcome | undefined, now: number) {
+    const { log, records } = append
+    const { head, epochs } = this.#state.logs[log]
+    this.#state = appended(this.#state, append, head)
+    const { outcome: known } = this.#facts
+    if (outcome !== undefined && known === undefined) this.decide({ outcome, endedAt: now })
+    const stored = this.#committed?.state.logs[log]
+    const isStored = stored?.head === head && stored.sealed === this.#state.logs[log].sealed
+    return { offset: offsetOf(epochs, records.at(-1)?.seq ?? head), isStored }
+  }
+
+  #stageSnapshots(fresh: readonly NewRecord[], now: number): void {
+    const { turnId } = this.#facts
+    const { epoch } = this.#state
+    const snapshots = fresh.map((record) => {
+      const { seq, data } = record
+      const key = record.key ?? keyOfOutput(data)
+      const offset = formatOffset(epoch, seq)
+      return { seq, key, record: { offset, data, key, ...outputEnvelope(turnId, record, now) } }
+    })
+    this.processed.stage(snapshots)
+  }
+
+  /** Puts everything decided into a commit, and answers with the lines that the journal has to keep. */
+  write(writes: Write[], tables: Tables, storeAll: boolean): JournalLines | undefined {
+    if (this.isDiscarded) return undefined
+    const facts = this.#facts
+    const state = this.#state
+    const before = this.#committed
+    this.#writing = { facts, state }
+    const { number, turnId, endedAt = 0 } = facts
+    this.processed.write(writes, tables)
+    if (before === undefined) writes.push({ table: tables.open, key: number, value: turnId })
+    if (before === undefined || isChanged(before, this.#writing)) {
+      writes.push({ table: tables.turns, key: turnId, value: formatTurn(this.decided) })
+    }
+    if (isSealed(state) && !(before !== undefined && isSealed(before.state))) {
+      writes.push({ table: tables.open, key: number })
+      writes.push({ table: tables.ended, key: ['logs', endedAt, turnId], value: '' })
+    }
+    return this.events.write(writes, tables, storeAll || state.logs.events.sealed)
+  }
+
+  committedBy(chunks: Chunks): void {
+    const before = this.#committed
+    const after = this.#writing
+    if (after === undefined) return
+    this.#committed = after
+    this.#writing = undefined
+    this.events.committed(chunks, after.state.logs.events.epochs)
+    this.processed.committed()
+    this.#waiters.events.wake()
+    this.#waiters.processed.wake()
+    // The owner listens all the time, and what it wrote itself is no news to it.
+    const isClaimed = before?.state.epoch !== after.state.epoch
+    if (isClaimed || before.facts.cancelReason !== after.facts.cancelReason) this.ownership.wake()
+  }
+
+  /** Back to what is committed. */
+  undo(): void {
+    if (this.#committed !== undefined) {
+      this.#facts = this.#committed.facts
+      this.#state = this.#committed.state
+    }
+    this.#writing = undefined
+    this.events.undo()
+    this.processed.undo()
+  }
+
+  /** Ends the readers with this error. */
+  end(reason: TurnstreamError): void {
+    this.#gone = reason
+    this.ownership.wake()
+    for (const waiters of Object.values(this.#waiters)) waiters.wake()
+  }
+
+  checkThere(): void {
+    // Made anew for every reader: an error's stack tells who was refused.
+    const gone = this.#gone
+    if (gone === undefined) return
+    throw new TurnstreamError(gone.code, this.#facts.turnId, { cause: gone })
+  }
+
+  /** Reads the logs of a turn that was not written by this process. */
+  load(tables: Tables): void {
+    if (this.#isLoaded) return
+    this.#isLoaded = true
+    this.processed.restore(tables, this.#state.logs.processed.epochs)
+  }
+
+  /** Takes the heads of the open logs from what was read. */
+  settleHeads(): void {
+    const { events, processed } = this.#state.logs
+    const logs = {
+      events: { ...events, head: Math.max(events.head, this.events.head) },
+      processed: { ...processed, head: Math.max(processed.head, this.processed.head) },
+    }
+    this.#state = { ...this.#state, logs }
+    this.#committed = { facts: this.#facts, state: this.#state }
+  }
+
+  hold(): () => void {
+    this.#readers += 1
+    let isHeld = true
+    return () => {
+      if (isHeld) this.#readers -= 1
+      isHeld = false
+    }
+  }
+
+  /** Nobody reads it, and nobody will write to it. */
+  get isIdle(): boolean {
+    return this.#readers === 0 && isSealed(this.#committed?.state ?? this.#state)
+  }
+
+  source(log: LogName, chunks: Chunks, leave: () => void): LogSource {
+    const { epochs } = this.#shown('events')
+    const letGo = log === 'events' ? this.events.hold(epochs) : undefined
+    return {
+      start: 0,
+      resume: (cursor) => {
+        const { head, epochs } = this.#shown(log)
+        return resume(cursor, { first: 1, head, epochs })
+      },
+      read: (after) => {
+        this.checkThere()
+        return log === 'events' ? this.#readEvents(after, chunks) : this.#readProcessed(after)
+      },
+      changed: async (seq, signal) => {
+        const { head, sealed } = this.#shown(log)
+        if (head !== seq || sealed || this.#gone !== undefined) return
+        await this.#waiters[log].wait(signal)
+      },
+      release: () => {
+        letGo?.()
+        leave()
+      },
+    }
+  }
+
+  #shown(log: LogName) {
+    return (this.#committed?.state ?? this.#state).logs[log]
+  }
+
+  #readEvents(after: number, chunks: Chunks): Block {
+    const { head, sealed, epochs } = this.#shown('events')
+    if (after >= head) return { records: [], head, cursor: offsetOf(epochs, head), last: sealed }
+    const { live } = this.events
+    const isLive = live !== undefined && live.records.length > 0 && after + 1 >= live.first
+    const run = isLive ? live : chunks.read(this.#facts.number, after + 1, epochs)
+    if (run === undefined) throw this.#missing(after + 1)
+    const end = Math.min(head, run.first + run.records.length - 1)
+    const records = run.records.slice(after + 1 - run.first, end + 1 - run.first)
+    return { records, head: end, cursor: offsetOf(epochs, end), last: sealed && end === head }
+  }
+
+  #missing(seq: number): TurnstreamError {
+    const { turnId } = this.#facts
+    return new TurnstreamError('STORE_CORRUPT', `event ${seq} of turn ${turnId} is missing`)
+  }
+
+  #readProcessed(after: number): Block {
+    const { head, sealed, epochs } = this.#shown('processed')
+    const records = this.processed.after(after)
+    return { records, head, cursor: offsetOf(epochs, head), last: sealed }
+  }
+
+  snapshot(): TurnSnapshot {
+    this.checkThere()
+    const { head, sealed, epochs } = this.#shown('processed')
+    return { records: this.processed.after(0), offset: offsetOf(epochs, head), sealed }
+  }
+}
+
+/** Whether a turn has to be stored anew: the heads of its open logs are in their records. */
+function isChanged(before: Version, after: Version): boolean {
+  const { events, processed } = before.state.logs
+  const { logs } = after.state
+  return (
+    before.facts !== after.facts ||
+    before.state.epoch !== after.state.epoch ||
+    logs.events.sealed !== events.sealed ||
+    logs.processed.sealed !== processed.sealed
+  )
+}

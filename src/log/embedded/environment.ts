@@ -1,0 +1,150 @@
+import type { Database, Key, RootDatabase } from 'lmdb'
+import { TurnstreamError } from '../../protocol/errors.ts'
+import { checkDataFile } from './data-file.ts'
+import { DiskRoom } from './disk-room.ts'
+import { storeError } from './failures.ts'
+import type { SyncPolicy } from './sync-policy.ts'
+
+/** The name of the file that holds everything. */
+export const DATA_FILE = 'turns.mdb'
+
+/** Raised when what is stored changes its form. */
+const FORMAT_VERSION = 1
+
+export type Table = Database<string>
+/** A table whose values are bytes. */
+export type ByteTable = Database<Uint8Array>
+
+/** One change to a table; without a value the key is removed. */
+export interface Write {
+  readonly table: Table | ByteTable
+  readonly key: Key
+  readonly value?: string | Uint8Array
+}
+
+const TABLE_NAMES = [
+  /** `format` and `nextNumber`. */
+  'store',
+  /** Turn id to StoredTurn. */
+  'turns',
+  /** Run id to turn id, where they differ. */
+  'runs',
+  /** Thread id to StoredThread. */
+  'threads',
+  /** [thread id, ordinal] to turn id. */
+  'threadTurns',
+  /** [time of the last change, thread id] to nothing. */
+  'recency',
+  /** The numbers of turns that are not sealed, to their ids: all that is read when the store is opened. */
+  'open',
+  /** ['logs' or 'record', end of the turn, turn id] to nothing: what the sweeper looks through. */
+  'ended',
+  /** [number of the turn, place of the key] to the newest snapshot. */
+  'processed',
+  /** Number of the commit to the lines in it that no chunk holds yet. */
+  'journal',
+] as const
+
+export type Tables = Readonly<Record<(typeof TABLE_NAMES)[number], Table>> & {
+  /** [number of the turn, seq of the first line] to up to 256 lines, deflated. */
+  readonly chunks: ByteTable
+}
+
+/** The LMDB file: its tables, and commits that happen as a whole or not at all. */
+export class Environment {
+  readonly file: string
+  readonly tables: Tables
+  readonly #room: DiskRoom
+  readonly #root: RootDatabase<string>
+
+  private constructor(file: string, root: RootDatabase<string>, tables: Tables) {
+    this.file = file
+    this.#root = root
+    this.#room = new DiskRoom(file)
+    this.tables = tables
+  }
+
+  static async open(file: string, sync: SyncPolicy): Promise<Environment> {
+    const { open } = await import('lmdb')
+    try {
+      await checkDataFile(file)
+      const root = open<string>({
+        path: file,
+        noSubdir: true,
+        encoding: 'string',
+        maxDbs: TABLE_NAMES.length + 1,
+        noMemInit: true,
+        noSync: sync === 'system',
+        // With it a commit would be acknowledged before it is on the disk.
+        overlappingSync: false,
+        // With it a failed commit is also an unhandled rejection (lmdb 3.5.6).
+        eventTurnBatching: false,
+      })
+      const named = TABLE_NAMES.map((name) => {
+        return [name, root.openDB<string>({ name, encoding: 'string' })] as const
+      })
+      const chunks = root.openDB<Uint8Array>({ name: 'chunks', encoding: 'binary' })
+      const tables = { ...Object.fromEntries(named), chunks } as unknown as Tables
+      const env = new Environment(file, root, tables)
+      await env.#checkFormat()
+      return env
+    } catch (error) {
+      throw await storeError(error, file)
+    }
+  }
+
+  async #checkFormat(): Promise<void> {
+    const { store } = this.tables
+    const stored = store.get('format')
+    if (stored === undefined) {
+      await this.commit([{ table: store, key: 'format', value: String(FORMAT_VERSION) }])
+    } else if (stored !== String(FORMAT_VERSION)) {
+      await this.close()
+      const detail = `${this.file} has format ${stored}, and this version reads format ${FORMAT_VERSION}`
+      throw new TurnstreamError('STORE_VERSION', detail)
+    }
+  }
+
+  /** Resolves when all of it is stored, as safely as the policy says; rejects when none of it is. */
+  async commit(writes: readonly Write[]): Promise<void> {
+    let bytes = 0
+    for (const { value } of writes) bytes += value?.length ?? 0
+    try {
+      await this.#room.take(bytes)
+      await this.#root.batch(() => {
+        for (const { table, key, value } of writes) {
+          // The promise of the batch speaks for all of them.
+          if (value === undefined) void table.remove(key)
+          else void (table as Database<string | Uint8Array>).put(key, value)
+        }
+      })
+    } catch (error) {
+      throw await storeError(error, this.file)
+    }
+  }
+
+  /**
+   * The pages in use, those of the journal aside; the file is larger by the pages that are free to be used
+   * again.
+   */
+  bytesUsed(): number {
+    const { journal: _journal, ...tables } = this.tables
+    let bytes = 0
+    for (const table of Object.values(tables)) {
+      const stats = table.getStats() as Record<string, number>
+      const { pageSize = 0, treeBranchPageCount = 0, treeLeafPageCount = 0 } = stats
+      const { overflowPages = 0 } = stats
+      bytes += pageSize * (treeBranchPageCount + treeLeafPageCount + overflowPages)
+    }
+    return bytes
+  }
+
+  /** Writes all pages in use to a new file. */
+  async copyTo(file: string): Promise<void> {
+    await this.#root.backup(file, true)
+  }
+
+  async close(): Promise<void> {
+    await this.#root.close()
+  }
+}

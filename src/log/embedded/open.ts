@@ -1,0 +1,72 @@
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Clock, systemClock } from '../../async/clock.ts'
+import { TurnstreamError } from '../../protocol/errors.ts'
+import type { TurnLog } from '../turn-log.ts'
+import { Chunks } from './chunks.ts'
+import { COMPACTED_FILE } from './compact.ts'
+import { DirectoryGuard } from './directory-guard.ts'
+import { EmbeddedLog } from './embedded-log.ts'
+import { DATA_FILE, Environment } from './environment.ts'
+import { storeError } from './failures.ts'
+import { GroupCommit } from './group-commit.ts'
+import { Journal } from './journal.ts'
+import { LoadedTurns, recover } from './loaded-turns.ts'
+import type { SyncPolicy } from './sync-policy.ts'
+
+export interface EmbeddedLogOptions {
+  /** Where everything is kept; made if it is not there. One process at a time. */
+  readonly directory: string
+  /** How long the logs of a turn are kept after its end: seven days unless given. */
+  readonly retentionMs?: number
+  /** What an acknowledged record survives: `commit`, a power cut (the default); `system`, `kill -9`. */
+  readonly sync?: SyncPolicy
+  /** How far apart commits are under load, in real time: 20 ms unless given. */
+  readonly commitIntervalMs?: number
+  /** How often is looked for turns whose time is over: every minute unless given. */
+  readonly sweepMs?: number
+  /** What leases and retention are told by. */
+  readonly clock?: Clock
+}
+
+const WEEK_MS = 7 * 24 * 60 * 60 * 1000
+const MINUTE_MS = 60 * 1000
+// A commit costs half a millisecond of CPU, and nobody who reads along notices twenty.
+const COMMIT_INTERVAL_MS = 20
+
+/**
+ * Opens the log in a directory. STORE_LOCKED when another process has it, STORE_READ_ONLY when it cannot be
+ * written, STORE_VERSION when a newer version wrote it. The leases of open turns count as run out: who held
+ * them is gone.
+ */
+export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<TurnLog> {
+  const { directory, sync = 'commit', commitIntervalMs = COMMIT_INTERVAL_MS } = options
+  const { retentionMs = WEEK_MS, sweepMs = MINUTE_MS, clock = systemClock } = options
+  await makeDirectory(directory)
+  const guard = await DirectoryGuard.take(directory)
+  try {
+    // Left over where a compaction was cut off.
+    await rm(join(directory, COMPACTED_FILE), { force: true })
+    const env = await Environment.open(join(directory, DATA_FILE), sync)
+    const chunks = new Chunks(env.tables.chunks)
+    const journal = new Journal(env.tables.journal)
+    const commits = new GroupCommit(env, journal, chunks, commitIntervalMs)
+    const turns = new LoadedTurns(env, commits)
+    for (const turn of await recover(env, journal, chunks)) turns.add(turn)
+    const release = () => guard.release()
+    const parts = { env, chunks, journal, commits, turns, clock, retentionMs, sweepMs, release }
+    return new EmbeddedLog(parts)
+  } catch (error) {
+    await guard.release()
+    throw await storeError(error, directory)
+  }
+}
+
+async function makeDirectory(directory: string): Promise<void> {
+  if (directory === '') throw new TurnstreamError('OPTION_INVALID', 'directory is empty')
+  try {
+    await mkdir(directory, { recursive: true })
+  } catch (error) {
+    throw await storeError(error, directory)
+  }
+}

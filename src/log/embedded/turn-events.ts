@@ -1,0 +1,227 @@
+import { EventLineEncoder, envelopeOf } from '../event-lines.ts'
+import { type EpochStart, epochOf, formatOffset } from '../offsets.ts'
+import { MAX_APPEND_RECORDS } from '../records.ts'
+import type { LogRecord, NewRecord } from '../turn-log.ts'
+import { type Chunks, decodeRecords, packLines, type RecordRun, unpackLines } from './chunks.ts'
+import type { Tables, Write } from './environment.ts'
+
+const CHUNK_LINES = MAX_APPEND_RECORDS
+
+/** Up to 256 lines of one epoch, of which the first `stored` are stored as a chunk. */
+interface Chunk {
+  readonly epoch: number
+  readonly first: number
+  readonly lines: string[]
+  stored: number
+}
+
+/** How far the log was at some time: the newest chunk, how many lines it had, how many were stored. */
+interface Extent {
+  readonly chunk: Chunk
+  readonly lines: number
+  readonly stored: number
+}
+
+/** Successive lines of a turn as the journal keeps them. */
+export interface JournalLines {
+  readonly number: number
+  readonly first: number
+  readonly lines: readonly string[]
+}
+
+/**
+ * The log `events` of a turn. New lines go to the journal, which the turns share, and stay here until
+ * their chunk is complete; then they are stored as one value. A chunk is complete with its 256th line,
+ * with the last line of an epoch, and when the log is sealed.
+ */
+export class TurnEvents {
+  readonly #number: number
+  readonly #encoder = new EventLineEncoder()
+  /** The newest chunk, with lines that are not committed yet. */
+  #chunk: Chunk = { epoch: 0, first: 1, lines: [], stored: 0 }
+  /** Chunks that became complete since the last commit. */
+  #complete: Chunk[] = []
+  /** The events behind the lines that are not committed yet. */
+  #texts: string[] = []
+  /** After the last commit that succeeded, and after the one that is under way. */
+  #committed: Extent = { chunk: this.#chunk, lines: 0, stored: 0 }
+  #writing: (Extent & { readonly texts: number }) | undefined
+  /**
+   * The records of the newest chunk that may be seen, while there are readers. Without any the lines are
+   * enough: the records of all turns would be most of what the garbage collector goes through.
+   */
+  #live: { first: number; records: LogRecord[] } | undefined
+  #readers = 0
+
+  constructor(number: number) {
+    this.#number = number
+  }
+
+  /** Encodes records for the next commit. Throws RECORD_INVALID, and has changed nothing then. */
+  stage(epoch: number, fresh: readonly NewRecord[]): void {
+    const lines = this.#encode(epoch, fresh)
+    for (const line of lines) this.#add(epoch, line)
+    for (const { data } of fresh) this.#texts.push(data)
+  }
+
+  #encode(epoch: number, fresh: readonly NewRecord[]): string[] {
+    let room = epoch === this.#chunk.epoch ? CHUNK_LINES - this.#chunk.lines.length : 0
+    try {
+      return fresh.map(({ data }) => {
+        if (room === 0) {
+          room = CHUNK_LINES
+          this.#encoder.startChunk()
+        }
+        room -= 1
+        return this.#encoder.encode(data)
+      })
+    } catch (error) {
+      // The encoder remembers lines that will not be kept.
+      this.#encoder.startChunk()
+      throw error
+    }
+  }
+
+  #add(epoch: number, line: string): void {
+    const { epoch: before, first, lines } = this.#chunk
+    if (epoch === before && lines.length < CHUNK_LINES) {
+      lines.push(line)
+    } else {
+      this.#complete.push(this.#chunk)
+      this.#chunk = { epoch, first: first + lines.length, lines: [line], stored: 0 }
+    }
+  }
+
+  /** Puts what was staged into a commit, and answers with the lines that the journal has to keep. */
+  write(writes: Write[], tables: Tables, storeAll: boolean): JournalLines | undefined {
+    for (const chunk of this.#complete) this.#store(chunk, writes, tables)
+    this.#complete = []
+    const { first, lines } = this.#chunk
+    if (storeAll || lines.length === CHUNK_LINES) this.#store(this.#chunk, writes, tables)
+    const { stored } = this.#chunk
+    this.#writing = { chunk: this.#chunk, lines: lines.length, stored, texts: this.#texts.length }
+    const from = this.#chunk === this.#committed.chunk ? this.#committed.lines : 0
+    if (stored === lines.length || from === lines.length) return undefined
+    return { number: this.#number, first: first + from, lines: lines.slice(from) }
+  }
+
+  #store(chunk: Chunk, writes: Write[], tables: Tables): void {
+    const { first, lines, stored } = chunk
+    if (stored === lines.length) return
+    writes.push({ table: tables.chunks, key: [this.#number, first], value: packLines(lines) })
+    chunk.stored = lines.length
+  }
+
+  /** Whether the commit under way leaves lines that only the journal has. */
+  get needsJournal(): boolean {
+    const { lines, stored } = this.#writing ?? this.#committed
+    return stored < lines
+  }
+
+  /** Whether the commit under way stores lines that the journal had. */
+  get storesJournal(): boolean {
+    const { chunk, lines, stored } = this.#committed
+    if (this.#writing === undefined || stored === lines) return false
+    return this.#writing.chunk !== chunk || this.#writing.stored > stored
+  }
+
+  committed(chunks: Chunks, epochs: readonly EpochStart[]): void {
+    if (this.#writing === undefined) return
+    const first = this.head + 1
+    const { texts } = this.#writing
+    this.#committed = this.#writing
+    this.#writing = undefined
+    if (this.#live === undefined) {
+      if (texts === this.#texts.length) this.#texts.length = 0
+      else this.#texts.splice(0, texts)
+      return
+    }
+    for (const [index, data] of this.#texts.splice(0, texts).entries()) {
+      this.#show(first + index, data, { chunks, epochs })
+    }
+  }
+
+  #show(
+    seq: number,
+    data: string,
+    { chunks, epochs }: { chunks: Chunks; epochs: readonly EpochStart[] },
+  ): void {
+    const epoch = epochOf(epochs, seq)
+    const live = (this.#live ??= { first: seq, records: [] })
+    if (live.records.length === 0) live.first = seq
+    if (live.records.length === CHUNK_LINES || epoch !== epochOf(epochs, live.first)) {
+      chunks.keep(this.#number, { first: live.first, records: live.records })
+      live.first = seq
+      live.records = []
+    }
+    const { eventId, timestamp } = envelopeOf(data)
+    live.records.push({ offset: formatOffset(epoch, seq), data, eventId, timestamp })
+  }
+
+  /** Forgets everything since the last commit that succeeded. */
+  undo(): void {
+    const { chunk, lines, stored } = this.#committed
+    chunk.lines.length = lines
+    chunk.stored = stored
+    this.#chunk = chunk
+    this.#complete = []
+    this.#texts = []
+    this.#writing = undefined
+    this.#encoder.startChunk()
+  }
+
+  /** For as long as somebody reads, the newest records are kept. */
+  hold(epochs: readonly EpochStart[]): () => void {
+    this.#readers += 1
+    this.#live ??= this.#decodeLive(epochs)
+    return () => {
+      this.#readers -= 1
+      if (this.#readers === 0) this.#live = undefined
+    }
+  }
+
+  /** The newest records, which need not be read from the store. */
+  get live(): RecordRun | undefined {
+    return this.#live
+  }
+
+  #decodeLive(epochs: readonly EpochStart[]) {
+    const { chunk, lines } = this.#committed
+    const records = decodeRecords(chunk.lines.slice(0, lines), chunk.first, epochs)
+    return { first: chunk.first, records }
+  }
+
+  /** Takes the newest chunk as it is stored. */
+  restoreChunk(first: number, bytes: Uint8Array, epochs: readonly EpochStart[]): void {
+    const lines = unpackLines(bytes)
+    this.#chunk = { epoch: epochOf(epochs, first), first, lines, stored: lines.length }
+    this.#settle()
+  }
+
+  /** Takes lines of the journal; those that are there already are skipped. */
+  restoreLines({ first, lines }: JournalLines, epochs: readonly EpochStart[]): void {
+    for (const [index, line] of lines.entries()) {
+      const seq = first + index
+      if (seq === this.#end) this.#add(epochOf(epochs, seq), line)
+    }
+    // A chunk that has a successor was stored before the first line of that.
+    this.#complete = []
+    this.#settle()
+  }
+
+  #settle(): void {
+    const { lines, stored } = this.#chunk
+    this.#committed = { chunk: this.#chunk, lines: lines.length, stored }
+  }
+
+  /** The seq of the newest line that is committed. */
+  get head(): number {
+    const { chunk, lines } = this.#committed
+    return chunk.first + lines - 1
+  }
+
+  /** The seq of the line after the newest. */
+  get #end(): number {
+    return this.#chunk.first + this.#chunk.lines.length
+  }
+}

@@ -1,0 +1,108 @@
+import { TurnstreamError } from '../../protocol/errors.ts'
+import { parseJsonSafe } from '../../protocol/json.ts'
+import { type EpochStart, offsetOf } from '../offsets.ts'
+import { ProcessedView } from '../processed-view.ts'
+import type { LogRecord } from '../turn-log.ts'
+import type { Tables, Write } from './environment.ts'
+
+interface Snapshot {
+  readonly seq: number
+  readonly key: string
+  readonly record: LogRecord
+}
+
+/** Text that UTF-8 cannot hold: with `u` only a surrogate without its other half matches. */
+const LONE_SURROGATE = /[\ud800-\udfff]/u
+
+/**
+ * The log `processed` of a turn: the newest snapshot of each key, under the place of the key in the order
+ * of first appearance. To store a newer one in the same place is all the compaction there is.
+ */
+export class TurnProcessed {
+  readonly #number: number
+  readonly #view = new ProcessedView()
+  readonly #places = new Map<string, number>()
+  #head = 0
+  #staged: Snapshot[] = []
+  #writing: readonly Snapshot[] = []
+
+  constructor(number: number) {
+    this.#number = number
+  }
+
+  stage(snapshots: readonly Snapshot[]): void {
+    this.#staged.push(...snapshots)
+  }
+
+  write(writes: Write[], { processed }: Tables): void {
+    this.#writing = this.#staged
+    if (this.#writing.length === 0) return
+    this.#staged = []
+    // Of several snapshots of a key in one commit the last is all that anyone will read.
+    const newest = new Map<string, Snapshot>()
+    for (const snapshot of this.#writing) newest.set(snapshot.key, snapshot)
+    let size = this.#places.size
+    for (const [key, snapshot] of newest) {
+      const place = this.#places.get(key) ?? size++
+      writes.push({ table: processed, key: [this.#number, place], value: format(snapshot) })
+    }
+  }
+
+  committed(): void {
+    for (const snapshot of this.#writing) this.#keep(snapshot)
+    this.#writing = []
+  }
+
+  #keep({ seq, key, record }: Snapshot): void {
+    if (!this.#places.has(key)) this.#places.set(key, this.#places.size)
+    this.#view.set(key, seq, record)
+    this.#head = Math.max(this.#head, seq)
+  }
+
+  undo(): void {
+    this.#writing = []
+    this.#staged = []
+  }
+
+  after(seq: number): LogRecord[] {
+    return this.#view.after(seq)
+  }
+
+  /** The newest record of a log is never superseded, so that its seq is the head of the log. */
+  get head(): number {
+    return this.#head
+  }
+
+  /** Reads what is stored. */
+  restore({ processed }: Tables, epochs: readonly EpochStart[]): void {
+    let newest: Snapshot | undefined
+    const range = { start: [this.#number], end: [this.#number + 1] }
+    for (const { value } of processed.getRange(range)) {
+      const snapshot = parse(value, epochs)
+      this.#keep(snapshot)
+      if (newest === undefined || snapshot.seq > newest.seq) newest = snapshot
+    }
+    // They come in the order of their keys, and for the view the last one set is the newest.
+    if (newest !== undefined) this.#keep(newest)
+  }
+}
+
+/** One line of JSON with what is around the data, then the data. */
+function format({ seq, key, record }: Snapshot): string {
+  const { data, eventId, timestamp } = record
+  const isLossy = LONE_SURROGATE.test(data)
+  const head = JSON.stringify([seq, key, eventId, timestamp, isLossy ? 1 : 0])
+  return `${head}\n${isLossy ? JSON.stringify(data) : data}`
+}
+
+function parse(text: string, epochs: readonly EpochStart[]): Snapshot {
+  const end = text.indexOf('\n')
+  const head = parseJsonSafe(text.slice(0, end))
+  if (!Array.isArray(head) || typeof head[0] !== 'number' || typeof head[1] !== 'string') {
+    throw new TurnstreamError('STORE_CORRUPT', 'a stored snapshot cannot be read')
+  }
+  const [seq, key, eventId, timestamp, isLossy] = head as [number, string, string, number, 0 | 1]
+  const body = text.slice(end + 1)
+  const data = isLossy === 1 ? String(parseJsonSafe(body)) : body
+  return { seq, key, record: { offset: offsetOf(epochs, seq), data, key, eventId, timestamp } }
+}

@@ -1,0 +1,67 @@
+import type { Clock } from '../../async/clock.ts'
+import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
+import type { Page, TurnPageOptions, TurnRecord } from '../turn-log.ts'
+import type { Environment } from './environment.ts'
+import type { LoadedTurns } from './loaded-turns.ts'
+import { remains, type StoredTurn, turnRecord } from './stored-turn.ts'
+
+interface Store {
+  readonly env: Environment
+  readonly turns: LoadedTurns
+  readonly clock: Clock
+  readonly retentionMs: number
+}
+
+/** The records of turns as they are stored, without what is older than they are kept. */
+export class TurnRecords {
+  readonly #store: Store
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  get(turnId: string): TurnRecord | undefined {
+    const turn = this.#store.turns.stored(turnId)
+    return turn === undefined || this.remains(turn) === 'nothing' ? undefined : this.recordOf(turn)
+  }
+
+  /** Only where a run has another id than its turn is there an entry for it. */
+  ofRun(runId: string): TurnRecord | undefined {
+    const record = this.get(this.#store.env.tables.runs.get(runId) ?? runId)
+    return record?.runId === runId ? record : undefined
+  }
+
+  list(threadId: string, options: TurnPageOptions): Page<TurnRecord> {
+    const limit = pageLimit(options)
+    const from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
+    const found: TurnRecord[] = []
+    for (const turnId of this.#ids(threadId, options.first === 'newest', from)) {
+      const record = this.get(turnId)
+      if (record !== undefined) found.push(record)
+      if (found.length > limit) break
+    }
+    return pageOf(found, limit, ({ ordinal }) => String(ordinal))
+  }
+
+  /** The ids of all turns of a thread. */
+  idsOf(threadId: string): string[] {
+    return [...this.#ids(threadId, false, undefined)]
+  }
+
+  #ids(threadId: string, isReverse: boolean, from: number | undefined): Iterable<string> {
+    const oldest = [threadId, 0]
+    const newest = [threadId, Infinity]
+    const end = isReverse ? oldest : newest
+    const start = from === undefined ? (isReverse ? newest : oldest) : [threadId, from]
+    const range = { start, end, reverse: isReverse, exclusiveStart: true }
+    return this.#store.env.tables.threadTurns.getRange(range).map(({ value }) => value)
+  }
+
+  recordOf(turn: StoredTurn): TurnRecord {
+    return turnRecord(turn, this.remains(turn) !== 'all')
+  }
+
+  remains(turn: StoredTurn) {
+    return remains(turn, this.#store.clock.now(), this.#store.retentionMs)
+  }
+}

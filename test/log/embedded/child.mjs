@@ -1,0 +1,53 @@
+// A process that uses a store, as it is built. It writes a JSON line for everything that happens to it.
+//
+//     node child.mjs <what> <directory> [<options as JSON>]
+const built = new URL('../../../dist/', import.meta.url)
+/** @type {typeof import('../../../src/log/embedded/open.ts')} */
+const { openEmbeddedLog } = await import(new URL('log/embedded/open.js', built).href)
+/** @type {typeof import('../../../src/testing/turn-log/texts.ts')} */
+const { delta } = await import(new URL('testing/turn-log/texts.js', built).href)
+
+const [what = '', directory = '', json = '{}'] = process.argv.slice(2)
+/** @type {{ uid?: number, turns?: number, chars?: number, sync?: 'commit' | 'system' }} */
+const { uid, turns = 1, chars = 8, sync = 'commit' } = JSON.parse(json)
+
+/** @param {object} report */
+function say(report) {
+  process.stdout.write(`${JSON.stringify(report)}\n`)
+}
+
+/** @param {unknown} error */
+function codeOf(error) {
+  const { code, message } = /** @type {{ code?: string, message: string }} */ (error)
+  return { code, message }
+}
+
+/** Appends one event after the other to a turn, until that fails. @param {string} turnId */
+async function write(turnId) {
+  const lease = await log.create({ turnId, threadId: turnId, owner: 'child' }, 60_000)
+  for (let seq = 1; ; seq++) {
+    const data = delta(turnId, seq, 'x'.repeat(chars))
+    await log.append(lease, 'events', [{ seq, data }])
+    say({ turnId, seq })
+  }
+}
+
+/** @type {import('../../../src/log/turn-log.ts').TurnLog} */
+let log
+try {
+  // Not for long: what root may do, others may not.
+  if (uid !== undefined) process.setuid?.(uid)
+  log = await openEmbeddedLog({ directory, sync, commitIntervalMs: 0 })
+  say({ open: process.pid })
+  if (what === 'write') {
+    await Promise.all(Array.from({ length: turns }, (_, index) => write(`turn-${index}`)))
+  } else {
+    // Until the other end is closed.
+    process.stdin.resume()
+    await new Promise((resolve) => process.stdin.once('end', resolve))
+  }
+  await log.close()
+} catch (error) {
+  say({ error: codeOf(error) })
+  process.exit(1)
+}

@@ -1,0 +1,175 @@
+import { describe, expect, test } from 'vitest'
+import type { TurnLog } from '../../../src/log/turn-log.ts'
+import { fakeClock } from '../../../src/testing/fake-clock.ts'
+import { delta, deltas, eventsUpTo } from '../../../src/testing/turn-log/texts.ts'
+import {
+  createTurn,
+  endTurn,
+  folderOfTest,
+  LEASE_MS,
+  openLog,
+  readEvents,
+  tablesOf,
+} from './support.ts'
+
+async function textsOf(log: TurnLog, turnId: string, count: number): Promise<string[]> {
+  return (await readEvents(log, turnId, count)).map(({ data }) => data)
+}
+
+describe('the chunks of events', () => {
+  test.each([
+    [1, []],
+    [255, []],
+    [256, [256]],
+    [257, [256]],
+    [512, [256, 256]],
+    [513, [256, 256]],
+  ])('%i events, one to an append, are in chunks of %j lines', async (count, sizes) => {
+    const directory = folderOfTest()
+    const log = await openLog(directory)
+    const lease = await createTurn(log, 'turn')
+    const records = deltas('turn', 1, count)
+    const appends = records.map((record) => log.append(lease, 'events', [record]))
+    expect(await Promise.all(appends)).toEqual(records.map(({ seq }) => `1-${seq}`))
+    const texts = records.map(({ data }) => data)
+    expect(await textsOf(log, 'turn', count)).toEqual(texts)
+    await log.close()
+    const { chunks } = await tablesOf(directory)
+    expect(chunks.map(({ lines }) => lines)).toEqual(sizes)
+    const again = await openLog(directory)
+    expect(await textsOf(again, 'turn', count)).toEqual(texts)
+  })
+
+  test('a seal stores the lines of the chunk that is under way, and empties the journal', async () => {
+    const directory = folderOfTest()
+    const log = await openLog(directory)
+    const lease = await createTurn(log, 'turn')
+    for (const record of deltas('turn', 1, 20)) await log.append(lease, 'events', [record])
+    await endTurn(log, lease, { events: 21, processed: 1 })
+    await log.close()
+    expect(await tablesOf(directory)).toEqual({
+      chunks: [{ number: 1, first: 1, lines: 21 }],
+      journal: { entries: 0, chars: 0 },
+      open: 0,
+      processed: 1,
+    })
+  })
+
+  test('a chunk ends with its epoch, and offsets say which epoch wrote what', async () => {
+    const directory = folderOfTest()
+    const clock = fakeClock()
+    const log = await openLog(directory, { clock })
+    let lease = await createTurn(log, 'turn')
+    await log.append(lease, 'events', deltas('turn', 1, 10))
+    await clock.advance(LEASE_MS)
+    lease = await log.claim('turn', 'second', LEASE_MS)
+    await clock.advance(LEASE_MS)
+    lease = await log.claim('turn', 'third', LEASE_MS)
+    await log.append(lease, 'events', deltas('turn', 11, 30))
+    await endTurn(log, lease, { events: 31, processed: 1 })
+    await log.close()
+    const { chunks } = await tablesOf(directory)
+    expect(chunks).toEqual([
+      { number: 1, first: 1, lines: 10 },
+      { number: 1, first: 11, lines: 21 },
+    ])
+    const again = await openLog(directory, { clock })
+    const offsets = (await readEvents(again, 'turn', 31)).map(({ offset }) => offset)
+    expect(offsets.slice(8, 12)).toEqual(['1-9', '1-10', '3-11', '3-12'])
+  })
+
+  test('many turns that write at the same time are kept apart', async () => {
+    const directory = folderOfTest()
+    const log = await openLog(directory)
+    const names = Array.from({ length: 40 }, (_, index) => `turn-${index}`)
+    const leases = await Promise.all(names.map((name) => createTurn(log, name)))
+    for (let seq = 1; seq <= 60; seq++) {
+      await Promise.all(
+        leases.map((lease) => log.append(lease, 'events', deltas(lease.turnId, seq, seq))),
+      )
+    }
+    await log.close()
+    // One entry for each time that all of them wrote.
+    expect((await tablesOf(directory)).journal.entries).toBeLessThan(80)
+    const again = await openLog(directory)
+    for (const name of names) {
+      const expected = deltas(name, 1, 60).map(({ data }) => data)
+      expect(await textsOf(again, name, 60)).toEqual(expected)
+    }
+  })
+
+  test('an append that is refused in its middle leaves nothing, and the next one is read well', async () => {
+    const log = await openLog(folderOfTest())
+    const lease = await createTurn(log, 'turn')
+    await log.append(lease, 'events', deltas('turn', 1, 3))
+    const bad = [...deltas('turn', 4, 5), { seq: 6, data: '{"no":"envelope"}' }]
+    await expect(log.append(lease, 'events', bad)).rejects.toMatchObject({ code: 'RECORD_INVALID' })
+    await log.append(lease, 'events', deltas('turn', 4, 8))
+    const expected = deltas('turn', 1, 8).map(({ data }) => data)
+    expect(await textsOf(log, 'turn', 8)).toEqual(expected)
+  })
+
+  test('readers of a turn get the same records, live and from the store', async () => {
+    const directory = folderOfTest()
+    const log = await openLog(directory)
+    const lease = await createTurn(log, 'turn')
+    const end = new AbortController()
+    const read = async (count: number) => {
+      const found: unknown[] = []
+      for await (const record of log.tail('turn', 'events', '0-0', end.signal)) {
+        if (found.push(record) === count) break
+      }
+      return found
+    }
+    const live = [read(600), read(600)]
+    for (const record of deltas('turn', 1, 600)) await log.append(lease, 'events', [record])
+    const [first = [], second = []] = await Promise.all(live)
+    expect(first).toHaveLength(600)
+    expect(first.every((record, index) => record === second[index])).toBe(true)
+    const [third, fourth] = await Promise.all([read(600), read(600)])
+    expect(third).toEqual(first)
+    expect(third.every((record, index) => record === fourth[index])).toBe(true)
+  })
+
+  test('a reader that comes while a commit is under way gets what it brings, once', async () => {
+    const log = await openLog(folderOfTest())
+    const lease = await createTurn(log, 'turn')
+    await log.append(lease, 'events', deltas('turn', 1, 250))
+    const appends = deltas('turn', 251, 270).map((each) => log.append(lease, 'events', [each]))
+    const found = readEvents(log, 'turn', 270)
+    await Promise.all(appends)
+    expect((await found).map(({ offset }) => offset)).toEqual(
+      Array.from({ length: 270 }, (_, index) => `1-${index + 1}`),
+    )
+  })
+
+  test('text that is like nothing else comes back as it was', async () => {
+    const directory = folderOfTest()
+    const log = await openLog(directory)
+    const lease = await createTurn(log, 'turn')
+    const odd = ['\n', '\ud800', '1,1,1', '👩‍🚀', '\u0000', '"', '{"']
+    const records = odd.map((text, index) => ({
+      seq: index + 1,
+      data: delta('turn', index + 1, text),
+    }))
+    await log.append(lease, 'events', records)
+    await log.close()
+    const again = await openLog(directory)
+    expect(await textsOf(again, 'turn', odd.length)).toEqual(records.map(({ data }) => data))
+  })
+
+  test('a log whose last append repeats what is there is sealed all the same', async () => {
+    const directory = folderOfTest()
+    const log = await openLog(directory)
+    const lease = await createTurn(log, 'turn')
+    const records = eventsUpTo('turn', 5)
+    await log.append(lease, 'events', records)
+    expect(await log.append(lease, 'events', records, { seal: true })).toBe('1-5')
+    await log.close()
+    const again = await openLog(directory)
+    expect(await again.getTurn('turn')).toMatchObject({ status: 'complete', sealed: false })
+    await expect(again.append(lease, 'events', deltas('turn', 6, 6))).rejects.toMatchObject({
+      code: 'LOG_SEALED',
+    })
+  })
+})

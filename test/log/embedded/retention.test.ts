@@ -1,0 +1,90 @@
+import { describe, expect, test, vi } from 'vitest'
+import { Environment } from '../../../src/log/embedded/environment.ts'
+import { fakeClock } from '../../../src/testing/fake-clock.ts'
+import { deltas, message } from '../../../src/testing/turn-log/texts.ts'
+import { createTurn, endTurn, folderOfTest, openLog, tablesOf } from './support.ts'
+
+const RETENTION_MS = 1000
+const SWEEP_MS = 100
+
+async function endedTurns(directory: string, count: number, clock = fakeClock()) {
+  const log = await openLog(directory, { clock, retentionMs: RETENTION_MS, sweepMs: SWEEP_MS })
+  const made = Array.from({ length: count }, async (_, index) => {
+    const lease = await createTurn(log, `turn-${index}`)
+    await log.append(lease, 'events', deltas(`turn-${index}`, 1, 10))
+    await log.append(lease, 'processed', [
+      { seq: 1, data: message(`turn-${index}`, 'a', 'text '.repeat(1000)) },
+    ])
+    await endTurn(log, lease, { events: 11, processed: 2 })
+  })
+  await Promise.all(made)
+  return { log, clock }
+}
+
+describe('the sweeper', () => {
+  test('clears away the logs, and later the records, a few turns to a commit', async () => {
+    const directory = folderOfTest()
+    const { log, clock } = await endedTurns(directory, 100)
+    const commit = vi.spyOn(Environment.prototype, 'commit')
+    await clock.advance(RETENTION_MS + SWEEP_MS)
+    await vi.waitFor(() => expect(commit.mock.calls.length).toBeGreaterThan(6))
+    const largest = Math.max(...commit.mock.calls.map(([writes]) => writes.length))
+    expect(largest).toBeLessThan(200)
+    expect(await log.getTurn('turn-1')).toMatchObject({ expired: true, status: 'complete' })
+    await log.close()
+    expect(await tablesOf(directory)).toMatchObject({ chunks: [], processed: 0 })
+    const again = await openLog(directory, { clock, retentionMs: RETENTION_MS, sweepMs: SWEEP_MS })
+    expect(await again.getTurn('turn-1')).toMatchObject({ expired: true })
+    await clock.advance(RETENTION_MS * 3)
+    await vi.waitFor(async () => {
+      await clock.advance(SWEEP_MS)
+      expect(await again.listTurns('thread-of-turn-99')).toEqual({ items: [] })
+      expect(await again.bytesKept()).toBeLessThan(80_000)
+    })
+    expect(await again.getTurn('turn-1')).toBeUndefined()
+    expect(await again.getThread('thread-of-turn-1')).toBeDefined()
+  })
+
+  test('clears away what fell due while the store was closed, after it was opened', async () => {
+    const directory = folderOfTest()
+    const { log, clock } = await endedTurns(directory, 40)
+    const kept = await log.bytesKept()
+    await log.close()
+    await clock.advance(RETENTION_MS * 2)
+    const again = await openLog(directory, { clock, retentionMs: RETENTION_MS, sweepMs: SWEEP_MS })
+    // Whoever asks before that hears the same.
+    expect(await again.getTurn('turn-3')).toMatchObject({ expired: true })
+    await expect(again.snapshot('turn-3')).rejects.toMatchObject({ code: 'TURN_EXPIRED' })
+    await vi.waitFor(async () => expect(await again.bytesKept()).toBeLessThan(kept / 2))
+  })
+
+  test('goes on after a commit that failed', async () => {
+    const directory = folderOfTest()
+    const { log, clock } = await endedTurns(directory, 20)
+    const kept = await log.bytesKept()
+    const commit = vi.spyOn(Environment.prototype, 'commit').mockRejectedValueOnce(new Error('no'))
+    await clock.advance(RETENTION_MS + SWEEP_MS)
+    await vi.waitFor(() => expect(commit).toHaveBeenCalled())
+    await vi.waitFor(async () => {
+      await clock.advance(SWEEP_MS)
+      expect(await log.bytesKept()).toBeLessThan(kept)
+      expect(await log.getTurn('turn-1')).toMatchObject({ expired: true })
+    })
+  })
+
+  test('ends whoever still reads', async () => {
+    const { log, clock } = await endedTurns(folderOfTest(), 1)
+    const tail = log.tail('turn-0', 'events', '0-0', new AbortController().signal)
+    const reader = tail[Symbol.asyncIterator]()
+    await reader.next()
+    await clock.advance(RETENTION_MS + SWEEP_MS)
+    const rest = async () => {
+      for (;;) {
+        await clock.advance(SWEEP_MS)
+        if ((await reader.next()).done === true) return 'ended'
+      }
+    }
+    // What it had in hand it may still get; then it ends, as the sealed log does.
+    expect(await rest()).toBe('ended')
+  })
+})

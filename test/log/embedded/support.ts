@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { unpackLines } from '../../../src/log/embedded/chunks.ts'
+import { DATA_FILE, Environment } from '../../../src/log/embedded/environment.ts'
+import { type EmbeddedLogOptions, openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import type { Lease, LogRecord, TurnLog } from '../../../src/log/turn-log.ts'
+import { responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
+
+export const LEASE_MS = 60_000
+
+export function temporaryFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'turnstream-embedded-'))
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** A folder that goes with the test. */
+export function folderOfTest(): string {
+  const { folder, remove } = temporaryFolder()
+  onTestFinished(remove)
+  return folder
+}
+
+/** A log that is closed with the test. Without a pause between commits, for the sake of time. */
+export async function openLog(
+  directory: string,
+  options: Partial<EmbeddedLogOptions> = {},
+): Promise<TurnLog> {
+  const log = await openEmbeddedLog({ directory, sync: 'system', commitIntervalMs: 0, ...options })
+  onTestFinished(() => log.close())
+  return log
+}
+
+export async function createTurn(log: TurnLog, turnId: string): Promise<Lease> {
+  return await log.create({ turnId, threadId: `thread-of-${turnId}`, owner: 'test' }, LEASE_MS)
+}
+
+/** Seals both logs; these are the numbers of their last records. */
+export async function endTurn(
+  log: TurnLog,
+  lease: Lease,
+  last: { events: number; processed: number },
+): Promise<void> {
+  const { turnId } = lease
+  const done = { seq: last.events, data: responseDone(turnId, last.events) }
+  await log.append(lease, 'events', [done], { seal: true })
+  const complete = { seq: last.processed, data: turnComplete(turnId) }
+  await log.append(lease, 'processed', [complete], { seal: true })
+}
+
+/** So many events of a turn, from its beginning. */
+export async function readEvents(
+  log: TurnLog,
+  turnId: string,
+  count: number,
+): Promise<LogRecord[]> {
+  const found: LogRecord[] = []
+  if (count === 0) return found
+  for await (const record of log.tail(turnId, 'events', '0-0', new AbortController().signal)) {
+    if ('resync' in record) throw new Error(`resync: ${record.resync}`)
+    found.push(record)
+    if (found.length === count) break
+  }
+  return found
+}
+
+/** What is in the tables of a store that nobody has open. */
+export async function tablesOf(directory: string) {
+  const env = await Environment.open(join(directory, DATA_FILE), 'system')
+  try {
+    const { chunks, journal, open, processed } = env.tables
+    const chunkRows = [...chunks.getRange({})].map(({ key, value }) => {
+      const [number, first] = key as [number, number]
+      return { number, first, lines: unpackLines(value).length }
+    })
+    const journalChars = [...journal.getRange({})].reduce((sum, { value }) => sum + value.length, 0)
+    return {
+      chunks: chunkRows,
+      journal: { entries: journal.getKeysCount(), chars: journalChars },
+      open: open.getKeysCount(),
+      processed: processed.getKeysCount(),
+    }
+  } finally {
+    await env.close()
+  }
+}
