@@ -1,0 +1,140 @@
+import { type Clock, sleep } from '../../async/clock.ts'
+import { TurnstreamError } from '../../protocol/errors.ts'
+import type { RedisConnection } from './connection.ts'
+import { failureOf, storeError } from './failures.ts'
+import type { Script } from './script.ts'
+
+export interface CallOptions {
+  readonly unavailableAfterMs: number
+  readonly clock: Clock
+}
+
+const FIRST_PAUSE_MS = 5
+const MAX_PAUSE_MS = 200
+
+/** How often it is looked for calls that get no answer, in the time they have. */
+const LOOKS_PER_LIMIT = 8
+
+interface Call {
+  readonly key: string
+  /** How it is sent now: a script that the node does not know goes along as text. */
+  args: string[]
+  readonly script: Script | undefined
+  readonly deadline: number
+  resolve(reply: unknown): void
+  reject(error: unknown): void
+}
+
+/**
+ * Calls scripts and commands, and calls them again while the server is away. So everything that is called
+ * here may be called twice: each script knows what it has done already.
+ */
+export class Calls {
+  readonly #connection: RedisConnection
+  readonly #unavailableAfterMs: number
+  readonly #clock: Clock
+  readonly #pending = new Set<Call>()
+  #cancelLook: (() => void) | undefined
+  #closed = false
+  #drained: (() => void) | undefined
+
+  constructor(connection: RedisConnection, { unavailableAfterMs, clock }: CallOptions) {
+    this.#connection = connection
+    this.#unavailableAfterMs = unavailableAfterMs
+    this.#clock = clock
+  }
+
+  /** The first key says which node it is for. */
+  run(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    const sent = ['EVALSHA', script.sha, String(keys.length), ...keys]
+    for (const arg of args) sent.push(typeof arg === 'string' ? arg : String(arg))
+    return this.#call(keys[0] ?? '', sent, script)
+  }
+
+  command(key: string, ...args: string[]): Promise<unknown> {
+    return this.#call(key, args)
+  }
+
+  checkOpen(): void {
+    if (this.#closed) throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
+  }
+
+  /** Refuses what comes now and waits for what is under way. */
+  async close(): Promise<void> {
+    this.#closed = true
+    if (this.#pending.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#drained = resolve
+      })
+    }
+    this.#cancelLook?.()
+  }
+
+  #call(key: string, args: string[], script?: Script): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.checkOpen()
+      const deadline = this.#clock.now() + this.#unavailableAfterMs
+      const call: Call = { key, args, script, deadline, resolve, reject }
+      this.#pending.add(call)
+      this.#cancelLook ??= this.#lookLater()
+      this.#send(call, FIRST_PAUSE_MS)
+    })
+  }
+
+  #send(call: Call, pauseMs: number): void {
+    this.#connection.send(call.key, call.args).then(
+      (reply) => {
+        if (this.#settle(call)) call.resolve(reply)
+      },
+      (error: unknown) => this.#failed(call, error, pauseMs),
+    )
+  }
+
+  #failed(call: Call, error: unknown, pauseMs: number): void {
+    if (!this.#pending.has(call)) return
+    const failure = failureOf(error)
+    if (failure === 'noscript' && call.script !== undefined) {
+      call.args = ['EVAL', call.script.lua, ...call.args.slice(2)]
+      this.#send(call, pauseMs)
+      return
+    }
+    const isOver = this.#clock.now() + pauseMs >= call.deadline
+    if (failure !== 'passing' || isOver) {
+      this.#settle(call)
+      call.reject(storeError(error))
+      return
+    }
+    void sleep(pauseMs, this.#clock).then(() => {
+      if (this.#pending.has(call)) this.#send(call, Math.min(pauseMs * 2, MAX_PAUSE_MS))
+    })
+  }
+
+  /** False if it is settled already. */
+  #settle(call: Call): boolean {
+    const isPending = this.#pending.delete(call)
+    if (this.#pending.size === 0) this.#drained?.()
+    return isPending
+  }
+
+  /**
+   * A server may also be silent: the connection stands, and no answer comes. One timer for all calls,
+   * because one for each would cost as much as the rest of a call.
+   */
+  #lookLater(): () => void {
+    return this.#clock.after(this.#unavailableAfterMs / LOOKS_PER_LIMIT, () => {
+      this.#cancelLook = undefined
+      const now = this.#clock.now()
+      for (const call of this.#pending) {
+        if (now < call.deadline) break
+        this.#settle(call)
+        const detail = `no answer within ${this.#unavailableAfterMs} ms`
+        call.reject(new TurnstreamError('STORE_UNAVAILABLE', detail))
+      }
+      if (this.#pending.size > 0) this.#cancelLook = this.#lookLater()
+    })
+  }
+}

@@ -1,0 +1,131 @@
+import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { type EpochStart, type Offset, resume } from '../offsets.ts'
+import type { Block, LogSource } from '../tail.ts'
+import { Waiters } from '../waiters.ts'
+
+/** What is known of a log. */
+export interface LogView {
+  readonly head: number
+  readonly sealed: boolean
+  readonly epochs: readonly EpochStart[]
+}
+
+/** What a backend of a feed read: the log, or why there is none. */
+export type Looked<T> = T | 'gone' | 'expired'
+
+/**
+ * One log of one turn, as all readers in this process see it: it is read from the store once for all of
+ * them. Nobody waits for a reader, and no reader for another.
+ */
+export abstract class Feed {
+  readonly turnId: string
+  /** Where its hints come from. */
+  readonly channel: string
+  readonly #onError: (error: unknown) => void
+  readonly #waiters = new Waiters()
+  #failure: { readonly code: ErrorCode; readonly cause?: unknown } | undefined
+  #loading: Promise<void> | undefined
+  #isDue = false
+
+  constructor(turnId: string, channel: string, onError: (error: unknown) => void) {
+    this.turnId = turnId
+    this.channel = channel
+    this.#onError = onError
+  }
+
+  protected abstract view: LogView | undefined
+  /** Reads what is new. */
+  protected abstract load(): Promise<void>
+  protected abstract read(after: number): Block | Promise<Block>
+
+  /** Looks for what is new; whoever asks while a look is under way gets the one after it. */
+  advance(): Promise<void> {
+    if (this.#failure !== undefined) return Promise.reject(this.#refusal())
+    this.#isDue = true
+    this.#loading ??= this.#loadWhileDue()
+    return this.#loading
+  }
+
+  async #loadWhileDue(): Promise<void> {
+    try {
+      while (this.#isDue) {
+        this.#isDue = false
+        const before = this.view
+        await this.load()
+        if (this.view !== before) this.#waiters.wake()
+      }
+    } finally {
+      this.#loading = undefined
+    }
+  }
+
+  /** A hint came. A store that is away is no end: the readers wait until it is back. */
+  readonly look = (): void => {
+    this.advance().catch((error: unknown) => {
+      // The readers hear why the log is no longer there.
+      if (this.#failure !== undefined) return
+      const isPassing = error instanceof TurnstreamError && ERROR_CODES[error.code].retryable
+      if (!isPassing) this.#fail(codeOf(error), error)
+      this.#onError(error)
+    })
+  }
+
+  /** Ends the readers. */
+  end(code: ErrorCode): void {
+    this.#fail(code)
+  }
+
+  get isLive(): boolean {
+    return this.#failure === undefined && this.view?.sealed === false
+  }
+
+  /** What was read, if it is a log. What is not there after it was has been deleted. */
+  protected seen<T>(looked: Looked<T>): T {
+    if (looked === 'expired') this.#fail('TURN_EXPIRED')
+    else if (looked === 'gone')
+      this.#fail(this.view === undefined ? 'TURN_UNKNOWN' : 'TURN_DELETED')
+    else return looked
+    throw this.#refusal()
+  }
+
+  /** What is known, for a reader. */
+  protected known(): LogView {
+    if (this.#failure !== undefined || this.view === undefined) throw this.#refusal()
+    return this.view
+  }
+
+  /** Whether a reader with this cursor may have seen more than this process. */
+  isBehind({ epoch, seq }: Offset): boolean {
+    const { head, epochs } = this.known()
+    return seq > head || epoch > (epochs.at(-1)?.epoch ?? 0)
+  }
+
+  source(release: () => void): LogSource {
+    return {
+      start: 0,
+      resume: (cursor) => resume(cursor, { first: 1, ...this.known() }),
+      read: (after) => this.read(after),
+      changed: async (seq, signal) => {
+        const { view } = this
+        if (this.#failure !== undefined || view === undefined || view.sealed) return
+        if (view.head <= seq) await this.#waiters.wait(signal)
+      },
+      release,
+    }
+  }
+
+  #fail(code: ErrorCode, cause?: unknown): void {
+    this.#failure ??= { code, cause }
+    this.#waiters.wake()
+  }
+
+  /** Made anew for every reader: an error's stack tells who was refused. */
+  #refusal(): TurnstreamError {
+    const { code, cause } = this.#failure ?? { code: 'TURN_UNKNOWN' }
+    return new TurnstreamError(code, `turn ${this.turnId}`, { cause })
+  }
+}
+
+function codeOf(error: unknown): ErrorCode {
+  return error instanceof TurnstreamError ? error.code : 'STORE_FAILED'
+}

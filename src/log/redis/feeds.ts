@@ -1,0 +1,108 @@
+import { type Offset } from '../offsets.ts'
+import type { LogSource } from '../tail.ts'
+import type { LogName, TurnSnapshot } from '../turn-log.ts'
+import type { Calls } from './calls.ts'
+import { EventsFeed } from './events-feed.ts'
+import type { Feed } from './feed.ts'
+import type { Hints } from './hints.ts'
+import type { RedisKeys } from './keys.ts'
+import { ProcessedFeed } from './processed-feed.ts'
+
+interface FeedContext {
+  readonly keys: RedisKeys
+  readonly calls: Calls
+  readonly hints: Hints
+  readonly onError: (error: unknown) => void
+}
+
+interface Shared {
+  readonly feed: Feed
+  readonly opened: Promise<void>
+  readers: number
+  unfollow: (() => void) | undefined
+}
+
+/** The logs that are read in this process: each once, for as long as it has readers. */
+export class Feeds {
+  readonly #context: FeedContext
+  readonly #shared = new Map<string, Shared>()
+  readonly #processed = new Map<string, ProcessedFeed>()
+
+  constructor(context: FeedContext) {
+    this.#context = context
+  }
+
+  /** One log for one reader, who comes with a cursor. */
+  async open(
+    ids: { turnId: string; runId: string },
+    log: LogName,
+    cursor: Offset,
+  ): Promise<LogSource> {
+    const key = `${log} ${ids.turnId}`
+    const shared = this.#shared.get(key) ?? this.#add(key, ids, log)
+    shared.readers += 1
+    try {
+      await shared.opened
+      // A reader who comes from another process may have seen what this one has not.
+      if (shared.feed.isBehind(cursor)) await shared.feed.advance()
+    } catch (error) {
+      this.#leave(key, shared)
+      throw error
+    }
+    return shared.feed.source(() => this.#leave(key, shared))
+  }
+
+  async snapshot(turnId: string): Promise<TurnSnapshot> {
+    const { keys, calls, onError } = this.#context
+    const shared = this.#processed.get(turnId)
+    return (shared ?? new ProcessedFeed(turnId, keys.turn(turnId), calls, onError)).snapshot()
+  }
+
+  close(): void {
+    for (const { feed } of this.#shared.values()) feed.end('STORE_CLOSED')
+  }
+
+  #add(key: string, { turnId, runId }: { turnId: string; runId: string }, log: LogName): Shared {
+    const { keys, calls, onError } = this.#context
+    let feed: Feed
+    if (log === 'events') {
+      feed = new EventsFeed(turnId, keys.run(runId), calls, onError)
+    } else {
+      const processed = new ProcessedFeed(turnId, keys.turn(turnId), calls, onError)
+      this.#processed.set(turnId, processed)
+      feed = processed
+    }
+    const shared: Shared = {
+      feed,
+      readers: 0,
+      unfollow: undefined,
+      opened: this.#follow(key, feed),
+    }
+    // Every reader hears of it himself.
+    shared.opened.catch(() => {})
+    this.#shared.set(key, shared)
+    return shared
+  }
+
+  /** A sealed log never changes, so that only deletion could be heard of; that is seen by who reads on. */
+  async #follow(key: string, feed: Feed): Promise<void> {
+    await feed.advance()
+    if (!feed.isLive) return
+    const unfollow = await this.#context.hints.follow(feed.channel, feed.look)
+    const shared = this.#shared.get(key)
+    if (shared === undefined || shared.feed !== feed) return unfollow()
+    shared.unfollow = unfollow
+    // What came before the hints did.
+    await feed.advance()
+  }
+
+  #leave(key: string, shared: Shared): void {
+    shared.readers -= 1
+    if (shared.readers > 0 || this.#shared.get(key) !== shared) return
+    this.#shared.delete(key)
+    if (this.#processed.get(shared.feed.turnId) === shared.feed) {
+      this.#processed.delete(shared.feed.turnId)
+    }
+    shared.unfollow?.()
+  }
+}

@@ -1,0 +1,25 @@
+import { script } from '../script.ts'
+
+/**
+ * A part of scripts: `stateOf(state, events)` is the state of log A. What is stored says its epoch and
+ * whether it is sealed; the head of an open log is in the last id of its stream, so that an append need
+ * not write it. (Epoch 0 is that of the entry with which the stream was made.)
+ */
+export const EVENTS_STATE = `
+local function stateOf(state, events)
+  local found = redis.call('GET', state)
+  if not found or string.sub(found, -1) == '!' or redis.call('EXISTS', events) == 0 then return found end
+  local info = redis.call('XINFO', 'STREAM', events)
+  local at = 1
+  while info[at] ~= 'last-generated-id' do at = at + 2 end
+  local epoch, seq = string.match(info[at + 1], '^(%d+)-(%d+)$')
+  if epoch == '0' then return found end
+  return string.match(found, '^%d+') .. ':' .. seq
+end`
+
+/**
+ * KEYS  state, events
+ * Returns the state of log A, or nothing.
+ */
+export const READ_EVENTS_STATE = script(`${EVENTS_STATE}
+return stateOf(KEYS[1], KEYS[2])`)

@@ -1,0 +1,187 @@
+import { script } from '../script.ts'
+import { EVENTS_STATE } from './events-state.ts'
+
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function text(ms) return string.format('%.0f', ms) end
+`
+
+/**
+ * Makes log A. A run whose turn never came into being may be taken from it, once its time is over.
+ * KEYS  state, events, meta
+ * ARGV  turn id, lease (ms), how long an open log is kept (ms), turn that the run may be taken from
+ * Returns '' or the turn that has the run.
+ */
+export const CREATE_RUN = script(`${NOW}${EVENTS_STATE}
+local owner, until_ = unpack(redis.call('HMGET', KEYS[3], 'turn', 'until'))
+if owner and owner ~= ARGV[1] then
+  local isNew = stateOf(KEYS[1], KEYS[2]) == '1:0'
+  local isLeft = owner == ARGV[4] and isNew and now >= tonumber(until_)
+  if not isLeft then return owner end
+end
+redis.call('HSET', KEYS[3], 'turn', ARGV[1], 'until', text(now + ARGV[2]))
+redis.call('PEXPIRE', KEYS[3], ARGV[3])
+if redis.call('SET', KEYS[1], '1:0', 'PX', ARGV[3], 'NX') then
+  redis.call('HSET', KEYS[3], 'epochs', '1:1')
+  -- An entry that goes at once makes the stream, so that it has its time to live from the beginning.
+  redis.call('XADD', KEYS[2], '0-1', 'lines', '')
+  redis.call('XTRIM', KEYS[2], 'MAXLEN', 0)
+  redis.call('PEXPIRE', KEYS[2], ARGV[3])
+end
+return ''`)
+
+/**
+ * Makes log B and the turn's record: from now on the turn is there. The nonce tells a repeated call from
+ * another one.
+ * KEYS  state, processed, meta
+ * ARGV  nonce, lease (ms), how long an open log is kept (ms), until when the index names the turn,
+ *       fields and values of meta
+ * Returns the end of the lease, '' if the turn is there already, or 'late' if the index may have let go.
+ */
+export const CREATE_TURN = script(`${NOW}
+local nonce, ends = unpack(redis.call('HMGET', KEYS[3], 'nonce', 'until'))
+if nonce then return nonce == ARGV[1] and ends or '' end
+if now >= tonumber(ARGV[4]) then return 'late' end
+local ends = text(now + ARGV[2])
+redis.call('HSET', KEYS[3], 'nonce', ARGV[1], 'until', ends, 'createdAt', text(now), 'epochs', '1:1',
+  unpack(ARGV, 5))
+redis.call('PEXPIRE', KEYS[3], ARGV[3])
+redis.call('SET', KEYS[1], '1:0', 'PX', ARGV[3])
+redis.call('XADD', KEYS[2], '0-1', 'eventId', '')
+redis.call('XTRIM', KEYS[2], 'MAXLEN', 0)
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+return ends`)
+
+/**
+ * Moves the end of a lease that has not run out.
+ * KEYS  state, meta, processed, items
+ * ARGV  epoch, lease (ms), how long an open log is kept (ms)
+ * Returns 'ok', the new end and the thread; or why not: 'gone', 'over', or 'lost' and the state.
+ */
+export const RENEW = script(`${NOW}
+local state = redis.call('GET', KEYS[1])
+if not state then return { 'gone' } end
+if string.match(state, '^%d+') ~= ARGV[1] then return { 'lost', state } end
+if now >= tonumber(redis.call('HGET', KEYS[2], 'until')) then return { 'over' } end
+local ends = text(now + ARGV[2])
+redis.call('HSET', KEYS[2], 'until', ends)
+if redis.call('HEXISTS', KEYS[2], 'settled') == 0 then
+  for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
+end
+return { 'ok', ends, redis.call('HGET', KEYS[2], 'threadId') }`)
+
+/**
+ * Keeps log A for as long as log B, while the turn is open.
+ * KEYS  meta, and the other keys of the log
+ * ARGV  how long an open log is kept (ms)
+ */
+export const KEEP_OPEN = script(`
+if redis.call('HEXISTS', KEYS[1], 'settled') == 1 then return 0 end
+for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[1]) end
+return 1`)
+
+/**
+ * Lets the time of a log run, because its turn has ended: both logs are sealed.
+ * KEYS  meta, state, and the other keys of the log
+ * ARGV  how long the log (ms) and the record (ms) are kept
+ */
+export const SETTLE = script(`
+if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HSETNX', KEYS[1], 'settled', 1) == 0 then return 0 end
+for at, key in ipairs(KEYS) do redis.call('PEXPIRE', key, at <= 2 and ARGV[2] or ARGV[1]) end
+return 1`)
+
+/**
+ * The first step of a claim: raises the epoch of log A, if since the look at it no other claim did. A
+ * claim that is under way keeps others out for a while, so that one which died in the middle does not
+ * keep them out for good. What the old epoch left becomes a chunk: no chunk has two epochs.
+ * KEYS  state, events, chunks, meta
+ * ARGV  epoch as it was seen, claim as it was seen, nonce, how long a claim may take (ms), how long an
+ *       open log is kept (ms)
+ * Returns the new epoch and the head, or nothing.
+ */
+export const CLAIM_EVENTS = script(`${NOW}${EVENTS_STATE}
+local state, events, chunks, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local found = stateOf(state, events)
+if not found then return {} end
+local epoch, head, mark = string.match(found, '^(%d+):(%d+)(.*)$')
+local claim, claimUntil, epochs = unpack(redis.call('HMGET', meta, 'claim', 'claimUntil', 'epochs'))
+if claim == ARGV[3] then return { epoch, head } end
+if epoch ~= ARGV[1] or (claim or '') ~= ARGV[2] then return {} end
+if claim and now < tonumber(claimUntil) then return {} end
+
+local parts = {}
+if mark == '' then
+  for _, entry in ipairs(redis.call('XRANGE', events, '-', '+')) do parts[#parts + 1] = entry[2][2] end
+end
+if #parts > 0 then
+  local last = redis.call('XREVRANGE', events, '+', '-', 'COUNT', 1)[1][1]
+  redis.call('XADD', chunks, last, 'lines', table.concat(parts, '\\n'))
+  redis.call('XTRIM', events, 'MAXLEN', 0)
+end
+for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[5]) end
+local raised = text(epoch + 1)
+redis.call('SET', state, raised .. ':' .. head .. mark, 'KEEPTTL')
+-- From here on the stream takes no id of an earlier epoch.
+if mark == '' then redis.call('XSETID', events, raised .. '-' .. head) end
+redis.call('HSET', meta, 'claim', ARGV[3], 'claimUntil', text(now + ARGV[4]),
+  'epochs', epochs .. ',' .. raised .. ':' .. text(head + 1))
+return { raised, head }`)
+
+/**
+ * The second step of a claim: raises the epoch of log B and gives the lease.
+ * KEYS  state, meta, processed, items
+ * ARGV  epoch, nonce, owner, lease (ms), how long an open log is kept (ms)
+ * Returns the end of the lease and the head, or nothing.
+ */
+export const CLAIM_PROCESSED = script(`${NOW}
+local found = redis.call('GET', KEYS[1])
+if not found then return {} end
+local epoch, head, mark = string.match(found, '^(%d+):(%d+)(.*)$')
+local nonce, ends, epochs = unpack(redis.call('HMGET', KEYS[2], 'nonce', 'until', 'epochs'))
+if nonce == ARGV[2] then return { ends, head } end
+if tonumber(epoch) >= tonumber(ARGV[1]) or now < tonumber(ends) then return {} end
+local ends = text(now + ARGV[4])
+redis.call('SET', KEYS[1], ARGV[1] .. ':' .. head .. mark, 'KEEPTTL')
+redis.call('HSET', KEYS[2], 'nonce', ARGV[2], 'owner', ARGV[3], 'until', ends,
+  'epochs', epochs .. ',' .. ARGV[1] .. ':' .. text(head + 1))
+for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[5]) end
+redis.call('SPUBLISH', KEYS[2], '')
+return { ends, head }`)
+
+/**
+ * The third step of a claim: it is over, if no other has taken it for dead.
+ * KEYS  meta of log A
+ * ARGV  nonce, epoch
+ * Returns 1 if the claim holds.
+ */
+export const CONFIRM_CLAIM = script(`
+local claim, confirmed = unpack(redis.call('HMGET', KEYS[1], 'claim', 'confirmed'))
+if confirmed == ARGV[1] then return 1 end
+if claim ~= ARGV[1] then return 0 end
+redis.call('HDEL', KEYS[1], 'claim', 'claimUntil')
+redis.call('HSET', KEYS[1], 'confirmed', ARGV[1])
+return 1`)
+
+/**
+ * Asks the owner to stop; the first reason stays.
+ * KEYS  meta of log B
+ * ARGV  reason
+ * Returns 1, or 0 if there is no such turn.
+ */
+export const CANCEL = script(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('HSETNX', KEYS[1], 'cancel', ARGV[1])
+redis.call('SPUBLISH', KEYS[1], '')
+return 1`)
+
+/**
+ * Removes keys and tells those who follow them.
+ * KEYS  what is to be removed
+ */
+export const REMOVE = script(`
+for _, key in ipairs(KEYS) do
+  redis.call('DEL', key)
+  redis.call('SPUBLISH', key, '')
+end
+return 1`)

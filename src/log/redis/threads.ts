@@ -1,0 +1,217 @@
+import { TurnstreamError } from '../../protocol/errors.ts'
+import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
+import { formatThreadPlace, pageLimit, pageOf, parseOrdinal, parseThreadPlace } from '../paging.ts'
+import { checkId } from '../records.ts'
+import type {
+  NewThread,
+  Page,
+  PageOptions,
+  ThreadRecord,
+  TurnPageOptions,
+  TurnRecord,
+} from '../turn-log.ts'
+import type { Calls } from './calls.ts'
+import type { RedisKeys } from './keys.ts'
+import { list, text, texts } from './replies.ts'
+import type { Retention } from './retention.ts'
+import {
+  CLOSE_TURN,
+  FORGET_TURNS,
+  INDEX,
+  KEEP_KEYS,
+  OPEN_TURN,
+  PUT_THREAD,
+} from './scripts/thread.ts'
+import { isSealed, type TurnRecords } from './turn-records.ts'
+
+interface ThreadContext {
+  readonly keys: RedisKeys
+  readonly calls: Calls
+  readonly records: TurnRecords
+  readonly retention: Retention
+}
+
+export class Threads {
+  readonly #keys: RedisKeys
+  readonly #calls: Calls
+  readonly #records: TurnRecords
+  readonly #keepMs: number
+
+  constructor({ keys, calls, records, retention }: ThreadContext) {
+    this.#keys = keys
+    this.#calls = calls
+    this.#records = records
+    this.#keepMs = retention.threadMs
+  }
+
+  async put({ threadId, title, metadata }: NewThread): Promise<ThreadRecord> {
+    checkId('threadId', threadId)
+    const fields: string[] = []
+    if (title !== undefined) fields.push('title', title)
+    if (metadata !== undefined) fields.push('metadata', JSON.stringify(metadata))
+    const { record } = this.#keys.thread(threadId)
+    const reply = await this.#calls.run(PUT_THREAD, [record], [this.#keepMs, ...fields])
+    const [createdAt, updatedAt] = texts(reply).map(Number)
+    await this.#touch(threadId, updatedAt ?? 0)
+    const kept = { ...(title !== undefined && { title }), ...(metadata && { metadata }) }
+    return { threadId, ...kept, createdAt: createdAt ?? 0, updatedAt: updatedAt ?? 0 }
+  }
+
+  async get(threadId: string): Promise<ThreadRecord | undefined> {
+    const { record } = this.#keys.thread(threadId)
+    const reply = await this.#calls.command(record, 'HMGET', record, ...THREAD_FIELDS)
+    const [createdAt, updatedAt, title, metadata] = list(reply)
+    if (typeof createdAt !== 'string') return undefined
+    const parsed = typeof metadata === 'string' ? parseJsonSafe(metadata) : undefined
+    return {
+      threadId,
+      ...(typeof title === 'string' && { title }),
+      ...(isRecord(parsed) && { metadata: parsed }),
+      createdAt: Number(createdAt),
+      updatedAt: Number(updatedAt),
+    }
+  }
+
+  async list(options: PageOptions = {}): Promise<Page<ThreadRecord>> {
+    const limit = pageLimit(options)
+    const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
+    const index = this.#keys.threads
+    const found: { place: string; record: ThreadRecord }[] = []
+    for (let skip = 0; found.length <= limit; skip += limit + 1) {
+      const range = [from === undefined ? '+inf' : String(from.updatedAt), '-inf', 'BYSCORE', 'REV']
+      const page = ['LIMIT', String(skip), String(limit + 1), 'WITHSCORES']
+      const reply = list(await this.#calls.command(index, 'ZRANGE', index, ...range, ...page))
+      const places = scored(reply)
+      const after = places.filter((each) => from === undefined || isAfter(each, from))
+      const records = await Promise.all(after.map(({ member }) => this.get(member)))
+      for (const [at, { member, score }] of after.entries()) {
+        const record = records[at]
+        const place = formatThreadPlace({ updatedAt: score, threadId: member })
+        if (record !== undefined) found.push({ place, record })
+      }
+      if (places.length <= limit) break
+    }
+    const { items, nextCursor } = pageOf(found, limit, ({ place }) => place)
+    const threads = items.map(({ record }) => record)
+    return nextCursor === undefined ? { items: threads } : { items: threads, nextCursor }
+  }
+
+  async turns(threadId: string, options: TurnPageOptions = {}): Promise<Page<TurnRecord>> {
+    const limit = pageLimit(options)
+    const isNewest = options.first === 'newest'
+    let from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
+    const { turns } = this.#keys.thread(threadId)
+    const found: TurnRecord[] = []
+    const gone: string[] = []
+    while (found.length <= limit) {
+      const edge = from === undefined ? undefined : `(${from}`
+      const range = isNewest ? [edge ?? '+inf', '-inf'] : [edge ?? '-inf', '+inf']
+      const order = isNewest ? ['BYSCORE', 'REV'] : ['BYSCORE']
+      const page = ['LIMIT', '0', String(limit + 1), 'WITHSCORES']
+      const reply = list(
+        await this.#calls.command(turns, 'ZRANGE', turns, ...range, ...order, ...page),
+      )
+      const places = scored(reply)
+      const records = await Promise.all(places.map(({ member }) => this.#records.get(member)))
+      for (const [at, { member, score }] of places.entries()) {
+        const record = records[at]
+        if (record === undefined) gone.push(member)
+        else found.push(record)
+        from = score
+      }
+      if (places.length <= limit) break
+    }
+    await this.#forget(threadId, gone)
+    return pageOf(found, limit, ({ ordinal }) => String(ordinal))
+  }
+
+  /** The ids of all turns, whether their records are still there or not. */
+  async turnIds(threadId: string): Promise<string[]> {
+    const { turns } = this.#keys.thread(threadId)
+    return texts(await this.#calls.command(turns, 'ZRANGE', turns, '0', '-1'))
+  }
+
+  /** Gives a turn its place and the thread to it alone; THREAD_BUSY while it has another. */
+  async openTurn(
+    threadId: string,
+    turnId: string,
+    leaseMs: number,
+  ): Promise<{ ordinal: number; now: number }> {
+    const { record, turns } = this.#keys.thread(threadId)
+    let replaced = ''
+    for (;;) {
+      const args = [turnId, leaseMs, this.#keepMs + leaseMs, replaced]
+      const reply = texts(await this.#calls.run(OPEN_TURN, [record, turns], args))
+      const [answer, open = '', ends] = reply
+      if (answer === 'ok') {
+        const now = Number(reply[2])
+        await this.#touch(threadId, now)
+        return { ordinal: Number(reply[1]), now }
+      }
+      if (open === replaced || !(await this.#isLeft(open, Number(ends), Number(reply[3])))) {
+        throw new TurnstreamError('THREAD_BUSY', `turn ${open}`)
+      }
+      replaced = open
+    }
+  }
+
+  /** A thread stays while a turn of it is open. */
+  async keep(threadId: string, leaseMs: number): Promise<void> {
+    const { record, turns } = this.#keys.thread(threadId)
+    await this.#calls.run(KEEP_KEYS, [record, turns], [this.#keepMs + leaseMs])
+  }
+
+  /** A mark is wrong when its turn has ended, or never came into being in the time it had for that. */
+  async #isLeft(turnId: string, ends: number, now: number): Promise<boolean> {
+    const meta = await this.#records.meta(turnId)
+    return meta === undefined ? now >= ends : isSealed(meta)
+  }
+
+  async closeTurn(threadId: string, turnId: string, isRemoved = false): Promise<void> {
+    const { record, turns } = this.#keys.thread(threadId)
+    await this.#calls.run(CLOSE_TURN, [record, turns], [turnId, isRemoved ? 1 : '', this.#keepMs])
+  }
+
+  async remove(threadId: string): Promise<boolean> {
+    const { record, turns } = this.#keys.thread(threadId)
+    const [, removed] = await Promise.all([
+      this.#calls.command(turns, 'DEL', turns),
+      this.#calls.command(record, 'DEL', record),
+      this.#calls.command(this.#keys.threads, 'ZREM', this.#keys.threads, threadId),
+    ])
+    return removed === 1
+  }
+
+  async #touch(threadId: string, updatedAt: number): Promise<void> {
+    await this.#calls.run(INDEX, [this.#keys.threads], [updatedAt, threadId, this.#keepMs * 2])
+  }
+
+  async #forget(threadId: string, turnIds: readonly string[]): Promise<void> {
+    const { record, turns } = this.#keys.thread(threadId)
+    if (turnIds.length > 0) await this.#calls.run(FORGET_TURNS, [record, turns], turnIds)
+  }
+}
+
+const THREAD_FIELDS = ['createdAt', 'updatedAt', 'title', 'metadata']
+
+/** Members with their scores; the newest protocol answers pairs, the older one a flat list. */
+function scored(reply: readonly unknown[]): { member: string; score: number }[] {
+  if (Array.isArray(reply[0])) {
+    return reply.map((pair) => {
+      const [member, score] = list(pair)
+      return { member: text(member), score: Number(score) }
+    })
+  }
+  const pairs: { member: string; score: number }[] = []
+  for (let at = 0; at < reply.length; at += 2) {
+    pairs.push({ member: text(reply[at]), score: Number(reply[at + 1]) })
+  }
+  return pairs
+}
+
+function isAfter(
+  each: { member: string; score: number },
+  from: { updatedAt: number; threadId: string },
+) {
+  return each.score < from.updatedAt || each.member < from.threadId
+}

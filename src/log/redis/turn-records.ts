@@ -1,0 +1,109 @@
+import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
+import type { EpochStart } from '../offsets.ts'
+import type { Outcome } from '../records.ts'
+import type { HeadState } from '../rules.ts'
+import type { TurnRecord } from '../turn-log.ts'
+import type { Calls } from './calls.ts'
+import type { RedisKeys } from './keys.ts'
+import { corrupt, list, parseEpochs, parseFields, parseState, text } from './replies.ts'
+import { READ_META } from './scripts/read.ts'
+
+/** One log of a turn as its slot has it. */
+export interface LogMeta {
+  readonly now: number
+  readonly state: HeadState
+  readonly hasStream: boolean
+  readonly fields: Readonly<Record<string, string>>
+  readonly epochs: readonly EpochStart[]
+}
+
+export interface TurnMeta {
+  readonly runId: string
+  readonly threadId: string
+  readonly processed: LogMeta
+  readonly events: LogMeta
+}
+
+/** Reads the records of turns. Half of a turn is in the slot of its run, and half in its own. */
+export class TurnRecords {
+  readonly #keys: RedisKeys
+  readonly #calls: Calls
+
+  constructor(keys: RedisKeys, calls: Calls) {
+    this.#keys = keys
+    this.#calls = calls
+  }
+
+  async get(turnId: string): Promise<TurnRecord | undefined> {
+    const meta = await this.meta(turnId)
+    return meta === undefined ? undefined : recordOf(turnId, meta)
+  }
+
+  /** A turn of which only one half is there is being made or deleted: there is no such turn. */
+  async meta(turnId: string): Promise<TurnMeta | undefined> {
+    // Mostly the run has the name of the turn, and both halves come at once.
+    const [processed, guess] = await Promise.all([this.processed(turnId), this.events(turnId)])
+    if (processed === undefined) return undefined
+    const { runId, threadId } = processed.fields
+    if (runId === undefined || threadId === undefined) throw corrupt(`the record of turn ${turnId}`)
+    const events = runId === turnId ? guess : await this.events(runId)
+    return events === undefined ? undefined : { runId, threadId, processed, events }
+  }
+
+  processed(turnId: string): Promise<LogMeta | undefined> {
+    const { state, meta, processed } = this.#keys.turn(turnId)
+    return this.#read([state, meta, processed])
+  }
+
+  events(runId: string): Promise<LogMeta | undefined> {
+    const { state, meta, events } = this.#keys.run(runId)
+    return this.#read([state, meta, events])
+  }
+
+  async #read(keys: readonly string[]): Promise<LogMeta | undefined> {
+    const [now, state, hasStream, meta] = list(await this.#calls.run(READ_META, keys, []))
+    const fields = parseFields(meta)
+    if (state === '' || fields['epochs'] === undefined) return undefined
+    return {
+      now: Number(now),
+      state: parseState(text(state)),
+      hasStream: hasStream === 1,
+      fields,
+      epochs: parseEpochs(fields['epochs']),
+    }
+  }
+}
+
+export function isSealed({ processed, events }: TurnMeta): boolean {
+  return processed.state.sealed && events.state.sealed
+}
+
+export function recordOf(turnId: string, meta: TurnMeta): TurnRecord {
+  const { runId, threadId, processed, events } = meta
+  const { ordinal, owner = '', createdAt, cancel, request } = processed.fields
+  const { outcome, endedAt } = events.fields
+  const sealed = isSealed(meta)
+  return {
+    turnId,
+    runId,
+    threadId,
+    ordinal: Number(ordinal),
+    owner,
+    epoch: processed.state.epoch,
+    createdAt: Number(createdAt),
+    status: 'in_progress',
+    ...(outcome !== undefined && parseOutcome(outcome)),
+    ...(endedAt !== undefined && { endedAt: Number(endedAt) }),
+    sealed,
+    ...(cancel !== undefined && { cancelReason: cancel }),
+    ...(request !== undefined && { request }),
+    expired: sealed && !(processed.hasStream && events.hasStream),
+  }
+}
+
+function parseOutcome(text: string): Outcome {
+  const outcome = parseJsonSafe(text)
+  if (!isRecord(outcome) || typeof outcome['status'] !== 'string') throw corrupt('how a turn ended')
+  // Written by this package from an event that it had checked.
+  return outcome as unknown as Outcome
+}

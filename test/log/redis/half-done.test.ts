@@ -1,0 +1,188 @@
+import { createClient } from '@redis/client'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { startRedis } from '../../../scripts/redis-server.mjs'
+import { RedisKeys } from '../../../src/log/redis/keys.ts'
+import type { Script } from '../../../src/log/redis/script.ts'
+import { OPEN_TURN } from '../../../src/log/redis/scripts/thread.ts'
+import {
+  CLAIM_EVENTS,
+  CLAIM_PROCESSED,
+  CREATE_RUN,
+  REMOVE,
+} from '../../../src/log/redis/scripts/turn.ts'
+import type { TurnLog } from '../../../src/log/turn-log.ts'
+import { deltas, eventsUpTo, outputsOf } from '../../../src/testing/turn-log/texts.ts'
+import { OpenLogs, until } from './support.ts'
+
+const LEASE_MS = 600_000
+
+const server = await startRedis()
+const redis = createClient({ url: server.url })
+const opened: OpenLogs[] = []
+
+beforeAll(async () => {
+  await redis.connect()
+})
+
+afterEach(async () => {
+  for (const logs of opened.splice(0)) await logs.close()
+})
+
+afterAll(async () => {
+  redis.destroy()
+  await server.stop()
+})
+
+async function open(): Promise<{ log: TurnLog; keys: RedisKeys }> {
+  const logs = new OpenLogs({ url: server.url })
+  opened.push(logs)
+  return { log: await logs.open(), keys: new RedisKeys(logs.prefix) }
+}
+
+/** One step of a process that dies after it. */
+async function step(script: Script, keys: string[], args: (string | number)[]): Promise<unknown> {
+  return redis.eval(script.lua, { keys, arguments: args.map(String) })
+}
+
+async function codeOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => 'resolved',
+    (error: unknown) => (error as { code: string }).code,
+  )
+}
+
+const orphan = { turnId: 'turn', threadId: 'thread', runId: 'run', owner: 'a' }
+
+describe('what a process leaves that dies in the middle', () => {
+  test('L5 a claim that died after log A was fenced keeps others out only for a while', async () => {
+    const { log, keys } = await open()
+    const old = await log.create(orphan, 1)
+    await log.append(old, 'events', deltas('run', 1, 2))
+    await until(async () => (await log.expired(5)).length === 1)
+    const { state, events, chunks, meta } = keys.run('run')
+    const claim = [1, '', 'nonce', 300, LEASE_MS]
+    expect(await step(CLAIM_EVENTS, [state, events, chunks, meta], claim)).toEqual(['2', '2'])
+    expect(await codeOf(log.claim('turn', 'b', LEASE_MS))).toBe('LEASE_HELD')
+    expect(await codeOf(log.append(old, 'events', deltas('run', 3, 3)))).toBe('LEASE_LOST')
+    let lease = await log.claim('turn', 'b', LEASE_MS).catch(() => undefined)
+    await until(async () => {
+      lease ??= await log.claim('turn', 'b', LEASE_MS).catch(() => undefined)
+      return lease !== undefined
+    })
+    expect(lease).toMatchObject({ epoch: 3, next: { events: 3, processed: 1 } })
+    // The dead one comes to life again.
+    const turn = keys.turn('turn')
+    const late = [2, 'nonce', 'c', LEASE_MS, LEASE_MS]
+    const second = [turn.state, turn.meta, turn.processed, turn.items]
+    expect(await step(CLAIM_PROCESSED, second, late)).toEqual([])
+    if (lease === undefined) throw new Error('no lease')
+    await log.append(lease, 'events', eventsUpTo('run', 3, 3), { seal: true })
+    await log.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
+    expect(await log.getTurn('turn')).toMatchObject({ sealed: true, epoch: 3, owner: 'b' })
+  })
+
+  test('L5 a claim that died after both logs were fenced holds its lease until that runs out', async () => {
+    const { log, keys } = await open()
+    await log.create(orphan, 1)
+    await until(async () => (await log.expired(5)).length === 1)
+    const run = keys.run('run')
+    const turn = keys.turn('turn')
+    await step(
+      CLAIM_EVENTS,
+      [run.state, run.events, run.chunks, run.meta],
+      [1, '', 'n', 1, LEASE_MS],
+    )
+    const second = [turn.state, turn.meta, turn.processed, turn.items]
+    await step(CLAIM_PROCESSED, second, [2, 'n', 'b', 200, LEASE_MS])
+    expect(await codeOf(log.claim('turn', 'c', LEASE_MS))).toBe('LEASE_HELD')
+    await until(async () => (await codeOf(log.claim('turn', 'c', LEASE_MS))) === 'resolved')
+    expect(await log.getTurn('turn')).toMatchObject({ epoch: 3, owner: 'c' })
+  })
+
+  test('L5 of many claims in several processes one resolves', async () => {
+    const logs = new OpenLogs({ url: server.url })
+    opened.push(logs)
+    const all = await Promise.all(Array.from({ length: 5 }, () => logs.open()))
+    const log = all[0] as TurnLog
+    for (let round = 0; round < 5; round += 1) {
+      const turnId = `turn-${round}`
+      await log.create({ ...orphan, turnId, runId: `run-${round}`, threadId: turnId }, 1)
+      await until(async () => (await log.expired(5)).includes(turnId))
+      const claims = Array.from({ length: 20 }, (_, at) =>
+        codeOf((all[at % 5] as TurnLog).claim(turnId, `owner-${at}`, LEASE_MS)),
+      )
+      const codes = await Promise.all(claims)
+      expect(codes.filter((code) => code === 'resolved')).toHaveLength(1)
+      expect(codes.filter((code) => code === 'LEASE_HELD')).toHaveLength(19)
+    }
+  })
+
+  test('L3 a create that died after any step is healed by making it again', async () => {
+    const { log, keys } = await open()
+    const thread = keys.thread('thread')
+    const run = keys.run('run')
+    await step(OPEN_TURN, [thread.record, thread.turns], ['turn', LEASE_MS, LEASE_MS, ''])
+    expect(await log.getTurn('turn')).toBeUndefined()
+    expect((await log.listTurns('thread')).items).toEqual([])
+    await step(CREATE_RUN, [run.state, run.events, run.meta], ['turn', LEASE_MS, LEASE_MS, ''])
+    expect(await log.getTurnOfRun('run')).toBeUndefined()
+    const lease = await log.create(orphan, LEASE_MS)
+    expect(lease).toMatchObject({ epoch: 1, runId: 'run', next: { events: 1, processed: 1 } })
+    expect((await log.listTurns('thread')).items).toMatchObject([{ turnId: 'turn', ordinal: 1 }])
+  })
+
+  test('D4 a turn that never came into being blocks its thread and run no longer than its lease', async () => {
+    const { log, keys } = await open()
+    const thread = keys.thread('thread')
+    const run = keys.run('run')
+    await step(OPEN_TURN, [thread.record, thread.turns], ['never', 200, LEASE_MS, ''])
+    await step(CREATE_RUN, [run.state, run.events, run.meta], ['never', 200, LEASE_MS, ''])
+    expect(await codeOf(log.create(orphan, LEASE_MS))).toBe('THREAD_BUSY')
+    await until(async () => (await codeOf(log.create(orphan, LEASE_MS))) === 'resolved')
+    expect(await log.getTurnOfRun('run')).toMatchObject({ turnId: 'turn', ordinal: 2 })
+  })
+
+  test('D4 a turn that cannot be made, because its run is another’s, blocks no thread', async () => {
+    const { log, keys } = await open()
+    const run = keys.run('run')
+    await step(CREATE_RUN, [run.state, run.events, run.meta], ['other', LEASE_MS, LEASE_MS, ''])
+    expect(await codeOf(log.create(orphan, LEASE_MS))).toBe('TURN_EXISTS')
+    await log.create({ turnId: 'next', threadId: 'thread', owner: 'a' }, LEASE_MS)
+    expect((await log.listTurns('thread')).items).toMatchObject([{ turnId: 'next' }])
+  })
+
+  test('D4 the mark of a turn that has ended blocks nobody', async () => {
+    const { log, keys } = await open()
+    const lease = await log.create(orphan, LEASE_MS)
+    await log.append(lease, 'events', eventsUpTo('run', 1), { seal: true })
+    await log.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
+    const { record } = keys.thread('thread')
+    await redis.hSet(record, { open: 'turn', openUntil: '9999999999999' })
+    await redis.zAdd(keys.leases, { value: 'turn', score: 1 })
+    await redis.zAdd(keys.leases, { value: 'never', score: 1 })
+    const next = { ...orphan, turnId: 'next', runId: 'next' }
+    expect(await log.create(next, LEASE_MS)).toMatchObject({ epoch: 1 })
+    expect(await log.expired(5)).toEqual([])
+    expect(await redis.zRange(keys.leases, 0, -1)).toEqual(['next'])
+  })
+
+  test('L9 an index that is behind is put right', async () => {
+    const { log, keys } = await open()
+    await log.create(orphan, LEASE_MS)
+    await redis.zAdd(keys.leases, { value: 'turn', score: 1 })
+    expect(await log.expired(5)).toEqual([])
+    expect(await redis.zScore(keys.leases, 'turn')).toBeGreaterThan(1_000_000)
+  })
+
+  test('L10 a deletion that died in the middle leaves no turn, and can be made again', async () => {
+    const { log, keys } = await open()
+    const lease = await log.create(orphan, LEASE_MS)
+    await log.append(lease, 'events', deltas('run', 1, 2))
+    await step(REMOVE, Object.values(keys.run('run')), [])
+    expect(await log.getTurn('turn')).toBeUndefined()
+    expect(await codeOf(log.append(lease, 'events', deltas('run', 3, 3)))).toBe('LEASE_LOST')
+    expect(await log.deleteTurn('turn')).toBe(true)
+    expect(await log.deleteTurn('turn')).toBe(false)
+    expect(await log.create(orphan, LEASE_MS)).toMatchObject({ epoch: 1 })
+  })
+})

@@ -1,0 +1,206 @@
+import { createClient } from '@redis/client'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { startRedis } from '../../../scripts/redis-server.mjs'
+import type { TurnLog } from '../../../src/log/turn-log.ts'
+import { deltas, eventsUpTo, message, outputsOf } from '../../../src/testing/turn-log/texts.ts'
+import { OpenLogs } from './support.ts'
+
+const LEASE_MS = 600_000
+const RETENTION_MS = 1_000_000
+
+const server = await startRedis()
+const redis = createClient({ url: server.url })
+let logs: OpenLogs
+let log: TurnLog
+
+beforeAll(async () => {
+  await redis.connect()
+})
+
+afterAll(async () => {
+  redis.destroy()
+  await server.stop()
+})
+
+async function open(): Promise<void> {
+  await redis.flushAll()
+  logs = new OpenLogs({ url: server.url }, { prefix: 'codex', retentionMs: RETENTION_MS })
+  log = await logs.open()
+}
+
+afterEach(async () => {
+  await logs.close()
+})
+
+/** All keys with what is left of their time. */
+async function timesToLive(): Promise<Record<string, number>> {
+  const times: Record<string, number> = {}
+  for (const key of (await redis.keys('*')).toSorted()) times[key] = await redis.pTTL(key)
+  return times
+}
+
+async function entries(key: string): Promise<[string, Record<string, string>][]> {
+  const found = await redis.xRange(key, '-', '+')
+  return (found ?? []).map(({ id, message: fields }) => [id, { ...fields }])
+}
+
+describe('the keys in Redis', () => {
+  test('L9 events and processed are streams under the names of run and turn', async () => {
+    await open()
+    const ids = { turnId: 'turn', threadId: 'thread', runId: 'run', owner: 'owner' }
+    const lease = await log.create(ids, LEASE_MS)
+    await log.append(lease, 'events', deltas('run', 1, 2))
+    await log.append(lease, 'processed', outputsOf('turn', 'ab').slice(0, 3))
+    expect(await redis.type('codex:run:{run}:events')).toBe('stream')
+    expect(await redis.type('codex:turn:{turn}:processed')).toBe('stream')
+    expect(Object.keys(await timesToLive())).toEqual([
+      'codex:format',
+      'codex:leases',
+      'codex:run:{run}:events',
+      'codex:run:{run}:meta',
+      'codex:run:{run}:state',
+      'codex:thread:{thread}',
+      'codex:thread:{thread}:turns',
+      'codex:threads',
+      'codex:turn:{turn}:items',
+      'codex:turn:{turn}:meta',
+      'codex:turn:{turn}:processed',
+      'codex:turn:{turn}:state',
+    ])
+  })
+
+  test('L9 entries of processed have four fields, an id that is the offset, and no older ones', async () => {
+    await open()
+    const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'owner' }, LEASE_MS)
+    const outputs = outputsOf('turn', 'aba')
+    const given = { eventId: 'given', timestamp: 7 }
+    for (const output of outputs) {
+      const seal = output.seq === outputs.length
+      await log.append(lease, 'processed', [{ ...output, ...given }], { seal })
+    }
+    const found = await entries('codex:turn:{turn}:processed')
+    expect(found.map(([id]) => id)).toEqual(['1-1', '1-3', '1-4', '1-5'])
+    for (const [index, seq] of [1, 3, 4, 5].entries()) {
+      const payload = outputs[seq - 1]?.data
+      const fields = { eventId: 'given', timestamp: '7', turnId: 'turn', payload }
+      expect(found[index]?.[1]).toEqual(fields)
+      expect(Object.keys(found[index]?.[1] ?? {})).toEqual(Object.keys(fields))
+    }
+  })
+
+  test('L7 one record per append becomes chunks of 256, and at the seal few entries, with the ids of their last records', async () => {
+    await open()
+    const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'owner' }, LEASE_MS)
+    const records = eventsUpTo('turn', 600)
+    const ids = async (key: string) => (await entries(key)).map(([id]) => id)
+    for (const record of records) {
+      await log.append(lease, 'events', [record], { seal: record.seq === 600 })
+      if (record.seq !== 520) continue
+      expect(await ids('codex:run:{turn}:chunks')).toEqual(['1-256', '1-512'])
+      expect(await ids('codex:run:{turn}:events')).toEqual(
+        [513, 514, 515, 516, 517, 518, 519, 520].map((seq) => `1-${seq}`),
+      )
+    }
+    const found = await entries('codex:run:{turn}:events')
+    expect(found.map(([id]) => id)).toEqual(['1-600'])
+    expect(found.map(([, fields]) => fields['lines']?.split('\n').length)).toEqual([600])
+    expect(await redis.exists('codex:run:{turn}:chunks')).toBe(0)
+  })
+
+  test('L7 an entry of a sealed log stays below 16 KiB, unless a single chunk is larger', async () => {
+    await open()
+    const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'owner' }, LEASE_MS)
+    const records = eventsUpTo('turn', 5000)
+    for (let at = 0; at < records.length; at += 250) {
+      await log.append(lease, 'events', records.slice(at, at + 250), { seal: at + 250 === 5000 })
+    }
+    const found = await entries('codex:run:{turn}:events')
+    const sizes = found.map(([, fields]) => fields['lines']?.length ?? 0)
+    expect(Math.max(...sizes)).toBeLessThan(16 * 1024)
+    expect(found.length).toBeLessThan(2 + sizes.reduce((sum, size) => sum + size, 0) / 12_000)
+    const seqs = found.map(([id]) => Number(id.slice(2)))
+    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b))
+    expect(seqs.at(-1)).toBe(5000)
+  })
+
+  test('L7 a claim ends a chunk: none has records of two epochs', async () => {
+    await open()
+    const first = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'a' }, 1)
+    await log.append(first, 'events', deltas('turn', 1, 200))
+    await log.append(first, 'events', deltas('turn', 201, 300))
+    const second = await log.claim('turn', 'b', LEASE_MS)
+    await log.append(second, 'events', deltas('turn', 301, 400))
+    await log.append(second, 'events', eventsUpTo('turn', 520, 401), { seal: true })
+    const found = await entries('codex:run:{turn}:events')
+    expect(found.map(([id]) => id)).toEqual(['1-300', '2-520'])
+  })
+
+  test('L10 every key has a time to live at every stage', async () => {
+    await open()
+    const check = async (stage: string) => {
+      const eternal = Object.entries(await timesToLive()).filter(([, ms]) => ms < 0)
+      expect(eternal, stage).toEqual([])
+    }
+    await log.putThread({ threadId: 'alone', title: 'a' })
+    await check('put')
+    const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'a' }, 1)
+    await check('create')
+    for (const record of deltas('turn', 1, 256)) await log.append(lease, 'events', [record])
+    await log.append(lease, 'events', deltas('turn', 257, 260))
+    await check('events')
+    await log.append(lease, 'processed', outputsOf('turn', 'ab').slice(0, 3))
+    await check('processed')
+    const claimed = await log.claim('turn', 'b', LEASE_MS)
+    await check('claim')
+    await log.renew(claimed, LEASE_MS)
+    await log.requestCancel('turn', 'enough')
+    await check('renew')
+    await log.append(claimed, 'events', eventsUpTo('turn', 261, 261), { seal: true })
+    await check('the first seal')
+    const outputs = outputsOf('turn', 'ab').slice(3)
+    await log.append(claimed, 'processed', outputs, { seal: true })
+    await check('the second seal')
+    const times = await timesToLive()
+    for (const key of ['codex:run:{turn}:events', 'codex:turn:{turn}:processed']) {
+      expect(times[key]).toBeLessThanOrEqual(RETENTION_MS)
+    }
+    for (const key of ['codex:run:{turn}:meta', 'codex:turn:{turn}:meta']) {
+      expect(times[key]).toBeLessThanOrEqual(RETENTION_MS * 4)
+      expect(times[key]).toBeGreaterThan(RETENTION_MS * 3)
+    }
+    expect(await redis.zRange('codex:leases', 0, -1)).toEqual([])
+    await log.deleteThread('thread')
+    const left = (await redis.keys('*')).toSorted()
+    expect(left).toEqual(['codex:format', 'codex:thread:{alone}', 'codex:threads'])
+  })
+
+  test('L7 a finished turn takes little more than its text, also fed one delta at a time', async () => {
+    await open()
+    const words = ['the ', 'quick ', 'brown ', 'fox ', 'jumps ', 'over ', 'a ', 'lazy ', 'dog. ']
+    let text = ''
+    const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'a' }, LEASE_MS)
+    let snapshots = 0
+    for (let seq = 1; seq <= 10_000; seq += 1) {
+      const word = words[seq % words.length] ?? ''
+      text += word
+      const [record] = deltas('turn', seq, seq)
+      const data = record?.data.replace(`word ${seq} `, word) ?? ''
+      const isShown = seq % 25 === 0
+      if (isShown) snapshots += 1
+      const shown = { seq: snapshots, data: message('turn', 'turn:1', text) }
+      await Promise.all([
+        log.append(lease, 'events', [{ seq, data }]),
+        isShown ? log.append(lease, 'processed', [shown]) : undefined,
+      ])
+    }
+    await log.append(lease, 'events', eventsUpTo('turn', 10_001, 10_001), { seal: true })
+    const last = { seq: snapshots + 1, data: outputsOf('turn', '').at(-1)?.data ?? '' }
+    await log.append(lease, 'processed', [last], { seal: true })
+    const bytes = async (pattern: string) => {
+      const sizes = (await redis.keys(pattern)).map((key) => redis.memoryUsage(key))
+      return (await Promise.all(sizes)).reduce<number>((sum, each) => sum + (each ?? 0), 0)
+    }
+    expect((await bytes('codex:turn:*')) / text.length).toBeLessThan(1.3)
+    expect((await bytes('codex:run:*')) / text.length).toBeLessThan(4)
+  }, 60_000)
+})

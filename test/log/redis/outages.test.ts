@@ -1,0 +1,288 @@
+import { createServer } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { redisCommand, startRedis } from '../../../scripts/redis-server.mjs'
+import { openRedisLog } from '../../../src/log/redis/redis-log.ts'
+import type { LogRecord, TurnLog } from '../../../src/log/turn-log.ts'
+import { deltas, eventsUpTo, message, turnStarted } from '../../../src/testing/turn-log/texts.ts'
+import { seededRandom } from '../../adapters/random.ts'
+import { Proxy } from './proxy.ts'
+import { OpenLogs, until } from './support.ts'
+
+type Server = Awaited<ReturnType<typeof startRedis>>
+
+const LEASE_MS = 600_000
+const ends: (() => Promise<void>)[] = []
+
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end()
+})
+
+async function start(options: Parameters<typeof startRedis>[0] = {}): Promise<Server> {
+  const server = await startRedis(options)
+  ends.push(() => server.stop())
+  return server
+}
+
+function logsOn(url: string, unavailableAfterMs = 20_000): OpenLogs {
+  const logs = new OpenLogs({ url }, { unavailableAfterMs })
+  ends.push(() => logs.close())
+  return logs
+}
+
+/** Follows a log from its beginning; `seen` grows while the test goes on. */
+function follow(log: TurnLog, turnId: string, name: 'events' | 'processed' = 'events') {
+  const seen: LogRecord[] = []
+  const ended = (async () => {
+    for await (const each of log.tail(turnId, name, '0-0', new AbortController().signal)) {
+      if ('resync' in each) throw new Error('a tail began anew')
+      seen.push(each)
+    }
+  })()
+  // Awaited by the test; until then it must not count as unhandled.
+  ended.catch(() => {})
+  return { seen, ended }
+}
+
+const turn = { turnId: 'turn', threadId: 'thread', owner: 'owner' }
+
+/** Writes a turn one record at a time, without waiting for each, and lets `meanwhile` happen in the middle. */
+async function writeTurn(log: TurnLog, count: number, meanwhile: (seq: number) => Promise<void>) {
+  const lease = await log.create(turn, LEASE_MS)
+  const records = eventsUpTo('turn', count)
+  const offsets: Promise<string>[] = []
+  for (const record of records) {
+    offsets.push(log.append(lease, 'events', [record], { seal: record.seq === count }))
+    await meanwhile(record.seq)
+  }
+  return { records, offsets: await Promise.all(offsets) }
+}
+
+describe('a Redis that goes away', () => {
+  test('L9 a restart in the middle loses and repeats nothing, for writer and reader', async () => {
+    const server = await start({ appendonly: 'always' })
+    const logs = logsOn(server.url)
+    const [writer, reader] = await Promise.all([logs.open(), logs.open()])
+    let followed: ReturnType<typeof follow> | undefined
+    const { records, offsets } = await writeTurn(writer, 600, async (seq) => {
+      if (seq === 2) followed = follow(reader, 'turn')
+      if (seq === 100) await until(() => (followed?.seen.length ?? 0) > 0)
+      if (seq === 300) await server.restart()
+      if (seq === 450) {
+        await server.kill()
+        await server.restart()
+      }
+    })
+    expect(offsets.at(-1)).toBe('1-600')
+    await followed?.ended
+    expect(followed?.seen.map(({ data }) => data)).toEqual(records.map(({ data }) => data))
+    expect(followed?.seen.map(({ offset }) => offset)).toEqual(offsets)
+  })
+
+  test.each([1, 2, 3, 4, 5, 6])(
+    'L9 connections that are cut anywhere lose and repeat nothing (seed %i)',
+    async (seed) => {
+      const server = await start()
+      const proxy = await Proxy.start(server)
+      ends.push(() => proxy.stop())
+      const logs = logsOn(proxy.url)
+      const [writer, reader] = await Promise.all([logs.open(), logs.open()])
+      const random = seededRandom(seed)
+      const lease = await writer.create(turn, LEASE_MS)
+      const events = follow(reader, 'turn')
+      const processed = follow(reader, 'turn', 'processed')
+      proxy.cutEvery(() => 100 + Math.floor(random() * 12_000))
+      const records = eventsUpTo('turn', 1200)
+      const pending: Promise<string>[] = []
+      for (let at = 0; at < records.length; ) {
+        const batch = records.slice(at, at + 1 + Math.floor(random() * 30))
+        at += batch.length
+        const seal = at >= records.length
+        pending.push(writer.append(lease, 'events', batch, { seal }))
+        const data = seal ? turnStarted('turn') : message('turn', 'item', `${at}`)
+        const output = { seq: pending.length, data }
+        const other = writer.append(lease, 'processed', [output], { seal })
+        if (random() < 0.5) await Promise.all([pending.at(-1), other])
+      }
+      await Promise.all(pending)
+      proxy.stopCutting()
+      await Promise.all([events.ended, processed.ended])
+      expect(proxy.cuts).toBeGreaterThan(0)
+      expect(events.seen.map(({ data }) => data)).toEqual(records.map(({ data }) => data))
+      expect(processed.seen.at(-1)?.offset).toBe(`1-${pending.length}`)
+      const order = processed.seen.map(({ offset }) => Number(offset.slice(2)))
+      expect(order).toEqual(order.toSorted((a, b) => a - b))
+      const again = follow(writer, 'turn')
+      await again.ended
+      expect(again.seen).toEqual(events.seen)
+    },
+  )
+
+  test('L9 scripts that the server has forgotten are brought again', async () => {
+    const server = await start()
+    const log = await logsOn(server.url).open()
+    const { offsets } = await writeTurn(log, 300, async (seq) => {
+      if (seq % 50 === 0) await redisCommand(server, 'SCRIPT', 'FLUSH')
+    })
+    expect(offsets.at(-1)).toBe('1-300')
+    const { seen, ended } = follow(log, 'turn')
+    await ended
+    expect(seen).toHaveLength(300)
+  })
+
+  test('L9 away for too long is STORE_UNAVAILABLE, and then all goes on', async () => {
+    const server = await start({ appendonly: 'always' })
+    const log = await logsOn(server.url, 300).open()
+    const lease = await log.create(turn, LEASE_MS)
+    await log.append(lease, 'events', deltas('turn', 1, 3))
+    const reading = follow(log, 'turn')
+    await until(() => reading.seen.length === 3)
+    await server.kill()
+    const calls = [
+      log.append(lease, 'events', deltas('turn', 4, 4)),
+      log.append(lease, 'processed', [{ seq: 1, data: turnStarted('turn') }]),
+      log.getTurn('turn'),
+      log.snapshot('turn'),
+      log.renew(lease, LEASE_MS),
+    ]
+    for (const call of await Promise.allSettled(calls)) {
+      expect(call).toMatchObject({ status: 'rejected', reason: { code: 'STORE_UNAVAILABLE' } })
+    }
+    await server.restart()
+    // The caller repeats what it does not know the fate of; the connection comes back in its own time.
+    await until(async () => {
+      const offset = await log.append(lease, 'events', deltas('turn', 4, 4)).catch(() => '')
+      return offset === '1-4'
+    })
+    await log.append(lease, 'events', eventsUpTo('turn', 5, 5), { seal: true })
+    await reading.ended
+    expect(reading.seen.map(({ offset }) => offset)).toEqual(['1-1', '1-2', '1-3', '1-4', '1-5'])
+  })
+
+  test('L9 a server that is silent is STORE_UNAVAILABLE, and what it got is not added twice', async () => {
+    const server = await start()
+    const log = await logsOn(server.url, 200).open()
+    const lease = await log.create(turn, LEASE_MS)
+    process.kill(server.pid ?? 0, 'SIGSTOP')
+    const append = log.append(lease, 'events', deltas('turn', 1, 2))
+    await expect(append).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    process.kill(server.pid ?? 0, 'SIGCONT')
+    await until(async () => {
+      const offset = await log.append(lease, 'events', deltas('turn', 1, 2)).catch(() => '')
+      return offset === '1-2'
+    })
+    expect(await log.append(lease, 'events', eventsUpTo('turn', 3, 3), { seal: true })).toBe('1-3')
+    const { seen, ended } = follow(log, 'turn')
+    await ended
+    expect(seen.map(({ offset }) => offset)).toEqual(['1-1', '1-2', '1-3'])
+  })
+
+  test('L9 lost hints are made up for', async () => {
+    const server = await start()
+    const logs = logsOn(server.url)
+    const [writer, reader] = await Promise.all([logs.open(), logs.open()])
+    const lease = await writer.create(turn, LEASE_MS)
+    const { seen, ended } = follow(reader, 'turn')
+    const cancelled = writer.cancelled(lease, new AbortController().signal)
+    for (let seq = 1; seq <= 5; seq += 1) {
+      await redisCommand(server, 'CLIENT', 'KILL', 'TYPE', 'pubsub')
+      await writer.append(lease, 'events', deltas('turn', seq, seq))
+      await until(() => seen.length === seq)
+    }
+    await redisCommand(server, 'CLIENT', 'KILL', 'TYPE', 'pubsub')
+    await reader.requestCancel('turn', 'enough')
+    expect(await cancelled).toBe('enough')
+    await writer.append(lease, 'events', eventsUpTo('turn', 6, 6), { seal: true })
+    await ended
+  })
+})
+
+describe('a Redis that refuses', () => {
+  test('L9 no room left is STORE_FULL, and what was acknowledged stays', async () => {
+    const server = await start({ args: ['--maxmemory', '4mb', '--maxmemory-policy', 'noeviction'] })
+    const log = await logsOn(server.url).open()
+    const lease = await log.create(turn, LEASE_MS)
+    const text = 'x'.repeat(20_000)
+    let acknowledged = 0
+    const fill = async () => {
+      for (let seq = 1; seq < 2000; seq += 1) {
+        const data = eventsUpTo('turn', seq, seq)[0]?.data.replace('"complete"', `"${text}"`) ?? ''
+        await log.append(lease, 'events', [{ seq, data }])
+        acknowledged = seq
+      }
+    }
+    await expect(fill()).rejects.toMatchObject({ code: 'STORE_FULL' })
+    expect(acknowledged).toBeGreaterThan(10)
+    const signal = AbortSignal.timeout(60_000)
+    let read = 0
+    for await (const each of log.tail('turn', 'events', '0-0', signal)) {
+      expect(each).toMatchObject({ offset: `1-${read + 1}` })
+      read += 1
+      if (read === acknowledged) break
+    }
+    await redisCommand(server, 'CONFIG', 'SET', 'maxmemory', '0')
+    const next = eventsUpTo('turn', acknowledged + 1, acknowledged + 1)
+    expect(await log.append(lease, 'events', next, { seal: true })).toBe(`1-${acknowledged + 1}`)
+  })
+
+  test('L9 nobody listening is STORE_UNAVAILABLE at once', async () => {
+    const free = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => free.once('listening', resolve))
+    const { port } = free.address() as { port: number }
+    await new Promise((resolve) => free.close(resolve))
+    const url = `redis://127.0.0.1:${port}`
+    await expect(openRedisLog({ url })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    const cluster = { rootNodes: [{ url }] }
+    await expect(openRedisLog({ cluster })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  })
+
+  test('L9 a password that is wrong or missing is STORE_UNAVAILABLE, and stands in no error', async () => {
+    const server = await start({ args: ['--requirepass', 'right-secret'] })
+    const host = `127.0.0.1:${server.port}`
+    const opened = async (url: string) => {
+      const reported: unknown[] = []
+      const onError = (error: unknown) => reported.push(error)
+      const error: unknown = await openRedisLog({ url, onError }).catch((reason: unknown) => reason)
+      return { error, reported }
+    }
+    for (const url of [`redis://:wrong-secret@${host}`, `redis://${host}`]) {
+      const { error, reported } = await opened(url)
+      expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+      expect(textOf([error, ...reported])).not.toContain('secret')
+    }
+    for (const url of [`redis:/x:wrong-secret@${host}:x`, `http://:wrong-secret@${host}`]) {
+      const { error, reported } = await opened(url)
+      expect(error).toMatchObject({ code: 'OPTION_INVALID' })
+      expect(textOf([error, ...reported])).not.toContain('secret')
+    }
+    const log = await openRedisLog({ url: `redis://:right-secret@${host}` })
+    await log.close()
+  })
+
+  test('L10 keys of a newer format are refused with STORE_VERSION', async () => {
+    const server = await start()
+    await redisCommand(server, 'SET', 'newer:format', '2')
+    const open = openRedisLog({ url: server.url, prefix: 'newer' })
+    await expect(open).rejects.toMatchObject({ code: 'STORE_VERSION' })
+  })
+
+  test.each([
+    { prefix: 'a{b}' },
+    { prefix: '' },
+    { retentionMs: 0 },
+    { unavailableAfterMs: Number.NaN },
+  ])('an option that cannot be used is OPTION_INVALID: %o', async (options) => {
+    await expect(openRedisLog(options)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  })
+})
+
+/** All that an error says, with its causes. */
+function textOf(errors: readonly unknown[]): string {
+  const parts: string[] = []
+  for (let error of errors) {
+    while (error instanceof Error) {
+      parts.push(String(error), error.stack ?? '', JSON.stringify(error))
+      error = error.cause
+    }
+  }
+  return parts.join('\n')
+}

@@ -1,0 +1,33 @@
+import { afterAll, describe, test } from 'vitest'
+import { redisCommand, startRedis, startRedisCluster } from '../../../scripts/redis-server.mjs'
+import { describeTurnLog } from '../../../src/testing/index.ts'
+import { underTest } from './support.ts'
+
+const server = await startRedis()
+const cluster = await startRedisCluster()
+afterAll(async () => {
+  await Promise.all([server.stop(), cluster.stop()])
+})
+
+async function timeOf(node: { host: string; port: number }): Promise<number> {
+  const [seconds = '', micros = ''] = (await redisCommand(node, 'TIME')).match(/^\d+$/gm) ?? []
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+}
+
+const runner = { describe, test }
+
+describeTurnLog(
+  'Redis',
+  ({ retentionMs }) => underTest({ url: server.url }, retentionMs, () => timeOf(server)),
+  runner,
+)
+
+describeTurnLog(
+  'Redis Cluster',
+  ({ retentionMs }) => {
+    const { rootNodes, nodes } = cluster
+    const options = { rootNodes: rootNodes.map((socket) => ({ socket })) }
+    return underTest({ cluster: options }, retentionMs, () => timeOf(nodes[0] ?? server))
+  },
+  runner,
+)
