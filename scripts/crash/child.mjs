@@ -1,0 +1,82 @@
+// The process that is killed: it writes turns as fast as it can, several at a time, ends the orphans that it
+// finds, and keeps a journal of what the store has promised.
+import { setTimeout as delay } from 'node:timers/promises'
+import { inspect } from 'node:util'
+import { Journal } from './journal.mjs'
+import { endOrphan, openLog, TurnstreamError } from './library.mjs'
+import { ownTurn } from './owner.mjs'
+import { planTurn, TURNS_PER_THREAD } from './plan.mjs'
+import { Random } from './random.mjs'
+
+/**
+ * @typedef {object} ChildOptions
+ * @property {import('./library.mjs').Place} place
+ * @property {string} journal
+ * @property {string} seed
+ * @property {number} firstTurn
+ * @property {number} workers how many turns are written at a time
+ * @property {number} restMs how long a worker rests between two turns, at most
+ * @property {number} leaseMs
+ */
+
+const REAP_EVERY_MS = 50
+const REAP_LIMIT = 50
+
+/** @type {ChildOptions} */
+const options = JSON.parse(process.argv[2] ?? '')
+const { seed, firstTurn, workers, restMs, leaseMs } = options
+const journal = new Journal(options.journal)
+const random = new Random(`${seed}/child/${firstTurn}`)
+const { place } = options
+// A process that is killed, unlike a machine that stops, loses nothing that it handed to the system.
+const sync = random.pick(/** @type {const} */ (['commit', 'system']))
+const log = await openLog('directory' in place ? { ...place, sync } : place)
+process.stdout.write('open\n')
+
+/** @type {import('./owner.mjs').OwnerOptions} */
+const owner = { log, random, leaseMs, note: (...entry) => journal.note(...entry), pause: delay }
+
+/** Thread after thread; every worker has its own. @param {number} worker */
+async function work(worker) {
+  for (let thread = worker; ; thread += workers) {
+    const first = firstTurn + thread * TURNS_PER_THREAD
+    for (let number = first; number < first + TURNS_PER_THREAD; number += 1) {
+      const plan = planTurn(seed, number)
+      const written = ownTurn(plan, owner)
+      // Who stalls does not keep the others waiting.
+      if (plan.fate === 'stall') written.catch(fail)
+      if (plan.fate === 'stall' || !(await written)) break
+    }
+    if (restMs > 0) await delay(random.between(0, restMs))
+  }
+}
+
+/** @param {string} name */
+async function reap(name) {
+  for (;;) {
+    await endExpired(name).catch((error) => {
+      if (!(error instanceof TurnstreamError && error.code === 'STORE_UNAVAILABLE')) throw error
+    })
+    await delay(REAP_EVERY_MS)
+  }
+}
+
+/** @param {string} name */
+async function endExpired(name) {
+  for (const turnId of await log.expired(REAP_LIMIT)) {
+    const result = await endOrphan(log, turnId, { owner: name, leaseMs })
+    if (result === 'ended') journal.note('ended', turnId)
+  }
+}
+
+/** @param {unknown} error */
+function fail(error) {
+  journal.note('failed', inspect(error))
+  process.exit(1)
+}
+
+process.on('uncaughtException', fail)
+// Whoever started this process is gone, however that ended, when its end of the pipe is closed.
+process.stdin.resume().on('close', () => process.exit(1))
+for (let worker = 0; worker < workers; worker += 1) work(worker).catch(fail)
+for (const name of ['one', 'other']) reap(name).catch(fail)

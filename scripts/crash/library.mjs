@@ -1,0 +1,40 @@
+// The package as it is built: what is killed runs in Node as it is, also in one that reads no TypeScript.
+// Only what is needed is loaded, because a process that is about to be killed should be at work soon.
+const built = new URL('../../dist/', import.meta.url)
+
+/** @param {string} file */
+function load(file) {
+  return import(new URL(file, built).href)
+}
+
+/** @type {typeof import('../../src/protocol/errors.ts')} */
+export const { TurnstreamError } = await load('protocol/errors.js')
+
+/** @type {typeof import('../../src/protocol/ids.ts')} */
+export const { eventIdsOf } = await load('protocol/ids.js')
+
+/** @type {typeof import('../../src/processor/stream-processor.ts')} */
+export const { StreamProcessor } = await load('processor/stream-processor.js')
+
+/** @type {typeof import('../../src/log/log-writer.ts')} */
+export const { LogWriter } = await load('log/log-writer.js')
+
+/** @type {typeof import('../../src/log/memory-log.ts')} */
+export const { MemoryLog } = await load('log/memory-log.js')
+
+/** @type {typeof import('../../src/turns/end-orphan.ts')} */
+export const { endOrphan } = await load('turns/end-orphan.js')
+
+/** Where the data is. @typedef {{ directory: string, sync?: 'commit' | 'system' } | { url: string }} Place */
+
+/** @param {Place} place @returns {Promise<import('../../src/log/turn-log.ts').TurnLog>} */
+export async function openLog(place) {
+  if ('directory' in place) {
+    /** @type {typeof import('../../src/log/embedded/open.ts')} */
+    const { openEmbeddedLog } = await load('log/embedded/open.js')
+    return openEmbeddedLog(place)
+  }
+  /** @type {typeof import('../../src/log/redis/redis-log.ts')} */
+  const { openRedisLog } = await load('log/redis/redis-log.js')
+  return openRedisLog(place)
+}

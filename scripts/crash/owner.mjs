@@ -1,0 +1,137 @@
+// Writes turns as their owner does: an event goes to the processor when the log `events` has it.
+import { digestOf } from './journal.mjs'
+import { LogWriter, StreamProcessor, TurnstreamError } from './library.mjs'
+
+/** @typedef {import('../../src/log/turn-log.ts').Lease} Lease */
+/** @typedef {import('../../src/log/turn-log.ts').TurnLog} TurnLog */
+/** @typedef {import('./journal.mjs').Entry} Entry */
+/** @typedef {import('./plan.mjs').PlannedTurn} PlannedTurn */
+/** @typedef {import('./random.mjs').Random} Random */
+
+/**
+ * @typedef {object} OwnerOptions
+ * @property {TurnLog} log
+ * @property {Random} random
+ * @property {number} leaseMs
+ * @property {(...entry: Entry) => void} note
+ * @property {(ms: number) => Promise<unknown>} pause
+ */
+
+// Snapshots by time as well as by length, within the few milliseconds that a turn lasts here.
+const BATCH_TIMEOUT_MS = 5
+const MAX_LATENCY_MS = 15
+
+// Far from what a processor holds back at most: an owner does not run ahead of it without end.
+const MAX_UNSETTLED = 200
+
+/**
+ * Makes the turn and writes it as far as its fate allows; false if it was left before its end.
+ * @param {PlannedTurn} plan
+ * @param {OwnerOptions} options
+ */
+export async function ownTurn(plan, options) {
+  const { log, leaseMs, note } = options
+  const { number, turnId, threadId, runId } = plan
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer
+  try {
+    note('creating', number)
+    const lease = await log.create({ turnId, threadId, runId, owner: 'owner' }, leaseMs)
+    note('created', number)
+    const owner = new Owner(plan, lease, options)
+    timer = setInterval(() => owner.renew(), leaseMs / 3)
+    await owner.write(0, plan.stopsAfter)
+    if (plan.fate !== 'stall') return plan.fate === 'finish'
+    clearInterval(timer)
+    await options.pause(leaseMs * 1.5)
+    await owner.write(plan.stopsAfter, plan.events.length)
+    return true
+  } catch (error) {
+    if (!isLost(error)) throw error
+    return false
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+/** The turn belongs to another, or the store is away: its owner lets go. @param {unknown} error */
+function isLost(error) {
+  if (!(error instanceof TurnstreamError)) return false
+  if (error.code === 'RETRY_EXHAUSTED') return isLost(error.cause)
+  return error.code === 'LEASE_LOST' || error.code === 'STORE_UNAVAILABLE'
+}
+
+class Owner {
+  #plan
+  #lease
+  #options
+  #events
+  #outputs
+  #processor
+  #isLost = false
+
+  /** @param {PlannedTurn} plan @param {Lease} lease @param {OwnerOptions} options */
+  constructor(plan, lease, options) {
+    this.#plan = plan
+    this.#lease = lease
+    this.#options = options
+    this.#events = new LogWriter(options.log, lease, 'events')
+    this.#outputs = new LogWriter(options.log, lease, 'processed')
+    this.#processor = new StreamProcessor({
+      turnId: plan.turnId,
+      threadId: plan.threadId,
+      batchTimeoutMs: BATCH_TIMEOUT_MS,
+      maxLatencyMs: MAX_LATENCY_MS,
+      retryAttempts: 0,
+      onEmit: (message, output) => this.#show(message, output),
+    })
+  }
+
+  renew() {
+    const { log, leaseMs } = this.#options
+    log.renew(this.#lease, leaseMs).catch((error) => {
+      // While the store is away the lease may still be saved at the next time.
+      if (isLost(error)) this.#isLost ||= error.code !== 'STORE_UNAVAILABLE'
+      else this.#options.note('failed', `renew: ${error}`)
+    })
+  }
+
+  /** @param {number} from @param {number} end */
+  async write(from, end) {
+    const { random, note } = this.#options
+    const { events, number } = this.#plan
+    /** @type {Promise<void>[]} */
+    let unsettled = []
+    for (let at = from; at < end && !this.#isLost; ) {
+      const size = random.pick([1, 1, 1, random.between(2, 20), random.between(2, 256)])
+      const batch = events.slice(at, Math.min(at + size, end))
+      at += batch.length
+      await Promise.all(batch.map((data, index) => this.#write(data, at - batch.length + index)))
+      note('events', number, at, at === events.length)
+      for (const data of batch) unsettled.push(this.#processor.processEvent(JSON.parse(data)))
+      if (unsettled.length < MAX_UNSETTLED && random.chance(0.5)) continue
+      await Promise.all(unsettled)
+      unsettled = []
+    }
+    await Promise.all(unsettled)
+    if (this.#isLost) throw new TurnstreamError('LEASE_LOST', this.#plan.turnId)
+  }
+
+  /** @param {string} data @param {number} index */
+  #write(data, index) {
+    const seal = index + 1 === this.#plan.events.length
+    return this.#events.write(data, { seal })
+  }
+
+  /**
+   * @param {import('../../src/index.ts').StreamMessage} message
+   * @param {import('../../src/index.ts').StreamOutput} output
+   */
+  async #show({ eventId, timestamp, payload }, output) {
+    const seal = output.type === 'turn_complete' || output.type === 'turn_error'
+    const offset = await this.#outputs.write(payload, { eventId, timestamp, seal })
+    const seq = Number(offset.split('-')[1])
+    const key = 'itemId' in output ? output.itemId : output.type
+    this.#options.note('processed', this.#plan.number, seq, key, digestOf(payload), seal)
+  }
+}

@@ -1,0 +1,197 @@
+// Proves of a store that processes were killed with: nothing acknowledged is lost, nothing is there twice or
+// in another order, and every turn that was left open is ended once.
+import { setTimeout as delay } from 'node:timers/promises'
+import { readJournal } from './journal.mjs'
+import { Ledger } from './ledger.mjs'
+import { endOrphan } from './library.mjs'
+import { observeTurn, readEvents } from './observe.mjs'
+import { planTurn, turnIdOf } from './plan.mjs'
+import { faultOfEvents, faultOfTurn } from './verify-turn.mjs'
+
+/** @typedef {import('../../src/log/turn-log.ts').TurnLog} TurnLog */
+/** @typedef {import('./ledger.mjs').Promised} Promised */
+/** @typedef {import('./random.mjs').Random} Random */
+
+/** The store has broken a promise. */
+export class Violation extends Error {
+  /** @override */
+  name = 'Violation'
+}
+
+/**
+ * @typedef {object} VerifierOptions
+ * @property {string} seed
+ * @property {Random} random
+ * @property {number} [patienceMs] how long a turn may stay open whose owner is gone
+ * @property {typeof endOrphan} [end] how orphans are ended
+ */
+
+const CLAIM_LEASE_MS = 5000
+const CLAIMERS = ['first verifier', 'second verifier']
+const AT_ONCE = 16
+
+export class Verifier {
+  ledger = new Ledger()
+  found = 0
+  /** @type {Set<number>} */
+  verified = new Set()
+  #options
+  /** How far each journal was read. @type {Map<string, number>} */
+  #places = new Map()
+
+  /** @param {VerifierOptions} options */
+  constructor(options) {
+    this.#options = { patienceMs: 30_000, end: endOrphan, ...options }
+  }
+
+  /** @param {Iterable<string>} journals @returns how many entries are new */
+  read(journals) {
+    let count = 0
+    for (const path of journals) {
+      const { entries, next } = readJournal(path, this.#places.get(path))
+      this.#places.set(path, next)
+      count += entries.length
+      for (const entry of entries) this.ledger.take(entry)
+    }
+    const [failure] = this.ledger.failures
+    if (failure !== undefined) throw new Violation(`a process failed: ${failure}`)
+    return count
+  }
+
+  /**
+   * Sees that each turn is ended whose owner is dead, by one of those who compete for it. `journals` are
+   * those of the processes that live and may have ended one.
+   * @param {TurnLog} log
+   * @param {(number: number) => boolean} isDead whether the owner of a turn is
+   * @param {readonly string[]} journals
+   */
+  async end(log, isDead, journals = []) {
+    const open = await this.#open(log, this.#unverified(isDead))
+    await this.#end(log, open, () => this.read(journals))
+    if (journals.length > 0) return
+    const left = await log.expired(10)
+    if (left.length > 0) throw new Violation(`expired: ${left.join(' ')} is listed after its end`)
+  }
+
+  /** Checks the turns whose owners are dead. @param {TurnLog} log @param {(number: number) => boolean} isDead */
+  async check(log, isDead) {
+    await this.#check(log, this.#unverified(isDead))
+  }
+
+  /** Turns whose owners live: those that are sealed are checked, of the others what was promised. @param {TurnLog} log */
+  async glance(log) {
+    const turns = this.#unverified(() => true)
+    const open = new Set((await this.#open(log, turns)).keys())
+    await inGroups(turns, async (promised) => {
+      const { number, created, events } = promised
+      if (!open.has(number)) return
+      const plan = planTurn(this.#options.seed, number)
+      const records = created ? await readEvents(log, plan.turnId, events.head) : []
+      const fault = faultOfEvents(plan, promised, records)
+      if (fault !== undefined) throw new Violation(`${plan.turnId}: ${fault}`)
+    })
+    await this.#check(
+      log,
+      turns.filter(({ number, created }) => created && !open.has(number)),
+    )
+  }
+
+  /** Looks again at turns that were right once. @param {TurnLog} log @param {number} limit */
+  async again(log, limit) {
+    const { random } = this.#options
+    const share = limit / this.verified.size
+    const turns = [...this.verified].flatMap((number) => this.ledger.turns.get(number) ?? [])
+    const { found } = this
+    await this.#check(
+      log,
+      turns.filter(() => share >= 1 || random.chance(share)),
+    )
+    this.found = found
+  }
+
+  /** @param {(number: number) => boolean} isWanted */
+  #unverified(isWanted) {
+    const turns = [...this.ledger.turns.values()]
+    return turns.filter(({ number }) => isWanted(number) && !this.verified.has(number))
+  }
+
+  /** The turns that are not sealed, with their epochs. @param {TurnLog} log @param {readonly Promised[]} turns */
+  async #open(log, turns) {
+    /** @type {Map<number, number>} */
+    const open = new Map()
+    await inGroups(turns, async ({ number, created }) => {
+      const turnId = turnIdOf(number)
+      const record = await log.getTurn(turnId)
+      if (record === undefined && created) throw new Violation(`${turnId}: the turn is gone`)
+      if (record?.sealed === false) open.set(number, record.epoch)
+    })
+    return open
+  }
+
+  /** @param {TurnLog} log @param {Map<number, number>} orphans @param {() => void} readJournals */
+  async #end(log, orphans, readJournals) {
+    const giveUpAt = Date.now() + this.#options.patienceMs
+    for (let left = orphans; left.size > 0; ) {
+      const expired = await log.expired(100)
+      await Promise.all(CLAIMERS.map((owner) => this.#claim(log, expired, owner)))
+      readJournals()
+      left = await this.#left(log, left)
+      if (left.size === 0) return
+      if (Date.now() > giveUpAt) {
+        throw new Violation(`${[...left.keys()].map(turnIdOf).join(' ')}: nobody could end it`)
+      }
+      await delay(10)
+    }
+  }
+
+  /** @param {TurnLog} log @param {readonly string[]} turnIds @param {string} owner */
+  async #claim(log, turnIds, owner) {
+    for (const turnId of turnIds) {
+      const result = await this.#options.end(log, turnId, { owner, leaseMs: CLAIM_LEASE_MS })
+      if (result === 'ended') this.ledger.take(['ended', turnId])
+    }
+  }
+
+  /** The orphans of which nobody has said that they are ended. @param {TurnLog} log @param {Map<number, number>} orphans */
+  async #left(log, orphans) {
+    /** @type {Map<number, number>} */
+    const left = new Map()
+    for (const [number, epoch] of orphans) {
+      const turnId = turnIdOf(number)
+      const endings = this.ledger.endings.get(turnId) ?? 0
+      if (endings > 1) throw new Violation(`${turnId}: ${endings} claimers have ended it`)
+      if (endings === 1) continue
+      const record = await log.getTurn(turnId)
+      // Its owner had written both ends, and died before the record of the turn said so.
+      const wasEnded = record?.sealed === true && record.epoch === epoch
+      if (!wasEnded) left.set(number, epoch)
+    }
+    return left
+  }
+
+  /** @param {TurnLog} log @param {readonly Promised[]} turns */
+  async #check(log, turns) {
+    const { seed, random } = this.#options
+    await inGroups(turns, async (promised) => {
+      const { number, created } = promised
+      const turnId = turnIdOf(number)
+      // Whether a turn exists that was never acknowledged is left open; if it does, it is like the others.
+      if (created || (await log.getTurn(turnId)) !== undefined) {
+        const observed = await observeTurn(log, turnId, random)
+        const fault = await faultOfTurn(planTurn(seed, number), promised, observed)
+        if (fault !== undefined) throw new Violation(`${turnId}: ${fault}`)
+        const endings = this.ledger.endings.get(turnId) ?? 0
+        if (endings > 1) throw new Violation(`${turnId}: ${endings} claimers have ended it`)
+        this.found += observed.events.length + Number(observed.snapshot.offset.split('-')[1])
+      }
+      this.verified.add(number)
+    })
+  }
+}
+
+/** @template T @param {readonly T[]} all @param {(one: T) => Promise<void>} task */
+async function inGroups(all, task) {
+  for (let at = 0; at < all.length; at += AT_ONCE) {
+    await Promise.all(all.slice(at, at + AT_ONCE).map(task))
+  }
+}

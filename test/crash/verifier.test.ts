@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'vitest'
+import { Ledger } from '../../scripts/crash/ledger.mjs'
+import { endOrphan, MemoryLog } from '../../scripts/crash/library.mjs'
+import { planTurn } from '../../scripts/crash/plan.mjs'
+import { Random } from '../../scripts/crash/random.mjs'
+import { Verifier } from '../../scripts/crash/verifier.mjs'
+import { streamEventFault } from '../../src/protocol/stream-event-guard.ts'
+import { leaveTurns, SEED, THREADS } from './left-turns.ts'
+
+const everyone = () => true
+
+function verifierOf(ledger: Ledger, options = {}): Verifier {
+  const verifier = new Verifier({ seed: SEED, random: new Random(SEED), ...options })
+  verifier.ledger = ledger
+  return verifier
+}
+
+describe('the plan of a crash run', () => {
+  const plans = Array.from({ length: 400 }, (_, number) => planTurn(SEED, number))
+
+  test('follows from the seed and the number alone', () => {
+    expect(planTurn(SEED, 7)).toEqual(plans[7])
+    expect(planTurn('another', 7).events).not.toEqual(plans[7]?.events)
+  })
+
+  test('is made of valid events, the last of them terminal', () => {
+    const events = plans.flatMap((plan) => plan.events.map((text) => JSON.parse(text)))
+    expect(events.map(streamEventFault).filter(Boolean)).toEqual([])
+    const ids = new Set(events.map(({ event_id }) => event_id))
+    expect(ids.size).toBe(events.length)
+  })
+
+  test('has turns of every fate, short ones and ones of more than two chunks', () => {
+    expect(new Set(plans.map(({ fate }) => fate))).toEqual(new Set(['finish', 'abandon', 'stall']))
+    const lengths = plans.map(({ events }) => events.length)
+    expect(Math.min(...lengths)).toBe(2)
+    expect(Math.max(...lengths)).toBeGreaterThan(512)
+  })
+})
+
+describe('the verifier', () => {
+  test('finds nothing where nothing was lost, and ends what was left open', async () => {
+    const log = new MemoryLog()
+    const ledger = new Ledger()
+    await leaveTurns(log, ledger)
+    const verifier = verifierOf(ledger)
+    await verifier.glance(log)
+    const sealed = verifier.verified.size
+    await verifier.end(log, everyone)
+    await verifier.check(log, everyone)
+    expect(sealed).toBeGreaterThan(THREADS / 2)
+    expect(verifier.verified.size).toBe(ledger.turns.size)
+    expect(ledger.endings.size).toBe(ledger.turns.size - sealed)
+    expect(ledger.endings.size).toBeGreaterThan(5)
+    expect(verifier.found).toBeGreaterThanOrEqual(ledger.acknowledged)
+    await verifier.again(log, 10)
+  })
+
+  test('misses a turn that was acknowledged', async () => {
+    const log = new MemoryLog()
+    const ledger = new Ledger()
+    await leaveTurns(log, ledger)
+    await log.deleteTurn('turn-4')
+    await expect(verifierOf(ledger).end(log, everyone)).rejects.toThrow('turn-4: the turn is gone')
+  })
+
+  test.each([
+    {
+      what: 'two claimers end an orphan',
+      end: async (...args: Parameters<typeof endOrphan>) => {
+        await endOrphan(...args)
+        return 'ended' as const
+      },
+      message: /2 claimers have ended it/,
+    },
+    {
+      what: 'nobody ends an orphan',
+      end: () => Promise.resolve('held' as const),
+      message: /nobody could end it/,
+    },
+  ])('notices that $what', async ({ end, message }) => {
+    const log = new MemoryLog()
+    const ledger = new Ledger()
+    await leaveTurns(log, ledger)
+    const verifier = verifierOf(ledger, { end, patienceMs: 100 })
+    await expect(verifier.end(log, everyone)).rejects.toThrow(message)
+  })
+
+  test('notices a turn that counts as expired after its end', async () => {
+    const log = new MemoryLog()
+    const ledger = new Ledger()
+    await leaveTurns(log, ledger)
+    await verifierOf(ledger).end(log, everyone)
+    log.expired = () => Promise.resolve(['turn-0'])
+    await expect(verifierOf(ledger).end(log, everyone)).rejects.toThrow('turn-0 is listed')
+  })
+
+  test('passes on what a process calls a failure', () => {
+    const verifier = verifierOf(new Ledger())
+    verifier.ledger.take(['failed', 'LOG_SEQUENCE_GAP'])
+    expect(() => verifier.read([])).toThrow('LOG_SEQUENCE_GAP')
+  })
+})
