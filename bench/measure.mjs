@@ -1,6 +1,7 @@
 // How every bench here measures. All subjects run interleaved in one process, in an order that is
 // rotated each round, so that a noisy machine is unfair to nobody; the figure is the median of the
-// rounds. It is CPU time of the whole process, so work moved to another thread (GC) is counted.
+// rounds. It is CPU time of the whole process, so work moved to another thread (GC) is counted, unless
+// a bench says that it measures something else.
 
 /**
  * @typedef {object} Subject
@@ -8,22 +9,36 @@
  * @property {() => number | Promise<number>} run Does one sample; returns how many operations it was.
  * @property {number} [every] Takes part in every so many rounds only: for rivals that are so slow that
  *   a few samples are enough.
+ * @property {() => Promise<void>} [before] Prepares the sample; this and `after` are not measured.
+ * @property {() => Promise<void>} [after]
  *
  * @typedef {object} Figure
  * @property {string} name
- * @property {number} ns Median CPU time of one operation once warm.
+ * @property {number} ns Median time of one operation once warm.
  * @property {number} first The same for the first sample of all, before the compiler knew the code.
  */
 
 /** @type {{ name: string, actual: number, limit: number }[]} */
 const ratios = []
 
+/** CPU time of this process so far, in µs, all of its threads together. */
+export function processCpu() {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
+/** Time that passes, in µs, whoever uses the machine. */
+export function wallTime() {
+  return performance.now() * 1000
+}
+
 /**
+ * `spent` tells what is measured: how many µs were spent so far.
  * @param {Subject[]} subjects
- * @param {{ rounds?: number, warmup?: number }} [options]
+ * @param {{ rounds?: number, warmup?: number, spent?: () => number | Promise<number> }} [options]
  * @returns {Promise<Figure[]>}
  */
-export async function measure(subjects, { rounds = 11, warmup = 3 } = {}) {
+export async function measure(subjects, { rounds = 11, warmup = 3, spent = processCpu } = {}) {
   if (rounds < 9) throw new RangeError(`${rounds} rounds say nothing on a noisy machine: take 9`)
   /** @type {number[][]} */
   const samples = subjects.map(() => [])
@@ -31,7 +46,9 @@ export async function measure(subjects, { rounds = 11, warmup = 3 } = {}) {
     for (let turn = 0; turn < subjects.length; turn++) {
       const index = (round + turn) % subjects.length
       const subject = subjects[index]
-      if (subject && round % (subject.every ?? 1) === 0) samples[index]?.push(await sample(subject))
+      if (subject && round % (subject.every ?? 1) === 0) {
+        samples[index]?.push(await sample(subject, spent))
+      }
     }
   }
   return subjects.map(({ name, every = 1 }, index) => {
@@ -41,20 +58,25 @@ export async function measure(subjects, { rounds = 11, warmup = 3 } = {}) {
   })
 }
 
-/** @param {Subject} subject @returns {Promise<number>} CPU ns per operation */
-async function sample({ name, run }) {
+/**
+ * @param {Subject} subject @param {() => number | Promise<number>} spent
+ * @returns {Promise<number>} ns per operation
+ */
+async function sample({ name, run, before, after }, spent) {
+  await before?.()
   // No gc() here, tempting as it is: when the last object of a kind dies in a full collection, V8
   // throws the code away that it optimised for that kind (--trace-deopt: "weak objects"), and a
   // short sample measures the compiler. ResponseStream: 1,210 ns per event with it, 91 without.
-  const before = process.cpuUsage()
+  const start = await spent()
   const operations = await run()
-  const { user, system } = process.cpuUsage(before)
+  const end = await spent()
+  await after?.()
   if (!(operations > 0)) throw new Error(`${name} did nothing`)
-  return ((user + system) * 1000) / operations
+  return ((end - start) * 1000) / operations
 }
 
 /** @param {number[]} values @returns {number} */
-function median(values) {
+export function median(values) {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = Math.floor(sorted.length / 2)
   const upper = sorted[middle] ?? Number.NaN

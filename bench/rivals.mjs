@@ -24,3 +24,20 @@ export const { pushable } = await load('it-pushable')
  * }}
  */
 export const { Repeater, FixedBuffer } = await load('@repeaterjs/repeater')
+
+/**
+ * @typedef {object} ResumableStreamContext
+ * @property {(id: string, make: () => ReadableStream<string>) => Promise<ReadableStream<string>>} createNewResumableStream
+ * @property {(id: string) => Promise<AsyncIterable<string> | null | undefined>} resumeExistingStream
+ */
+
+/**
+ * @type {{
+ *   createResumableStreamContext: (options: {
+ *     waitUntil: null,
+ *     publisher: object,
+ *     subscriber: object,
+ *   }) => ResumableStreamContext,
+ * }}
+ */
+export const { createResumableStreamContext } = await load('resumable-stream/generic')

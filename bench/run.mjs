@@ -1,6 +1,12 @@
 // node --expose-gc bench/run.mjs [name…]: runs the benches against dist/, fails if a goal is missed.
 import { cpus } from 'node:os'
 import { benchChannel } from './channel.mjs'
+import { benchLogEmbedded } from './log-embedded.mjs'
+import { benchLogFanout } from './log-fanout.mjs'
+import { benchLogJoin } from './log-join.mjs'
+import { benchLogRedis } from './log-redis.mjs'
+import { benchLogReopen } from './log-reopen.mjs'
+import { benchLogSize } from './log-size.mjs'
 import { finish } from './measure.mjs'
 import { benchPipeline } from './pipeline.mjs'
 import { benchProcessor } from './processor.mjs'
@@ -14,6 +20,12 @@ const benches = [
   ['reducer', benchReducer],
   ['pipeline', benchPipeline],
   ['sse', benchSse],
+  ['log-redis', benchLogRedis],
+  ['log-join', benchLogJoin],
+  ['log-size', benchLogSize],
+  ['log-fanout', benchLogFanout],
+  ['log-embedded', benchLogEmbedded],
+  ['log-reopen', benchLogReopen],
 ]
 
 const wanted = process.argv.slice(2)

@@ -49,6 +49,21 @@ describe('measure', () => {
     expect(figure?.ns).toBe(5500)
   })
 
+  test('measures what it is told to, and nothing of what prepares a sample and clears up', async () => {
+    let spent = 0
+    const spend = (microseconds: number) => async () => {
+      spent += microseconds
+    }
+    const subject = {
+      name: 'a',
+      before: spend(1000),
+      run: () => spend(7)().then(() => 1),
+      after: spend(500),
+    }
+    const [figure] = await harness.measure([subject], { spent: async () => spent })
+    expect(figure).toEqual({ name: 'a', ns: 7000, first: 7000 })
+  })
+
   test('interleaves the subjects and rotates who goes first', async () => {
     const order: string[] = []
     const subjects = ['a', 'b', 'c'].map((name) => ({ name, run: () => order.push(name) }))

@@ -1,0 +1,112 @@
+// What the benches of the log share: stores that are gone afterwards, and owners that write turns.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from '@redis/client'
+import { redisCommand, startRedis } from '../scripts/redis-server.mjs'
+import { processTurn } from './log-turns.mjs'
+import { processCpu } from './measure.mjs'
+
+/** @typedef {import('../src/log/turn-log.ts').Lease} Lease */
+/** @typedef {import('../src/log/turn-log.ts').LogName} LogName */
+/** @typedef {import('../src/log/turn-log.ts').NewRecord} NewRecord */
+/** @typedef {import('../src/log/turn-log.ts').TurnLog} TurnLog */
+/** @typedef {import('./log-turns.mjs').StreamMessage} StreamMessage */
+/** @typedef {import('./log-turns.mjs').Turn} Turn */
+
+// Longer than any bench runs: nobody renews here.
+const LEASE_MS = 60 * 60 * 1000
+
+/** @template T @param {(folder: string) => Promise<T>} use @returns {Promise<T>} */
+export async function withFolder(use) {
+  const folder = await mkdtemp(join(tmpdir(), 'turnstream-bench-'))
+  try {
+    return await use(folder)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/**
+ * A Redis of its own, so that what its processor does is done for this bench.
+ * @template T @param {(server: Awaited<ReturnType<typeof startRedis>>) => Promise<T>} use
+ * @returns {Promise<T>}
+ */
+export async function withRedis(use) {
+  const server = await startRedis()
+  try {
+    return await use(server)
+  } finally {
+    await server.stop()
+  }
+}
+
+/** @param {string} url */
+export async function connectTo(url) {
+  const client = createClient({ url })
+  // The client says on an event what it also says by rejecting; without a listener it ends the process.
+  client.on('error', () => {})
+  await client.connect()
+  return client
+}
+
+/**
+ * CPU time of this process and of Redis, in µs. `INFO` is asked on a connection that is closed again,
+ * so that nothing of it is left in either.
+ * @param {{ host: string, port: number }} server
+ */
+export async function cpuWithRedis(server) {
+  const info = await redisCommand(server, 'INFO', 'cpu')
+  /** @param {string} name */
+  const seconds = (name) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1])
+  return processCpu() + (seconds('used_cpu_sys') + seconds('used_cpu_user')) * 1e6
+}
+
+/** @param {TurnLog} log @param {Turn} turn @returns {Promise<Lease>} */
+export function createTurn(log, { turnId, threadId }) {
+  return log.create({ turnId, threadId, owner: 'bench' }, LEASE_MS)
+}
+
+/** One event to an append, each after the one before. @param {TurnLog} log @param {Lease} lease @param {readonly string[]} texts */
+export async function appendOneByOne(log, lease, texts) {
+  for (const [index, data] of texts.entries()) {
+    const seal = index === texts.length - 1
+    await log.append(lease, 'events', [{ seq: index + 1, data }], { seal })
+  }
+}
+
+/** @param {StreamMessage} message @param {number} seq @returns {NewRecord} */
+export function processedRecord({ eventId, timestamp, payload }, seq) {
+  return { seq, data: payload, eventId, timestamp }
+}
+
+/** @param {StreamMessage} message */
+export function endsTurn({ payload }) {
+  return payload.startsWith('{"type":"turn_complete"')
+}
+
+/** @param {TurnLog} log @param {Lease} lease @returns {(message: StreamMessage) => Promise<void>} */
+export function processedSink(log, lease) {
+  let seq = 0
+  return async (message) => {
+    seq += 1
+    const record = processedRecord(message, seq)
+    await log.append(lease, 'processed', [record], { seal: endsTurn(message) })
+  }
+}
+
+/**
+ * Both logs of a turn, one record to an append. An event goes on to the processor once it is kept.
+ * @param {TurnLog} log @param {Turn} turn
+ */
+export async function writeTurn(log, turn) {
+  const lease = await createTurn(log, turn)
+  let seq = 0
+  /** @param {import('./log-turns.mjs').StreamEvent} event */
+  const keep = async (event) => {
+    seq += 1
+    const seal = event.type === 'response_done'
+    await log.append(lease, 'events', [{ seq, data: JSON.stringify(event) }], { seal })
+  }
+  await processTurn(turn, processedSink(log, lease), keep)
+}

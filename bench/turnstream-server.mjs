@@ -1,0 +1,5 @@
+// The stores as they are published: an entry of their own, because they need Node and two packages.
+const built = new URL('../dist/server.js', import.meta.url).href
+
+/** @type {typeof import('../src/server.ts')} */
+export const { LogWriter, MemoryLog, openEmbeddedLog, openRedisLog } = await import(built)
