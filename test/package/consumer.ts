@@ -3,15 +3,27 @@
 export function importScript(schemas: readonly string[]): string {
   return `
 import { ERROR_CODES, TurnstreamError } from 'turnstream'
-import { fakeClock } from 'turnstream/testing'
+import { MemoryLog } from 'turnstream/server'
+import { describeTurnLog, fakeClock } from 'turnstream/testing'
 ${schemas.map((name, index) => `import schema${index} from 'turnstream/schema/${name}.json' with { type: 'json' }`).join('\n')}
 import packageJson from 'turnstream/package.json' with { type: 'json' }
 
-const clock = fakeClock(5)
+const clock = fakeClock()
 const schemas = [${schemas.map((_, index) => `schema${index}`).join(', ')}]
+const cases = []
+describeTurnLog(
+  'a log',
+  async ({ retentionMs }) => {
+    const log = new MemoryLog({ retentionMs, clock })
+    return { log, elapse: (ms) => clock.advance(ms), dispose: () => log.close() }
+  },
+  { describe: (name, body) => body(), test: (name, body) => cases.push(body) },
+)
+await Promise.all(cases.map((run) => run()))
 process.stdout.write(JSON.stringify({
   code: new TurnstreamError('TIMEOUT', 'waited').code,
-  fakeTime: clock.now(),
+  casesOfLogs: cases.length > 100,
+  fakeTime: fakeClock(5).now(),
   schemas: schemas.map((schema) => schema.$id),
   version: packageJson.version,
 }))
@@ -20,8 +32,10 @@ process.stdout.write(JSON.stringify({
 
 export const REQUIRE_SCRIPT = `
 const { TurnstreamError } = require('turnstream')
+const { MemoryLog } = require('turnstream/server')
 const { fakeClock } = require('turnstream/testing')
-process.stdout.write(new TurnstreamError('TIMEOUT', 'waited').code + ' ' + fakeClock(5).now() + '\\n')
+const words = [new TurnstreamError('TIMEOUT', 'waited').code, fakeClock(5).now(), MemoryLog.name]
+process.stdout.write(words.join(' ') + '\\n')
 `
 
 export const EVERYTHING = `
@@ -74,7 +88,8 @@ import {
   type TurnstreamError,
   decodeStreamEvent,
 } from 'turnstream'
-import { fakeClock } from 'turnstream/testing'
+import { type Lease, LogWriter, MemoryLog, TurnExistsError, type TurnLog } from 'turnstream/server'
+import { type SuiteRunner, describeTurnLog, fakeClock } from 'turnstream/testing'
 import packageJson from 'turnstream/package.json' with { type: 'json' }
 import streamEventSchema from 'turnstream/schema/stream-event.json' with { type: 'json' }
 
@@ -113,6 +128,32 @@ export async function read(stream: ResponseStream<StreamEvent>): Promise<string>
   }
   return text
 }
+
+export async function submit(log: TurnLog, turnId: string): Promise<Lease | number> {
+  try {
+    return await log.create({ turnId, threadId: 'thread', owner: 'me' }, 10_000)
+  } catch (error) {
+    if (error instanceof TurnExistsError) return error.turn.ordinal
+    throw error
+  }
+}
+
+export async function keep(log: TurnLog, lease: Lease, events: AsyncIterable<string>): Promise<void> {
+  const writer = new LogWriter(log, lease, 'events')
+  for await (const event of events) await writer.write(event)
+  for await (const each of log.tail(lease.turnId, 'events', '0-0', new AbortController().signal)) {
+    if ('resync' in each) continue
+    const offset: string = each.offset
+    if (offset !== '') break
+  }
+}
+
+export function testMine(log: TurnLog, runner: SuiteRunner): void {
+  const dispose = () => log.close()
+  describeTurnLog('mine', async () => ({ log, elapse: async () => {}, dispose }), runner)
+}
+
+export const memory: TurnLog = new MemoryLog({ clock: fakeClock() })
 
 export const defaults = new ResponseStream()
 defaults.addEvent({ type: 'OutputTextDelta', delta: 'text' })

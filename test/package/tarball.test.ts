@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -33,6 +33,8 @@ beforeAll(() => {
   mkdirSync(join(modules, 'turnstream'), { recursive: true })
   run('tar', ['-xzf', tarballName(), '-C', 'node_modules/turnstream', '--strip-components=1'])
   for (const name of Object.keys(packageJson.dependencies)) {
+    // The name of a package may have a scope, which is a folder.
+    mkdirSync(dirname(join(modules, name)), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), join(modules, name))
   }
   writeFileSync(join(project, 'package.json'), '{ "type": "module" }')
@@ -60,6 +62,7 @@ describe('in Node', () => {
     writeFileSync(join(project, 'import.mjs'), consumer.importScript(SCHEMAS))
     expect(JSON.parse(run(process.execPath, ['import.mjs']))).toEqual({
       code: 'TIMEOUT',
+      casesOfLogs: true,
       fakeTime: 5,
       schemas: SCHEMAS.map((name) => `turnstream/schema/${name}.json`),
       version: packageJson.version,
@@ -68,7 +71,7 @@ describe('in Node', () => {
 
   test('require finds them too', () => {
     writeFileSync(join(project, 'require.cjs'), consumer.REQUIRE_SCRIPT)
-    expect(run(process.execPath, ['--no-warnings', 'require.cjs'])).toBe('TIMEOUT 5\n')
+    expect(run(process.execPath, ['--no-warnings', 'require.cjs'])).toBe('TIMEOUT 5 MemoryLog\n')
   })
 
   test('a file that is not exported cannot be reached', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import * as main from '../../src/index.ts'
+import * as server from '../../src/server.ts'
 import * as testing from '../../src/testing/index.ts'
 import { exportedTypesOf } from './sources.ts'
 
@@ -149,11 +150,48 @@ const PUBLIC = {
       'VendorInputOptions',
     ],
   },
+  server: {
+    file: 'src/server.ts',
+    module: server,
+    values: [
+      'LogWriter',
+      'MemoryLog',
+      'TurnExistsError',
+      'endOrphan',
+      'endOrphans',
+      'openEmbeddedLog',
+      'openRedisLog',
+    ],
+    types: [
+      'EmbeddedLogOptions',
+      'Lease',
+      'LogName',
+      'LogRecord',
+      'LogWriterOptions',
+      'MemoryLogOptions',
+      'NewRecord',
+      'NewThread',
+      'NewTurn',
+      'Page',
+      'PageOptions',
+      'RedisLogOptions',
+      'RedisServer',
+      'Resync',
+      'Tail',
+      'Tailed',
+      'ThreadRecord',
+      'TurnLog',
+      'TurnPageOptions',
+      'TurnRecord',
+      'TurnSnapshot',
+      'WriteOptions',
+    ],
+  },
   testing: {
     file: 'src/testing/index.ts',
     module: testing,
-    values: ['fakeClock'],
-    types: ['FakeClock'],
+    values: ['describeTurnLog', 'fakeClock'],
+    types: ['FakeClock', 'SuiteOptions', 'SuiteRunner', 'TurnLogUnderTest'],
   },
 }
 
