@@ -1,6 +1,8 @@
 // A process that uses a store, as it is built. It writes a JSON line for everything that happens to it.
 //
 //     node child.mjs <what> <directory> [<options as JSON>]
+import { writeSync } from 'node:fs'
+
 const built = new URL('../../../dist/', import.meta.url)
 /** @type {typeof import('../../../src/log/embedded/open.ts')} */
 const { openEmbeddedLog } = await import(new URL('log/embedded/open.js', built).href)
@@ -11,9 +13,13 @@ const [what = '', directory = '', json = '{}'] = process.argv.slice(2)
 /** @type {{ uid?: number, turns?: number, chars?: number, sync?: 'commit' | 'system' }} */
 const { uid, turns = 1, chars = 8, sync = 'commit' } = JSON.parse(json)
 
-/** @param {object} report */
+/**
+ * Waits until the report has left the process. `process.stdout` would keep it when the reader is slow,
+ * and it would die with the process: more would then be kept than the reader was told.
+ * @param {object} report
+ */
 function say(report) {
-  process.stdout.write(`${JSON.stringify(report)}\n`)
+  writeSync(1, `${JSON.stringify(report)}\n`)
 }
 
 /** @param {unknown} error */
