@@ -2,7 +2,8 @@
 // Load: 300 turns at once, 30 deltas a second each, evenly spread, one delta to an append; a turn lasts
 //     five seconds, then it is sealed and another takes its place. CPU of the process with all of its
 //     threads, the median of seven seconds, for both fsync policies. Floor: the same load on a log that
-//     does nothing; what it costs is part of the other figures.
+//     does nothing. The load wakes the process a thousand times a second, which is no part of the log: the
+//     limit holds for what is left without it, and both are printed.
 // Q2: how long does an append take when there is little to do? Load: 10 turns, 30 deltas a second each,
 //     on the embedded store and on Redis; time from the call until the record is kept.
 import { withFolder, withRedis } from './log-stores.mjs'
@@ -90,7 +91,7 @@ export async function benchLogEmbedded() {
     { log: 'embedded, sync system', us: bySystem, 'without the load': bySystem - floor },
   ]
   printTable(`embedded log: CPU per delta, ${BUSY.turns} turns, ${DELTAS_PER_SECOND}/s each`, rows)
-  expectRatio('embedded: CPU us per delta', byDefault, LIMIT_US)
+  expectRatio('embedded: CPU us per delta, without the load', byDefault - floor, LIMIT_US)
 
   printTable(`log: time of an append, ${LIGHT.turns} turns, ${DELTAS_PER_SECOND} deltas/s each`, [
     { log: 'embedded, sync commit (default)', ...(await withEmbedded({}, latency)) },

@@ -7,10 +7,13 @@ import {
   envelopeOf,
   eventIdText,
   eventText,
+  followingAt,
   MAX_COUNTER,
   middleOf,
+  openingOf,
   templateOf,
 } from './event-template.ts'
+import { FIRST_CODE, SHORT_STEPS, stepAt, stepCode } from './step-code.ts'
 
 export { envelopeOf }
 
@@ -43,6 +46,7 @@ export interface EventLine {
 
 interface NumberedTemplate extends EventTemplate {
   number: number
+  opening: string
   /** The character that stands for the number in a short line; empty when there is none. */
   code: string
 }
@@ -58,13 +62,7 @@ const MAX_TEMPLATES = 256
 /** What a turn may keep in memory for its templates is bounded: an event with more around it stays raw. */
 const MAX_TEMPLATE_CHARS = 4096
 
-// Characters that stand for numbers, from '0' on: none of them begins a line of another kind.
-const FIRST_CODE = 0x30
 const TEMPLATE_CODES = 64
-// Steps below 48 are one character; larger ones have one of the 31 characters from '`' to '~' first.
-const ONE_CHAR_STEPS = 48
-const STEP_CODES = 79
-const SHORT_STEPS = ONE_CHAR_STEPS + (STEP_CODES - ONE_CHAR_STEPS) * STEP_CODES
 
 /**
  * Turns records into lines. One per log of a turn and writer; `startChunk()` forgets the templates so
@@ -86,9 +84,24 @@ export class EventLineEncoder {
 
   /** Throws `RECORD_INVALID` for text that says no event id or no timestamp; nothing has changed then. */
   encode(data: string): string {
+    const following = this.#following(data)
+    if (following !== undefined) return following
     const envelope = envelopeAt(data)
     const line = envelope === undefined ? undefined : this.#templated(data, envelope)
     return line ?? rawLine(data)
+  }
+
+  /** The next token of the same item, a little later: nearly every record. */
+  #following(data: string): string | undefined {
+    const template = this.#latest
+    if (template === undefined || template.code === '') return undefined
+    const following = followingAt(template, data, this.#counter + 1)
+    if (following === undefined || UNSAFE.test(following.middle)) return undefined
+    const timeStep = following.timestamp - this.#timestamp
+    if (timeStep < 0 || timeStep >= SHORT_STEPS) return undefined
+    this.#counter += 1
+    this.#timestamp = following.timestamp
+    return template.code + stepCode(timeStep) + following.middle
   }
 
   #templated(data: string, envelope: Envelope): string | undefined {
@@ -132,7 +145,8 @@ export class EventLineEncoder {
     if (this.#templates.size === MAX_TEMPLATES) this.startChunk()
     const number = this.#templates.size
     const code = number < TEMPLATE_CODES ? String.fromCharCode(FIRST_CODE + number) : ''
-    const numbered = { idPrefix, before, after, number, code }
+    const opening = openingOf(template)
+    const numbered = { idPrefix, before, after, number, code, opening }
     const shared = sharedLength(this.#lastDefined, text)
     this.#templates.set(key, numbered)
     this.#lastDefined = text
@@ -176,12 +190,9 @@ export class EventLineDecoder {
   }
 
   #readShort(line: string, number: number): EventLine {
-    const lead = line.charCodeAt(1) - FIRST_CODE
-    if (lead >= 0 && lead < ONE_CHAR_STEPS) return this.#read(number, 1, lead, line.slice(2))
-    const second = line.charCodeAt(2) - FIRST_CODE
-    if (lead >= ONE_CHAR_STEPS && lead < STEP_CODES && second >= 0 && second < STEP_CODES) {
-      const step = ONE_CHAR_STEPS + (lead - ONE_CHAR_STEPS) * STEP_CODES + second
-      return this.#read(number, 1, step, line.slice(3))
+    const step = stepAt(line, 1)
+    if (step !== undefined) {
+      return this.#read(number, 1, step, line.slice(1 + stepCode(step).length))
     }
     throw corrupt('a line has no time step')
   }
@@ -251,13 +262,6 @@ export function decodeChunk(text: string): EventLine[] {
 
 function textOf(template: EventTemplate | undefined): string {
   return template === undefined ? '' : template.idPrefix + template.before + template.after
-}
-
-function stepCode(step: number): string {
-  if (step < ONE_CHAR_STEPS) return String.fromCharCode(FIRST_CODE + step)
-  const rest = step - ONE_CHAR_STEPS
-  const lead = ONE_CHAR_STEPS + Math.floor(rest / STEP_CODES)
-  return String.fromCharCode(FIRST_CODE + lead, FIRST_CODE + (rest % STEP_CODES))
 }
 
 /** How many characters both begin with; a pair of surrogates counts as one. */

@@ -28,6 +28,7 @@ export interface Envelope {
 const OPEN = '{"event_id":"'
 const BETWEEN = '","timestamp":'
 const COUNTER_DIGITS = 8
+const PLAIN_DIGITS = 15
 export const MAX_COUNTER = 0xffffffff
 
 const TYPE = ',"type":"'
@@ -89,6 +90,54 @@ function digitsEnd(data: string, start: number): number {
   }
   const digits = at - start
   return code === COMMA && digits > 0 && (digits === 1 || !leadingZero) ? at : -1
+}
+
+/** An event whose text has a known template, and a timestamp that is a plain number. */
+export interface Following {
+  timestamp: number
+  middle: string
+}
+
+/**
+ * An event of the template whose counter is `counter`; undefined for any other. It is what `envelopeAt` and
+ * `middleOf` say together, for the token that follows the one before: with them alone an event takes twice
+ * as long.
+ */
+export function followingAt(
+  { opening, before, after }: EventTemplate & { readonly opening: string },
+  data: string,
+  counter: number,
+): Following | undefined {
+  const idEnd = opening.length + COUNTER_DIGITS
+  if (!hasAt(data, opening, 0) || counterAt(data, opening.length) !== counter) return undefined
+  if (!hasAt(data, BETWEEN, idEnd)) return undefined
+  const start = idEnd + BETWEEN.length
+  const timestampEnd = digitsEnd(data, start)
+  const middleStart = timestampEnd + before.length
+  const middleEnd = data.length - after.length
+  const fits =
+    timestampEnd !== -1 &&
+    timestampEnd - start <= PLAIN_DIGITS &&
+    middleStart <= middleEnd &&
+    hasAt(data, before, timestampEnd) &&
+    data.endsWith(after)
+  if (!fits) return undefined
+  return {
+    timestamp: numberAt(data, start, timestampEnd),
+    middle: data.slice(middleStart, middleEnd),
+  }
+}
+
+/** How an event's text begins, up to its counter. */
+export function openingOf({ idPrefix }: EventTemplate): string {
+  return OPEN + idPrefix
+}
+
+/** Of digits so few that no sum on the way is rounded. */
+function numberAt(data: string, start: number, end: number): number {
+  let number = 0
+  for (let at = start; at < end; at++) number = number * 10 + data.charCodeAt(at) - ZERO
+  return number
 }
 
 /**

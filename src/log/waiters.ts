@@ -20,6 +20,7 @@ export class Waiters {
 
   /** Costs as much as there are who wait: what they do then, they do later. */
   wake(): void {
+    if (this.#waiting.size === 0) return
     for (const go of this.#waiting) go()
   }
 

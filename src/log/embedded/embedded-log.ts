@@ -16,6 +16,8 @@ import { Removal, Sweeper } from './removal.ts'
 import { newFacts } from './stored-turn.ts'
 import { TurnRecords } from './turn-records.ts'
 
+const STORED = Promise.resolve()
+
 /** What an embedded log is made of. */
 export interface EmbeddedParts {
   readonly env: Environment
@@ -60,8 +62,7 @@ export class EmbeddedLog implements log.TurnLog {
     const { commits, env, turns, clock } = this.#parts
     const { turnId, threadId, runId = turnId, owner, request } = turn
     this.#checkNew(turnId, runId)
-    const open = turns.openOf(threadId)
-    if (open !== undefined) throw new TurnstreamError('THREAD_BUSY', `turn ${open.facts.turnId}`)
+    turns.checkFree(threadId)
     const now = clock.now()
     const { ordinal, write } = this.#threads.addTurn(threadId, now)
     const number = this.#nextNumber++
@@ -72,8 +73,7 @@ export class EmbeddedLog implements log.TurnLog {
     turns.add(added)
     if (runId !== turnId) commits.stage(env.tables.runs, runId, turnId)
     commits.stage(env.tables.store, 'nextNumber', String(this.#nextNumber))
-    await commits.store({
-      turn: added,
+    await commits.store(added, {
       write: (writes) => {
         write(writes)
         writes.push({ table: env.tables.threadTurns, key: [threadId, ordinal], value: turnId })
@@ -106,7 +106,7 @@ export class EmbeddedLog implements log.TurnLog {
     const undo = () => {
       turn.until = until
     }
-    await commits.store({ turn, undo })
+    await commits.store(turn, { undo })
     return leaseOf(turn.facts, state)
   }
 
@@ -117,20 +117,27 @@ export class EmbeddedLog implements log.TurnLog {
     lease.until = until
   }
 
-  async append(
+  append(
     lease: log.Lease,
     name: log.LogName,
     records: readonly log.NewRecord[],
-    { seal = false }: { readonly seal?: boolean } = {},
+    options?: { readonly seal?: boolean },
   ): Promise<string> {
-    checkRecords(records, seal)
-    const { commits, clock, turns } = this.#parts
-    const turn = this.#leased(lease)
-    const append = { lease, log: name, records, seal }
-    const { offset, isStored } = turn.append(append, clock.now())
-    if (!isStored) await commits.store({ turn })
-    if (seal) turns.forgetIdle(turn)
-    return offset
+    try {
+      const seal = options?.seal === true
+      checkRecords(records, seal)
+      const { commits, clock, turns } = this.#parts
+      const turn = this.#leased(lease)
+      const { offset, isStored } = turn.append({ lease, log: name, records, seal }, clock.now())
+      const stored = isStored ? STORED : commits.store(turn)
+      // One promise instead of an `async` function's several: this runs once per token.
+      return stored.then(() => {
+        if (seal) turns.forgetIdle(turn)
+        return offset
+      })
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   tail(turnId: string, name: log.LogName, after: string, signal: AbortSignal): log.Tail {
@@ -159,7 +166,7 @@ export class EmbeddedLog implements log.TurnLog {
     const turn = this.#turn(turnId)
     if (turn.state.logs.events.sealed) return false
     if (turn.facts.cancelReason === undefined) turn.decide({ cancelReason: reason })
-    await this.#parts.commits.store({ turn })
+    await this.#parts.commits.store(turn)
     return true
   }
 

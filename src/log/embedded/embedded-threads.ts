@@ -34,7 +34,7 @@ export class EmbeddedThreads {
     const createdAt = before?.record.createdAt ?? now
     const record = { ...thread, createdAt, updatedAt: now }
     const write = this.#replace(before, { record, made: before?.made ?? 0 })
-    await this.#commits.store({ write })
+    await this.#commits.store(undefined, { write })
     return record
   }
 
@@ -78,7 +78,9 @@ export class EmbeddedThreads {
     const { threads, recency } = this.#env.tables
     this.#commits.stage(threads, threadId, undefined)
     const key = [before.record.updatedAt, threadId]
-    await this.#commits.store({ write: (writes) => writes.push({ table: recency, key }) })
+    await this.#commits.store(undefined, {
+      write: (writes) => writes.push({ table: recency, key }),
+    })
     return true
   }
 

@@ -1,20 +1,17 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { formatOffset, offsetOf, resume } from '../offsets.ts'
 import { keyOfOutput, type Outcome, outcomeOf, outputEnvelope } from '../records.ts'
-import { type Append, appended, freshRecords, isSealed, type WriteState } from '../rules.ts'
+import { type Append, appended, freshAfter, isSealed, type WriteState } from '../rules.ts'
 import type { Block, LogSource } from '../tail.ts'
 import type { LogName, NewRecord, TurnSnapshot } from '../turn-log.ts'
 import { Waiters } from '../waiters.ts'
 import type { Chunks } from './chunks.ts'
 import type { Tables, Write } from './environment.ts'
 import { formatTurn, type StoredTurn, type TurnFacts } from './stored-turn.ts'
-import { type JournalLines, TurnEvents } from './turn-events.ts'
+import type { JournalEntry } from './journal.ts'
+import { TurnEvents } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
-
-interface Version {
-  readonly facts: TurnFacts
-  readonly state: WriteState
-}
+import { type Heads, headsOf, isChanged, type Version, withHeads } from './turn-version.ts'
 
 /**
  * A turn that is open, or that somebody reads. It is known twice: as decided, by which writers are
@@ -28,8 +25,12 @@ export class EmbeddedTurn {
   readonly ownership = new Waiters()
   /** When the lease runs out. Nothing of this is stored: whoever opens the store later is another owner. */
   until = 0
+  /** The group that this turn was last added to. */
+  group: object | undefined
   #facts: TurnFacts
+  /** Of the open logs the heads are in `#heads`: with them a record would mean three new objects. */
   #state: WriteState
+  readonly #heads: Heads
   #committed: Version | undefined
   #writing: Version | undefined
   #isLoaded: boolean
@@ -42,7 +43,8 @@ export class EmbeddedTurn {
   private constructor(facts: TurnFacts, state: WriteState, isStored: boolean) {
     this.#facts = facts
     this.#state = state
-    this.#committed = isStored ? { facts, state } : undefined
+    this.#heads = headsOf(state)
+    this.#committed = isStored ? { facts, state, ...this.#heads } : undefined
     this.#isLoaded = !isStored
     this.events = new TurnEvents(facts.number)
     this.processed = new TurnProcessed(facts.number)
@@ -63,7 +65,7 @@ export class EmbeddedTurn {
 
   /** As decided; the lease runs out at `until`. */
   get state(): WriteState {
-    return { ...this.#state, until: this.until }
+    return { ...withHeads(this.#state, this.#heads), until: this.until }
   }
 
   get isSealed(): boolean {
@@ -71,12 +73,13 @@ export class EmbeddedTurn {
   }
 
   get decided(): StoredTurn {
-    return { ...this.#facts, state: this.#state }
+    return { ...this.#facts, state: withHeads(this.#state, this.#heads) }
   }
 
   /** As readers may see it; undefined while nothing of it is stored. */
   get committed(): StoredTurn | undefined {
-    return this.#committed && { ...this.#committed.facts, state: this.#committed.state }
+    const version = this.#committed
+    return version && { ...version.facts, state: withHeads(version.state, version) }
   }
 
   /** Changes the turn itself; its logs are changed by `append`. */
@@ -88,27 +91,31 @@ export class EmbeddedTurn {
   /** Takes an append into the next commit. Answers with the offset, and whether it is stored already. */
   append(append: Append, now: number): { offset: string; isStored: boolean } {
     const { log, records, seal } = append
-    const before = this.#state
-    const fresh = freshRecords(before, append)
+    const { epoch, logs } = this.#state
+    const found = { epoch, head: this.#heads[log], sealed: logs[log].sealed }
+    const fresh = freshAfter(found, append)
     const outcome = seal && log === 'events' ? outcomeOf(records.at(-1)?.data ?? '') : undefined
-    if (log === 'events') this.events.stage(before.epoch, fresh)
+    if (log === 'events') this.events.stage(epoch, fresh)
     else this.#stageSnapshots(fresh, now)
     const last = fresh.at(-1)
     if (last === undefined) return this.#repeat(append, outcome, now)
-    this.#state = appended(before, append, last.seq)
+    this.#heads[log] = last.seq
+    if (seal) this.#state = appended(this.#state, append, last.seq)
     if (outcome !== undefined) this.decide({ outcome, endedAt: now })
-    return { offset: formatOffset(before.epoch, last.seq), isStored: false }
+    return { offset: formatOffset(epoch, last.seq), isStored: false }
   }
 
   /** An append that brings nothing new; it may still bring the seal. */
   #repeat(append: Append, outcome: Outcome | undefined, now: number) {
     const { log, records } = append
-    const { head, epochs } = this.#state.logs[log]
+    const head = this.#heads[log]
+    const { epochs } = this.#state.logs[log]
     this.#state = appended(this.#state, append, head)
     const { outcome: known } = this.#facts
     if (outcome !== undefined && known === undefined) this.decide({ outcome, endedAt: now })
-    const stored = this.#committed?.state.logs[log]
-    const isStored = stored?.head === head && stored.sealed === this.#state.logs[log].sealed
+    const stored = this.#committed
+    const isStored =
+      stored?.[log] === head && stored.state.logs[log].sealed === this.#state.logs[log].sealed
     return { offset: offsetOf(epochs, records.at(-1)?.seq ?? head), isStored }
   }
 
@@ -124,13 +131,14 @@ export class EmbeddedTurn {
     this.processed.stage(snapshots)
   }
 
-  /** Puts everything decided into a commit, and answers with the lines that the journal has to keep. */
-  write(writes: Write[], tables: Tables, storeAll: boolean): JournalLines | undefined {
-    if (this.isDiscarded) return undefined
+  /** Puts everything decided into a commit; the lines that the journal has to keep go into its entry. */
+  write(writes: Write[], tables: Tables, entry: JournalEntry, storeAll: boolean): void {
+    if (this.isDiscarded) return
     const facts = this.#facts
     const state = this.#state
     const before = this.#committed
-    this.#writing = { facts, state }
+    const { events, processed } = this.#heads
+    this.#writing = { facts, state, events, processed }
     const { number, turnId, endedAt = 0 } = facts
     this.processed.write(writes, tables)
     if (before === undefined) writes.push({ table: tables.open, key: number, value: turnId })
@@ -141,7 +149,7 @@ export class EmbeddedTurn {
       writes.push({ table: tables.open, key: number })
       writes.push({ table: tables.ended, key: ['logs', endedAt, turnId], value: '' })
     }
-    return this.events.write(writes, tables, storeAll || state.logs.events.sealed)
+    this.events.write(writes, tables, entry, storeAll || state.logs.events.sealed)
   }
 
   committedBy(chunks: Chunks): void {
@@ -162,8 +170,11 @@ export class EmbeddedTurn {
   /** Back to what is committed. */
   undo(): void {
     if (this.#committed !== undefined) {
-      this.#facts = this.#committed.facts
-      this.#state = this.#committed.state
+      const { facts, state, events, processed } = this.#committed
+      this.#facts = facts
+      this.#state = state
+      this.#heads.events = events
+      this.#heads.processed = processed
     }
     this.#writing = undefined
     this.events.undo()
@@ -193,13 +204,9 @@ export class EmbeddedTurn {
 
   /** Takes the heads of the open logs from what was read. */
   settleHeads(): void {
-    const { events, processed } = this.#state.logs
-    const logs = {
-      events: { ...events, head: Math.max(events.head, this.events.head) },
-      processed: { ...processed, head: Math.max(processed.head, this.processed.head) },
-    }
-    this.#state = { ...this.#state, logs }
-    this.#committed = { facts: this.#facts, state: this.#state }
+    this.#heads.events = Math.max(this.#heads.events, this.events.head)
+    this.#heads.processed = Math.max(this.#heads.processed, this.processed.head)
+    this.#committed = { facts: this.#facts, state: this.#state, ...this.#heads }
   }
 
   hold(): () => void {
@@ -229,10 +236,10 @@ export class EmbeddedTurn {
         this.checkThere()
         return log === 'events' ? this.#readEvents(after, chunks) : this.#readProcessed(after)
       },
-      changed: async (seq, signal) => {
+      changed: (seq, signal) => {
         const { head, sealed } = this.#shown(log)
-        if (head !== seq || sealed || this.#gone !== undefined) return
-        await this.#waiters[log].wait(signal)
+        if (head !== seq || sealed || this.#gone !== undefined) return undefined
+        return this.#waiters[log].wait(signal)
       },
       release: () => {
         letGo?.()
@@ -242,7 +249,8 @@ export class EmbeddedTurn {
   }
 
   #shown(log: LogName) {
-    return (this.#committed?.state ?? this.#state).logs[log]
+    const { sealed, epochs } = (this.#committed?.state ?? this.#state).logs[log]
+    return { head: (this.#committed ?? this.#heads)[log], sealed, epochs }
   }
 
   #readEvents(after: number, chunks: Chunks): Block {
@@ -273,16 +281,4 @@ export class EmbeddedTurn {
     const { head, sealed, epochs } = this.#shown('processed')
     return { records: this.processed.after(0), offset: offsetOf(epochs, head), sealed }
   }
-}
-
-/** Whether a turn has to be stored anew: the heads of its open logs are in their records. */
-function isChanged(before: Version, after: Version): boolean {
-  const { events, processed } = before.state.logs
-  const { logs } = after.state
-  return (
-    before.facts !== after.facts ||
-    before.state.epoch !== after.state.epoch ||
-    logs.events.sealed !== events.sealed ||
-    logs.processed.sealed !== processed.sealed
-  )
 }

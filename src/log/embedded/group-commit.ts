@@ -3,12 +3,11 @@ import type { Chunks } from './chunks.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Environment, Table, Write } from './environment.ts'
 import { sameError } from './failures.ts'
-import type { Journal } from './journal.ts'
-import type { JournalLines, TurnEvents } from './turn-events.ts'
+import { type Journal, JournalEntry } from './journal.ts'
+import type { TurnEvents } from './turn-events.ts'
 
-/** What somebody wants stored and waits for. */
+/** What somebody wants stored besides what the turn itself has decided. */
 export interface Change {
-  readonly turn?: EmbeddedTurn
   /** More to store. Asked when no commit is under way, so that what it reads is all there is. */
   readonly write?: (writes: Write[]) => void
   readonly committed?: () => void
@@ -17,7 +16,7 @@ export interface Change {
 
 /** What is stored together, with one promise for all who wait for it. */
 class Group {
-  readonly turns = new Set<EmbeddedTurn>()
+  readonly turns: EmbeddedTurn[] = []
   readonly changes: Change[] = []
   size = 0
   resolve: () => void = () => {}
@@ -27,10 +26,14 @@ class Group {
     this.reject = reject
   })
 
-  add(change: Change): void {
+  add(turn: EmbeddedTurn | undefined, change: Change | undefined): void {
     this.size += 1
-    if (change.turn !== undefined) this.turns.add(change.turn)
-    if (change.write ?? change.committed ?? change.undo) this.changes.push(change)
+    // A mark instead of a Set: this runs once per token.
+    if (turn !== undefined && turn.group !== this) {
+      turn.group = this
+      this.turns.push(turn)
+    }
+    if (change !== undefined) this.changes.push(change)
   }
 }
 
@@ -71,9 +74,12 @@ export class GroupCommit {
     this.#intervalMs = intervalMs
   }
 
-  /** Resolves when the change is stored; rejects when it is not, and nothing that came after it. */
-  store(change: Change): Promise<void> {
-    this.#group.add(change)
+  /**
+   * Resolves when what the turn has decided and the change are stored; rejects when they are not, and
+   * nothing that came after them.
+   */
+  store(turn: EmbeddedTurn | undefined, change?: Change): Promise<void> {
+    this.#group.add(turn, change)
     this.#running ??= this.#run()
     return this.#group.stored
   }
@@ -130,43 +136,49 @@ export class GroupCommit {
 
   async #commit(group: Group): Promise<boolean> {
     const overdue = new Set<TurnEvents>(this.#journal.overdue())
+    const entry = new JournalEntry()
     try {
-      const { writes, kept } = this.#put(group, overdue)
+      const writes = this.#put(group, overdue, entry)
       if (writes.length > 0) await this.#env.commit(writes)
-      kept()
     } catch (error) {
       for (const events of overdue) events.undo()
       this.#fail(group, error)
       return false
     }
-    // They had nothing new, so that there is nothing to show either.
-    for (const events of overdue) events.committed(this.#chunks, [])
+    this.#journal.kept(entry)
+    for (const events of overdue) {
+      this.#journal.settle(events, entry)
+      // They had nothing new, so that there is nothing to show either.
+      events.committed(this.#chunks, [])
+    }
     this.#forgetStaged(group)
-    for (const turn of group.turns) turn.committedBy(this.#chunks)
+    for (const turn of group.turns) {
+      this.#journal.settle(turn.events, entry)
+      turn.committedBy(this.#chunks)
+    }
     for (const { committed } of group.changes) committed?.()
     group.resolve()
     return true
   }
 
   /** Everything that a group stores. */
-  #put(group: Group, overdue: Set<TurnEvents>): { writes: Write[]; kept: () => void } {
+  #put(group: Group, overdue: Set<TurnEvents>, entry: JournalEntry): Write[] {
     const writes: Write[] = []
     for (const [table, records] of this.#staged) {
       for (const [key, staged] of records) {
         if (staged.group === group) writes.push(writeOf(table, key, staged.value))
       }
     }
-    const sections: JournalLines[] = []
+    const { tables } = this.#env
     for (const turn of group.turns) {
-      const section = turn.write(writes, this.#env.tables, overdue.delete(turn.events))
-      if (section !== undefined) sections.push(section)
+      const storeAll = overdue.size > 0 && overdue.delete(turn.events)
+      turn.write(writes, tables, entry, storeAll)
     }
     // These have nothing new, but the journal is to be rid of them.
-    for (const events of overdue) events.write(writes, this.#env.tables, true)
+    for (const events of overdue) events.write(writes, tables, entry, true)
     for (const { write } of group.changes) write?.(writes)
-    const entry = this.#journal.write(writes, sections)
-    const touched = [...Array.from(group.turns, ({ events }) => events), ...overdue]
-    return { writes, kept: () => entry.kept(touched) }
+    this.#journal.write(writes, entry)
+    return writes
   }
 
   /** What came later was decided on the ground of what failed: all of it is undone, the latest first. */

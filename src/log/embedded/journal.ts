@@ -1,6 +1,6 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { Table, Write } from './environment.ts'
-import type { JournalLines, TurnEvents } from './turn-events.ts'
+import type { TurnEvents } from './turn-events.ts'
 
 /** Whoever reopens the store reads this much at most: some tens of milliseconds. */
 const MAX_ENTRIES = 4096
@@ -15,6 +15,27 @@ interface Entry {
   readonly holders: Set<TurnEvents>
 }
 
+/** Successive lines of a turn as the journal keeps them. */
+export interface JournalLines {
+  readonly number: number
+  readonly first: number
+  readonly lines: readonly string[]
+}
+
+/** What one commit adds to the journal, and what it takes out. */
+export class JournalEntry {
+  key = 0
+  text = ''
+  readonly removed: number[] = []
+
+  /** Adds the lines of a turn from one of them on; `first` is the seq of that one. */
+  add(number: number, first: number, lines: readonly string[], from: number): void {
+    if (from === lines.length) return
+    this.text += `${this.text === '' ? '' : '\n'}${number},${first},${lines.length - from}`
+    for (let at = from; at < lines.length; at++) this.text += `\n${lines[at]}`
+  }
+}
+
 /**
  * The lines that no chunk holds yet. A commit costs the same whatever is in it, and a key for every line
  * would cost several times as much: so the lines of all turns that a commit brings are one entry. Entries
@@ -24,7 +45,6 @@ interface Entry {
 export class Journal {
   readonly #table: Table
   readonly #entries = new Map<number, Entry>()
-  readonly #held = new Map<TurnEvents, number>()
   #chars = 0
   #next = 1
 
@@ -45,54 +65,42 @@ export class Journal {
     return overdue
   }
 
-  /** Adds the entry of a commit and takes out what nobody needs; `kept` is called once it has happened. */
-  write(
-    writes: Write[],
-    sections: readonly JournalLines[],
-  ): { kept: (turns: Iterable<TurnEvents>) => void } {
-    const removed: number[] = []
+  /** Adds the entry of a commit and takes out what nobody needs. */
+  write(writes: Write[], entry: JournalEntry): void {
     for (const [key, { holders }] of this.#entries) {
-      if (holders.size > 0 || removed.length === MAX_REMOVED) break
-      removed.push(key)
+      if (holders.size > 0 || entry.removed.length === MAX_REMOVED) break
+      entry.removed.push(key)
       writes.push({ table: this.#table, key })
     }
-    const key = this.#next
-    const text = formatEntry(sections)
-    if (text !== '') writes.push({ table: this.#table, key, value: text })
-    return {
-      kept: (turns) => {
-        for (const old of removed) this.#remove(old)
-        if (text !== '') this.#add(key, text.length)
-        for (const turn of turns) this.#settle(turn, key)
-      },
-    }
+    entry.key = this.#next
+    if (entry.text !== '') writes.push({ table: this.#table, key: entry.key, value: entry.text })
   }
 
-  #add(key: number, chars: number): void {
-    this.#entries.set(key, { chars, holders: new Set() })
-    this.#chars += chars
+  /** The commit has succeeded; each of its turns is settled next. */
+  kept({ key, text, removed }: JournalEntry): void {
+    for (const old of removed) {
+      this.#chars -= this.#entries.get(old)?.chars ?? 0
+      this.#entries.delete(old)
+    }
+    if (text === '') return
+    this.#entries.set(key, { chars: text.length, holders: new Set() })
+    this.#chars += text.length
     this.#next = key + 1
   }
 
-  #remove(key: number): void {
-    this.#chars -= this.#entries.get(key)?.chars ?? 0
-    this.#entries.delete(key)
-  }
-
   /** After a commit: which entry has the oldest line of the turn that is in no chunk? */
-  #settle(turn: TurnEvents, newest: number): void {
+  settle(turn: TurnEvents, { key }: JournalEntry): void {
     if (turn.storesJournal) this.release(turn)
-    if (!turn.needsJournal || this.#held.has(turn)) return
-    this.#held.set(turn, newest)
-    this.#entries.get(newest)?.holders.add(turn)
+    if (turn.oldestEntry !== undefined || !turn.needsJournal) return
+    turn.oldestEntry = key
+    this.#entries.get(key)?.holders.add(turn)
   }
 
   /** The turn needs nothing of the journal any more. */
   release(turn: TurnEvents): void {
-    const key = this.#held.get(turn)
-    if (key === undefined) return
-    this.#held.delete(turn)
-    this.#entries.get(key)?.holders.delete(turn)
+    if (turn.oldestEntry === undefined) return
+    this.#entries.get(turn.oldestEntry)?.holders.delete(turn)
+    turn.oldestEntry = undefined
   }
 
   /** Whether there are entries that nobody needs. */
@@ -120,15 +128,6 @@ export class Journal {
   clear(writes: Write[]): void {
     for (const key of this.#table.getKeys({})) writes.push({ table: this.#table, key })
   }
-}
-
-function formatEntry(sections: readonly JournalLines[]): string {
-  let text = ''
-  for (const { number, first, lines } of sections) {
-    text += `${text === '' ? '' : '\n'}${number},${first},${lines.length}`
-    for (const line of lines) text += `\n${line}`
-  }
-  return text
 }
 
 const SECTION = /^(\d+),(\d+),(\d+)$/

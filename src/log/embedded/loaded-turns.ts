@@ -4,7 +4,7 @@ import type { Chunks } from './chunks.ts'
 import { EmbeddedTurn } from './embedded-turn.ts'
 import type { Environment } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
-import type { Journal } from './journal.ts'
+import { type Journal, JournalEntry } from './journal.ts'
 import { parseTurn, type StoredTurn } from './stored-turn.ts'
 
 /** The turns in memory: all that are open, and those that somebody reads, once each. */
@@ -80,6 +80,12 @@ export class LoadedTurns {
     return turn?.isSealed === false ? turn : undefined
   }
 
+  /** Throws THREAD_BUSY while a turn of the thread is open. */
+  checkFree(threadId: string): void {
+    const open = this.openOf(threadId)
+    if (open !== undefined) throw new TurnstreamError('THREAD_BUSY', `turn ${open.facts.turnId}`)
+  }
+
   /** The turns that nobody writes to any more. */
   orphans(now: number, limit: number): string[] {
     const orphans: string[] = []
@@ -135,7 +141,7 @@ async function emptyJournal(
   { turns, chunks }: { turns: readonly EmbeddedTurn[]; chunks: Chunks },
 ): Promise<void> {
   const writes: Parameters<Environment['commit']>[0][number][] = []
-  for (const { events } of turns) events.write(writes, env.tables, true)
+  for (const { events } of turns) events.write(writes, env.tables, new JournalEntry(), true)
   journal.clear(writes)
   if (writes.length > 0) await env.commit(writes)
   for (const { events, state } of turns) events.committed(chunks, state.logs.events.epochs)

@@ -35,7 +35,7 @@ export class Removal {
     turns.remove(turn)
     commits.stage(env.tables.turns, turnId, undefined)
     if (runId !== turnId) commits.stage(env.tables.runs, runId, undefined)
-    await commits.store({
+    await commits.store(undefined, {
       write: (writes) => {
         this.#removeLogs(writes, stored)
         this.#removeIndex(writes, stored)
@@ -97,7 +97,7 @@ export class Removal {
     const { turnId, endedAt = 0 } = turn.decided
     const expired = { ...turn.decided, expired: true }
     commits.stage(env.tables.turns, turnId, formatTurn(expired))
-    await commits.store({
+    await commits.store(undefined, {
       write: (writes) => {
         this.#removeLogs(writes, expired)
         writes.push({ table: env.tables.ended, key: ['logs', endedAt, turnId] })

@@ -4,6 +4,7 @@ import { MAX_APPEND_RECORDS } from '../records.ts'
 import type { LogRecord, NewRecord } from '../turn-log.ts'
 import { type Chunks, decodeRecords, packLines, type RecordRun, unpackLines } from './chunks.ts'
 import type { Tables, Write } from './environment.ts'
+import type { JournalEntry, JournalLines } from './journal.ts'
 
 const CHUNK_LINES = MAX_APPEND_RECORDS
 
@@ -22,19 +23,14 @@ interface Extent {
   readonly stored: number
 }
 
-/** Successive lines of a turn as the journal keeps them. */
-export interface JournalLines {
-  readonly number: number
-  readonly first: number
-  readonly lines: readonly string[]
-}
-
 /**
  * The log `events` of a turn. New lines go to the journal, which the turns share, and stay here until
  * their chunk is complete; then they are stored as one value. A chunk is complete with its 256th line,
  * with the last line of an epoch, and when the log is sealed.
  */
 export class TurnEvents {
+  /** The oldest entry of the journal with a line that no chunk holds yet; the journal's to change. */
+  oldestEntry: number | undefined
   readonly #number: number
   readonly #encoder = new EventLineEncoder()
   /** The newest chunk, with lines that are not committed yet. */
@@ -59,50 +55,56 @@ export class TurnEvents {
 
   /** Encodes records for the next commit. Throws RECORD_INVALID, and has changed nothing then. */
   stage(epoch: number, fresh: readonly NewRecord[]): void {
-    const lines = this.#encode(epoch, fresh)
-    for (const line of lines) this.#add(epoch, line)
-    for (const { data } of fresh) this.#texts.push(data)
-  }
-
-  #encode(epoch: number, fresh: readonly NewRecord[]): string[] {
-    let room = epoch === this.#chunk.epoch ? CHUNK_LINES - this.#chunk.lines.length : 0
+    const chunk = this.#chunk
+    const { length } = chunk.lines
+    const complete = this.#complete.length
+    const texts = this.#texts.length
     try {
-      return fresh.map(({ data }) => {
-        if (room === 0) {
-          room = CHUNK_LINES
-          this.#encoder.startChunk()
-        }
-        room -= 1
-        return this.#encoder.encode(data)
-      })
+      for (const { data } of fresh) {
+        this.#add(epoch, data)
+        this.#texts.push(data)
+      }
     } catch (error) {
+      chunk.lines.length = length
+      this.#chunk = chunk
+      this.#complete.length = complete
+      this.#texts.length = texts
       // The encoder remembers lines that will not be kept.
       this.#encoder.startChunk()
       throw error
     }
   }
 
-  #add(epoch: number, line: string): void {
-    const { epoch: before, first, lines } = this.#chunk
-    if (epoch === before && lines.length < CHUNK_LINES) {
-      lines.push(line)
+  #add(epoch: number, data: string): void {
+    if (!this.#hasRoom(epoch)) this.#encoder.startChunk()
+    this.#addLine(epoch, this.#encoder.encode(data))
+  }
+
+  #hasRoom(epoch: number): boolean {
+    return epoch === this.#chunk.epoch && this.#chunk.lines.length < CHUNK_LINES
+  }
+
+  #addLine(epoch: number, line: string): void {
+    if (this.#hasRoom(epoch)) {
+      this.#chunk.lines.push(line)
     } else {
       this.#complete.push(this.#chunk)
-      this.#chunk = { epoch, first: first + lines.length, lines: [line], stored: 0 }
+      this.#chunk = { epoch, first: this.#end, lines: [line], stored: 0 }
     }
   }
 
-  /** Puts what was staged into a commit, and answers with the lines that the journal has to keep. */
-  write(writes: Write[], tables: Tables, storeAll: boolean): JournalLines | undefined {
-    for (const chunk of this.#complete) this.#store(chunk, writes, tables)
-    this.#complete = []
+  /** Puts what was staged into a commit; the lines that are in no chunk yet go into its entry. */
+  write(writes: Write[], tables: Tables, entry: JournalEntry, storeAll: boolean): void {
+    if (this.#complete.length > 0) {
+      for (const chunk of this.#complete) this.#store(chunk, writes, tables)
+      this.#complete = []
+    }
     const { first, lines } = this.#chunk
     if (storeAll || lines.length === CHUNK_LINES) this.#store(this.#chunk, writes, tables)
     const { stored } = this.#chunk
     this.#writing = { chunk: this.#chunk, lines: lines.length, stored, texts: this.#texts.length }
     const from = this.#chunk === this.#committed.chunk ? this.#committed.lines : 0
-    if (stored === lines.length || from === lines.length) return undefined
-    return { number: this.#number, first: first + from, lines: lines.slice(from) }
+    if (stored < lines.length) entry.add(this.#number, first + from, lines, from)
   }
 
   #store(chunk: Chunk, writes: Write[], tables: Tables): void {
@@ -202,7 +204,7 @@ export class TurnEvents {
   restoreLines({ first, lines }: JournalLines, epochs: readonly EpochStart[]): void {
     for (const [index, line] of lines.entries()) {
       const seq = first + index
-      if (seq === this.#end) this.#add(epochOf(epochs, seq), line)
+      if (seq === this.#end) this.#addLine(epochOf(epochs, seq), line)
     }
     // A chunk that has a successor was stored before the first line of that.
     this.#complete = []
