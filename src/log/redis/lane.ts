@@ -3,6 +3,7 @@ import { type EpochStart, formatOffset, offsetOf } from '../offsets.ts'
 import { MAX_APPEND_RECORDS } from '../records.ts'
 import { freshAfter, type HeadState } from '../rules.ts'
 import type { Lease, LogName, NewRecord } from '../turn-log.ts'
+import type { Receiver } from './batches.ts'
 import { parseState } from './replies.ts'
 
 interface Append {
@@ -24,11 +25,8 @@ export interface Batch {
 
 /** What writes the records of one log; a lane decides which, and when. */
 export interface LaneWriter {
-  /**
-   * Resolves with 1 when the batch was added, otherwise with the state that was found. RECORD_INVALID,
-   * before anything is sent, for a record that cannot be kept.
-   */
-  write(batch: Batch): Promise<unknown>
+  /** Throws RECORD_INVALID, before anything is sent, for a record that cannot be kept. */
+  write(batch: Batch, receiver: Receiver): void
   /** The batch was added, and this writer knows how the log ends. */
   written(batch: Batch): void
   /** The state of the log. */
@@ -40,18 +38,36 @@ export interface LaneWriter {
   sealed(): Promise<void>
 }
 
+/** What is on its way: appends, and the records of all of them. */
+interface Flight {
+  readonly group: readonly Append[]
+  readonly batch: Batch
+}
+
+const NOW = Promise.resolve()
+
 /**
  * The appends of one lease to one log, one at a time and in order. What comes while one is under way goes
  * out together as the next one. So a connection that breaks can neither change the order nor leave a gap:
  * the batch is written again, and the store has it already or has not.
+ *
+ * An append that goes as expected makes one promise, that of its caller: with one for each step the steps
+ * would cost more than the work.
  */
 export class Lane {
   readonly #lease: Lease
   readonly #log: LogName
   readonly #writer: LaneWriter
-  readonly #waiting: Append[] = []
+  #waiting: Append[] = []
+  #flight: Flight | undefined
   #running = false
-  #idle: Promise<void> = Promise.resolve()
+  readonly #whenIdle: (() => void)[] = []
+  readonly #next = () => this.#writeNext()
+  readonly #receiver: Receiver = {
+    added: () => this.#added(this.#landed()),
+    refused: (state) => this.#goOn(this.#refused(this.#landed(), state)),
+    failed: (error) => this.#goOn(this.#failed(this.#landed(), error)),
+  }
 
   constructor(lease: Lease, log: LogName, writer: LaneWriter) {
     this.#lease = lease
@@ -62,7 +78,10 @@ export class Lane {
   append(records: readonly NewRecord[], seal: boolean): Promise<string> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ records, seal, resolve, reject })
-      if (!this.#running) this.#idle = this.#run()
+      if (this.#running) return
+      this.#running = true
+      // What is called in the same tick goes along with the first.
+      void NOW.then(this.#next)
     })
   }
 
@@ -70,80 +89,124 @@ export class Lane {
     return !this.#running
   }
 
-  idle(): Promise<void> {
-    return this.#idle
+  async idle(): Promise<void> {
+    if (!this.#running) return
+    await new Promise<void>((resolve) => {
+      this.#whenIdle.push(resolve)
+    })
   }
 
-  async #run(): Promise<void> {
-    this.#running = true
-    // What is called in the same tick goes along with the first.
-    await Promise.resolve()
-    for (let group = this.#take(); group.length > 0; group = this.#take()) await this.#write(group)
-    this.#running = false
+  #writeNext(): void {
+    const group = this.#take()
+    const last = group.at(-1)
+    if (last === undefined) {
+      this.#running = false
+      for (const resolve of this.#whenIdle.splice(0)) resolve()
+      return
+    }
+    const records = group.length === 1 ? last.records : group.flatMap((append) => append.records)
+    const batch = this.#batch(records, sealOf(last))
+    this.#flight = { group, batch }
+    try {
+      this.#writer.write(batch, this.#receiver)
+    } catch (error) {
+      this.#receiver.failed(error)
+    }
   }
 
   /** The appends that go out together: each begins where the one before it ends, and a seal is the last. */
   #take(): Append[] {
-    const group: Append[] = []
+    const waiting = this.#waiting
+    let taken = 0
     let count = 0
     let next: number | undefined
-    for (const append of this.#waiting) {
+    for (const append of waiting) {
       const first = append.records[0]?.seq
       const follows = next === undefined || (first !== undefined && first === next)
       const fits = count + append.records.length <= MAX_APPEND_RECORDS
-      if (group.length > 0 && !(follows && fits)) break
-      group.push(append)
+      if (taken > 0 && !(follows && fits)) break
+      taken += 1
       count += append.records.length
       next = (append.records.at(-1)?.seq ?? 0) + 1
       if (append.seal || first === undefined) break
     }
-    this.#waiting.splice(0, group.length)
-    return group
+    this.#waiting = waiting.slice(taken)
+    return taken === waiting.length ? waiting : waiting.slice(0, taken)
+  }
+
+  #landed(): Flight {
+    const flight = this.#flight
+    if (flight === undefined) throw new Error('a write was answered twice')
+    this.#flight = undefined
+    return flight
+  }
+
+  #goOn(settled: Promise<void>): void {
+    void settled.then(this.#next)
+  }
+
+  #added({ group, batch }: Flight): void {
+    this.#writer.written(batch)
+    if (batch.seal !== undefined) return this.#goOn(this.#sealed(group))
+    this.#resolve(group)
+    this.#writeNext()
+  }
+
+  async #sealed(group: readonly Append[]): Promise<void> {
+    await this.#writer.sealed()
+    this.#resolve(group)
+  }
+
+  #resolve(group: readonly Append[]): void {
+    for (const append of group) append.resolve(this.#offset(append))
   }
 
   /** Together if they can be; otherwise what holds for one of them need not hold for the others. */
-  async #write(group: readonly Append[]): Promise<void> {
+  async #refused({ group }: Flight, state: unknown): Promise<void> {
+    this.#writer.interrupted()
     const [only] = group
-    if (only !== undefined && group.length === 1) return this.#writeOne(only)
-    const records = group.flatMap((append) => append.records)
-    const last = group.at(-1)
-    try {
-      const found = await this.#send(records, last && sealOf(last))
-      if (found !== undefined) return await this.#writeEach(group)
-      for (const append of group) append.resolve(this.#offset(append.records.at(-1)?.seq ?? 0))
-    } catch (error) {
-      this.#writer.interrupted()
-      // The one whose record it is will meet it again, and be rejected with it.
-      if (hasCode(error, 'RECORD_INVALID')) return this.#writeEach(group)
-      for (const append of group) append.reject(error)
-    }
+    if (only === undefined || group.length > 1) return this.#writeEach(group)
+    await this.#settle(only, async () => this.#rest(only, await this.#stateOf(state)))
+  }
+
+  async #failed({ group }: Flight, error: unknown): Promise<void> {
+    this.#writer.interrupted()
+    const [only] = group
+    if (only !== undefined && group.length === 1) return this.#reject(only, error)
+    // The one whose record it is will meet it again, and be rejected with it.
+    if (hasCode(error, 'RECORD_INVALID')) return this.#writeEach(group)
+    for (const append of group) append.reject(error)
   }
 
   async #writeEach(group: readonly Append[]): Promise<void> {
-    for (const append of group) await this.#writeOne(append)
+    for (const append of group) await this.#settle(append, () => this.#write(append))
   }
 
-  async #writeOne(append: Append): Promise<void> {
+  async #settle(append: Append, work: () => Promise<string>): Promise<void> {
     try {
-      const found = await this.#send(append.records, sealOf(append))
-      const last = append.records.at(-1)?.seq ?? 0
-      append.resolve(found === undefined ? this.#offset(last) : await this.#rest(append, found))
+      append.resolve(await work())
     } catch (error) {
       this.#writer.interrupted()
-      if (hasCode(error, 'RECORD_INVALID')) await this.#refuse(append, error)
-      else append.reject(error)
+      await this.#reject(append, error)
     }
   }
 
   /** A log that takes nothing is the better reason than a record that cannot be kept. */
-  async #refuse(append: Append, reason: unknown): Promise<void> {
+  async #reject(append: Append, reason: unknown): Promise<void> {
     try {
-      const found = await this.#writer.found()
-      if (typeof found === 'string') this.#fresh(parseState(found), append)
+      if (hasCode(reason, 'RECORD_INVALID')) {
+        const found = await this.#writer.found()
+        if (typeof found === 'string') this.#fresh(parseState(found), append)
+      }
       append.reject(reason)
     } catch (error) {
       append.reject(error)
     }
+  }
+
+  async #write(append: Append): Promise<string> {
+    const found = await this.#send(append.records, sealOf(append))
+    return found === undefined ? this.#offset(append) : this.#rest(append, found)
   }
 
   /** Adds what the log does not have yet, by the rules of `rules.ts`. */
@@ -170,22 +233,37 @@ export class Lane {
     seal: NewRecord | undefined,
     head = -1,
   ): Promise<HeadState | undefined> {
-    const before = (records[0]?.seq ?? head + 1) - 1
-    const last = records.at(-1)?.seq ?? before
-    const batch = { epoch: this.#lease.epoch, before, last, records, seal }
-    const reply = await this.#writer.write(batch)
-    if (reply === 1) {
+    const batch = this.#batch(records, seal, head)
+    const refusal = await new Promise<{ state: unknown } | undefined>((resolve, reject) => {
+      const added = () => resolve(undefined)
+      const refused = (state: unknown) => resolve({ state })
+      this.#writer.write(batch, { added, refused, failed: reject })
+    })
+    if (refusal === undefined) {
       this.#writer.written(batch)
       if (seal !== undefined) await this.#writer.sealed()
       return undefined
     }
     this.#writer.interrupted()
-    if (reply === '') throw new TurnstreamError('LEASE_LOST', `turn ${this.#lease.turnId} is gone`)
-    return parseState(String(reply))
+    return this.#stateOf(refusal.state)
   }
 
-  #offset(seq: number): string {
-    return formatOffset(this.#lease.epoch, seq)
+  #batch(records: readonly NewRecord[], seal: NewRecord | undefined, head = -1): Batch {
+    const before = (records[0]?.seq ?? head + 1) - 1
+    const last = records.at(-1)?.seq ?? before
+    return { epoch: this.#lease.epoch, before, last, records, seal }
+  }
+
+  /** Of an append that was added as it is. */
+  #offset({ records }: Append): string {
+    return formatOffset(this.#lease.epoch, records.at(-1)?.seq ?? 0)
+  }
+
+  /** The state that made the store refuse a batch, which is looked up unless the refusal said it. */
+  async #stateOf(refusal: unknown): Promise<HeadState> {
+    const state = typeof refusal === 'string' ? refusal : await this.#writer.found()
+    if (typeof state === 'string' && state !== '') return parseState(state)
+    throw new TurnstreamError('LEASE_LOST', `turn ${this.#lease.turnId} is gone`)
   }
 }
 

@@ -17,36 +17,49 @@ interface LaneContext {
   readonly settle: (turnId: string) => Promise<void>
 }
 
+interface KeptLane {
+  readonly log: LogName
+  readonly epoch: number
+  readonly lane: Lane
+  /** The period in which it was last asked for. */
+  usedIn: number
+}
+
 /** A lane that nobody used for so long is forgotten; a new one begins with a chunk of its own. */
 const KEEP_IDLE_MS = 60_000
 
 /** The lanes of the turns that this process writes. */
 export class Lanes {
   readonly #context: LaneContext
-  readonly #lanes = new Map<string, { lane: Lane; usedAt: number }>()
-  #sweptAt = 0
+  /** By the id of the turn, which every token brings along as it is: a longer key would have to be made. */
+  readonly #lanes = new Map<string, KeptLane[]>()
+  /** Counts the times at which lanes were swept, because reading the clock costs more than finding a lane. */
+  #period = 0
+  #sweptAt: number
 
   constructor(context: LaneContext) {
     this.#context = context
+    this.#sweptAt = context.clock.now()
   }
 
   of(lease: Lease, log: LogName): Lane {
-    const now = this.#context.clock.now()
-    const key = `${log} ${lease.epoch} ${lease.turnId}`
-    const kept = this.#lanes.get(key)
-    if (kept !== undefined) {
-      kept.usedAt = now
+    const { turnId, epoch } = lease
+    for (const kept of this.#lanes.get(turnId) ?? NONE) {
+      if (kept.log !== log || kept.epoch !== epoch) continue
+      kept.usedIn = this.#period
       return kept.lane
     }
-    this.#sweep(now)
+    this.#sweep()
     const lane = this.#make(lease, log)
-    this.#lanes.set(key, { lane, usedAt: now })
+    const added = { log, epoch, lane, usedIn: this.#period }
+    this.#lanes.set(turnId, [...(this.#lanes.get(turnId) ?? NONE), added])
     return lane
   }
 
   /** Resolves when every append that was called is settled. */
   async idle(): Promise<void> {
-    await Promise.all([...this.#lanes.values()].map(({ lane }) => lane.idle()))
+    const all = [...this.#lanes.values()].flat()
+    await Promise.all(all.map(({ lane }) => lane.idle()))
   }
 
   #make(lease: Lease, log: LogName): Lane {
@@ -64,11 +77,18 @@ export class Lanes {
     return new Lane(lease, log, writer)
   }
 
-  #sweep(now: number): void {
-    if (now - this.#sweptAt < KEEP_IDLE_MS / 4) return
+  /** Forgets, when the time has come, what was used neither in this period nor in the one before it. */
+  #sweep(): void {
+    const now = this.#context.clock.now()
+    if (now - this.#sweptAt < KEEP_IDLE_MS) return
     this.#sweptAt = now
-    for (const [key, { lane, usedAt }] of this.#lanes) {
-      if (lane.isIdle && now - usedAt >= KEEP_IDLE_MS) this.#lanes.delete(key)
+    for (const [turnId, all] of this.#lanes) {
+      const kept = all.filter(({ lane, usedIn }) => !lane.isIdle || usedIn >= this.#period)
+      if (kept.length === 0) this.#lanes.delete(turnId)
+      else if (kept.length < all.length) this.#lanes.set(turnId, kept)
     }
+    this.#period += 1
   }
 }
+
+const NONE: readonly KeptLane[] = []

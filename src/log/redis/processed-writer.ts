@@ -3,6 +3,7 @@ import { eventIdsOf } from '../../protocol/ids.ts'
 import type { EpochStart } from '../offsets.ts'
 import { keyOfOutput } from '../records.ts'
 import type { NewRecord } from '../turn-log.ts'
+import type { Receiver } from './batches.ts'
 import { readEpochs, type WriterContext } from './events-writer.ts'
 import type { TurnKeys } from './keys.ts'
 import type { Batch, LaneWriter } from './lane.ts'
@@ -31,19 +32,24 @@ export class ProcessedWriter implements LaneWriter {
     this.#clock = context.clock
   }
 
-  write(batch: Batch): Promise<unknown> {
-    return batch.before === this.#known ? this.#call(batch) : this.#learnAndCall(batch)
+  write(batch: Batch, receiver: Receiver): void {
+    if (batch.before === this.#known) {
+      this.#add(batch, receiver)
+      return
+    }
+    this.#learn()
+      .then(() => this.#add(batch, receiver))
+      .catch((error: unknown) => receiver.failed(error))
   }
 
-  async #learnAndCall(batch: Batch): Promise<unknown> {
+  async #learn(): Promise<void> {
     this.#entries.clear()
     for (const [key, id] of await readEntries(this.#keys, this.#context.calls)) {
       this.#entries.set(key, id)
     }
-    return this.#call(batch)
   }
 
-  #call({ epoch, before, last, records, seal }: Batch): Promise<unknown> {
+  #add({ epoch, before, last, records, seal }: Batch, receiver: Receiver): void {
     const { state, processed, items, meta } = this.#keys
     const newest = [...newestOfEach(records)]
     const heads = [newest.length, epoch, before, last].map(String)
@@ -57,7 +63,8 @@ export class ProcessedWriter implements LaneWriter {
       const unsaid = isUnsaid ? '1' : ''
       args.push(`${seq}`, eventId, `${timestamp}`, data, superseded, item, `${first}`, unsaid)
     }
-    return this.#context.batches.run(APPEND_PROCESSED, [state, processed, items, meta], args)
+    const keys = [state, processed, items, meta]
+    this.#context.batches.add(APPEND_PROCESSED, { keys, args, receiver })
   }
 
   /** As `outputEnvelope` makes it, without beginning anew for each record. */

@@ -106,15 +106,19 @@ class RedisLog implements log.TurnLog {
     return this.#turns.renew(lease, leaseMs)
   }
 
-  async append(
+  append(
     lease: log.Lease,
     name: log.LogName,
     records: readonly log.NewRecord[],
     { seal = false }: { readonly seal?: boolean } = {},
   ): Promise<string> {
-    this.#checkOpen()
-    checkRecords(records, seal)
-    return this.#lanes.of(lease, name).append(records, seal)
+    try {
+      this.#checkOpen()
+      checkRecords(records, seal)
+      return this.#lanes.of(lease, name).append(records, seal)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   tail(turnId: string, name: log.LogName, after: string, signal: AbortSignal): log.Tail {

@@ -1,7 +1,9 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { startRedis } from '../../../scripts/redis-server.mjs'
+import { redisCommand, startRedis } from '../../../scripts/redis-server.mjs'
 import type { Lease, LogRecord, TurnLog } from '../../../src/log/turn-log.ts'
 import {
+  counted,
+  delta,
   deltas,
   eventsUpTo,
   message,
@@ -43,7 +45,79 @@ async function read(name: 'events' | 'processed', count: number): Promise<LogRec
   return records
 }
 
+/** How often the server ran a command while something was done. */
+async function countOf(command: string, work: () => Promise<unknown>): Promise<number> {
+  await redisCommand(server, 'CONFIG', 'RESETSTAT')
+  await work()
+  const stats = await redisCommand(server, 'INFO', 'commandstats')
+  return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
+}
+
 describe('writers of one log', () => {
+  test('L7 who wrote a chunk alone, one record at a time, finishes it without reading it', async () => {
+    const records = eventsUpTo('turn', 600)
+    const reads = await countOf('xrange', async () => {
+      for (const record of records) {
+        await log.append(lease, 'events', [record], { seal: record.seq === 600 })
+      }
+    })
+    // The seal joins the chunks.
+    expect(reads).toBe(1)
+    expect((await read('events', 600)).map(({ data }) => data)).toEqual(
+      records.map(({ data }) => data),
+    )
+  })
+
+  test.each([
+    ['within chunks and across their ends', 100],
+    ['a chunk at a time', 256],
+    ['one record less than a chunk holds', 255],
+  ])('L7 who wrote the log alone in several appends, %s, does not read it', async (_name, size) => {
+    const records = deltas('turn', 1, 1024)
+    const reads = await countOf('xrange', async () => {
+      for (let from = 0; from < records.length; from += size) {
+        await log.append(lease, 'events', records.slice(from, from + size))
+      }
+    })
+    expect(reads).toBe(0)
+    expect((await read('events', 1024)).map(({ data }) => data)).toEqual(
+      records.map(({ data }) => data),
+    )
+  })
+
+  test('L7 a chunk of events that are too large to be held by the writer is the same', async () => {
+    const records = counted(1, 260, (seq) => delta('turn', seq, `${seq} `.repeat(40)))
+    const reads = await countOf('xrange', async () => {
+      for (const record of records) await log.append(lease, 'events', [record])
+    })
+    expect(reads).toBe(1)
+    expect((await read('events', 260)).map(({ data }) => data)).toEqual(
+      records.map(({ data }) => data),
+    )
+  })
+
+  test.each([1, 2, 3])(
+    'L7 nothing is lost or doubled where writers take turns in the middle of chunks (seed %i)',
+    async (seed) => {
+      const random = seededRandom(seed)
+      const all = [log, await logs.open(), await logs.open()] as const
+      const records = eventsUpTo('turn', 1100)
+      let left = 0
+      let writer: TurnLog = log
+      for (const record of records) {
+        if (left === 0) {
+          left = 1 + Math.floor(random() ** 2 * 400)
+          writer = all[Math.floor(random() * all.length)] ?? log
+        }
+        left -= 1
+        await writer.append(lease, 'events', [record], { seal: record.seq === 1100 })
+      }
+      expect((await read('events', 1100)).map(({ data }) => data)).toEqual(
+        records.map(({ data }) => data),
+      )
+    },
+  )
+
   test.each([1, 2, 3])(
     'L7 lines of two processes with the same lease can be read, however they take turns (seed %i)',
     async (seed) => {

@@ -20,26 +20,26 @@ end`
  * then the id alone tells whether the line may be added. It has to be greater than the last one, which is
  * that of the newest record, or one that a claim or a seal has set beyond all ids of those before. (For
  * several lines that would not do: another writer of the same lease may have added the first of them.)
- * KEYS  for each: state, events
+ * KEYS  for each: events
  * ARGV  for each: id of the entry, line
- * Returns for each 1, or the state that was found ('' if there is none).
+ * Returns for each that was not added its place and nothing: what the state is has to be looked up.
  */
-export const APPEND_EVENTS = script(`${EVENTS_STATE}
-local replies = {}
-for at = 1, #KEYS, 2 do
-  local events = KEYS[at + 1]
-  local added = redis.pcall('XADD', events, 'NOMKSTREAM', ARGV[at], 'lines', ARGV[at + 1])
-  local reply = 1
+export const APPEND_EVENTS = script(`
+local call, pcall, keys, argv = redis.call, redis.pcall, KEYS, ARGV
+local refused = {}
+for place = 1, #keys do
+  local events = keys[place]
+  local added = pcall('XADD', events, 'NOMKSTREAM', argv[place * 2 - 1], 'lines', argv[place * 2])
   if type(added) == 'string' then
-    redis.call('SPUBLISH', events, '')
+    call('SPUBLISH', events, '')
   elseif added and not string.find(added.err, 'equal or smaller', 1, true) then
     return added
   else
-    reply = stateOf(KEYS[at], events) or ''
+    refused[#refused + 1] = place
+    refused[#refused + 1] = false
   end
-  replies[#replies + 1] = reply
 end
-return replies`)
+return refused`)
 
 /** Beyond every record: after a seal the stream takes none of the same epoch. */
 const MAX_SEQ = '18446744073709551615'
@@ -53,21 +53,24 @@ const MAX_MERGED_BYTES = 15_000
  * as is economical, under the name of the log.
  * KEYS  state, events, chunks, meta
  * ARGV  epoch, head before, head after, lines, seq of the last of them that fills a chunk ('' if none),
- *       lines after that one, how the turn ended (JSON) to seal, otherwise ''
+ *       lines after that one, how the turn ended (JSON) to seal, otherwise '', '1' if the lines are all
+ *       of their chunk and not only what is new
  * Returns 1, or the state that was found ('' if there is none).
  */
 export const FINISH_CHUNK = script(`${EVENTS_STATE}
 local state, events, chunks, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local epoch, before, last, lines = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local full, rest, outcome = ARGV[5], ARGV[6], ARGV[7]
+local full, rest, outcome, isWhole = ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
 
 local found = stateOf(state, events) or ''
 if found ~= epoch .. ':' .. before then return found end
 
 local function merge(more, seq)
   local parts = {}
-  for _, entry in ipairs(redis.call('XRANGE', events, '-', '+')) do
-    parts[#parts + 1] = entry[2][2]
+  if not isWhole then
+    for _, entry in ipairs(redis.call('XRANGE', events, '-', '+')) do
+      parts[#parts + 1] = entry[2][2]
+    end
   end
   if more ~= '' then parts[#parts + 1] = more end
   if #parts == 0 then return end
@@ -122,14 +125,15 @@ return 1`)
  *       record: seq, event id, timestamp, payload, id of the entry that it supersedes or '', key if the
  *       items have to be told, seq of the key's first appearance if it is new, '1' if the payload does
  *       not say the key
- * Returns for each 1, or the state that was found ('' if there is none).
+ * Returns for each that was not added its place and the state that was found ('' if there is none).
  */
 export const APPEND_PROCESSED = script(`${CHANGE_STATE}
 local function add(keys, epoch, turnId, at)
   local processed, items, meta = keys[2], keys[3], keys[4]
   local id, superseded, key = epoch .. '-' .. ARGV[at], ARGV[at + 4], ARGV[at + 5]
-  redis.call('XADD', processed, id, 'eventId', ARGV[at + 1], 'timestamp', ARGV[at + 2],
+  local added = redis.pcall('XADD', processed, id, 'eventId', ARGV[at + 1], 'timestamp', ARGV[at + 2],
     'turnId', turnId, 'payload', ARGV[at + 3])
+  if type(added) ~= 'string' then return added end
   if superseded ~= '' then redis.call('XDEL', processed, superseded) end
   if key == '' then return end
   local known = redis.call('HGET', items, key)
@@ -151,20 +155,31 @@ local function append(keys, at)
   local state, processed, items = keys[1], keys[2], keys[3]
   local count, epoch, before, last = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local isSeal, turnId = ARGV[at + 4] == '1', ARGV[at + 5]
-  local after = epoch .. ':' .. last
-  local found = changed(state, epoch .. ':' .. before, after)
+  local expected, after = epoch .. ':' .. before, epoch .. ':' .. last
+  local found = changed(state, expected, after)
   if found then return found end
-  for record = 0, count - 1 do add(keys, epoch, turnId, at + 6 + record * 8) end
+  for record = 0, count - 1 do
+    local failure = add(keys, epoch, turnId, at + 6 + record * 8)
+    if failure then
+      -- The state must not say that the log has what it has not.
+      redis.call('SET', state, expected, 'KEEPTTL')
+      return nil, failure
+    end
+  end
   if before == '0' then redis.call('PEXPIRE', items, redis.call('PTTL', state)) end
   if isSeal then seal(state, processed, after .. '!') end
   redis.call('SPUBLISH', processed, '')
-  return 1
 end
 
-local replies, at = {}, 1
-for turn = 1, #KEYS / 4 do
-  local key = turn * 4
-  replies[turn] = append({ KEYS[key - 3], KEYS[key - 2], KEYS[key - 1], KEYS[key] }, at)
+local refused, at = {}, 1
+for place = 1, #KEYS / 4 do
+  local key = place * 4
+  local found, failure = append({ KEYS[key - 3], KEYS[key - 2], KEYS[key - 1], KEYS[key] }, at)
+  if failure then return failure end
+  if found then
+    refused[#refused + 1] = place
+    refused[#refused + 1] = found
+  end
   at = at + 6 + tonumber(ARGV[at]) * 8
 end
-return replies`)
+return refused`)

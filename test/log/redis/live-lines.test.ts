@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest'
+import { LiveLines } from '../../../src/log/redis/live-lines.ts'
+
+/** More than is held for a turn. */
+const TOO_MANY_CHARS = 16 * 1024 + 1
+
+function cleared(...added: string[]): LiveLines {
+  const live = new LiveLines()
+  live.clear()
+  for (const lines of added) live.add(lines)
+  return live
+}
+
+describe('the lines that are in no chunk yet', () => {
+  test('are unknown until it is known that there are none', () => {
+    const live = new LiveLines()
+    live.add('a')
+    expect(live.followedBy('b')).toBeUndefined()
+    live.clear()
+    live.add('c')
+    expect(live.followedBy('d')).toBe('c\nd')
+  })
+
+  test.each([
+    [[], '', ''],
+    [[], 'a', 'a'],
+    [['a'], '', 'a'],
+    [['a', ''], 'b', 'a\nb'],
+    [['a\nb', 'c'], 'd\ne', 'a\nb\nc\nd\ne'],
+  ])('of %j, followed by %j, are %j', (added, lines, expected) => {
+    expect(cleared(...added).followedBy(lines)).toBe(expected)
+  })
+
+  test('to be followed by others changes nothing', () => {
+    const live = cleared('a')
+    live.followedBy('b')
+    expect(live.followedBy('c')).toBe('a\nc')
+  })
+
+  test.each([31, 32, 33, 64, 255])('are all there when they were added one by one, %i', (count) => {
+    const lines = Array.from({ length: count }, (_, at) => `line ${at}`)
+    expect(cleared(...lines).followedBy('')).toBe(lines.join('\n'))
+  })
+
+  test('are unknown once they were forgotten, and known again when there are none', () => {
+    const live = cleared('a')
+    live.forget()
+    live.add('b')
+    expect(live.followedBy('c')).toBeUndefined()
+    live.clear()
+    expect(live.followedBy('d')).toBe('d')
+  })
+
+  test('are held up to a bound, and known again when there are none', () => {
+    const most = 'x'.repeat(TOO_MANY_CHARS - 1)
+    const live = cleared(most)
+    expect(live.followedBy('')).toBe(most)
+    live.add('y')
+    expect(live.followedBy('')).toBeUndefined()
+    live.clear()
+    live.add('z')
+    expect(live.followedBy('')).toBe('z')
+  })
+})
