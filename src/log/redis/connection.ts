@@ -26,6 +26,8 @@ interface Events {
   readonly onError: (error: unknown) => void
   /** A connection is back: hints may have been missed. */
   readonly onReady: () => void
+  /** A connection is lost. What answers next may have lost its newest records. */
+  readonly onLost: () => void
 }
 
 // The client makes an AbortSignal for the time limit of each command, which costs four times as much as
@@ -86,6 +88,7 @@ async function connectSingle(
   const commands = client.createClient(copied(COMMANDS))
   const hints = client.createClient(copied({}))
   commands.on('error', events.onError)
+  commands.on('reconnecting', events.onLost)
   hints.on('error', events.onError)
   try {
     await Promise.all([commands.connect(), hints.connect()])
@@ -121,6 +124,8 @@ async function connectCluster(
   const cluster = client.createCluster({ ...options, ...pick(COMMANDS), defaults })
   cluster.on('error', events.onError)
   cluster.on('node-error', events.onError)
+  cluster.on('node-reconnecting', events.onLost)
+  cluster.on('node-disconnect', events.onLost)
   cluster.on('sharded-channel-moved-error', events.onError)
   try {
     await cluster.connect()
@@ -165,6 +170,8 @@ async function connectSentinel(
   })
   sentinel.on('error', events.onError)
   sentinel.on('client-error', events.onError)
+  sentinel.on('client-error', events.onLost)
+  sentinel.on('topology-change', events.onLost)
   sentinel.on('topology-change', events.onReady)
   try {
     await within(events, sentinel.connect())

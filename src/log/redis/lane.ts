@@ -89,6 +89,10 @@ export class Lane {
     return !this.#running
   }
 
+  interrupt(): void {
+    this.#writer.interrupted()
+  }
+
   async idle(): Promise<void> {
     if (!this.#running) return
     await new Promise<void>((resolve) => {

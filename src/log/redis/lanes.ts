@@ -56,6 +56,11 @@ export class Lanes {
     return lane
   }
 
+  /** What came before the next append of each lane may be gone. */
+  interrupt(): void {
+    for (const kept of this.#lanes.values()) for (const { lane } of kept) lane.interrupt()
+  }
+
   /** Resolves when every append that was called is settled. */
   async idle(): Promise<void> {
     const all = [...this.#lanes.values()].flat()

@@ -28,11 +28,13 @@ export async function openRedisLog(options: RedisLogOptions = {}): Promise<log.T
   const { prefix, retentionMs, unavailableAfterMs } = checkedOptions(options)
   const { clock = systemClock, onError = () => {} } = options
   let hints: Hints | undefined
+  let opened: RedisLog | undefined
   const connection = await connect(options, {
     clock,
     limitMs: unavailableAfterMs,
     onError,
     onReady: () => hints?.lookAgain(),
+    onLost: () => opened?.connectionLost(),
   })
   const calls = new Calls(connection, { unavailableAfterMs, clock })
   const keys = new RedisKeys(prefix)
@@ -44,7 +46,8 @@ export async function openRedisLog(options: RedisLogOptions = {}): Promise<log.T
     throw error
   }
   hints = new Hints(connection, { clock, onError })
-  return new RedisLog({ connection, calls, keys, hints, retention, clock, onError })
+  opened = new RedisLog({ connection, calls, keys, hints, retention, clock, onError })
+  return opened
 }
 
 interface Parts {
@@ -90,6 +93,11 @@ class RedisLog implements log.TurnLog {
     const batches = new Batches(calls, connection)
     this.#lanes = new Lanes({ keys, calls, batches, clock, onError, settle })
     this.#feeds = new Feeds({ keys, calls, hints, onError })
+  }
+
+  /** The next append of each turn looks whether what came before it is still there. */
+  connectionLost(): void {
+    this.#lanes.interrupt()
   }
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
