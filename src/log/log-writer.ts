@@ -45,7 +45,7 @@ const MAX_RETRY_MS = 1000
  * rejected with the same error, for after a record that is missing nothing may follow.
  */
 export class LogWriter {
-  readonly #log: TurnLog
+  readonly #log: Pick<TurnLog, 'append'>
   readonly #lease: Lease
   readonly #name: LogName
   readonly #maxWaiting: number
@@ -59,7 +59,12 @@ export class LogWriter {
   #sealed = false
   #failure: { readonly error: unknown } | undefined
 
-  constructor(log: TurnLog, lease: Lease, name: LogName, options: LogWriterOptions = {}) {
+  constructor(
+    log: Pick<TurnLog, 'append'>,
+    lease: Lease,
+    name: LogName,
+    options: LogWriterOptions = {},
+  ) {
     this.#log = log
     this.#lease = lease
     this.#name = name

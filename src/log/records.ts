@@ -14,7 +14,7 @@ const MAX_RECORD_CHARS = 64 * 1024 * 1024
 
 // Ids stand in the keys of the stores: LMDB takes keys up to 1,978 bytes, and in Redis braces and white
 // space would change the slot or the look of a key.
-const ID = /^[^\s{}\p{Cc}\p{Cs}]{1,200}$/u
+export const ID_PATTERN = /^[^\s{}\p{Cc}\p{Cs}]{1,200}$/u
 
 export function checkIds(turn: NewTurn): void {
   checkId('turnId', turn.turnId)
@@ -23,7 +23,7 @@ export function checkIds(turn: NewTurn): void {
 }
 
 export function checkId(name: string, id: string): void {
-  if (ID.test(id)) return
+  if (ID_PATTERN.test(id)) return
   const detail = `${name} must have 1 to 200 characters, without white space and braces`
   throw new TurnstreamError('RECORD_INVALID', detail)
 }

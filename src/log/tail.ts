@@ -37,6 +37,8 @@ export class LogTail implements Tail {
   readonly #after: string
   readonly #signal: AbortSignal
   #cursor: string
+  #hasCaughtUp = false
+  readonly #tellCaughtUp: (() => void)[] = []
 
   constructor(
     log: LogName,
@@ -53,6 +55,13 @@ export class LogTail implements Tail {
 
   get cursor(): string {
     return this.#cursor
+  }
+
+  get caughtUp(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#hasCaughtUp) resolve()
+      else this.#tellCaughtUp.push(resolve)
+    })
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Tailed, void> {
@@ -80,12 +89,19 @@ export class LogTail implements Tail {
         }
         if (last) return
         const changed = source.changed(at, signal)
-        if (changed !== undefined) await changed
+        if (changed === undefined) continue
+        if (!this.#hasCaughtUp) this.#catchUp()
+        await changed
       }
     } finally {
       stopListening()
       source.release()
     }
+  }
+
+  #catchUp(): void {
+    this.#hasCaughtUp = true
+    for (const tell of this.#tellCaughtUp) tell()
   }
 
   /** Moves the cursor over a record of a block. */

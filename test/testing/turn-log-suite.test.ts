@@ -37,6 +37,9 @@ function brokenTail(
         get cursor() {
           return tail.cursor
         },
+        get caughtUp() {
+          return tail.caughtUp
+        },
         [Symbol.asyncIterator]: () => change(tail, name)[Symbol.asyncIterator](),
       }
     },

@@ -105,10 +105,10 @@ export abstract class Feed {
       start: 0,
       resume: (cursor) => resume(cursor, { first: 1, ...this.known() }),
       read: (after) => this.read(after),
-      changed: async (seq, signal) => {
+      changed: (seq, signal) => {
         const { view } = this
-        if (this.#failure !== undefined || view === undefined || view.sealed) return
-        if (view.head <= seq) await this.#waiters.wait(signal)
+        if (this.#failure !== undefined || view === undefined || view.sealed) return undefined
+        return view.head <= seq ? this.#waiters.wait(signal) : undefined
       },
       release,
     }

@@ -29,7 +29,7 @@ export const deletionCases: readonly Case[] = [
         equal(await given.log.deleteTurn('turn'), true, 'the answer')
         await rejects(waits, 'TURN_DELETED', 'a tail that waits')
         // What a reader has in hand may still come before it hears of the end.
-        const rest = readAll({ cursor: '', [Symbol.asyncIterator]: () => busy })
+        const rest = readAll({ [Symbol.asyncIterator]: () => busy })
         await rejects(rest, 'TURN_DELETED', 'a tail between two records')
         await rejects(readAll(given.tail('turn', name)), 'TURN_UNKNOWN', 'a new tail')
       },

@@ -126,7 +126,7 @@ export class Given {
   }
 }
 
-export async function readAll(tail: Tail): Promise<Tailed[]> {
+export async function readAll(tail: AsyncIterable<Tailed>): Promise<Tailed[]> {
   const all: Tailed[] = []
   for await (const each of tail) all.push(each)
   return all

@@ -191,6 +191,24 @@ export const tailCases: readonly Case[] = [
       },
     },
     {
+      name: 'L1 a tail of an open log says when it has given all there is',
+      async run(given, name) {
+        const lease = await given.create('turn')
+        const isEvents = name === 'events'
+        const written = isEvents ? deltas('turn', 1, 1000) : outputsOf('turn', 'ab').slice(0, 3)
+        for (let at = 0; at < written.length; at += 250) {
+          await given.log.append(lease, name, written.slice(at, at + 250))
+        }
+        const stop = new AbortController()
+        const tail = given.log.tail('turn', name, START, stop.signal)
+        const caughtUp = tail.caughtUp.then(() => stop.abort())
+        const all = texts(toRecords(await soon(readAll(tail))))
+        equal(all, texts(written), 'the records')
+        await caughtUp
+        await soon(tail.caughtUp)
+      },
+    },
+    {
       name: 'L1 a reader that leaves changes nothing for the others',
       async run(given, name) {
         const written = name === 'events' ? eventsUpTo('turn', 4) : outputsOf('turn', 'ab')
