@@ -6,6 +6,8 @@ export const HEADERS = {
   lastEventId: 'last-event-id',
   idempotencyKey: 'idempotency-key',
   cancelOnDisconnect: 'turnstream-cancel-on-disconnect',
+  traceparent: 'traceparent',
+  tracestate: 'tracestate',
 } as const
 
 /** Named SSE frames. Records carry no name, so that a plain `onmessage` sees all of them. */
