@@ -10,6 +10,7 @@ import type { ErrorObject, StreamEvent, TraceContext } from '../protocol/stream-
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import { DerivedOutputs } from './derived-outputs.ts'
+import { isForProcessor } from './opening.ts'
 
 export interface OrphanOptions {
   /** The name of whoever ends the turn. */
@@ -187,7 +188,7 @@ async function replay(
   event: StreamEvent | undefined,
   stored: ReadonlyMap<string, string>,
 ): Promise<void> {
-  if (event === undefined) return
+  if (event === undefined || !isForProcessor(event)) return
   // An item that was cancelled before anybody saw it is never shown; the processor must know of those
   // that readers have seen.
   if (stored.has(cancelledItem(event) ?? '')) await processor.flush()

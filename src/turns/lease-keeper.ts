@@ -1,0 +1,94 @@
+import type { Clock } from '../async/clock.ts'
+import type { Lease, TurnLog } from '../log/turn-log.ts'
+import { hasCode, TurnstreamError } from '../protocol/errors.ts'
+
+export interface LeaseKeeperOptions {
+  readonly log: TurnLog
+  readonly lease: Lease
+  readonly leaseMs: number
+  /** When the lease was asked for. */
+  readonly since: number
+  readonly clock: Clock
+  /** Whether the turn cannot be written any more: whoever keeps it from others should be able to. */
+  readonly isStuck: () => boolean
+  /** Told once, when the lease is lost, or the store was away for as long as it lasts. */
+  readonly onLost: (error: unknown) => void
+}
+
+/** A lease is renewed when a third of it has passed; what failed is tried again sooner. */
+const RENEWALS_PER_LEASE = 3
+const RETRIES_PER_LEASE = 12
+
+/** Renews a lease until it is let go. */
+export class LeaseKeeper {
+  readonly #options: LeaseKeeperOptions
+  /** When the store was asked that last said yes: by our clock the lease lasts from then at least. */
+  #heldSince: number
+  #lastError: unknown
+  #isRenewing = false
+  #isOver = false
+  #cancelTimer: () => void
+
+  constructor(options: LeaseKeeperOptions) {
+    this.#options = options
+    this.#heldSince = options.since
+    this.#cancelTimer = this.#setTimer(RENEWALS_PER_LEASE)
+  }
+
+  release(): void {
+    this.#isOver = true
+    this.#cancelTimer()
+  }
+
+  /** Rings when it is time to renew the lease, and when it has run out. */
+  #setTimer(rings: number): () => void {
+    const { clock, leaseMs } = this.#options
+    const left = this.#heldSince + leaseMs - clock.now()
+    return clock.after(Math.max(0, Math.min(leaseMs / rings, left)), () => this.#ring())
+  }
+
+  #ring(): void {
+    const { clock, leaseMs, lease, isStuck } = this.#options
+    const { turnId } = lease
+    if (clock.now() >= this.#heldSince + leaseMs) {
+      const detail = `turn ${turnId}: the store did not renew it for ${leaseMs} ms`
+      this.#lose(new TurnstreamError('LEASE_LOST', detail, { cause: this.#lastError }))
+      return
+    }
+    if (isStuck()) {
+      const detail = `turn ${turnId}: no append was answered for ${leaseMs} ms`
+      this.#lose(new TurnstreamError('STORE_UNAVAILABLE', detail))
+      return
+    }
+    this.#cancelTimer = this.#setTimer(RENEWALS_PER_LEASE)
+    if (!this.#isRenewing) void this.#renew(clock.now())
+  }
+
+  async #renew(askedAt: number): Promise<void> {
+    const { log, lease, leaseMs } = this.#options
+    this.#isRenewing = true
+    try {
+      await log.renew(lease, leaseMs)
+      this.#heldSince = askedAt
+    } catch (error) {
+      this.#fail(error)
+    }
+    this.#isRenewing = false
+  }
+
+  #fail(error: unknown): void {
+    if (hasCode(error, 'LEASE_LOST')) {
+      this.#lose(error)
+    } else if (!this.#isOver) {
+      this.#lastError = error
+      this.#cancelTimer()
+      this.#cancelTimer = this.#setTimer(RETRIES_PER_LEASE)
+    }
+  }
+
+  #lose(error: unknown): void {
+    if (this.#isOver) return
+    this.release()
+    this.#options.onLost(error)
+  }
+}

@@ -1,0 +1,78 @@
+import type { Clock } from '../async/clock.ts'
+import type { TurnLog } from '../log/turn-log.ts'
+import { endOrphans } from './end-orphans.ts'
+
+export interface ReaperOptions {
+  readonly log: TurnLog
+  readonly owner: string
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly onError: (error: unknown, about: { readonly turnId?: string }) => void
+}
+
+// An orphan is ended within two seconds after its lease ran out: one to notice it, one to end it.
+const PAUSE_MS = 1000
+const BATCH = 100
+
+/** Ends the turns of processes that died, again and again. */
+export class Reaper {
+  readonly #options: ReaperOptions
+  #isStopped = false
+  #first: Promise<void> | undefined
+  #pass: Promise<void> = Promise.resolve()
+  #cancelTimer = () => {}
+
+  constructor(options: ReaperOptions) {
+    this.#options = options
+  }
+
+  /** Resolves after the first pass. */
+  start(): Promise<void> {
+    this.#first ??= this.#next()
+    return this.#first
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#cancelTimer()
+    await this.#pass
+  }
+
+  #next(): Promise<void> {
+    if (this.#isStopped) return Promise.resolve()
+    this.#pass = this.#endAll()
+    return this.#pass
+  }
+
+  async #endAll(): Promise<void> {
+    try {
+      let failed: string[] = []
+      let ended: number
+      do {
+        // Those that cannot be ended now come first again: they must not hide the others.
+        const limit = BATCH + failed.length
+        failed = []
+        ended = await this.#endSome(limit, failed)
+      } while (ended > 0 && !this.#isStopped)
+    } catch (error) {
+      this.#options.onError(error, {})
+    }
+    if (this.#isStopped) return
+    this.#cancelTimer = this.#options.clock.after(PAUSE_MS, () => void this.#next())
+  }
+
+  #endSome(limit: number, failed: string[]): Promise<number> {
+    const { log, owner, leaseMs, clock, onError } = this.#options
+    return endOrphans(log, {
+      owner,
+      leaseMs,
+      clock,
+      limit,
+      onError: (error, turnId) => {
+        failed.push(turnId)
+        onError(error, { turnId })
+      },
+    })
+  }
+}

@@ -1,0 +1,62 @@
+import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
+import type { ErrorObject } from '../protocol/stream-event.ts'
+import type { Usage } from '../protocol/usage.ts'
+import type { RoundEnd } from './turn-script.ts'
+import type { EndReason } from './turn-stop.ts'
+
+interface TurnIds {
+  readonly turnId: string
+  readonly runId: string
+}
+
+export type Terminal = RoundEnd
+
+/** After these a call may be cut off in the middle, or was never meant. */
+const UNRELIABLE: ReadonlySet<unknown> = new Set(['length', 'content_filter', 'refusal'])
+
+/** Said by providers that made calls none the less. */
+const VAGUE: ReadonlySet<unknown> = new Set([undefined, null, 'stop', 'other'])
+
+/** Whether the calls of a round may be run. */
+export function isReliable(end: RoundEnd): boolean {
+  if (end.type !== 'response_done' || end.status !== 'complete') return false
+  return !UNRELIABLE.has(end.finish_reason)
+}
+
+/** The end of a turn as its last round ended; with calls that are left to the client, it is for them. */
+export function naturalEnd(
+  end: RoundEnd,
+  { turnId, runId }: TurnIds,
+  usage: Usage | undefined,
+  hasForClient: boolean,
+): Terminal {
+  switch (end.type) {
+    case 'response_error':
+      return { ...end, response_id: runId }
+    case 'turn_aborted_by_user':
+      return { ...end, turn_id: turnId }
+    case 'response_done': {
+      const { finish_reason: reason, ...rest } = end
+      const finish_reason = hasForClient && VAGUE.has(reason) ? 'tool_calls' : (reason ?? null)
+      return { ...rest, response_id: runId, finish_reason, ...(usage && { usage }) }
+    }
+  }
+}
+
+/** The end of a turn that was stopped. */
+export function stoppedEnd(reason: EndReason, { turnId, runId }: TurnIds): Terminal {
+  return reason.kind === 'cancelled'
+    ? { type: 'turn_aborted_by_user', turn_id: turnId, reason: reason.reason }
+    : { type: 'response_error', response_id: runId, error: reason.error }
+}
+
+/** What readers are told of an error: what is not ours may hold anything, and stays with the operator. */
+export function errorObject(error: unknown): ErrorObject {
+  if (error instanceof TurnstreamError) return { code: error.code, message: error.message }
+  const code: ErrorCode = 'INTERNAL_ERROR'
+  return { code, message: ERROR_CODES[code].summary }
+}
+
+export function failed(code: ErrorCode, detail: string): EndReason {
+  return { kind: 'failed', error: errorObject(new TurnstreamError(code, detail)) }
+}

@@ -1,0 +1,120 @@
+import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import type { ErrorObject } from '../protocol/stream-event.ts'
+import type { TurnCaps } from './turn-caps.ts'
+
+/** An item of the turn. Its id is ours; its provider knows it by another. */
+export interface TurnItem {
+  readonly id: string
+  /** Its place among the items of the turn. */
+  readonly place: number
+  /** How much of its text was streamed. */
+  chars: number
+}
+
+/** The items of a turn: numbered through all rounds, and as many and as long as the caps allow. */
+export class TurnItems {
+  readonly #runId: string
+  readonly #caps: TurnCaps
+  readonly #whole: (OutputItem | undefined)[] = []
+  readonly #open = new Set<TurnItem>()
+  /** The items of the round, by the ids of its provider, which may give them again in the next. */
+  #known = new Map<string, TurnItem>()
+  #chars = 0
+  #excess: ErrorObject | undefined
+
+  constructor(runId: string, caps: TurnCaps) {
+    this.#runId = runId
+    this.#caps = caps
+  }
+
+  /** The cap that was passed, once one was. */
+  get excess(): ErrorObject | undefined {
+    return this.#excess
+  }
+
+  /** Those that are finished, in the order in which they began. */
+  get whole(): OutputItem[] {
+    return this.#whole.filter((item) => item !== undefined)
+  }
+
+  get open(): ReadonlySet<TurnItem> {
+    return this.#open
+  }
+
+  beginRound(): void {
+    this.#known = new Map()
+  }
+
+  /** The item that the provider means, or a new one; undefined when there are too many. */
+  named(providersId: string): TurnItem | undefined {
+    return this.#known.get(providersId) ?? this.#begin(providersId)
+  }
+
+  /** Opens an item. One of the same name before it has lost its name by that. */
+  start(providersId: string): TurnItem | undefined {
+    const item = this.#begin(providersId)
+    if (item !== undefined) this.#open.add(item)
+    return item
+  }
+
+  /** An item that no provider named. */
+  add(): TurnItem | undefined {
+    const { maxItems } = this.#caps
+    if (this.#whole.length >= maxItems) {
+      this.#exceed('TURN_ITEM_LIMIT', `${maxItems} items are allowed`)
+      return undefined
+    }
+    const place = this.#whole.push(undefined) - 1
+    return { id: `${this.#runId}:${place + 1}`, place, chars: 0 }
+  }
+
+  #begin(providersId: string): TurnItem | undefined {
+    const item = this.add()
+    if (item !== undefined) this.#known.set(providersId, item)
+    return item
+  }
+
+  /** False when the turn has too much text with it. */
+  grow(item: TurnItem, chars: number): boolean {
+    item.chars += chars
+    this.#chars += chars
+    const { maxTextChars } = this.#caps
+    if (this.#chars <= maxTextChars) return true
+    this.#exceed('TURN_TEXT_LIMIT', `${maxTextChars} characters are allowed`)
+    return false
+  }
+
+  /** False when the turn has too much text with what was not streamed of it. */
+  finish(item: TurnItem, final: OutputItem): boolean {
+    const unstreamed = textOf(final).length - item.chars
+    if (unstreamed > 0 && !this.grow(item, unstreamed)) return false
+    this.#whole[item.place] = final
+    this.end(item)
+    return true
+  }
+
+  /** No more will come of it. */
+  end(item: TurnItem): void {
+    this.#open.delete(item)
+  }
+
+  #exceed(code: ErrorCode, detail: string): void {
+    this.#excess ??= { code, message: new TurnstreamError(code, detail).message }
+  }
+}
+
+function textOf(item: OutputItem): string {
+  switch (item.type) {
+    case 'message':
+    case 'reasoning':
+      return item.content
+    case 'function_call':
+      return item.arguments
+    case 'function_call_output':
+      return item.output
+    case 'error':
+    case 'cancelled':
+      return ''
+  }
+}

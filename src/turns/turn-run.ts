@@ -1,0 +1,192 @@
+import type { Clock } from '../async/clock.ts'
+import type { Lease, TurnLog } from '../log/turn-log.ts'
+import { hasCode, TurnstreamError } from '../protocol/errors.ts'
+import { awaitCancel } from './await-cancel.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
+import { inputEvents, inputItems } from './opening.ts'
+import { Rounds, type TurnPlan } from './run-rounds.ts'
+import { threadHistory } from './thread-history.ts'
+import type { ToolRegistry } from './tool-registry.ts'
+import type { TurnCaps } from './turn-caps.ts'
+import { errorObject, failed, naturalEnd, stoppedEnd, type Terminal } from './turn-ending.ts'
+import type { TurnInput } from './turn-request.ts'
+import { TurnScript } from './turn-script.ts'
+import { type EndReason, TurnStop } from './turn-stop.ts'
+import { TurnWriter } from './turn-writer.ts'
+
+/** What all turns of a process have in common. */
+export interface TurnSurroundings {
+  readonly log: TurnLog
+  readonly tools: ToolRegistry
+  readonly caps: TurnCaps
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly onError: (error: unknown, about: { readonly turnId?: string }) => void
+}
+
+export interface TurnTask extends TurnPlan {
+  readonly lease: Lease
+  /** When the lease was asked for. */
+  readonly since: number
+  readonly input: readonly TurnInput[]
+}
+
+/** A turn that runs, from its first record to its last. */
+export class TurnRun {
+  /** Resolves when what was asked is durable; rejects if it will never be. */
+  readonly opened: Promise<void>
+  /** Resolves when the turn is written to its end, or let go. Never rejects. */
+  readonly done: Promise<void>
+  readonly #task: TurnTask
+  readonly #around: TurnSurroundings
+  readonly #stop = new TurnStop()
+  readonly #script: TurnScript
+  readonly #writer: TurnWriter
+  readonly #onError: (error: unknown) => void
+  #isOver = false
+
+  constructor(task: TurnTask, around: TurnSurroundings) {
+    const { lease, threadId, traceContext } = task
+    const { log, tools, caps, clock, leaseMs } = around
+    const { turnId, runId } = lease
+    this.#task = task
+    this.#around = around
+    this.#onError = (error) => around.onError(error, { turnId })
+    this.#script = new TurnScript({ runId, registry: tools.names, caps })
+    this.#writer = new TurnWriter({
+      log,
+      lease,
+      threadId,
+      traceContext,
+      clock,
+      leaseMs,
+      onLost: this.#lose,
+      onError: this.#onError,
+    })
+    this.opened = this.#open()
+    this.opened.catch(() => {}) // whoever submitted the turn is told
+    this.done = this.#run()
+  }
+
+  /** Ends the turn early, unless it has ended or is about to. */
+  stop(reason: EndReason): void {
+    this.#stop.stop(reason)
+  }
+
+  readonly #lose = (error: unknown): void => {
+    this.#writer.letGo(error)
+    if (this.#stop.reason?.kind !== 'lost') this.#onError(error)
+    this.#stop.stop({ kind: 'lost', error })
+  }
+
+  async #open(): Promise<void> {
+    const { lease, threadId, model, provider, input } = this.#task
+    const { turnId, runId } = lease
+    this.#writer.write({
+      type: 'response_start',
+      response_id: runId,
+      turn_id: turnId,
+      thread_id: threadId,
+      model_id: model,
+      provider_id: provider.id,
+      created_at: Math.trunc(this.#around.clock.now()),
+    })
+    await this.#writer.writeAll(inputEvents(inputItems(runId, input)))
+    try {
+      await this.#writer.durable()
+    } catch (cause) {
+      // Leases are no concern of whoever submitted the turn.
+      if (!hasCode(cause, 'LEASE_LOST')) throw cause
+      const detail = `turn ${turnId} was made, but what was asked could not be written`
+      throw new TurnstreamError('STORE_UNAVAILABLE', detail, { cause })
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { log, clock, leaseMs, caps } = this.#around
+    const { lease, since } = this.#task
+    const keeper = new LeaseKeeper({
+      log,
+      lease,
+      leaseMs,
+      since,
+      clock,
+      isStuck: () => this.#writer.isStuck,
+      onLost: this.#lose,
+    })
+    const cancelTimer = clock.after(caps.maxDurationMs, () => {
+      this.#stop.stop(failed('TURN_TIME_LIMIT', `${caps.maxDurationMs} ms are allowed`))
+    })
+    void this.#followCancel()
+    try {
+      await this.#play()
+    } catch (error) {
+      this.#fail(error)
+    }
+    cancelTimer()
+    try {
+      await this.#end()
+    } catch (error) {
+      this.#lose(error)
+    }
+    this.#isOver = true
+    keeper.release()
+    this.#stop.release()
+    this.#writer.release()
+  }
+
+  /** Something went wrong here. A turn that is lost was told of already. */
+  #fail(error: unknown): void {
+    if (this.#stop.reason?.kind === 'lost') return
+    this.#onError(error)
+    this.#stop.stop({ kind: 'failed', error: errorObject(error) })
+  }
+
+  async #followCancel(): Promise<void> {
+    const { log, clock } = this.#around
+    const { lease } = this.#task
+    const reason = await awaitCancel({ log, lease, clock, signal: this.#stop.signal })
+    if (reason === undefined || this.#isOver) return
+    if (reason.kind === 'lost') this.#lose(reason.error)
+    else this.#stop.stop(reason)
+  }
+
+  async #play(): Promise<void> {
+    const { log, tools, caps, clock } = this.#around
+    const { lease, input, threadId } = this.#task
+    const { turnId, runId } = lease
+    await this.opened
+    const before = await threadHistory(log, threadId, turnId, this.#stop.signal)
+    const rounds = new Rounds({
+      plan: this.#task,
+      lease,
+      tools,
+      clock,
+      script: this.#script,
+      writer: this.#writer,
+      stop: this.#stop,
+      maxRounds: caps.maxRounds,
+      onError: this.#onError,
+    })
+    await rounds.run([...before, ...inputItems(runId, input)])
+  }
+
+  /** Decides how the turn ends, once, and writes it. */
+  async #end(): Promise<void> {
+    const { reason } = this.#stop
+    if (reason?.kind === 'lost') return
+    if (reason !== undefined) await this.#writer.writeAll(this.#script.close(reason))
+    const news = this.#script.usageNews()
+    if (news !== undefined) this.#writer.write(news)
+    await this.#writer.end(this.#terminal(reason))
+  }
+
+  #terminal(reason: EndReason | undefined): Terminal {
+    const { lease } = this.#task
+    if (reason !== undefined) return stoppedEnd(reason, lease)
+    const { end, usage, calls } = this.#script
+    // Rounds end with an end, unless they were stopped.
+    if (end === undefined) return stoppedEnd(failed('INTERNAL_ERROR', 'the turn has no end'), lease)
+    return naturalEnd(end, lease, usage.sum, calls.hasForClient)
+  }
+}

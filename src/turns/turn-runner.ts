@@ -1,0 +1,224 @@
+import { type Clock, systemClock } from '../async/clock.ts'
+import { TurnExistsError } from '../log/errors.ts'
+import type { Lease, TurnLog, TurnRecord } from '../log/turn-log.ts'
+import { TurnstreamError } from '../protocol/errors.ts'
+import type { ChosenModel, Providers } from './providers.ts'
+import { Reaper } from './reaper.ts'
+import { fingerprintOf, idsOf, isNamed, isSameTurn } from './submission-ids.ts'
+import type { Tool } from './tool.ts'
+import { ToolRegistry } from './tool-registry.ts'
+import { resolveCaps, type TurnCaps } from './turn-caps.ts'
+import { failed } from './turn-ending.ts'
+import type { Submission, Submitted } from './turn-request.ts'
+import { TurnRun, type TurnSurroundings } from './turn-run.ts'
+
+export type { TurnCaps }
+
+export interface TurnRunnerOptions {
+  readonly log: TurnLog
+  readonly providers: Providers
+  readonly tools?: readonly Tool[]
+  readonly caps?: Partial<TurnCaps>
+  /** The name of this process, for people: it stands in the record of each turn. */
+  readonly owner: string
+  /** How long a turn stays ours without a sign of life: 10 s unless given. */
+  readonly leaseMs?: number
+  readonly clock?: Clock
+  /** Makes ids of turns and threads: random UUIDs unless given. */
+  readonly generateId?: () => string
+  /** Told of what nobody awaits. */
+  readonly onError?: (error: unknown, about: { readonly turnId?: string }) => void
+}
+
+const LEASE_MS = 10_000
+const NO_TRACE = { traceparent: '' }
+const SHUTDOWN = failed('SERVER_SHUTDOWN', 'the turn was still running')
+
+/** A submission with its ids, and what it is compared by. */
+interface Asked {
+  readonly submission: Submission
+  readonly ids: Submitted
+  readonly fingerprint: string
+}
+
+interface UnderWay {
+  readonly asked: Asked
+  readonly submitted: Promise<Submitted>
+}
+
+/** Runs the turns of this process, and ends those of processes that died. */
+export class TurnRunner {
+  readonly #options: TurnRunnerOptions
+  readonly #around: TurnSurroundings
+  readonly #reaper: Reaper
+  readonly #generateId: () => string
+  readonly #runs = new Map<string, TurnRun>()
+  /** The submits under way, by turn: whoever names the same turn waits for the one before. */
+  readonly #submits = new Map<string, UnderWay>()
+  #shutdown: Promise<void> | undefined
+  #isGraceOver = false
+
+  constructor(options: TurnRunnerOptions) {
+    const { log, owner, leaseMs = LEASE_MS, clock = systemClock, onError } = options
+    const tools = new ToolRegistry(options.tools)
+    const report = quietly(onError)
+    this.#options = options
+    this.#generateId = options.generateId ?? (() => crypto.randomUUID())
+    const caps = resolveCaps(options.caps)
+    this.#around = { log, tools, caps, leaseMs, clock, onError: report }
+    this.#reaper = new Reaper({ log, owner, leaseMs, clock, onError: report })
+  }
+
+  /**
+   * Resolves when the turn, with what was asked, is durable; it then runs whatever its readers do. The same
+   * ids with the same body are the same turn. SUBMIT_CONFLICT, THREAD_BUSY, MODEL_UNKNOWN, SERVER_SHUTDOWN,
+   * REQUEST_INVALID, or a code of the store.
+   */
+  async submit(submission: Submission): Promise<Submitted> {
+    const ids = idsOf(submission, this.#generateId)
+    const asked = { submission, ids, fingerprint: fingerprintOf(submission) }
+    const { turnId } = ids
+    const before = this.#submits.get(turnId)
+    if (before !== undefined && isRepetition(asked, before.asked)) return before.submitted
+    const submitted = before === undefined ? this.#submit(asked) : this.#submitAfter(before, asked)
+    const underWay = { asked, submitted }
+    this.#submits.set(turnId, underWay)
+    try {
+      return await submitted
+    } finally {
+      if (this.#submits.get(turnId) === underWay) this.#submits.delete(turnId)
+    }
+  }
+
+  /** Stops a turn, whichever process runs it. False when it has ended; TURN_UNKNOWN. */
+  cancel(turnId: string, reason: string): Promise<boolean> {
+    return this.#options.log.requestCancel(turnId, reason)
+  }
+
+  /** How many turns run in this process. */
+  get running(): number {
+    return this.#runs.size
+  }
+
+  /** Ends what other processes left behind, now and, from then on, again and again. */
+  start(): Promise<void> {
+    return this.#reaper.start()
+  }
+
+  /**
+   * Takes no more turns, waits for those that run, and ends those that are left after `graceMs`. May be
+   * called again: the shortest time counts.
+   */
+  shutdown(graceMs: number): Promise<void> {
+    this.#shutdown ??= this.#drain()
+    const cancelTimer = this.#around.clock.after(graceMs, () => {
+      this.#isGraceOver = true
+      for (const run of this.#runs.values()) run.stop(SHUTDOWN)
+    })
+    return this.#shutdown.finally(cancelTimer)
+  }
+
+  async #submitAfter({ submitted }: UnderWay, asked: Asked): Promise<Submitted> {
+    await Promise.allSettled([submitted])
+    return this.#submit(asked)
+  }
+
+  async #submit(asked: Asked): Promise<Submitted> {
+    const { submission, ids } = asked
+    let chosen: ChosenModel
+    try {
+      chosen = this.#choose(submission)
+    } catch (refusal) {
+      const known = isNamed(submission) ? await this.#find(ids) : undefined
+      if (known === undefined) throw refusal
+      return this.#again(known, asked)
+    }
+    const since = this.#around.clock.now()
+    try {
+      const lease = await this.#create(asked)
+      await this.#begin(asked, chosen, lease, since)
+      return ids
+    } catch (error) {
+      if (!(error instanceof TurnExistsError)) throw error
+      return this.#again(error.turn, asked)
+    }
+  }
+
+  /** Throws when the turn cannot be begun. */
+  #choose({ model, providerId, settings = {} }: Submission): ChosenModel {
+    if (this.#shutdown !== undefined) {
+      throw new TurnstreamError('SERVER_SHUTDOWN', 'no turn is begun any more')
+    }
+    this.#around.tools.check(settings)
+    return this.#options.providers.choose({
+      ...(model !== undefined && { model }),
+      ...(providerId !== undefined && { providerId }),
+    })
+  }
+
+  #create({ ids, fingerprint }: Asked): Promise<Lease> {
+    const { log, leaseMs } = this.#around
+    const { owner } = this.#options
+    return log.create({ ...ids, owner, request: fingerprint }, leaseMs)
+  }
+
+  async #begin(
+    { submission, ids }: Asked,
+    chosen: ChosenModel,
+    lease: Lease,
+    since: number,
+  ): Promise<void> {
+    const { turnId, threadId } = ids
+    const { input, settings = {}, traceContext = NO_TRACE } = submission
+    const task = { ...chosen, lease, since, threadId, input, settings, traceContext }
+    const run = new TurnRun(task, this.#around)
+    this.#runs.set(turnId, run)
+    void run.done.then(() => this.#runs.delete(turnId))
+    if (this.#isGraceOver) run.stop(SHUTDOWN)
+    await run.opened
+  }
+
+  async #find({ turnId, runId }: Submitted): Promise<TurnRecord | undefined> {
+    const { log } = this.#around
+    try {
+      return (await log.getTurn(turnId)) ?? (await log.getTurnOfRun(runId))
+    } catch {
+      return undefined // the refusal that led here says what the caller must know
+    }
+  }
+
+  /** The turn exists: it was submitted before, or its ids belong to another. */
+  async #again(turn: TurnRecord, { ids, fingerprint }: Asked): Promise<Submitted> {
+    const { turnId, runId, threadId } = turn
+    if (!isSameTurn(turn, ids, fingerprint)) {
+      throw new TurnstreamError('SUBMIT_CONFLICT', `turn ${turnId} with run ${runId}`)
+    }
+    await this.#runs.get(turnId)?.opened
+    return { turnId, runId, threadId }
+  }
+
+  async #drain(): Promise<void> {
+    const reaped = this.#reaper.stop()
+    // A turn whose submit is under way may still begin.
+    while (this.#submits.size > 0) {
+      await Promise.allSettled([...this.#submits.values()].map(({ submitted }) => submitted))
+    }
+    await Promise.all([...this.#runs.values()].map(({ done }) => done))
+    await reaped
+  }
+}
+
+function isRepetition(one: Asked, other: Asked): boolean {
+  return one.ids.runId === other.ids.runId && one.fingerprint === other.fingerprint
+}
+
+/** Whoever is told of failures cannot cause another. */
+function quietly(onError: TurnRunnerOptions['onError']): TurnSurroundings['onError'] {
+  return (error, about) => {
+    try {
+      onError?.(error, about)
+    } catch {
+      // The one who would be told of this failure is the one who failed.
+    }
+  }
+}

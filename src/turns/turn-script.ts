@@ -1,0 +1,235 @@
+import type { OutputItem } from '../protocol/output-item.ts'
+import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
+import { streamEventFault } from '../protocol/stream-event-guard.ts'
+import { markedAsRunHere } from './registry-mark.ts'
+import { type FunctionCall, RoundCalls } from './round-calls.ts'
+import type { TurnCaps } from './turn-caps.ts'
+import { type TurnItem, TurnItems } from './turn-items.ts'
+import type { EndReason } from './turn-stop.ts'
+import { TurnUsage } from './turn-usage.ts'
+
+/** How a round came to its end. */
+export type RoundEnd = StreamEventPayload<
+  'response_done' | 'response_error' | 'turn_aborted_by_user'
+>
+
+export interface TurnScriptOptions {
+  readonly runId: string
+  /** The names of the tools that this server runs. */
+  readonly registry: ReadonlySet<string>
+  readonly caps: TurnCaps
+}
+
+/** What a tool made of a call. */
+export interface ToolAnswer {
+  readonly output: string
+  readonly success: boolean
+}
+
+type RareEvent = Exclude<StreamEvent, { type: 'item_delta' }>
+
+const TRUNCATED: ErrorObject = {
+  code: 'UPSTREAM_TRUNCATED',
+  message: 'The stream of the provider stopped before its end',
+}
+
+const UNFINISHED: ErrorObject = {
+  code: 'UPSTREAM_TRUNCATED',
+  message: 'The provider did not finish this item',
+}
+
+/**
+ * What the log of a turn says after its opening: the rounds of its provider as one response, with items
+ * numbered through, usage added up and caps kept. Decides, and waits for nothing.
+ */
+export class TurnScript {
+  readonly #runId: string
+  readonly #items: TurnItems
+  readonly #calls: RoundCalls
+  readonly #usage = new TurnUsage()
+  #end: RoundEnd | undefined
+
+  constructor({ runId, registry, caps }: TurnScriptOptions) {
+    this.#runId = runId
+    this.#items = new TurnItems(runId, caps)
+    this.#calls = new RoundCalls(registry)
+  }
+
+  /** The cap that was passed; what passed it is not part of the turn. */
+  get excess(): ErrorObject | undefined {
+    return this.#items.excess
+  }
+
+  /** How the round ended; undefined while it goes on. */
+  get end(): RoundEnd | undefined {
+    return this.#end
+  }
+
+  get calls(): RoundCalls {
+    return this.#calls
+  }
+
+  /** The items of this turn that are finished, as their provider is told of them again. */
+  get items(): OutputItem[] {
+    return this.#items.whole
+  }
+
+  get usage(): TurnUsage {
+    return this.#usage
+  }
+
+  beginRound(): void {
+    this.#items.beginRound()
+    this.#calls.clear()
+    this.#end = undefined
+  }
+
+  /** What an event of the provider becomes in the log, if anything. */
+  take(event: StreamEvent): StreamEventPayload | undefined {
+    if (event.type === 'item_delta' && typeof event.payload.delta_content === 'string') {
+      return this.#grow(event.payload)
+    }
+    const fault = streamEventFault(event)
+    if (fault === undefined) return this.#takeRare(event as RareEvent)
+    this.failRound({ code: 'UPSTREAM_MALFORMED', message: `an event of the provider: ${fault}` })
+    return undefined
+  }
+
+  #takeRare({ payload }: RareEvent): StreamEventPayload | undefined {
+    switch (payload.type) {
+      case 'item_start':
+        return this.#start(payload)
+      case 'item_done':
+        return this.#finish(payload)
+      case 'item_error':
+      case 'item_cancelled':
+        return this.#giveUp(payload)
+      case 'usage_update':
+        this.#usage.update(payload.usage)
+        return this.usageNews()
+      case 'response_done':
+      case 'response_error':
+      case 'turn_aborted_by_user':
+        this.#end = payload
+        return undefined
+      case 'response_start':
+      case 'heartbeat':
+        return undefined
+      default:
+        return passOver(payload)
+    }
+  }
+
+  #grow(payload: StreamEventPayload<'item_delta'>): StreamEventPayload | undefined {
+    const item = this.#items.named(payload.item_id)
+    if (item === undefined || !this.#items.grow(item, payload.delta_content.length)) {
+      return undefined
+    }
+    return { ...payload, item_id: item.id }
+  }
+
+  #start(payload: StreamEventPayload<'item_start'>): StreamEventPayload | undefined {
+    const item = this.#items.start(payload.item_id)
+    const text = payload.initial_content ?? payload.arguments ?? ''
+    if (item === undefined) return undefined
+    if (!this.#items.grow(item, text.length)) {
+      this.#items.end(item)
+      return undefined
+    }
+    const { item_type, name, provider_metadata: metadata } = payload
+    const started = { ...payload, item_id: item.id }
+    return item_type === 'function_call' && this.#calls.isRunHere(name, metadata)
+      ? { ...started, provider_metadata: markedAsRunHere(metadata) }
+      : started
+  }
+
+  #finish(payload: StreamEventPayload<'item_done'>): StreamEventPayload | undefined {
+    const item = this.#items.named(payload.item_id)
+    if (item === undefined) return undefined
+    const final = { ...payload.final_item, id: item.id }
+    if (!this.#items.finish(item, final)) return undefined
+    this.#calls.note(item, final)
+    const { provider_metadata: metadata } = final
+    const final_item =
+      final.type === 'function_call' && this.#calls.isRunHere(final.name, metadata)
+        ? { ...final, provider_metadata: markedAsRunHere(metadata) }
+        : final
+    return { ...payload, item_id: item.id, final_item }
+  }
+
+  #giveUp(
+    payload: StreamEventPayload<'item_error' | 'item_cancelled'>,
+  ): StreamEventPayload | undefined {
+    const item = this.#items.named(payload.item_id)
+    if (item === undefined) return undefined
+    this.#items.end(item)
+    this.#calls.drop(item)
+    return { ...payload, item_id: item.id }
+  }
+
+  /** The provider broke off; the first end of a round stays. */
+  failRound(error: ErrorObject): void {
+    this.#end ??= { type: 'response_error', response_id: this.#runId, error }
+  }
+
+  /** Ends a round, also one that the provider left without its end. */
+  *endRound(): Generator<StreamEventPayload> {
+    this.failRound(TRUNCATED)
+    const end = this.#end
+    yield* this.#closeOpen(closingOf(end))
+    if (end?.type === 'response_done' && end.usage !== undefined) this.#usage.update(end.usage)
+    const news = this.usageNews()
+    this.#usage.endRound()
+    if (news !== undefined) yield news
+  }
+
+  /** The answer to a call as an item, unless a cap is passed by it. */
+  *answer(call: FunctionCall, { output, success }: ToolAnswer): Generator<StreamEventPayload> {
+    const item = this.#items.add()
+    if (item === undefined) return
+    const { call_id } = call
+    const type = 'function_call_output'
+    const final: OutputItem = { type, id: item.id, call_id, output, success }
+    if (!this.#items.finish(item, final)) return
+    this.#calls.answered(call)
+    const provider_metadata = markedAsRunHere(undefined)
+    yield { type: 'item_start', item_id: item.id, item_type: type, call_id, provider_metadata }
+    yield { type: 'item_done', item_id: item.id, final_item: { ...final, provider_metadata } }
+  }
+
+  /** The usage so far, if the log does not say it yet. */
+  usageNews(): StreamEventPayload | undefined {
+    const usage = this.#usage.takeNews()
+    return usage && { type: 'usage_update', response_id: this.#runId, usage }
+  }
+
+  /** Gives up what is open, and the calls that this server was to run. */
+  *close(how: EndReason): Generator<StreamEventPayload> {
+    yield* this.#closeOpen(how)
+    for (const item of this.#calls.takeUnanswered()) yield closing(item, how)
+  }
+
+  *#closeOpen(how: EndReason): Generator<StreamEventPayload> {
+    for (const item of this.#items.open) {
+      this.#items.end(item)
+      yield closing(item, how)
+    }
+  }
+}
+
+/** What becomes of the items that a provider left open. */
+function closingOf(end: RoundEnd | undefined): EndReason {
+  if (end?.type === 'turn_aborted_by_user') return { kind: 'cancelled', reason: end.reason ?? '' }
+  return { kind: 'failed', error: end?.type === 'response_error' ? end.error : UNFINISHED }
+}
+
+function closing({ id: item_id }: TurnItem, how: EndReason): StreamEventPayload {
+  return how.kind === 'cancelled'
+    ? { type: 'item_cancelled', item_id, reason: how.reason }
+    : { type: 'item_error', item_id, error: how.error }
+}
+
+/** Does not compile when a type of ours is forgotten; the types of later versions pass by. */
+function passOver(_payload: never): undefined {
+  return undefined
+}

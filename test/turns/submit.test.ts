@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest'
+import { MemoryLog } from '../../src/log/memory-log.ts'
+import type { Lease, LogName, NewRecord, NewTurn } from '../../src/log/turn-log.ts'
+import { TurnstreamError } from '../../src/protocol/errors.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+import { answer, end } from './payloads.ts'
+import { eventsOf, newRig, PROMPT, storyOf, tick } from './rig.ts'
+
+const ENDED = [[...answer('a', 'x'), end()]]
+
+describe('a submit', () => {
+  test('makes the ids that are missing', async () => {
+    const { runner } = newRig()
+    expect(await runner.submit({ input: [PROMPT] })).toEqual({
+      turnId: 'id-1',
+      runId: 'id-1',
+      threadId: 'id-2',
+    })
+  })
+
+  test('makes random ids unless told how', async () => {
+    const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4/
+    const { runner } = newRig({ generateId: undefined as never })
+    const { turnId, threadId } = await runner.submit({ input: [PROMPT] })
+    expect(turnId).toMatch(uuid)
+    expect(threadId).toMatch(uuid)
+    expect(threadId).not.toBe(turnId)
+  })
+
+  test.each([
+    { name: 'a provider that is not there', ids: { providerId: 'nobody' }, code: 'MODEL_UNKNOWN' },
+    { name: 'an id that no store could keep', ids: { runId: 'a b' }, code: 'RECORD_INVALID' },
+  ])('is refused with $name', async ({ ids, code }) => {
+    const { runner } = newRig()
+    await expect(runner.submit({ input: [PROMPT], ...ids })).rejects.toMatchObject({ code })
+    expect(runner.running).toBe(0)
+  })
+
+  test('resolves when the turn and what was asked are durable', async () => {
+    const clock = fakeClock()
+    const log = new HeldLog({ clock })
+    const rig = newRig({ log, clock })
+    let isSubmitted = false
+    const submitted = rig.submit().then(() => {
+      isSubmitted = true
+    })
+    await tick(clock)
+    expect(log.held).toEqual(['events 1'])
+    expect(isSubmitted).toBe(false)
+    log.letOne()
+    await tick(clock)
+    expect(log.held).toEqual(['events 2-3', 'processed 1'])
+    expect(isSubmitted).toBe(false)
+    expect(rig.provider.calls).toEqual([])
+    log.letOne()
+    await submitted
+    expect(await eventsOf(log)).toHaveLength(3)
+  })
+
+  test('waits for the one before it, and has its error, when both name the same turn', async () => {
+    const clock = fakeClock()
+    const log = new HeldLog({ clock })
+    const rig = newRig({ log, clock })
+    const submits = Promise.allSettled([rig.submit(), rig.submit()])
+    await tick(clock)
+    log.failOne(new TurnstreamError('STORE_READ_ONLY', 'no'))
+    const codes = (await submits).map((each) => each.status === 'rejected' && each.reason.code)
+    expect(codes).toEqual(['STORE_READ_ONLY', 'STORE_READ_ONLY'])
+  })
+
+  test('whose opening cannot be written is an error, and the turn is ended by whoever finds it', async () => {
+    const clock = fakeClock()
+    const log = new MemoryLog({ clock })
+    const rig = newRig({ log: failingAppends(log), clock })
+    const submitted = rig.submit()
+    submitted.catch(() => {})
+    await clock.advance(10_000)
+    await expect(submitted).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(rig.runner.running).toBe(0)
+    expect(rig.provider.calls).toEqual([])
+    const other = newRig({ log, clock })
+    await other.runner.start()
+    expect(await log.getTurn('r')).toMatchObject({ sealed: true, error: { code: 'PRODUCER_LOST' } })
+    await other.runner.shutdown(0)
+  })
+
+  test('to a store that goes away for good is an error of the store', async () => {
+    const clock = fakeClock()
+    const log = failingAppends(new MemoryLog({ clock }))
+    log.renew = () => Promise.reject(new TurnstreamError('STORE_UNAVAILABLE', 'away'))
+    const rig = newRig({ log, clock })
+    const submitted = rig.submit()
+    submitted.catch(() => {})
+    await clock.advance(10_000)
+    await expect(submitted).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(rig.errors).toEqual(['LEASE_LOST'])
+  })
+
+  test('whose opening the store stumbles over is none the worse for it', async () => {
+    const clock = fakeClock()
+    const log = new MemoryLog({ clock })
+    const rig = newRig({ log: failingAppends(log, 3), clock, rounds: ENDED })
+    const submitted = rig.submit()
+    await clock.advance(200)
+    await submitted
+    await rig.settled()
+    expect((await storyOf(log)).at(-1)).toBe('end stop ?')
+  })
+
+  test('that the store refuses is an error, and nothing runs', async () => {
+    class FullLog extends MemoryLog {
+      override create(_turn: NewTurn): Promise<Lease> {
+        return Promise.reject(new TurnstreamError('STORE_FULL', 'no room'))
+      }
+    }
+    const rig = newRig({ log: new FullLog() })
+    await expect(rig.submit()).rejects.toMatchObject({ code: 'STORE_FULL' })
+    expect(rig.runner.running).toBe(0)
+  })
+})
+
+/** Its appends wait until they are let through. */
+class HeldLog extends MemoryLog {
+  readonly held: string[] = []
+  readonly #gates: { resolve: () => void; reject: (error: Error) => void }[] = []
+
+  override async append(
+    lease: Lease,
+    name: LogName,
+    records: readonly NewRecord[],
+    options?: { readonly seal?: boolean },
+  ): Promise<string> {
+    const seqs = [...new Set([records[0]?.seq, records.at(-1)?.seq])]
+    this.held.push(`${name} ${seqs.join('-')}`)
+    await new Promise<void>((resolve, reject) => this.#gates.push({ resolve, reject }))
+    return super.append(lease, name, records, options)
+  }
+
+  letOne(): void {
+    this.held.shift()
+    this.#gates.shift()?.resolve()
+  }
+
+  failOne(error: Error): void {
+    this.held.shift()
+    this.#gates.shift()?.reject(error)
+  }
+}
+
+/** A log whose first appends fail, or all of them. */
+function failingAppends(log: MemoryLog, times = Infinity): MemoryLog {
+  let left = times
+  return new Proxy(log, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      if (name === 'append' && left-- > 0) {
+        return () => Promise.reject(new TurnstreamError('STORE_UNAVAILABLE', 'away'))
+      }
+      return value.bind(target) as unknown
+    },
+  })
+}

@@ -1,0 +1,262 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { TurnstreamError } from '../../src/protocol/errors.ts'
+import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
+import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
+import { endOrphan } from '../../src/turns/end-orphan.ts'
+import type { TurnRunner } from '../../src/turns/turn-runner.ts'
+import { THREAD_ID, TURN_ID } from '../processor/events.ts'
+import { broken, call, delta, done, end, open, usage, used } from './payloads.ts'
+import { type Call, newRig, type Puppet } from './rig.ts'
+import { checkWhole } from './whole-turn.ts'
+import { type Fault, WildLog } from './wild-log.ts'
+
+const LEASE_MS = 3000
+const MAX_DURATION_MS = 60_000
+
+/** What may happen while a turn runs. */
+type Happening =
+  | { readonly do: 'say'; readonly payloads: readonly StreamEventPayload[] }
+  | { readonly do: 'break' | 'close' | 'steal' | 'delete' | 'heal' }
+  | { readonly do: 'cancel' | 'shutdown' | 'pass'; readonly ms: number }
+  | { readonly do: 'tool'; readonly fails: boolean }
+  | { readonly do: 'fault'; readonly at: 'append' | 'renew' | 'cancelled'; readonly fault: Fault }
+  | { readonly do: 'jobs'; readonly count: number }
+
+const ids = fc.constantFrom('a', 'b', 'c')
+const text = fc.constantFrom(
+  'x',
+  'word ',
+  'a longer piece of text that is shown at once, for it is long',
+)
+
+const says: fc.Arbitrary<readonly StreamEventPayload[]> = fc.oneof(
+  { arbitrary: fc.tuple(ids, text).map(([id, piece]) => [delta(id, piece)]), weight: 6 },
+  { arbitrary: ids.map((id) => [open(id)]), weight: 4 },
+  { arbitrary: fc.tuple(ids, text).map(([id, piece]) => [done(id, piece)]), weight: 2 },
+  ids.map((id) => call(id, 'tool')),
+  ids.map((id) => call(id, 'of the client')),
+  fc.nat(9).map((count) => [used(usage(1, count))]),
+  fc.constantFrom('stop', 'length', 'tool_calls').map((reason) => [end(reason)]),
+  fc.constant([broken('HTTP_500')]),
+)
+
+const fault: fc.Arbitrary<Fault> = fc.oneof(
+  fc.record({
+    kind: fc.constantFrom('refused' as const, 'unanswered' as const),
+    code: fc.constantFrom(
+      'STORE_UNAVAILABLE' as const,
+      'STORE_FAILED' as const,
+      'STORE_READ_ONLY' as const,
+    ),
+  }),
+  fc.record({ kind: fc.constantFrom('silent' as const, 'stuck' as const) }),
+)
+
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  { arbitrary: says.map((payloads) => ({ do: 'say' as const, payloads })), weight: 10 },
+  {
+    arbitrary: fc
+      .constantFrom(0, 1, 250, 999, 1000, 1500, LEASE_MS, 10_000)
+      .map((ms) => ({ do: 'pass' as const, ms })),
+    weight: 5,
+  },
+  { arbitrary: fc.nat(6).map((count) => ({ do: 'jobs' as const, count })), weight: 3 },
+  fc.constant({ do: 'cancel' as const, ms: 0 }),
+  fc.constantFrom(0, 500, 5000).map((ms) => ({ do: 'shutdown' as const, ms })),
+  fc.boolean().map((fails) => ({ do: 'tool' as const, fails })),
+  fc
+    .constantFrom(...(['break', 'close', 'steal', 'heal', 'heal'] as const))
+    .map((what) => ({ do: what })),
+  fc
+    .tuple(fc.constantFrom('append' as const, 'renew' as const, 'cancelled' as const), fault)
+    .map(([at, each]) => ({ do: 'fault' as const, at, fault: each })),
+)
+
+/** A turn, those who work for it, and those who work against it. */
+class World {
+  readonly clock: FakeClock = fakeClock(1_000_000)
+  readonly log = new WildLog(this.clock)
+  readonly provider: Puppet
+  readonly runner: TurnRunner
+  readonly tools: { resolve: (output: string) => void; reject: (error: Error) => void }[] = []
+  /** How many appends were called before the turn was let go. */
+  lostAfter: number | undefined
+
+  constructor() {
+    const execute = () =>
+      new Promise<string>((resolve, reject) => {
+        this.tools.push({ resolve, reject })
+      })
+    const { provider, runner } = newRig({
+      log: this.log,
+      clock: this.clock,
+      leaseMs: LEASE_MS,
+      caps: { maxDurationMs: MAX_DURATION_MS },
+      tools: [{ name: 'tool', parameters: {}, execute }],
+      onError: (error) => this.#note(error),
+    })
+    this.provider = provider
+    this.runner = runner
+  }
+
+  #note(error: unknown): void {
+    const isStores = error instanceof TurnstreamError && /^(?:LEASE_LOST|STORE_)/.test(error.code)
+    if (isStores) this.lostAfter ??= this.log.epochs.length
+  }
+
+  async act(what: Happening): Promise<void> {
+    switch (what.do) {
+      case 'say':
+        return this.#toProvider(({ say }) => say(...what.payloads))
+      case 'break':
+        return this.#toProvider(({ stream }) => stream.error(new Error('broken')))
+      case 'close':
+        return this.#toProvider(({ stream }) => stream.complete())
+      case 'pass':
+        return this.clock.advance(what.ms)
+      case 'jobs':
+        for (let jobs = 0; jobs < what.count; jobs++) await Promise.resolve()
+        return
+      case 'cancel':
+        void this.runner.cancel(TURN_ID, 'enough').catch(() => {})
+        return
+      case 'shutdown':
+        void this.runner.shutdown(what.ms)
+        return
+      case 'tool':
+        if (what.fails) this.tools.shift()?.reject(new Error('failed'))
+        else this.tools.shift()?.resolve('answer')
+        return
+      case 'fault':
+        this.log.faults.set(what.at, what.fault)
+        return
+      case 'heal':
+        this.log.faults.clear()
+        return
+      case 'steal':
+        return this.#steal()
+      case 'delete':
+        await this.log.deleteTurn(TURN_ID)
+    }
+  }
+
+  #toProvider(tell: (call: Call) => void): void {
+    const last = this.provider.calls.at(-1)
+    const isOver = last === undefined || last.stream.isStreamCompleted() || last.stream.isAborted()
+    if (!isOver) tell(last)
+  }
+
+  /** Another process takes the turn, if its lease has run out, and ends it. */
+  async #steal(): Promise<void> {
+    const before = new Map(this.log.faults)
+    this.log.faults.clear()
+    const { clock } = this
+    await endOrphan(this.log, TURN_ID, { owner: 'another', leaseMs: LEASE_MS, clock }).catch(
+      () => {},
+    )
+    for (const [at, each] of before) this.log.faults.set(at, each)
+  }
+
+  /** Every turn is over after its longest time and a lease, whatever its store does. */
+  async sitOut(): Promise<void> {
+    this.log.faults.clear()
+    await this.clock.advance(MAX_DURATION_MS + 2 * LEASE_MS + 2000)
+  }
+}
+
+/** Nobody works for the turn any more, and its owner wrote nothing after it had let go. */
+function checkReleased({ runner, provider, lostAfter, log }: World): void {
+  expect(runner.running).toBe(0)
+  expect(provider.calls.filter(({ signal }) => !signal.aborted)).toEqual([])
+  const late = lostAfter === undefined ? [] : log.epochs.slice(lostAfter)
+  expect(late.filter((epoch) => epoch === 1)).toEqual([])
+}
+
+async function live(happenings: readonly Happening[]): Promise<World> {
+  const world = new World()
+  const submitted = world.runner.submit({
+    turnId: TURN_ID,
+    threadId: THREAD_ID,
+    input: [{ type: 'message', origin: 'user', content: 'Hi' }],
+  })
+  submitted.catch(() => {})
+  for (const each of happenings) await world.act(each)
+  await world.sitOut()
+  return world
+}
+
+const lives = fc.array(happening, { maxLength: 40 })
+
+// A life takes some milliseconds, and there are many.
+describe('a turn that lives through anything', { timeout: 120_000 }, () => {
+  test('is written to its end once, by its owner or by whoever claims it', async () => {
+    const ends = new Map<string, number>()
+    await fc.assert(
+      fc.asyncProperty(lives, async (happenings) => {
+        const world = await live(happenings)
+        checkReleased(world)
+        await world.act({ do: 'steal' })
+        await checkWhole(world.log)
+        const last = JSON.parse(world.log.kept.events.at(-1) ?? '') as {
+          type: string
+          payload: { error?: { code: string } }
+        }
+        const how = last.payload.error?.code ?? last.type
+        ends.set(how, (ends.get(how) ?? 0) + 1)
+        await world.runner.shutdown(0)
+        expect(world.clock.pending()).toBe(0)
+      }),
+      { numRuns: 600 },
+    )
+    // The lives are varied enough to end in every way.
+    expect([...ends.keys()]).toEqual(
+      expect.arrayContaining([
+        'response_done',
+        'turn_aborted_by_user',
+        'PRODUCER_LOST',
+        'SERVER_SHUTDOWN',
+        'TURN_TIME_LIMIT',
+        'UPSTREAM_TRUNCATED',
+        'STREAM_ERROR',
+        'HTTP_500',
+      ]),
+    )
+  })
+
+  test('is let go when it is deleted', async () => {
+    await fc.assert(
+      fc.asyncProperty(lives, fc.nat(), async (happenings, at) => {
+        const before = happenings.slice(0, at % (happenings.length + 1))
+        const rest = happenings.slice(before.length)
+        const world = await live([...before, { do: 'pass', ms: 0 }, { do: 'delete' }, ...rest])
+        checkReleased(world)
+        expect(await world.log.getTurn(TURN_ID)).toBeUndefined()
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('is over when a shutdown is, and then both logs are sealed or the store failed', async () => {
+    await fc.assert(
+      fc.asyncProperty(lives, fc.constantFrom(0, 1000), async (happenings, graceMs) => {
+        const calm = happenings.filter((each) => each.do !== 'fault' && each.do !== 'steal')
+        const world = new World()
+        await world.runner.submit({
+          turnId: TURN_ID,
+          threadId: THREAD_ID,
+          input: [{ type: 'message', origin: 'user', content: 'Hi' }],
+        })
+        for (const each of calm) await world.act(each)
+        const shutdown = world.runner.shutdown(graceMs)
+        await world.clock.advance(graceMs)
+        await shutdown
+        expect(world.lostAfter).toBeUndefined()
+        checkReleased(world)
+        await checkWhole(world.log)
+        expect(world.clock.pending()).toBe(0)
+      }),
+      { numRuns: 200 },
+    )
+  })
+})

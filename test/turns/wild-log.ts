@@ -1,0 +1,67 @@
+import { MemoryLog } from '../../src/log/memory-log.ts'
+import type { Lease, LogName, NewRecord } from '../../src/log/turn-log.ts'
+import { type ErrorCode, TurnstreamError } from '../../src/protocol/errors.ts'
+import type { FakeClock } from '../../src/testing/index.ts'
+
+/** What becomes of a call: an error before it is carried out or after, or no answer in either case. */
+export type Fault =
+  | { readonly kind: 'refused' | 'unanswered'; readonly code: ErrorCode }
+  | { readonly kind: 'silent' | 'stuck' }
+
+type Faulty = 'append' | 'renew' | 'cancelled'
+
+/** A log in memory that fails as it is told, and remembers what was written to its one turn. */
+export class WildLog extends MemoryLog {
+  readonly kept: Record<LogName, string[]> = { events: [], processed: [] }
+  readonly seals: Record<LogName, number> = { events: 0, processed: 0 }
+  /** The epochs of all appends, in the order in which they were called. */
+  readonly epochs: number[] = []
+  readonly faults = new Map<Faulty, Fault>()
+
+  constructor(clock: FakeClock) {
+    super({ clock, retentionMs: 1e12 })
+  }
+
+  override append(
+    lease: Lease,
+    name: LogName,
+    records: readonly NewRecord[],
+    { seal = false }: { readonly seal?: boolean } = {},
+  ): Promise<string> {
+    this.epochs.push(lease.epoch)
+    return this.#faulty('append', async () => {
+      const offset = await super.append(lease, name, records, { seal })
+      const { length } = this.kept[name]
+      const fresh = records.filter(({ seq }) => seq > length)
+      this.kept[name].push(...fresh.map(({ data }) => data))
+      if (seal && fresh.length > 0) this.seals[name] += 1
+      return offset
+    })
+  }
+
+  override renew(lease: Lease, leaseMs: number): Promise<void> {
+    return this.#faulty('renew', () => super.renew(lease, leaseMs))
+  }
+
+  override cancelled(lease: Lease, signal: AbortSignal): Promise<string> {
+    return this.#faulty('cancelled', () => super.cancelled(lease, signal))
+  }
+
+  async #faulty<T>(name: Faulty, carryOut: () => Promise<T>): Promise<T> {
+    const fault = this.faults.get(name)
+    switch (fault?.kind) {
+      case undefined:
+        return carryOut()
+      case 'refused':
+        throw new TurnstreamError(fault.code, name)
+      case 'unanswered':
+        await carryOut()
+        throw new TurnstreamError(fault.code, name)
+      case 'silent':
+        await carryOut()
+        return new Promise(() => {})
+      case 'stuck':
+        return new Promise(() => {})
+    }
+  }
+}
