@@ -22,5 +22,12 @@ export type {
   TurnRecord,
   TurnSnapshot,
 } from './log/turn-log.ts'
+export type { ErrorBody } from './server/error-response.ts'
+export { createGateway, type Gateway, type GatewayOptions } from './server/gateway.ts'
+export { type Listening, type ListenOptions, listen } from './server/listen.ts'
 export { endOrphan } from './turns/end-orphan.ts'
 export { endOrphans } from './turns/end-orphans.ts'
+export { type ConfiguredProvider, Providers } from './turns/providers.ts'
+export type { Tool, ToolCallContext } from './turns/tool.ts'
+export type { Submission, Submitted, TurnInput, TurnSettings } from './turns/turn-request.ts'
+export { type TurnCaps, TurnRunner, type TurnRunnerOptions } from './turns/turn-runner.ts'

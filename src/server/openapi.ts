@@ -1,0 +1,168 @@
+import type { RouteConfig } from '@hono/zod-openapi'
+import * as z from 'zod'
+import { ROUTES } from '../protocol/names.ts'
+import type { GatewayApp } from './context.ts'
+import { openapiPath } from './schemas/parts.ts'
+
+/** JSON Schema 2020-12, which is what OpenAPI 3.1 takes. */
+export interface JsonSchema {
+  readonly $ref?: string
+  readonly type?: string | readonly string[]
+  readonly description?: string
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly required?: readonly string[]
+  readonly items?: JsonSchema
+  readonly oneOf?: readonly JsonSchema[]
+  readonly anyOf?: readonly JsonSchema[]
+  readonly enum?: readonly unknown[]
+  readonly const?: unknown
+  readonly default?: unknown
+  readonly examples?: readonly unknown[]
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly maxLength?: number
+}
+
+interface Parameter {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header'
+  readonly required: boolean
+  readonly description?: string
+  readonly schema: JsonSchema
+}
+
+type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>
+
+interface Answer {
+  readonly description: string
+  readonly headers?: Readonly<Record<string, { readonly schema: JsonSchema }>>
+  readonly content?: Content
+}
+
+export interface Operation {
+  readonly operationId: string
+  readonly summary: string
+  readonly description?: string
+  readonly tags: readonly string[]
+  readonly parameters: readonly Parameter[]
+  readonly requestBody?: { readonly required: boolean; readonly content: Content }
+  readonly responses: Readonly<Record<string, Answer>>
+}
+
+export interface OpenApiDocument {
+  readonly openapi: '3.1.0'
+  readonly info: { readonly title: string; readonly version: string; readonly description: string }
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> }
+}
+
+/**
+ * The document of the routes that an app has. The schemas are written by zod itself: the writer that comes
+ * with the routes takes fields that may be missing for required ones.
+ */
+export function openapiDocument(app: GatewayApp): OpenApiDocument {
+  const writer = new DocumentWriter()
+  const paths: Record<string, Record<string, Operation>> = {}
+  for (const definition of app.openAPIRegistry.definitions) {
+    if (definition.type !== 'route') continue
+    const { route } = definition
+    paths[route.path] = { ...paths[route.path], [route.method]: writer.operation(route) }
+  }
+  const description = 'Runs LLM turns, keeps them, and lets any number of readers join and resume.'
+  return {
+    openapi: '3.1.0',
+    info: { title: 'turnstream', version: '2', description },
+    paths,
+    components: { schemas: writer.schemas },
+  }
+}
+
+const OPERATION_NAMES = new Map(
+  Object.entries(ROUTES).map(([name, path]) => [
+    openapiPath(path),
+    `${name.charAt(0).toUpperCase()}${name.slice(1)}`,
+  ]),
+)
+
+/** As far as it is looked at: no route of ours has a reference where an answer may stand. */
+interface RouteAnswer {
+  readonly $ref?: unknown
+  readonly description?: string
+  readonly headers?: unknown
+  readonly content?: object
+}
+
+class DocumentWriter {
+  /** The schemas that have a name, as far as they were met. */
+  readonly schemas: Record<string, JsonSchema> = {}
+
+  operation(route: RouteConfig): Operation {
+    const { method, path, summary = '', description, tags = [], request } = route
+    return {
+      operationId: `${method}${OPERATION_NAMES.get(path) ?? path}`,
+      summary,
+      ...(description !== undefined && { description }),
+      tags,
+      parameters: [
+        ...this.#parameters('path', request?.params),
+        ...this.#parameters('query', request?.query),
+        ...[request?.headers ?? []].flat().flatMap((each) => this.#parameters('header', each)),
+      ],
+      ...(request?.body && {
+        requestBody: {
+          required: request.body.required ?? false,
+          content: this.#content(request.body.content),
+        },
+      }),
+      responses: Object.fromEntries(
+        Object.entries(route.responses).map(([status, answer]) => [status, this.#answer(answer)]),
+      ),
+    }
+  }
+
+  #parameters(where: Parameter['in'], schema: z.ZodType | undefined): Parameter[] {
+    if (schema === undefined) return []
+    const { properties = {}, required = [] } = this.#schema(schema)
+    return Object.entries(properties).map(([name, { description, ...property }]) => ({
+      name,
+      in: where,
+      required: required.includes(name),
+      ...(description !== undefined && { description }),
+      schema: property,
+    }))
+  }
+
+  #answer({ description = '', headers, content }: RouteAnswer): Answer {
+    const fields = headers instanceof z.ZodType ? this.#schema(headers).properties : undefined
+    return {
+      description,
+      ...(fields && {
+        headers: Object.fromEntries(
+          Object.entries(fields).map(([name, schema]) => [name, { schema }]),
+        ),
+      }),
+      ...(content && { content: this.#content(content) }),
+    }
+  }
+
+  #content(content: object): Content {
+    return Object.fromEntries(
+      Object.entries(content).map(([type, { schema }]: [string, { schema?: unknown }]) => [
+        type,
+        { schema: schema instanceof z.ZodType ? this.#schema(schema) : {} },
+      ]),
+    )
+  }
+
+  /** Those with a name become references. What is read off the wire may always hold more than we know. */
+  #schema(schema: z.ZodType): JsonSchema {
+    const { $schema: _, $defs = {}, ...written } = z.toJSONSchema(schema, { io: 'input' })
+    Object.assign(this.schemas, inComponents($defs))
+    return inComponents(written)
+  }
+}
+
+function inComponents(schema: object): object {
+  const text = JSON.stringify(schema)
+  return JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/')) as object
+}

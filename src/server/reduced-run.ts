@@ -1,0 +1,28 @@
+import { START } from '../log/offsets.ts'
+import type { TurnLog, TurnRecord } from '../log/turn-log.ts'
+import { parseJsonSafe } from '../protocol/json.ts'
+import type { Response } from '../protocol/response.ts'
+import { isStreamEvent } from '../protocol/stream-event-guard.ts'
+import { ResponseReducer } from '../reducer/response-reducer.ts'
+
+/** What a turn has come to, by the events that its log holds now. */
+export async function reducedRun(log: TurnLog, turn: TurnRecord): Promise<Response> {
+  const stop = new AbortController()
+  const tail = log.tail(turn.turnId, 'events', START, stop.signal)
+  void tail.caughtUp.then(() => stop.abort())
+  const reducer = new ResponseReducer()
+  for await (const record of tail) {
+    const event = 'data' in record ? parseJsonSafe(record.data) : undefined
+    if (isStreamEvent(event)) reducer.apply(event)
+  }
+  return withIds(reducer.response, turn)
+}
+
+/** Before its first event a response knows nothing of its turn. */
+function withIds(response: Response, turn: TurnRecord): Response {
+  if (response.turn_id !== '') return response
+  const { turnId, runId, threadId, createdAt } = turn
+  const created_at = response.created_at === 0 ? createdAt : response.created_at
+  const updated_at = Math.max(response.updated_at, created_at)
+  return { ...response, id: runId, turn_id: turnId, thread_id: threadId, created_at, updated_at }
+}

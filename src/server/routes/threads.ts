@@ -1,0 +1,156 @@
+import { createRoute } from '@hono/zod-openapi'
+import * as z from 'zod'
+import type { NewThread, ThreadRecord, TurnLog, TurnRecord } from '../../log/turn-log.ts'
+import { TurnstreamError } from '../../protocol/errors.ts'
+import { ROUTES } from '../../protocol/names.ts'
+import type { GatewayApp, GatewayContext } from '../context.ts'
+import { idSchema, openapiPath, pageSchema } from '../schemas/parts.ts'
+import { refusals } from '../schemas/refusals.ts'
+import {
+  newThreadSchema,
+  type Turn,
+  threadChangesSchema,
+  threadSchema,
+  threadsSchema,
+  threadWithTurnsSchema,
+} from '../schemas/threads.ts'
+
+const params = z.object({ threadId: idSchema })
+const thread = { content: { 'application/json': { schema: threadSchema } } }
+
+const listRoute = createRoute({
+  method: 'get',
+  path: openapiPath(ROUTES.threads),
+  summary: 'List threads',
+  description: 'The one that was last changed or got a turn comes first.',
+  tags: ['threads'],
+  request: { query: pageSchema() },
+  responses: {
+    200: { description: 'A page', content: { 'application/json': { schema: threadsSchema } } },
+    ...refusals('CURSOR_INVALID'),
+  },
+})
+
+const createThreadRoute = createRoute({
+  method: 'post',
+  path: openapiPath(ROUTES.threads),
+  summary: 'Make a thread',
+  description:
+    'A thread is made by its first turn as well. One that exists already is answered as it is.',
+  tags: ['threads'],
+  request: {
+    body: { required: false, content: { 'application/json': { schema: newThreadSchema } } },
+  },
+  responses: {
+    200: { description: 'It existed, and was not changed', ...thread },
+    201: { description: 'It was made', ...thread },
+    ...refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'STORE_FULL'),
+  },
+})
+
+const readRoute = createRoute({
+  method: 'get',
+  path: openapiPath(ROUTES.thread),
+  summary: 'Read a thread and its newest turns',
+  tags: ['threads'],
+  request: { params, query: pageSchema() },
+  responses: {
+    200: {
+      description: 'The thread, with a page of its turns',
+      content: { 'application/json': { schema: threadWithTurnsSchema } },
+    },
+    ...refusals('CURSOR_INVALID', 'THREAD_UNKNOWN'),
+  },
+})
+
+const changeRoute = createRoute({
+  method: 'patch',
+  path: openapiPath(ROUTES.thread),
+  summary: 'Change the title or the metadata of a thread',
+  description: 'Each is replaced as a whole, and `null` takes it away; what is not named stays.',
+  tags: ['threads'],
+  request: {
+    params,
+    body: { required: true, content: { 'application/json': { schema: threadChangesSchema } } },
+  },
+  responses: {
+    200: { description: 'The thread as it is now', ...thread },
+    ...refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'STORE_FULL', 'THREAD_UNKNOWN'),
+  },
+})
+
+const deleteRoute = createRoute({
+  method: 'delete',
+  path: openapiPath(ROUTES.thread),
+  summary: 'Delete a thread and its turns',
+  description: 'A turn that is running is stopped. Whoever reads one is told `TURN_DELETED`.',
+  tags: ['threads'],
+  request: { params },
+  responses: { 204: { description: 'It is gone' }, ...refusals('THREAD_UNKNOWN') },
+})
+
+export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void {
+  const { log, turns, generateId } = context
+
+  app.openapi(listRoute, async (c) => {
+    const { items, ...page } = await log.listThreads(c.req.valid('query'))
+    return c.json({ threads: [...items], ...page }, 200)
+  })
+
+  app.openapi(createThreadRoute, async (c) => {
+    const { threadId = generateId(), ...given } = c.req.valid('json')
+    const existing = await log.getThread(threadId)
+    if (existing !== undefined) return c.json(existing, 200)
+    return c.json(await log.putThread({ threadId, ...given }), 201)
+  })
+
+  app.openapi(readRoute, async (c) => {
+    const record = await existingThread(log, c.req.valid('param').threadId)
+    const page = { ...c.req.valid('query'), first: 'newest' } as const
+    const { items, ...rest } = await log.listTurns(record.threadId, page)
+    return c.json({ ...record, turns: items.map(toTurn), ...rest }, 200)
+  })
+
+  app.openapi(changeRoute, async (c) => {
+    const record = await existingThread(log, c.req.valid('param').threadId)
+    return c.json(await log.putThread(changed(record, c.req.valid('json'))), 200)
+  })
+
+  app.openapi(deleteRoute, async (c) => {
+    const { threadId } = c.req.valid('param')
+    const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
+    for (const { turnId, sealed } of items) {
+      // The owner would notice by itself, but only when it next writes: until then the provider is paid.
+      if (!sealed) await turns.cancel(turnId, 'the thread was deleted')
+    }
+    if (!(await log.deleteThread(threadId))) throw unknownThread(threadId)
+    return c.body(null, 204)
+  })
+}
+
+async function existingThread(log: TurnLog, threadId: string): Promise<ThreadRecord> {
+  const record = await log.getThread(threadId)
+  if (record === undefined) throw unknownThread(threadId)
+  return record
+}
+
+function unknownThread(threadId: string): TurnstreamError {
+  return new TurnstreamError('THREAD_UNKNOWN', threadId)
+}
+
+function changed(
+  { threadId, title, metadata }: ThreadRecord,
+  changes: z.infer<typeof threadChangesSchema>,
+): NewThread {
+  const after = { title: title ?? null, metadata: metadata ?? null, ...changes }
+  return {
+    threadId,
+    ...(after.title !== null && { title: after.title }),
+    ...(after.metadata !== null && { metadata: after.metadata }),
+  }
+}
+
+/** What a client may know of a turn's record: not who writes it, nor what it was asked with. */
+function toTurn({ owner: _owner, epoch: _epoch, request: _request, ...turn }: TurnRecord): Turn {
+  return turn
+}

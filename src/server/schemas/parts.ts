@@ -1,0 +1,55 @@
+import * as z from 'zod'
+import { ID_PATTERN } from '../../log/records.ts'
+
+/** An id as the stores take them. */
+export const idSchema = z
+  .string()
+  .regex(ID_PATTERN, 'must have 1 to 200 characters, without white space and braces')
+  .refine(isMoreThanDots, 'must be more than dots')
+  .meta({ description: '1 to 200 characters, without white space, braces and control characters' })
+
+/** An id in a header, where only ASCII is the same to everybody. */
+export const headerIdSchema = z
+  .string()
+  .regex(/^[!-z|~]{1,200}$/, 'must have 1 to 200 visible ASCII characters, without braces')
+  .refine(isMoreThanDots, 'must be more than dots')
+
+/** A text that says something. */
+export function textSchema(maxChars: number) {
+  return z
+    .string()
+    .max(maxChars)
+    .refine((text) => text.trim() !== '', 'is empty')
+}
+
+/** Any JSON object, up to a size: it is kept and not looked into. */
+export function jsonObjectSchema(maxChars: number) {
+  return z
+    .record(z.string(), z.unknown())
+    .refine((value) => JSON.stringify(value).length <= maxChars, `is larger than ${maxChars}`)
+}
+
+const limitSchema = (standard: number, max: number) =>
+  z.coerce.number().int().min(1).max(max).default(standard)
+
+/** Where a page begins and how long it is. */
+export function pageSchema(standard = 50, max = 200) {
+  return z.object({
+    limit: limitSchema(standard, max).meta({ description: 'How many at most' }),
+    cursor: z
+      .string()
+      .max(300)
+      .exactOptional()
+      .meta({ description: 'The `nextCursor` of the page before' }),
+  })
+}
+
+/** In an address dots are steps, also when they are escaped: such a turn could never be asked for. */
+function isMoreThanDots(id: string): boolean {
+  return id !== '.' && id !== '..'
+}
+
+/** A route of `ROUTES` as OpenAPI writes it: `{name}` for `:name`. */
+export function openapiPath(route: string): string {
+  return route.replaceAll(/:(\w+)/g, '{$1}')
+}

@@ -1,0 +1,35 @@
+import type { Resync, Tail } from '../../log/turn-log.ts'
+import { SSE_EVENTS } from '../../protocol/names.ts'
+import { encodeSse } from '../../sse/encode.ts'
+import { Frame } from './frame.ts'
+import type { RecordFrames } from './record-frames.ts'
+import type { SseConnection } from './sse-connection.ts'
+
+export interface Following {
+  /** Not read from yet. */
+  readonly tail: Tail
+  readonly frames: RecordFrames
+  /** What a cursor of the log is called on this stream. */
+  readonly idOf: (cursor: string) => string
+}
+
+/**
+ * Sends a log to its end, or until the reader leaves. It takes a record only when there is room for one:
+ * whoever is slow holds up nobody, and finds the newest state in the log later.
+ */
+export async function follow(connection: SseConnection, following: Following): Promise<void> {
+  const { tail, frames, idOf } = following
+  let { cursor } = tail
+  for await (const each of tail) {
+    const id = tail.cursor === cursor ? undefined : idOf(tail.cursor)
+    cursor = tail.cursor
+    const frame = 'resync' in each ? resyncFrame(each, idOf(cursor)) : frames.frameOf(each, id)
+    if (!connection.send(frame)) await connection.drained()
+  }
+}
+
+/** Says why the cursor is not honoured, and after which place what follows begins. */
+export function resyncFrame({ resync: reason }: Resync, offset: string): Frame {
+  const data = JSON.stringify({ reason, offset })
+  return new Frame(encodeSse({ event: SSE_EVENTS.resync, data }))
+}

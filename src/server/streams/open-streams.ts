@@ -1,0 +1,70 @@
+import type { Clock } from '../../async/clock.ts'
+import { onAbort } from '../../log/on-abort.ts'
+import type { SseConnection } from './sse-connection.ts'
+
+export interface OpenStreamsOptions {
+  readonly clock: Clock
+  readonly heartbeatMs: number
+  readonly closing: AbortSignal
+}
+
+/**
+ * The open streams of a server. All of them share one timer for their heartbeats: it is set for the one
+ * that has been silent longest. When the server closes, all of them end.
+ */
+export class OpenStreams {
+  readonly #clock: Clock
+  readonly #heartbeatMs: number
+  /** The one that has been silent longest comes first: a Set keeps the order in which it was filled. */
+  readonly #open = new Set<SseConnection>()
+  #cancelTimer: (() => void) | undefined
+
+  constructor({ clock, heartbeatMs, closing }: OpenStreamsOptions) {
+    this.#clock = clock
+    this.#heartbeatMs = Math.max(1, heartbeatMs)
+    onAbort(closing, () => {
+      for (const connection of this.#open) connection.end()
+    })
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  add(connection: SseConnection): void {
+    connection.silentSince = this.#clock.now()
+    this.#open.add(connection)
+    if (this.#cancelTimer === undefined) this.#arm(this.#heartbeatMs)
+  }
+
+  /** Something is sent on a connection that was added. */
+  touch(connection: SseConnection): void {
+    const now = this.#clock.now()
+    if (connection.silentSince === now) return
+    connection.silentSince = now
+    this.#open.delete(connection)
+    this.#open.add(connection)
+  }
+
+  delete(connection: SseConnection): void {
+    this.#open.delete(connection)
+    if (this.#open.size > 0) return
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+  }
+
+  #arm(ms: number): void {
+    this.#cancelTimer = this.#clock.after(ms, this.#beat)
+  }
+
+  readonly #beat = (): void => {
+    this.#cancelTimer = undefined
+    for (const connection of this.#open) {
+      const silence = this.#clock.now() - connection.silentSince
+      // A clock may be set back: then it is not known how long the silence has lasted.
+      if (silence >= 0 && silence < this.#heartbeatMs) return this.#arm(this.#heartbeatMs - silence)
+      this.touch(connection)
+      connection.beat()
+    }
+  }
+}

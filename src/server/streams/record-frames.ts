@@ -1,0 +1,86 @@
+import {
+  AppendEncoder,
+  appendFrameOf,
+  appendSse,
+  type TextSnapshot,
+  textSnapshotOf,
+} from '../../dialects/xapi/append.ts'
+import type { LogRecord } from '../../log/turn-log.ts'
+import { encodeSse } from '../../sse/encode.ts'
+import { Frame } from './frame.ts'
+
+/** Makes the frames of the records that one connection gets of one turn. */
+export interface RecordFrames {
+  /** Without an `id`, a reader that is cut after this frame gets it again. */
+  frameOf(record: LogRecord, id: string | undefined): Frame
+}
+
+/**
+ * Sends records as they are in the log. All readers get the same record, and so they share its frame: it is
+ * encoded once, and lives as long as the record.
+ */
+export class WholeFrames implements RecordFrames {
+  readonly #frames = new WeakMap<LogRecord, Frame>()
+
+  frameOf(record: LogRecord, id: string | undefined): Frame {
+    const known = this.#frames.get(record)
+    if (known !== undefined && known.id === id) return known
+    const { data } = record
+    const frame = new Frame(id === undefined ? encodeSse({ data }) : encodeSse({ id, data }), id)
+    this.#frames.set(record, frame)
+    return frame
+  }
+}
+
+interface Append {
+  readonly at: number
+  readonly frame: Frame
+}
+
+/**
+ * What the append encodings of all connections share: a record is parsed once, and those who are equally far
+ * get the same frame.
+ */
+export class SharedAppends {
+  readonly whole: WholeFrames
+  readonly #snapshots = new WeakMap<LogRecord, TextSnapshot | 'none'>()
+  readonly #appends = new WeakMap<LogRecord, Append>()
+
+  constructor(whole: WholeFrames) {
+    this.whole = whole
+  }
+
+  snapshotOf(record: LogRecord): TextSnapshot | undefined {
+    let snapshot = this.#snapshots.get(record)
+    if (snapshot === undefined) {
+      snapshot = textSnapshotOf(record.data) ?? 'none'
+      this.#snapshots.set(record, snapshot)
+    }
+    return snapshot === 'none' ? undefined : snapshot
+  }
+
+  appendOf(record: LogRecord, id: string | undefined, snapshot: TextSnapshot, at: number): Frame {
+    const known = this.#appends.get(record)
+    if (known !== undefined && known.at === at && known.frame.id === id) return known.frame
+    const frame = new Frame(appendSse(id, appendFrameOf(snapshot, at)), id)
+    this.#appends.set(record, { at, frame })
+    return frame
+  }
+}
+
+/** Sends of a text that the connection has already only what was added to it. */
+export class AppendFrames implements RecordFrames {
+  readonly #shared: SharedAppends
+  readonly #encoder = new AppendEncoder()
+
+  constructor(shared: SharedAppends) {
+    this.#shared = shared
+  }
+
+  frameOf(record: LogRecord, id: string | undefined): Frame {
+    const snapshot = this.#shared.snapshotOf(record)
+    const at = snapshot === undefined ? undefined : this.#encoder.place(snapshot)
+    if (snapshot === undefined || at === undefined) return this.#shared.whole.frameOf(record, id)
+    return this.#shared.appendOf(record, id, snapshot, at)
+  }
+}

@@ -1,0 +1,77 @@
+import { encodeComment, encodeSse } from '../../sse/encode.ts'
+import { Frame } from './frame.ts'
+import type { OpenStreams } from './open-streams.ts'
+import type { SseSink } from './sse-sink.ts'
+
+/** How long a reader that lost its connection waits before it comes back, in ms. */
+const RETRY_MS = 1000
+
+const HEARTBEAT = new Frame(encodeComment('heartbeat'))
+
+/**
+ * One open SSE response. Everything that is sent is a whole frame, so that a comment never falls into one.
+ * After the end, or when the reader has left, sending does nothing.
+ */
+export class SseConnection {
+  /** By the clock; for `OpenStreams`. */
+  silentSince = 0
+  readonly #streams: OpenStreams
+  readonly #left = new AbortController()
+  #sink: SseSink | undefined
+
+  constructor(streams: OpenStreams) {
+    this.#streams = streams
+  }
+
+  /** Aborts when nobody reads any more. */
+  get signal(): AbortSignal {
+    return this.#left.signal
+  }
+
+  /**
+   * Sends the first bytes: how long to wait before coming back, and the cursor to come back with, because a
+   * connection may break before the first record.
+   */
+  open(sink: SseSink, cursor: string): void {
+    this.#sink = sink
+    this.#streams.add(this)
+    this.send(new Frame(encodeSse({ retry: RETRY_MS }) + encodeSse({ id: cursor })))
+  }
+
+  /** False when the reader is behind: then `drained` says when to go on. */
+  send(frame: Frame): boolean {
+    if (this.#sink === undefined) return true
+    this.#streams.touch(this)
+    return this.#sink.write(frame)
+  }
+
+  drained(): Promise<void> {
+    return this.#sink?.drained() ?? Promise.resolve()
+  }
+
+  /** A sign of life, unless something waits to be sent anyway. */
+  beat(): void {
+    if (this.#sink?.isIdle) this.#sink.write(HEARTBEAT)
+  }
+
+  end(): void {
+    const sink = this.#sink
+    this.close()
+    sink?.end()
+  }
+
+  /** Stops in the middle, so that the reader comes back. */
+  cut(): void {
+    const sink = this.#sink
+    this.close()
+    sink?.cut()
+  }
+
+  /** The reader has left, or nothing more will be sent. */
+  readonly close = (): void => {
+    if (this.#sink === undefined) return
+    this.#sink = undefined
+    this.#streams.delete(this)
+    this.#left.abort()
+  }
+}

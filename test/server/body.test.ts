@@ -1,0 +1,134 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { sendRaw } from './raw-http.ts'
+import { call, startServer, type TestServer } from './support.ts'
+
+const post = (server: TestServer, init: RequestInit, path = '/api/v2/submit') =>
+  fetch(`${server.url}${path}`, { method: 'POST', ...init })
+
+const json = { 'content-type': 'application/json' }
+
+async function refusal(response: Response): Promise<[number, string]> {
+  const { error } = (await response.json()) as { error: { code: string } }
+  return [response.status, error.code]
+}
+
+describe('a body that is too large', () => {
+  const limit = { maxBodyBytes: 1000 }
+  const bodyOf = (bytes: number) => JSON.stringify({ prompt: 'x'.repeat(bytes - 13) })
+
+  test('is refused by a byte', async () => {
+    const server = await startServer(limit)
+    expect((await post(server, { headers: json, body: bodyOf(1000) })).status).toBe(202)
+    const refused = await post(server, { headers: json, body: bodyOf(1001) })
+    expect(await refusal(refused)).toEqual([413, 'BODY_TOO_LARGE'])
+    expect(server.errors).toEqual([])
+  })
+
+  test('is refused by its announced size, before any of it has come', async () => {
+    const { url } = await startServer(limit)
+    const head = 'POST /api/v2/submit HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n'
+    const answer = await sendRaw(url, `${head}content-length: 1000000\r\n\r\n{`)
+    expect(answer.status).toBe(413)
+    expect(JSON.parse(answer.body)).toMatchObject({ error: { code: 'BODY_TOO_LARGE' } })
+    expect(answer.headers['connection']).toBe('close')
+  })
+
+  test('is refused by what comes, where no size was announced', async () => {
+    const server = await startServer(limit)
+    // It never ends: whoever reads all of it never answers.
+    const body = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.enqueue(new TextEncoder().encode('x'.repeat(500))),
+    })
+    const init = { headers: json, body, duplex: 'half' } as RequestInit
+    const refused = await post(server, init)
+    expect(await refusal(refused)).toEqual([413, 'BODY_TOO_LARGE'])
+  })
+
+  test('is refused where no body is needed, too', async () => {
+    const server = await startServer(limit)
+    const refused = await post(server, { headers: json, body: bodyOf(1001) }, '/api/v2/threads')
+    expect(await refusal(refused)).toEqual([413, 'BODY_TOO_LARGE'])
+  })
+})
+
+describe('a body that cannot be read', () => {
+  const bytes = (...values: number[]) => new Uint8Array(values)
+  const ROWS: [name: string, body: string | Uint8Array<ArrayBuffer>][] = [
+    ['is no JSON', '{"prompt":'],
+    ['is half a text', '{"prompt":"Hi'],
+    ['is HTML', '<html></html>'],
+    ['has a comma too many', '{"prompt":"Hi",}'],
+    ['is two values', '{"prompt":"Hi"}{}'],
+    ['is no UTF-8', bytes(0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d)],
+    ['ends within a character', bytes(0x22, 0xe2, 0x82)],
+    ['is UTF-16', bytes(0x7b, 0x00, 0x7d, 0x00)],
+    ['is empty', ''],
+    ['is blank', '  '],
+  ]
+
+  test.each(ROWS)('because it %s is REQUEST_INVALID', async (_name, body) => {
+    const server = await startServer()
+    const refused = await post(server, { headers: json, body })
+    expect(await refusal(refused)).toEqual([400, 'REQUEST_INVALID'])
+    expect(server.errors).toEqual([])
+  })
+
+  test.each([
+    ['text/plain', 415],
+    ['application/x-www-form-urlencoded', 415],
+    ['multipart/form-data; boundary=x', 415],
+    ['application/jsonp', 415],
+    ['json', 415],
+    ['application/json', 202],
+    ['application/json; charset=utf-8', 202],
+    ['Application/JSON', 202],
+    ['application/problem+json', 202],
+  ])('of the type %s is answered with %s', async (type, status) => {
+    const server = await startServer()
+    const body = new TextEncoder().encode('{"prompt":"Hi"}')
+    const answer = await post(server, { headers: { 'content-type': type }, body })
+    expect(answer.status).toBe(status)
+    if (status === 415) expect((await refusal(answer))[1]).toBe('MEDIA_TYPE_UNSUPPORTED')
+  })
+
+  test('of no type at all is MEDIA_TYPE_UNSUPPORTED', async () => {
+    const server = await startServer()
+    const body = new TextEncoder().encode('{"prompt":"Hi"}')
+    for (const path of ['/api/v2/submit', '/api/v2/threads']) {
+      expect(await refusal(await post(server, { body }, path))).toEqual([
+        ...[415, 'MEDIA_TYPE_UNSUPPORTED'],
+      ])
+    }
+  })
+})
+
+test('a client that leaves in the middle of its body is no error of ours', async () => {
+  const server = await startServer()
+  const { hostname, port } = new URL(server.url)
+  const socket = connect(Number(port), hostname)
+  const head = 'POST /api/v2/submit HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n'
+  socket.write(`${head}content-length: 100\r\nexpect: 100-continue\r\n\r\n`)
+  // The server waits for the body now.
+  await once(socket, 'data')
+  socket.write('{"prompt"')
+  socket.destroy()
+  await server.close()
+  expect(server.errors).toEqual([])
+})
+
+test('a body in many pieces, cut within characters, is read as a whole', async () => {
+  const server = await startServer()
+  const bytes = new TextEncoder().encode(JSON.stringify({ prompt: 'Grüße, 世界 🧵', runId: 'r' }))
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const byte of bytes) controller.enqueue(new Uint8Array([byte]))
+      controller.close()
+    },
+  })
+  const init = { headers: json, body, duplex: 'half' } as RequestInit
+  expect((await post(server, init)).status).toBe(202)
+  const { json: run } = await call(server, 'GET /api/v2/runs/r')
+  expect(run.output_items[0].content).toBe('Grüße, 世界 🧵')
+})

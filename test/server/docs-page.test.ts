@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { html, prose } from '../../src/server/docs-page/html.ts'
+import { docsPage } from '../../src/server/docs-page/page.ts'
+import type { OpenApiDocument, Operation } from '../../src/server/openapi.ts'
+import { call, startServer } from './support.ts'
+
+describe('the page', () => {
+  test('shows every route with a line to try it, and every shape', async () => {
+    const server = await startServer()
+    const { json: page } = await call(server, 'GET /docs')
+    for (const [path, methods] of Object.entries(server.document.paths)) {
+      for (const { operationId, summary } of Object.values(methods)) {
+        expect(page).toContain(`<section id="${operationId}">`)
+        expect(page).toContain(`<strong>${summary}.</strong>`)
+        expect(page).toContain(`<code>${path}</code></h3>`)
+      }
+    }
+    for (const name of Object.keys(server.document.components.schemas)) {
+      expect(page).toContain(`<section id="schema-${name}">`)
+    }
+    expect(page).toContain(
+      `curl ${server.url}/api/v2/submit -H &#39;content-type: application/json&#39; -d &#39;{&quot;prompt&quot;:&quot;Hello&quot;}&#39;`,
+    )
+    expect(page).toContain(`curl -N ${server.url}/api/v2/stream/RUN_ID`)
+    expect(page).toContain(`curl -X DELETE ${server.url}/api/v2/threads/THREAD_ID`)
+  })
+
+  test('links only to places that it has', async () => {
+    const { json: page } = await call(await startServer(), 'GET /docs')
+    const links = [...(page as string).matchAll(/href="#([^"]+)"/g)].map(([, id]) => id)
+    const ids = [...(page as string).matchAll(/id="([^"]+)"/g)].map(([, id]) => id)
+    expect(links.length).toBeGreaterThan(20)
+    expect(links.filter((id) => !ids.includes(id))).toEqual([])
+    expect(new Set(ids).size).toBe(ids.length)
+  })
+
+  test('loads and runs nothing, and says so', async () => {
+    const { headers, json: page } = await call(await startServer(), 'GET /docs')
+    expect(page).not.toMatch(/<script|<link|<img|@import|url\(|https?:\/\/(?!127\.0\.0\.1)/)
+    const style = /<style>(.*?)<\/style>/s.exec(page as string)?.[1] ?? ''
+    const hash = createHash('sha256').update(style).digest('base64')
+    const policy = headers.get('content-security-policy')
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).toContain(`style-src 'sha256-${hash}'`)
+    expect(policy).not.toContain('unsafe')
+  })
+
+  test('has a light and a dark look', async () => {
+    const { json: page } = await call(await startServer(), 'GET /docs')
+    expect(page).toContain('prefers-color-scheme: dark')
+    expect(page).toContain('<meta name="color-scheme" content="light dark">')
+  })
+
+  test('whatever stands in the description stays text', () => {
+    const evil = '<img src=x onerror=alert(1)>"\'&'
+    const operation: Operation = {
+      ...{ operationId: evil, summary: evil, description: `\`${evil}\``, tags: [evil] },
+      parameters: [
+        { name: evil, in: 'query', required: true, description: evil, schema: { type: evil } },
+        { name: 'a', in: 'query', required: false, schema: { type: 'integer', minimum: 1 } },
+        { name: 'b', in: 'query', required: false, schema: { type: 'integer', maximum: 9 } },
+        { name: 'c', in: 'query', required: false, schema: { default: evil, maxLength: 5000 } },
+      ],
+      requestBody: { required: true, content: { [evil]: { schema: { enum: [evil] } } } },
+      responses: {
+        [evil]: { description: evil, content: { [evil]: { schema: { const: evil } } } },
+      },
+    }
+    const document: OpenApiDocument = {
+      openapi: '3.1.0',
+      info: { title: evil, version: evil, description: evil },
+      paths: { [evil]: { [evil]: operation } },
+      components: { schemas: { [evil]: { description: evil, properties: { [evil]: {} } } } },
+    }
+    const page = docsPage(document, `http://${evil}`)
+    expect(page).not.toContain('<img')
+    expect(page).toContain('&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;')
+    for (const text of ['integer from 1', 'integer to 9', 'anything up to 5,000 characters']) {
+      expect(page).toContain(text)
+    }
+  })
+})
+
+describe('HTML', () => {
+  test('what is put in is text, and what is made here is not', () => {
+    const part = html`<b>${'<&>'}</b>`
+    expect(html`${part}${undefined}${['a', part, 1]}`.text).toBe(
+      '<b>&lt;&amp;&gt;</b>a<b>&lt;&amp;&gt;</b>1',
+    )
+  })
+
+  test('code stands between backquotes', () => {
+    expect(prose('a `<b>` c').text).toBe('a <code>&lt;b&gt;</code> c')
+  })
+})

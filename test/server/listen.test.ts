@@ -1,0 +1,147 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { MemoryLog } from '../../src/log/memory-log.ts'
+import { createGateway, type Gateway } from '../../src/server/gateway.ts'
+import { type ListenOptions, listen } from '../../src/server/listen.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+import { Providers } from '../../src/turns/providers.ts'
+import { HeldProvider } from './held-provider.ts'
+import { call, heldTurn, sealed, startServer } from './support.ts'
+
+function newGateway(): Gateway {
+  const provider = { provider: new HeldProvider(), models: [], defaultModel: 'm' }
+  return createGateway({
+    log: new MemoryLog(),
+    owner: 'test',
+    providers: new Providers([provider]),
+  })
+}
+
+describe('a port', () => {
+  test.each(['127.0.0.1', '::1', 'localhost'])(
+    'opens on %s, and the url leads there',
+    async (host) => {
+      const server = await startServer({ host })
+      expect(server.url).toMatch(
+        host === '::1' ? /^http:\/\/\[::1\]:\d+$/ : /^http:\/\/[a-z0-9.]+:\d+$/,
+      )
+      expect((await call(server, 'GET /healthz')).status).toBe(200)
+    },
+  )
+
+  const REFUSED: [name: string, options: ListenOptions, advice: string][] = [
+    [
+      'an address of another machine',
+      { host: '203.0.113.1', port: 0 },
+      'does not have that address',
+    ],
+    ['a name that is none', { host: 'no.such.host.invalid', port: 0 }, 'is not known'],
+    ['a number that is no port', { port: 70_000 }, 'from 0 to 65535'],
+  ]
+
+  test.each(REFUSED)('%s is OPTION_INVALID', async (_name, options, advice) => {
+    const opening = listen(newGateway(), options)
+    await expect(opening).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    await expect(opening).rejects.toThrow(advice)
+  })
+
+  test('that is in use is OPTION_INVALID, and the gateway that was to open it is closed', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    onTestFinished(() => void other.close())
+    const { port } = other.address() as AddressInfo
+    const gateway = newGateway()
+    const opening = listen(gateway, { port })
+    await expect(opening).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    await expect(opening).rejects.toThrow(`port ${port} of 127.0.0.1 cannot be opened: another`)
+    const input = [{ type: 'message', origin: 'user', content: 'Hi' }] as const
+    await expect(gateway.turns.submit({ input })).rejects.toMatchObject({ code: 'SERVER_SHUTDOWN' })
+  })
+})
+
+describe('closing', () => {
+  test('waits for the turns that run, lets their readers see the end, and then closes the port', async () => {
+    const server = await startServer({ shutdownGraceMs: 60_000 })
+    const { turnId, call: running } = await heldTurn(server)
+    const reading = await fetch(`${server.url}/xapi/turns/${turnId}/stream`)
+    const closed = server.close()
+    running.say('The last words')
+    running.finish()
+    const text = await reading.text()
+    expect(text).toContain('The last words')
+    expect(text).toContain('turn_complete')
+    await closed
+    await expect(fetch(`${server.url}/healthz`)).rejects.toThrow('fetch failed')
+  })
+
+  test('D5 ends the turns that are left when their time is up', async () => {
+    const server = await startServer({ shutdownGraceMs: 0 })
+    const { turnId } = await heldTurn(server)
+    await server.close()
+    await sealed(server.log, turnId)
+    expect(await server.log.getTurn(turnId)).toMatchObject({
+      status: 'error',
+      error: { code: 'SERVER_SHUTDOWN' },
+    })
+  })
+
+  test('ends streams that would go on for ever', async () => {
+    const server = await startServer()
+    await server.log.putThread({ threadId: 'h' })
+    const reading = await fetch(`${server.url}/xapi/threads/h/stream`)
+    await server.close()
+    expect(await reading.text()).toContain('retry: 1000')
+  })
+
+  test('does not wait for connections on which nothing happens', async () => {
+    const clock = fakeClock()
+    const gateway = newGateway()
+    const listening = await listen(gateway, { port: 0, clock })
+    const { port } = new URL(listening.url)
+    const unused = connect(Number(port), '127.0.0.1')
+    await once(unused, 'connect')
+    await fetch(`${listening.url}/healthz`)
+    const ended = once(unused, 'close')
+    unused.resume()
+    await listening.close()
+    await ended
+    expect(clock.pending()).toBe(0)
+  })
+
+  test('cuts off who does not read to the end, after a while', async () => {
+    const clock = fakeClock()
+    const gateway = newGateway()
+    // An answer that never ends, as that of a reader which takes nothing would.
+    const accepted = new Promise<void>((resolve) => {
+      gateway.app.get('/slow', () => {
+        resolve()
+        return new Response(new ReadableStream())
+      })
+    })
+    const listening = await listen(gateway, { port: 0, clock })
+    const reading = fetch(`${listening.url}/slow`).then((response) => response.text())
+    reading.catch(() => {})
+    await accepted
+    const closed = listening.close()
+    await expect.poll(() => clock.pending(), { timeout: 4000 }).toBe(1)
+    await clock.advance(2000)
+    await closed
+    await expect(reading).rejects.toThrow(TypeError)
+  })
+
+  test('may be asked for twice', async () => {
+    const server = await startServer()
+    const twice = Promise.all([server.close(), server.close(), server.gateway.close()])
+    await expect(twice).resolves.toHaveLength(3)
+  })
+})
+
+test('D5 a turn that an earlier process left behind is ended before the port opens', async () => {
+  const log = new MemoryLog()
+  await log.create({ turnId: 'turn', threadId: 'thread', owner: 'dead' }, 0)
+  const server = await startServer({ log })
+  const { json } = await call(server, 'GET /api/v2/runs/turn')
+  expect(json).toMatchObject({ status: 'error', error: { code: 'PRODUCER_LOST' } })
+})

@@ -1,0 +1,187 @@
+import { expect, test } from 'vitest'
+import { ROUTES } from '../../src/protocol/names.ts'
+import {
+  type Answer,
+  call,
+  finishedTurn,
+  heldTurn,
+  readUntil,
+  startServer,
+  type TestServer,
+} from './support.ts'
+
+interface Row {
+  readonly ask: (server: TestServer) => Promise<Answer>
+  readonly status: number
+  readonly answers: unknown
+}
+
+const ids = {
+  runId: expect.any(String),
+  turnId: expect.any(String),
+  threadId: expect.any(String),
+}
+const time = expect.any(Number)
+const frames = expect.stringContaining('"type":"turn_complete"')
+
+/** What each route is for, in one call. The list is complete: see below. */
+const ROUTE_ROWS: Record<string, Row> = {
+  postSubmit: {
+    ask: (server) => call(server, 'POST /api/v2/submit', { body: { prompt: 'Hi' } }),
+    status: 202,
+    answers: ids,
+  },
+  getRun: {
+    ask: async (server) => call(server, `GET /api/v2/runs/${(await finishedTurn(server)).runId}`),
+    status: 200,
+    answers: expect.objectContaining({ status: 'complete', finish_reason: 'stop' }),
+  },
+  postRunCancel: {
+    ask: async (server) => {
+      const { runId } = await heldTurn(server)
+      return call(server, `POST /api/v2/runs/${runId}/cancel`)
+    },
+    status: 202,
+    answers: { cancelled: true },
+  },
+  getThreads: {
+    ask: async (server) => {
+      await finishedTurn(server, { threadId: 'thread' })
+      return call(server, 'GET /api/v2/threads')
+    },
+    status: 200,
+    answers: { threads: [{ threadId: 'thread', createdAt: time, updatedAt: time }] },
+  },
+  postThreads: {
+    ask: (server) => call(server, 'POST /api/v2/threads', { body: { title: 'A' } }),
+    status: 201,
+    answers: { threadId: expect.any(String), title: 'A', createdAt: time, updatedAt: time },
+  },
+  getThread: {
+    ask: async (server) => {
+      await finishedTurn(server, { threadId: 'thread', turnId: 'turn' })
+      return call(server, 'GET /api/v2/threads/thread')
+    },
+    status: 200,
+    answers: expect.objectContaining({
+      threadId: 'thread',
+      turns: [expect.objectContaining({ turnId: 'turn', status: 'complete', sealed: true })],
+    }),
+  },
+  patchThread: {
+    ask: async (server) => {
+      await call(server, 'POST /api/v2/threads', { body: { threadId: 'thread' } })
+      return call(server, 'PATCH /api/v2/threads/thread', { body: { title: 'B' } })
+    },
+    status: 200,
+    answers: expect.objectContaining({ threadId: 'thread', title: 'B' }),
+  },
+  deleteThread: {
+    ask: async (server) => {
+      await call(server, 'POST /api/v2/threads', { body: { threadId: 'thread' } })
+      return call(server, 'DELETE /api/v2/threads/thread')
+    },
+    status: 204,
+    answers: '',
+  },
+  getTurnOutputs: {
+    ask: async (server) => call(server, `GET /xapi/turns/${(await finishedTurn(server)).turnId}`),
+    status: 200,
+    answers: expect.objectContaining({ sealed: true, offset: expect.stringMatching(/^1-\d+$/) }),
+  },
+  getThreadOutputs: {
+    ask: async (server) => {
+      const { threadId } = await finishedTurn(server)
+      return call(server, `GET /xapi/threads/${threadId}`)
+    },
+    status: 200,
+    answers: { threadId: expect.any(String), turns: [expect.objectContaining({ sealed: true })] },
+  },
+  postThreadTurn: {
+    ask: (server) => call(server, 'POST /xapi/threads/thread/turn', { body: { prompt: 'Hi' } }),
+    status: 200,
+    answers: frames,
+  },
+  getRunStream: {
+    ask: async (server) => call(server, `GET /api/v2/stream/${(await finishedTurn(server)).runId}`),
+    status: 200,
+    answers: expect.stringContaining('"type":"response_done"'),
+  },
+  getTurnOutputStream: {
+    ask: async (server) =>
+      call(server, `GET /xapi/turns/${(await finishedTurn(server)).turnId}/stream`),
+    status: 200,
+    answers: frames,
+  },
+  getThreadOutputStream: {
+    // It goes on for as long as the thread is there.
+    ask: async (server) => {
+      const { threadId } = await finishedTurn(server)
+      return readUntil(`${server.url}/xapi/threads/${threadId}/stream`, 'turn_complete')
+    },
+    status: 200,
+    answers: frames,
+  },
+  getHealth: {
+    ask: (server) => call(server, 'GET /healthz'),
+    status: 200,
+    answers: { status: 'ok' },
+  },
+  getReady: {
+    ask: (server) => call(server, 'GET /readyz'),
+    status: 200,
+    answers: { status: 'ok' },
+  },
+  getOpenapi: {
+    ask: (server) => call(server, 'GET /openapi.json'),
+    status: 200,
+    answers: expect.objectContaining({ openapi: '3.1.0' }),
+  },
+  getDocs: {
+    ask: (server) => call(server, 'GET /docs'),
+    status: 200,
+    answers: expect.stringMatching(/^<!doctype html>/),
+  },
+}
+
+test.each(Object.entries(ROUTE_ROWS))('%s', async (_name, { ask, status, answers }) => {
+  const answer = await ask(await startServer())
+  expect(answer.json).toEqual(answers)
+  expect(answer.status).toBe(status)
+})
+
+test('every route that is served is described, and every one that is described has a row', async () => {
+  const { gateway, document } = await startServer()
+  const served = gateway.app.routes
+    .filter(({ method, path }) => method !== 'ALL' && path !== '/')
+    .map(({ method, path }) => `${method.toLowerCase()} ${path.replaceAll(/:(\w+)/g, '{$1}')}`)
+  const described = Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, { operationId }]) => ({
+      route: `${method} ${path}`,
+      operationId,
+    })),
+  )
+  expect([...new Set(served)].toSorted()).toEqual(described.map(({ route }) => route).toSorted())
+  const names = described.map(({ operationId }) => operationId)
+  expect(names.toSorted()).toEqual(Object.keys(ROUTE_ROWS).toSorted())
+})
+
+test('what is planned and not served is no route yet', async () => {
+  const server = await startServer()
+  const paths = Object.values(ROUTES).map((path) => path.replaceAll(/:(\w+)/g, '{$1}'))
+  const planned = paths.filter((path) => !(path in server.document.paths))
+  expect(planned).toEqual([
+    '/api/v2/stream-tokens',
+    '/v1/chat/completions',
+    '/v1/responses',
+    '/v1/responses/{responseId}',
+    '/v1/messages',
+    '/v1/models',
+    '/metrics',
+  ])
+})
+
+test('the first page leads to the description', async () => {
+  const { status, headers } = await call(await startServer(), 'GET /')
+  expect([status, headers.get('location')]).toEqual([302, ROUTES.docs])
+})

@@ -1,0 +1,42 @@
+import { OpenAPIHono } from '@hono/zod-openapi'
+import type { Clock } from '../../../src/async/clock.ts'
+import type { TurnLog } from '../../../src/log/turn-log.ts'
+import type { GatewayApp, GatewayContext, GatewayEnv } from '../../../src/server/context.ts'
+import { Readiness } from '../../../src/server/readiness.ts'
+import { addStreamRoutes } from '../../../src/server/routes/streams.ts'
+import { NewTurns } from '../../../src/server/streams/new-turns.ts'
+import { OpenStreams } from '../../../src/server/streams/open-streams.ts'
+import { Providers } from '../../../src/turns/providers.ts'
+import { TurnRunner } from '../../../src/turns/turn-runner.ts'
+import { NOBODY } from './server.ts'
+
+export interface StreamsApp {
+  readonly app: GatewayApp
+  readonly context: GatewayContext
+  readonly closing: AbortController
+  readonly errors: unknown[]
+}
+
+/** The routes of streams alone, with everything that they leave behind in sight. */
+export function streamsApp(log: TurnLog, clock: Clock, heartbeatMs = 15_000): StreamsApp {
+  const closing = new AbortController()
+  const { signal } = closing
+  const errors: unknown[] = []
+  const providers = new Providers([NOBODY])
+  const context: GatewayContext = {
+    log,
+    clock,
+    providers,
+    turns: new TurnRunner({ log, providers, owner: 'test', clock }),
+    generateId: () => 'id',
+    maxBodyBytes: 1000,
+    readiness: new Readiness({ log, clock, isOpen: () => true }),
+    closing: signal,
+    streams: new OpenStreams({ clock, heartbeatMs, closing: signal }),
+    newTurns: new NewTurns(log, clock),
+    onError: (error) => errors.push(error),
+  }
+  const app: GatewayApp = new OpenAPIHono<GatewayEnv>()
+  addStreamRoutes(app, context)
+  return { app, context, closing, errors }
+}

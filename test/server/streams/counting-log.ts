@@ -1,0 +1,55 @@
+import { MemoryLog } from '../../../src/log/memory-log.ts'
+import type { LogName, Tail, Tailed } from '../../../src/log/turn-log.ts'
+
+/** A log that knows who reads it and how far they are. */
+export class CountingLog extends MemoryLog {
+  /** How many readers there are. */
+  reading = 0
+  /** How many records readers have taken. */
+  taken = 0
+  readonly #watchers = new Set<() => void>()
+
+  override tail(turnId: string, name: LogName, after: string, signal: AbortSignal): Tail {
+    const tail = super.tail(turnId, name, after, signal)
+    const records = this.#counted(tail)
+    return {
+      get cursor() {
+        return tail.cursor
+      },
+      get caughtUp() {
+        return tail.caughtUp
+      },
+      [Symbol.asyncIterator]: () => records,
+    }
+  }
+
+  async *#counted(tail: Tail): AsyncGenerator<Tailed> {
+    this.#count(1)
+    try {
+      for await (const each of tail) {
+        this.taken += 1
+        yield each
+      }
+    } finally {
+      this.#count(-1)
+    }
+  }
+
+  /** Resolves when so many read. */
+  async untilReading(count: number): Promise<void> {
+    while (this.reading !== count) {
+      await new Promise<void>((resolve) => {
+        const go = () => {
+          this.#watchers.delete(go)
+          resolve()
+        }
+        this.#watchers.add(go)
+      })
+    }
+  }
+
+  #count(change: number): void {
+    this.reading += change
+    for (const go of this.#watchers) go()
+  }
+}

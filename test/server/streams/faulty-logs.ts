@@ -1,0 +1,39 @@
+import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { START } from '../../../src/log/offsets.ts'
+import type { LogName, Tail, Tailed } from '../../../src/log/turn-log.ts'
+import { TurnstreamError } from '../../../src/protocol/errors.ts'
+
+/** A log whose first three records are gone. */
+export class TrimmedLog extends MemoryLog {
+  override tail(turnId: string, name: LogName, after: string, signal: AbortSignal): Tail {
+    const rest = super.tail(turnId, name, '1-3', signal)
+    let state: 'before' | 'announced' | 'begun' = 'before'
+    return {
+      get cursor() {
+        if (state === 'begun') return rest.cursor
+        return state === 'announced' ? START : after
+      },
+      caughtUp: rest.caughtUp,
+      async *[Symbol.asyncIterator](): AsyncGenerator<Tailed> {
+        state = 'announced'
+        yield { resync: 'trimmed' }
+        state = 'begun'
+        yield* rest
+      },
+    }
+  }
+}
+
+/** A log that can be written, and not read. */
+export class UnreadableLog extends MemoryLog {
+  override tail(): Tail {
+    return {
+      cursor: START,
+      caughtUp: new Promise(() => {}),
+      // oxlint-disable-next-line require-yield -- it fails before there is anything to yield
+      async *[Symbol.asyncIterator](): AsyncGenerator<Tailed> {
+        throw new TurnstreamError('STORE_UNAVAILABLE', 'the wire was cut')
+      },
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest'
+import { MemoryLog } from '../../../src/log/memory-log.ts'
+import type { Page, TurnRecord } from '../../../src/log/turn-log.ts'
+import { TurnstreamError } from '../../../src/protocol/errors.ts'
+import { NewTurns } from '../../../src/server/streams/new-turns.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+import { responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
+import { createTurn } from './server.ts'
+
+/** Counts how often it is asked, and can be made to fail. */
+class AskedLog extends MemoryLog {
+  readonly asked: string[] = []
+  isAway = false
+
+  override async listTurns(threadId: string): Promise<Page<TurnRecord>> {
+    this.asked.push(threadId)
+    if (this.isAway) throw new TurnstreamError('STORE_UNAVAILABLE', 'it is away')
+    return await super.listTurns(threadId, { first: 'newest', limit: 1 })
+  }
+}
+
+function given() {
+  const clock = fakeClock(1000)
+  const log = new AskedLog()
+  const newTurns = new NewTurns(log, clock)
+  const { signal } = new AbortController()
+  const woken: string[] = []
+  const wait = (name: string, threadId: string, newest = 0, until = signal) =>
+    newTurns.wait(threadId, newest, until).then(() => woken.push(name))
+  return { clock, log, newTurns, woken, wait }
+}
+
+test('who waits is woken at once by a turn of this process', async () => {
+  const { clock, newTurns, woken, wait } = given()
+  const waiting = [wait('a', 'thread'), wait('b', 'thread')]
+  void wait('c', 'other')
+  newTurns.announce('thread')
+  await Promise.all(waiting)
+  expect(woken).toEqual(['a', 'b'])
+  expect(newTurns.size).toBe(1)
+  newTurns.announce('other')
+  expect(clock.pending()).toBe(0)
+})
+
+test('who waits is woken within a second by a turn of another process', async () => {
+  const { clock, log, woken, wait } = given()
+  void wait('a', 'thread')
+  await clock.advance(999)
+  await createTurn(log, 'turn')
+  await clock.advance(1)
+  expect(woken).toEqual(['a'])
+})
+
+test('the store is asked once a second for each thread, however many wait', async () => {
+  const { clock, log, newTurns, wait } = given()
+  for (let each = 0; each < 50; each++) void wait(`${each}`, `thread-${each % 2}`)
+  await clock.advance(3500)
+  expect(log.asked.toSorted()).toEqual([
+    ...Array.from({ length: 3 }, () => 'thread-0'),
+    ...Array.from({ length: 3 }, () => 'thread-1'),
+  ])
+  expect(newTurns.size).toBe(50)
+})
+
+test('more threads than are asked for together are all looked at', async () => {
+  const { clock, log, woken, wait } = given()
+  for (let each = 0; each < 250; each++) {
+    void wait(`${each}`, `thread-${each}`)
+    await createTurn(log, `turn-${each}`, `thread-${each}`)
+  }
+  await clock.advance(1000)
+  expect(woken).toHaveLength(250)
+})
+
+test('nobody is asked when nobody waits, and a new look begins with the next who does', async () => {
+  const { clock, log, newTurns, woken, wait } = given()
+  const controller = new AbortController()
+  const gone = wait('gone', 'thread', 0, controller.signal)
+  controller.abort()
+  await gone
+  expect(newTurns.size).toBe(0)
+  expect(clock.pending()).toBe(0)
+  await clock.advance(5000)
+  expect(log.asked).toEqual([])
+  await createTurn(log, 'turn')
+  void wait('a', 'thread')
+  await clock.advance(1000)
+  expect(woken).toEqual(['gone', 'a'])
+})
+
+test('who comes with a signal that has aborted does not wait', async () => {
+  const { newTurns } = given()
+  await newTurns.wait('thread', 0, AbortSignal.abort())
+  expect(newTurns.size).toBe(0)
+})
+
+test('who knows the newest turn waits, also when it is deleted it is woken', async () => {
+  const { clock, log, woken, wait } = given()
+  const lease = await createTurn(log, 'turn')
+  await log.append(lease, 'events', [{ seq: 1, data: responseDone('turn', 1) }], { seal: true })
+  const data = turnComplete('turn')
+  await log.append(lease, 'processed', [{ seq: 1, data }], { seal: true })
+  void wait('a', 'thread', 1)
+  await clock.advance(2000)
+  expect(woken).toEqual([])
+  await log.deleteTurn('turn')
+  await clock.advance(1000)
+  expect(woken).toEqual(['a'])
+})
+
+test('a store that is away wakes everybody, who meet the failure themselves', async () => {
+  const { clock, log, woken, wait } = given()
+  log.isAway = true
+  void wait('a', 'thread')
+  await clock.advance(1000)
+  expect(woken).toEqual(['a'])
+})

@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest'
+import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+import { responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
+import { CountingLog } from './counting-log.ts'
+import { UnreadableLog } from './faulty-logs.ts'
+import { codeOf, get, RawClient } from './raw-client.ts'
+import { createTurn, serve } from './server.ts'
+
+const PATH = '/xapi/threads/thread/stream'
+
+async function endedTurn(log: MemoryLog, turnId: string): Promise<void> {
+  const lease = await createTurn(log, turnId)
+  await log.append(lease, 'events', [{ seq: 1, data: responseDone(turnId, 1) }], { seal: true })
+  await log.append(lease, 'processed', [{ seq: 1, data: turnComplete(turnId) }], { seal: true })
+}
+
+function turnIdsOf({ events }: RawClient): string[] {
+  return events.map(({ data }) => JSON.parse(data).turnId ?? data)
+}
+
+test('a thread that is not there is unknown', async () => {
+  const { port } = await serve(new MemoryLog())
+  const answer = await get(port, PATH)
+  expect(answer.status).toBe(404)
+  expect(codeOf(answer.body)).toBe('THREAD_UNKNOWN')
+})
+
+test('a turn that is deleted while it is read is announced, and the thread goes on', async () => {
+  const clock = fakeClock(1000)
+  const log = new CountingLog()
+  await createTurn(log, 'one')
+  const { port, errors } = await serve(log, { clock })
+  const client = await RawClient.open(port, PATH)
+  await log.untilReading(1)
+  await log.deleteTurn('one')
+  await log.untilReading(0)
+  await endedTurn(log, 'two')
+  await client.untilIn(clock, ({ events }) => events.length === 2)
+  expect(turnIdsOf(client)).toEqual(['{"reason":"trimmed","offset":"one/0-0"}', 'two'])
+  expect(errors).toEqual([])
+  client.close()
+})
+
+test('a turn whose logs have expired is announced, and the thread goes on', async () => {
+  const clock = fakeClock(1000)
+  const log = new MemoryLog({ clock, retentionMs: 100 })
+  await endedTurn(log, 'one')
+  await clock.advance(150)
+  await endedTurn(log, 'two')
+  const { port } = await serve(log)
+  for (const path of [PATH, `${PATH}?from=one/1-1`]) {
+    const client = await RawClient.open(port, path)
+    await client.until(({ events }) => events.length === 2)
+    expect(turnIdsOf(client)).toEqual(['{"reason":"trimmed","offset":"one/0-0"}', 'two'])
+    client.close()
+  }
+})
+
+test('the stream of a thread ends when the thread is deleted', async () => {
+  const clock = fakeClock(1000)
+  const log = new MemoryLog()
+  await endedTurn(log, 'one')
+  const { port } = await serve(log, { clock })
+  const client = await RawClient.open(port, PATH)
+  await client.until(({ events }) => events.length === 1)
+  await log.deleteThread('thread')
+  await client.untilIn(clock, ({ answer }) => answer.isWhole)
+  expect((await get(port, PATH)).status).toBe(404)
+  client.close()
+})
+
+test('a thread with the same id that is made later is another thread', async () => {
+  const clock = fakeClock(1000)
+  const log = new MemoryLog({ clock })
+  await endedTurn(log, 'one')
+  await endedTurn(log, 'two')
+  const { port } = await serve(log, { clock })
+  const client = await RawClient.open(port, PATH)
+  await client.until(({ events }) => events.length === 2)
+  await log.deleteThread('thread')
+  await clock.advance(10)
+  await endedTurn(log, 'new')
+  await client.untilIn(clock, ({ answer }) => answer.isWhole)
+  expect(turnIdsOf(client)).toEqual(['one', 'two'])
+  client.close()
+})
+
+test('a turn that is deleted after it was read changes nothing', async () => {
+  const clock = fakeClock(1000)
+  const log = new MemoryLog()
+  await endedTurn(log, 'one')
+  await endedTurn(log, 'two')
+  const { port } = await serve(log, { clock })
+  const client = await RawClient.open(port, PATH)
+  await client.until(({ events }) => events.length === 2)
+  await log.deleteTurn('two')
+  await clock.advance(1000)
+  await endedTurn(log, 'three')
+  await client.untilIn(clock, ({ events }) => events.length === 3)
+  expect(turnIdsOf(client)).toEqual(['one', 'two', 'three'])
+  client.close()
+})
+
+test('a store that fails breaks the stream off, and the failure is reported', async () => {
+  const log = new UnreadableLog()
+  await createTurn(log, 'one')
+  const { port, errors } = await serve(log)
+  const client = await RawClient.open(port, PATH)
+  await client.closed()
+  expect(client.answer.isWhole).toBe(false)
+  expect(errors).toMatchObject([{ code: 'STORE_UNAVAILABLE' }])
+})

@@ -1,0 +1,158 @@
+import { describe, expect, test, vi } from 'vitest'
+import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { TurnstreamError } from '../../../src/protocol/errors.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+import { TrimmedLog, UnreadableLog } from './faulty-logs.ts'
+import { codeOf, framesOf, get, RawClient } from './raw-client.ts'
+import { createTurn, finishedTurn, gatewayOn, serve } from './server.ts'
+import { eventsOf, recordsOf } from './turns.ts'
+
+const V2 = '/api/v2/stream/turn'
+const XAPI = '/xapi/turns/turn/stream'
+
+describe('W4 a cursor that cannot be honoured', () => {
+  test.each([
+    { name: 'of another epoch', from: '4-2' },
+    { name: 'at the end, but of another epoch', from: '4-8' },
+  ])('$name is announced, and v2 begins anew', async ({ from }) => {
+    const { port } = await serve(await finishedTurn(new MemoryLog()))
+    const [, cursor, resync, ...events] = framesOf((await get(port, `${V2}?from=${from}`)).body)
+    expect(cursor).toBe(`id: ${from}\n\n`)
+    expect(resync).toBe('event: resync\ndata: {"reason":"foreign","offset":"0-0"}\n\n')
+    expect(events).toHaveLength(eventsOf('turn').length)
+    expect(events[0]).toMatch(/^id: 1-1\n/)
+  })
+
+  test.each(['snapshot', 'append'])('xapi (%s) sends its snapshots again', async (encoding) => {
+    const { port } = await serve(await finishedTurn(new MemoryLog()))
+    const whole = framesOf((await get(port, XAPI)).body).slice(2)
+    const path = `${XAPI}?encoding=${encoding}&from=4-2`
+    const [, , resync, ...snapshots] = framesOf((await get(port, path)).body)
+    expect(resync).toBe('event: resync\ndata: {"reason":"foreign","offset":"0-0"}\n\n')
+    expect(snapshots).toEqual(whole)
+  })
+
+  test('that is ahead of an open turn is announced too', async () => {
+    const log = new MemoryLog()
+    const lease = await createTurn(log, 'turn')
+    const { port } = await serve(log)
+    const client = await RawClient.open(port, `${XAPI}?from=1-5`)
+    await client.until(({ body }) => body.includes('event: resync'))
+    const records = recordsOf('turn', 'processed')
+    await log.append(lease, 'processed', records, { seal: true })
+    expect(framesOf(await client.whole()).at(-1)).toMatch(/^id: 1-14\n/)
+    client.close()
+  })
+
+  test('because the beginning was trimmed is announced as that', async () => {
+    const log = await finishedTurn(new TrimmedLog())
+    const { port } = await serve(log)
+    const [, , resync, ...events] = framesOf((await get(port, `${V2}?from=1-1`)).body)
+    expect(resync).toBe('event: resync\ndata: {"reason":"trimmed","offset":"0-0"}\n\n')
+    expect(events[0]).toMatch(/^id: 1-4\n/)
+  })
+})
+
+describe('what is refused', () => {
+  test.each([
+    { path: '/api/v2/stream/other', status: 404, code: 'TURN_UNKNOWN' },
+    { path: '/xapi/turns/other/stream', status: 404, code: 'TURN_UNKNOWN' },
+    { path: `${XAPI}?encoding=other`, status: 400, code: 'REQUEST_INVALID' },
+    { path: `${XAPI}?encoding=`, status: 400, code: 'REQUEST_INVALID' },
+    { path: '/xapi/turns/a%20b/stream', status: 400, code: 'REQUEST_INVALID' },
+  ])('$path with $code', async ({ path, status, code }) => {
+    const { port } = await serve(await finishedTurn(new MemoryLog()))
+    const answer = await get(port, path)
+    expect(answer.status).toBe(status)
+    expect(codeOf(answer.body)).toBe(code)
+  })
+
+  test.each([V2, XAPI])('W4 %s of a turn whose logs are gone', async (path) => {
+    const clock = fakeClock(1000)
+    const log = await finishedTurn(new MemoryLog({ clock, retentionMs: 100 }))
+    const { port } = await serve(log)
+    await clock.advance(150)
+    const answer = await get(port, path)
+    expect(answer.status).toBe(410)
+    expect(codeOf(answer.body)).toBe('TURN_EXPIRED')
+  })
+
+  test('a new stream when the server has closed', async () => {
+    const gateway = gatewayOn(await finishedTurn(new MemoryLog()))
+    await gateway.close()
+    const answer = await gateway.app.request(XAPI)
+    expect(answer.status).toBe(503)
+    expect(await answer.json()).toMatchObject({ error: { code: 'SERVER_SHUTDOWN' } })
+  })
+})
+
+describe('what ends a stream in the middle', () => {
+  test.each([V2, XAPI])('a deleted turn: %s ends, and then it is unknown', async (path) => {
+    const log = new MemoryLog()
+    await createTurn(log, 'turn')
+    const { port, errors } = await serve(log)
+    const client = await RawClient.open(port, path)
+    await client.until(({ body }) => body.length > 0)
+    await log.deleteTurn('turn')
+    await client.whole()
+    expect((await get(port, path)).status).toBe(404)
+    expect(errors).toEqual([])
+    client.close()
+  })
+
+  test('a store that fails: the answer breaks off, and the failure is reported', async () => {
+    const log = new UnreadableLog()
+    await createTurn(log, 'turn')
+    const { port, errors } = await serve(log)
+    const client = await RawClient.open(port, XAPI)
+    await client.closed()
+    expect(client.head?.status).toBe(200)
+    expect(client.answer.isWhole).toBe(false)
+    expect(errors).toMatchObject([{ code: 'STORE_UNAVAILABLE' }])
+  })
+
+  test('a store that refuses at once: the head is sent already, so the answer breaks off', async () => {
+    const log = new MemoryLog()
+    await createTurn(log, 'turn')
+    vi.spyOn(log, 'tail').mockImplementation(() => {
+      throw new TurnstreamError('STORE_CLOSED', 'too late')
+    })
+    const { port, errors } = await serve(log)
+    const client = await RawClient.open(port, XAPI)
+    await client.closed()
+    expect(client.body.toString()).toBe('retry: 1000\n\nid: 0-0\n\n')
+    expect(client.answer.isWhole).toBe(false)
+    expect(errors).toMatchObject([{ code: 'STORE_CLOSED' }])
+  })
+
+  test('the end of the server: the answer is whole, and the cursor goes on elsewhere', async () => {
+    const log = new MemoryLog()
+    const lease = await createTurn(log, 'turn')
+    const { port, close } = await serve(log)
+    const client = await RawClient.open(port, V2)
+    await log.append(lease, 'events', recordsOf('turn', 'events').slice(0, 3))
+    await client.until(({ events }) => events.length === 3)
+    await close()
+    await client.closed()
+    expect(client.answer.isWhole).toBe(true)
+    const next = await serve(log)
+    const resumed = await RawClient.open(next.port, V2, { headers: { 'last-event-id': '1-3' } })
+    await log.append(lease, 'events', recordsOf('turn', 'events').slice(3), { seal: true })
+    await resumed.whole()
+    expect(resumed.events.map(({ id }) => id)).toEqual(['1-4', '1-5', '1-6', '1-7', '1-8'])
+    resumed.close()
+  })
+})
+
+test('ids that no header can hold are written as in an address', async () => {
+  const log = new MemoryLog()
+  await log.create({ turnId: 'türn/1', threadId: 'gespräch', owner: 'test' }, 60_000)
+  const { port } = await serve(log)
+  const client = await RawClient.open(port, `/xapi/turns/${encodeURIComponent('türn/1')}/stream`)
+  await client.until(({ head }) => head !== undefined)
+  expect(client.head?.headers).toMatchObject({
+    'x-turn-id': 't%C3%BCrn/1',
+    'x-thread-id': 'gespr%C3%A4ch',
+  })
+  client.close()
+})

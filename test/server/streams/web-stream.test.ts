@@ -1,0 +1,143 @@
+import { describe, expect, test } from 'vitest'
+import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { Frame } from '../../../src/server/streams/frame.ts'
+import { MAX_WAITING_BYTES } from '../../../src/server/streams/sse-sink.ts'
+import { WebSink } from '../../../src/server/streams/web-sink.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+import { delta, message } from '../../../src/testing/turn-log/texts.ts'
+import { streamsApp } from './context.ts'
+import { CountingLog } from './counting-log.ts'
+import { DIALECTS } from './dialects.ts'
+import { UnreadableLog } from './faulty-logs.ts'
+import { createSealed, createTurn, finishedTurn, gatewayOn } from './server.ts'
+import { recordsOf } from './turns.ts'
+import { readInto } from './views.ts'
+
+const XAPI = '/xapi/turns/turn/stream'
+
+describe('an app that is called as a function', () => {
+  test.each(DIALECTS)('answers with $name', async (dialect) => {
+    const log = new MemoryLog()
+    await createSealed(log, 'turn', dialect.log, recordsOf('turn', dialect.log))
+    const answer = await gatewayOn(log).app.request(dialect.pathOf('turn'))
+    const view = dialect.view('turn')
+    readInto(view, await answer.text())
+    expect(view.seen).toEqual(dialect.expected('turn'))
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      'x-turn-id': 'turn',
+    })
+    expect(answer.headers.get('x-request-id')).not.toBeNull()
+  })
+
+  test('sends heartbeats, and goes on with what is added', async () => {
+    const clock = fakeClock(1000)
+    const log = new CountingLog()
+    const lease = await createTurn(log, 'turn')
+    const { app } = streamsApp(log, clock, 100)
+    const { body } = await app.request(XAPI)
+    const reader = body?.pipeThrough(new TextDecoderStream()).getReader()
+    expect(await reader?.read()).toMatchObject({ value: 'retry: 1000\n\nid: 0-0\n\n' })
+    await log.untilReading(1)
+    await clock.advance(100)
+    expect(await reader?.read()).toMatchObject({ value: ': heartbeat\n\n' })
+    const data = message('turn', 'a', 'text')
+    await log.append(lease, 'processed', [{ seq: 1, data }])
+    expect(await reader?.read()).toMatchObject({ value: `id: 1-1\ndata: ${data}\n\n` })
+    await reader?.cancel()
+  })
+
+  test('lets the log go when the body is cancelled', async () => {
+    const clock = fakeClock(1000)
+    const log = new CountingLog()
+    await createTurn(log, 'turn')
+    const { app, context } = streamsApp(log, clock)
+    const { body } = await app.request(XAPI)
+    await log.untilReading(1)
+    await body?.cancel()
+    await log.untilReading(0)
+    expect(context.streams.size).toBe(0)
+    expect(clock.pending()).toBe(0)
+  })
+
+  test('takes no more from the log than is read', async () => {
+    const log = new CountingLog()
+    const lease = await createTurn(log, 'turn')
+    const text = 'x'.repeat(10_000)
+    for (let seq = 1; seq <= 100; seq++) {
+      await log.append(lease, 'events', [{ seq, data: delta('turn', seq, text) }])
+    }
+    const { app } = streamsApp(log, fakeClock(1000))
+    const { body } = await app.request('/api/v2/stream/turn')
+    const reader = body?.getReader()
+    await reader?.read()
+    await new Promise((resolve) => {
+      setImmediate(resolve)
+    })
+    expect(log.taken).toBeGreaterThan(0)
+    expect(log.taken).toBeLessThan(20)
+    let frames = 0
+    for (; frames < 100; frames++) await reader?.read()
+    expect(log.taken).toBe(100)
+    await reader?.cancel()
+  })
+
+  test('breaks off when the store fails, and reports it', async () => {
+    const log = new UnreadableLog()
+    await createTurn(log, 'turn')
+    const { app, context, errors } = streamsApp(log, fakeClock(1000))
+    const answer = await app.request(XAPI)
+    await expect(answer.text()).rejects.toThrow('stopped in the middle')
+    expect(errors).toMatchObject([{ code: 'STORE_UNAVAILABLE' }])
+    expect(context.streams.size).toBe(0)
+  })
+
+  test('ends its body when the server closes', async () => {
+    const log = new CountingLog()
+    await createTurn(log, 'turn')
+    const { app, closing } = streamsApp(log, fakeClock(1000))
+    const answer = await app.request(XAPI)
+    await log.untilReading(1)
+    closing.abort()
+    expect(await answer.text()).toBe('retry: 1000\n\nid: 0-0\n\n')
+    await log.untilReading(0)
+  })
+
+  test('answers HEAD without a body', async () => {
+    const gateway = gatewayOn(await finishedTurn(new MemoryLog()))
+    const answer = await gateway.app.request(XAPI, { method: 'HEAD' })
+    expect(answer.status).toBe(200)
+    expect(answer.body).toBeNull()
+    expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+  })
+})
+
+describe('the body', () => {
+  test('tells when it is full, and when there is room again', async () => {
+    const sink = new WebSink(() => {})
+    const reader = sink.body.getReader()
+    expect(sink.isIdle).toBe(true)
+    expect(sink.write(new Frame('small'))).toBe(true)
+    expect(sink.isIdle).toBe(false)
+    expect(sink.write(new Frame('x'.repeat(MAX_WAITING_BYTES)))).toBe(false)
+    const drained = sink.drained()
+    await reader.read()
+    await reader.read()
+    await drained
+    expect(sink.isIdle).toBe(true)
+  })
+
+  test('lets go of whoever waits for room when the reader leaves', async () => {
+    let closed = 0
+    const sink = new WebSink(() => {
+      closed += 1
+    })
+    sink.write(new Frame('x'.repeat(MAX_WAITING_BYTES)))
+    const drained = sink.drained()
+    await sink.body.cancel()
+    await drained
+    expect(closed).toBe(1)
+  })
+})

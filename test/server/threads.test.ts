@@ -1,0 +1,147 @@
+import { describe, expect, test } from 'vitest'
+import { call, finishedTurn, heldTurn, readUntil, startServer, type TestServer } from './support.ts'
+
+const make = (server: TestServer, body: unknown) => call(server, 'POST /api/v2/threads', { body })
+
+async function pages(server: TestServer, path: string, list: string): Promise<unknown[][]> {
+  const all: unknown[][] = []
+  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+    const more: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
+    const { json } = await call(server, `GET /${path}${more}`)
+    all.push(json[list])
+    cursor = json.nextCursor
+  }
+  return all
+}
+
+describe('making a thread', () => {
+  test('takes an id, a title and metadata', async () => {
+    const body = { threadId: 'thread', title: 'A', metadata: { a: [1, { b: null }] } }
+    const { status, json } = await make(await startServer(), body)
+    expect(status).toBe(201)
+    expect(json).toMatchObject(body)
+  })
+
+  test('needs none of them, and no body', async () => {
+    const server = await startServer({ generateId: () => 'made' })
+    const { status, json } = await call(server, 'POST /api/v2/threads')
+    expect([status, json.threadId]).toEqual([201, 'made'])
+  })
+
+  test('that exists changes nothing', async () => {
+    const server = await startServer()
+    const first = await make(server, { threadId: 'thread', title: 'A' })
+    const second = await make(server, { threadId: 'thread', title: 'B' })
+    expect(second.status).toBe(200)
+    expect(second.json).toEqual(first.json)
+  })
+
+  test('keeps keys that have a meaning in JavaScript as the data that they are', async () => {
+    const server = await startServer()
+    const response = await fetch(`${server.url}/api/v2/threads`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"threadId":"t","metadata":{"constructor":{"prototype":{"a":1}}},"__proto__":{"b":1}}',
+    })
+    expect(response.status).toBe(201)
+    const { metadata } = (await response.json()) as { metadata: object }
+    expect(metadata).toEqual({ constructor: { prototype: { a: 1 } } })
+    expect(({} as { a?: number; b?: number }).b).toBeUndefined()
+  })
+})
+
+describe('listing threads', () => {
+  test('goes page by page, the newest first', async () => {
+    const server = await startServer()
+    for (let n = 1; n <= 5; n++) await make(server, { threadId: `t${n}` })
+    const found = await pages(server, 'api/v2/threads?limit=2', 'threads')
+    expect(found.map((page) => page.length)).toEqual([2, 2, 1])
+    const ids = found.flat().map((thread) => (thread as { threadId: string }).threadId)
+    expect(ids.toSorted()).toEqual(['t1', 't2', 't3', 't4', 't5'])
+  })
+})
+
+describe('reading a thread', () => {
+  test('gives its newest turns first, page by page, and nothing that is only ours', async () => {
+    const server = await startServer()
+    for (let n = 1; n <= 3; n++) await finishedTurn(server, { threadId: 'h', turnId: `t${n}` })
+    const found = await pages(server, 'api/v2/threads/h?limit=2', 'turns')
+    expect(found.map((page) => page.map((turn) => (turn as { turnId: string }).turnId))).toEqual([
+      ['t3', 't2'],
+      ['t1'],
+    ])
+    expect(found[1]?.[0]).toEqual({
+      ...{ turnId: 't1', runId: 't1', threadId: 'h', ordinal: 1, status: 'complete' },
+      ...{ createdAt: expect.any(Number), endedAt: expect.any(Number), finishReason: 'stop' },
+      usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 },
+      ...{ sealed: true, expired: false },
+    })
+  })
+
+  test('shows a turn that runs', async () => {
+    const server = await startServer()
+    const { threadId, turnId } = await heldTurn(server)
+    const { json } = await call(server, `GET /api/v2/threads/${threadId}`)
+    expect(json.turns).toMatchObject([{ turnId, status: 'in_progress', sealed: false }])
+  })
+})
+
+describe('changing a thread', () => {
+  const before = { threadId: 'thread', title: 'A', metadata: { a: 1 } }
+  const ROWS: [change: object, after: object][] = [
+    [{ title: 'B' }, { title: 'B', metadata: { a: 1 } }],
+    [{ metadata: { b: 2 } }, { title: 'A', metadata: { b: 2 } }],
+    [{ title: null }, { metadata: { a: 1 } }],
+    [{ metadata: null }, { title: 'A' }],
+    [{ title: null, metadata: null }, {}],
+    [
+      { title: 'A', colour: 'blue' },
+      { title: 'A', metadata: { a: 1 } },
+    ],
+  ]
+
+  test.each(ROWS)('with %j makes it %j', async (change, after) => {
+    const server = await startServer()
+    await make(server, before)
+    const changed = await call(server, 'PATCH /api/v2/threads/thread', { body: change })
+    const { createdAt: _c, updatedAt: _u, ...rest } = changed.json
+    expect(rest).toEqual({ threadId: 'thread', ...after })
+    const { json } = await call(server, 'GET /api/v2/threads/thread')
+    expect(json).toMatchObject(changed.json)
+  })
+})
+
+describe('deleting a thread', () => {
+  test('takes its turns along', async () => {
+    const server = await startServer()
+    const { threadId, turnId } = await finishedTurn(server)
+    expect((await call(server, `DELETE /api/v2/threads/${threadId}`)).status).toBe(204)
+    expect((await call(server, `GET /api/v2/threads/${threadId}`)).status).toBe(404)
+    expect((await call(server, `GET /xapi/turns/${turnId}`)).status).toBe(404)
+    expect((await call(server, `DELETE /api/v2/threads/${threadId}`)).status).toBe(404)
+  })
+
+  test('stops a turn that runs, and ends its readers', async () => {
+    const server = await startServer()
+    const { threadId, runId, call: running } = await heldTurn(server)
+    running.say('Hello')
+    const reading = readUntil(`${server.url}/api/v2/stream/${runId}`, 'this never comes')
+    await readUntil(`${server.url}/api/v2/stream/${runId}`, 'Hello')
+    const stopped = new Promise((resolve) => {
+      running.signal.addEventListener('abort', resolve)
+    })
+    expect((await call(server, `DELETE /api/v2/threads/${threadId}`)).status).toBe(204)
+    await stopped
+    expect((await reading).json).toContain('Hello')
+    await expect.poll(() => server.gateway.turns.running, { timeout: 4000 }).toBe(0)
+  })
+})
+
+test.each(['GET', 'PATCH', 'DELETE'] as const)(
+  '%s of no thread is THREAD_UNKNOWN',
+  async (method) => {
+    const body = method === 'PATCH' ? { body: { title: 'A' } } : {}
+    const { status, json } = await call(await startServer(), `${method} /api/v2/threads/no`, body)
+    expect([status, json.error.code]).toEqual([404, 'THREAD_UNKNOWN'])
+  },
+)
