@@ -1,10 +1,12 @@
 import { parseArgs } from 'node:util'
-import { sleep } from '../async/clock.ts'
 import { StreamProcessor } from '../processor/stream-processor.ts'
 import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
 import { ResponseReducer } from '../reducer/response-reducer.ts'
 import { type Command, EXIT, type ExitCode, parseSpeed } from './command.ts'
-import { DEMO_THREAD_ID, DEMO_TURN_ID, demoTurn } from './demo-turn.ts'
+import { clip, summaryOf } from './output-lines.ts'
+import { paced } from './paced.ts'
+import { RECORDED } from './recordings/script.ts'
+import { recordToolsTurn } from './recordings/tools.ts'
 import type { Terminal } from './terminal.ts'
 
 const HELP = `turnstream demo: a recorded turn, played through the core
@@ -37,21 +39,19 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
 async function play(speed: number, view: View, { clock }: Terminal): Promise<void> {
   const reducer = new ResponseReducer()
   const processor = new StreamProcessor({
-    turnId: DEMO_TURN_ID,
-    threadId: DEMO_THREAD_ID,
+    ...RECORDED,
     clock,
     onEmit: (message, output) => view.snapshot(message, output),
   })
-  const script = demoTurn(clock.now())
+  const recording = recordToolsTurn()
   await view.begin()
-  for (const { afterMs, event } of script) {
-    if (afterMs > 0 && speed !== Infinity) await sleep(afterMs / speed, clock)
+  for await (const event of paced(recording, speed, clock)) {
     if (event.type === 'item_delta') await view.delta()
     reducer.apply(event)
     await processor.processEvent(event)
   }
   await processor.destroy()
-  await view.end(script.length, reducer.response.output_items.length)
+  await view.end(recording.length, reducer.response.output_items.length)
 }
 
 export const demo: Command = {
@@ -96,7 +96,7 @@ function lineView({ write, style, columns }: Terminal): View {
     },
     snapshot(_message, output) {
       const pad = ' '.repeat(Math.max(0, DELTA_COLUMN - dots))
-      const [title, detail] = summary(output)
+      const { title, detail } = summaryOf(output)
       const room = Math.max(20, columns - DELTA_COLUMN - 26)
       dots = 0
       snapshots += 1
@@ -108,36 +108,4 @@ function lineView({ write, style, columns }: Terminal): View {
           'Each snapshot is the whole text so far, so the last one of an item is all a UI needs.\n',
       ),
   }
-}
-
-function summary(output: StreamOutput): [title: string, detail: string] {
-  switch (output.type) {
-    case 'turn_started':
-      return ['turn_started', `${output.providerId ?? ''} ${output.modelId ?? ''}`]
-    case 'turn_complete':
-      return ['turn_complete', `${output.status}, ${output.usage?.totalTokens ?? 0} tokens`]
-    case 'turn_error':
-      return ['turn_error', `${output.error.code}: ${output.error.message}`]
-    case 'tool_call':
-      return [`tool_call ${output.status}`, toolDetail(output)]
-    case 'message':
-    case 'thinking':
-      return [
-        `${output.type} ${output.status}`,
-        `${output.content.length} characters: ${output.content}`,
-      ]
-  }
-}
-
-function toolDetail(output: Extract<StreamOutput, { type: 'tool_call' }>): string {
-  const call = `${output.toolName}(${JSON.stringify(output.toolArguments)})`
-  return output.toolOutput === undefined ? call : `${call} → ${JSON.stringify(output.toolOutput)}`
-}
-
-/** One line, cut in the middle: the beginning tells what it is, the end what is new. */
-function clip(text: string, room: number): string {
-  const line = text.replaceAll(/\s+/g, ' ')
-  if (line.length <= room) return line
-  const head = Math.ceil(room / 2)
-  return `${line.slice(0, head)}…${line.slice(line.length - (room - head - 1))}`
 }

@@ -1,17 +1,24 @@
 #!/usr/bin/env node
 import { createRequire } from 'node:module'
+import { chat } from './chat/chat.ts'
 import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
 import { compactCommand } from './compact.ts'
 import { convert } from './convert.ts'
 import { demo } from './demo.ts'
+import { suggestion } from './nearest.ts'
 import { replay } from './replay.ts'
+import { serveCommand } from './serve/serve.ts'
+import { tail } from './tail.ts'
 import { processTerminal, type Terminal } from './terminal.ts'
 
 const COMMANDS: Record<string, Command> = {
-  demo,
+  serve: serveCommand,
+  chat,
+  tail,
   convert,
   replay,
   compact: compactCommand,
+  demo,
 }
 
 const HELP = `turnstream: an LLM turn as a durable log
@@ -28,7 +35,7 @@ Options
   -h, --help      this text, or that of a command
   -v, --version   the version
 
-Start with: turnstream demo
+Start with: turnstream serve
 `
 
 const HELP_FLAGS = new Set(['-h', '--help'])
@@ -40,7 +47,7 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
   if (HELP_FLAGS.has(name)) return say(terminal, HELP)
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   try {
-    if (command === undefined) throw new UsageError(`there is no command named '${name}'`)
+    if (command === undefined) throw unknownCommand(name)
     if (rest.some((arg) => HELP_FLAGS.has(arg))) return await say(terminal, command.help)
     return await command.run(rest, terminal)
   } catch (error) {
@@ -49,6 +56,11 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
     terminal.writeError(`turnstream: ${error.message}\nTry: ${hint}\n`)
     return EXIT.usage
   }
+}
+
+function unknownCommand(name: string): UsageError {
+  const advice = suggestion(name, Object.keys(COMMANDS))
+  return new UsageError(`there is no command named '${name}'${advice}`)
 }
 
 async function say(terminal: Terminal, text: string): Promise<ExitCode> {

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
-import { sleep } from '../async/clock.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import {
   type Command,
@@ -11,6 +10,7 @@ import {
   parseSpeed,
   UsageError,
 } from './command.ts'
+import { paced } from './paced.ts'
 import { createTarget, TARGET_NAMES } from './targets.ts'
 import type { Terminal } from './terminal.ts'
 import { V2Source } from './v2-source.ts'
@@ -62,12 +62,8 @@ async function run(args: string[], { write, clock }: Terminal): Promise<ExitCode
   const { file, to, speed, json, includeUsage } = parse(args)
   const recording = await read(file)
   const target = createTarget(to, { json, includeUsage, write, clock })
-  let before = recording[0]?.timestamp ?? 0
   let hasFailed = false
-  for (const event of recording) {
-    const ms = (event.timestamp - before) / speed
-    before = event.timestamp
-    if (ms > 0) await sleep(ms, clock)
+  for await (const event of paced(recording, speed, clock)) {
     hasFailed ||= isFailure(event)
     await target.event(event)
   }

@@ -1,8 +1,12 @@
 import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import { styleText } from 'node:util'
 import { type Clock, systemClock } from '../async/clock.ts'
 
 type Style = Parameters<typeof styleText>[0]
+
+/** What asks a process to end. */
+export type EndSignal = 'SIGINT' | 'SIGTERM'
 
 /** Where a command reads and writes. */
 export interface Terminal {
@@ -10,12 +14,22 @@ export interface Terminal {
   /** Resolves when there is room for more. */
   write: (text: string) => Promise<void>
   writeError: (text: string) => void
-  /** A line for whoever waits, which the next one replaces; an empty one clears it. */
+  /** A line for whoever waits, which the next one replaces; an empty one clears it. For the start of a line. */
   status: (text: string) => void
   /** Colours only where a person looks. */
   style: (style: Style, text: string) => string
   columns: number
   clock: Clock
+  /** Whether a person types and reads here. */
+  isInteractive: boolean
+  /** A line that a person types; undefined when they leave, with Ctrl-C or Ctrl-D. */
+  ask: (prompt: string) => Promise<string | undefined>
+  /** As long as somebody listens, a signal does not end the process. The answer stops listening. */
+  onSignal: (listener: (signal: EndSignal) => void) => () => void
+  /** Ends the process at once, whatever is under way. */
+  exit: (code: number) => void
+  env: Readonly<Record<string, string | undefined>>
+  cwd: string
 }
 
 export function processTerminal(): Terminal {
@@ -29,11 +43,54 @@ export function processTerminal(): Terminal {
     writeError: (text) => {
       stderr.write(text)
     },
-    status: (text) => {
-      if (stderr.isTTY) stderr.write(`\r\u001b[2K${text}`)
-    },
+    status: statusLine(),
     style: (style, text) => (hasColours ? styleText(style, text) : text),
     columns: stdout.isTTY ? stdout.columns : 100,
     clock: systemClock,
+    isInteractive: stdin.isTTY && stdout.isTTY,
+    ask: questions(),
+    onSignal,
+    exit: (code) => process.exit(code),
+    env,
+    cwd: process.cwd(),
+  }
+}
+
+function statusLine(): Terminal['status'] {
+  const { stderr } = process
+  let shown = ''
+  return (text) => {
+    // Clearing what is not there would clear what was printed.
+    if (stderr.isTTY && text !== shown) stderr.write(`\r\u001b[2K${text}`)
+    shown = text
+  }
+}
+
+/** Asks one after another, and remembers the lines for the arrow keys. */
+function questions(): Terminal['ask'] {
+  let history: string[] = []
+  return (prompt) =>
+    new Promise((resolve) => {
+      // Only while it asks: between questions the keys belong to nobody, and Ctrl-C is a signal.
+      const lines = createInterface({ input: process.stdin, output: process.stdout, history })
+      let answer: string | undefined
+      lines.on('history', (kept) => {
+        history = kept
+      })
+      lines.on('SIGINT', () => lines.close())
+      lines.on('close', () => resolve(answer))
+      lines.question(prompt, (line) => {
+        answer = line
+        lines.close()
+      })
+    })
+}
+
+const SIGNALS: readonly EndSignal[] = ['SIGINT', 'SIGTERM']
+
+function onSignal(listener: (signal: EndSignal) => void): () => void {
+  for (const signal of SIGNALS) process.on(signal, listener)
+  return () => {
+    for (const signal of SIGNALS) process.off(signal, listener)
   }
 }

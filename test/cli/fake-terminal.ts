@@ -1,12 +1,16 @@
-import type { Terminal } from '../../src/cli/terminal.ts'
+import type { EndSignal, Terminal } from '../../src/cli/terminal.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.ts'
 
-/** A terminal whose input is given and whose output is kept. */
-export function fakeTerminal(input: Iterable<Uint8Array> | AsyncIterable<Uint8Array> = []) {
+type Input = Iterable<Uint8Array> | AsyncIterable<Uint8Array>
+
+/** A terminal whose input is given and whose output is kept; `more` takes the place of any part of it. */
+export function fakeTerminal(input: Input = [], more: Partial<Terminal> = {}) {
   const clock: FakeClock = fakeClock()
   const written: string[] = []
   const errors: string[] = []
   const statuses: string[] = []
+  const exits: number[] = []
+  const listeners = new Set<(signal: EndSignal) => void>()
   async function* chunks(): AsyncGenerator<Uint8Array> {
     yield* input
   }
@@ -24,7 +28,32 @@ export function fakeTerminal(input: Iterable<Uint8Array> | AsyncIterable<Uint8Ar
     style: (_style, text) => text,
     columns: 120,
     clock,
+    isInteractive: false,
+    ask: async () => undefined,
+    onSignal: (listener) => {
+      listeners.add(listener)
+      return () => {
+        listeners.delete(listener)
+      }
+    },
+    exit: (code) => {
+      exits.push(code)
+    },
+    env: {},
+    cwd: '/',
+    ...more,
   }
-  const output = () => written.join('')
-  return { terminal, clock, output, errors: () => errors.join(''), statuses }
+  return {
+    terminal,
+    clock,
+    output: () => written.join(''),
+    errors: () => errors.join(''),
+    statuses,
+    exits,
+    /** Sends a signal; false when nobody listens, and the process would end. */
+    signal: (signal: EndSignal) => {
+      for (const listener of listeners) listener(signal)
+      return listeners.size > 0
+    },
+  }
 }

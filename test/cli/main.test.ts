@@ -17,8 +17,11 @@ test('--version prints the version of the package', () => {
 })
 
 test.each([
-  [[], 'turnstream demo'],
-  [['--help'], 'turnstream demo'],
+  [[], 'Start with: turnstream serve'],
+  [['--help'], 'Start with: turnstream serve'],
+  [['serve', '--help'], '--store <where>'],
+  [['chat', '--help'], 'turnstream chat [options] <prompt>'],
+  [['tail', '--help'], 'turnstream tail <turnId>'],
   [['demo', '-h'], 'turnstream demo [--speed <n>] [--json]'],
   [['convert', '--help'], '--from <format>'],
   [['replay', '--help'], 'turnstream replay <file.jsonl>'],
@@ -36,7 +39,8 @@ test('demo plays the turn without colours where nobody looks', () => {
 })
 
 test.each([
-  [['serv'], "there is no command named 'serv'"],
+  [['serv'], "there is no command named 'serv'; did you mean serve?"],
+  [['no-such-command'], 'there are serve, chat, tail, convert, replay, compact, demo'],
   [['demo', 'extra'], 'extra'],
   [['demo', '--speed', 'fast'], "--speed takes a number, zero or more, got 'fast'"],
   [['demo', '--speed=-1'], '--speed'],

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { demoTurn } from '../../src/cli/demo-turn.ts'
+import { recordToolsTurn } from '../../src/cli/recordings/tools.ts'
 import { replay } from '../../src/cli/replay.ts'
 import { fakeTerminal } from './fake-terminal.ts'
 
@@ -12,7 +12,7 @@ let file = ''
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'turnstream-replay-'))
   file = join(folder, 'turn.jsonl')
-  const lines = demoTurn(1000).map(({ event }) => JSON.stringify(event))
+  const lines = recordToolsTurn().map((event) => JSON.stringify(event))
   writeFileSync(file, lines.join('\n'))
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -39,12 +39,12 @@ describe('replay', () => {
         .trimEnd()
         .split('\n')
         .map((line) => JSON.parse(line) as unknown),
-    ).toEqual(demoTurn(1000).map(({ event }) => event))
+    ).toEqual(recordToolsTurn())
   })
 
   test('keeps the pace of the recording', async () => {
-    const script = demoTurn(0)
-    const recorded = (script.at(-1)?.event.timestamp ?? 0) - (script[0]?.event.timestamp ?? 0)
+    const script = recordToolsTurn()
+    const recorded = (script.at(-1)?.timestamp ?? 0) - (script[0]?.timestamp ?? 0)
     expect((await run(file, '--speed', '1')).ms).toBeCloseTo(recorded, -1)
     expect((await run(file, '--speed', '4')).ms).toBeCloseTo(recorded / 4, -2)
     expect((await run(file, '--speed', '0')).ms).toBe(0)
@@ -52,7 +52,7 @@ describe('replay', () => {
 
   test('of a turn that was cut off ends as an error, at once', async () => {
     const cut = join(folder, 'cut.jsonl')
-    const lines = demoTurn(1000).map(({ event }) => JSON.stringify(event))
+    const lines = recordToolsTurn().map((event) => JSON.stringify(event))
     writeFileSync(cut, lines.slice(0, 8).join('\n'))
     const { code, output } = await run(cut, '--to', 'chat-completions')
     expect(code).toBe(1)

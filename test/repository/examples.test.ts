@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { linesOf, outdent, pattern } from './printed.ts'
 import { documents, read, root } from './sources.ts'
 
 interface Example {
@@ -95,31 +96,4 @@ function commandsIn(document: string, text: string): Example[] {
     const name = `${document}: ${(code[0] ?? '').replace(/ *\\$/, '')}`
     return { name, code: code.join('\n'), printed: printed.join('\n') }
   })
-}
-
-function outdent(block: string): string {
-  return block.replaceAll(/^ {4}/gm, '')
-}
-
-/** Lines that say something; the blank ones between the frames of SSE do not. */
-function linesOf(text: string): string[] {
-  return text
-    .split('\n')
-    .map((line) => line.trimEnd())
-    .filter((line) => line !== '')
-}
-
-/**
- * What the printed lines allow: `…` stands for anything within a line, and alone in its line for any
- * number of lines.
- */
-function pattern(printed: string): RegExp {
-  const lines = linesOf(printed).map((line) =>
-    line === '…' ? String.raw`(?:.*\n)*` : String.raw`${line.split('…').map(escape).join('.*')}\n`,
-  )
-  return new RegExp(`^${lines.join('')}$`)
-}
-
-function escape(text: string): string {
-  return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)
 }

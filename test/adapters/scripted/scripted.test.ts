@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.ts'
 import { decodeRecording, type Recording } from '../../../src/adapters/scripted/wire.ts'
-import { demoTurn } from '../../../src/cli/demo-turn.ts'
+import { recordToolsTurn } from '../../../src/cli/recordings/tools.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
 import { type FakeClock, fakeClock } from '../../../src/testing/fake-clock.ts'
 
-const recording: Recording = demoTurn(5000).map(({ event }) => event)
+const recording: Recording = recordToolsTurn()
 const run = { runId: 'run', turnId: 'turn', threadId: 'thread' }
 
 async function play(clock: FakeClock, speed: number, model = 'demo', events = recording) {
@@ -39,7 +39,7 @@ describe('a recording', () => {
     for (const event of played) reducer.apply(event)
     expect(reducer.response).toMatchObject({ status: 'complete', provider_id: 'scripted' })
     expect(reducer.response.output_items.map(({ id }) => id)).toEqual(
-      [1, 2, 3, 4, 5].map((place) => `run:${place}`),
+      [1, 2, 3, 4, 5, 6, 7, 8, 9].map((place) => `run:${place}`),
     )
   })
 

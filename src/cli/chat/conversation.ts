@@ -1,0 +1,97 @@
+import { ROUTES } from '../../protocol/names.ts'
+import type { StreamOutput } from '../../protocol/stream-output.ts'
+import { EXIT } from '../command.ts'
+import { EventFeed } from '../remote/event-feed.ts'
+import { GatewayClient, type SubmittedTurn } from '../remote/gateway-client.ts'
+import { outcomeOf, type TurnOutcome, turnOutputs } from '../remote/turn-outputs.ts'
+import type { Terminal } from '../terminal.ts'
+
+export interface ConversationOptions {
+  readonly url: string
+  readonly model: string | undefined
+  readonly threadId: string | undefined
+  /** Whether texts travel whole each time, as programs want them, or only what is new. */
+  readonly encoding: 'snapshot' | 'append'
+}
+
+/** Who sees what is said. */
+export interface Listener {
+  show(output: StreamOutput): Promise<void>
+  /** The connection broke, for the given time in a row, and will be made again after `ms`. */
+  wait(ms: number, failures: number): void
+}
+
+/** One thread with a gateway: prompts in, outputs out. */
+export class Conversation {
+  readonly #options: ConversationOptions
+  readonly #terminal: Terminal
+  readonly #client: GatewayClient
+  #threadId: string | undefined
+
+  constructor(options: ConversationOptions, terminal: Terminal) {
+    this.#options = options
+    this.#terminal = terminal
+    this.#client = new GatewayClient(options.url, terminal.clock)
+    this.#threadId = options.threadId
+  }
+
+  get threadId(): string | undefined {
+    return this.#threadId
+  }
+
+  /** Rejects when nobody answers there. */
+  check(): Promise<void> {
+    return this.#client.check()
+  }
+
+  /** Submits a prompt and hands over what comes of it, to the end of the turn. Ctrl-C stops the turn. */
+  async say(prompt: string, listener: Listener): Promise<TurnOutcome> {
+    const { model } = this.#options
+    const turn = await this.#client.submit({
+      turnId: crypto.randomUUID(),
+      prompt,
+      ...(model !== undefined && { model }),
+      ...(this.#threadId !== undefined && { threadId: this.#threadId }),
+    })
+    this.#threadId = turn.threadId
+    const ignoreSignals = this.#cancelOnSignal(turn)
+    try {
+      return await this.#follow(turn, listener)
+    } finally {
+      ignoreSignals()
+    }
+  }
+
+  async #follow({ turnId }: SubmittedTurn, listener: Listener): Promise<TurnOutcome> {
+    const { clock } = this.#terminal
+    const route = this.#client.address(ROUTES.turnOutputStream, { turnId })
+    const reading = new AbortController()
+    const feed = new EventFeed({
+      url: `${route}?encoding=${this.#options.encoding}`,
+      clock,
+      signal: reading.signal,
+      onBreak: (ms, failures) => listener.wait(ms, failures),
+    })
+    for await (const { output } of turnOutputs(feed)) {
+      await listener.show(output)
+      const outcome = outcomeOf(output)
+      if (outcome !== undefined) return outcome
+    }
+    // The gateway says that there is no more, and this reader has seen no end.
+    return 'error'
+  }
+
+  /** Who presses Ctrl-C wants the answer to stop; who presses it again wants to leave. */
+  #cancelOnSignal({ runId }: SubmittedTurn): () => void {
+    let isCancelling = false
+    return this.#terminal.onSignal(() => {
+      if (isCancelling) return this.#terminal.exit(EXIT.failed)
+      isCancelling = true
+      this.#client.cancel(runId, 'stopped by the user').catch((error: unknown) => {
+        isCancelling = false
+        const reason = error instanceof Error ? error.message : String(error)
+        this.#terminal.writeError(`\nturnstream: it could not be stopped: ${reason}\n`)
+      })
+    })
+  }
+}

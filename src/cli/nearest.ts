@@ -1,0 +1,29 @@
+/** The name that was probably meant, if one is near enough. */
+export function nearest(typed: string, names: readonly string[]): string | undefined {
+  const ranked = names
+    .map((name) => ({ name, distance: distanceOf(typed.toLowerCase(), name.toLowerCase()) }))
+    .toSorted((a, b) => a.distance - b.distance)
+  const [best] = ranked
+  if (best === undefined) return undefined
+  return best.distance <= Math.max(2, best.name.length / 3) ? best.name : undefined
+}
+
+/** `; did you mean …?`, or what there is where nothing is near. */
+export function suggestion(typed: string, names: readonly string[]): string {
+  const name = nearest(typed, names)
+  return name === undefined ? `; there are ${names.join(', ')}` : `; did you mean ${name}?`
+}
+
+/** Characters to insert, remove or replace (Levenshtein), one row of the table at a time. */
+function distanceOf(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (const [i, char] of a.split('').entries()) {
+    const next = [i + 1]
+    for (const [j, other] of b.split('').entries()) {
+      const replaced = (row[j] ?? 0) + (char === other ? 0 : 1)
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}

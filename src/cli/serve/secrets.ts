@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs'
+import { UsageError } from '../command.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** An environment variable, or what stands in the file that `<name>_FILE` names. Empty is not there. */
+export function secretOf(env: Environment, name: string): string | undefined {
+  const value = env[name]?.trim() || undefined
+  const file = env[`${name}_FILE`]?.trim() || undefined
+  if (file === undefined) return value
+  if (value !== undefined) throw new UsageError(`${name} and ${name}_FILE are both set: keep one`)
+  return contentOf(file, name)
+}
+
+function contentOf(file: string, name: string): string {
+  let content: string
+  try {
+    content = readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : 'unreadable'
+    throw new UsageError(`${name}_FILE cannot be read: ${reason}`)
+  }
+  if (content === '') throw new UsageError(`${name}_FILE names an empty file: ${file}`)
+  return content
+}
+
+/** Replaces every secret in a text, for what goes into logs. */
+export function redacting(secrets: readonly string[]): (text: string) => string {
+  // The longest first: one secret may be part of another.
+  const known = secrets.filter(Boolean).toSorted((a, b) => b.length - a.length)
+  return (text) => known.reduce((rest, secret) => rest.replaceAll(secret, '[redacted]'), text)
+}

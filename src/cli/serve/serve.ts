@@ -1,0 +1,34 @@
+import { type Command, EXIT, type ExitCode } from '../command.ts'
+import type { Terminal } from '../terminal.ts'
+import { SERVE_HELP } from './help.ts'
+import { createJournal } from './journal.ts'
+import { parseServeOptions } from './options.ts'
+import { redacting } from './secrets.ts'
+import { StartError } from './start-error.ts'
+import { secretsOf } from './store.ts'
+
+async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
+  const options = parseServeOptions(args, terminal)
+  const { json, providers, store } = options
+  const redact = redacting([...providers.secrets, ...secretsOf(store)])
+  const journal = createJournal(terminal, { json, redact })
+  // The server takes longer to load than the other commands to run.
+  const { runServer } = await import('./run-server.ts')
+  try {
+    await runServer(options, { journal, terminal })
+    return EXIT.done
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error
+    const message = redact(error.message)
+    terminal.writeError(
+      json ? `${JSON.stringify({ error: { message } })}\n` : `turnstream: ${message}\n`,
+    )
+    return EXIT.failed
+  }
+}
+
+export const serveCommand: Command = {
+  summary: 'start the gateway: run turns, and serve them over HTTP',
+  help: SERVE_HELP,
+  run,
+}

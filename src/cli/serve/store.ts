@@ -1,0 +1,95 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { Clock } from '../../async/clock.ts'
+import { openEmbeddedLog } from '../../log/embedded/open.ts'
+import { MemoryLog } from '../../log/memory-log.ts'
+import { openRedisLog } from '../../log/redis/redis-log.ts'
+import type { TurnLog } from '../../log/turn-log.ts'
+import type { ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import type { Settings } from './settings.ts'
+
+export type StoreChoice =
+  | { readonly kind: 'memory' }
+  | { readonly kind: 'embedded'; readonly directory: string }
+  | { readonly kind: 'redis'; readonly url: string; readonly prefix: string }
+
+export interface StoreOptions {
+  readonly retentionMs: number | undefined
+  readonly clock: Clock
+  /** Hears what goes wrong beside any call. */
+  readonly onError: (error: unknown) => void
+}
+
+export function storeOf(
+  { store, storePrefix }: Pick<Settings, 'store' | 'storePrefix'>,
+  cwd: string,
+): StoreChoice {
+  if (store === 'memory') return { kind: 'memory' }
+  if (/^rediss?:\/\//i.test(store)) return { kind: 'redis', url: store, prefix: storePrefix }
+  return { kind: 'embedded', directory: resolve(cwd, store) }
+}
+
+export async function openStore(choice: StoreChoice, options: StoreOptions): Promise<TurnLog> {
+  const { retentionMs, clock, onError } = options
+  const common = { clock, ...(retentionMs !== undefined && { retentionMs }) }
+  switch (choice.kind) {
+    case 'memory':
+      return new MemoryLog(common)
+    case 'embedded':
+      await makePrivate(choice.directory)
+      return openEmbeddedLog({ ...common, directory: choice.directory })
+    case 'redis': {
+      const { url, prefix } = choice
+      return openRedisLog({ ...common, onError, url, prefix })
+    }
+  }
+}
+
+/** Whoever can read the directory can read every prompt: it is made for its owner, and kept out of git. */
+async function makePrivate(directory: string): Promise<void> {
+  try {
+    const made = await mkdir(directory, { recursive: true, mode: 0o700 })
+    if (made !== undefined) await writeFile(join(directory, '.gitignore'), '*\n', { flag: 'wx' })
+  } catch {
+    // Opening the store meets the same obstacle, and has a code for it.
+  }
+}
+
+/** The address of a Redis without what only its clients may know. */
+export function publicUrl(url: string): string {
+  const { protocol, host, pathname } = new URL(url)
+  return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
+}
+
+/** The passwords in an address, as they are written there and as they are meant. */
+export function secretsOf(choice: StoreChoice): string[] {
+  if (choice.kind !== 'redis') return []
+  const { password } = new URL(choice.url)
+  return password === '' ? [] : [password, decodeURIComponent(password), choice.url]
+}
+
+export function describeStore(choice: StoreChoice): string {
+  switch (choice.kind) {
+    case 'memory':
+      return 'memory (turns are gone when this process ends)'
+    case 'embedded':
+      return `embedded in ${choice.directory}`
+    case 'redis':
+      return `Redis at ${publicUrl(choice.url)}`
+  }
+}
+
+const ADVICE: Partial<Record<ErrorCode, string>> = {
+  STORE_LOCKED:
+    'Stop it, give this one a directory of its own with --store, or let both use a Redis.',
+  STORE_READ_ONLY: 'Choose a directory that this user may write with --store.',
+  STORE_UNAVAILABLE: 'Start it, or choose another store with --store.',
+  STORE_FULL: 'Make room, or choose another place with --store.',
+}
+
+/** Why the store could not be opened, and what to do about it. */
+export function storeFault(choice: StoreChoice, error: TurnstreamError): string {
+  const where = choice.kind === 'redis' ? ` (${describeStore(choice)})` : ''
+  const advice = ADVICE[error.code]
+  return `${error.message}${where}${advice === undefined ? '' : `. ${advice}`} (${error.code})`
+}

@@ -1,0 +1,298 @@
+import { describe, expect, test } from 'vitest'
+import { chat } from '../../../src/cli/chat/chat.ts'
+import { builtInRecordings } from '../../../src/cli/recordings/built-in.ts'
+import type { Terminal } from '../../../src/cli/terminal.ts'
+import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
+import { cuttingProxy } from '../cutting-proxy.ts'
+import { fakeVendor } from '../fake-vendor.ts'
+import { startGateway } from '../gateway.ts'
+import { patientTerminal } from '../patient-terminal.ts'
+import { freePort, untilTrue } from '../support.ts'
+
+// Real connections, on a machine that runs everything else at the same time.
+const PATIENCE = { timeout: 30_000 }
+
+const utf8 = new TextEncoder()
+
+async function run(args: string[], input = '', more: Partial<Terminal> = {}) {
+  const made = patientTerminal(input === '' ? [] : [utf8.encode(input)], more)
+  const code = await chat.run(args, made.terminal)
+  return { code, output: made.output(), errors: made.errors(), waits: made.waits }
+}
+
+/** The text of a recording, which is what a chat prints of it. */
+function textOf(name: 'answer' | 'thinking' | 'long'): string {
+  const texts = builtInRecordings()[name].flatMap(({ payload }) =>
+    payload.type === 'item_done' && 'content' in payload.final_item
+      ? [payload.final_item.content]
+      : [],
+  )
+  return `${texts.join('\n\n')}\n`
+}
+
+describe('one answer', PATIENCE, () => {
+  test('for a prompt that is an argument', async () => {
+    const { url } = await startGateway()
+    const { code, output, errors } = await run(['--url', url, 'Hello', 'there'])
+    expect([code, errors]).toEqual([0, ''])
+    expect(output).toBe(textOf('answer'))
+  })
+
+  test('for a prompt that is piped in, of another model', async () => {
+    const { url, log } = await startGateway()
+    const args = ['--url', url, '--model', 'scripted/thinking', '--thread', 'riddles']
+    const { code, output } = await run(args, 'A farmer has a wolf …\n')
+    expect(code).toBe(0)
+    expect(output).toBe(textOf('thinking'))
+    const [turn] = (await log.listTurns('riddles')).items
+    const { records } = await log.snapshot(turn?.turnId ?? '')
+    expect(records.map(({ data }) => data).join('')).toContain('"content":"A farmer has a wolf …"')
+  })
+
+  test('from the gateway that the environment names', async () => {
+    const { url } = await startGateway()
+    const { code } = await run(['Hello'], '', { env: { TURNSTREAM_URL: url } })
+    expect(code).toBe(0)
+  })
+
+  test('with its tools as lines', async () => {
+    const { url } = await startGateway()
+    const { output } = await run(['--url', url, '--model', 'scripted/tools', 'Hello'])
+    expect(output.match(/^⚙ .*→/gm)).toHaveLength(3)
+    expect(output).toContain('⚙ get_weather({"city":"Porto"')
+  })
+
+  test('that ends as an error is exit code 1, and what had come is printed', async () => {
+    const { url } = await startGateway()
+    const { code, output } = await run(['--url', url, '--model', 'scripted/error', 'Hello'])
+    expect(code).toBe(1)
+    expect(output).toMatch(/^This answer will not come to its end\./)
+    expect(output).toMatch(/\n✗ overloaded_error: .*\n$/)
+  })
+
+  test('with --json is one snapshot to a line, each of them whole', async () => {
+    const { url } = await startGateway()
+    const { code, output } = await run(['--url', url, '--json', 'Hello'])
+    const outputs = output
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as StreamOutput)
+    expect(code).toBe(0)
+    expect(outputs.at(0)).toMatchObject({ type: 'turn_started' })
+    expect(outputs).toContainEqual(expect.objectContaining({ content: 'Hello', origin: 'user' }))
+    expect(outputs.at(-2)).toMatchObject({
+      status: 'complete',
+      content: textOf('answer').trimEnd(),
+    })
+    expect(outputs.at(-1)).toMatchObject({ type: 'turn_complete' })
+  })
+})
+
+describe('a connection that breaks', PATIENCE, () => {
+  const sizes = [0, 1, 150, 300, 400, 500, 700, 1000, 1500, 2500, 4000, 9000]
+
+  test.each(sizes)(
+    'after %i bytes of every second answer: the text comes whole, and once',
+    async (bytes) => {
+      const { url } = await startGateway({ speed: 40 })
+      let streams = 0
+      const proxy = await cuttingProxy(url, (line) => {
+        if (!line.startsWith('GET /xapi')) return undefined
+        streams += 1
+        return streams % 2 === 1 ? bytes : undefined
+      })
+      const { code, output } = await run(['--url', proxy.url, 'Hello'])
+      expect(code).toBe(0)
+      expect(output).toBe(textOf('answer'))
+    },
+  )
+
+  test('many times while a long answer grows', async () => {
+    const { url } = await startGateway({ speed: 60 })
+    let streams = 0
+    const proxy = await cuttingProxy(url, (line) => {
+      if (!line.startsWith('GET /xapi')) return undefined
+      streams += 1
+      // Each gets a little further than the one before.
+      return streams < 9 ? streams * 12_000 : undefined
+    })
+    const { code, output, waits } = await run([
+      '--url',
+      proxy.url,
+      '--model',
+      'scripted/long',
+      'Hello',
+    ])
+    expect(code).toBe(0)
+    expect(output).toBe(textOf('long'))
+    expect(waits.length).toBeGreaterThan(2)
+  })
+
+  test('in the middle of a submit: it is one turn', async () => {
+    const { url, log } = await startGateway()
+    let submits = 0
+    const proxy = await cuttingProxy(url, (line) => {
+      if (!line.startsWith('POST')) return undefined
+      submits += 1
+      return submits < 3 ? 10 : undefined
+    })
+    expect((await run(['--url', proxy.url, 'Hello'])).code).toBe(0)
+    expect(submits).toBe(3)
+    const threads = (await log.listThreads()).items
+    expect(threads).toHaveLength(1)
+    expect((await log.listTurns(threads[0]?.threadId ?? '')).items).toHaveLength(1)
+  })
+
+  test.each([
+    [true, true],
+    [false, false],
+  ])('for longer is told to a person (%s): %s', async (isInteractive, isTold) => {
+    const { url } = await startGateway()
+    let streams = 0
+    const proxy = await cuttingProxy(url, (line) => {
+      if (!line.startsWith('GET /xapi')) return undefined
+      streams += 1
+      return streams < 4 ? 0 : undefined
+    })
+    const { output } = await run(['--url', proxy.url, 'Hello'], '', { isInteractive })
+    expect(output.includes('(connection lost, trying again in ')).toBe(isTold)
+    expect(output).toContain(textOf('answer'))
+  })
+
+  test('in JSON repeats no snapshot', async () => {
+    const { url } = await startGateway({ speed: 40 })
+    let streams = 0
+    const proxy = await cuttingProxy(url, (line) => {
+      if (!line.startsWith('GET /xapi')) return undefined
+      streams += 1
+      return streams < 4 ? 2500 * streams : undefined
+    })
+    const { output } = await run(['--url', proxy.url, '--json', 'Hello'])
+    const lines = output.trimEnd().split('\n')
+    expect(new Set(lines).size).toBe(lines.length)
+    const lengths = lines.map((line) => (JSON.parse(line) as { content?: string }).content?.length)
+    const texts = lengths.filter((length) => (length ?? 0) > 5)
+    expect(texts).toEqual(texts.toSorted((a, b) => (a ?? 0) - (b ?? 0)))
+  })
+})
+
+describe('Ctrl-C during an answer', PATIENCE, () => {
+  test('stops the turn; what has come stays, and the exit code is 1', async () => {
+    const { url, gateway } = await startGateway({ speed: 1 })
+    const { terminal, output, signal, exits } = patientTerminal()
+    const ended = chat.run(['--url', url, '--model', 'scripted/long', 'Hello'], terminal)
+    await untilTrue(() => output() !== '')
+    signal('SIGINT')
+    expect(await ended).toBe(1)
+    expect(output()).toMatch(/\n\(stopped\)\n$/)
+    expect(output()).not.toContain('✗')
+    expect(gateway.turns.running).toBe(0)
+    expect(exits).toEqual([])
+  })
+
+  test('pressed again leaves', async () => {
+    const { url } = await startGateway({ speed: 1 })
+    const { terminal, output, signal, exits } = patientTerminal()
+    const ended = chat.run(['--url', url, '--model', 'scripted/long', 'Hello'], terminal)
+    await untilTrue(() => output() !== '')
+    signal('SIGINT')
+    signal('SIGINT')
+    expect(exits).toEqual([1])
+    await ended
+  })
+
+  test('is not caught any more when the answer has ended', async () => {
+    const { url } = await startGateway()
+    const { terminal, signal } = patientTerminal()
+    await chat.run(['--url', url, 'Hello'], terminal)
+    expect(signal('SIGINT')).toBe(false)
+  })
+})
+
+describe('a conversation', PATIENCE, () => {
+  async function converse(url: string, lines: (string | undefined)[], args: string[] = []) {
+    const prompts: string[] = []
+    const made = patientTerminal([], {
+      isInteractive: true,
+      ask: async (prompt) => {
+        prompts.push(prompt)
+        return lines.shift()
+      },
+    })
+    const code = await chat.run(['--url', url, ...args], made.terminal)
+    return { code, output: made.output(), errors: made.errors(), prompts }
+  }
+
+  test('is one thread, goes on after each answer, and ends when the user leaves', async () => {
+    const { url, log } = await startGateway()
+    const { code, output, prompts } = await converse(url, ['One', '  ', 'Two', undefined])
+    expect([code, prompts.length]).toEqual([0, 4])
+    expect(output.split(textOf('answer'))).toHaveLength(3)
+    const threads = (await log.listThreads()).items
+    expect(threads).toHaveLength(1)
+    const [thread] = threads
+    expect((await log.listTurns(thread?.threadId ?? '')).items).toHaveLength(2)
+    expect(output).toContain(`Go on with: turnstream chat --thread ${thread?.threadId}\n`)
+  })
+
+  test('survives an answer that is refused', async () => {
+    const { url } = await startGateway()
+    const { code, errors, output } = await converse(url, ['x'.repeat(5_000_000), 'Two', undefined])
+    expect(code).toBe(0)
+    expect(errors).toContain('turnstream: The body is too large')
+    expect(output).toContain(textOf('answer'))
+  })
+
+  test('does not begin where there is no gateway', async () => {
+    const { code, errors, prompts } = await converse(`http://127.0.0.1:${await freePort()}`, [])
+    expect([code, prompts.length]).toEqual([1, 0])
+    expect(errors).toContain('no gateway answers at')
+  })
+
+  test('that was left at once has nothing to go on with', async () => {
+    const { url } = await startGateway()
+    const { output } = await converse(url, [undefined])
+    expect(output).not.toContain('--thread')
+  })
+})
+
+describe('what cannot be', PATIENCE, () => {
+  test('no gateway there: a sentence with the command that starts one', async () => {
+    const port = await freePort()
+    const { code, errors } = await run(['--url', `http://127.0.0.1:${port}`, 'Hello'])
+    expect(code).toBe(1)
+    expect(errors).toBe(
+      `turnstream: no gateway answers at http://127.0.0.1:${port}: start one with ` +
+        `"turnstream serve --port ${port}", or name another with --url\n`,
+    )
+    const json = await run(['--url', `http://127.0.0.1:${port}`, '--json', 'Hello'])
+    expect(JSON.parse(json.output)).toMatchObject({ error: { code: 'GATEWAY_UNREACHABLE' } })
+  })
+
+  test('somebody else there', async () => {
+    const other = await fakeVendor(200, '{"hello":"world"}')
+    const { code, errors } = await run(['--url', other.url, 'Hello'])
+    expect(code).toBe(1)
+    expect(errors).toContain('does not answer like a gateway')
+  })
+
+  test('a thread that cannot be, in the words of the gateway', async () => {
+    const { url } = await startGateway()
+    const { code, errors } = await run(['--url', url, '--thread', 'a b', 'Hello'])
+    expect(code).toBe(1)
+    expect(errors).toMatch(/^turnstream: The request cannot be read: .*threadId/)
+  })
+
+  test.each([
+    [['--url', 'gateway'], '--url takes an http:// or https:// address'],
+    [['--url', 'http://127.0.0.1:1'], 'there is no prompt'],
+    [['--nonsense'], 'nonsense'],
+  ])('%j is refused with words', async (args, message) => {
+    await expect(run(args)).rejects.toThrow(message)
+  })
+
+  test('an address in the environment that is none', async () => {
+    const env = { TURNSTREAM_URL: 'x' }
+    await expect(run(['Hello'], '', { env })).rejects.toThrow('TURNSTREAM_URL takes')
+  })
+})

@@ -1,0 +1,34 @@
+import { onTestFinished } from 'vitest'
+import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
+import type { Recording } from '../../src/adapters/scripted/wire.ts'
+import { builtInRecordings, RECORDING_NAMES } from '../../src/cli/recordings/built-in.ts'
+import { MemoryLog } from '../../src/log/memory-log.ts'
+import { createGateway } from '../../src/server/gateway.ts'
+import { listen } from '../../src/server/listen.ts'
+import { Providers } from '../../src/turns/providers.ts'
+
+export interface GatewayUnderTest {
+  /** 1 is the pace of the recordings; they are played without waiting unless given. */
+  speed?: number
+  recordings?: Record<string, Recording>
+}
+
+/** A real gateway on a free port, for as long as the test runs. */
+export async function startGateway({ speed = Infinity, recordings }: GatewayUnderTest = {}) {
+  const played = { ...builtInRecordings(), ...recordings }
+  const provider = createScriptedProvider({ recordings: played, speed })
+  const models = [...RECORDING_NAMES, ...Object.keys(recordings ?? {})]
+  const log = new MemoryLog()
+  const gateway = createGateway({
+    log,
+    providers: new Providers([{ provider, models, defaultModel: 'answer' }]),
+    owner: 'test',
+    shutdownGraceMs: 1,
+  })
+  const listening = await listen(gateway, { port: 0 })
+  onTestFinished(async () => {
+    await listening.close()
+    await log.close()
+  })
+  return { url: listening.url, log, gateway }
+}

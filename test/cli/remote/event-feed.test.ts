@@ -1,0 +1,191 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, test } from 'vitest'
+import { EventFeed, type EventFeedOptions } from '../../../src/cli/remote/event-feed.ts'
+import { fakeClock } from '../../../src/testing/fake-clock.ts'
+import { type Answer, serverWith, sse } from '../sse-server.ts'
+import { freePort } from '../support.ts'
+
+/** A feed whose waits are over as soon as they have begun. */
+function feedOf(url: string, more: Partial<EventFeedOptions> = {}) {
+  const clock = fakeClock()
+  const breaks: number[] = []
+  const feed = new EventFeed({
+    url,
+    clock,
+    signal: new AbortController().signal,
+    random: () => 1,
+    onBreak: (ms) => {
+      breaks.push(ms)
+      setImmediate(() => void clock.advance(ms))
+    },
+    ...more,
+  })
+  return { feed, clock, breaks }
+}
+
+async function read(feed: EventFeed, count = Infinity): Promise<string[]> {
+  const seen: string[] = []
+  for await (const { data, id } of feed) {
+    seen.push(`${id} ${data}`)
+    if (seen.length === count) break
+  }
+  return seen
+}
+
+describe('a stream that breaks', () => {
+  test('is resumed after the last frame, and nothing comes twice', async () => {
+    const { url, cursors } = await serverWith(
+      (response) => sse(response).end('retry: 1000\n\nid: 0-0\n\nid: 1-1\ndata: a\n\nid: 1-2\nda'),
+      (response) => sse(response).end('id: 1-1\n\nid: 1-2\ndata: b\n\n'),
+      (response) => response.writeHead(204).end(),
+    )
+    const { feed, breaks } = feedOf(url)
+    expect(await read(feed)).toEqual(['1-1 a', '1-2 b'])
+    expect(cursors).toEqual([undefined, '1-1', '1-2'])
+    expect(breaks).toEqual([500, 500])
+  })
+
+  test('before its first frame goes on from the cursor that it was opened with', async () => {
+    const { url, cursors } = await serverWith(
+      (response) => sse(response).end('id: 1-7\n\n'),
+      (response) => response.writeHead(204).end(),
+    )
+    const { feed } = feedOf(url, { from: '1-7' })
+    await read(feed)
+    expect(cursors).toEqual(['1-7', '1-7'])
+  })
+
+  test('inside a block goes back to before the block', async () => {
+    const { url, cursors } = await serverWith(
+      (response) => sse(response).end('id: 0-0\n\ndata: a\n\ndata: b\n\n'),
+      (response) => response.writeHead(204).end(),
+    )
+    const { feed } = feedOf(url)
+    expect(await read(feed)).toEqual(['0-0 a', '0-0 b'])
+    expect(cursors).toEqual([undefined, '0-0'])
+  })
+
+  test.each([408, 429, 500, 502, 503, 504])('with the status %i is tried again', async (status) => {
+    const { url } = await serverWith(
+      (response) => response.writeHead(status).end(),
+      (response) => sse(response).end('id: 1-1\ndata: a\n\n'),
+    )
+    const { feed } = feedOf(url)
+    expect(await read(feed, 1)).toEqual(['1-1 a'])
+  })
+
+  test('again and again is given up, after longer and longer waits', async () => {
+    const { url, cursors } = await serverWith((response) => response.destroy())
+    const { feed, breaks } = feedOf(url)
+    await expect(read(feed)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
+    expect(cursors).toHaveLength(10)
+    expect(breaks).toEqual([500, 1000, 2000, 4000, 8000, 10_000, 10_000, 10_000, 10_000])
+  })
+
+  test('is given up only when nothing has come in between', async () => {
+    const answers: Answer[] = Array.from({ length: 15 }, (_, at) => (response) => {
+      sse(response).end(`id: 1-${at + 1}\ndata: ${at + 1}\n\n`)
+    })
+    const { url } = await serverWith(...answers)
+    const { feed } = feedOf(url)
+    expect(await read(feed, 15)).toHaveLength(15)
+  })
+
+  test('is not resumed by all readers in the same moment', async () => {
+    const { url } = await serverWith(
+      (response) => response.destroy(),
+      (response) => response.writeHead(204).end(),
+    )
+    const { feed, breaks } = feedOf(url, { random: () => 0 })
+    await read(feed)
+    expect(breaks).toEqual([250])
+  })
+})
+
+describe('a stream that is silent', () => {
+  test('for longer than three heartbeats is taken for dead, and a comment is a sign of life', async () => {
+    let stream: ServerResponse | undefined
+    const { url, cursors } = await serverWith(
+      (response) => {
+        stream = sse(response)
+        stream.write('id: 1-1\ndata: a\n\n')
+      },
+      (response) => response.writeHead(204).end(),
+    )
+    const { feed, clock } = feedOf(url)
+    const frames = feed[Symbol.asyncIterator]()
+    expect(await frames.next()).toMatchObject({ value: { data: 'a' } })
+    await clock.advance(44_000)
+    stream?.write(': heartbeat\n\nid: 1-2\ndata: b\n\n')
+    expect(await frames.next()).toMatchObject({ value: { data: 'b' } })
+    await clock.advance(44_000)
+    expect(cursors).toEqual([undefined])
+    const end = frames.next()
+    await clock.advance(1000)
+    expect(await end).toMatchObject({ done: true })
+    expect(cursors).toEqual([undefined, '1-2'])
+  })
+})
+
+describe('what is not tried again', () => {
+  test('a refusal, which is told in the words of the gateway', async () => {
+    const { url, cursors } = await serverWith((response) => {
+      response
+        .writeHead(404)
+        .end('{"error":{"code":"TURN_UNKNOWN","message":"There is no such turn"}}')
+    })
+    const { feed } = feedOf(url)
+    await expect(read(feed)).rejects.toMatchObject({
+      code: 'TURN_UNKNOWN',
+      message: 'There is no such turn',
+    })
+    expect(cursors).toHaveLength(1)
+  })
+
+  test('a refusal of somebody else', async () => {
+    const { url } = await serverWith((response) => response.writeHead(403).end('<html>'))
+    const { feed } = feedOf(url)
+    await expect(read(feed)).rejects.toMatchObject({ code: 'HTTP_403' })
+  })
+
+  test('a gateway that was never there', async () => {
+    const { feed } = feedOf(`http://127.0.0.1:${await freePort()}/x`)
+    await expect(read(feed)).rejects.toThrow('start one with "turnstream serve --port')
+  })
+
+  test('what the reader no longer wants', async () => {
+    const { url } = await serverWith((response) => response.destroy())
+    const leaving = new AbortController()
+    const { feed } = feedOf(url, { signal: leaving.signal, onBreak: () => leaving.abort() })
+    expect(await read(feed)).toEqual([])
+  })
+})
+
+describe('a restart', () => {
+  const same: Answer = (response) => sse(response).end('id: 1-1\ndata: a\n\n')
+
+  test('begins without a cursor', async () => {
+    const { url, cursors } = await serverWith(same)
+    const { feed } = feedOf(url)
+    const seen: string[] = []
+    for await (const { data } of feed) {
+      seen.push(data)
+      if (seen.length === 2) break
+      feed.restart()
+    }
+    expect([seen, cursors]).toEqual([
+      ['a', 'a'],
+      [undefined, undefined],
+    ])
+  })
+
+  test('is not made for ever', async () => {
+    const { url, cursors } = await serverWith(same)
+    const { feed } = feedOf(url)
+    const reading = async () => {
+      for await (const { data } of feed) if (data === 'a') feed.restart()
+    }
+    await expect(reading()).rejects.toThrow('does not fit together')
+    expect(cursors).toHaveLength(6)
+  })
+})

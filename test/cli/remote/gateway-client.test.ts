@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest'
+import { unreachable } from '../../../src/cli/remote/errors.ts'
+import { GatewayClient } from '../../../src/cli/remote/gateway-client.ts'
+import { ROUTES } from '../../../src/protocol/names.ts'
+import { fakeClock } from '../../../src/testing/fake-clock.ts'
+import { cuttingProxy } from '../cutting-proxy.ts'
+import { fakeVendor } from '../fake-vendor.ts'
+import { startGateway } from '../gateway.ts'
+import { patientTerminal } from '../patient-terminal.ts'
+import { serverWith } from '../sse-server.ts'
+import { freePort } from '../support.ts'
+
+function clientOf(url: string) {
+  const { terminal, waits } = patientTerminal()
+  return { client: new GatewayClient(url, terminal.clock), waits }
+}
+
+const body = { turnId: 'turn-1', prompt: 'Hello' }
+
+describe('an address', () => {
+  test.each([
+    ['http://host', 'http://host/xapi/turns/a/stream'],
+    ['http://host/', 'http://host/xapi/turns/a/stream'],
+    ['https://host/prefix/', 'https://host/prefix/xapi/turns/a/stream'],
+  ])('of %s', (url, address) => {
+    expect(clientOf(url).client.address(ROUTES.turnOutputStream, { turnId: 'a' })).toBe(address)
+  })
+
+  test('holds ids that are no part of a path', () => {
+    const { client } = clientOf('http://host')
+    expect(client.address(ROUTES.run, { runId: '../a/b?c' })).toBe(
+      'http://host/api/v2/runs/..%2Fa%2Fb%3Fc',
+    )
+  })
+})
+
+describe('a call', () => {
+  test('submits, and cancels what it submitted', async () => {
+    const { url } = await startGateway({ speed: 1 })
+    const { client } = clientOf(url)
+    await client.check()
+    const turn = await client.submit({ ...body, model: 'scripted/long', threadId: 'thread-1' })
+    expect(turn).toEqual({ runId: 'turn-1', turnId: 'turn-1', threadId: 'thread-1' })
+    await client.cancel(turn.runId, 'enough')
+    await client.cancel(turn.runId, 'enough')
+  })
+
+  test('is made again while the gateway says that it is not there for a moment', async () => {
+    const vendor = await fakeVendor(503, '{"error":{"code":"SERVER_SHUTDOWN","message":"later"}}')
+    const { client, waits } = clientOf(vendor.url)
+    await expect(client.submit(body)).rejects.toMatchObject({ code: 'SERVER_SHUTDOWN' })
+    expect(vendor.requests).toHaveLength(4)
+    expect(waits).toEqual([250, 500, 1000])
+  })
+
+  test('is not made again when it is refused', async () => {
+    const vendor = await fakeVendor(409, '{"error":{"code":"THREAD_BUSY","message":"wait"}}')
+    const { client } = clientOf(vendor.url)
+    await expect(client.submit(body)).rejects.toMatchObject({
+      code: 'THREAD_BUSY',
+      message: 'wait',
+    })
+    expect(vendor.requests).toHaveLength(1)
+  })
+
+  test('whose connection breaks every time is given up, with the reason', async () => {
+    const { url } = await startGateway()
+    const proxy = await cuttingProxy(url, () => 0)
+    const { client } = clientOf(proxy.url)
+    await expect(client.submit(body)).rejects.toMatchObject({
+      code: 'CONNECTION_LOST',
+      message: expect.stringContaining(`the connection to ${proxy.url} broke: `),
+    })
+    expect(proxy.requests).toHaveLength(4)
+  })
+
+  test('that nobody answers is given up, too', async () => {
+    const { url } = await serverWith(() => {})
+    const clock = fakeClock()
+    const fault = new GatewayClient(url, clock).check().catch((error: unknown) => error)
+    await clock.advance(15_000)
+    expect(await fault).toMatchObject({
+      code: 'CONNECTION_LOST',
+      message: expect.stringContaining('no answer within 15 s'),
+    })
+  })
+
+  test.each([
+    [404, '<html>', 'HTTP_404'],
+    [500, '{"error":{"code":7}}', 'HTTP_500'],
+    [400, '{"error":{"code":"ODD"}}', 'ODD'],
+  ])('that is answered with %i and %s is %s', async (status, text, code) => {
+    const vendor = await fakeVendor(status, text)
+    await expect(clientOf(vendor.url).client.check()).rejects.toMatchObject({ code })
+  })
+
+  test.each(['127.0.0.1', 'localhost'])('to %s, where nobody is, says so at once', async (host) => {
+    const { client, waits } = clientOf(`http://${host}:${await freePort()}`)
+    await expect(client.submit(body)).rejects.toMatchObject({ code: 'GATEWAY_UNREACHABLE' })
+    expect(waits).toEqual([])
+  })
+
+  test.each([
+    ['http://127.0.0.1:4010', 'start one with "turnstream serve", or'],
+    ['http://127.0.0.1', 'start one with "turnstream serve", or'],
+    ['http://127.0.0.1:8080', 'start one with "turnstream serve --port 8080", or'],
+  ])('to %s names the command that starts one there', (url, advice) => {
+    expect(unreachable(url, undefined).message).toContain(advice)
+  })
+})

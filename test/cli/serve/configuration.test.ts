@@ -1,0 +1,201 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { UsageError } from '../../../src/cli/command.ts'
+import { CONFIG_FILE } from '../../../src/cli/serve/configuration.ts'
+import { SERVE_HELP } from '../../../src/cli/serve/help.ts'
+import { parseServeOptions } from '../../../src/cli/serve/options.ts'
+import {
+  flagOf,
+  SETTING_NAMES,
+  type Settings,
+  variableOf,
+} from '../../../src/cli/serve/settings.ts'
+
+let cwd = ''
+beforeAll(() => {
+  cwd = mkdtempSync(join(tmpdir(), 'turnstream-config-'))
+})
+beforeEach(() => rmSync(join(cwd, CONFIG_FILE), { force: true }))
+afterAll(() => rmSync(cwd, { recursive: true, force: true }))
+
+function writeConfig(config: unknown, name = CONFIG_FILE): void {
+  writeFileSync(join(cwd, name), typeof config === 'string' ? config : JSON.stringify(config))
+}
+
+function parse(args: string[] = [], env: Record<string, string> = {}) {
+  return parseServeOptions(args, { env, cwd })
+}
+
+function refusal(args: string[], env: Record<string, string> = {}): string {
+  try {
+    parse(args, env)
+  } catch (error) {
+    expect(error).toBeInstanceOf(UsageError)
+    return (error as Error).message
+  }
+  throw new Error('it was not refused')
+}
+
+describe('what holds when nothing is set', () => {
+  test('is loopback, the port 4010, and a store in the current directory', () => {
+    const { settings, store, json, instance } = parse()
+    expect(settings).toMatchObject({ host: '127.0.0.1', port: 4010, lease: 10_000 })
+    expect(settings).toMatchObject({ heartbeat: 15_000, shutdownGrace: 30_000 })
+    expect(settings).toMatchObject({ maxBodyBytes: 4 * 1024 * 1024, maxTurnTime: 1_800_000 })
+    expect(settings).toMatchObject({ retention: undefined, defaultProvider: undefined })
+    expect(store).toEqual({ kind: 'embedded', directory: join(cwd, '.turnstream') })
+    expect(json).toBe(false)
+    expect(instance).toMatch(/:\d+$/)
+  })
+})
+
+describe('W9 the command line wins over the environment, and that over the file', () => {
+  const rows: [keyof Settings, file: unknown, variable: string, flag: string, unknown[]][] = [
+    ['port', 1, '2', '3', [1, 2, 3]],
+    ['host', '127.0.0.1', '127.0.0.2', '127.0.0.3', ['127.0.0.1', '127.0.0.2', '127.0.0.3']],
+    ['lease', '1s', '2s', '3s', [1000, 2000, 3000]],
+    ['scriptedSpeed', 1, '2.5', '0', [1, 2.5, Infinity]],
+    ['instance', 'a', 'b', 'c', ['a', 'b', 'c']],
+    ['maxTurnItems', 5, '6', '7', [5, 6, 7]],
+  ]
+
+  test.each(rows)('%s', (name, file, variable, flag, expected) => {
+    writeConfig({ [name]: file })
+    const env = { [variableOf(name)]: variable }
+    expect(parse().settings[name]).toBe(expected[0])
+    expect(parse([], env).settings[name]).toBe(expected[1])
+    expect(parse([`--${flagOf(name)}`, flag], env).settings[name]).toBe(expected[2])
+  })
+
+  test('each for itself', () => {
+    writeConfig({ port: 1, lease: '1s', heartbeat: '1s' })
+    const { settings } = parse(['--heartbeat', '3s'], { TURNSTREAM_LEASE: '2s' })
+    expect(settings).toMatchObject({ port: 1, lease: 2000, heartbeat: 3000 })
+  })
+
+  test('a file elsewhere is named with --config, and the one here is not read then', () => {
+    writeConfig({ port: 1, host: 'nonsense.example' })
+    writeConfig({ port: 2 }, 'other.json')
+    expect(parse(['--config', 'other.json']).settings).toMatchObject({ port: 2, host: '127.0.0.1' })
+    expect(parse(['--config', join(cwd, 'other.json')]).settings.port).toBe(2)
+  })
+
+  test('an empty variable is none', () => {
+    expect(parse([], { TURNSTREAM_PORT: '', TURNSTREAM_STORE: ' ' }).settings.port).toBe(4010)
+  })
+
+  test('the address of the store may stand in a file of its own', () => {
+    writeConfig('redis://:secret@redis:6379/1\n', 'store-address')
+    const { store } = parse([], { TURNSTREAM_STORE_FILE: join(cwd, 'store-address') })
+    expect(store).toEqual({ kind: 'redis', url: 'redis://:secret@redis:6379/1', prefix: 'codex' })
+  })
+
+  test('what Kubernetes sets beside a service of our name is not for us', () => {
+    const env = {
+      TURNSTREAM_PORT: 'tcp://10.0.0.1:4010',
+      TURNSTREAM_PORT_4010_TCP_ADDR: '10.0.0.1',
+      TURNSTREAM_SERVICE_HOST: '10.0.0.1',
+      TURNSTREAM_SERVICE_PORT: '4010',
+      TURNSTREAM_SERVICE_PORT_HTTP: '4010',
+    }
+    expect(parse([], env).settings.port).toBe(4010)
+  })
+})
+
+describe('a store is', () => {
+  test.each([
+    ['memory', { kind: 'memory' }],
+    ['/var/lib/turnstream', { kind: 'embedded', directory: '/var/lib/turnstream' }],
+    ['redis://localhost', { kind: 'redis', url: 'redis://localhost', prefix: 'codex' }],
+    ['rediss://user:pass@host:1/2', { kind: 'redis', url: 'rediss://user:pass@host:1/2' }],
+  ])('%s', (text, store) => {
+    expect(parse(['--store', text]).store).toMatchObject(store)
+  })
+})
+
+describe('what makes no sense is refused with a sentence', () => {
+  test.each([
+    [['--port', 'http'], '--port takes a whole number from 0 to 65535; got "http"'],
+    [['--port', '65536'], '--port takes a whole number from 0 to 65535'],
+    [['--port', '1.5'], '--port takes'],
+    [['--lease', '10'], '--lease takes a number with its unit, such as 500ms, 10s'],
+    [['--heartbeat', 'soon'], '--heartbeat takes'],
+    [['--max-turn-items', '0'], '--max-turn-items takes a whole number from 1'],
+    [['--scripted-speed', 'fast'], '--scripted-speed takes a number, zero or more'],
+    [['--store', ''], '--store takes a directory, redis://…, rediss://… or memory'],
+    [['--store', 'postgres://u:hidden@host'], '--store takes a directory'],
+    [['--prot', '1'], 'there is no option --prot; did you mean --port?'],
+    [['--config', 'nowhere.json'], 'the configuration cannot be read: ENOENT'],
+    [['--host', '0.0.0.0'], '0.0.0.0 can be reached from other machines'],
+    [['--host', 'gateway.internal'], '--allow-public-without-keys'],
+    [
+      ['--default-provider', 'openai'],
+      'the default provider openai is not there: set OPENAI_API_KEY',
+    ],
+    [['--default-provider', 'scriptde'], 'did you mean scripted?'],
+  ])('%j', (args, message) => {
+    expect(refusal(args)).toContain(message)
+  })
+
+  test.each([
+    [{ TURNSTREAM_PORT: 'x' }, 'TURNSTREAM_PORT takes a whole number'],
+    [{ TURNSTREAM_LAESE: '1s' }, 'unknown TURNSTREAM_LAESE; did you mean TURNSTREAM_LEASE?'],
+    [{ TURNSTREAM_STORE: 'a', TURNSTREAM_STORE_FILE: 'b' }, 'are both set: keep one'],
+    [{ TURNSTREAM_STORE_FILE: '/no/such/file' }, 'TURNSTREAM_STORE_FILE cannot be read'],
+    [{ TURNSTREAM_ALLOW_PUBLIC_WITHOUT_KEYS: 'yes' }, 'takes true or false; got "yes"'],
+    [{ OPENAI_API_KEY: 'a', OPENAI_API_KEY_FILE: 'b' }, 'are both set'],
+    [{ OPENAI_COMPATIBLE_BASE_URL: 'http://x/v1' }, 'no model: set OPENAI_COMPATIBLE_MODEL'],
+    [
+      { OPENAI_COMPATIBLE_BASE_URL: 'x', OPENAI_COMPATIBLE_MODEL: 'm' },
+      'takes an http:// or https://',
+    ],
+  ])('%j', (env, message) => {
+    expect(refusal([], env)).toContain(message)
+  })
+
+  test.each([
+    ['{', 'turnstream.config.json: not JSON'],
+    ['[]', 'turnstream.config.json takes one JSON object'],
+    [{ prot: 1 }, 'turnstream.config.json has an unknown key prot; did you mean port?'],
+    [{ port: '' }, 'port of turnstream.config.json takes a whole number'],
+    [{ port: null }, 'got null'],
+    [{ lease: 10 }, 'lease of turnstream.config.json takes a number with its unit'],
+    [{ host: 'x'.repeat(200), allowPublicWithoutKeys: 1 }, 'takes true or false'],
+    [{ providers: { opnai: {} } }, 'has an unknown key opnai; did you mean openai?'],
+    [{ providers: { openai: { baseURL: 'x' } } }, 'unknown key baseURL; did you mean baseUrl?'],
+    [{ providers: { openai: { apiKey: 'sk' } } }, 'taken from the environment alone'],
+    [{ providers: { openai: { baseUrl: 'ftp://x' } } }, 'providers.openai.baseUrl of turnstream'],
+    [{ providers: { gemini: { baseUrl: 'https://u:p@x' } } }, 'without a user and a password'],
+    [{ providers: { gemini: { models: [] } } }, 'takes at least one model'],
+    [{ providers: { gemini: { connectTimeout: 10 } } }, 'providers.gemini.connectTimeout'],
+    [{ providers: { gemini: { connectTimeout: 'x' } } }, 'takes a number with its unit'],
+    [{ providers: [] }, 'providers of turnstream.config.json'],
+  ])('%j', (config, message) => {
+    writeConfig(config)
+    expect(refusal([])).toContain(message)
+  })
+
+  test('a long value is cut, and one that may hold a password is not repeated', () => {
+    expect(refusal(['--port', 'x'.repeat(500)]).length).toBeLessThan(200)
+    expect(refusal(['--store', 'postgres://u:hidden@host'])).not.toContain('hidden')
+  })
+})
+
+describe('a public address', () => {
+  test.each([
+    [['--host', '127.0.0.9']],
+    [['--host', 'localhost']],
+    [['--host', '::1']],
+    [['--host', '0.0.0.0', '--allow-public-without-keys']],
+  ])('%j is not refused', (args) => {
+    expect(parse(args).settings.host).toBe(args[1])
+  })
+})
+
+describe('--help', () => {
+  test.each(SETTING_NAMES)('explains %s', (name) => {
+    expect(SERVE_HELP).toContain(`--${flagOf(name)}`)
+  })
+})

@@ -1,0 +1,116 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { ProviderSettings } from '../../../src/cli/serve/provider-settings.ts'
+import { KNOWN_PROVIDERS, providersFrom } from '../../../src/cli/serve/providers.ts'
+import { Providers } from '../../../src/turns/providers.ts'
+import { fakeVendor } from '../fake-vendor.ts'
+
+function from(env: Record<string, string>, settings: ProviderSettings = {}, more = {}) {
+  const { configured, secrets } = providersFrom({ env, settings, scriptedSpeed: Infinity, ...more })
+  return { ids: configured.map(({ provider }) => provider.id), configured, secrets }
+}
+
+describe('who is there', () => {
+  const rows: [Record<string, string>, string[]][] = [
+    [{}, ['scripted']],
+    [{ OPENAI_API_KEY: 'k' }, ['openai', 'scripted']],
+    [{ ANTHROPIC_API_KEY: 'k' }, ['anthropic', 'scripted']],
+    [{ GEMINI_API_KEY: 'k' }, ['gemini', 'scripted']],
+    [{ GEMINI_API_KEY: 'k', OPENAI_API_KEY: 'k' }, ['openai', 'gemini', 'scripted']],
+    [{ OPENAI_API_KEY: '' }, ['scripted']],
+    [{ OPENAI_COMPATIBLE_API_KEY: 'k' }, ['scripted']],
+    [
+      { OPENAI_COMPATIBLE_BASE_URL: 'http://localhost:11434/v1', OPENAI_COMPATIBLE_MODEL: 'm' },
+      ['openai-compatible', 'scripted'],
+    ],
+  ]
+
+  test.each(rows)('with %j', (env, ids) => {
+    expect(from(env).ids).toEqual(ids)
+  })
+
+  test('a server of our own that needs no key', () => {
+    expect(from({}, { openai: { baseUrl: 'http://localhost:1' } }).ids).toEqual([
+      'openai',
+      'scripted',
+    ])
+  })
+
+  test('the default may be chosen', () => {
+    const env = { OPENAI_API_KEY: 'k', GEMINI_API_KEY: 'k' }
+    expect(from(env, {}, { defaultProvider: 'scripted' }).ids).toEqual([
+      'scripted',
+      'openai',
+      'gemini',
+    ])
+    expect(from(env, {}, { defaultProvider: 'gemini' }).ids[0]).toBe('gemini')
+  })
+
+  test('a key may stand in a file, and every key is known as a secret', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'turnstream-keys-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const file = join(folder, 'key')
+    writeFileSync(file, 'from-a-file\n')
+    const { ids, secrets } = from({ OPENAI_API_KEY_FILE: file, GEMINI_API_KEY: 'plain' })
+    expect(ids).toEqual(['openai', 'gemini', 'scripted'])
+    expect(secrets).toEqual(['from-a-file', 'plain'])
+    writeFileSync(file, '')
+    expect(() => from({ OPENAI_API_KEY_FILE: file })).toThrow('names an empty file')
+  })
+})
+
+describe('their models', () => {
+  test.each([
+    ['openai', 'openai/resources/shared.d.ts'],
+    ['anthropic', '@anthropic-ai/sdk/resources/messages/messages.d.ts'],
+  ] as const)('those of %s are known to the client of the vendor', (id, types) => {
+    const known = readFileSync(`node_modules/${types}`, 'utf8')
+    const { models } = KNOWN_PROVIDERS[id]
+    expect(models.filter((model) => !known.includes(`'${model}'`))).toEqual([])
+    expect(models.length).toBeGreaterThan(0)
+  })
+
+  test('may be set, and the first one is the default', () => {
+    const [openai] = from({ OPENAI_API_KEY: 'k' }, { openai: { models: ['a', 'b'] } }).configured
+    expect(openai).toMatchObject({ models: ['a', 'b'], defaultModel: 'a' })
+    const [named] = from({ OPENAI_API_KEY: 'k' }, { openai: { defaultModel: 'c' } }).configured
+    expect(named).toMatchObject({ defaultModel: 'c', models: KNOWN_PROVIDERS.openai.models })
+  })
+
+  test('that of a Chat Completions server comes from the environment', () => {
+    const { configured } = from({
+      OPENAI_COMPATIBLE_BASE_URL: 'http://localhost:11434/v1',
+      OPENAI_COMPATIBLE_MODEL: 'meta/llama',
+    })
+    const providers = new Providers(configured)
+    expect(providers.models[0]).toBe('openai-compatible/meta/llama')
+    expect(providers.choose({}).model).toBe('meta/llama')
+    expect(providers.choose({ model: 'openai-compatible/meta/other' }).model).toBe('meta/other')
+  })
+
+  test('those of the scripted provider are its recordings', () => {
+    expect(new Providers(from({}).configured).models).toEqual(
+      ['answer', 'thinking', 'tools', 'error', 'long'].map((name) => `scripted/${name}`),
+    )
+  })
+})
+
+describe('a call', () => {
+  test('goes to the address of the configuration, with the key of the environment', async () => {
+    const vendor = await fakeVendor(401, '{"error":{"message":"bad key","code":"invalid"}}')
+    const env = { OPENAI_COMPATIBLE_API_KEY: 'sk-1', OPENAI_COMPATIBLE_MODEL: 'm' }
+    const { configured } = from(env, { 'openai-compatible': { baseUrl: `${vendor.url}/v1` } })
+    const provider = configured[0]?.provider
+    const stream = provider?.stream(
+      { model: 'm', input: [{ type: 'message', id: 'a', content: 'Hi', origin: 'user' }] },
+      { runId: 'r', turnId: 'r', threadId: 't' },
+    )
+    const events = (await stream?.toArray()) ?? []
+    expect(events.at(-1)?.payload).toMatchObject({ error: { code: 'HTTP_401' } })
+    expect(vendor.requests).toMatchObject([
+      { path: '/v1/chat/completions', headers: { authorization: 'Bearer sk-1' } },
+    ])
+  })
+})

@@ -1,0 +1,193 @@
+/** The server as an operator meets it: the built program, started as a process. */
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { startRedis } from '../../../scripts/redis-server.mjs'
+import { ROUTES } from '../../../src/protocol/names.ts'
+import { type ProcessOptions, turnstream } from '../process.ts'
+import { freePort } from '../support.ts'
+
+const LISTENING = /^turnstream listening on (http:\/\/\S+)$/m
+
+// Starting a process takes a while on a machine that runs everything else at the same time.
+const PATIENCE = { timeout: 30_000 }
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'turnstream-process-'))
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+async function serve(args: string[], options: Partial<ProcessOptions> = {}) {
+  const cwd = options.cwd ?? folder()
+  const server = turnstream(['serve', ...args], { ...options, cwd })
+  const [, url = ''] = await server.printed(LISTENING)
+  return { ...server, url, cwd }
+}
+
+async function submit(url: string, body: Record<string, unknown>): Promise<Response> {
+  return fetch(`${url}${ROUTES.submit}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ prompt: 'Hello', ...body }),
+  })
+}
+
+async function streamOf(url: string, turnId: string): Promise<string> {
+  const response = await fetch(`${url}${ROUTES.turnOutputStream.replace(':turnId', turnId)}`)
+  return response.text()
+}
+
+describe('serve', PATIENCE, () => {
+  test('without anything keeps turns in .turnstream, for its owner alone, and over a restart', async () => {
+    const first = await serve(['--port', '0', '--scripted-speed', '0'])
+    expect(statSync(join(first.cwd, '.turnstream')).mode & 0o777).toBe(0o700)
+    expect((await submit(first.url, { turnId: 'a' })).status).toBe(202)
+    const stream = await streamOf(first.url, 'a')
+    expect(stream).toContain('"type":"turn_complete"')
+    first.child.kill('SIGTERM')
+    expect(await first.ended).toBe(0)
+    const second = await serve(['--port', '0'], { cwd: first.cwd })
+    expect((await streamOf(second.url, 'a')).split('\n').at(-3)).toBe(stream.split('\n').at(-3))
+  })
+
+  test('W9 with --json the first line is one object', async () => {
+    const cwd = folder()
+    const args = ['serve', '--json', '--port', '0', '--store', 'memory']
+    const server = turnstream(args, { cwd, env: { ANTHROPIC_API_KEY: 'secret-key' } })
+    const [line] = await server.printed(/^.*\n/)
+    expect(JSON.parse(line)).toMatchObject({
+      url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      store: { kind: 'memory' },
+      providers: ['anthropic', 'scripted'],
+    })
+    expect(server.stdout() + server.stderr()).not.toContain('secret-key')
+  })
+
+  test('W9 the command line wins over the environment, and that over the file', async () => {
+    const cwd = folder()
+    const [fromFile, fromEnv, fromFlag] = [await freePort(), await freePort(), await freePort()]
+    writeFileSync(
+      join(cwd, 'turnstream.config.json'),
+      JSON.stringify({ port: fromFile, store: 'memory', scriptedSpeed: 0 }),
+    )
+    const env = { TURNSTREAM_PORT: `${fromEnv}` }
+    const ports: string[] = []
+    for (const [args, more] of [[[]], [[], env], [['--port', `${fromFlag}`], env]] as const) {
+      const server = await serve([...args], { cwd, ...(more !== undefined && { env: more }) })
+      ports.push(new URL(server.url).port)
+      server.child.kill('SIGTERM')
+      expect(await server.ended).toBe(0)
+    }
+    expect(ports).toEqual([fromFile, fromEnv, fromFlag].map(String))
+  })
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    '%s lets a turn come to its end, and the readers see it',
+    async (signal) => {
+      const { url, child, ended, stderr } = await serve(['--port', '0', '--scripted-speed', '8'])
+      await submit(url, { turnId: 'a' })
+      const stream = streamOf(url, 'a')
+      child.kill(signal)
+      expect(await ended).toBe(0)
+      expect(await stream).toContain('"type":"turn_complete"')
+      expect(stderr()).toContain('shutting down: waiting up to 30s for a turn')
+    },
+  )
+
+  test('a turn that is left when the grace is over ends as SERVER_SHUTDOWN', async () => {
+    const { url, child, ended } = await serve(['--port', '0', '--shutdown-grace', '100ms'])
+    await submit(url, { turnId: 'a', model: 'scripted/long' })
+    const stream = streamOf(url, 'a')
+    child.kill('SIGTERM')
+    expect(await ended).toBe(0)
+    expect(await stream).toContain('SERVER_SHUTDOWN')
+  })
+
+  test('a second signal ends it at once; the next start ends what was left', async () => {
+    const first = await serve(['--port', '0'])
+    await submit(first.url, { turnId: 'a', model: 'scripted/long' })
+    first.child.kill('SIGINT')
+    // Later than what counts as one and the same.
+    await new Promise((resolve) => setTimeout(resolve, 400))
+    first.child.kill('SIGINT')
+    expect(await first.ended).toBe(1)
+    const second = await serve(['--port', '0'], { cwd: first.cwd })
+    expect(await streamOf(second.url, 'a')).toContain('PRODUCER_LOST')
+  })
+})
+
+describe('what keeps it from starting', PATIENCE, () => {
+  async function fail(args: string[], cwd = folder()) {
+    const { ended, stdout, stderr } = turnstream(['serve', ...args], { cwd })
+    const code = await ended
+    expect(stdout()).toBe('')
+    return { code, said: stderr() }
+  }
+
+  test('a port that is in use', async () => {
+    const port = await freePort()
+    const other = createServer().listen(port, '127.0.0.1')
+    onTestFinished(() => {
+      other.close()
+    })
+    const { code, said } = await fail(['--port', `${port}`, '--store', 'memory'])
+    expect(code).toBe(1)
+    expect(said).toMatch(new RegExp(`^turnstream: .*port ${port} of 127.0.0.1.*\n$`))
+  })
+
+  test('a directory that another server uses', async () => {
+    const { cwd, child } = await serve(['--port', '0'])
+    const { code, said } = await fail(['--port', '0'], cwd)
+    expect(code).toBe(1)
+    expect(said).toMatch(/^turnstream: Another process uses the store: .*\(STORE_LOCKED\)\n$/)
+    expect(said).toContain(`process ${child.pid}`)
+  })
+
+  test('options that make no sense', async () => {
+    const { code, said } = await fail(['--port', 'x'])
+    expect(code).toBe(2)
+    expect(said).toBe(
+      'turnstream: --port takes a whole number from 0 to 65535; got "x"\nTry: turnstream serve --help\n',
+    )
+  })
+
+  test('a public address', async () => {
+    const { code, said } = await fail(['--host', '0.0.0.0'])
+    expect(code).toBe(2)
+    expect(said).toContain('--allow-public-without-keys')
+  })
+})
+
+describe('two servers on one Redis', PATIENCE, () => {
+  test('serve the turns of each other, and stop them', async () => {
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    const args = ['--port', '0', '--store-prefix', 'two', '--lease', '5s']
+    const env = { TURNSTREAM_STORE: redis.url }
+    const [one, two] = await Promise.all([serve(args, { env }), serve(args, { env })])
+    expect(one.stdout()).toContain(`store      Redis at ${redis.url}`)
+    await submit(one.url, { turnId: 'a', model: 'scripted/long' })
+    const stream = streamOf(two.url, 'a')
+    const cancel = ROUTES.runCancel.replace(':runId', 'a')
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }
+    expect((await fetch(`${two.url}${cancel}`, init)).status).toBe(202)
+    expect(await stream).toContain('"status":"aborted"')
+  })
+})
+
+describe('the other commands', PATIENCE, () => {
+  test('chat and tail reach it as processes, and chat reads a pipe', async () => {
+    const { url, cwd } = await serve(['--port', '0', '--scripted-speed', '0'])
+    const chat = turnstream(['chat', '--url', url], { cwd })
+    chat.child.stdin?.end('Hello\n')
+    expect(await chat.ended).toBe(0)
+    expect(chat.stdout()).toMatch(/^\*\*This is a recorded answer\.\*\*/)
+    await submit(url, { turnId: 'a' })
+    const tail = turnstream(['tail', 'a', '--url', url], { cwd })
+    expect(await tail.ended).toBe(0)
+    expect(tail.stdout()).toMatch(/turn_complete +complete/)
+  })
+})

@@ -1,0 +1,202 @@
+/** The command as a function, with a terminal of the test; serve-process.test.ts starts the real thing. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/async/clock.ts'
+import { serveCommand } from '../../../src/cli/serve/serve.ts'
+import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { ROUTES } from '../../../src/protocol/names.ts'
+import { fakeTerminal } from '../fake-terminal.ts'
+import { freePort, untilTrue } from '../support.ts'
+
+// Real connections, on a machine that runs everything else at the same time.
+const PATIENCE = { timeout: 30_000 }
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'turnstream-serve-'))
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+interface Surroundings {
+  env?: Record<string, string>
+  cwd?: string
+  now?: () => number
+}
+
+/** Starts a server in this process; `end` asks it to stop as a signal would. */
+async function start(args: string[], { env = {}, cwd = folder(), now }: Surroundings = {}) {
+  const clock = now === undefined ? systemClock : { ...systemClock, now }
+  const { terminal, output, errors, exits, signal } = fakeTerminal([], { clock, env, cwd })
+  const running = serveCommand.run(['--port', '0', '--store', 'memory', ...args], terminal)
+  // Refusals are looked at by the tests.
+  running.catch(() => {})
+  await untilTrue(() => output() !== '')
+  const end = async () => {
+    signal('SIGTERM')
+    return running
+  }
+  onTestFinished(async () => {
+    await end()
+  })
+  const url = /http:\/\/[^\s"]+/.exec(output())?.[0] ?? ''
+  return { url, output, errors, exits, signal, end }
+}
+
+async function submit(url: string, body: unknown) {
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' } }
+  return fetch(`${url}${ROUTES.submit}`, { ...init, body: JSON.stringify(body) })
+}
+
+describe('what it says', PATIENCE, () => {
+  test('W9 the first line is where it listens; then come store, providers, and lines to try', async () => {
+    const { url, output } = await start([])
+    const [first, ...rest] = output().split('\n')
+    expect(first).toMatch(/^turnstream listening on http:\/\/127\.0\.0\.1:\d+$/)
+    expect(rest.join('\n')).toContain('store      memory')
+    expect(rest.join('\n')).toContain('providers  scripted: answer, thinking, tools, error, long')
+    expect(rest.join('\n')).toContain('for a real model set OPENAI_API_KEY')
+    expect(rest.join('\n')).toContain(`curl -sw '\\n' ${url}/api/v2/submit`)
+    expect(rest.join('\n')).toContain(`curl -sN ${url}/xapi/turns/first-turn/stream`)
+    expect(rest.join('\n')).toContain(`npx turnstream chat --url ${url}`)
+  })
+
+  test('W9 with --json it is one object', async () => {
+    const { url, output } = await start(['--json'], { env: { GEMINI_API_KEY: 'secret-key' } })
+    const lines = output().trimEnd().split('\n')
+    expect(lines).toHaveLength(1)
+    expect(JSON.parse(lines[0] ?? '')).toEqual({
+      url,
+      store: { kind: 'memory' },
+      providers: ['gemini', 'scripted'],
+      models: expect.arrayContaining(['gemini/gemini-3.8-flash', 'scripted/answer']),
+    })
+    expect(output()).not.toContain('secret-key')
+  })
+
+  test('other providers are listed in their order, without advice about keys', async () => {
+    const env = { OPENAI_API_KEY: 'secret-key', ANTHROPIC_API_KEY: 'other-key' }
+    const { output } = await start(['--retention', '2h'], { env })
+    const ids = [...output().matchAll(/^ {2}(?:providers| {9}) {2}([\w-]+): /gm)].map(
+      ([, id]) => id,
+    )
+    expect(ids).toEqual(['openai', 'anthropic', 'scripted'])
+    expect(output()).not.toContain('for a real model')
+    expect(output()).toContain('memory (turns are gone when this process ends), for 2h')
+  })
+
+  test('who listens everywhere is told to call the machine itself', async () => {
+    const { output } = await start(['--host', '0.0.0.0', '--allow-public-without-keys'])
+    expect(output()).toMatch(/^turnstream listening on http:\/\/0\.0\.0\.0:\d+$/m)
+    expect(output()).toMatch(/curl -sw '\\n' http:\/\/127\.0\.0\.1:\d+\/api/)
+  })
+})
+
+describe('what it does', PATIENCE, () => {
+  test('a turn can be submitted and read', async () => {
+    const { url } = await start(['--scripted-speed', '0'])
+    expect((await submit(url, { turnId: 'a', prompt: 'Hi' })).status).toBe(202)
+    const stream = await (await fetch(`${url}/xapi/turns/a/stream`)).text()
+    expect(stream).toContain('"type":"turn_complete"')
+  })
+
+  test('settings reach the gateway', async () => {
+    const { url } = await start(['--max-body-bytes', '100', '--max-turn-items', '2'], {
+      env: { TURNSTREAM_SCRIPTED_SPEED: '0' },
+    })
+    expect((await submit(url, { prompt: 'x'.repeat(200) })).status).toBe(413)
+    const tools = { turnId: 'a', prompt: 'Hi', model: 'scripted/tools' }
+    expect((await submit(url, tools)).status).toBe(202)
+    const stream = await (await fetch(`${url}/xapi/turns/a/stream`)).text()
+    expect(stream).toContain('TURN_ITEM_LIMIT')
+  })
+})
+
+describe('the end', PATIENCE, () => {
+  test('a signal ends it with code 0, and says so', async () => {
+    const { url, end, errors } = await start([])
+    expect(await end()).toBe(0)
+    expect(errors()).toMatch(/ shutting down\n$/)
+    await expect(fetch(url)).rejects.toThrow('fetch failed')
+  })
+
+  test('a turn that runs is waited for, and ended when its time is up', async () => {
+    const { url, end, errors } = await start(['--shutdown-grace', '300ms', '--json'])
+    await submit(url, { turnId: 'a', prompt: 'Hi', model: 'scripted/long' })
+    const stream = fetch(`${url}/xapi/turns/a/stream`).then((response) => response.text())
+    await untilTrue(async () => (await fetch(`${url}/xapi/turns/a`)).ok)
+    expect(await end()).toBe(0)
+    const [farewell] = errors().trimEnd().split('\n')
+    expect(JSON.parse(farewell ?? '')).toMatchObject({
+      level: 'info',
+      message: 'shutting down: waiting up to 300ms for a turn; a second signal ends at once',
+    })
+    expect(await stream).toContain('SERVER_SHUTDOWN')
+  })
+
+  test('a second signal ends it at once, but not one that npm has passed on', async () => {
+    let now = Date.now()
+    const { url, signal, exits, end } = await start(['--shutdown-grace', '1s'], { now: () => now })
+    await submit(url, { turnId: 'a', prompt: 'Hi', model: 'scripted/long' })
+    signal('SIGINT')
+    signal('SIGINT')
+    expect(exits).toEqual([])
+    now += 250
+    signal('SIGINT')
+    expect(exits).toEqual([1])
+    await end()
+  })
+})
+
+describe('what keeps it from starting is said in a sentence, with code 1', PATIENCE, () => {
+  async function fail(args: string[]) {
+    const { terminal, output, errors } = fakeTerminal([], { clock: systemClock, cwd: folder() })
+    const code = await serveCommand.run(args, terminal)
+    expect([code, output()]).toEqual([1, ''])
+    expect(errors().trimEnd().split('\n')).toHaveLength(1)
+    return errors()
+  }
+
+  test('a port that is in use', async () => {
+    const port = await freePort()
+    const other = createServer().listen(port, '127.0.0.1')
+    onTestFinished(() => {
+      other.close()
+    })
+    const said = await fail(['--port', `${port}`, '--store', 'memory'])
+    expect(said).toContain(`port ${port} of 127.0.0.1`)
+    expect(said).toContain('choose another port')
+  })
+
+  test('an address of another machine', async () => {
+    const args = ['--host', '192.0.2.1', '--allow-public-without-keys', '--port', '0']
+    expect(await fail([...args, '--store', 'memory'])).toContain('192.0.2.1')
+  })
+
+  test('a directory that another process uses', async () => {
+    const directory = folder()
+    const log = await openEmbeddedLog({ directory })
+    onTestFinished(() => log.close())
+    const said = await fail(['--port', '0', '--store', directory])
+    expect(said).toContain(directory)
+    expect(said).toContain('(STORE_LOCKED)')
+  })
+
+  test('a Redis that is not there, without its password', async () => {
+    const store = `redis://:hidden-word@127.0.0.1:${await freePort()}`
+    const said = await fail(['--port', '0', '--store', store, '--json'])
+    expect(JSON.parse(said)).toMatchObject({
+      error: { message: expect.stringContaining('STORE_UNAVAILABLE') },
+    })
+    expect(said).not.toContain('hidden-word')
+  })
+
+  test('a directory that cannot be written', async () => {
+    const file = join(folder(), 'file')
+    writeFileSync(file, '')
+    const said = await fail(['--port', '0', '--store', join(file, 'store')])
+    expect(said).toContain(join(file, 'store'))
+  })
+})

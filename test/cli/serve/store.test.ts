@@ -1,0 +1,121 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/async/clock.ts'
+import {
+  describeStore,
+  openStore,
+  type StoreChoice,
+  secretsOf,
+  storeFault,
+} from '../../../src/cli/serve/store.ts'
+import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { TurnstreamError } from '../../../src/protocol/errors.ts'
+
+const options = { clock: systemClock, retentionMs: undefined, onError: () => {} }
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'turnstream-store-'))
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+describe('a directory that is not there', () => {
+  test('is made for its owner alone, and git passes over it', async () => {
+    const directory = join(folder(), 'a', 'b')
+    const log = await openStore({ kind: 'embedded', directory }, options)
+    await log.close()
+    expect(statSync(directory).mode & 0o777).toBe(0o700)
+    expect(readFileSync(join(directory, '.gitignore'), 'utf8')).toBe('*\n')
+  })
+
+  test('and one that is there is left as it is', async () => {
+    const directory = join(folder(), 'mine')
+    mkdirSync(directory, { mode: 0o750 })
+    const log = await openStore({ kind: 'embedded', directory }, options)
+    await log.close()
+    expect(statSync(directory).mode & 0o777).toBe(0o750)
+    expect(existsSync(join(directory, '.gitignore'))).toBe(false)
+  })
+
+  test('and cannot be made is an error with a code, and the place', async () => {
+    const file = join(folder(), 'file')
+    writeFileSync(file, '')
+    const directory = join(file, 'store')
+    const opening = openStore({ kind: 'embedded', directory }, options)
+    await expect(opening).rejects.toBeInstanceOf(TurnstreamError)
+    await expect(opening).rejects.toThrow(directory)
+  })
+})
+
+test('memory is a MemoryLog', async () => {
+  expect(await openStore({ kind: 'memory' }, options)).toBeInstanceOf(MemoryLog)
+})
+
+test('retention is passed on: what is past it goes', async () => {
+  let now = 0
+  const clock = { now: () => now, after: () => () => {} }
+  const log = await openStore({ kind: 'memory' }, { ...options, clock, retentionMs: 1000 })
+  const lease = await log.create({ turnId: 'a', threadId: 't', owner: 'me' }, 100)
+  const end = { type: 'turn_aborted_by_user', turn_id: 'a', reason: 'x' }
+  const trace_context = { traceparent: '' }
+  const event = {
+    event_id: 'e',
+    run_id: 'a',
+    timestamp: 1,
+    trace_context,
+    type: end.type,
+    payload: end,
+  }
+  await log.append(lease, 'events', [{ seq: 1, data: JSON.stringify(event) }], { seal: true })
+  const done = { type: 'turn_complete', turnId: 'a', threadId: 't', status: 'aborted' }
+  await log.append(lease, 'processed', [{ seq: 1, data: JSON.stringify(done) }], { seal: true })
+  now = 1001
+  await log.create({ turnId: 'b', threadId: 't', owner: 'me' }, 100)
+  expect(await log.getTurn('a')).toMatchObject({ expired: true })
+})
+
+describe('what is said of a store', () => {
+  const redis: StoreChoice = { kind: 'redis', url: 'rediss://me:p%40ss@host:6380/2', prefix: 'x' }
+
+  test.each<[StoreChoice, string]>([
+    [{ kind: 'memory' }, 'memory (turns are gone when this process ends)'],
+    [{ kind: 'embedded', directory: '/data' }, 'embedded in /data'],
+    [redis, 'Redis at rediss://host:6380/2'],
+    [{ kind: 'redis', url: 'redis://host', prefix: 'x' }, 'Redis at redis://host'],
+  ])('%j', (choice, text) => {
+    expect(describeStore(choice)).toBe(text)
+  })
+
+  test('its password is known as a secret, in both of its spellings', () => {
+    expect(secretsOf(redis)).toEqual(['p%40ss', 'p@ss', 'rediss://me:p%40ss@host:6380/2'])
+    expect(secretsOf({ kind: 'redis', url: 'redis://host', prefix: 'x' })).toEqual([])
+    expect(secretsOf({ kind: 'memory' })).toEqual([])
+  })
+
+  test.each([
+    ['STORE_LOCKED', 'let both use a Redis. (STORE_LOCKED)'],
+    ['STORE_READ_ONLY', 'Choose a directory that this user may write with --store.'],
+    ['STORE_FULL', 'Make room'],
+    ['STORE_VERSION', 'The store has another format: detail (STORE_VERSION)'],
+  ] as const)('%s comes with advice, where there is any', (code, text) => {
+    const choice: StoreChoice = { kind: 'embedded', directory: '/data' }
+    expect(storeFault(choice, new TurnstreamError(code, 'detail'))).toContain(text)
+  })
+
+  test('a Redis that is away is named without its password', () => {
+    const fault = storeFault(redis, new TurnstreamError('STORE_UNAVAILABLE', 'ECONNREFUSED'))
+    expect(fault).toContain('rediss://host:6380/2')
+    expect(fault).toContain('Start it, or choose another store')
+    expect(fault).not.toContain('p%40ss')
+  })
+})

@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest'
+import { nearest, suggestion } from '../../../src/cli/nearest.ts'
+import { formatDuration, parseDuration } from '../../../src/cli/serve/duration.ts'
+import { redacting } from '../../../src/cli/serve/secrets.ts'
+
+describe('a duration', () => {
+  test.each([
+    ['500ms', 500],
+    ['10s', 10_000],
+    ['1.5s', 1500],
+    ['30m', 1_800_000],
+    ['24h', 86_400_000],
+    ['7d', 604_800_000],
+    [' 2 s ', 2000],
+  ])('%j is %i milliseconds', (text, ms) => {
+    expect(parseDuration(text)).toBe(ms)
+  })
+
+  test.each(['', '10', '10x', 's', '-1s', '0s', '1e3s', '10 s s', 'Infinitys', '99999999999999d'])(
+    '%j is none',
+    (text) => {
+      expect(parseDuration(text)).toBeUndefined()
+    },
+  )
+
+  test.each(['500ms', '10s', '90s', '30m', '5h', '7d'])('%s is written as it was read', (text) => {
+    expect(formatDuration(parseDuration(text) ?? 0)).toBe(text)
+  })
+})
+
+describe('the name that was meant', () => {
+  const names = ['host', 'port', 'store', 'shutdownGrace']
+
+  test.each([
+    ['prot', 'port'],
+    ['Port', 'port'],
+    ['stor', 'store'],
+    ['shutdown-grace', 'shutdownGrace'],
+    ['shutdownGraceMs', 'shutdownGrace'],
+  ])('%s is %s', (typed, name) => {
+    expect(nearest(typed, names)).toBe(name)
+  })
+
+  test('is not guessed from afar', () => {
+    expect(nearest('telemetry', names)).toBeUndefined()
+    expect(nearest('x', [])).toBeUndefined()
+    expect(suggestion('telemetry', names)).toBe('; there are host, port, store, shutdownGrace')
+    expect(suggestion('prot', names)).toBe('; did you mean port?')
+  })
+})
+
+describe('secrets in a text', () => {
+  test.each([
+    [['sk-123'], 'Bearer sk-123, sk-123', 'Bearer [redacted], [redacted]'],
+    [['pass', 'password'], 'the password', 'the [redacted]'],
+    [['', 'a'], 'bab', 'b[redacted]b'],
+    [['$&'], 'a$&b', 'a[redacted]b'],
+    [[], 'nothing to hide', 'nothing to hide'],
+  ])('%j are replaced in %j', (secrets, text, shown) => {
+    expect(redacting(secrets)(text)).toBe(shown)
+  })
+})

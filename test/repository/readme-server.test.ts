@@ -1,0 +1,85 @@
+/** The server of the README: started as a process, and called as the README says. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Process, turnstream } from '../cli/process.ts'
+import { linesOf, outdent, pattern } from './printed.ts'
+import { read } from './sources.ts'
+
+const README = read('README.md')
+
+// Blocks of `sh`, each followed by what it prints.
+const BLOCKS = [...README.matchAll(/^```sh\n(.*?)^```\n\n((?: {4}[^\n]*\n)+)/gms)].map(
+  ([, code = '', printed = '']) => ({ code, printed: outdent(printed) }),
+)
+
+let folder = ''
+let server: Process
+let url = ''
+let greeting = ''
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'turnstream-readme-'))
+  if (spawnSync('curl', ['--version']).error !== undefined) {
+    throw new Error('curl is missing: the commands of the README are run with it')
+  }
+  server = turnstream(['serve', '--port', '0'], { cwd: folder, outlives: true })
+  const [, found = ''] = await server.printed(/^turnstream listening on (\S+)\n/)
+  await server.printed(/npx turnstream chat/)
+  url = found
+  greeting = server.stdout()
+}, 30_000)
+
+afterAll(async () => {
+  server.child.kill('SIGKILL')
+  await server.ended
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe('the README', () => {
+  test('shows what the server says when it starts', () => {
+    const shown = /^ {4}turnstream listening on .*\n(?: {4}.*\n)+/m.exec(README)?.[0] ?? ''
+    const said = greeting.split('\n\n')[0] ?? ''
+    const said4010 = said.replaceAll(url, 'http://127.0.0.1:4010')
+    expect(`${linesOf(said4010).join('\n')}\n`).toMatch(pattern(outdent(shown)))
+  })
+
+  test('has lines that submit, stream, cut, resume, cancel and list', () => {
+    const commands = BLOCKS.map(({ code }) => code).join('')
+    for (const part of ['/submit', '--max-time', 'last-event-id', '/cancel', '/threads']) {
+      expect(commands).toContain(part)
+    }
+  })
+
+  // In the order of the README: each goes on where the one before has left off.
+  test.each(BLOCKS)(
+    '$code',
+    ({ code, printed }) => {
+      const script = `exec 2>&1\n${code.replaceAll('http://127.0.0.1:4010', url)}`
+      const { stdout } = spawnSync('sh', ['-c', script], { cwd: folder, encoding: 'utf8' })
+      expect(`${linesOf(stdout).join('\n')}\n`).toMatch(pattern(printed))
+    },
+    30_000,
+  )
+
+  test('cut and resumed, every snapshot came once', () => {
+    const cat = `cat seen.txt; curl -sN ${url}/xapi/turns/turn-1/stream`
+    const args = ['-c', `${cat} -H "last-event-id: $(sed -n 's/^id: //p' seen.txt | tail -n 1)"`]
+    const { stdout } = spawnSync('sh', args, { cwd: folder, encoding: 'utf8' })
+    const frames = stdout.split('\n').filter((line) => line.startsWith('data: '))
+    expect(new Set(frames).size).toBe(frames.length)
+    expect(frames.at(-1)).toContain('"type":"turn_complete"')
+  })
+})
+
+test('the lines that the server prints are commands that work', { timeout: 30_000 }, () => {
+  const commands = [...greeting.matchAll(/^ {2}(curl .*)$/gm)].map(([, command = '']) => command)
+  expect(commands).toHaveLength(2)
+  const script = commands.join('\n')
+  const { stdout, status } = spawnSync('sh', ['-c', script], { cwd: folder, encoding: 'utf8' })
+  expect(status).toBe(0)
+  expect(stdout).toContain('{"runId":"first-turn"')
+  expect(stdout).toContain('"type":"turn_complete"')
+})
