@@ -1,6 +1,10 @@
 // node --expose-gc bench/run.mjs [name…]: runs the benches against dist/, fails if a goal is missed.
 import { cpus } from 'node:os'
 import { benchChannel } from './channel.mjs'
+import { benchGatewayIdle } from './gateway-idle.mjs'
+import { benchGatewayLatency } from './gateway-latency.mjs'
+import { benchGatewayLoad } from './gateway-load.mjs'
+import { benchGatewayStorm } from './gateway-storm.mjs'
 import { benchLogEmbedded } from './log-embedded.mjs'
 import { benchLogFanout } from './log-fanout.mjs'
 import { benchLogJoin } from './log-join.mjs'
@@ -26,6 +30,10 @@ const benches = [
   ['log-fanout', benchLogFanout],
   ['log-embedded', benchLogEmbedded],
   ['log-reopen', benchLogReopen],
+  ['gateway-latency', benchGatewayLatency],
+  ['gateway-load', benchGatewayLoad],
+  ['gateway-idle', benchGatewayIdle],
+  ['gateway-storm', benchGatewayStorm],
 ]
 
 const wanted = process.argv.slice(2)

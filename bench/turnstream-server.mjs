@@ -2,4 +2,12 @@
 const built = new URL('../dist/server.js', import.meta.url).href
 
 /** @type {typeof import('../src/server.ts')} */
-export const { LogWriter, MemoryLog, openEmbeddedLog, openRedisLog } = await import(built)
+export const {
+  createGateway,
+  listen,
+  LogWriter,
+  MemoryLog,
+  openEmbeddedLog,
+  openRedisLog,
+  Providers,
+} = await import(built)

@@ -1,0 +1,122 @@
+// What the benches of the gateway share: a server in its own process, and clients that read from it.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { Agent, get, request } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { turnstream } from './turnstream.mjs'
+
+/** @typedef {import('./gateway-process.mjs').ServerSpec} ServerSpec */
+/** @typedef {import('./gateway-process.mjs').Spent} Spent */
+
+const PROCESS = fileURLToPath(new URL('gateway-process.mjs', import.meta.url))
+
+const agent = new Agent({ keepAlive: true, maxSockets: Infinity })
+
+/**
+ * @template T
+ * @param {ServerSpec} spec
+ * @param {(server: { url: string, spent: () => Promise<Spent> }) => Promise<T>} use
+ * @returns {Promise<T>}
+ */
+export async function withServer(spec, use) {
+  const child = fork(PROCESS, { execArgv: ['--expose-gc'] })
+  try {
+    child.send(spec)
+    const [url] = await once(child, 'message')
+    return await use({
+      url,
+      async spent() {
+        child.send('spent')
+        const [spent] = await once(child, 'message')
+        return spent
+      },
+    })
+  } finally {
+    const ended = once(child, 'exit')
+    child.kill('SIGKILL')
+    await ended
+  }
+}
+
+/** @param {string} url @param {object} body @returns {Promise<{ runId: string, turnId: string }>} */
+export function submit(url, body) {
+  return new Promise((resolve, reject) => {
+    const options = { method: 'POST', agent, headers: { 'content-type': 'application/json' } }
+    const call = request(`${url}/api/v2/submit`, options, (response) => {
+      let text = ''
+      response.setEncoding('utf8')
+      response.on('data', (chunk) => {
+        text += chunk
+      })
+      response.once('end', () => {
+        if (response.statusCode === 202) resolve(JSON.parse(text))
+        else reject(new Error(`${response.statusCode}: ${text}`))
+      })
+    })
+    call.once('error', reject)
+    call.end(JSON.stringify(body))
+  })
+}
+
+/**
+ * Reads an event stream to its end; resolves with the number of its frames.
+ * @param {string} url
+ * @param {(data: string, id: string | undefined) => void} [take]
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<void>}
+ */
+export function readStream(url, take, signal) {
+  return new Promise((resolve, reject) => {
+    const call = get(url, { ...(signal && { signal }) }, (response) => {
+      const decoder = new turnstream.SseDecoder()
+      if (response.statusCode !== 200) reject(new Error(`${response.statusCode} from ${url}`))
+      response.on('data', (bytes) => {
+        for (const { data, id } of decoder.feed(bytes)) take?.(data, id)
+      })
+      response.once('end', () => resolve())
+      response.once('error', reject)
+      response.once('close', () => reject(new Error(`the stream of ${url} was cut`)))
+    })
+    call.once('error', reject)
+  })
+}
+
+/**
+ * Reads a stream to its end without looking at it; resolves with so many of its last characters.
+ * @param {string} url @param {number} chars
+ * @returns {Promise<string>}
+ */
+export function readTail(url, chars) {
+  return new Promise((resolve, reject) => {
+    const call = get(url, { agent: false }, (response) => {
+      let tail = ''
+      response.on('data', (/** @type {Buffer} */ bytes) => {
+        tail = (tail + bytes.toString('latin1', Math.max(0, bytes.length - chars))).slice(-chars)
+      })
+      response.once('error', reject)
+      response.once('close', () => resolve(tail))
+    })
+    call.once('error', reject)
+  })
+}
+
+/**
+ * Opens a connection that stays open; resolves, once its first bytes are there, with what closes it.
+ * @param {string} url @returns {Promise<() => void>}
+ */
+export function openIdle(url) {
+  return new Promise((resolve, reject) => {
+    const call = get(url, { agent: false }, (response) => {
+      response.once('data', () => resolve(() => call.destroy()))
+      response.on('data', () => {})
+      response.once('error', () => {}) // it is closed here, or its server is killed
+    })
+    call.once('error', reject)
+  })
+}
+
+/** @param {readonly number[]} values @param {number} share */
+export function quantile(values, share) {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.floor(share * (sorted.length - 1))] ?? Number.NaN
+}
