@@ -131,7 +131,7 @@ export class TurnRunner {
     } catch (refusal) {
       const known = isNamed(submission) ? await this.#find(ids) : undefined
       if (known === undefined) throw refusal
-      return this.#again(known, asked)
+      return submittedBefore(known, asked)
     }
     const since = this.#around.clock.now()
     try {
@@ -140,7 +140,7 @@ export class TurnRunner {
       return ids
     } catch (error) {
       if (!(error instanceof TurnExistsError)) throw error
-      return this.#again(error.turn, asked)
+      return submittedBefore(error.turn, asked)
     }
   }
 
@@ -187,16 +187,6 @@ export class TurnRunner {
     }
   }
 
-  /** The turn exists: it was submitted before, or its ids belong to another. */
-  async #again(turn: TurnRecord, { ids, fingerprint }: Asked): Promise<Submitted> {
-    const { turnId, runId, threadId } = turn
-    if (!isSameTurn(turn, ids, fingerprint)) {
-      throw new TurnstreamError('SUBMIT_CONFLICT', `turn ${turnId} with run ${runId}`)
-    }
-    await this.#runs.get(turnId)?.opened
-    return { turnId, runId, threadId }
-  }
-
   async #drain(): Promise<void> {
     const reaped = this.#reaper.stop()
     // A turn whose submit is under way may still begin.
@@ -210,6 +200,13 @@ export class TurnRunner {
 
 function isRepetition(one: Asked, other: Asked): boolean {
   return one.ids.runId === other.ids.runId && one.fingerprint === other.fingerprint
+}
+
+/** The ids of a turn that exists; SUBMIT_CONFLICT if it is not the one that is asked for. */
+function submittedBefore(turn: TurnRecord, { ids, fingerprint }: Asked): Submitted {
+  const { turnId, runId, threadId } = turn
+  if (isSameTurn(turn, ids, fingerprint)) return { turnId, runId, threadId }
+  throw new TurnstreamError('SUBMIT_CONFLICT', `turn ${turnId} with run ${runId}`)
 }
 
 /** Whoever is told of failures cannot cause another. */

@@ -201,6 +201,16 @@ describe('the caps of a turn', () => {
     expect(rig.errors).toEqual([])
   })
 
+  test('let a turn end that leaves as many calls to the client as a processor can hardly hold', async () => {
+    const calls = Array.from({ length: 1500 }, (_, index) => call(`${index}`, 'ask'))
+    const rig = newRig({ rounds: [[...calls.flat(), end('tool_calls')]] })
+    await rig.submit()
+    await rig.settled()
+    expect(rig.errors).toEqual([])
+    expect((await storyOf(rig.log)).at(-1)).toBe('end tool_calls ?')
+    expect(await rig.log.getTurn('r')).toMatchObject({ sealed: true })
+  })
+
   test('are what the documents say unless given', () => {
     expect(resolveCaps()).toEqual({
       maxTextChars: 10_000_000,

@@ -193,6 +193,29 @@ describe('a turn that is lost', () => {
     expect(await log.getTurn('r')).toMatchObject({ sealed: true })
   })
 
+  test('shows the same to whoever claims it, also of answers to the calls of earlier turns', async () => {
+    const clock = fakeClock()
+    const log = new FragileLog(clock)
+    const round: Round = ({ say }) => say(...call('1', 'ask', { call_id: 'call_0' }))
+    const rig = newRig({ log, clock, rounds: [round] })
+    const old = {
+      type: 'function_call_output',
+      call_id: 'call_0',
+      output: 'old',
+      success: true,
+    } as const
+    await rig.submit({ input: [old] })
+    await rig.provider.called(1)
+    await tick(clock)
+    const shown = await readLog(log, 'r', 'processed')
+    log.renewing = 'STORE_FAILED'
+    await clock.advance(LEASE_MS)
+    expect(await endOrphan(log, 'r', { owner: 'another', leaseMs: 1000, clock })).toBe('ended')
+    const all = await readLog(log, 'r', 'processed')
+    expect(shown.at(-1)).toContain('"status":"create"')
+    expect(all.slice(0, -1)).toEqual(shown)
+  })
+
   test('before its end was shown is completed by whoever claims it', async () => {
     const clock = fakeClock()
     const log = new (class extends FragileLog {

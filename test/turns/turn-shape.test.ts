@@ -214,6 +214,22 @@ const sequences: { name: string; rounds: Round[]; story: string[] }[] = [
     ],
   },
   {
+    name: 'takes no item for one of an earlier round, although the vendor gives its id again',
+    rounds: [
+      [...call('1', 'add'), end()],
+      [done('1', 'Done'), end()],
+    ],
+    story: [
+      'open r:1 function_call',
+      'r:1 + {}',
+      'done r:1 add({})',
+      'open r:2 function_call_output',
+      'done r:2 call-1 = added',
+      'done r:3 Done',
+      'end stop ?',
+    ],
+  },
+  {
     name: 'keeps the reason why a finished response is short',
     rounds: [[...answer('a', 'x'), end('content_filter')]],
     story: ['open r:1 message', 'r:1 + x', 'done r:1 x', 'end content_filter ?'],

@@ -3,7 +3,7 @@ import { ResponseStream } from '../../async/response-stream.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
 import { EventStamp } from '../event-stamp.ts'
-import { pause } from '../pause.ts'
+import { Pauses } from '../pause.ts'
 import type { Provider, ProviderRequest, RunContext } from '../provider.ts'
 import { type Recordings, selectRecording } from './request.ts'
 import { translateScripted } from './translate.ts'
@@ -62,14 +62,20 @@ async function play(player: Player, stream: ResponseStream<StreamEvent>): Promis
   }
 
   const { recording, fault } = select(player)
-  let before = recording[0]?.timestamp ?? 0
-  for (const event of recording) {
-    const ms = (event.timestamp - before) / speed
-    before = event.timestamp
-    if (ms > 0) await pause(ms, clock, signal)
-    await send(translation.translate(event))
+  const pauses = new Pauses(clock, signal)
+  try {
+    const first = recording[0]?.timestamp ?? 0
+    const start = now()
+    for (const event of recording) {
+      // From the start, and not from the event before: what is late for once does not stay late.
+      const ms = start + (event.timestamp - first) / speed - now()
+      if (ms > 0) await pauses.pause(ms)
+      await send(translation.translate(event))
+    }
+    await send(translation.end(fault))
+  } finally {
+    pauses.release()
   }
-  await send(translation.end(fault))
   stream.complete()
 }
 
