@@ -18,12 +18,14 @@ export function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<vo
 export class Pauses {
   readonly #clock: Clock
   readonly #signal: AbortSignal
+  #isAborted: boolean
   #cancel: () => void = () => {}
   #resolve: () => void = () => {}
 
   constructor(clock: Clock, signal: AbortSignal) {
     this.#clock = clock
     this.#signal = signal
+    this.#isAborted = signal.aborted
     signal.addEventListener('abort', this.#interrupt, { once: true })
   }
 
@@ -31,7 +33,7 @@ export class Pauses {
   pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       this.#resolve = resolve
-      if (this.#signal.aborted) resolve()
+      if (this.#isAborted) resolve()
       else this.#cancel = this.#clock.after(ms, resolve)
     })
   }
@@ -42,6 +44,7 @@ export class Pauses {
   }
 
   readonly #interrupt = (): void => {
+    this.#isAborted = true
     this.#cancel()
     this.#resolve()
   }

@@ -92,9 +92,13 @@ export function outcomeOf(data: string): Outcome {
       }
     }
     case 'response_error':
-      return { status: 'error', error: payload.error }
+      return {
+        status: 'error',
+        error: payload.error,
+        ...(payload.usage && { usage: payload.usage }),
+      }
     case 'turn_aborted_by_user':
-      return { status: 'aborted' }
+      return { status: 'aborted', ...(payload.usage && { usage: payload.usage }) }
     default:
       throw invalid(`a turn does not end with ${payload.type}`)
   }

@@ -162,6 +162,8 @@ const PAYLOAD_FAULTS: Record<StreamEventType, (payload: Fields) => string | unde
         provider_finish_reason: isNullableString,
       },
     ),
-  response_error: (payload) => fault(payload, { response_id: isId, error: isErrorObject }),
-  turn_aborted_by_user: (payload) => fault(payload, { turn_id: isId }, { reason: isString }),
+  response_error: (payload) =>
+    fault(payload, { response_id: isId, error: isErrorObject }, { usage: isUsage }),
+  turn_aborted_by_user: (payload) =>
+    fault(payload, { turn_id: isId }, { reason: isString, usage: isUsage }),
 }

@@ -89,11 +89,13 @@ const payloads = {
     type: z.literal('response_error'),
     response_id: idSchema,
     error: errorObjectSchema,
+    usage: usageSchema.exactOptional(),
   }),
   turn_aborted_by_user: openObject({
     type: z.literal('turn_aborted_by_user'),
     turn_id: idSchema,
     reason: z.string().exactOptional(),
+    usage: usageSchema.exactOptional(),
   }),
 } as const
 

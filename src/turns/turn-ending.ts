@@ -32,9 +32,9 @@ export function naturalEnd(
 ): Terminal {
   switch (end.type) {
     case 'response_error':
-      return { ...end, response_id: runId }
+      return { ...end, response_id: runId, ...(usage && { usage }) }
     case 'turn_aborted_by_user':
-      return { ...end, turn_id: turnId }
+      return { ...end, turn_id: turnId, ...(usage && { usage }) }
     case 'response_done': {
       const { finish_reason: reason, ...rest } = end
       const finish_reason = hasForClient && VAGUE.has(reason) ? 'tool_calls' : (reason ?? null)
@@ -43,11 +43,16 @@ export function naturalEnd(
   }
 }
 
-/** The end of a turn that was stopped. */
-export function stoppedEnd(reason: EndReason, { turnId, runId }: TurnIds): Terminal {
+/** The end of a turn that was stopped. What it had cost by then has to be paid. */
+export function stoppedEnd(
+  reason: EndReason,
+  { turnId, runId }: TurnIds,
+  usage: Usage | undefined,
+): Terminal {
+  const spent = usage && { usage }
   return reason.kind === 'cancelled'
-    ? { type: 'turn_aborted_by_user', turn_id: turnId, reason: reason.reason }
-    : { type: 'response_error', response_id: runId, error: reason.error }
+    ? { type: 'turn_aborted_by_user', turn_id: turnId, reason: reason.reason, ...spent }
+    : { type: 'response_error', response_id: runId, error: reason.error, ...spent }
 }
 
 /** What readers are told of an error: what is not ours may hold anything, and stays with the operator. */

@@ -183,10 +183,12 @@ export class TurnRun {
 
   #terminal(reason: EndReason | undefined): Terminal {
     const { lease } = this.#task
-    if (reason !== undefined) return stoppedEnd(reason, lease)
     const { end, usage, calls } = this.#script
+    if (reason !== undefined) return stoppedEnd(reason, lease, usage.sum)
     // Rounds end with an end, unless they were stopped.
-    if (end === undefined) return stoppedEnd(failed('INTERNAL_ERROR', 'the turn has no end'), lease)
+    if (end === undefined) {
+      return stoppedEnd(failed('INTERNAL_ERROR', 'the turn has no end'), lease, usage.sum)
+    }
     return naturalEnd(end, lease, usage.sum, calls.hasForClient)
   }
 }

@@ -94,6 +94,8 @@ describe('the records of an append', () => {
 
 describe('the outcome of a turn', () => {
   const done = { type: 'response_done', response_id: 'r', status: 'complete' }
+  const error = { code: 'overloaded', message: 'later' }
+  const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 }
 
   test.each([
     [done, { status: 'complete' }],
@@ -103,6 +105,14 @@ describe('the outcome of a turn', () => {
     ],
     [{ ...done, finish_reason: null }, { status: 'complete' }],
     [{ type: 'turn_aborted_by_user', turn_id: 't' }, { status: 'aborted' }],
+    [
+      { type: 'turn_aborted_by_user', turn_id: 't', usage },
+      { status: 'aborted', usage },
+    ],
+    [
+      { type: 'response_error', response_id: 'r', error, usage },
+      { status: 'error', error, usage },
+    ],
   ])('after %j is %j', (payload, outcome) => {
     expect(outcomeOf(eventText('run', 1, payload))).toEqual(outcome)
   })

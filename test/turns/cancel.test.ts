@@ -28,17 +28,24 @@ describe('D3 a cancel', () => {
       'cancelled r:2 enough',
       'aborted enough',
     ])
-    expect(await payloadsOf(rig.log)).toContainEqual({
-      type: 'turn_aborted_by_user',
-      turn_id: 'r',
-      reason: 'enough',
-    })
+    expect(await payloadsOf(rig.log)).toContainEqual(
+      expect.objectContaining({
+        type: 'turn_aborted_by_user',
+        turn_id: 'r',
+        reason: 'enough',
+        usage: expect.objectContaining({ total_tokens: 4 }),
+      }),
+    )
     expect((await outputsOf(rig.log)).at(-1)).toMatchObject({
       type: 'turn_complete',
       status: 'aborted',
       usage: { totalTokens: 4 },
     })
-    expect(await rig.log.getTurn('r')).toMatchObject({ status: 'aborted', sealed: true })
+    expect(await rig.log.getTurn('r')).toMatchObject({
+      status: 'aborted',
+      sealed: true,
+      usage: { total_tokens: 4 },
+    })
     expect(rig.errors).toEqual([])
     expect(rig.clock.pending()).toBe(0)
   })

@@ -21,7 +21,7 @@ export interface EmbeddedLogOptions {
   readonly retentionMs?: number
   /** What an acknowledged record survives: `commit`, a power cut (the default); `system`, `kill -9`. */
   readonly sync?: SyncPolicy
-  /** How far apart commits are under load, in real time: 20 ms unless given. */
+  /** How far apart commits are under load, in real time: 30 ms unless given. */
   readonly commitIntervalMs?: number
   /** How often is looked for turns whose time is over: every minute unless given. */
   readonly sweepMs?: number
@@ -32,7 +32,7 @@ export interface EmbeddedLogOptions {
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000
 const MINUTE_MS = 60 * 1000
 // A commit costs half a millisecond of CPU, and nobody who reads along notices twenty.
-const COMMIT_INTERVAL_MS = 20
+const COMMIT_INTERVAL_MS = 30
 
 /**
  * Opens the log in a directory. STORE_LOCKED when another process has it, STORE_READ_ONLY when it cannot be
