@@ -1,4 +1,4 @@
-import { type Clock, sleep, systemClock } from '../async/clock.ts'
+import { type Clock, systemClock } from '../async/clock.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
 import { ERROR_CODES, TurnstreamError } from '../protocol/errors.ts'
 import { formatOffset } from './offsets.ts'
@@ -18,6 +18,7 @@ export interface WriteOptions extends Omit<NewRecord, 'seq' | 'data'> {
   readonly seal?: boolean
 }
 
+/** Told what became of a record. */
 interface Settle {
   readonly resolve: (offset: string) => void
   readonly reject: (error: unknown) => void
@@ -27,7 +28,15 @@ interface Settle {
 interface Batch {
   readonly records: NewRecord[]
   readonly settles: Settle[]
+  readonly whenSettled: (() => void)[]
   seal: boolean
+}
+
+/** The append that is under way. */
+interface Flight {
+  readonly batch: Batch
+  attempt: number
+  giveUpAt: number
 }
 
 const MAX_WAITING = 1000
@@ -54,8 +63,7 @@ export class LogWriter {
   readonly #batches: Batch[] = []
   #next: number
   #unsettled = 0
-  #newest: Promise<unknown> = Promise.resolve()
-  #sending = false
+  #flight: Flight | undefined
   #sealed = false
   #failure: { readonly error: unknown } | undefined
 
@@ -79,28 +87,38 @@ export class LogWriter {
    * LOG_SEALED after a write with `seal`: the record is not written then, and others may follow.
    */
   write(data: string, options?: WriteOptions): Promise<string> {
+    return new Promise<string>((resolve, reject) =>
+      this.writeWith({ resolve, reject }, data, options),
+    )
+  }
+
+  /** The same without a promise, for whoever has one `settle` for all of its records. */
+  writeWith(settle: Settle, data: string, options?: WriteOptions): void {
     const refusal = this.#refusal()
-    if (refusal !== undefined) return Promise.reject(refusal.error)
+    if (refusal !== undefined) {
+      settle.reject(refusal.error)
+      return
+    }
     const batch = this.#batchWithRoom()
     batch.records.push(newRecord(this.#next, data, options))
+    batch.settles.push(settle)
     this.#next += 1
     this.#unsettled += 1
-    const written = new Promise<string>((resolve, reject) => {
-      batch.settles.push({ resolve, reject })
-    })
-    this.#newest = written
     if (options?.seal === true) {
       batch.seal = true
       this.#sealed = true
     }
-    if (!this.#sending) void this.#send()
-    return written
+    if (this.#flight === undefined) this.#sendNext()
   }
 
   /** Resolves when everything that was written so far is durable or rejected. */
-  async idle(): Promise<void> {
-    // Writes settle in their order; whoever wrote hears of a failure from its own promise.
-    await this.#newest.catch(() => {})
+  idle(): Promise<void> {
+    if (this.#unsettled === 0) return Promise.resolve()
+    const last = this.#batches.at(-1) ?? this.#flight?.batch
+    return new Promise((resolve) => {
+      const go = () => resolve()
+      last?.whenSettled.push(go)
+    })
   }
 
   #refusal(): { readonly error: unknown } | undefined {
@@ -117,52 +135,59 @@ export class LogWriter {
   #batchWithRoom(): Batch {
     const last = this.#batches.at(-1)
     if (last !== undefined && last.records.length < MAX_APPEND_RECORDS) return last
-    const batch: Batch = { records: [], settles: [], seal: false }
+    const batch: Batch = { records: [], settles: [], whenSettled: [], seal: false }
     this.#batches.push(batch)
     return batch
   }
 
-  async #send(): Promise<void> {
-    this.#sending = true
-    for (let batch = this.#batches.shift(); batch; batch = this.#batches.shift()) {
-      try {
-        await this.#append(batch)
-      } catch (error) {
-        this.#fail(batch, error)
-        return
-      }
-      this.#unsettled -= batch.settles.length
-      for (const [index, { resolve }] of batch.settles.entries()) {
-        resolve(formatOffset(this.#lease.epoch, batch.records[index]?.seq ?? 0))
-      }
-    }
-    this.#sending = false
+  #sendNext(): void {
+    const batch = this.#batches.shift()
+    this.#flight = batch && { batch, attempt: 0, giveUpAt: Infinity }
+    if (batch !== undefined) this.#append(batch)
   }
 
-  async #append({ records, seal }: Batch): Promise<void> {
+  #append({ records, seal }: Batch): void {
     const options = seal ? { seal } : undefined
-    let giveUpAt: number | undefined
-    for (let attempt = 0; ; attempt++) {
-      try {
-        await this.#log.append(this.#lease, this.#name, records, options)
-        return
-      } catch (error) {
-        if (!isRetryable(error)) throw error
-        const now = this.#clock.now()
-        giveUpAt ??= now + this.#retryForMs
-        const delay = calculateRetryDelay(attempt, FIRST_RETRY_MS, MAX_RETRY_MS)
-        if (now + delay > giveUpAt) throw error
-        await sleep(delay, this.#clock)
-      }
-    }
+    // Callbacks that are made once: with an `async` function an append costs several promises more.
+    this.#log.append(this.#lease, this.#name, records, options).then(this.#kept, this.#notKept)
   }
 
-  /** `#sending` stays true: nothing goes out any more. */
+  readonly #kept = (): void => {
+    const batch = this.#flight?.batch
+    if (batch === undefined) return
+    const { records, settles, whenSettled } = batch
+    this.#unsettled -= settles.length
+    // First what waits: a callback may write more, which is later than that.
+    this.#sendNext()
+    for (let index = 0; index < settles.length; index++) {
+      settles[index]?.resolve(formatOffset(this.#lease.epoch, records[index]?.seq ?? 0))
+    }
+    for (const go of whenSettled) go()
+  }
+
+  readonly #notKept = (error: unknown): void => {
+    const flight = this.#flight
+    if (flight === undefined) return
+    const now = this.#clock.now()
+    if (flight.attempt === 0) flight.giveUpAt = now + this.#retryForMs
+    const delay = calculateRetryDelay(flight.attempt, FIRST_RETRY_MS, MAX_RETRY_MS)
+    if (!isRetryable(error) || now + delay > flight.giveUpAt) {
+      this.#fail(flight.batch, error)
+      return
+    }
+    flight.attempt += 1
+    this.#clock.after(delay, () => this.#append(flight.batch))
+  }
+
+  /** `#flight` stays: nothing goes out any more. */
   #fail(batch: Batch, error: unknown): void {
     this.#failure = { error }
     const failed = [batch, ...this.#batches.splice(0)]
     this.#unsettled = 0
-    for (const { settles } of failed) for (const { reject } of settles) reject(error)
+    for (const { settles, whenSettled } of failed) {
+      for (const { reject } of settles) reject(error)
+      for (const go of whenSettled) go()
+    }
   }
 }
 

@@ -159,7 +159,7 @@ export class TurnWriter {
     const text = this.#text.event(event_id, timestamp, payload, json)
     this.#unsettled += 1
     this.#unacknowledged.push(event)
-    void this.#events.write(text, options).then(this.#acknowledge, this.#fail)
+    this.#events.writeWith(this.#settler, text, options)
   }
 
   // These are made once for each turn, and not once for each of its events.
@@ -191,6 +191,8 @@ export class TurnWriter {
     this.letGo(error)
     this.#options.onLost(error)
   }
+
+  readonly #settler = { resolve: this.#acknowledge, reject: this.#fail }
 
   async #show({ eventId, timestamp, payload }: StreamMessage, output: StreamOutput): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure.error

@@ -53,6 +53,32 @@ describe('L7 batches', () => {
     expect(settled).toEqual(Array.from({ length: 300 }, (_, index) => `1-${index + 1}`))
   })
 
+  test('one callback for all records is told of each in order, also of those it writes itself', async () => {
+    const writer = turn.writerOf()
+    const told: string[] = []
+    const settle = {
+      resolve: (offset: string) => {
+        told.push(offset)
+        if (told.length === 1) writer.writeWith(settle, delta('turn', 4))
+      },
+      reject: (error: unknown) => told.push(String(error)),
+    }
+    for (const seq of [1, 2, 3]) writer.writeWith(settle, delta('turn', seq))
+    await writer.idle()
+    await writer.idle()
+    expect(told).toEqual(['1-1', '1-2', '1-3', '1-4'])
+    expect(turn.log.sizes).toEqual([1, 2, 1])
+  })
+
+  test('a callback is told of what is refused before the call returns', () => {
+    const writer = turn.writerOf()
+    const told: unknown[] = []
+    const settle = { resolve: () => {}, reject: (error: unknown) => told.push(error) }
+    writer.writeWith(settle, responseDone('turn', 1), { seal: true })
+    writer.writeWith(settle, delta('turn', 2))
+    expect(told).toEqual([expect.objectContaining({ code: 'LOG_SEALED' })])
+  })
+
   test('a write is not acknowledged before its record can be read', async () => {
     const open = turn.log.holdAppends()
     let written = false

@@ -57,10 +57,6 @@ async function play(player: Player, stream: ResponseStream<StreamEvent>): Promis
   const { traceContext } = run
   const stamp = new EventStamp({ now, ...(traceContext !== undefined && { traceContext }) })
 
-  async function send(payloads: ReturnType<typeof translation.translate>): Promise<void> {
-    for (const payload of payloads) await stream.send(stamp.stamp(payload))
-  }
-
   const { recording, fault } = select(player)
   const pauses = new Pauses(clock, signal)
   try {
@@ -70,9 +66,9 @@ async function play(player: Player, stream: ResponseStream<StreamEvent>): Promis
       // From the start, and not from the event before: what is late for once does not stay late.
       const ms = start + (event.timestamp - first) / speed - now()
       if (ms > 0) await pauses.pause(ms)
-      await send(translation.translate(event))
+      for (const payload of translation.translate(event)) await stream.send(stamp.stamp(payload))
     }
-    await send(translation.end(fault))
+    for (const payload of translation.end(fault)) await stream.send(stamp.stamp(payload))
   } finally {
     pauses.release()
   }

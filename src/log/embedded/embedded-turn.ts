@@ -3,7 +3,7 @@ import { formatOffset, offsetOf, resume } from '../offsets.ts'
 import { keyOfOutput, type Outcome, outcomeOf, outputEnvelope } from '../records.ts'
 import { type Append, appended, freshAfter, isSealed, type WriteState } from '../rules.ts'
 import type { Block, LogSource } from '../tail.ts'
-import type { LogName, NewRecord, TurnSnapshot } from '../turn-log.ts'
+import { LOG_NAMES, type LogName, type NewRecord, type TurnSnapshot } from '../turn-log.ts'
 import { Waiters } from '../waiters.ts'
 import type { Chunks } from './chunks.ts'
 import type { Tables, Write } from './environment.ts'
@@ -11,7 +11,7 @@ import type { JournalEntry } from './journal.ts'
 import { formatTurn, type StoredTurn, type TurnFacts } from './stored-turn.ts'
 import { TurnEvents } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
-import { type Heads, headsOf, isChanged, type Version, withHeads } from './turn-version.ts'
+import { type Heads, hasNews, headsOf, isChanged, type Version, withHeads } from './turn-version.ts'
 
 /**
  * A turn that is open, or that somebody reads. It is known twice: as decided, by which writers are
@@ -160,8 +160,7 @@ export class EmbeddedTurn {
     this.#writing = undefined
     this.events.committed(chunks, after.state.logs.events.epochs)
     this.processed.committed()
-    this.#waiters.events.wake()
-    this.#waiters.processed.wake()
+    for (const log of LOG_NAMES) if (hasNews(log, before, after)) this.#waiters[log].wake()
     // The owner listens all the time, and what it wrote itself is no news to it.
     const isClaimed = before?.state.epoch !== after.state.epoch
     if (isClaimed || before.facts.cancelReason !== after.facts.cancelReason) this.ownership.wake()

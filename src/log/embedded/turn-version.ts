@@ -1,4 +1,5 @@
 import type { WriteState } from '../rules.ts'
+import type { LogName } from '../turn-log.ts'
 import type { TurnFacts } from './stored-turn.ts'
 
 /** How many records each log has. */
@@ -39,4 +40,10 @@ export function isChanged(before: Version, after: Version): boolean {
     logs.events.sealed !== events.sealed ||
     logs.processed.sealed !== processed.sealed
   )
+}
+
+/** Whether there is something new for the readers of a log. */
+export function hasNews(log: LogName, before: Version | undefined, after: Version): boolean {
+  if (before === undefined || before[log] !== after[log]) return true
+  return before.state.logs[log].sealed !== after.state.logs[log].sealed
 }
