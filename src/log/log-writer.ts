@@ -148,8 +148,12 @@ export class LogWriter {
 
   #append({ records, seal }: Batch): void {
     const options = seal ? { seal } : undefined
-    // Callbacks that are made once: with an `async` function an append costs several promises more.
-    this.#log.append(this.#lease, this.#name, records, options).then(this.#kept, this.#notKept)
+    try {
+      // Callbacks that are made once: with an `async` function an append costs several promises more.
+      this.#log.append(this.#lease, this.#name, records, options).then(this.#kept, this.#notKept)
+    } catch (error) {
+      this.#notKept(error) // a log that is not ours may throw
+    }
   }
 
   readonly #kept = (): void => {
