@@ -24,6 +24,7 @@ import {
 import { randomTurn } from '../processor/turns.ts'
 import { Death, mortalLog } from './mortal-log.ts'
 import { type Cut, cutsOf, lastOutputs, type Recording, recordTurn, writeCut } from './recording.ts'
+import { settled, terminalsIn } from './whole-turn.ts'
 
 const LEASE_MS = 1000
 const forever = new AbortController().signal
@@ -97,32 +98,13 @@ async function readAll(log: TurnLog, name: LogName, after = '0-0'): Promise<LogR
   return records
 }
 
-const TERMINALS = new Set([
-  'response_done',
-  'response_error',
-  'turn_aborted_by_user',
-  'turn_complete',
-  'turn_error',
-])
-
-function terminalsIn(texts: readonly string[]): string[] {
-  const types = texts.map((text) => (JSON.parse(text) as { type: string }).type)
-  return types.filter((type) => TERMINALS.has(type))
-}
-
-/** Whether an item was created or updated last depends on when it was shown. */
-function settled(output: StreamOutput): StreamOutput {
-  const isOpen = 'itemId' in output && ['create', 'update'].includes(output.status)
-  return isOpen ? { ...output, status: 'update' } : output
-}
-
 async function checkEnded({ log, shown }: Orphan, recording: Recording, cut: Cut): Promise<void> {
   const events = (await readAll(log, 'events')).map(({ data }) => data)
   const wasSealed = cut.events === recording.events.length
   expect(events.slice(0, cut.events)).toEqual(recording.events.slice(0, cut.events))
   expect(events).toHaveLength(cut.events + Number(!wasSealed))
   expect(terminalsIn(events)).toHaveLength(1)
-  expect(TERMINALS.has(JSON.parse(events.at(-1)!).type)).toBe(true)
+  expect(terminalsIn(events.slice(-1))).toHaveLength(1)
 
   const { records, sealed } = await log.snapshot(TURN_ID)
   expect(sealed).toBe(true)

@@ -13,13 +13,13 @@ const TERMINALS = new Set([
   'turn_error',
 ])
 
-function terminalsIn(texts: readonly string[]): string[] {
+export function terminalsIn(texts: readonly string[]): string[] {
   const types = texts.map((text) => (JSON.parse(text) as { type: string }).type)
   return types.filter((type) => TERMINALS.has(type))
 }
 
 /** Whether an item was created or updated last depends on when it was shown. */
-function settled(output: StreamOutput): StreamOutput {
+export function settled(output: StreamOutput): StreamOutput {
   const isOpen = 'itemId' in output && ['create', 'update'].includes(output.status)
   return isOpen ? { ...output, status: 'update' } : output
 }

@@ -51,6 +51,7 @@ export class GatewayClient {
 
   async submit(body: SubmitBody): Promise<SubmittedTurn> {
     const response = await this.#post(this.address(ROUTES.submit), body)
+    // What is no JSON is no answer of a gateway either.
     const submitted = decode(submittedSchema, await response.json().catch(() => undefined))
     if (submitted.ok) return submitted.value
     throw new RemoteError('ANSWER_INVALID', `${this.#url} does not answer like a gateway`)

@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../../scripts/redis-server.mjs'
 import { ROUTES } from '../../../src/protocol/names.ts'
 import { type ProcessOptions, turnstream } from '../process.ts'
-import { freePort } from '../support.ts'
+import { freePort, untilTrue } from '../support.ts'
 
 const LISTENING = /^turnstream listening on (http:\/\/\S+)$/m
 
@@ -109,10 +109,11 @@ describe('serve', PATIENCE, () => {
   test('a second signal ends it at once; the next start ends what was left', async () => {
     const first = await serve(['--port', '0'])
     await submit(first.url, { turnId: 'a', model: 'scripted/long' })
-    first.child.kill('SIGINT')
-    // Later than what counts as one and the same.
-    await new Promise((resolve) => setTimeout(resolve, 400))
-    first.child.kill('SIGINT')
+    // Those that come soon after the first count as one with it, so it is asked until it heeds.
+    await untilTrue(() => {
+      first.child.kill('SIGINT')
+      return first.child.exitCode !== null
+    })
     expect(await first.ended).toBe(1)
     const second = await serve(['--port', '0'], { cwd: first.cwd })
     expect(await streamOf(second.url, 'a')).toContain('PRODUCER_LOST')
