@@ -5,7 +5,7 @@ import { inspect } from 'node:util'
 import { Journal } from './journal.mjs'
 import { endOrphan, openLog, TurnstreamError } from './library.mjs'
 import { ownTurn } from './owner.mjs'
-import { planTurn, TURNS_PER_THREAD } from './plan.mjs'
+import { nameOf, planTurn, TURNS_PER_THREAD } from './plan.mjs'
 import { Random } from './random.mjs'
 
 /**
@@ -54,7 +54,7 @@ async function work(worker) {
 /** @param {string} name */
 async function reap(name) {
   for (;;) {
-    await endExpired(name).catch((error) => {
+    await endOrphans(name).catch((error) => {
       if (!(error instanceof TurnstreamError && error.code === 'STORE_UNAVAILABLE')) throw error
     })
     await delay(REAP_EVERY_MS)
@@ -62,10 +62,11 @@ async function reap(name) {
 }
 
 /** @param {string} name */
-async function endExpired(name) {
-  for (const turnId of await log.expired(REAP_LIMIT)) {
-    const result = await endOrphan(log, turnId, { owner: name, leaseMs })
-    if (result === 'ended') journal.note('ended', turnId)
+async function endOrphans(name) {
+  for (const orphan of await log.orphans(REAP_LIMIT)) {
+    const own = log.ofTenant(orphan.tenant)
+    const result = await endOrphan(own, orphan.turnId, { owner: name, leaseMs })
+    if (result === 'ended') journal.note('ended', nameOf(orphan))
   }
 }
 

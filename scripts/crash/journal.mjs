@@ -7,7 +7,7 @@ import { openSync, readFileSync, writeSync } from 'node:fs'
  * - `creating` and `created`: the number of a turn, before and after `create`
  * - `events`: a turn, the `seq` up to which the log was acknowledged, whether it was sealed
  * - `processed`: a turn, `seq`, key and digest of one record, whether it sealed the log
- * - `ended`: the id of an orphan that this process has ended
+ * - `ended`: the tenant and the id of an orphan that this process has ended
  * - `failed`: something that must not happen
  * @typedef {['creating' | 'created', number]
  *   | ['events', number, number, boolean]

@@ -27,9 +27,10 @@ const MAX_UNSETTLED = 200
 /**
  * Makes the turn and writes it as far as its fate allows; false if it was left before its end.
  * @param {PlannedTurn} plan
- * @param {OwnerOptions} options
+ * @param {OwnerOptions} all
  */
-export async function ownTurn(plan, options) {
+export async function ownTurn(plan, all) {
+  const options = { ...all, log: all.log.ofTenant(plan.tenant) }
   const { log, leaseMs, note } = options
   const { number, turnId, threadId, runId } = plan
   /** @type {NodeJS.Timeout | undefined} */

@@ -15,6 +15,7 @@ import { Random } from './random.mjs'
 /**
  * @typedef {object} PlannedTurn
  * @property {number} number
+ * @property {string} tenant
  * @property {string} turnId
  * @property {string} runId
  * @property {string} threadId
@@ -42,17 +43,32 @@ const PIECES = [
   '',
 ]
 
-/** @param {number} number */
-export function turnIdOf(number) {
-  return `turn-${number}`
+const TENANTS = /** @type {const} */ (['default', 'acme'])
+
+/** Every other thread is of another tenant and has the ids of the one before it. @param {number} number */
+export function placeOf(number) {
+  const thread = Math.floor(number / TURNS_PER_THREAD)
+  const isOther = thread % 2
+  const namesake = number - isOther * TURNS_PER_THREAD
+  return {
+    tenant: TENANTS[isOther === 1 ? 1 : 0],
+    turnId: `turn-${namesake}`,
+    threadId: `thread-${thread - isOther}`,
+    namesake,
+  }
+}
+
+/** What a turn is called among those of all tenants. @param {{ tenant: string, turnId: string }} turn */
+export function nameOf({ tenant, turnId }) {
+  return `${tenant}/${turnId}`
 }
 
 /** @param {string} seed @param {number} number @returns {PlannedTurn} */
 export function planTurn(seed, number) {
   const random = new Random(`${seed}/${number}`)
-  const turnId = turnIdOf(number)
-  const ids = { turnId, threadId: `thread-${Math.floor(number / TURNS_PER_THREAD)}` }
-  const runId = random.chance(0.5) ? turnId : `run-${number}`
+  const { tenant, turnId, threadId, namesake } = placeOf(number)
+  const ids = { turnId, threadId }
+  const runId = random.chance(0.5) ? turnId : `run-${namesake}`
   const payloads = [
     startOf(runId, ids),
     ...(random.chance(0.05) ? [] : interleave(random, lanesOf(random, runId))),
@@ -64,6 +80,7 @@ export function planTurn(seed, number) {
   const events = stamped(random, runId, payloads)
   return {
     number,
+    tenant,
     ...ids,
     runId,
     events,

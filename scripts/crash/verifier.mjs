@@ -5,9 +5,10 @@ import { readJournal } from './journal.mjs'
 import { Ledger } from './ledger.mjs'
 import { endOrphan } from './library.mjs'
 import { observeTurn, readEvents } from './observe.mjs'
-import { planTurn, turnIdOf } from './plan.mjs'
+import { nameOf, placeOf, planTurn } from './plan.mjs'
 import { faultOfEvents, faultOfTurn } from './verify-turn.mjs'
 
+/** @typedef {import('../../src/log/turn-log.ts').Orphan} Orphan */
 /** @typedef {import('../../src/log/turn-log.ts').TurnLog} TurnLog */
 /** @typedef {import('./ledger.mjs').Promised} Promised */
 /** @typedef {import('./random.mjs').Random} Random */
@@ -69,8 +70,8 @@ export class Verifier {
     const open = await this.#open(log, this.#unverified(isDead))
     await this.#end(log, open, () => this.read(journals))
     if (journals.length > 0) return
-    const left = await log.expired(10)
-    if (left.length > 0) throw new Violation(`expired: ${left.join(' ')} is listed after its end`)
+    const left = (await log.orphans(10)).map(nameOf)
+    if (left.length > 0) throw new Violation(`orphans: ${left.join(' ')} is listed after its end`)
   }
 
   /** Checks the turns whose owners are dead. @param {TurnLog} log @param {(number: number) => boolean} isDead */
@@ -86,9 +87,10 @@ export class Verifier {
       const { number, created, events } = promised
       if (!open.has(number)) return
       const plan = planTurn(this.#options.seed, number)
-      const records = created ? await readEvents(log, plan.turnId, events.head) : []
+      const own = log.ofTenant(plan.tenant)
+      const records = created ? await readEvents(own, plan.turnId, events.head) : []
       const fault = faultOfEvents(plan, promised, records)
-      if (fault !== undefined) throw new Violation(`${plan.turnId}: ${fault}`)
+      if (fault !== undefined) throw new Violation(`${nameOf(plan)}: ${fault}`)
     })
     await this.#check(
       log,
@@ -120,9 +122,10 @@ export class Verifier {
     /** @type {Map<number, number>} */
     const open = new Map()
     await inGroups(turns, async ({ number, created }) => {
-      const turnId = turnIdOf(number)
-      const record = await log.getTurn(turnId)
-      if (record === undefined && created) throw new Violation(`${turnId}: the turn is gone`)
+      const record = await recordOf(log, number)
+      if (record === undefined && created) {
+        throw new Violation(`${nameOf(placeOf(number))}: the turn is gone`)
+      }
       if (record?.sealed === false) open.set(number, record.epoch)
     })
     return open
@@ -132,23 +135,25 @@ export class Verifier {
   async #end(log, orphans, readJournals) {
     const giveUpAt = Date.now() + this.#options.patienceMs
     for (let left = orphans; left.size > 0; ) {
-      const expired = await log.expired(100)
-      await Promise.all(CLAIMERS.map((owner) => this.#claim(log, expired, owner)))
+      const found = await log.orphans(100)
+      await Promise.all(CLAIMERS.map((owner) => this.#claim(log, found, owner)))
       readJournals()
       left = await this.#left(log, left)
       if (left.size === 0) return
       if (Date.now() > giveUpAt) {
-        throw new Violation(`${[...left.keys()].map(turnIdOf).join(' ')}: nobody could end it`)
+        const names = [...left.keys()].map((number) => nameOf(placeOf(number)))
+        throw new Violation(`${names.join(' ')}: nobody could end it`)
       }
       await delay(10)
     }
   }
 
-  /** @param {TurnLog} log @param {readonly string[]} turnIds @param {string} owner */
-  async #claim(log, turnIds, owner) {
-    for (const turnId of turnIds) {
-      const result = await this.#options.end(log, turnId, { owner, leaseMs: CLAIM_LEASE_MS })
-      if (result === 'ended') this.ledger.take(['ended', turnId])
+  /** @param {TurnLog} log @param {readonly Orphan[]} orphans @param {string} owner */
+  async #claim(log, orphans, owner) {
+    for (const orphan of orphans) {
+      const own = log.ofTenant(orphan.tenant)
+      const result = await this.#options.end(own, orphan.turnId, { owner, leaseMs: CLAIM_LEASE_MS })
+      if (result === 'ended') this.ledger.take(['ended', nameOf(orphan)])
     }
   }
 
@@ -157,11 +162,8 @@ export class Verifier {
     /** @type {Map<number, number>} */
     const left = new Map()
     for (const [number, epoch] of orphans) {
-      const turnId = turnIdOf(number)
-      const endings = this.ledger.endings.get(turnId) ?? 0
-      if (endings > 1) throw new Violation(`${turnId}: ${endings} claimers have ended it`)
-      if (endings === 1) continue
-      const record = await log.getTurn(turnId)
+      if (this.#endings(number) === 1) continue
+      const record = await recordOf(log, number)
       // Its owner had written both ends, and died before the record of the turn said so.
       const wasEnded = record?.sealed === true && record.epoch === epoch
       if (!wasEnded) left.set(number, epoch)
@@ -169,24 +171,37 @@ export class Verifier {
     return left
   }
 
+  /** By how many claimers a turn was ended: one at most. @param {number} number */
+  #endings(number) {
+    const name = nameOf(placeOf(number))
+    const endings = this.ledger.endings.get(name) ?? 0
+    if (endings > 1) throw new Violation(`${name}: ${endings} claimers have ended it`)
+    return endings
+  }
+
   /** @param {TurnLog} log @param {readonly Promised[]} turns */
   async #check(log, turns) {
     const { seed, random } = this.#options
     await inGroups(turns, async (promised) => {
       const { number, created } = promised
-      const turnId = turnIdOf(number)
+      const plan = planTurn(seed, number)
       // Whether a turn exists that was never acknowledged is left open; if it does, it is like the others.
-      if (created || (await log.getTurn(turnId)) !== undefined) {
-        const observed = await observeTurn(log, turnId, random)
-        const fault = await faultOfTurn(planTurn(seed, number), promised, observed)
-        if (fault !== undefined) throw new Violation(`${turnId}: ${fault}`)
-        const endings = this.ledger.endings.get(turnId) ?? 0
-        if (endings > 1) throw new Violation(`${turnId}: ${endings} claimers have ended it`)
+      if (created || (await recordOf(log, number)) !== undefined) {
+        const observed = await observeTurn(log.ofTenant(plan.tenant), plan.turnId, random)
+        const fault = await faultOfTurn(plan, promised, observed)
+        if (fault !== undefined) throw new Violation(`${nameOf(plan)}: ${fault}`)
+        this.#endings(number)
         this.found += observed.events.length + Number(observed.snapshot.offset.split('-')[1])
       }
       this.verified.add(number)
     })
   }
+}
+
+/** @param {TurnLog} log @param {number} number */
+function recordOf(log, number) {
+  const { tenant, turnId } = placeOf(number)
+  return log.ofTenant(tenant).getTurn(turnId)
 }
 
 /** @template T @param {readonly T[]} all @param {(one: T) => Promise<void>} task */

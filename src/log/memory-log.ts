@@ -14,6 +14,7 @@ import { checkId, checkIds, checkRecords } from './records.ts'
 import { RECORDS_OUTLIVE_LOGS } from './retention.ts'
 import { checkEpoch, claimed, firstState, hasRunOut, isSealed, leaseOf, renewed } from './rules.ts'
 import { LogTail } from './tail.ts'
+import { Tenants } from './tenants.ts'
 import type * as log from './turn-log.ts'
 
 export interface MemoryLogOptions {
@@ -40,12 +41,20 @@ export class MemoryLog implements log.TurnLog {
   readonly #turns = new Map<string, MemoryTurn>()
   readonly #runs = new Map<string, MemoryTurn>()
   readonly #threads = new Map<string, MemoryThread>()
+  readonly #tenants: Tenants<MemoryLog>
   #closed = false
   #nextSweepAt = 0
 
-  constructor({ retentionMs = DAY_MS, clock = systemClock }: MemoryLogOptions = {}) {
+  constructor(options: MemoryLogOptions = {}, tenants?: Tenants<MemoryLog>) {
+    const { retentionMs = DAY_MS, clock = systemClock } = options
     this.#clock = clock
     this.#retentionMs = retentionMs
+    this.#tenants = tenants ?? new Tenants<MemoryLog>(this, (_, all) => new MemoryLog(options, all))
+  }
+
+  ofTenant(tenant: string): MemoryLog {
+    this.#checkOpen()
+    return this.#tenants.of(tenant)
   }
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
@@ -101,11 +110,23 @@ export class MemoryLog implements log.TurnLog {
 
   async expired(limit: number): Promise<string[]> {
     this.#checkOpen()
+    return this.#expired().slice(0, limit)
+  }
+
+  async orphans(limit: number): Promise<log.Orphan[]> {
+    this.#checkOpen()
+    const orphans: log.Orphan[] = []
+    for (const [tenant, each] of this.#tenants.entries()) {
+      for (const turnId of each.#expired()) orphans.push({ tenant, turnId })
+    }
+    return orphans.slice(0, limit)
+  }
+
+  #expired(): string[] {
     const now = this.#clock.now()
-    const orphans = [...this.#turns.values()].filter(
-      ({ state }) => !isSealed(state) && hasRunOut(state, now),
-    )
-    return orphans.slice(0, limit).map(({ turn }) => turn.turnId)
+    return [...this.#turns.values()]
+      .filter(({ state }) => !isSealed(state) && hasRunOut(state, now))
+      .map(({ turn }) => turn.turnId)
   }
 
   async requestCancel(turnId: string, reason: string): Promise<boolean> {
@@ -202,11 +223,17 @@ export class MemoryLog implements log.TurnLog {
   async bytesKept(): Promise<number> {
     this.#checkOpen()
     let sum = 0
-    for (const { bytes } of this.#turns.values()) sum += bytes
+    for (const [, each] of this.#tenants.entries()) {
+      for (const { bytes } of each.#turns.values()) sum += bytes
+    }
     return sum
   }
 
   async close(): Promise<void> {
+    for (const [, each] of this.#tenants.entries()) each.#close()
+  }
+
+  #close(): void {
     this.#closed = true
     for (const turn of this.#turns.values()) {
       turn.dropLogs(new TurnstreamError('STORE_CLOSED', 'the log was closed'))

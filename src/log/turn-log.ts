@@ -110,6 +110,12 @@ export interface ThreadRecord extends NewThread {
   readonly updatedAt: number
 }
 
+/** A turn that nobody writes to any more, of whichever tenant. */
+export interface Orphan {
+  readonly tenant: string
+  readonly turnId: string
+}
+
 export interface PageOptions {
   /** 50 unless given, 200 at most. */
   readonly limit?: number
@@ -137,8 +143,17 @@ export interface Page<T> {
  *
  * An id has 1 to 200 characters, without white space, braces and control characters; RECORD_INVALID
  * otherwise. A turn that is not there is TURN_UNKNOWN, except to its owner, whose lease is lost.
+ *
+ * A log is that of one tenant, `default` unless it was asked for by `ofTenant`. Ids are unique per tenant:
+ * nothing that one of them does, or names, touches or reveals what another has.
  */
 export interface TurnLog {
+  /**
+   * The same store for a tenant, whose name is of lower-case letters, digits, `-` and `_`; OPTION_INVALID
+   * otherwise. The same tenant gets the same log.
+   */
+  ofTenant(tenant: string): TurnLog
+
   /**
    * Makes the turn and its thread, if that is new, and gives the first lease (epoch 1). TURN_EXISTS, with
    * the stored record, if the turn or its run exists already; THREAD_BUSY while another turn of the thread
@@ -182,8 +197,11 @@ export interface TurnLog {
   /** The state of `processed`. */
   snapshot(turnId: string): Promise<TurnSnapshot>
 
-  /** Turns that are not sealed and whose lease ran out, by the store's clock. */
+  /** Turns of this tenant that are not sealed and whose lease ran out, by the store's clock. */
   expired(limit: number): Promise<string[]>
+
+  /** The same of every tenant, whichever tenant's log is asked. */
+  orphans(limit: number): Promise<Orphan[]>
 
   /** Asks the owner to stop. False when `events` is sealed. The first reason stays. */
   requestCancel(turnId: string, reason: string): Promise<boolean>
@@ -210,9 +228,12 @@ export interface TurnLog {
   /** Removes the thread and its turns. False if there was none. */
   deleteThread(threadId: string): Promise<boolean>
 
-  /** How much room the store takes, where it keeps its data. */
+  /** How much room the store takes, where it keeps its data: for all tenants together. */
   bytesKept(): Promise<number>
 
-  /** Waits for what is under way, then lets go of everything; readers end with STORE_CLOSED. Idempotent. */
+  /**
+   * Waits for what is under way, then lets go of everything; readers end with STORE_CLOSED. Closes the store
+   * for all tenants. Idempotent.
+   */
   close(): Promise<void>
 }

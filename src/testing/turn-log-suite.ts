@@ -10,6 +10,9 @@ import { listingCases } from './turn-log/listing-cases.ts'
 import { processedCases } from './turn-log/processed-cases.ts'
 import { recordCases } from './turn-log/record-cases.ts'
 import { tailCases } from './turn-log/tail-cases.ts'
+import { tenantCases } from './turn-log/tenant-cases.ts'
+import { tenantSecretCases } from './turn-log/tenant-secret-cases.ts'
+import { tenantStoreCases } from './turn-log/tenant-store-cases.ts'
 
 export type { TurnLogUnderTest }
 
@@ -36,6 +39,9 @@ const GROUPS: Readonly<Record<string, readonly Case[]>> = {
   'threads and listing': listingCases,
   'deletion and retention': deletionCases,
   'what comes back and what stays': lifecycleCases,
+  tenants: tenantCases,
+  'a store of several tenants': tenantStoreCases,
+  'what tenants do not see': tenantSecretCases,
   'at the same time': concurrencyCases,
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../async/clock.ts'
-import type { TurnLog } from '../log/turn-log.ts'
+import type { Orphan, TurnLog } from '../log/turn-log.ts'
 import { endOrphans } from './end-orphans.ts'
 
 export interface ReaperOptions {
@@ -47,7 +47,7 @@ export class Reaper {
 
   async #endAll(): Promise<void> {
     try {
-      let failed: string[] = []
+      let failed: Orphan[] = []
       let ended: number
       do {
         // Those that cannot be ended now come first again: they must not hide the others.
@@ -62,16 +62,16 @@ export class Reaper {
     this.#cancelTimer = this.#options.clock.after(PAUSE_MS, () => void this.#next())
   }
 
-  #endSome(limit: number, failed: string[]): Promise<number> {
+  #endSome(limit: number, failed: Orphan[]): Promise<number> {
     const { log, owner, leaseMs, clock, onError } = this.#options
     return endOrphans(log, {
       owner,
       leaseMs,
       clock,
       limit,
-      onError: (error, turnId) => {
-        failed.push(turnId)
-        onError(error, { turnId })
+      onError: (error, orphan) => {
+        failed.push(orphan)
+        onError(error, { turnId: orphan.turnId })
       },
     })
   }

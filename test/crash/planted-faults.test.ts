@@ -23,7 +23,7 @@ describe('a fault that is planted in a turn', () => {
         planTurn(SEED, number).fate === 'finish' && processed.byKey.size > 4,
     )!
     plan = planTurn(SEED, promised.number)
-    observed = await observeTurn(log, plan.turnId, new Random(SEED))
+    observed = await observeTurn(log.ofTenant(plan.tenant), plan.turnId, new Random(SEED))
   })
 
   test('is not seen where there is none', async () => {

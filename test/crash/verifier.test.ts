@@ -26,8 +26,18 @@ describe('the plan of a crash run', () => {
   test('is made of valid events, the last of them terminal', () => {
     const events = plans.flatMap((plan) => plan.events.map((text) => JSON.parse(text)))
     expect(events.map(streamEventFault).filter(Boolean)).toEqual([])
-    const ids = new Set(events.map(({ event_id }) => event_id))
-    expect(ids.size).toBe(events.length)
+    const own = plans.filter(({ tenant }) => tenant === 'default').flatMap((plan) => plan.events)
+    const ids = new Set(own.map((text) => JSON.parse(text).event_id))
+    expect(ids.size).toBe(own.length)
+  })
+
+  test('has two tenants, with the same ids and other events', () => {
+    const names = (tenant: string) =>
+      plans.flatMap((plan) => (plan.tenant === tenant ? `${plan.threadId} ${plan.turnId}` : []))
+    expect(names('acme')).toEqual(names('default'))
+    expect(new Set(names('acme')).size).toBe(plans.length / 2)
+    expect(plans[4]).toMatchObject({ tenant: 'acme', turnId: 'turn-0' })
+    expect(plans[4]?.events).not.toEqual(plans[0]?.events)
   })
 
   test('has turns of every fate, short ones and ones of more than two chunks', () => {
@@ -60,8 +70,9 @@ describe('the verifier', () => {
     const log = new MemoryLog()
     const ledger = new Ledger()
     await leaveTurns(log, ledger)
-    await log.deleteTurn('turn-4')
-    await expect(verifierOf(ledger).end(log, everyone)).rejects.toThrow('turn-4: the turn is gone')
+    await log.ofTenant('acme').deleteTurn('turn-0')
+    const ended = verifierOf(ledger).end(log, everyone)
+    await expect(ended).rejects.toThrow('acme/turn-0: the turn is gone')
   })
 
   test.each([
@@ -86,13 +97,13 @@ describe('the verifier', () => {
     await expect(verifier.end(log, everyone)).rejects.toThrow(message)
   })
 
-  test('notices a turn that counts as expired after its end', async () => {
+  test('notices a turn that counts as an orphan after its end', async () => {
     const log = new MemoryLog()
     const ledger = new Ledger()
     await leaveTurns(log, ledger)
     await verifierOf(ledger).end(log, everyone)
-    log.expired = () => Promise.resolve(['turn-0'])
-    await expect(verifierOf(ledger).end(log, everyone)).rejects.toThrow('turn-0 is listed')
+    log.orphans = () => Promise.resolve([{ tenant: 'acme', turnId: 'turn-0' }])
+    await expect(verifierOf(ledger).end(log, everyone)).rejects.toThrow('acme/turn-0 is listed')
   })
 
   test('passes on what a process calls a failure', () => {

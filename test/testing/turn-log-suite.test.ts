@@ -11,20 +11,8 @@ import type {
   TurnSnapshot,
 } from '../../src/log/turn-log.ts'
 import { describeTurnLog, fakeClock } from '../../src/testing/index.ts'
-
-type Break = (log: TurnLog) => Partial<TurnLog>
-
-/** A log that does what another does, except for what is given. */
-function broken(log: TurnLog, change: Break): TurnLog {
-  const changed = change(log)
-  return new Proxy(log, {
-    get(target, name) {
-      const source = Object.hasOwn(changed, name) ? changed : target
-      const value: unknown = Reflect.get(source, name, source)
-      return typeof value === 'function' ? value.bind(source) : value
-    },
-  })
-}
+import { type Break, broken } from './broken.ts'
+import { BROKEN_TENANTS } from './broken-tenants.ts'
 
 /** Every tail of a log, changed on its way to the reader. */
 function brokenTail(
@@ -222,7 +210,7 @@ async function failuresOf(change: Break, limitMs: number): Promise<string[]> {
 }
 
 describe('the suite for logs', () => {
-  test.each(Object.entries(BROKEN))(
+  test.each(Object.entries({ ...BROKEN, ...BROKEN_TENANTS }))(
     'fails for a log that %s',
     async (_what, [noticedBy, change]) => {
       const failures = await failuresOf(change, 700)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { LogRecord, NewTurn, Tailed, TurnLog } from '../../src/log/turn-log.ts'
+import type { LogRecord, NewTurn, Orphan, Tailed, TurnLog } from '../../src/log/turn-log.ts'
 import { eventIdsOf } from '../../src/protocol/ids.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { streamEventFault } from '../../src/protocol/stream-event-guard.ts'
@@ -217,7 +217,7 @@ describe('endOrphans', () => {
     const snapshot = log.snapshot.bind(log)
     log.snapshot = (id) => (id === 't' ? Promise.reject(new Error('no')) : snapshot(id))
     const failures: unknown[] = []
-    const onError = (error: unknown, turnId: string) => failures.push([String(error), turnId])
+    const onError = (error: unknown, { turnId }: Orphan) => failures.push([String(error), turnId])
     expect(await endOrphans(log, { ...options, limit: 10, onError })).toBe(1)
     expect(failures).toEqual([['Error: no', 't']])
   })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { Lease, TurnLog } from '../../src/log/turn-log.ts'
+import type { Lease, Orphan, TurnLog } from '../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { newRig, storyOf } from './rig.ts'
@@ -71,8 +71,8 @@ describe('D5 orphans', () => {
     const clock = fakeClock()
     const log = new (class extends MemoryLog {
       isAway = true
-      override expired(limit: number): Promise<string[]> {
-        if (!this.isAway) return super.expired(limit)
+      override orphans(limit: number): Promise<Orphan[]> {
+        if (!this.isAway) return super.orphans(limit)
         return Promise.reject(new TurnstreamError('STORE_UNAVAILABLE', 'away'))
       }
     })({ clock })
@@ -92,7 +92,7 @@ describe('D5 orphans', () => {
     let passes = 0
     let answer = () => {}
     const log = new (class extends MemoryLog {
-      override expired(): Promise<string[]> {
+      override orphans(): Promise<Orphan[]> {
         passes += 1
         return new Promise((resolve) => {
           answer = () => resolve([])

@@ -1,84 +1,70 @@
-import type { Clock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
+import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import { TurnExistsError } from '../errors.ts'
 import { checkId, checkIds, checkRecords } from '../records.ts'
 import { checkEpoch, claimed, firstState, leaseOf, renewed } from '../rules.ts'
 import { LogTail } from '../tail.ts'
+import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
-import type { Chunks } from './chunks.ts'
+import type { EmbeddedStore } from './embedded-store.ts'
 import { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn } from './embedded-turn.ts'
-import type { Environment } from './environment.ts'
-import type { GroupCommit } from './group-commit.ts'
-import type { Journal } from './journal.ts'
 import type { LoadedTurns } from './loaded-turns.ts'
-import { Removal, Sweeper } from './removal.ts'
 import { newFacts } from './stored-turn.ts'
 import { TurnRecords } from './turn-records.ts'
 
 const STORED = Promise.resolve()
 
-/** What an embedded log is made of. */
-export interface EmbeddedParts {
-  readonly env: Environment
-  readonly chunks: Chunks
-  readonly journal: Journal
-  readonly commits: GroupCommit
-  readonly turns: LoadedTurns
-  readonly clock: Clock
-  readonly retentionMs: number
-  readonly sweepMs: number
-  /** Lets go of the directory. */
-  readonly release: () => Promise<void>
-}
-
 /**
- * Turns in one directory of one process. What may be written is decided in memory, by the rules that all
- * backends share, and then stored by group commit; nobody sees or is told of anything before it is stored.
+ * Turns of one tenant in one directory of one process. What may be written is decided in memory, by the rules
+ * that all backends share, and then stored by group commit; nobody sees or is told of anything before it is
+ * stored.
  */
 export class EmbeddedLog implements log.TurnLog {
-  readonly #parts: EmbeddedParts
+  readonly #store: EmbeddedStore
+  readonly #tenants: Tenants<EmbeddedLog>
+  readonly #turns: LoadedTurns
   readonly #threads: EmbeddedThreads
   readonly #records: TurnRecords
-  readonly #removal: Removal
-  readonly #sweeper: Sweeper
-  #closing: Promise<void> | undefined
-  #nextNumber: number
 
-  constructor(parts: EmbeddedParts) {
-    const { env, commits, clock, retentionMs, sweepMs } = parts
-    this.#parts = parts
-    this.#threads = new EmbeddedThreads(env, commits)
-    this.#records = new TurnRecords(parts)
-    this.#removal = new Removal(parts)
-    this.#nextNumber = Number(env.tables.store.get('nextNumber') ?? 1)
-    const step = () => this.#removal.sweep(clock.now(), retentionMs)
-    this.#sweeper = new Sweeper(step, clock, sweepMs)
+  constructor(store: EmbeddedStore, tenant = DEFAULT_TENANT, tenants?: Tenants<EmbeddedLog>) {
+    this.#store = store
+    this.#tenants =
+      tenants ?? new Tenants<EmbeddedLog>(this, (name, all) => new EmbeddedLog(store, name, all))
+    this.#turns = store.turns.of(tenant)
+    this.#threads = new EmbeddedThreads(this.#turns.keys, store.env, store.commits)
+    this.#records = new TurnRecords(store, this.#turns)
+  }
+
+  ofTenant(tenant: string): log.TurnLog {
+    this.#store.checkOpen()
+    return this.#tenants.of(tenant)
   }
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
     this.#checkOpen()
     checkIds(turn)
-    const { commits, env, turns, clock } = this.#parts
+    const { commits, env, clock } = this.#store
     const { turnId, threadId, runId = turnId, owner, request } = turn
+    const { keys } = this.#turns
     this.#checkNew(turnId, runId)
-    turns.checkFree(threadId)
+    this.#turns.checkFree(threadId)
     const now = clock.now()
     const { ordinal, write } = this.#threads.addTurn(threadId, now)
-    const number = this.#nextNumber++
+    const number = this.#store.takeNumber()
     const names = { turnId, runId, threadId, owner, request }
     const facts = newFacts(names, { number, ordinal, createdAt: now })
-    const added = EmbeddedTurn.create(facts, firstState(0))
+    const added = EmbeddedTurn.create(facts, firstState(0), keys)
     added.until = now + leaseMs
-    turns.add(added)
-    if (runId !== turnId) commits.stage(env.tables.runs, runId, turnId)
-    commits.stage(env.tables.store, 'nextNumber', String(this.#nextNumber))
+    this.#turns.add(added)
+    if (runId !== turnId) commits.stage(env.tables.runs, keys.of(runId), turnId)
     await commits.store(added, {
       write: (writes) => {
         write(writes)
-        writes.push({ table: env.tables.threadTurns, key: [threadId, ordinal], value: turnId })
+        const key = [keys.of(threadId), ordinal]
+        writes.push({ table: env.tables.threadTurns, key, value: turnId })
       },
-      undo: () => turns.remove(added),
+      undo: () => this.#turns.remove(added),
     })
     return leaseOf({ turnId, runId }, firstState(now + leaseMs))
   }
@@ -91,14 +77,14 @@ export class EmbeddedLog implements log.TurnLog {
 
   /** Only where a run has another id than its turn is there an entry for it. */
   #turnOfRun(runId: string): string | undefined {
-    const { commits, env } = this.#parts
-    const turnId = commits.get(env.tables.runs, runId) ?? runId
+    const { commits, env } = this.#store
+    const turnId = commits.get(env.tables.runs, this.#turns.keys.of(runId)) ?? runId
     return this.#decided(turnId)?.facts.runId === runId ? turnId : undefined
   }
 
   async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
     const turn = this.#turn(turnId)
-    const { commits, clock } = this.#parts
+    const { commits, clock } = this.#store
     const state = claimed(turn.state, turnId, clock.now(), leaseMs)
     const { until } = turn
     turn.decide({ owner }, state)
@@ -112,7 +98,9 @@ export class EmbeddedLog implements log.TurnLog {
 
   async renew(lease: log.Lease, leaseMs: number): Promise<void> {
     const turn = this.#leased(lease)
-    const { until } = renewed(turn.state, { lease, leaseMs, now: this.#parts.clock.now() })
+    // Once a turn has ended, only who held its lease last may know until when.
+    const state = turn.isSealed ? { ...turn.state, until: lease.until } : turn.state
+    const { until } = renewed(state, { lease, leaseMs, now: this.#store.clock.now() })
     turn.until = until
     lease.until = until
   }
@@ -126,13 +114,13 @@ export class EmbeddedLog implements log.TurnLog {
     try {
       const seal = options?.seal === true
       checkRecords(records, seal)
-      const { commits, clock, turns } = this.#parts
+      const { commits, clock } = this.#store
       const turn = this.#leased(lease)
       const { offset, isStored } = turn.append({ lease, log: name, records, seal }, clock.now())
       const stored = isStored ? STORED : commits.store(turn)
       // One promise instead of an `async` function's several: this runs once per token.
       return stored.then(() => {
-        if (seal) turns.forgetIdle(turn)
+        if (seal) this.#turns.forgetIdle(turn)
         return offset
       })
     } catch (error) {
@@ -145,33 +133,39 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   #source(turnId: string, name: log.LogName) {
-    const { turns, chunks, env } = this.#parts
+    const { chunks, env } = this.#store
     const turn = this.#shown(turnId)
     if (name === 'processed') turn.load(env.tables)
-    return turn.source(name, chunks, turns.hold(turn))
+    return turn.source(name, chunks, this.#turns.hold(turn))
   }
 
   async snapshot(turnId: string): Promise<log.TurnSnapshot> {
     const turn = this.#shown(turnId)
-    turn.load(this.#parts.env.tables)
+    turn.load(this.#store.env.tables)
     return turn.snapshot()
   }
 
   async expired(limit: number): Promise<string[]> {
     this.#checkOpen()
-    return this.#parts.turns.orphans(this.#parts.clock.now(), limit)
+    return this.#turns.orphans(this.#store.clock.now(), limit)
+  }
+
+  async orphans(limit: number): Promise<log.Orphan[]> {
+    this.#checkOpen()
+    const { turns, clock } = this.#store
+    return turns.orphans(clock.now(), limit)
   }
 
   async requestCancel(turnId: string, reason: string): Promise<boolean> {
     const turn = this.#turn(turnId)
     if (turn.state.logs.events.sealed) return false
     if (turn.facts.cancelReason === undefined) turn.decide({ cancelReason: reason })
-    await this.#parts.commits.store(turn)
+    await this.#store.commits.store(turn)
     return true
   }
 
   async cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
-    const release = this.#parts.turns.hold(this.#leased(lease))
+    const release = this.#turns.hold(this.#leased(lease))
     try {
       while (!signal.aborted) {
         const turn = this.#leased(lease)
@@ -207,7 +201,7 @@ export class EmbeddedLog implements log.TurnLog {
   async putThread(thread: log.NewThread): Promise<log.ThreadRecord> {
     this.#checkOpen()
     checkId('threadId', thread.threadId)
-    return await this.#threads.put(thread, this.#parts.clock.now())
+    return await this.#threads.put(thread, this.#store.clock.now())
   }
 
   async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
@@ -224,14 +218,14 @@ export class EmbeddedLog implements log.TurnLog {
     this.#checkOpen()
     const turn = this.#decided(turnId)
     if (turn === undefined) return false
-    await this.#removal.remove(turn, new TurnstreamError('TURN_DELETED', turnId))
+    await this.#store.removal.remove(turn, new TurnstreamError('TURN_DELETED', turnId))
     return true
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
     this.#checkOpen()
     if (!this.#threads.exists(threadId)) return false
-    const open = this.#parts.turns.openOf(threadId)
+    const open = this.#turns.openOf(threadId)
     if (open !== undefined) await this.deleteTurn(open.facts.turnId)
     for (const turnId of this.#records.idsOf(threadId)) {
       await this.deleteTurn(turnId)
@@ -241,35 +235,20 @@ export class EmbeddedLog implements log.TurnLog {
 
   async bytesKept(): Promise<number> {
     this.#checkOpen()
-    const { env, journal } = this.#parts
-    return env.bytesUsed() + journal.bytesNeeded()
+    return this.#store.bytesKept()
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close()
-    return this.#closing
-  }
-
-  async #close(): Promise<void> {
-    const { commits, turns, env, release } = this.#parts
-    await this.#sweeper.stop()
-    await commits.idle()
-    for (const turn of turns.values()) {
-      turn.end(new TurnstreamError('STORE_CLOSED', 'the log was closed'))
-    }
-    await env.close()
-    await release()
+    return this.#store.close()
   }
 
   #checkOpen(): void {
-    if (this.#closing !== undefined) {
-      throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
-    }
+    this.#store.checkOpen()
   }
 
   /** The turn as decided, unless its time is over. */
   #decided(turnId: string): EmbeddedTurn | undefined {
-    const turn = this.#parts.turns.find(turnId)
+    const turn = this.#turns.find(turnId)
     if (turn?.isSealed !== true) return turn
     return this.#records.remains(turn.decided) === 'nothing' ? undefined : turn
   }

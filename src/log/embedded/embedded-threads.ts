@@ -4,6 +4,7 @@ import { formatThreadPlace, pageLimit, pageOf, parseThreadPlace } from '../pagin
 import type { NewThread, Page, PageOptions, ThreadRecord } from '../turn-log.ts'
 import type { Environment, Write } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
+import type { TenantKeys } from './tenant-keys.ts'
 
 interface StoredThread {
   readonly record: ThreadRecord
@@ -11,12 +12,14 @@ interface StoredThread {
   readonly made: number
 }
 
-/** The records of threads, and the order in which they were last used. */
+/** The records of a tenant's threads, and the order in which they were last used. */
 export class EmbeddedThreads {
+  readonly #keys: TenantKeys
   readonly #env: Environment
   readonly #commits: GroupCommit
 
-  constructor(env: Environment, commits: GroupCommit) {
+  constructor(keys: TenantKeys, env: Environment, commits: GroupCommit) {
+    this.#keys = keys
     this.#env = env
     this.#commits = commits
   }
@@ -40,18 +43,18 @@ export class EmbeddedThreads {
 
   #replace(before: StoredThread | undefined, after: StoredThread): (writes: Write[]) => void {
     const { threads, recency } = this.#env.tables
-    const { threadId, updatedAt } = after.record
-    this.#commits.stage(threads, threadId, JSON.stringify(after))
+    const key = this.#keys.of(after.record.threadId)
+    this.#commits.stage(threads, key, JSON.stringify(after))
     return (writes) => {
       if (before !== undefined) {
-        writes.push({ table: recency, key: [before.record.updatedAt, threadId] })
+        writes.push({ table: recency, key: this.#keys.recency(before.record) })
       }
-      writes.push({ table: recency, key: [updatedAt, threadId], value: '' })
+      writes.push({ table: recency, key: this.#keys.recency(after.record), value: '' })
     }
   }
 
   get(threadId: string): ThreadRecord | undefined {
-    return parseThread(this.#env.tables.threads.get(threadId))?.record
+    return parseThread(this.#env.tables.threads.get(this.#keys.of(threadId)))?.record
   }
 
   exists(threadId: string): boolean {
@@ -62,11 +65,9 @@ export class EmbeddedThreads {
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
     const found: ThreadRecord[] = []
-    const range = { reverse: true, limit: limit + 1, snapshot: false }
-    const start = from === undefined ? {} : { start: [from.updatedAt, from.threadId] }
-    const keys = this.#env.tables.recency.getKeys({ ...range, ...start, exclusiveStart: true })
-    for (const key of keys) {
-      const record = Array.isArray(key) ? this.get(String(key[1])) : undefined
+    const range = { ...this.#keys.newestFirst(from), limit: limit + 1, snapshot: false }
+    for (const key of this.#env.tables.recency.getKeys(range)) {
+      const record = Array.isArray(key) ? this.get(String(key.at(-1))) : undefined
       if (record !== undefined) found.push(record)
     }
     return pageOf(found, limit, formatThreadPlace)
@@ -76,8 +77,8 @@ export class EmbeddedThreads {
     const before = this.#decided(threadId)
     if (before === undefined) return false
     const { threads, recency } = this.#env.tables
-    this.#commits.stage(threads, threadId, undefined)
-    const key = [before.record.updatedAt, threadId]
+    this.#commits.stage(threads, this.#keys.of(threadId), undefined)
+    const key = this.#keys.recency(before.record)
     await this.#commits.store(undefined, {
       write: (writes) => writes.push({ table: recency, key }),
     })
@@ -85,7 +86,7 @@ export class EmbeddedThreads {
   }
 
   #decided(threadId: string): StoredThread | undefined {
-    return parseThread(this.#commits.get(this.#env.tables.threads, threadId))
+    return parseThread(this.#commits.get(this.#env.tables.threads, this.#keys.of(threadId)))
   }
 }
 

@@ -9,6 +9,7 @@ import type { Chunks } from './chunks.ts'
 import type { Tables, Write } from './environment.ts'
 import type { JournalEntry } from './journal.ts'
 import { formatTurn, type StoredTurn, type TurnFacts } from './stored-turn.ts'
+import type { TenantKeys } from './tenant-keys.ts'
 import { TurnEvents } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
 import { type Heads, hasNews, headsOf, isChanged, type Version, withHeads } from './turn-version.ts'
@@ -19,6 +20,7 @@ import { type Heads, hasNews, headsOf, isChanged, type Version, withHeads } from
  * so does one that fails.
  */
 export class EmbeddedTurn {
+  readonly keys: TenantKeys
   readonly events: TurnEvents
   readonly processed: TurnProcessed
   /** Woken when the turn is cancelled, claimed or gone. */
@@ -40,7 +42,8 @@ export class EmbeddedTurn {
   #gone: TurnstreamError | undefined
   readonly #waiters = { events: new Waiters(), processed: new Waiters() }
 
-  private constructor(facts: TurnFacts, state: WriteState, isStored: boolean) {
+  private constructor(keys: TenantKeys, facts: TurnFacts, state: WriteState, isStored: boolean) {
+    this.keys = keys
     this.#facts = facts
     this.#state = state
     this.#heads = headsOf(state)
@@ -51,12 +54,12 @@ export class EmbeddedTurn {
   }
 
   /** A turn of which nothing is stored yet. */
-  static create(facts: TurnFacts, state: WriteState): EmbeddedTurn {
-    return new EmbeddedTurn(facts, state, false)
+  static create(facts: TurnFacts, state: WriteState, keys: TenantKeys): EmbeddedTurn {
+    return new EmbeddedTurn(keys, facts, state, false)
   }
 
-  static load(turn: StoredTurn): EmbeddedTurn {
-    return new EmbeddedTurn(turn, turn.state, true)
+  static load(turn: StoredTurn, keys: TenantKeys): EmbeddedTurn {
+    return new EmbeddedTurn(keys, turn, turn.state, true)
   }
 
   get facts(): TurnFacts {
@@ -139,17 +142,22 @@ export class EmbeddedTurn {
     const before = this.#committed
     const { events, processed } = this.#heads
     this.#writing = { facts, state, events, processed }
-    const { number, turnId, endedAt = 0 } = facts
     this.processed.write(writes, tables)
-    if (before === undefined) writes.push({ table: tables.open, key: number, value: turnId })
     if (before === undefined || isChanged(before, this.#writing)) {
-      writes.push({ table: tables.turns, key: turnId, value: formatTurn(this.decided) })
-    }
-    if (isSealed(state) && !(before !== undefined && isSealed(before.state))) {
-      writes.push({ table: tables.open, key: number })
-      writes.push({ table: tables.ended, key: ['logs', endedAt, turnId], value: '' })
+      this.#writeRecord(writes, tables, before)
     }
     this.events.write(writes, tables, entry, storeAll || state.logs.events.sealed)
+  }
+
+  /** Seldom, and apart from what is done for each commit: only here a key has to be made. */
+  #writeRecord(writes: Write[], tables: Tables, before: Version | undefined): void {
+    const { number, turnId, endedAt = 0 } = this.#facts
+    const key = this.keys.of(turnId)
+    if (before === undefined) writes.push({ table: tables.open, key: number, value: key })
+    writes.push({ table: tables.turns, key, value: formatTurn(this.decided) })
+    if (!this.isSealed || (before !== undefined && isSealed(before.state))) return
+    writes.push({ table: tables.open, key: number })
+    writes.push({ table: tables.ended, key: ['logs', endedAt, key], value: '' })
   }
 
   committedBy(chunks: Chunks): void {

@@ -22,6 +22,7 @@ export interface Write {
   readonly value?: string | Uint8Array
 }
 
+/* Where an id is named it is that of the tenant `default`; see `TenantKeys` for those of others. */
 const TABLE_NAMES = [
   /** `format` and `nextNumber`. */
   'store',
@@ -33,7 +34,7 @@ const TABLE_NAMES = [
   'threads',
   /** [thread id, ordinal] to turn id. */
   'threadTurns',
-  /** [time of the last change, thread id] to nothing. */
+  /** [time of the last change, thread id] to nothing, for another tenant behind its name. */
   'recency',
   /** The numbers of turns that are not sealed, to their ids: all that is read when the store is opened. */
   'open',

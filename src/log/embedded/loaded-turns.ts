@@ -1,21 +1,25 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { hasRunOut, isSealed } from '../rules.ts'
-import type { Chunks } from './chunks.ts'
 import { EmbeddedTurn } from './embedded-turn.ts'
 import type { Environment } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
-import { type Journal, JournalEntry } from './journal.ts'
 import { parseTurn, type StoredTurn } from './stored-turn.ts'
+import type { TenantKeys } from './tenant-keys.ts'
 
-/** The turns in memory: all that are open, and those that somebody reads, once each. */
+/**
+ * The turns of a tenant in memory: all that are open, and those that somebody reads, once each. By their ids
+ * as every token brings them along: a key of the store would have to be made for each.
+ */
 export class LoadedTurns {
+  readonly keys: TenantKeys
   readonly #env: Environment
   readonly #commits: GroupCommit
   readonly #turns = new Map<string, EmbeddedTurn>()
   /** The open turn of a thread, as decided. */
   readonly #openOfThread = new Map<string, EmbeddedTurn>()
 
-  constructor(env: Environment, commits: GroupCommit) {
+  constructor(keys: TenantKeys, env: Environment, commits: GroupCommit) {
+    this.keys = keys
     this.#env = env
     this.#commits = commits
   }
@@ -47,15 +51,15 @@ export class LoadedTurns {
   find(turnId: string): EmbeddedTurn | undefined {
     const loaded = this.#turns.get(turnId)
     if (loaded !== undefined) return loaded
-    const text = this.#commits.get(this.#env.tables.turns, turnId)
-    return text === undefined ? undefined : EmbeddedTurn.load(parseTurn(text))
+    const text = this.#commits.get(this.#env.tables.turns, this.keys.of(turnId))
+    return text === undefined ? undefined : EmbeddedTurn.load(parseTurn(text), this.keys)
   }
 
   /** The turn as readers may see it. */
   stored(turnId: string): StoredTurn | undefined {
     const loaded = this.#turns.get(turnId)?.committed
     if (loaded !== undefined) return loaded
-    const text = this.#env.tables.turns.get(turnId)
+    const text = this.#env.tables.turns.get(this.keys.of(turnId))
     return text === undefined ? undefined : parseTurn(text)
   }
 
@@ -97,52 +101,4 @@ export class LoadedTurns {
     }
     return orphans
   }
-}
-
-/**
- * Reads the open turns when the store is opened, and stores the lines that only the journal has as chunks,
- * so that the journal begins empty. What ended is not looked at: it may be much.
- */
-export async function recover(
-  env: Environment,
-  journal: Journal,
-  chunks: Chunks,
-): Promise<EmbeddedTurn[]> {
-  const { tables } = env
-  const turns = new Map<number, EmbeddedTurn>()
-  for (const { key, value: turnId } of tables.open.getRange({})) {
-    const text = tables.turns.get(turnId)
-    if (text === undefined) throw new TurnstreamError('STORE_CORRUPT', `turn ${turnId} is missing`)
-    turns.set(Number(key), recoverTurn(EmbeddedTurn.load(parseTurn(text)), env))
-  }
-  for (const section of journal.read()) {
-    const turn = turns.get(section.number)
-    turn?.events.restoreLines(section, turn.state.logs.events.epochs)
-  }
-  for (const turn of turns.values()) turn.settleHeads()
-  await emptyJournal(env, journal, { turns: [...turns.values()], chunks })
-  return [...turns.values()]
-}
-
-function recoverTurn(turn: EmbeddedTurn, { tables }: Environment): EmbeddedTurn {
-  const { number } = turn.facts
-  const newest = { start: [number + 1], end: [number], reverse: true, limit: 1 }
-  for (const { key, value } of tables.chunks.getRange(newest)) {
-    const first = Array.isArray(key) ? Number(key[1]) : 0
-    turn.events.restoreChunk(first, value, turn.state.logs.events.epochs)
-  }
-  turn.load(tables)
-  return turn
-}
-
-async function emptyJournal(
-  env: Environment,
-  journal: Journal,
-  { turns, chunks }: { turns: readonly EmbeddedTurn[]; chunks: Chunks },
-): Promise<void> {
-  const writes: Parameters<Environment['commit']>[0][number][] = []
-  for (const { events } of turns) events.write(writes, env.tables, new JournalEntry(), true)
-  journal.clear(writes)
-  if (writes.length > 0) await env.commit(writes)
-  for (const { events, state } of turns) events.committed(chunks, state.logs.events.epochs)
 }

@@ -3,15 +3,17 @@ import { join } from 'node:path'
 import { type Clock, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { TurnLog } from '../turn-log.ts'
+import { AllTurns } from './all-turns.ts'
 import { Chunks } from './chunks.ts'
 import { COMPACTED_FILE } from './compact.ts'
 import { DirectoryGuard } from './directory-guard.ts'
 import { EmbeddedLog } from './embedded-log.ts'
+import { EmbeddedStore } from './embedded-store.ts'
 import { DATA_FILE, Environment } from './environment.ts'
 import { storeError } from './failures.ts'
 import { GroupCommit } from './group-commit.ts'
 import { Journal } from './journal.ts'
-import { LoadedTurns, recover } from './loaded-turns.ts'
+import { recover } from './recovery.ts'
 import type { SyncPolicy } from './sync-policy.ts'
 
 export interface EmbeddedLogOptions {
@@ -51,11 +53,11 @@ export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<Turn
     const chunks = new Chunks(env.tables.chunks)
     const journal = new Journal(env.tables.journal)
     const commits = new GroupCommit(env, journal, chunks, commitIntervalMs)
-    const turns = new LoadedTurns(env, commits)
-    for (const turn of await recover(env, journal, chunks)) turns.add(turn)
+    const turns = new AllTurns(env, commits)
+    await recover({ env, journal, chunks, turns })
     const release = () => guard.release()
     const parts = { env, chunks, journal, commits, turns, clock, retentionMs, sweepMs, release }
-    return new EmbeddedLog(parts)
+    return new EmbeddedLog(new EmbeddedStore(parts))
   } catch (error) {
     await guard.release()
     throw await storeError(error, directory)

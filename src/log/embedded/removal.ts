@@ -1,24 +1,25 @@
 import type { Clock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { RECORDS_OUTLIVE_LOGS } from '../retention.ts'
+import type { AllTurns } from './all-turns.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Environment, Write } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
 import type { Journal } from './journal.ts'
-import type { LoadedTurns } from './loaded-turns.ts'
 import { formatTurn, type StoredTurn } from './stored-turn.ts'
+import type { TenantKeys } from './tenant-keys.ts'
 
 interface Store {
   readonly env: Environment
   readonly commits: GroupCommit
   readonly journal: Journal
-  readonly turns: LoadedTurns
+  readonly turns: AllTurns
 }
 
 /** So many turns are swept in one commit; then whoever else wants to store something has its turn. */
 const TURNS_PER_STEP = 16
 
-/** Takes turns out of the store, on request and when their time is over. */
+/** Takes turns of any tenant out of the store, on request and when their time is over. */
 export class Removal {
   readonly #store: Store
 
@@ -28,17 +29,19 @@ export class Removal {
 
   /** Removes everything of a turn and ends its readers. */
   async remove(turn: EmbeddedTurn, reason: TurnstreamError): Promise<void> {
-    const { commits, turns, env, journal } = this.#store
+    const { commits, env, journal } = this.#store
+    const { keys } = turn
+    const turns = this.#store.turns.of(keys.tenant)
     const stored = turn.decided
     const { turnId, runId } = stored
     turn.isDiscarded = true
     turns.remove(turn)
-    commits.stage(env.tables.turns, turnId, undefined)
-    if (runId !== turnId) commits.stage(env.tables.runs, runId, undefined)
+    commits.stage(env.tables.turns, keys.of(turnId), undefined)
+    if (runId !== turnId) commits.stage(env.tables.runs, keys.of(runId), undefined)
     await commits.store(undefined, {
       write: (writes) => {
         this.#removeLogs(writes, stored)
-        this.#removeIndex(writes, stored)
+        this.#removeIndex(writes, stored, keys)
       },
       committed: () => {
         journal.release(turn.events)
@@ -59,13 +62,14 @@ export class Removal {
     }
   }
 
-  #removeIndex(writes: Write[], { number, threadId, ordinal, turnId, endedAt }: StoredTurn): void {
+  #removeIndex(writes: Write[], turn: StoredTurn, keys: TenantKeys): void {
     const { open, ended, threadTurns } = this.#store.env.tables
-    writes.push({ table: open, key: number })
-    writes.push({ table: threadTurns, key: [threadId, ordinal] })
+    const { endedAt } = turn
+    writes.push({ table: open, key: turn.number })
+    writes.push({ table: threadTurns, key: [keys.of(turn.threadId), turn.ordinal] })
     if (endedAt === undefined) return
-    writes.push({ table: ended, key: ['logs', endedAt, turnId] })
-    writes.push({ table: ended, key: ['record', endedAt, turnId] })
+    writes.push({ table: ended, key: ['logs', endedAt, keys.of(turn.turnId)] })
+    writes.push({ table: ended, key: ['record', endedAt, keys.of(turn.turnId)] })
   }
 
   /** Clears away some of what is due; false when nothing is left. */
@@ -95,13 +99,14 @@ export class Removal {
   async #expire(turn: EmbeddedTurn): Promise<void> {
     const { commits, env } = this.#store
     const { turnId, endedAt = 0 } = turn.decided
+    const key = turn.keys.of(turnId)
     const expired = { ...turn.decided, expired: true }
-    commits.stage(env.tables.turns, turnId, formatTurn(expired))
+    commits.stage(env.tables.turns, key, formatTurn(expired))
     await commits.store(undefined, {
       write: (writes) => {
         this.#removeLogs(writes, expired)
-        writes.push({ table: env.tables.ended, key: ['logs', endedAt, turnId] })
-        writes.push({ table: env.tables.ended, key: ['record', endedAt, turnId], value: '' })
+        writes.push({ table: env.tables.ended, key: ['logs', endedAt, key] })
+        writes.push({ table: env.tables.ended, key: ['record', endedAt, key], value: '' })
       },
       committed: () => turn.end(new TurnstreamError('TURN_EXPIRED', turnId)),
     })

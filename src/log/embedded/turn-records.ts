@@ -7,27 +7,29 @@ import { remains, type StoredTurn, turnRecord } from './stored-turn.ts'
 
 interface Store {
   readonly env: Environment
-  readonly turns: LoadedTurns
   readonly clock: Clock
   readonly retentionMs: number
 }
 
-/** The records of turns as they are stored, without what is older than they are kept. */
+/** The records of a tenant's turns as they are stored, without what is older than they are kept. */
 export class TurnRecords {
   readonly #store: Store
+  readonly #turns: LoadedTurns
 
-  constructor(store: Store) {
+  constructor(store: Store, turns: LoadedTurns) {
     this.#store = store
+    this.#turns = turns
   }
 
   get(turnId: string): TurnRecord | undefined {
-    const turn = this.#store.turns.stored(turnId)
+    const turn = this.#turns.stored(turnId)
     return turn === undefined || this.remains(turn) === 'nothing' ? undefined : this.recordOf(turn)
   }
 
   /** Only where a run has another id than its turn is there an entry for it. */
   ofRun(runId: string): TurnRecord | undefined {
-    const record = this.get(this.#store.env.tables.runs.get(runId) ?? runId)
+    const turnId = this.#store.env.tables.runs.get(this.#turns.keys.of(runId))
+    const record = this.get(turnId ?? runId)
     return record?.runId === runId ? record : undefined
   }
 
@@ -49,10 +51,11 @@ export class TurnRecords {
   }
 
   #ids(threadId: string, isReverse: boolean, from: number | undefined): Iterable<string> {
-    const oldest = [threadId, 0]
-    const newest = [threadId, Infinity]
+    const key = this.#turns.keys.of(threadId)
+    const oldest = [key, 0]
+    const newest = [key, Infinity]
     const end = isReverse ? oldest : newest
-    const start = from === undefined ? (isReverse ? newest : oldest) : [threadId, from]
+    const start = from === undefined ? (isReverse ? newest : oldest) : [key, from]
     const range = { start, end, reverse: isReverse, exclusiveStart: true }
     return this.#store.env.tables.threadTurns.getRange(range).map(({ value }) => value)
   }

@@ -1,6 +1,12 @@
+import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
+import { ID_PATTERN } from '../records.ts'
+
 /*
  * Every key of the store. What one script touches has one hash tag, so that it is in one slot of a
- * Cluster: log A with its run, log B with its turn, a thread with the list of its turns.
+ * Cluster: log A with its run, log B with its turn, a thread with the list of its turns. What stands before
+ * the tag says whose key it is and what it holds: `codex:run:`, and of another tenant than `default`
+ * `codex:<tenant>:run:`. No name of a tenant has a colon or a brace and no id stands there, so that no id can
+ * lead from one tenant to another.
  */
 
 /** Log A of a turn. */
@@ -30,15 +36,20 @@ export interface ThreadKeys {
   readonly turns: string
 }
 
+/** The keys of a tenant, and those that all tenants share. */
 export class RedisKeys {
+  readonly tenant: string
+  readonly #shared: string
   readonly #prefix: string
 
-  constructor(prefix: string) {
-    this.#prefix = prefix
+  constructor(prefix: string, tenant = DEFAULT_TENANT) {
+    this.tenant = tenant
+    this.#shared = prefix
+    this.#prefix = tenant === DEFAULT_TENANT ? prefix : `${prefix}:${tenant}`
   }
 
   run(runId: string): RunKeys {
-    const base = `${this.#prefix}:run:{${runId}}`
+    const base = `${this.#prefix}:run:{${tagOf(runId)}}`
     return {
       state: `${base}:state`,
       events: `${base}:events`,
@@ -48,7 +59,7 @@ export class RedisKeys {
   }
 
   turn(turnId: string): TurnKeys {
-    const base = `${this.#prefix}:turn:{${turnId}}`
+    const base = `${this.#prefix}:turn:{${tagOf(turnId)}}`
     return {
       state: `${base}:state`,
       processed: `${base}:processed`,
@@ -58,7 +69,7 @@ export class RedisKeys {
   }
 
   thread(threadId: string): ThreadKeys {
-    const record = `${this.#prefix}:thread:{${threadId}}`
+    const record = `${this.#prefix}:thread:{${tagOf(threadId)}}`
     return { record, turns: `${record}:turns` }
   }
 
@@ -67,12 +78,20 @@ export class RedisKeys {
     return `${this.#prefix}:threads`
   }
 
-  /** Open turns by the end of their leases. Only an index. */
+  /** Open turns of all tenants by the end of their leases. Only an index. */
   get leases(): string {
-    return `${this.#prefix}:leases`
+    return `${this.#shared}:leases`
   }
 
   get format(): string {
-    return `${this.#prefix}:format`
+    return `${this.#shared}:format`
   }
+}
+
+/**
+ * Whoever asks may name what is no id: it may be empty, begin with a brace or hold half a character, and the
+ * client and the server would not agree on the slot. With a space it is the tag of nothing that is stored.
+ */
+function tagOf(id: string): string {
+  return ID_PATTERN.test(id) ? id : ` ${JSON.stringify(id)}`
 }

@@ -20,6 +20,8 @@ interface LaneContext {
 interface KeptLane {
   readonly log: LogName
   readonly epoch: number
+  /** A turn that was deleted may be made again with another run. */
+  readonly runId: string
   readonly lane: Lane
   /** The period in which it was last asked for. */
   usedIn: number
@@ -43,15 +45,15 @@ export class Lanes {
   }
 
   of(lease: Lease, log: LogName): Lane {
-    const { turnId, epoch } = lease
+    const { turnId, runId, epoch } = lease
     for (const kept of this.#lanes.get(turnId) ?? NONE) {
-      if (kept.log !== log || kept.epoch !== epoch) continue
+      if (kept.log !== log || kept.epoch !== epoch || kept.runId !== runId) continue
       kept.usedIn = this.#period
       return kept.lane
     }
     this.#sweep()
     const lane = this.#make(lease, log)
-    const added = { log, epoch, lane, usedIn: this.#period }
+    const added = { log, epoch, runId, lane, usedIn: this.#period }
     this.#lanes.set(turnId, [...(this.#lanes.get(turnId) ?? NONE), added])
     return lane
   }

@@ -1,21 +1,19 @@
-import { type Clock, systemClock } from '../../async/clock.ts'
+import { systemClock } from '../../async/clock.ts'
 import { ERROR_CODES, TurnstreamError } from '../../protocol/errors.ts'
+import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import { parseOffset } from '../offsets.ts'
 import { checkIds, checkRecords } from '../records.ts'
 import { LogTail } from '../tail.ts'
+import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
 import { Waiters } from '../waiters.ts'
-import { Batches } from './batches.ts'
-import { Calls } from './calls.ts'
-import { connect, type RedisConnection } from './connection.ts'
-import { storeError } from './failures.ts'
+import { connect } from './connection.ts'
 import { Feeds } from './feeds.ts'
-import { checkFormat } from './format.ts'
-import { Hints } from './hints.ts'
 import { RedisKeys } from './keys.ts'
 import { Lanes } from './lanes.ts'
 import { checkedOptions, type RedisLogOptions } from './options.ts'
-import { Retention } from './retention.ts'
+import { Orphans } from './orphans.ts'
+import { RedisStore } from './redis-store.ts'
 import { Threads } from './threads.ts'
 import { recordOf, TurnRecords } from './turn-records.ts'
 import { Turns } from './turns.ts'
@@ -25,83 +23,66 @@ import { Turns } from './turns.ts'
  * STORE_UNAVAILABLE if there is none, and with STORE_VERSION if a newer turnstream has written to it.
  */
 export async function openRedisLog(options: RedisLogOptions = {}): Promise<log.TurnLog> {
-  const { prefix, retentionMs, unavailableAfterMs } = checkedOptions(options)
+  const checked = checkedOptions(options)
   const { clock = systemClock, onError = () => {} } = options
-  let hints: Hints | undefined
+  let store: RedisStore | undefined
   let opened: RedisLog | undefined
   const connection = await connect(options, {
     clock,
-    limitMs: unavailableAfterMs,
+    limitMs: checked.unavailableAfterMs,
     onError,
-    onReady: () => hints?.lookAgain(),
+    onReady: () => store?.hints.lookAgain(),
     onLost: () => opened?.connectionLost(),
   })
-  const calls = new Calls(connection, { unavailableAfterMs, clock })
-  const keys = new RedisKeys(prefix)
-  const retention = new Retention(retentionMs)
-  try {
-    await checkFormat(calls, keys.format, retention.threadMs)
-  } catch (error) {
-    await connection.close()
-    throw error
-  }
-  hints = new Hints(connection, { clock, onError })
-  opened = new RedisLog({ connection, calls, keys, hints, retention, clock, onError })
+  store = new RedisStore(connection, { ...checked, clock, onError })
+  await store.checkFormat()
+  opened = new RedisLog(store)
   return opened
 }
 
-interface Parts {
-  readonly connection: RedisConnection
-  readonly calls: Calls
-  readonly keys: RedisKeys
-  readonly hints: Hints
-  readonly retention: Retention
-  readonly clock: Clock
-  readonly onError: (error: unknown) => void
-}
-
+/** The log of one tenant. */
 class RedisLog implements log.TurnLog {
-  readonly #connection: RedisConnection
-  readonly #calls: Calls
+  readonly #store: RedisStore
+  readonly #tenants: Tenants<RedisLog>
   readonly #keys: RedisKeys
-  readonly #hints: Hints
-  readonly #onError: (error: unknown) => void
   readonly #records: TurnRecords
   readonly #threads: Threads
   readonly #turns: Turns
+  readonly #orphans: Orphans
   readonly #lanes: Lanes
   readonly #feeds: Feeds
-  #closed: Promise<void> | undefined
 
-  constructor({ connection, calls, keys, hints, retention, clock, onError }: Parts) {
-    this.#connection = connection
-    this.#calls = calls
+  constructor(store: RedisStore, tenant = DEFAULT_TENANT, tenants?: Tenants<RedisLog>) {
+    const { calls, batches, hints, leases, retention, clock, onError } = store
+    const keys = new RedisKeys(store.prefix, tenant)
+    this.#store = store
     this.#keys = keys
-    this.#hints = hints
-    this.#onError = onError
-    this.#records = new TurnRecords(keys, calls)
-    this.#threads = new Threads({ keys, calls, retention, records: this.#records })
-    const turns = new Turns({
-      keys,
-      calls,
-      retention,
-      records: this.#records,
-      threads: this.#threads,
-    })
+    this.#tenants =
+      tenants ?? new Tenants<RedisLog>(this, (name, all) => new RedisLog(store, name, all))
+    const records = new TurnRecords(keys, calls)
+    const threads = new Threads({ keys, calls, retention, records })
+    const turns = new Turns({ keys, calls, leases, retention, records, threads })
+    this.#records = records
+    this.#threads = threads
     this.#turns = turns
+    this.#orphans = new Orphans(leases, (name) => this.#tenants.of(name).#turns)
     const settle = (turnId: string) => turns.settle(turnId)
-    const batches = new Batches(calls, connection)
     this.#lanes = new Lanes({ keys, calls, batches, clock, onError, settle })
     this.#feeds = new Feeds({ keys, calls, hints, onError })
   }
 
-  /** The next append of each turn looks whether what came before it is still there. */
+  ofTenant(tenant: string): log.TurnLog {
+    this.#store.checkOpen()
+    return this.#tenants.of(tenant)
+  }
+
+  /** The next append of each turn, of whichever tenant, looks whether what came before it is still there. */
   connectionLost(): void {
-    this.#lanes.interrupt()
+    for (const [, each] of this.#tenants.entries()) each.#lanes.interrupt()
   }
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
-    this.#calls.checkOpen()
+    this.#store.calls.checkOpen()
     checkIds(turn)
     return this.#turns.create(turn, leaseMs)
   }
@@ -151,7 +132,11 @@ class RedisLog implements log.TurnLog {
   }
 
   async expired(limit: number): Promise<string[]> {
-    return this.#turns.expired(limit)
+    return this.#orphans.of(this.#keys.tenant, limit)
+  }
+
+  async orphans(limit: number): Promise<log.Orphan[]> {
+    return this.#orphans.ofAll(limit)
   }
 
   async requestCancel(turnId: string, reason: string): Promise<boolean> {
@@ -163,7 +148,7 @@ class RedisLog implements log.TurnLog {
     const waiters = new Waiters()
     const wake = () => waiters.wake()
     const { meta } = this.#keys.turn(lease.turnId)
-    const unfollow = await this.#hints.follow(meta, wake, true)
+    const unfollow = await this.#store.hints.follow(meta, wake, true)
     try {
       while (!signal.aborted) {
         this.#checkOpen()
@@ -187,7 +172,7 @@ class RedisLog implements log.TurnLog {
     } catch (error) {
       const isPassing = error instanceof TurnstreamError && ERROR_CODES[error.code].retryable
       if (!isPassing) throw error
-      this.#onError(error)
+      this.#store.onError(error)
       return undefined
     }
   }
@@ -230,34 +215,19 @@ class RedisLog implements log.TurnLog {
     return this.#threads.remove(threadId)
   }
 
-  /** What the data takes in the memory of all masters, also what is not of this log. */
-  async bytesKept(): Promise<number> {
-    this.#checkOpen()
-    const infos = await this.#connection.sendToAll(['INFO', 'memory']).catch((error: unknown) => {
-      throw storeError(error)
-    })
-    const bytes = infos.map((info) =>
-      Number(/used_memory_dataset:(\d+)/.exec(String(info))?.[1] ?? 0),
-    )
-    return bytes.reduce((sum, each) => sum + each, 0)
+  bytesKept(): Promise<number> {
+    return this.#store.bytesKept()
   }
 
   close(): Promise<void> {
-    this.#closed ??= this.#close()
-    return this.#closed
-  }
-
-  async #close(): Promise<void> {
-    await this.#lanes.idle()
-    this.#feeds.close()
-    const calls = this.#calls.close()
-    this.#hints.close()
-    await calls
-    await this.#connection.close()
+    return this.#store.close(async () => {
+      const all = [...this.#tenants.entries()].map(([, each]) => each)
+      await Promise.all(all.map((each) => each.#lanes.idle()))
+      for (const each of all) each.#feeds.close()
+    })
   }
 
   #checkOpen(): void {
-    if (this.#closed !== undefined) throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
-    this.#calls.checkOpen()
+    this.#store.checkOpen()
   }
 }

@@ -1,10 +1,10 @@
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { TurnExistsError } from '../errors.ts'
 import { checkEpoch } from '../rules.ts'
-import type { Lease, NewTurn } from '../turn-log.ts'
+import type { Lease, NewTurn, Orphan } from '../turn-log.ts'
 import type { Calls } from './calls.ts'
 import type { RedisKeys } from './keys.ts'
-import { type IndexedTurn, LeaseIndex } from './lease-index.ts'
+import type { IndexedTurn, LeaseIndex } from './lease-index.ts'
 import { text, texts } from './replies.ts'
 import type { Retention } from './retention.ts'
 import {
@@ -25,6 +25,7 @@ import { isSealed, recordOf, type TurnMeta, type TurnRecords } from './turn-reco
 interface TurnContext {
   readonly keys: RedisKeys
   readonly calls: Calls
+  readonly leases: LeaseIndex
   readonly records: TurnRecords
   readonly threads: Threads
   readonly retention: Retention
@@ -52,13 +53,13 @@ export class Turns {
   readonly #retention: Retention
   readonly #leases: LeaseIndex
 
-  constructor({ keys, calls, records, threads, retention }: TurnContext) {
+  constructor({ keys, calls, leases, records, threads, retention }: TurnContext) {
     this.#keys = keys
     this.#calls = calls
     this.#records = records
     this.#threads = threads
     this.#retention = retention
-    this.#leases = new LeaseIndex(keys.leases, calls, retention)
+    this.#leases = leases
   }
 
   /** The thread first, because it keeps others out; the turn's own slot last, because that makes the turn. */
@@ -68,7 +69,7 @@ export class Turns {
     const { ordinal, now } = await this.#threads.openTurn(threadId, turnId, leaseMs)
     const indexedUntil = now + Math.max(leaseMs, CREATE_MS)
     // Before there is a turn: an index may name what is not there, and must not miss what is.
-    await this.#leases.put(turnId, indexedUntil, leaseMs)
+    await this.#leases.put(this.#named(turnId), indexedUntil, leaseMs)
     try {
       await this.#createRun(turnId, runId, leaseMs)
     } catch (error) {
@@ -83,7 +84,7 @@ export class Turns {
     const until = text(await this.#calls.run(CREATE_TURN, [state, processed, meta], args))
     if (until === '') return this.#refuse(turnId)
     if (until === 'late') return this.create(turn, leaseMs)
-    if (leaseMs < CREATE_MS) await this.#leases.put(turnId, Number(until), leaseMs)
+    if (leaseMs < CREATE_MS) await this.#leases.put(this.#named(turnId), Number(until), leaseMs)
     const next = { events: 1, processed: 1 }
     return { turnId, runId, epoch: 1, until: Number(until), next }
   }
@@ -152,7 +153,7 @@ export class Turns {
     if (until === undefined || processed === undefined) throw this.#held(turnId)
     const confirmed = await this.#calls.run(CONFIRM_CLAIM, [run.meta], [nonce])
     if (confirmed !== 1) throw this.#held(turnId)
-    await this.#leases.put(turnId, Number(until), leaseMs)
+    await this.#leases.put(this.#named(turnId), Number(until), leaseMs)
     const next = { events: Number(events) + 1, processed: Number(processed) + 1 }
     return { turnId, runId, epoch: Number(epoch), until: Number(until), next }
   }
@@ -203,26 +204,18 @@ export class Turns {
     }
     lease.until = Number(detail)
     await Promise.all([
-      this.#leases.put(turnId, lease.until, leaseMs),
+      this.#leases.put(this.#named(turnId), lease.until, leaseMs),
       this.#threads.keep(threadId, leaseMs),
     ])
   }
 
-  /** The index may be behind: what it names is looked at, and what is wrong in it is put right. */
-  async expired(limit: number): Promise<string[]> {
-    const orphans: string[] = []
-    for (let skip = 0; orphans.length < limit; ) {
-      const due = await this.#leases.due(skip, limit)
-      const verdicts = await Promise.all(due.map((turn) => this.#isOrphan(turn)))
-      for (const [at, { turnId }] of due.entries()) if (verdicts[at]) orphans.push(turnId)
-      if (due.length < limit) break
-      // Those that were put right are no longer in the way.
-      skip += verdicts.filter(Boolean).length
-    }
-    return orphans.slice(0, limit)
+  /** As the index of all tenants has it. */
+  #named(turnId: string): Orphan {
+    return { tenant: this.#keys.tenant, turnId }
   }
 
-  async #isOrphan(turn: IndexedTurn): Promise<boolean> {
+  /** Whether a turn whose lease the index takes for ended is an orphan; if not, the index is put right. */
+  async isOrphan(turn: IndexedTurn): Promise<boolean> {
     const { turnId } = turn
     const meta = await this.#records.meta(turnId)
     if (meta === undefined) {
@@ -236,7 +229,7 @@ export class Turns {
     }
     const until = Number(meta.processed.fields['until'])
     if (meta.processed.now >= until) return true
-    await this.#leases.put(turnId, until, until - meta.processed.now)
+    await this.#leases.put(this.#named(turnId), until, until - meta.processed.now)
     return false
   }
 
@@ -277,7 +270,7 @@ export class Turns {
       this.#calls.run(SETTLE, [run.meta, run.state, run.events], keep),
       this.#calls.run(SETTLE, [turn.meta, turn.state, turn.processed, turn.items], keep),
       this.#threads.closeTurn(meta.threadId, turnId),
-      this.#leases.remove(turnId),
+      this.#leases.remove(this.#named(turnId)),
     ])
   }
 
@@ -291,7 +284,7 @@ export class Turns {
     await this.#calls.run(REMOVE, [run.state, run.meta, run.events, run.chunks], [])
     await this.#calls.run(REMOVE, [turn.state, turn.meta, turn.processed, turn.items], [])
     await this.#threads.closeTurn(threadId, turnId, true)
-    await this.#leases.remove(turnId)
+    await this.#leases.remove(this.#named(turnId))
     return true
   }
 }

@@ -72,6 +72,17 @@ export const deletionCases: readonly Case[] = [
     },
   },
   {
+    name: 'L10 a deleted turn can be made again as another run',
+    async run(given) {
+      await given.createSealed('turn', { runId: 'first' })
+      await given.log.deleteTurn('turn')
+      await given.createSealed('turn', { runId: 'second' })
+      equal((await given.read('turn', 'events')).length, 2, 'the records of the new turn')
+      equal((await given.log.getTurnOfRun('second'))?.turnId, 'turn', 'the turn of the run')
+      equal(await given.log.getTurnOfRun('first'), undefined, 'the turn of the first run')
+    },
+  },
+  {
     name: 'L10 deleting a thread removes it and its turns, open or not',
     async run(given) {
       const { log } = given

@@ -4,6 +4,8 @@ import type {
   LogRecord,
   NewRecord,
   NewTurn,
+  Page,
+  PageOptions,
   Tail,
   Tailed,
   TurnLog,
@@ -57,15 +59,21 @@ export const START = '0-0'
 export class Given {
   readonly log: TurnLog
   readonly under: TurnLogUnderTest
-  readonly #end = new AbortController()
+  readonly #end: AbortController
 
   /** The first seed of the cases that are made by chance. */
   readonly seed: number
 
-  constructor(under: TurnLogUnderTest, seed: number) {
+  constructor(under: TurnLogUnderTest, seed: number, log = under.log, end = new AbortController()) {
     this.under = under
     this.seed = seed
-    this.log = under.log
+    this.log = log
+    this.#end = end
+  }
+
+  /** The same words for the log of another tenant. */
+  ofTenant(tenant: string): Given {
+    return new Given(this.under, this.seed, this.log.ofTenant(tenant), this.#end)
   }
 
   /** Lets readers go that a case left behind, and the store. */
@@ -124,6 +132,19 @@ export class Given {
   async take(turnId: string, name: LogName, count: number, after = START): Promise<LogRecord[]> {
     return toRecords(await takeFrom(this.tail(turnId, name, after), count))
   }
+}
+
+/** Everything that a listing gives, page by page. */
+export async function pagesOf<T>(list: (options: PageOptions) => Promise<Page<T>>, limit: number) {
+  const pages: T[][] = []
+  let cursor: string | undefined
+  do {
+    const page = await list({ limit, ...(cursor !== undefined && { cursor }) })
+    pages.push([...page.items])
+    cursor = page.nextCursor
+    ok(pages.length < 100, 'the pages have no end')
+  } while (cursor !== undefined)
+  return pages
 }
 
 export async function readAll(tail: AsyncIterable<Tailed>): Promise<Tailed[]> {

@@ -181,6 +181,15 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
+    name: 'L1 the lease of a turn that has ended can be renewed as long as it has not run out',
+    async run(given) {
+      const lease = await given.createSealed('turn')
+      await given.log.renew(lease, SHORT_MS)
+      await given.under.elapse(SHORT_MS)
+      await rejects(given.log.renew(lease, LONG_MS), 'LEASE_LOST', 'a late renewal')
+    },
+  },
+  {
     name: 'L1 a lease of a turn that was deleted is lost',
     async run(given) {
       const lease = await given.create('turn')

@@ -87,6 +87,7 @@ export const lifecycleCases: readonly Case[] = [
       const lease = await given.create('turn')
       await log.close()
       const calls: Record<string, () => Promise<unknown>> = {
+        ofTenant: async () => log.ofTenant('beta'),
         create: () => given.create('other'),
         claim: () => log.claim('turn', 'heir', LONG_MS),
         renew: () => log.renew(lease, LONG_MS),
@@ -94,6 +95,7 @@ export const lifecycleCases: readonly Case[] = [
         tail: () => readAll(given.tail('turn', 'events')),
         snapshot: () => log.snapshot('turn'),
         expired: () => log.expired(1),
+        orphans: () => log.orphans(1),
         requestCancel: () => log.requestCancel('turn', 'x'),
         cancelled: () => log.cancelled(lease, given.signal),
         getTurn: () => log.getTurn('turn'),

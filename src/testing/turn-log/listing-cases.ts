@@ -1,18 +1,6 @@
 import type { Page, PageOptions } from '../../log/turn-log.ts'
 import { equal, ok, rejects } from './assert.ts'
-import type { Case, Given } from './given.ts'
-
-async function pagesOf<T>(list: (options: PageOptions) => Promise<Page<T>>, limit: number) {
-  const pages: T[][] = []
-  let cursor: string | undefined
-  do {
-    const page = await list({ limit, ...(cursor !== undefined && { cursor }) })
-    pages.push([...page.items])
-    cursor = page.nextCursor
-    ok(pages.length < 100, 'the pages have no end')
-  } while (cursor !== undefined)
-  return pages
-}
+import { type Case, type Given, pagesOf } from './given.ts'
 
 function inPages<T>(all: readonly T[], limit: number): T[][] {
   const pages: T[][] = []

@@ -10,7 +10,8 @@ import { fakeClock } from '../../../src/testing/fake-clock.ts'
 import { delta, message, responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
 import { LEASE_MS, temporaryFolder } from './support.ts'
 
-const TURNS = ['a', 'b', 'c']
+/** Two tenants that have a turn of the same id, and so a thread. */
+const TURNS = ['default/a', 'default/b', 'acme/a']
 
 type Step =
   | { do: 'append'; turn: string; log: LogName; counts: number[]; seal: boolean }
@@ -56,8 +57,9 @@ class Pair {
   }
 
   /** A store that had no room is asked again; the same question gets the same answer. */
-  async both<T>(call: (log: TurnLog) => Promise<T>): Promise<T | string> {
-    const answer = (log: TurnLog) => call(log).catch(codeOf)
+  async both<T>(turn: string, call: (log: TurnLog, id: string) => Promise<T>): Promise<T | string> {
+    const [tenant = '', id = ''] = turn.split('/')
+    const answer = (log: TurnLog) => call(log.ofTenant(tenant), id).catch(codeOf)
     const expected = await answer(this.memory)
     let found = await answer(this.embedded)
     while (found === 'STORE_FULL') found = await answer(this.embedded)
@@ -71,13 +73,13 @@ class Pair {
         return await this.append(each)
       case 'claim': {
         await this.clock.advance(LEASE_MS)
-        return await this.lease(each.turn, (log) => log.claim(each.turn, 'other', LEASE_MS))
+        return await this.lease(each.turn, (log, id) => log.claim(id, 'other', LEASE_MS))
       }
       case 'cancel':
-        await this.both((log) => log.requestCancel(each.turn, 'reason'))
+        await this.both(each.turn, (log, id) => log.requestCancel(id, 'reason'))
         return
       case 'delete':
-        await this.both((log) => log.deleteTurn(each.turn))
+        await this.both(each.turn, (log, id) => log.deleteTurn(id))
         this.leases.delete(each.turn)
         return
       case 'fail':
@@ -94,58 +96,58 @@ class Pair {
     }
   }
 
-  async lease(turnId: string, call: (log: TurnLog) => Promise<Lease>): Promise<void> {
-    const lease = await this.both(call)
+  async lease(turn: string, call: (log: TurnLog, id: string) => Promise<Lease>): Promise<void> {
+    const lease = await this.both(turn, call)
     if (typeof lease === 'string') return
-    this.leases.set(turnId, lease)
+    this.leases.set(turn, lease)
     for (const name of ['events', 'processed'] as const) {
-      this.heads.set(`${turnId} ${name}`, lease.next[name] - 1)
+      this.heads.set(`${turn} ${name}`, lease.next[name] - 1)
     }
   }
 
-  async append({ turn: turnId, log: name, counts, seal }: Step & { do: 'append' }): Promise<void> {
-    if (!this.leases.has(turnId)) {
-      const thread = { threadId: `thread-${turnId}`, owner: 'test' }
-      await this.lease(turnId, (log) => log.create({ turnId, ...thread }, LEASE_MS))
+  async append({ turn, log: name, counts, seal }: Step & { do: 'append' }): Promise<void> {
+    if (!this.leases.has(turn)) {
+      const made = (turnId: string) => ({ turnId, threadId: `thread-${turnId}`, owner: 'test' })
+      await this.lease(turn, (log, id) => log.create(made(id), LEASE_MS))
     }
-    const lease = this.leases.get(turnId)
+    const lease = this.leases.get(turn)
     if (lease === undefined) return
-    let head = this.heads.get(`${turnId} ${name}`) ?? 0
+    let head = this.heads.get(`${turn} ${name}`) ?? 0
     const isLast = seal && head > 600
     const batches = counts.map((count, index) => {
-      const records = Array.from({ length: count }, (_, at) =>
-        recordOf(name, turnId, head + at + 1),
-      )
+      const records = Array.from({ length: count }, (_, at) => recordOf(name, turn, head + at + 1))
       head += count
       const last = records.at(-1)
       const seals = isLast && index === counts.length - 1 && last !== undefined
-      if (seals) records[records.length - 1] = { ...last, data: endOf(name, turnId, last.seq) }
+      if (seals) records[records.length - 1] = { ...last, data: endOf(name, turn, last.seq) }
       return { records, seals }
     })
-    const answer = await this.both(async (log) => {
+    const answer = await this.both(turn, async (log) => {
       // One after the other is how they take effect; nobody waits in between.
       const appends = batches.map(({ records, seals }) =>
         log.append(lease, name, records, { seal: seals }),
       )
       return await Promise.all(appends)
     })
-    if (typeof answer !== 'string') this.heads.set(`${turnId} ${name}`, head)
+    if (typeof answer !== 'string') this.heads.set(`${turn} ${name}`, head)
   }
 
   async compare(): Promise<void> {
-    for (const turnId of TURNS) {
-      await this.both((log) => log.getTurn(turnId))
-      await this.both((log) => log.snapshot(turnId))
-      await this.both((log) => log.listTurns(`thread-${turnId}`))
+    for (const turn of TURNS) {
+      await this.both(turn, (log, id) => log.getTurn(id))
+      await this.both(turn, (log, id) => log.snapshot(id))
+      await this.both(turn, (log, id) => log.listTurns(`thread-${id}`))
+      await this.both(turn, (log) => log.listThreads())
       for (const name of ['events', 'processed'] as const) {
-        const head = this.heads.get(`${turnId} ${name}`) ?? 0
-        const all = await this.both((log) => history(log, turnId, { name, head, after: '0-0' }))
+        const head = this.heads.get(`${turn} ${name}`) ?? 0
+        const start = { name, head, after: '0-0' }
+        const all = await this.both(turn, (log, id) => history(log, id, start))
         const middle = typeof all === 'string' ? undefined : all[Math.floor(all.length / 2)]
         if (middle === undefined || 'resync' in middle) continue
-        await this.both((log) => history(log, turnId, { name, head, after: middle.offset }))
+        const place = { name, head, after: middle.offset }
+        await this.both(turn, (log, id) => history(log, id, place))
       }
     }
-    await this.both((log) => log.listThreads())
   }
 }
 

@@ -1,29 +1,36 @@
 import { describe, test } from 'vitest'
 import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
-import { describeTurnLog, fakeClock } from '../../../src/testing/index.ts'
+import { describeTurnLog, fakeClock, type TurnLogUnderTest } from '../../../src/testing/index.ts'
+import { ofTenant } from '../of-tenant.ts'
 import { temporaryFolder } from './support.ts'
 
+const runner = { describe, test }
+
+async function underTest(retentionMs: number): Promise<TurnLogUnderTest> {
+  const { folder, remove } = temporaryFolder()
+  const clock = fakeClock()
+  const fast = { sync: 'system', commitIntervalMs: 1 } as const
+  const open = () => openEmbeddedLog({ directory: folder, retentionMs, clock, ...fast })
+  let log = await open()
+  return {
+    log,
+    elapse: (ms) => clock.advance(ms),
+    reopen: async () => {
+      await log.close()
+      log = await open()
+      return log
+    },
+    dispose: async () => {
+      await log.close()
+      remove()
+    },
+  }
+}
+
+describeTurnLog('EmbeddedLog', ({ retentionMs }) => underTest(retentionMs), runner)
+
 describeTurnLog(
-  'EmbeddedLog',
-  async ({ retentionMs }) => {
-    const { folder, remove } = temporaryFolder()
-    const clock = fakeClock()
-    const fast = { sync: 'system', commitIntervalMs: 1 } as const
-    const open = () => openEmbeddedLog({ directory: folder, retentionMs, clock, ...fast })
-    let log = await open()
-    return {
-      log,
-      elapse: (ms) => clock.advance(ms),
-      reopen: async () => {
-        await log.close()
-        log = await open()
-        return log
-      },
-      dispose: async () => {
-        await log.close()
-        remove()
-      },
-    }
-  },
-  { describe, test },
+  'EmbeddedLog of a tenant',
+  async ({ retentionMs }) => ofTenant(await underTest(retentionMs), 'acme'),
+  runner,
 )

@@ -135,8 +135,12 @@ describe('the keys in Redis', () => {
     expect(found.map(([id]) => id)).toEqual(['1-300', '2-520'])
   })
 
-  test('L10 every key has a time to live at every stage', async () => {
+  test.each([
+    ['default', 'codex'],
+    ['acme', 'codex:acme'],
+  ])('L10 every key has a time to live at every stage (tenant %s)', async (tenant, prefix) => {
     await open()
+    log = log.ofTenant(tenant)
     const check = async (stage: string) => {
       const eternal = Object.entries(await timesToLive()).filter(([, ms]) => ms < 0)
       expect(eternal, stage).toEqual([])
@@ -161,17 +165,18 @@ describe('the keys in Redis', () => {
     await log.append(claimed, 'processed', outputs, { seal: true })
     await check('the second seal')
     const times = await timesToLive()
-    for (const key of ['codex:run:{turn}:events', 'codex:turn:{turn}:processed']) {
+    for (const key of [`${prefix}:run:{turn}:events`, `${prefix}:turn:{turn}:processed`]) {
       expect(times[key]).toBeLessThanOrEqual(RETENTION_MS)
     }
-    for (const key of ['codex:run:{turn}:meta', 'codex:turn:{turn}:meta']) {
+    for (const key of [`${prefix}:run:{turn}:meta`, `${prefix}:turn:{turn}:meta`]) {
       expect(times[key]).toBeLessThanOrEqual(RETENTION_MS * 4)
       expect(times[key]).toBeGreaterThan(RETENTION_MS * 3)
     }
     expect(await redis.zRange('codex:leases', 0, -1)).toEqual([])
     await log.deleteThread('thread')
     const left = (await redis.keys('*')).toSorted()
-    expect(left).toEqual(['codex:format', 'codex:thread:{alone}', 'codex:threads'])
+    const own = [`${prefix}:thread:{alone}`, `${prefix}:threads`]
+    expect(left).toEqual(['codex:format', ...own].toSorted())
   })
 
   test('L7 a finished turn takes little more than its text, also fed one delta at a time', async () => {

@@ -7,23 +7,35 @@ import { startRedis } from '../../../scripts/redis-server.mjs'
 import { openRedisLog } from '../../../src/log/redis/redis-log.ts'
 import { deltas } from '../../../src/testing/turn-log/texts.ts'
 
-test('L3 a server that comes back without its newest records is noticed by the next append', async () => {
+test('L3 a server that comes back without its newest records is noticed by the next append, in every tenant', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'turnstream-lossy-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const [data, earlier] = [join(directory, 'data'), join(directory, 'earlier')]
   mkdirSync(data)
   const server = await startRedis({ appendonly: 'always', directory: data })
   onTestFinished(() => server.stop())
-  const log = await openRedisLog({ url: server.url, onError: () => {} })
-  onTestFinished(() => log.close())
-  const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'owner' }, 600_000)
-  for (const record of deltas('turn', 1, 5)) await log.append(lease, 'events', [record])
+  const opened = await openRedisLog({ url: server.url, onError: () => {} })
+  onTestFinished(() => opened.close())
+  const turn = { turnId: 'turn', threadId: 'thread', owner: 'owner' }
+  const writers = ['default', 'acme', 'beta'].map(async (tenant) => {
+    const log = opened.ofTenant(tenant)
+    return { log, lease: await log.create(turn, 600_000) }
+  })
+  const all = await Promise.all(writers)
+  const write = async (first: number, last: number) => {
+    for (const record of deltas('turn', first, last)) {
+      await Promise.all(all.map(({ log, lease }) => log.append(lease, 'events', [record])))
+    }
+  }
+  await write(1, 5)
   cpSync(data, earlier, { recursive: true })
-  for (const record of deltas('turn', 6, 10)) await log.append(lease, 'events', [record])
+  await write(6, 10)
   await server.kill()
   rmSync(data, { recursive: true })
   cpSync(earlier, data, { recursive: true })
   await server.restart()
-  const next = log.append(lease, 'events', deltas('turn', 11, 11))
-  await expect(next).rejects.toMatchObject({ code: 'LOG_SEQUENCE_GAP' })
+  for (const { log, lease } of all) {
+    const next = log.append(lease, 'events', deltas('turn', 11, 11))
+    await expect(next).rejects.toMatchObject({ code: 'LOG_SEQUENCE_GAP' })
+  }
 })

@@ -1,4 +1,4 @@
-import { afterAll, describe, test } from 'vitest'
+import { afterAll, describe, test, vi } from 'vitest'
 import { redisCommand, startRedis, startRedisCluster } from '../../../scripts/redis-server.mjs'
 import { describeTurnLog } from '../../../src/testing/index.ts'
 import { underTest } from './support.ts'
@@ -13,6 +13,9 @@ async function timeOf(node: { host: string; port: number }): Promise<number> {
   const [seconds = '', micros = ''] = (await redisCommand(node, 'TIME')).match(/^\d+$/gm) ?? []
   return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
 }
+
+// Time passes here as it does everywhere, and the suite has a limit of its own, which says what it waits for.
+vi.setConfig({ testTimeout: 30_000 })
 
 const runner = { describe, test }
 
