@@ -1,7 +1,9 @@
 import { type Clock, systemClock } from '../async/clock.ts'
 import { TurnExistsError } from '../log/errors.ts'
+import { logOf } from '../log/tenants.ts'
 import type { Lease, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
+import { DEFAULT_TENANT } from '../protocol/tenant.ts'
 import type { ChosenModel, Providers } from './providers.ts'
 import { Reaper } from './reaper.ts'
 import { fingerprintOf, idsOf, isNamed, isSameTurn } from './submission-ids.ts'
@@ -34,8 +36,20 @@ const LEASE_MS = 10_000
 const NO_TRACE = { traceparent: '' }
 const SHUTDOWN = failed('SERVER_SHUTDOWN', 'the turn was still running')
 
+export interface SubmitOptions {
+  /** Whose turn it is: `default` unless given. */
+  readonly tenant?: string
+  /**
+   * Called before a turn is made, and throws if it may not be. What it returns is called once, when that
+   * turn has ended or could not be made.
+   */
+  readonly admit?: () => () => void
+}
+
 /** A submission with its ids, and what it is compared by. */
 interface Asked {
+  readonly log: TurnLog
+  readonly admit: () => () => void
   readonly submission: Submission
   readonly ids: Submitted
   readonly fingerprint: string
@@ -52,8 +66,8 @@ export class TurnRunner {
   readonly #around: TurnSurroundings
   readonly #reaper: Reaper
   readonly #generateId: () => string
-  readonly #runs = new Map<string, TurnRun>()
-  /** The submits under way, by turn: whoever names the same turn waits for the one before. */
+  readonly #runs = new Set<TurnRun>()
+  /** The submits under way, by tenant and turn: whoever names the same turn waits for the one before. */
   readonly #submits = new Map<string, UnderWay>()
   #shutdown: Promise<void> | undefined
   #isGraceOver = false
@@ -72,27 +86,30 @@ export class TurnRunner {
   /**
    * Resolves when the turn, with what was asked, is durable; it then runs whatever its readers do. The same
    * ids with the same body are the same turn. SUBMIT_CONFLICT, THREAD_BUSY, MODEL_UNKNOWN, SERVER_SHUTDOWN,
-   * REQUEST_INVALID, or a code of the store.
+   * REQUEST_INVALID, what `admit` throws, or a code of the store.
    */
-  async submit(submission: Submission): Promise<Submitted> {
+  async submit(submission: Submission, options: SubmitOptions = {}): Promise<Submitted> {
+    const { tenant = DEFAULT_TENANT, admit = freely } = options
     const ids = idsOf(submission, this.#generateId)
-    const asked = { submission, ids, fingerprint: fingerprintOf(submission) }
-    const { turnId } = ids
-    const before = this.#submits.get(turnId)
+    const log = logOf(this.#options.log, tenant)
+    const asked = { log, admit, submission, ids, fingerprint: fingerprintOf(submission) }
+    // No name of a tenant has a space in it.
+    const turn = `${tenant} ${ids.turnId}`
+    const before = this.#submits.get(turn)
     if (before !== undefined && isRepetition(asked, before.asked)) return before.submitted
     const submitted = before === undefined ? this.#submit(asked) : this.#submitAfter(before, asked)
     const underWay = { asked, submitted }
-    this.#submits.set(turnId, underWay)
+    this.#submits.set(turn, underWay)
     try {
       return await submitted
     } finally {
-      if (this.#submits.get(turnId) === underWay) this.#submits.delete(turnId)
+      if (this.#submits.get(turn) === underWay) this.#submits.delete(turn)
     }
   }
 
   /** Stops a turn, whichever process runs it. False when it has ended; TURN_UNKNOWN. */
-  cancel(turnId: string, reason: string): Promise<boolean> {
-    return this.#options.log.requestCancel(turnId, reason)
+  cancel(turnId: string, reason: string, tenant = DEFAULT_TENANT): Promise<boolean> {
+    return logOf(this.#options.log, tenant).requestCancel(turnId, reason)
   }
 
   /** How many turns run in this process. */
@@ -113,7 +130,7 @@ export class TurnRunner {
     this.#shutdown ??= this.#drain()
     const cancelTimer = this.#around.clock.after(graceMs, () => {
       this.#isGraceOver = true
-      for (const run of this.#runs.values()) run.stop(SHUTDOWN)
+      for (const run of this.#runs) run.stop(SHUTDOWN)
     })
     return this.#shutdown.finally(cancelTimer)
   }
@@ -126,22 +143,28 @@ export class TurnRunner {
   async #submit(asked: Asked): Promise<Submitted> {
     const { submission, ids } = asked
     let chosen: ChosenModel
+    let leave: () => void
     try {
       chosen = this.#choose(submission)
+      leave = asked.admit()
     } catch (refusal) {
-      const known = isNamed(submission) ? await this.#find(ids) : undefined
+      const known = isNamed(submission) ? await this.#find(asked) : undefined
       if (known === undefined) throw refusal
       return submittedBefore(known, asked)
     }
     const since = this.#around.clock.now()
+    let lease: Lease
     try {
-      const lease = await this.#create(asked)
-      await this.#begin(asked, chosen, lease, since)
-      return ids
+      lease = await this.#create(asked)
     } catch (error) {
+      leave()
       if (!(error instanceof TurnExistsError)) throw error
       return submittedBefore(error.turn, asked)
     }
+    const run = this.#begin(asked, chosen, lease, since)
+    void run.done.then(leave)
+    await run.opened
+    return ids
   }
 
   /** Throws when the turn cannot be begun. */
@@ -156,30 +179,30 @@ export class TurnRunner {
     })
   }
 
-  #create({ ids, fingerprint }: Asked): Promise<Lease> {
-    const { log, leaseMs } = this.#around
+  #create({ log, ids, fingerprint }: Asked): Promise<Lease> {
+    const { leaseMs } = this.#around
     const { owner } = this.#options
     return log.create({ ...ids, owner, request: fingerprint }, leaseMs)
   }
 
-  async #begin(
-    { submission, ids }: Asked,
+  #begin(
+    { log, submission, ids }: Asked,
     chosen: ChosenModel,
     lease: Lease,
     since: number,
-  ): Promise<void> {
-    const { turnId, threadId } = ids
+  ): TurnRun {
+    const { threadId } = ids
     const { input, settings = {}, traceContext = NO_TRACE } = submission
     const task = { ...chosen, lease, since, threadId, input, settings, traceContext }
-    const run = new TurnRun(task, this.#around)
-    this.#runs.set(turnId, run)
-    void run.done.then(() => this.#runs.delete(turnId))
+    const run = new TurnRun(task, { ...this.#around, log })
+    this.#runs.add(run)
+    void run.done.then(() => this.#runs.delete(run))
     if (this.#isGraceOver) run.stop(SHUTDOWN)
-    await run.opened
+    return run
   }
 
-  async #find({ turnId, runId }: Submitted): Promise<TurnRecord | undefined> {
-    const { log } = this.#around
+  async #find({ log, ids }: Asked): Promise<TurnRecord | undefined> {
+    const { turnId, runId } = ids
     try {
       return (await log.getTurn(turnId)) ?? (await log.getTurnOfRun(runId))
     } catch {
@@ -193,9 +216,14 @@ export class TurnRunner {
     while (this.#submits.size > 0) {
       await Promise.allSettled([...this.#submits.values()].map(({ submitted }) => submitted))
     }
-    await Promise.all([...this.#runs.values()].map(({ done }) => done))
+    await Promise.all([...this.#runs].map(({ done }) => done))
     await reaped
   }
+}
+
+/** Whoever asks. */
+function freely(): () => void {
+  return () => {}
 }
 
 function isRepetition(one: Asked, other: Asked): boolean {
