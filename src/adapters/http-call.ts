@@ -8,7 +8,6 @@ import { pause } from './pause.ts'
 import type { VendorRequest } from './provider.ts'
 
 export interface ResolvedHttpOptions {
-  apiKey: string | undefined
   limits: TimeLimits
   maxRetries: number
   fetch: typeof globalThis.fetch
@@ -44,7 +43,8 @@ const RETRY_MAX_MS = 8000
 // A vendor that asks for more patience than this has, in effect, refused.
 const MAX_RETRY_AFTER_MS = 60_000
 const MAX_ERROR_BODY_CHARS = 64 * 1024
-const MAX_MESSAGE_CHARS = 1000
+// An error in plain words is short; what is longer is a page or a trace of the program behind it.
+const MAX_PLAIN_CHARS = 300
 
 /**
  * Calls the vendor and hands over its answer chunk by chunk. As long as no event has arrived a failed
@@ -95,7 +95,7 @@ class Call {
   }
 
   async #talk(): Promise<CallFault | undefined> {
-    const { fetch, limits, apiKey } = this.#attempt.options
+    const { fetch, limits } = this.#attempt.options
     const { url, headers, body } = this.#attempt.buildRequest()
     const response = await this.#within(
       limits.connectMs,
@@ -109,9 +109,10 @@ class Call {
         signal: this.#controller.signal,
       }),
     )
+    if (isRedirect(response)) return redirectFault(response)
     if (!response.ok || response.body === null) {
       const text = await this.#within(limits.firstEventMs, 'the error', readStart(response))
-      return httpFault(response, text, apiKey)
+      return httpFault(response, text)
     }
     return this.#read(response.body.getReader())
   }
@@ -161,18 +162,38 @@ function faultOf(error: unknown): CallFault {
     // The request could not even be made: asking again would change nothing.
     return { code: error.code, message: error.message, isRetryable: false }
   }
-  // `fetch` hides the reason of a network error in its cause.
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-  const message = cause instanceof Error ? cause.message : String(cause)
-  return { code: 'UPSTREAM_UNREACHABLE', message, isRetryable: true }
+  return { ...unreachable(error), isRetryable: true }
 }
 
-function httpFault(response: Response, body: string, apiKey: string | undefined): CallFault {
+/**
+ * A call that failed before there was an answer, or in the middle of it. The messages of the network name hosts
+ * and ports, and those of `fetch` quote headers: only the word for what happened is for everybody.
+ */
+export function unreachable(error: unknown): ErrorObject {
+  // `fetch` hides the reason of a network error in its cause.
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  const word = /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? ` (${code})` : ''
+  return { code: 'UPSTREAM_UNREACHABLE', message: `The call to the provider failed${word}` }
+}
+
+/** Where `fetch` does not show a redirect it has no status. */
+function isRedirect({ status, type }: Response): boolean {
+  return type === 'opaqueredirect' || (status >= 300 && status < 400)
+}
+
+function redirectFault({ status }: Response): CallFault {
+  const code = `HTTP_${status === 0 ? 302 : status}`
+  const message = 'The provider answered with a redirect, which is not followed'
+  return { code, message, isRetryable: false }
+}
+
+function httpFault(response: Response, body: string): CallFault {
   const retryAfterMs = retryAfter(response.headers.get('retry-after'))
   const isPatient = retryAfterMs === undefined || retryAfterMs <= MAX_RETRY_AFTER_MS
   return {
     code: `HTTP_${response.status}`,
-    message: mask(vendorMessage(body) || response.statusText || 'no message', apiKey),
+    message: vendorMessage(body) || response.statusText || 'no message',
     isRetryable: RETRYABLE_STATUSES.has(response.status) && isPatient,
     retryAfterMs,
   }
@@ -186,19 +207,19 @@ function retryAfter(header: string | null): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.max(0, ms)
 }
 
-/** The message inside the error shapes that vendors use, or the start of whatever they sent. */
+/** The message inside the error shapes that vendors use, or what they sent if it is a sentence. */
 function vendorMessage(body: string): string {
   const json = parseJsonSafe(body)
   const outer = Array.isArray(json) ? (json[0] as unknown) : json
   const inner = isRecord(outer) ? (outer['error'] ?? outer) : undefined
   const message = isRecord(inner) ? inner['message'] : inner
-  const text = typeof message === 'string' ? message : body
-  return text.slice(0, MAX_MESSAGE_CHARS).trim()
+  return typeof message === 'string' ? message.trim() : sentenceOf(body)
 }
 
-/** Vendors repeat the key that they did not like. */
-function mask(message: string, apiKey: string | undefined): string {
-  return apiKey ? message.replaceAll(apiKey, '***') : message
+/** Pages, traces and JSON of other shapes may hold anything, and are nothing to read. */
+function sentenceOf(body: string): string {
+  const text = body.trim()
+  return text.length <= MAX_PLAIN_CHARS && /^[^\n<>{}]*$/.test(text) ? text : ''
 }
 
 async function readStart(response: Response): Promise<string> {

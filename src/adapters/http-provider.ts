@@ -1,10 +1,17 @@
 import { type Clock, systemClock } from '../async/clock.ts'
 import { ResponseStream } from '../async/response-stream.ts'
 import type { ErrorObject, StreamEvent } from '../protocol/stream-event.ts'
+import { checkBaseUrl } from './base-url.ts'
 import { EventStamp } from './event-stamp.ts'
-import { type Attempt, openVendorStream, type ResolvedHttpOptions } from './http-call.ts'
+import {
+  type Attempt,
+  openVendorStream,
+  type ResolvedHttpOptions,
+  unreachable,
+} from './http-call.ts'
 import type { Provider, ProviderRequest, RunContext, VendorRequest } from './provider.ts'
 import type { Translation, TranslationContext } from './translation.ts'
+import { concealing, withConcealedErrors } from './vendor-errors.ts'
 import { VendorReader } from './vendor-reader.ts'
 
 /** How long a provider may be silent, in milliseconds; whatever it sends is a sign of life. */
@@ -52,22 +59,27 @@ const DEFAULT_LIMITS: TimeLimits = {
 // Enough to keep the socket busy while the reader is, and little enough that a slow reader is felt.
 const MAX_BUFFERED_EVENTS = 256
 
-/** A provider that is called over HTTP and answers with a stream. */
+/**
+ * A provider that is called over HTTP and answers with a stream. Where it is called follows from its options
+ * alone; OPTION_INVALID when that is no address.
+ */
 export function httpProvider(vendor: Vendor, options: HttpProviderOptions): Provider {
+  checkBaseUrl(options.baseUrl)
   const id = options.id ?? vendor.id
+  const conceal = concealing(options)
+  const clock = options.clock ?? systemClock
   const resolved: ResolvedHttpOptions = {
-    apiKey: options.apiKey,
     limits: { ...DEFAULT_LIMITS, ...options.timeLimits },
     maxRetries: options.maxRetries ?? 2,
     fetch: options.fetch ?? globalThis.fetch,
-    clock: options.clock ?? systemClock,
+    clock,
     random: options.random ?? Math.random,
   }
   return {
     id,
     stream(request, run, signal) {
-      const stream = new ProviderStream(signal, resolved.clock)
-      const reader = createReader(vendor, { id, request, run, options, clock: resolved.clock })
+      const stream = new ProviderStream(signal, clock)
+      const reader = createReader(vendor, { id, request, run, options, conceal, clock })
       const attempt: Attempt = {
         options: resolved,
         signal: stream.signal,
@@ -113,12 +125,13 @@ interface ReaderParts {
   request: ProviderRequest
   run: RunContext
   options: HttpProviderOptions
+  conceal: (error: ErrorObject) => ErrorObject
   clock: Clock
 }
 
 function createReader(
   vendor: Vendor,
-  { id, request, run, options, clock }: ReaderParts,
+  { id, request, run, options, conceal, clock }: ReaderParts,
 ): VendorReader {
   const { runId, turnId, threadId, traceContext } = run
   const now = (): number => clock.now()
@@ -133,7 +146,7 @@ function createReader(
     ...(options.maxArgumentChars !== undefined && { maxArgumentChars: options.maxArgumentChars }),
   })
   const stamp = new EventStamp({ now, ...(traceContext !== undefined && { traceContext }) })
-  return new VendorReader(translation, stamp, { format: 'sse' })
+  return new VendorReader(withConcealedErrors(translation, conceal), stamp, { format: 'sse' })
 }
 
 /** Moves the answer into the stream, as fast as its reader takes it. Never rejects. */
@@ -147,16 +160,11 @@ async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStre
     await sendAll(stream, reader.end(fault))
   } catch (error) {
     if (attempt.signal.aborted) return
-    await sendAll(stream, reader.end(unexpected(error))).catch(() => {}) // the reader has left
+    await sendAll(stream, reader.end(unreachable(error))).catch(() => {}) // the reader has left
   }
   stream.complete()
 }
 
 async function sendAll(stream: ProviderStream, events: readonly StreamEvent[]): Promise<void> {
   for (const event of events) await stream.send(event)
-}
-
-function unexpected(error: unknown): ErrorObject {
-  const message = error instanceof Error ? error.message : String(error)
-  return { code: 'UPSTREAM_UNREACHABLE', message }
 }

@@ -34,11 +34,20 @@ export function buildGeminiRequest(
   }
 }
 
-/** Models of one's own have a collection of their own, which is part of the name. */
+/**
+ * Models of one's own have a collection of their own, which is part of the name. A name is no way to another
+ * place, also for a proxy that reads it once more than it should.
+ */
 function modelPath(model: string): string {
   const path = model.includes('/') ? model : `models/${model}`
-  return path.split('/').map(encodeURIComponent).join('/')
+  const parts = path.split('/')
+  if (parts.some((part) => /^\.{0,2}$/.test(part)) || NO_PART_OF_A_NAME.test(model)) {
+    throw refusal('model', 'no model has such a name')
+  }
+  return parts.map(encodeURIComponent).join('/')
 }
+
+const NO_PART_OF_A_NAME = /[\\%?#\p{Cc}\p{Surrogate}]/u
 
 function toolFields(request: ProviderRequest): Fields {
   const { tools = [] } = request
