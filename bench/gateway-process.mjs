@@ -100,6 +100,9 @@ function providerOf({ vendor = '', pace }) {
   return turnstream.createScriptedProvider({ recordings: { model: recordingOf(pace) } })
 }
 
+/** One client is all of them here. */
+const UNLIMITED = { submitsPerMinute: Infinity, runningTurns: Infinity, openStreams: Infinity }
+
 /** @param {ServerSpec} spec */
 async function startGateway(spec) {
   const log = await openStore(spec.store)
@@ -114,6 +117,7 @@ async function startGateway(spec) {
       },
     ]),
     owner: 'bench',
+    limits: UNLIMITED,
     onError: (error) => console.error(error),
   })
   return (await listen(gateway, { port: 0 })).url

@@ -22,8 +22,12 @@ export type {
   TurnRecord,
   TurnSnapshot,
 } from './log/turn-log.ts'
+export { type KeyEntry, type KeyName, KeyRing } from './server/auth/key-ring.ts'
+export { parseKeysFile } from './server/auth/keys-file.ts'
 export type { ErrorBody } from './server/error-response.ts'
 export { createGateway, type Gateway, type GatewayOptions } from './server/gateway.ts'
+export type { GatewayLimits } from './server/limits/gateway-limits.ts'
+export type { PortLimits } from './server/limits/port-limits.ts'
 export { type Listening, type ListenOptions, listen } from './server/listen.ts'
 export { endOrphan } from './turns/end-orphan.ts'
 export { endOrphans } from './turns/end-orphans.ts'

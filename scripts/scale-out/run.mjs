@@ -17,11 +17,13 @@ const LEASE = '1s'
 const MODEL = 'scripted/long'
 const SPEED = '2'
 const MAX_FRAMES_BEFORE_KILL = 200
+/** One client submits everything, faster than people would. */
+const UNLIMITED = ['--submits-per-minute', 'unlimited', '--max-running-turns', 'unlimited']
 
 /** @param {RunOptions} options */
 export async function scaleOutRun({ kills, seed, onKill }) {
   const redis = await startRedis()
-  const args = ['--store', redis.url, '--lease', LEASE, '--scripted-speed', SPEED]
+  const args = ['--store', redis.url, '--lease', LEASE, '--scripted-speed', SPEED, ...UNLIMITED]
   const survivor = await new GatewayProcess('survivor', args).listening()
   const random = new Random(seed)
   /** @type {number[]} */

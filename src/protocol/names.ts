@@ -1,6 +1,7 @@
 /** Header names, in the lower case in which they travel. */
 export const HEADERS = {
   requestId: 'x-request-id',
+  apiKey: 'x-api-key',
   turnId: 'x-turn-id',
   threadId: 'x-thread-id',
   lastEventId: 'last-event-id',

@@ -3,6 +3,7 @@ import { TurnstreamError } from '../protocol/errors.ts'
 import { isNestedDeeperThan, MAX_JSON_NESTING } from '../protocol/json.ts'
 import type { GatewayEnv } from './context.ts'
 import { RequestInvalidError } from './request-error.ts'
+import { poisonedKey } from './web/poisoned-json.ts'
 
 /**
  * Reads the body of a request before anything else does: never more than `maxBytes` of it, and only what is
@@ -17,6 +18,8 @@ export function boundedBody(maxBytes: number): MiddlewareHandler<GatewayEnv> {
     if (isNestedDeeperThan(text, MAX_JSON_NESTING)) {
       throw invalidBody(`is nested more than ${MAX_JSON_NESTING} levels deep`)
     }
+    const poisoned = poisonedKey(text)
+    if (poisoned !== undefined) throw invalidBody(`has the key ${poisoned}`)
     c.req.raw = new Request(url, { method, headers, signal, ...(text !== '' && { body: text }) })
     return next()
   }

@@ -1,17 +1,40 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
+export interface ConnectionsOptions {
+  /** How many there may be. */
+  readonly max: number
+  /** After how long an answer is given up of which the client takes nothing; 0 is never. */
+  readonly writeTimeoutMs: number
+  /** Told of each connection that is one too many. It is not counted, and nothing else is done with it. */
+  readonly onCrowded: (socket: Socket) => void
+}
+
+/** So many that are one too many are told so at a time; others are closed without a word. */
+const TOLD_AT_ONCE = 100
+
 /**
- * The connections of a server, so that it need not wait for those on which nothing happens. Node knows of
- * idle ones only after a first request; browsers open some that they may never use.
+ * The connections of a server: no more than it may have, none whose client does not read, and at its end it
+ * need not wait for those on which nothing happens. Node knows of idle ones only after a first request;
+ * browsers open some that they may never use.
  */
 export class Connections {
+  readonly #options: ConnectionsOptions
   readonly #idle = new Set<Socket>()
+  #open = 0
   #isEnding = false
 
-  constructor(server: Server) {
+  constructor(server: Server, options: ConnectionsOptions) {
+    this.#options = options
+    server.maxConnections = options.max + TOLD_AT_ONCE
     server.on('connection', this.#add)
     server.on('request', this.#occupy)
+    server.on('timeout', this.#cut)
+  }
+
+  /** How many there are, without those that are one too many. */
+  get size(): number {
+    return this.#open
   }
 
   /** Ends those on which nothing is under way, and each of the others after its answer. */
@@ -21,16 +44,31 @@ export class Connections {
   }
 
   readonly #add = (socket: Socket): void => {
+    const { max, onCrowded } = this.#options
+    if (this.#open >= max) return onCrowded(socket)
+    this.#open += 1
     this.#idle.add(socket)
-    socket.on('close', () => this.#idle.delete(socket))
+    socket.on('close', () => {
+      this.#open -= 1
+      this.#idle.delete(socket)
+    })
   }
 
   readonly #occupy = ({ socket }: IncomingMessage, response: ServerResponse): void => {
     this.#idle.delete(socket)
+    socket.setTimeout(this.#options.writeTimeoutMs)
     response.on('close', () => {
       if (socket.destroyed) return
       if (this.#isEnding) socket.destroySoon()
       else this.#idle.add(socket)
     })
+  }
+
+  /**
+   * Nothing was read and nothing was sent for as long as that may last: between two requests, or while an
+   * answer is under way. The latter is bad only if there is something to send.
+   */
+  readonly #cut = (socket: Socket): void => {
+    if (this.#idle.has(socket) || socket.writableLength > 0) socket.destroy()
   }
 }

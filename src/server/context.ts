@@ -1,16 +1,16 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Clock } from '../async/clock.ts'
-import type { TurnLog } from '../log/turn-log.ts'
 import type { Providers } from '../turns/providers.ts'
 import type { TurnRunner } from '../turns/turn-runner.ts'
+import type { Caller } from './auth/caller.ts'
+import type { KeyLimits, StreamSlot } from './limits/key-limits.ts'
 import type { Readiness } from './readiness.ts'
-import type { NewTurns } from './streams/new-turns.ts'
 import type { OpenStreams } from './streams/open-streams.ts'
+import type { TenantSpace } from './tenant-space.ts'
 
-/** What the routes work with. */
+/** What all routes work with. What belongs to a tenant is not here: it comes with the request. */
 export interface GatewayContext {
-  readonly log: TurnLog
   readonly turns: TurnRunner
   readonly providers: Providers
   readonly clock: Clock
@@ -21,15 +21,21 @@ export interface GatewayContext {
   /** Aborts when the turns have ended or their time is up: every stream ends then. */
   readonly closing: AbortSignal
   readonly streams: OpenStreams
-  /** To be told of every turn that is made here. */
-  readonly newTurns: NewTurns
+  readonly limits: KeyLimits
   readonly onError: (error: unknown, about: { readonly requestId?: string }) => void
 }
 
 export interface GatewayEnv {
   /** Missing where the app does not run on Node. */
   Bindings: Partial<HttpBindings>
-  Variables: { requestId: string }
+  Variables: {
+    requestId: string
+    address: URL
+    caller: Caller
+    space: TenantSpace
+    /** Of a stream for which a place was taken before it is opened. */
+    slot?: StreamSlot
+  }
 }
 
 export type GatewayApp = OpenAPIHono<GatewayEnv>

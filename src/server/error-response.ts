@@ -3,11 +3,12 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import type { GatewayEnv } from './context.ts'
+import { LimitedError } from './limits/limited-error.ts'
 import { RequestInvalidError } from './request-error.ts'
 
 /** What our own routes answer with when they refuse. */
 export interface ErrorBody {
-  error: { code: ErrorCode; message: string; details?: unknown }
+  error: { code: ErrorCode; message: string; details?: unknown; requestId: string }
 }
 
 export interface ErrorAnswer {
@@ -19,15 +20,20 @@ export interface ErrorAnswer {
 /** Long enough for a turn or an instance to end, short enough for nobody to notice. */
 const RETRY_AFTER_S = '1'
 
-/** What a client is told of an error: its code and message if it is ours, nothing of it otherwise. */
-export function answerOf(error: unknown): ErrorAnswer {
+/**
+ * What a client is told of an error: its code and message if it is ours, nothing of it otherwise, and the id
+ * under which the log has the rest.
+ */
+export function answerOf(error: unknown, requestId: string): ErrorAnswer {
   const known = error instanceof HTTPException ? ofFramework(error) : error
-  if (!(known instanceof TurnstreamError)) return answer('INTERNAL_ERROR')
+  if (!(known instanceof TurnstreamError)) return answer('INTERNAL_ERROR', { requestId })
   const { code } = known
   // What fails on our side is told by its code alone: the rest may name hosts and paths of ours.
-  if (ERROR_CODES[code].status >= 500) return answer(code)
+  if (ERROR_CODES[code].status >= 500) return answer(code, { requestId })
   const details = known instanceof RequestInvalidError ? { details: known.details } : undefined
-  return answer(code, { message: known.message, ...details })
+  const told = answer(code, { message: known.message, ...details, requestId })
+  if (known instanceof LimitedError) told.headers['retry-after'] = `${known.retryAfterS}`
+  return told
 }
 
 /** Answers with an error, and reports it if it is our fault. */
@@ -36,9 +42,10 @@ export function refuse(
   error: unknown,
   onError: (error: unknown, about: { readonly requestId?: string }) => void,
 ): Response {
-  const { status, body, headers } = answerOf(error)
+  const requestId = c.get('requestId')
+  const { status, body, headers } = answerOf(error, requestId)
   const isOurs = status >= 500 && body.error.code !== 'SERVER_SHUTDOWN'
-  if (isOurs) onError(error, { requestId: c.get('requestId') })
+  if (isOurs) onError(error, { requestId })
   return c.json(body, status, headers)
 }
 
@@ -51,7 +58,13 @@ function ofFramework({ status }: HTTPException): TurnstreamError | undefined {
   return undefined
 }
 
-function answer(code: ErrorCode, told: { message?: string; details?: unknown } = {}): ErrorAnswer {
+interface Told {
+  readonly message?: string
+  readonly details?: unknown
+  readonly requestId: string
+}
+
+function answer(code: ErrorCode, told: Told): ErrorAnswer {
   const { status, retryable, summary } = ERROR_CODES[code]
   const waits = retryable && (status === 503 || status === 409)
   return {

@@ -1,9 +1,15 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
+import type { MiddlewareHandler } from 'hono'
 import { type Clock, systemClock } from '../async/clock.ts'
 import { TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
+import { type Access, authenticate } from './auth/authenticate.ts'
+import type { KeyRing } from './auth/key-ring.ts'
+import { StreamTokens } from './auth/stream-tokens.ts'
 import { boundedBody } from './body.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from './context.ts'
 import { refuse } from './error-response.ts'
+import type { GatewayLimits } from './limits/gateway-limits.ts'
+import { KeyLimits } from './limits/key-limits.ts'
 import { Readiness } from './readiness.ts'
 import { requestInvalid } from './request-error.ts'
 import { baseHeaders } from './request-id.ts'
@@ -11,21 +17,33 @@ import { addDocumentRoutes } from './routes/documents.ts'
 import { addHealthRoutes } from './routes/health.ts'
 import { addOutputRoutes } from './routes/outputs.ts'
 import { addRunRoutes } from './routes/runs.ts'
+import { addStreamTokenRoute } from './routes/stream-tokens.ts'
 import { addStreamRoutes } from './routes/streams.ts'
 import { addSubmitRoute } from './routes/submit.ts'
 import { addThreadTurnRoute } from './routes/thread-turn.ts'
 import { addThreadRoutes } from './routes/threads.ts'
-import { NewTurns } from './streams/new-turns.ts'
 import { OpenStreams } from './streams/open-streams.ts'
+import { TenantSpaces } from './tenant-space.ts'
 import { unmatched } from './unmatched.ts'
+import { webGuards } from './web/guards.ts'
 
 export interface GatewayOptions extends Omit<TurnRunnerOptions, 'onError'> {
   /** A comment is sent on streams this often: 15 s unless given. */
   readonly heartbeatMs?: number
   /** How large the body of a request may be: 4 MB unless given. */
   readonly maxBodyBytes?: number
+  /** What one key may do on this instance; `Infinity` switches one off. */
+  readonly limits?: Partial<GatewayLimits>
   /** How long running turns may go on when the server shuts down: 30 s unless given. */
   readonly shutdownGraceMs?: number
+  /** The origins whose pages may use the API, such as `https://app.example`: none unless given. */
+  readonly corsOrigins?: readonly string[]
+  /** The only names under which it may be asked for: any unless given. */
+  readonly allowedHosts?: readonly string[]
+  /** Who may ask. Without it everybody may, and is of the tenant `default`. */
+  readonly keys?: KeyRing
+  /** What stream tokens are signed with: the same on all instances. At least 32 characters; random unless given. */
+  readonly streamTokenSecret?: string
   readonly clock?: Clock
   /** Told of what nobody awaits, and of what a client was not told. */
   readonly onError?: (error: unknown, about: ErrorSubject) => void
@@ -63,9 +81,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     options.onError?.(error, about)
   }
 
+  const access: Access = {
+    keys: options.keys,
+    tokens: tokensOf(options.streamTokenSecret, clock),
+    spaces: new TenantSpaces(log, clock),
+  }
   const turns = new TurnRunner({ ...options, onError })
   const context: GatewayContext = {
-    log,
     turns,
     providers: options.providers,
     clock,
@@ -74,7 +96,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     readiness,
     closing: closing.signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: closing.signal }),
-    newTurns: new NewTurns(log, clock),
+    limits: new KeyLimits(options.limits, clock),
     onError,
   }
 
@@ -91,7 +113,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   return {
-    app: createApp(context),
+    app: createApp(context, access, webGuards({ ...options, hasKeys: options.keys !== undefined })),
     turns,
     start: () => turns.start(),
     close: () => {
@@ -101,7 +123,11 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 }
 
-function createApp(context: GatewayContext): GatewayApp {
+function createApp(
+  context: GatewayContext,
+  access: Access,
+  guards: MiddlewareHandler<GatewayEnv>[],
+): GatewayApp {
   const { generateId, maxBodyBytes, onError } = context
   const app: GatewayApp = new OpenAPIHono<GatewayEnv>({
     defaultHook: (result) => {
@@ -109,18 +135,25 @@ function createApp(context: GatewayContext): GatewayApp {
     },
   })
   app.use(baseHeaders(generateId))
+  app.use(...guards)
+  app.use(authenticate(access))
   app.use(boundedBody(maxBodyBytes))
   app.onError((error, c) => refuse(c, error, onError))
   addSubmitRoute(app, context)
-  addRunRoutes(app, context)
+  addRunRoutes(app)
   addThreadRoutes(app, context)
-  addOutputRoutes(app, context)
+  addOutputRoutes(app)
   addThreadTurnRoute(app, context)
   addStreamRoutes(app, context)
+  addStreamTokenRoute(app, access.tokens)
   addHealthRoutes(app, context)
   addDocumentRoutes(app)
   app.notFound(unmatched(app, context))
   return app
+}
+
+function tokensOf(secret: string | undefined, clock: Clock): StreamTokens {
+  return new StreamTokens({ clock, ...(secret !== undefined && { secret }) })
 }
 
 /** The parts of a request as people call them. */

@@ -1,14 +1,22 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { type Clock, systemClock } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { answerMalformed, answerUnreadable } from './bare-answers.ts'
+import { answerCrowded, answerMalformed, answerRefused, answerUnreadable } from './bare-answers.ts'
 import { Connections } from './connections.ts'
 import type { Gateway } from './gateway.ts'
+import { oversizeOf } from './limits/oversize.ts'
+import {
+  nodeMaxHeaders,
+  nodeOptions,
+  nodeWriteTimeout,
+  type PortLimits,
+  resolvePortLimits,
+} from './limits/port-limits.ts'
 
-export interface ListenOptions {
+export interface ListenOptions extends Partial<PortLimits> {
   /** 127.0.0.1 unless given. */
   readonly host?: string
   /** 4010 unless given; 0 takes a free one. */
@@ -28,14 +36,6 @@ export interface Listening {
 const HOST = '127.0.0.1'
 const PORT = 4010
 
-// These bound what a client may take to send its request. None of them counts while an answer is under way,
-// however long that lasts.
-const HEADERS_TIMEOUT_MS = 20_000
-const REQUEST_TIMEOUT_MS = 60_000
-// Longer than the minute after which proxies let an idle connection go: the one who closes first must be
-// the one who sends, or its request meets a closed connection.
-const KEEP_ALIVE_MS = 72_000
-const MAX_HEADER_BYTES = 16 * 1024
 // How soon a peer that is gone without a word is noticed, on a stream that has nothing to send.
 const PROBE_AFTER_MS = 30_000
 // What is still being sent when everything has ended gets so long to arrive.
@@ -44,9 +44,18 @@ const LAST_WRITES_MS = 2000
 /** Opens the port, once what earlier processes left behind is in order. */
 export async function listen(gateway: Gateway, options: ListenOptions = {}): Promise<Listening> {
   const { host = HOST, port = PORT, clock = systemClock } = options
+  const limits = resolvePortLimits(options)
   await gateway.start()
-  const server = createNodeServer(gateway)
-  const connections = new Connections(server)
+  const server = createNodeServer(limits)
+  const connections = new Connections(server, {
+    max: limits.maxConnections,
+    writeTimeoutMs: nodeWriteTimeout(limits),
+    onCrowded: (socket) => answerCrowded(socket, clock),
+  })
+  server.on('clientError', (error, socket) => answerMalformed(error, socket, { clock, limits }))
+  server.on('request', requestListener(gateway, limits))
+  // Of what else somebody may expect we know nothing. Node would refuse it in a form of its own.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   try {
     await open(server, host, port)
   } catch (error) {
@@ -72,28 +81,32 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
   }
 }
 
-function createNodeServer({ app }: Gateway): Server {
+function createNodeServer(limits: PortLimits): Server {
+  const server = createServer({
+    ...nodeOptions(limits),
+    // Who sends none is told by us, in our form.
+    requireHostHeader: false,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: PROBE_AFTER_MS,
+  })
+  server.maxHeadersCount = nodeMaxHeaders(limits)
+  return server
+}
+
+function requestListener({ app }: Gateway, limits: PortLimits): RequestListener {
   const listener = getRequestListener((request, env) => app.fetch(request, env), {
     errorHandler: answerUnreadable,
     // The process may not be ours alone.
     overrideGlobalObjects: false,
   })
-  const server = createServer(
-    {
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      maxHeaderSize: MAX_HEADER_BYTES,
-      // Who sends none is told by us, in our form.
-      requireHostHeader: false,
-      noDelay: true,
-      keepAlive: true,
-      keepAliveInitialDelay: PROBE_AFTER_MS,
-    },
-    (request, response) => void listener(request, response),
-  )
-  server.on('clientError', answerMalformed)
-  return server
+  return (request, response) => {
+    // On a connection that has had its last answer nobody waits for one.
+    if (!request.socket.writable) return
+    const oversize = oversizeOf(request, limits)
+    if (oversize === undefined) void listener(request, response)
+    else answerRefused(oversize, response)
+  }
 }
 
 async function open(server: Server, host: string, port: number): Promise<void> {

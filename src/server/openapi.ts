@@ -3,6 +3,7 @@ import * as z from 'zod'
 import { ROUTES } from '../protocol/names.ts'
 import type { GatewayApp } from './context.ts'
 import { openapiPath } from './schemas/parts.ts'
+import { KEY_SECURITY, SECURITY_SCHEMES, type Security } from './schemas/security.ts'
 
 /** JSON Schema 2020-12, which is what OpenAPI 3.1 takes. */
 export interface JsonSchema {
@@ -44,6 +45,8 @@ export interface Operation {
   readonly summary: string
   readonly description?: string
   readonly tags: readonly string[]
+  /** One of them is needed where the server has keys; none where the list is empty. */
+  readonly security: Readonly<Security>
   readonly parameters: readonly Parameter[]
   readonly requestBody?: { readonly required: boolean; readonly content: Content }
   readonly responses: Readonly<Record<string, Answer>>
@@ -53,7 +56,10 @@ export interface OpenApiDocument {
   readonly openapi: '3.1.0'
   readonly info: { readonly title: string; readonly version: string; readonly description: string }
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> }
+  readonly components: {
+    readonly schemas: Readonly<Record<string, JsonSchema>>
+    readonly securitySchemes: typeof SECURITY_SCHEMES
+  }
 }
 
 /**
@@ -73,7 +79,7 @@ export function openapiDocument(app: GatewayApp): OpenApiDocument {
     openapi: '3.1.0',
     info: { title: 'turnstream', version: '2', description },
     paths,
-    components: { schemas: writer.schemas },
+    components: { schemas: writer.schemas, securitySchemes: SECURITY_SCHEMES },
   }
 }
 
@@ -98,11 +104,13 @@ class DocumentWriter {
 
   operation(route: RouteConfig): Operation {
     const { method, path, summary = '', description, tags = [], request } = route
+    const { security = KEY_SECURITY } = route
     return {
       operationId: `${method}${OPERATION_NAMES.get(path) ?? path}`,
       summary,
       ...(description !== undefined && { description }),
       tags,
+      security,
       parameters: [
         ...this.#parameters('path', request?.params),
         ...this.#parameters('query', request?.query),

@@ -1,7 +1,9 @@
 import type { MiddlewareHandler } from 'hono'
 import { HEADERS } from '../protocol/names.ts'
 import type { GatewayEnv } from './context.ts'
+import { SECURITY_HEADERS } from './web/security-headers.ts'
 
+const SECURITY = Object.entries(SECURITY_HEADERS)
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,200}$/
 
 /** The caller's id of a request if it can stand in a header and a log line, otherwise a new one. */
@@ -16,7 +18,7 @@ export function baseHeaders(generateId: () => string): MiddlewareHandler<Gateway
     c.set('requestId', requestId)
     c.header(HEADERS.requestId, requestId)
     c.header('cache-control', 'no-store')
-    c.header('x-content-type-options', 'nosniff')
+    for (const [name, value] of SECURITY) c.header(name, value)
     await next()
   }
 }

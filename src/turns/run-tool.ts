@@ -2,6 +2,7 @@ import type { Clock } from '../async/clock.ts'
 import { onAbort } from '../log/on-abort.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { parseJsonObject } from '../protocol/json.ts'
+import { redactShapes } from '../protocol/redaction.ts'
 import type { FunctionCall } from './round-calls.ts'
 import type { Tool } from './tool.ts'
 import type { ToolAnswer } from './turn-script.ts'
@@ -35,7 +36,8 @@ export async function runTool(
     if (options.signal.aborted) return undefined
     const error = toolError(tool, cause)
     options.onError(error)
-    return { output: `${error.code}: ${error.message}`, success: false }
+    // The model reads it, and everybody who reads the turn.
+    return { output: `${error.code}: ${redactShapes(error.message)}`, success: false }
   }
 }
 

@@ -22,8 +22,21 @@ const sections = [...doc.matchAll(/^### ([A-Z]+) (\/\S+)\n(.*?)(?=^##)/gms)].map
 
 /** What may happen to any request is said once, at the end of the document. */
 const ALWAYS = {
-  statuses: ['400', '500', '503'],
-  codes: ['REQUEST_INVALID', 'INTERNAL_ERROR', 'STORE_UNAVAILABLE'],
+  statuses: ['400', '401', '403', '414', '421', '431', '500', '503'],
+  codes: [
+    'REQUEST_INVALID',
+    'KEY_INVALID',
+    'KEY_REQUIRED',
+    'TOKEN_EXPIRED',
+    'TOKEN_INVALID',
+    'ORIGIN_REFUSED',
+    'HOST_REFUSED',
+    'URL_TOO_LONG',
+    'HEADERS_TOO_LARGE',
+    'INTERNAL_ERROR',
+    'STORE_UNAVAILABLE',
+    'CONNECTIONS_LIMITED',
+  ],
 }
 
 describe('docs/api.md', () => {

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { html, prose } from '../../src/server/docs-page/html.ts'
-import { docsPage } from '../../src/server/docs-page/page.ts'
+import { docsPage, docsPages } from '../../src/server/docs-page/page.ts'
 import type { OpenApiDocument, Operation } from '../../src/server/openapi.ts'
+import { SECURITY_SCHEMES } from '../../src/server/schemas/security.ts'
 import { call, startServer } from './support.ts'
+import { ask } from './web/browser.ts'
 
 describe('the page', () => {
   test('shows every route with a line to try it, and every shape', async () => {
@@ -26,6 +28,20 @@ describe('the page', () => {
     expect(page).toContain(`curl -X DELETE ${server.url}/api/v2/threads/THREAD_ID`)
   })
 
+  test('says what needs no key, and what opens with a token', async () => {
+    const server = await startServer()
+    const { json } = await call(server, 'GET /docs')
+    const sections = [...(json as string).matchAll(/<section id="(\w+)">.*?<\/section>/gs)]
+    const saying = (text: string) =>
+      sections.flatMap(([section, name]) => (section.includes(text) ? [name] : []))
+    expect(saying('Needs no key.')).toEqual(['getHealth', 'getReady', 'getOpenapi', 'getDocs'])
+    expect(saying('Opens with a stream token')).toEqual([
+      'getRunStream',
+      'getTurnOutputStream',
+      'getThreadOutputStream',
+    ])
+  })
+
   test('links only to places that it has', async () => {
     const { json: page } = await call(await startServer(), 'GET /docs')
     const links = [...(page as string).matchAll(/href="#([^"]+)"/g)].map(([, id]) => id)
@@ -46,6 +62,24 @@ describe('the page', () => {
     expect(policy).not.toContain('unsafe')
   })
 
+  test('shows the address under which it was asked for', async () => {
+    const { url } = await startServer()
+    for (const host of ['turns.example', 'localhost:4010', '[::1]:80']) {
+      const { text } = await ask(`${url}/docs`, { headers: { host } })
+      const shown = new URL(`http://${host}`).origin
+      expect(text).toContain(`curl -N ${shown}/api/v2/stream/RUN_ID`)
+      expect(text).not.toContain('\0')
+    }
+  })
+
+  test('puts an address in as text, also into the page that is kept', async () => {
+    const { document } = await startServer()
+    const page = docsPages(document)('http://<img src=x>"&')
+    expect(page).not.toContain('<img')
+    expect(page).toContain('curl -N http://&lt;img src=x&gt;&quot;&amp;/api/v2/stream/RUN_ID')
+    expect(docsPages(document)('http://a')).toBe(docsPage(document, 'http://a'))
+  })
+
   test('has a light and a dark look', async () => {
     const { json: page } = await call(await startServer(), 'GET /docs')
     expect(page).toContain('prefers-color-scheme: dark')
@@ -56,6 +90,7 @@ describe('the page', () => {
     const evil = '<img src=x onerror=alert(1)>"\'&'
     const operation: Operation = {
       ...{ operationId: evil, summary: evil, description: `\`${evil}\``, tags: [evil] },
+      security: [],
       parameters: [
         { name: evil, in: 'query', required: true, description: evil, schema: { type: evil } },
         { name: 'a', in: 'query', required: false, schema: { type: 'integer', minimum: 1 } },
@@ -71,7 +106,10 @@ describe('the page', () => {
       openapi: '3.1.0',
       info: { title: evil, version: evil, description: evil },
       paths: { [evil]: { [evil]: operation } },
-      components: { schemas: { [evil]: { description: evil, properties: { [evil]: {} } } } },
+      components: {
+        securitySchemes: SECURITY_SCHEMES,
+        schemas: { [evil]: { description: evil, properties: { [evil]: {} } } },
+      },
     }
     const page = docsPage(document, `http://${evil}`)
     expect(page).not.toContain('<img')

@@ -39,6 +39,7 @@ describe('a port', () => {
     ],
     ['a name that is none', { host: 'no.such.host.invalid', port: 0 }, 'is not known'],
     ['a number that is no port', { port: 70_000 }, 'from 0 to 65535'],
+    ['a limit that is none', { port: 0, maxConnections: 0 }, 'Infinity for no limit, not 0'],
   ]
 
   test.each(REFUSED)('%s is OPTION_INVALID', async (_name, options, advice) => {

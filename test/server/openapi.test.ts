@@ -5,6 +5,8 @@ import { isRecord } from '../../src/protocol/json.ts'
 import { createGateway } from '../../src/server/gateway.ts'
 import { type JsonSchema, type OpenApiDocument, openapiDocument } from '../../src/server/openapi.ts'
 import { cancelBodySchema } from '../../src/server/schemas/runs.ts'
+import { SECURITY_SCHEMES } from '../../src/server/schemas/security.ts'
+import { streamTokenBodySchema } from '../../src/server/schemas/stream-tokens.ts'
 import { submitBodySchema } from '../../src/server/schemas/submit.ts'
 import { newThreadSchema, threadChangesSchema } from '../../src/server/schemas/threads.ts'
 import { Providers } from '../../src/turns/providers.ts'
@@ -49,12 +51,20 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
 )
 
+/** Two in one object would both be needed. */
+function isOne(schemes: object): boolean {
+  return Object.keys(schemes).length === 1
+}
+
 /** What OpenAPI 3.1 asks of a document, as far as ours has it. */
 const operationShape = z.strictObject({
   operationId: z.string().regex(/^[a-z][A-Za-z]+$/),
   summary: z.string().regex(/^[A-Z][^.]+$/),
   description: z.string().min(1).optional(),
   tags: z.array(z.string()).min(1),
+  security: z.array(
+    z.partialRecord(z.enum(Object.keys(SECURITY_SCHEMES)), z.tuple([])).refine(isOne),
+  ),
   parameters: z.array(
     z.strictObject({
       name: z.string(),
@@ -83,7 +93,10 @@ describe('the document', () => {
       openapi: z.literal('3.1.0'),
       info: z.strictObject({ title: z.string(), version: z.string(), description: z.string() }),
       paths: z.record(z.string().startsWith('/'), z.record(z.string(), operationShape)),
-      components: z.strictObject({ schemas: z.record(z.string(), z.looseObject({})) }),
+      components: z.strictObject({
+        schemas: z.record(z.string(), z.looseObject({})),
+        securitySchemes: z.record(z.string(), z.looseObject({ type: z.enum(['http', 'apiKey']) })),
+      }),
     })
     expect(shape.safeParse(document).error?.issues ?? []).toEqual([])
   })
@@ -107,6 +120,36 @@ describe('the document', () => {
       const { schema } = operation.responses[code]?.content?.['application/json'] ?? {}
       expect(schema).toEqual({ $ref: '#/components/schemas/Error' })
     }
+  })
+})
+
+describe('who may ask', () => {
+  const ways = ({ security }: (typeof operations)[number]['operation']) =>
+    security.flatMap((each) => Object.keys(each))
+
+  test('every operation says it: a key, on streams also a token, and nothing for a few', () => {
+    const names = (key: string) =>
+      operations
+        .filter(({ operation }) => ways(operation).join(' ') === key)
+        .map(({ operation }) => operation.operationId)
+        .toSorted()
+    const all = new Set(operations.map(({ operation }) => ways(operation).join(' ')))
+    expect([...all].toSorted()).toEqual(['', 'bearer apiKey', 'bearer apiKey streamToken'])
+    expect(names('')).toEqual(['getDocs', 'getHealth', 'getOpenapi', 'getReady'])
+    expect(names('bearer apiKey streamToken')).toEqual([
+      'getRunStream',
+      'getThreadOutputStream',
+      'getTurnOutputStream',
+    ])
+  })
+
+  test.each(operations)('$method $path has the refusals that belong to it', ({ operation }) => {
+    const { description = '' } = operation.responses['401'] ?? {}
+    const codes = [...description.matchAll(/`(\w+)`/g)].map(([, code]) => code)
+    const keys = ways(operation).includes('bearer') ? ['KEY_INVALID', 'KEY_REQUIRED'] : []
+    const tokens = ways(operation).includes('streamToken') ? ['TOKEN_EXPIRED', 'TOKEN_INVALID'] : []
+    expect(codes).toEqual([...keys, ...tokens])
+    expect(operation.parameters.some(({ name }) => name === 'token')).toBe(tokens.length > 0)
   })
 })
 
@@ -151,6 +194,7 @@ describe('its schemas', () => {
       NewThread: newThreadSchema,
       ThreadChanges: threadChangesSchema,
       Cancel: cancelBodySchema,
+      NewStreamToken: streamTokenBodySchema,
     }
     for (const [name, zod] of Object.entries(bodies)) {
       const [example] = document.components.schemas[name]?.examples ?? []

@@ -6,11 +6,13 @@ import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { TurnLog } from '../../src/log/turn-log.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../src/server/gateway.ts'
+import type { PortLimits } from '../../src/server/limits/port-limits.ts'
 import { listen } from '../../src/server/listen.ts'
 import type { OpenApiDocument } from '../../src/server/openapi.ts'
 import { Providers } from '../../src/turns/providers.ts'
 import { HeldProvider } from './held-provider.ts'
 import { faultsOf } from './json-schema.ts'
+import { UNLIMITED } from './unlimited.ts'
 
 export interface TestServer {
   readonly url: string
@@ -28,6 +30,7 @@ export interface ServerOptions extends Partial<GatewayOptions> {
   /** Further providers, after the two that are always there. */
   readonly more?: readonly Provider[]
   readonly host?: string
+  readonly port?: Partial<PortLimits>
 }
 
 /** The same for all servers of a process. */
@@ -35,13 +38,14 @@ let described: OpenApiDocument | undefined
 
 /** A server with a provider that answers at once and one that waits for the test; it ends with the test. */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
-  const { more = [], host, log = new MemoryLog(), ...rest } = options
+  const { more = [], host, port, log = new MemoryLog(), ...rest } = options
   const held = new HeldProvider()
   const errors: TestServer['errors'] = []
   const gateway = createGateway({
     log,
     owner: 'test',
     shutdownGraceMs: 0,
+    limits: UNLIMITED,
     providers: new Providers(
       [plainProvider(), held, ...more].map((provider) => ({
         provider,
@@ -54,7 +58,11 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     },
     ...rest,
   })
-  const listening = await listen(gateway, { port: 0, ...(host !== undefined && { host }) })
+  const listening = await listen(gateway, {
+    ...port,
+    port: 0,
+    ...(host !== undefined && { host }),
+  })
   onTestFinished(() => listening.close())
   const { url } = listening
   described ??= (await (await fetch(`${url}/openapi.json`)).json()) as OpenApiDocument

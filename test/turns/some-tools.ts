@@ -9,6 +9,9 @@ export const TOOLS = [
   tool('add', ({ a, b }) => Number(a) + Number(b)),
   tool('echo', (args) => args),
   tool('say', async ({ text }) => String(text)),
+  tool('tell', () => {
+    throw new Error('asked https://me:password@host?key=secret with sk-0123456789')
+  }),
   tool('fail', () => {
     throw new Error('no such city')
   }),

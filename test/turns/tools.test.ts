@@ -35,6 +35,13 @@ const answers: Row[] = [
     errors: ['TOOL_FAILED'],
   },
   {
+    name: 'what it throws without what looks like a secret',
+    tool: 'tell',
+    answer:
+      '! TOOL_FAILED: The tool failed: tell: asked https://[redacted]@host?key=[redacted] with [redacted]',
+    errors: ['TOOL_FAILED'],
+  },
+  {
     name: 'what a tool rejects with as a failure',
     tool: 'reject',
     answer: '! TOOL_FAILED: The tool failed: reject: for no reason',

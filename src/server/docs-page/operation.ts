@@ -18,6 +18,7 @@ export function placesOf({ paths }: OpenApiDocument): Place[] {
 export function operationSection(place: Place, document: OpenApiDocument, origin: string): Html {
   const { method, path, operation } = place
   const { operationId, summary, description, parameters, requestBody, responses } = operation
+  const access = ACCESS[operation.security.length] ?? ''
   const rows = parameters.map(({ name, in: where, required, description: told, schema }) =>
     fieldRow(name, { ...schema, description: [where, told].filter(Boolean).join(': ') }, required),
   )
@@ -28,12 +29,18 @@ export function operationSection(place: Place, document: OpenApiDocument, origin
   )
   return html`<section id="${operationId}">
 <h3><span class="method ${method}">${method.toUpperCase()}</span> <code>${path}</code></h3>
-<p><strong>${summary}.</strong> ${prose(description ?? '')}</p>
+<p><strong>${summary}.</strong> ${prose(description ?? '')} ${access}</p>
 <pre><code>${curlLine(place, document, origin)}</code></pre>
 ${rows.length > 0 ? html`<h4>Parameters</h4><table><tbody>${rows}</tbody></table>` : ''}
 ${body}
 <h4>Answers</h4><table><tbody>${answers}</tbody></table>
 </section>`
+}
+
+/** By how many ways there are to say who asks. The most have two, and that needs no words. */
+const ACCESS: Readonly<Record<number, string>> = {
+  0: 'Needs no key.',
+  3: 'Opens with a stream token, too.',
 }
 
 function contentTypes(content: Readonly<Record<string, { readonly schema: JsonSchema }>>): Html {

@@ -14,6 +14,15 @@ export const DOCS_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
+/** Stands for the origin in a page that is kept. No text of a document has it. */
+const ORIGIN = '\0'
+
+/** The page for whatever origin it is asked for. It takes milliseconds to make, and is made once. */
+export function docsPages(document: OpenApiDocument): (origin: string) => string {
+  const parts = docsPage(document, ORIGIN).split(ORIGIN)
+  return (origin) => parts.join(html`${origin}`.text)
+}
+
 /** The routes and shapes of an OpenAPI document, for people. */
 export function docsPage(document: OpenApiDocument, origin: string): string {
   const { info, components } = document

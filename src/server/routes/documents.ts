@@ -2,20 +2,25 @@ import { createRoute } from '@hono/zod-openapi'
 import * as z from 'zod'
 import { ROUTES } from '../../protocol/names.ts'
 import type { GatewayApp } from '../context.ts'
-import { DOCS_POLICY, docsPage } from '../docs-page/page.ts'
+import { DOCS_POLICY, docsPages } from '../docs-page/page.ts'
 import { openapiDocument } from '../openapi.ts'
 import { openapiPath } from '../schemas/parts.ts'
+import { publicRefusals } from '../schemas/refusals.ts'
+import { NO_SECURITY } from '../schemas/security.ts'
+import { writtenJson } from '../written-json.ts'
 
 const openapiRoute = createRoute({
   method: 'get',
   path: openapiPath(ROUTES.openapi),
   summary: 'This description',
   tags: ['server'],
+  security: NO_SECURITY,
   responses: {
     200: {
       description: 'OpenAPI 3.1',
       content: { 'application/json': { schema: z.record(z.string(), z.unknown()) } },
     },
+    ...publicRefusals(),
   },
 })
 
@@ -24,21 +29,31 @@ const docsRoute = createRoute({
   path: openapiPath(ROUTES.docs),
   summary: 'This description, for people',
   tags: ['server'],
+  security: NO_SECURITY,
   responses: {
     200: { description: 'A page', content: { 'text/html': { schema: z.string() } } },
+    ...publicRefusals(),
   },
 })
 
 /** To be called last: the document describes the routes that the app has when it is first asked for. */
 export function addDocumentRoutes(app: GatewayApp): void {
-  let document: ReturnType<typeof openapiDocument> | undefined
-  const described = () => (document ??= openapiDocument(app))
+  let kept: { readonly text: string; readonly pageFor: (origin: string) => string } | undefined
 
-  app.openapi(openapiRoute, (c) => c.json({ ...described() }, 200))
+  // Anybody may ask for them, and both take far longer to make than to send.
+  function described() {
+    if (kept === undefined) {
+      const document = openapiDocument(app)
+      kept = { text: JSON.stringify(document), pageFor: docsPages(document) }
+    }
+    return kept
+  }
+
+  app.openapi(openapiRoute, (c) => writtenJson<Record<string, unknown>>(c, described()))
 
   app.openapi(docsRoute, (c) => {
-    const { origin } = new URL(c.req.url)
-    return c.html(docsPage(described(), origin), 200, { 'content-security-policy': DOCS_POLICY })
+    const page = described().pageFor(c.get('address').origin)
+    return c.html(page, 200, { 'content-security-policy': DOCS_POLICY })
   })
 
   app.get('/', (c) => c.redirect(ROUTES.docs))

@@ -3,7 +3,8 @@ import * as z from 'zod'
 import { ROUTES } from '../../protocol/names.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { openapiPath } from '../schemas/parts.ts'
-import { refusals } from '../schemas/refusals.ts'
+import { publicRefusals } from '../schemas/refusals.ts'
+import { NO_SECURITY } from '../schemas/security.ts'
 
 const okSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Ok' })
 const ok = (description: string) => ({
@@ -15,6 +16,7 @@ const healthRoute = createRoute({
   path: openapiPath(ROUTES.health),
   summary: 'Whether the process is alive',
   tags: ['server'],
+  security: NO_SECURITY,
   responses: ok('It is'),
 })
 
@@ -26,7 +28,8 @@ const readyRoute = createRoute({
     'The store is asked, and has two seconds to answer. One that could not be written is not ready for ' +
     'ten seconds.',
   tags: ['server'],
-  responses: { ...ok('They can'), ...refusals('SERVER_SHUTDOWN', 'STORE_FULL') },
+  security: NO_SECURITY,
+  responses: { ...ok('They can'), ...publicRefusals('SERVER_SHUTDOWN', 'STORE_FULL') },
 })
 
 export function addHealthRoutes(app: GatewayApp, { readiness }: GatewayContext): void {

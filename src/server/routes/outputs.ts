@@ -1,7 +1,7 @@
 import { createRoute } from '@hono/zod-openapi'
 import * as z from 'zod'
 import { ROUTES } from '../../protocol/names.ts'
-import type { GatewayApp, GatewayContext } from '../context.ts'
+import type { GatewayApp } from '../context.ts'
 import { threadOutputs, turnOutputs } from '../outputs.ts'
 import { threadOutputsSchema, turnOutputsSchema } from '../schemas/outputs.ts'
 import { idSchema, openapiPath, pageSchema } from '../schemas/parts.ts'
@@ -50,13 +50,14 @@ const threadRoute = createRoute({
   },
 })
 
-export function addOutputRoutes(app: GatewayApp, { log }: GatewayContext): void {
+export function addOutputRoutes(app: GatewayApp): void {
   app.openapi(turnRoute, async (c) => {
-    return writtenJson(c, await turnOutputs(log, c.req.valid('param').turnId))
+    return writtenJson(c, await turnOutputs(c.get('space').log, c.req.valid('param').turnId))
   })
 
   app.openapi(threadRoute, async (c) => {
     const { threadId } = c.req.valid('param')
+    const { log } = c.get('space')
     return writtenJson(c, await threadOutputs(log, threadId, c.req.valid('query')))
   })
 }

@@ -1,11 +1,13 @@
 import { createRoute } from '@hono/zod-openapi'
 import * as z from 'zod'
-import { TurnstreamError } from '../../protocol/errors.ts'
+import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
+import { mayReadTurn } from '../auth/grants.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { eventSchema, outputSchema } from '../schemas/outputs.ts'
 import { idSchema, openapiPath } from '../schemas/parts.ts'
 import { refusals } from '../schemas/refusals.ts'
+import { STREAM_SECURITY } from '../schemas/security.ts'
 import { cursorOf } from '../streams/cursors.ts'
 import { openThreadStream } from '../streams/thread-stream.ts'
 import { openTurnStream, streamTurn } from '../streams/turn-stream.ts'
@@ -22,6 +24,11 @@ const resumeQuery = z.object({
     .string()
     .exactOptional()
     .meta({ description: 'The same for the first connection; `last-event-id` wins' }),
+  // Not read here: who asks is known before.
+  token: z
+    .string()
+    .exactOptional()
+    .meta({ description: 'A stream token, where no key can be sent' }),
 })
 
 const outputQuery = resumeQuery.extend({
@@ -34,6 +41,15 @@ function frames(description: string, schema: z.ZodType) {
   return { description, content: { 'text/event-stream': { schema } } }
 }
 
+/** Why none of the streams may open. */
+const STREAM_REFUSALS: readonly ErrorCode[] = [
+  'CURSOR_INVALID',
+  'SERVER_SHUTDOWN',
+  'STREAMS_LIMITED',
+  'TOKEN_EXPIRED',
+  'TOKEN_INVALID',
+]
+
 const OVER = { description: 'The turn has ended, and nothing follows the cursor' }
 
 const runRoute = createRoute({
@@ -42,6 +58,7 @@ const runRoute = createRoute({
   summary: 'Stream the raw events of a run',
   description: 'From the cursor on, and to the end of the run. The `data` of a frame is one event.',
   tags: ['v2'],
+  security: STREAM_SECURITY,
   request: {
     headers,
     params: z.object({ runId: idSchema }),
@@ -50,7 +67,7 @@ const runRoute = createRoute({
   responses: {
     200: frames('The frames of the run, to its end', eventSchema),
     204: OVER,
-    ...refusals('CURSOR_INVALID', 'SERVER_SHUTDOWN', 'TURN_EXPIRED', 'TURN_UNKNOWN'),
+    ...refusals(...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
@@ -62,6 +79,7 @@ const turnRoute = createRoute({
     'From the cursor on, and to the end of the turn. The `data` of a frame is one snapshot, which takes ' +
     'the place of the one before with the same `itemId`.',
   tags: ['xapi'],
+  security: STREAM_SECURITY,
   request: {
     headers,
     params: z.object({ turnId: idSchema }),
@@ -70,7 +88,7 @@ const turnRoute = createRoute({
   responses: {
     200: frames('The frames of the turn, to its end', outputSchema),
     204: OVER,
-    ...refusals('CURSOR_INVALID', 'SERVER_SHUTDOWN', 'TURN_EXPIRED', 'TURN_UNKNOWN'),
+    ...refusals(...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
@@ -82,6 +100,7 @@ const threadRoute = createRoute({
     'One turn after the other, those that are there and those that will be made, until the thread is ' +
     'deleted. A cursor is `<turnId>/<offset>`; without one the stream begins with the first turn.',
   tags: ['xapi'],
+  security: STREAM_SECURITY,
   request: {
     headers,
     params: z.object({ threadId: idSchema }),
@@ -89,7 +108,7 @@ const threadRoute = createRoute({
   },
   responses: {
     200: frames('The frames of the turns', outputSchema),
-    ...refusals('CURSOR_INVALID', 'SERVER_SHUTDOWN', 'THREAD_UNKNOWN'),
+    ...refusals(...STREAM_REFUSALS, 'THREAD_UNKNOWN'),
   },
 })
 
@@ -97,8 +116,10 @@ const threadRoute = createRoute({
 export function addStreamRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(runRoute, async (c) => {
     const { runId } = c.req.valid('param')
-    const turn = await context.log.getTurnOfRun(runId)
-    if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', runId)
+    const turn = await c.get('space').log.getTurnOfRun(runId)
+    if (turn === undefined || !mayReadTurn(c.get('caller'), turn)) {
+      throw new TurnstreamError('TURN_UNKNOWN', runId)
+    }
     return await streamTurn(c, context, turn, { log: 'events', ...after(c) })
   })
 

@@ -24,8 +24,10 @@ export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
   'MODEL_UNKNOWN',
   'SERVER_SHUTDOWN',
   'STORE_FULL',
+  'SUBMITS_LIMITED',
   'SUBMIT_CONFLICT',
   'THREAD_BUSY',
+  'TURNS_LIMITED',
 ]
 
 const submitRoute = createRoute({
@@ -49,10 +51,12 @@ const submitRoute = createRoute({
   },
 })
 
-export function addSubmitRoute(app: GatewayApp, { turns, newTurns }: GatewayContext): void {
+export function addSubmitRoute(app: GatewayApp, { turns, limits }: GatewayContext): void {
   app.openapi(submitRoute, async (c) => {
     const submission = submissionOf(c.req.valid('json'), c.req.valid('header'))
-    const { runId, turnId, threadId } = await turns.submit(submission)
+    const { tenant, newTurns } = c.get('space')
+    const admit = () => limits.admitTurn(c.get('caller'))
+    const { runId, turnId, threadId } = await turns.submit(submission, { tenant, admit })
     newTurns.announce(threadId)
     return c.json({ runId, turnId, threadId }, 202)
   })

@@ -1,8 +1,10 @@
 import { createRoute } from '@hono/zod-openapi'
+import type { Context } from 'hono'
 import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
-import type { GatewayApp, GatewayContext } from '../context.ts'
+import type { Submission } from '../../turns/turn-request.ts'
+import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { RequestInvalidError } from '../request-error.ts'
 import { outputSchema } from '../schemas/outputs.ts'
 import { idSchema, openapiPath } from '../schemas/parts.ts'
@@ -32,7 +34,7 @@ const threadTurnRoute = createRoute({
       headers: z.object({ [HEADERS.turnId]: z.string(), [HEADERS.threadId]: z.string() }),
       content: { 'text/event-stream': { schema: outputSchema } },
     },
-    ...refusals(...SUBMIT_REFUSALS),
+    ...refusals(...SUBMIT_REFUSALS, 'STREAMS_LIMITED'),
   },
 })
 
@@ -44,9 +46,29 @@ export function addThreadTurnRoute(app: GatewayApp, context: GatewayContext): vo
       throw new RequestInvalidError([{ path: 'body.threadId', message: 'is not that of the path' }])
     }
     const submission = submissionOf(body, c.req.valid('header'))
-    const { turnId } = await context.turns.submit(submission)
-    context.newTurns.announce(threadId)
     const { encoding } = c.req.valid('query')
-    return openTurnStream(c, context, { turnId, log: 'processed', encoding, after: START })
+    // Whoever could not read the turn shall not begin it.
+    const slot = context.limits.takeStream(c.get('caller'))
+    c.set('slot', slot)
+    try {
+      const turnId = await submit(c, context, submission)
+      const stream = { turnId, log: 'processed', encoding, after: START } as const
+      return await openTurnStream(c, context, stream)
+    } catch (error) {
+      slot.free()
+      throw error
+    }
   })
+}
+
+async function submit(
+  c: Context<GatewayEnv>,
+  { turns, limits }: GatewayContext,
+  submission: Submission,
+): Promise<string> {
+  const { tenant, newTurns } = c.get('space')
+  const admit = () => limits.admitTurn(c.get('caller'))
+  const { turnId, threadId } = await turns.submit(submission, { tenant, admit })
+  newTurns.announce(threadId)
+  return turnId
 }

@@ -89,15 +89,14 @@ const deleteRoute = createRoute({
   responses: { 204: { description: 'It is gone' }, ...refusals('THREAD_UNKNOWN') },
 })
 
-export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void {
-  const { log, turns, generateId } = context
-
+export function addThreadRoutes(app: GatewayApp, { generateId }: GatewayContext): void {
   app.openapi(listRoute, async (c) => {
-    const { items, ...page } = await log.listThreads(c.req.valid('query'))
+    const { items, ...page } = await c.get('space').log.listThreads(c.req.valid('query'))
     return c.json({ threads: [...items], ...page }, 200)
   })
 
   app.openapi(createThreadRoute, async (c) => {
+    const { log } = c.get('space')
     const { threadId = generateId(), ...given } = c.req.valid('json')
     const existing = await log.getThread(threadId)
     if (existing !== undefined) return c.json(existing, 200)
@@ -105,6 +104,7 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 
   app.openapi(readRoute, async (c) => {
+    const { log } = c.get('space')
     const record = await existingThread(log, c.req.valid('param').threadId)
     const page = { ...c.req.valid('query'), first: 'newest' } as const
     const { items, ...rest } = await log.listTurns(record.threadId, page)
@@ -112,16 +112,18 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 
   app.openapi(changeRoute, async (c) => {
+    const { log } = c.get('space')
     const record = await existingThread(log, c.req.valid('param').threadId)
     return c.json(await log.putThread(changed(record, c.req.valid('json'))), 200)
   })
 
   app.openapi(deleteRoute, async (c) => {
+    const { log } = c.get('space')
     const { threadId } = c.req.valid('param')
     const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
     for (const { turnId, sealed } of items) {
       // The owner would notice by itself, but only when it next writes: until then the provider is paid.
-      if (!sealed) await turns.cancel(turnId, 'the thread was deleted')
+      if (!sealed) await log.requestCancel(turnId, 'the thread was deleted')
     }
     if (!(await log.deleteThread(threadId))) throw unknownThread(threadId)
     return c.body(null, 204)

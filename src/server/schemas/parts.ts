@@ -1,12 +1,20 @@
 import * as z from 'zod'
 import { ID_PATTERN } from '../../log/records.ts'
 
-/** An id as the stores take them. */
+// Characters without width, marks that turn the direction of what follows, selectors of variants: with them
+// two ids look like one, and an id can change the look of a line that it stands in.
+const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/u
+
+/** An id as the stores take them, and as people can tell them apart. */
 export const idSchema = z
   .string()
   .regex(ID_PATTERN, 'must have 1 to 200 characters, without white space and braces')
   .refine(isMoreThanDots, 'must be more than dots')
-  .meta({ description: '1 to 200 characters, without white space, braces and control characters' })
+  .refine((id) => !UNSEEN.test(id), 'must have no characters that cannot be seen')
+  .meta({
+    description:
+      '1 to 200 characters, without white space, braces, control characters and invisible ones',
+  })
 
 /** An id in a header, where only ASCII is the same to everybody. */
 export const headerIdSchema = z

@@ -10,18 +10,36 @@ const errorBodySchema = z
         .array(z.object({ path: z.string(), message: z.string() }))
         .exactOptional()
         .meta({ description: 'REQUEST_INVALID: the fields at fault' }),
+      requestId: z.string().meta({ description: 'As in `x-request-id`; the log has it, too' }),
     }),
   })
   .meta({ id: 'Error', description: 'What is answered instead when a request is refused' })
 
 /** What may happen to any request. */
-const ALWAYS: readonly ErrorCode[] = ['INTERNAL_ERROR', 'REQUEST_INVALID', 'STORE_UNAVAILABLE']
+const ALWAYS: readonly ErrorCode[] = [
+  'CONNECTIONS_LIMITED',
+  'HEADERS_TOO_LARGE',
+  'HOST_REFUSED',
+  'INTERNAL_ERROR',
+  'ORIGIN_REFUSED',
+  'REQUEST_INVALID',
+  'STORE_UNAVAILABLE',
+  'URL_TOO_LONG',
+]
+
+/** What may happen to a request that needs a key. */
+const WITHOUT_KEY: readonly ErrorCode[] = ['KEY_INVALID', 'KEY_REQUIRED']
 
 /**
  * The refusals of a route by their status, for its OpenAPI definition. They are thrown and not returned, so
  * that the type of the route's answer does not know them.
  */
 export function refusals(...codes: ErrorCode[]): object {
+  return publicRefusals(...WITHOUT_KEY, ...codes)
+}
+
+/** The same for a route that anybody may ask. */
+export function publicRefusals(...codes: ErrorCode[]): object {
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of [...ALWAYS, ...codes].toSorted()) {
     const { status } = ERROR_CODES[code]

@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import { parseOffset, START } from '../../log/offsets.ts'
+import { ID_PATTERN } from '../../log/records.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS } from '../../protocol/names.ts'
 
@@ -26,7 +27,9 @@ export function parseThreadCursor(text: string): ThreadCursor {
   const slash = text.lastIndexOf('/')
   const offset = text.slice(slash + 1)
   parseOffset(offset)
-  if (slash > 0) return { turnId: text.slice(0, slash), offset }
+  const turnId = text.slice(0, Math.max(0, slash))
+  // It goes back to the reader as it came: what is no id could be a line of its own there.
+  if (ID_PATTERN.test(turnId)) return { turnId, offset }
   if (text === START) return undefined
   throw new TurnstreamError('CURSOR_INVALID', JSON.stringify(text.slice(0, 64)))
 }

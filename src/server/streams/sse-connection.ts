@@ -1,4 +1,5 @@
 import { encodeComment, encodeSse } from '../../sse/encode.ts'
+import type { StreamSlot } from '../limits/key-limits.ts'
 import { Frame } from './frame.ts'
 import type { OpenStreams } from './open-streams.ts'
 import type { SseSink } from './sse-sink.ts'
@@ -16,11 +17,14 @@ export class SseConnection {
   /** By the clock; for `OpenStreams`. */
   silentSince = 0
   readonly #streams: OpenStreams
+  readonly #slot: StreamSlot
   readonly #left = new AbortController()
   #sink: SseSink | undefined
 
-  constructor(streams: OpenStreams) {
+  /** The slot is given back when the connection is closed, whether it was open or not. */
+  constructor(streams: OpenStreams, slot: StreamSlot) {
     this.#streams = streams
+    this.#slot = slot
   }
 
   /** Aborts when nobody reads any more. */
@@ -69,6 +73,7 @@ export class SseConnection {
 
   /** The reader has left, or nothing more will be sent. */
   readonly close = (): void => {
+    this.#slot.free()
     if (this.#sink === undefined) return
     this.#sink = undefined
     this.#streams.delete(this)

@@ -1,4 +1,5 @@
 import { ServerResponse } from 'node:http'
+import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
@@ -37,17 +38,33 @@ export function openSse(
   const headers = { ...SSE_HEADERS, ...options.headers }
   const head = c.body(null, 200, headers)
   if (c.req.method === 'HEAD') return head
-  const outgoing = c.env?.outgoing
-  // Whoever left while the turn was looked up is gone for good: nothing would tell us again.
-  if (outgoing?.destroyed === true) return RESPONSE_ALREADY_SENT
-  const connection = new SseConnection(context.streams)
-  const sink =
-    outgoing instanceof ServerResponse
-      ? new NodeSink(outgoing, head.headers, connection.close)
-      : new WebSink(connection.close)
+  const slot = c.get('slot') ?? context.limits.takeStream(c.get('caller'))
+  const connection = new SseConnection(context.streams, slot)
+  const sink = sinkFor(connection, c.env?.outgoing, head.headers)
+  if (sink === undefined) return RESPONSE_ALREADY_SENT
   connection.open(sink, cursor)
   endWith(start(run, connection), connection, reporterOf(context, c.get('requestId')))
   return sink instanceof NodeSink ? RESPONSE_ALREADY_SENT : c.body(sink.body, 200, headers)
+}
+
+/** Undefined when nobody is there any more. The connection is closed unless there is a way to it. */
+function sinkFor(
+  connection: SseConnection,
+  outgoing: HttpBindings['outgoing'] | undefined,
+  headers: Headers,
+): NodeSink | WebSink | undefined {
+  // Whoever left while the turn was looked up is gone for good: nothing would tell us again.
+  if (outgoing?.destroyed === true) {
+    connection.close()
+    return undefined
+  }
+  if (!(outgoing instanceof ServerResponse)) return new WebSink(connection.close)
+  try {
+    return new NodeSink(outgoing, headers, connection.close)
+  } catch (error) {
+    connection.close()
+    throw error
+  }
 }
 
 /** Once the head is sent, whatever is thrown is a failure of the stream and not of the request. */

@@ -3,6 +3,7 @@ import { START } from '../../log/offsets.ts'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS } from '../../protocol/names.ts'
+import { mayReadThread } from '../auth/grants.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
 import { formatThreadCursor, parseThreadCursor, type ThreadCursor } from './cursors.ts'
 import { follow, resyncFrame } from './follow.ts'
@@ -40,9 +41,11 @@ export async function openThreadStream(
   { threadId, encoding = 'snapshot', after = START }: ThreadStreamOptions,
 ): Promise<Response> {
   const cursor = parseThreadCursor(after)
-  const thread = await context.log.getThread(threadId)
-  if (thread === undefined) throw new TurnstreamError('THREAD_UNKNOWN', threadId)
-  const { log, newTurns } = context
+  const { log, newTurns } = c.get('space')
+  const thread = await log.getThread(threadId)
+  if (thread === undefined || !mayReadThread(c.get('caller'), threadId)) {
+    throw new TurnstreamError('THREAD_UNKNOWN', threadId)
+  }
   const { createdAt } = thread
   const headers = { [HEADERS.threadId]: headerOf(threadId) }
   const reading = { log, newTurns, threadId, createdAt, encoding }

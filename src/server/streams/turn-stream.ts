@@ -3,6 +3,7 @@ import { parseOffset, START } from '../../log/offsets.ts'
 import type { LogName, TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS } from '../../protocol/names.ts'
+import { mayReadTurn } from '../auth/grants.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
 import { follow } from './follow.ts'
 import { AppendFrames, SharedAppends, WholeFrames } from './record-frames.ts'
@@ -40,8 +41,10 @@ export async function openTurnStream(
   options: TurnStreamOptions,
 ): Promise<Response> {
   const { turnId } = options
-  const turn = await context.log.getTurn(turnId)
-  if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
+  const turn = await c.get('space').log.getTurn(turnId)
+  if (turn === undefined || !mayReadTurn(c.get('caller'), turn)) {
+    throw new TurnstreamError('TURN_UNKNOWN', turnId)
+  }
   return await streamTurn(c, context, turn, options)
 }
 
@@ -55,12 +58,13 @@ export async function streamTurn(
   const { turnId, threadId } = turn
   const { log, encoding = 'snapshot', after = START } = options
   const reading = { turnId, log, encoding, after }
+  const { log: store } = c.get('space')
   const { seq } = parseOffset(after)
   if (turn.expired) throw new TurnstreamError('TURN_EXPIRED', turnId)
-  const isOver = seq > 0 && isSealed(turn, log) && !(await hasMore(context.log, reading))
+  const isOver = seq > 0 && isSealed(turn, log) && !(await hasMore(store, reading))
   if (isOver) return c.body(null, 204)
   const headers = { [HEADERS.turnId]: headerOf(turnId), [HEADERS.threadId]: headerOf(threadId) }
-  return openSse(c, context, { cursor: after, headers, run: runOf(context.log, reading) })
+  return openSse(c, context, { cursor: after, headers, run: runOf(store, reading) })
 }
 
 function isSealed({ sealed, status }: TurnRecord, log: LogName): boolean {

@@ -1,18 +1,22 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Clock } from '../../../src/async/clock.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
+import { ANYBODY } from '../../../src/server/auth/caller.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../../../src/server/context.ts'
+import { KeyLimits } from '../../../src/server/limits/key-limits.ts'
 import { Readiness } from '../../../src/server/readiness.ts'
 import { addStreamRoutes } from '../../../src/server/routes/streams.ts'
-import { NewTurns } from '../../../src/server/streams/new-turns.ts'
 import { OpenStreams } from '../../../src/server/streams/open-streams.ts'
+import { type TenantSpace, TenantSpaces } from '../../../src/server/tenant-space.ts'
 import { Providers } from '../../../src/turns/providers.ts'
 import { TurnRunner } from '../../../src/turns/turn-runner.ts'
+import { UNLIMITED } from '../unlimited.ts'
 import { NOBODY } from './server.ts'
 
 export interface StreamsApp {
   readonly app: GatewayApp
   readonly context: GatewayContext
+  readonly space: TenantSpace
   readonly closing: AbortController
   readonly errors: unknown[]
 }
@@ -24,7 +28,6 @@ export function streamsApp(log: TurnLog, clock: Clock, heartbeatMs = 15_000): St
   const errors: unknown[] = []
   const providers = new Providers([NOBODY])
   const context: GatewayContext = {
-    log,
     clock,
     providers,
     turns: new TurnRunner({ log, providers, owner: 'test', clock }),
@@ -33,10 +36,16 @@ export function streamsApp(log: TurnLog, clock: Clock, heartbeatMs = 15_000): St
     readiness: new Readiness({ log, clock, isOpen: () => true }),
     closing: signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: signal }),
-    newTurns: new NewTurns(log, clock),
+    limits: new KeyLimits(UNLIMITED, clock),
     onError: (error) => errors.push(error),
   }
+  const space = new TenantSpaces(log, clock).of(ANYBODY.tenant)
   const app: GatewayApp = new OpenAPIHono<GatewayEnv>()
+  app.use(async (c, next) => {
+    c.set('caller', ANYBODY)
+    c.set('space', space)
+    await next()
+  })
   addStreamRoutes(app, context)
-  return { app, context, closing, errors }
+  return { app, context, space, closing, errors }
 }

@@ -15,7 +15,7 @@ import { createTurn, finishedTurn } from './server.ts'
 async function watched(clock = fakeClock(1000)) {
   const log = await finishedTurn(new CountingLog())
   const open = await createTurn(log, 'open', 'thread-of-open')
-  const { app, context, closing, errors } = streamsApp(log, clock)
+  const { app, context, space, closing, errors } = streamsApp(log, clock)
   const listener = getRequestListener((request, env) => app.fetch(request, env))
   const responses: ServerResponse[] = []
   const server = createServer((incoming, outgoing) => {
@@ -29,7 +29,7 @@ async function watched(clock = fakeClock(1000)) {
     server.close()
   })
   const { port } = server.address() as AddressInfo
-  return { log, open, clock, context, closing, errors, port, responses }
+  return { log, open, clock, context, space, closing, errors, port, responses }
 }
 
 const LEAVING: Record<string, (client: RawClient) => void> = {
@@ -47,7 +47,7 @@ const PATHS = [
 ]
 
 test.each(Object.keys(LEAVING))('nothing is left of a reader that leaves %s', async (how) => {
-  const { log, clock, context, closing, errors, port, responses } = await watched()
+  const { log, clock, context, space, closing, errors, port, responses } = await watched()
   for (const path of PATHS) {
     const client = await RawClient.open(port, path)
     await client.until(({ body }) => body.length > 0)
@@ -56,7 +56,7 @@ test.each(Object.keys(LEAVING))('nothing is left of a reader that leaves %s', as
   }
   await vi.waitFor(() => {
     expect(context.streams.size).toBe(0)
-    expect(context.newTurns.size).toBe(0)
+    expect(space.newTurns.size).toBe(0)
     expect(clock.pending()).toBe(0)
   })
   await log.untilReading(0)
@@ -111,7 +111,7 @@ test('requests that were sent ahead are answered one after the other', async () 
 })
 
 test('nothing is left of 1,000 readers that came and went', async () => {
-  const { log, open, clock, context, closing, port } = await watched()
+  const { log, open, clock, context, space, closing, port } = await watched()
   const hows = Object.values(LEAVING)
   for (let round = 0; round < 20; round++) {
     const clients = await Promise.all(
@@ -127,7 +127,7 @@ test('nothing is left of 1,000 readers that came and went', async () => {
   }
   await vi.waitFor(() => {
     expect(context.streams.size).toBe(0)
-    expect(context.newTurns.size).toBe(0)
+    expect(space.newTurns.size).toBe(0)
     expect(clock.pending()).toBe(0)
   })
   await log.untilReading(0)
@@ -151,7 +151,7 @@ test('a finished turn leaves nothing behind, and no timer keeps the process aliv
 })
 
 test('when the server closes, every stream ends and nothing is left', async () => {
-  const { log, clock, context, closing, port } = await watched()
+  const { log, clock, context, space, closing, port } = await watched()
   const clients = await Promise.all(PATHS.map((path) => RawClient.open(port, path)))
   await Promise.all(clients.map((client) => client.until(({ body }) => body.length > 0)))
   expect(context.streams.size).toBe(PATHS.length)
@@ -159,7 +159,7 @@ test('when the server closes, every stream ends and nothing is left', async () =
   expect(context.streams.size).toBe(0)
   await Promise.all(clients.map((client) => client.whole()))
   await log.untilReading(0)
-  await vi.waitFor(() => expect(context.newTurns.size).toBe(0))
+  await vi.waitFor(() => expect(space.newTurns.size).toBe(0))
   expect(clock.pending()).toBe(0)
   for (const client of clients) client.close()
 })

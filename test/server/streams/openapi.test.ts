@@ -6,18 +6,18 @@ import { serve } from './server.ts'
 test.each([
   {
     path: '/api/v2/stream/{runId}',
-    query: ['from'],
-    statuses: ['200', '204', '400', '404', '410'],
+    query: ['from', 'token'],
+    statuses: ['200', '204', '400', '401', '404', '410'],
   },
   {
     path: '/xapi/turns/{turnId}/stream',
-    query: ['encoding', 'from'],
-    statuses: ['200', '204', '400', '404', '410'],
+    query: ['encoding', 'from', 'token'],
+    statuses: ['200', '204', '400', '401', '404', '410'],
   },
   {
     path: '/xapi/threads/{threadId}/stream',
-    query: ['encoding', 'from'],
-    statuses: ['200', '400', '404'],
+    query: ['encoding', 'from', 'token'],
+    statuses: ['200', '400', '401', '404'],
   },
 ])('$path is described', async ({ path, query, statuses }) => {
   const { port } = await serve(new MemoryLog())

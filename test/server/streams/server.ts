@@ -7,6 +7,7 @@ import { listen } from '../../../src/server/listen.ts'
 import { responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
 import { type ConfiguredProvider, Providers } from '../../../src/turns/providers.ts'
 import { folderOfTest } from '../../log/embedded/support.ts'
+import { UNLIMITED } from '../unlimited.ts'
 import { recordsOf } from './turns.ts'
 
 const LEASE_MS = 600_000
@@ -48,7 +49,8 @@ export interface Served {
 
 /** A gateway without its port. */
 export function gatewayOn(log: TurnLog, options: Partial<GatewayOptions> = {}): Gateway {
-  return createGateway({ log, providers: new Providers([NOBODY]), owner: 'test', ...options })
+  const providers = new Providers([NOBODY])
+  return createGateway({ log, providers, owner: 'test', limits: UNLIMITED, ...options })
 }
 
 /** Serves a log over real HTTP until the end of the test. */

@@ -1,0 +1,95 @@
+import type { Context, MiddlewareHandler } from 'hono'
+import { TurnstreamError } from '../../protocol/errors.ts'
+import { HEADERS, ROUTES } from '../../protocol/names.ts'
+import type { GatewayEnv } from '../context.ts'
+import type { TenantSpaces } from '../tenant-space.ts'
+import { ANYBODY, type Caller } from './caller.ts'
+import type { KeyRing } from './key-ring.ts'
+import type { StreamTokens } from './stream-tokens.ts'
+
+export interface Access {
+  /** Without any, everybody may do everything. */
+  readonly keys: KeyRing | undefined
+  readonly tokens: StreamTokens
+  readonly spaces: TenantSpaces
+}
+
+/** What a proxy, a supervisor or a person may ask without a key: nothing of it is anybody's own. */
+const PUBLIC: ReadonlySet<string> = new Set([
+  '/',
+  ROUTES.health,
+  ROUTES.ready,
+  ROUTES.openapi,
+  ROUTES.docs,
+])
+
+/** All that a token may open. */
+const STREAMS: readonly RegExp[] = [
+  ROUTES.runStream,
+  ROUTES.turnOutputStream,
+  ROUTES.threadOutputStream,
+].map((route) => new RegExp(`^${route.replace(/:\w+/, '[^/]+')}$`))
+
+const CHALLENGE = 'Bearer realm="turnstream"'
+
+/**
+ * Says who asks, before anything else of the request is looked at, and refuses who may not. KEY_REQUIRED,
+ * KEY_INVALID, TOKEN_INVALID, TOKEN_EXPIRED.
+ */
+export function authenticate({ keys, tokens, spaces }: Access): MiddlewareHandler<GatewayEnv> {
+  return async (c, next) => {
+    const caller = keys === undefined || isPublic(c) ? ANYBODY : callerOf(c, keys, tokens)
+    c.set('caller', caller)
+    c.set('space', spaces.of(caller.tenant))
+    await next()
+  }
+}
+
+function isPublic({ req }: Context): boolean {
+  const { method, path } = req
+  return method === 'OPTIONS' || (isReading(method) && PUBLIC.has(path))
+}
+
+function isReading(method: string): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+function callerOf(c: Context<GatewayEnv>, keys: KeyRing, tokens: StreamTokens): Caller {
+  try {
+    return ofKey(c, keys) ?? ofToken(c, keys, tokens)
+  } catch (error) {
+    // It stays on the answer that is made of the error.
+    c.header('www-authenticate', CHALLENGE)
+    throw error
+  }
+}
+
+function ofKey({ req }: Context, keys: KeyRing): Caller | undefined {
+  const bearer = bearerOf(req.header('authorization'))
+  const header = req.header(HEADERS.apiKey) || undefined
+  const key = bearer ?? header
+  if (key === undefined) return undefined
+  if (header !== undefined && header !== key) {
+    throw new TurnstreamError('KEY_INVALID', `authorization and ${HEADERS.apiKey} differ`)
+  }
+  const found = keys.find(key)
+  if (found === undefined) throw new TurnstreamError('KEY_INVALID', 'ask the operator for one')
+  return { tenant: found.tenant, key: found.name }
+}
+
+/** Other schemes may be meant for a proxy before us. */
+function bearerOf(header: string | undefined): string | undefined {
+  return /^Bearer +(.+)$/i.exec(header ?? '')?.[1]
+}
+
+function ofToken({ req }: Context, keys: KeyRing, tokens: StreamTokens): Caller {
+  const isStream = req.method === 'GET' && STREAMS.some((pattern) => pattern.test(req.path))
+  const token = isStream ? req.query('token') : undefined
+  if (token === undefined) {
+    const detail = `send it as "authorization: Bearer …" or "${HEADERS.apiKey}: …"`
+    throw new TurnstreamError('KEY_REQUIRED', detail)
+  }
+  const caller = tokens.verify(token)
+  if (keys.has({ tenant: caller.tenant, name: caller.key })) return caller
+  throw new TurnstreamError('TOKEN_INVALID', 'the key that it was made with was revoked')
+}

@@ -1,0 +1,114 @@
+import type { Clock } from '../../async/clock.ts'
+import type { Caller } from '../auth/caller.ts'
+import { type GatewayLimits, resolveLimits } from './gateway-limits.ts'
+import { LimitedError } from './limited-error.ts'
+import { SlidingWindow } from './sliding-window.ts'
+
+const MINUTE_MS = 60_000
+
+// Nobody knows when a turn or a stream will end: soon enough to be of use, seldom enough to be no load.
+const RETRY_MS = 5000
+
+/** What a key has under way. */
+class KeyUse {
+  turns = 0
+  streams = 0
+  readonly submits: SlidingWindow
+
+  constructor({ submitsPerMinute }: GatewayLimits) {
+    this.submits = new SlidingWindow(submitsPerMinute, MINUTE_MS)
+  }
+
+  isIdleAt(now: number): boolean {
+    return this.turns === 0 && this.streams === 0 && this.submits.isEmptyAt(now)
+  }
+}
+
+/** The place of one open stream among those of its key. */
+export class StreamSlot {
+  #use: KeyUse | undefined
+
+  constructor(use: KeyUse) {
+    use.streams += 1
+    this.#use = use
+  }
+
+  /** Gives the place back, once, however often it is called. */
+  free(): void {
+    if (this.#use !== undefined) this.#use.streams -= 1
+    this.#use = undefined
+  }
+}
+
+/**
+ * Counts what each key does on this instance, and refuses what is too much. A key that does nothing is
+ * forgotten: when another comes that is not known, and at most once a minute, so that it costs no timer.
+ */
+export class KeyLimits {
+  readonly #limits: GatewayLimits
+  readonly #clock: Clock
+  readonly #uses = new Map<string, KeyUse>()
+  #lookedAt = 0
+
+  /** OPTION_INVALID for a limit that is none. */
+  constructor(limits: Partial<GatewayLimits> | undefined, clock: Clock) {
+    this.#limits = resolveLimits(limits)
+    this.#clock = clock
+  }
+
+  /** How many keys are remembered. */
+  get size(): number {
+    return this.#uses.size
+  }
+
+  /**
+   * Counts a turn that is about to be made; what is returned is to be called at its end. SUBMITS_LIMITED,
+   * TURNS_LIMITED.
+   */
+  admitTurn(caller: Caller): () => void {
+    const { submitsPerMinute, runningTurns } = this.#limits
+    const now = this.#clock.now()
+    const use = this.#useOf(caller, now)
+    const waitMs = use.submits.waitAt(now)
+    if (waitMs > 0) {
+      throw new LimitedError('SUBMITS_LIMITED', `${submitsPerMinute} a minute are allowed`, waitMs)
+    }
+    if (use.turns >= runningTurns) {
+      throw new LimitedError('TURNS_LIMITED', `${runningTurns} are allowed`, RETRY_MS)
+    }
+    use.submits.add(now)
+    use.turns += 1
+    let isOver = false
+    return () => {
+      if (!isOver) use.turns -= 1
+      isOver = true
+    }
+  }
+
+  /** Takes a place for a stream that is about to be opened. STREAMS_LIMITED. */
+  takeStream(caller: Caller): StreamSlot {
+    const { openStreams } = this.#limits
+    const use = this.#useOf(caller, this.#clock.now())
+    if (use.streams >= openStreams) {
+      throw new LimitedError('STREAMS_LIMITED', `${openStreams} are allowed`, RETRY_MS)
+    }
+    return new StreamSlot(use)
+  }
+
+  #useOf({ tenant, key }: Caller, now: number): KeyUse {
+    // No name of a tenant has a space in it.
+    const name = `${tenant} ${key}`
+    const known = this.#uses.get(name)
+    if (known !== undefined) return known
+    this.#forgetIdle(now)
+    const use = new KeyUse(this.#limits)
+    this.#uses.set(name, use)
+    return use
+  }
+
+  #forgetIdle(now: number): void {
+    if (now >= this.#lookedAt && now < this.#lookedAt + MINUTE_MS) return
+    this.#lookedAt = now
+    for (const [name, use] of this.#uses) if (use.isIdleAt(now)) this.#uses.delete(name)
+  }
+}

@@ -1,0 +1,134 @@
+/** The audit against a registry of the test, by the real npm. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../cli/support.ts'
+
+const SCRIPT = new URL('../../scripts/audit.mjs', import.meta.url).pathname
+
+/** A package with a dependency for use, and one for development. */
+function project(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'turnstream-audit-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const needs = { dependencies: { used: '1.0.0' }, devDependencies: { tool: '1.0.0' } }
+  const named = { name: 'project', version: '1.0.0', ...needs }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(named))
+  const packages = {
+    '': named,
+    'node_modules/used': { version: '1.0.0' },
+    'node_modules/tool': { version: '1.0.0', dev: true },
+  }
+  const lock = { name: 'project', version: '1.0.0', lockfileVersion: 3, requires: true, packages }
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock))
+  return folder
+}
+
+interface Advisories {
+  readonly [name: string]: 'moderate' | 'high' | 'critical'
+}
+
+function advisory(severity: string, index: number) {
+  return {
+    id: index,
+    url: 'https://example.org',
+    title: 'A hole',
+    severity,
+    vulnerable_versions: '<2.0.0',
+    cwe: [],
+    cvss: { score: 0, vectorString: null },
+  }
+}
+
+async function registry(status: number, advisories: Advisories = {}): Promise<string> {
+  const entries = Object.entries(advisories)
+  const body = Object.fromEntries(
+    entries.map(([name, severity], index) => [name, [advisory(severity, index)]]),
+  )
+  const server = createServer((request, response) => {
+    request.resume()
+    const isAudit = request.url === '/-/npm/v1/security/advisories/bulk'
+    response.writeHead(isAudit ? status : 404, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(isAudit && status === 200 ? body : {}))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+async function audit(url: string, args: string[] = [], cwd = project()) {
+  const env = {
+    ...process.env,
+    npm_config_registry: url,
+    npm_config_cache: join(cwd, 'cache'),
+    npm_config_fetch_retries: '0',
+  }
+  const child = spawn(process.execPath, [SCRIPT, ...args], { cwd, env })
+  let said = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said += text
+  })
+  const [code] = (await once(child, 'close')) as [number]
+  return { code, said }
+}
+
+// npm takes a while to start.
+const PATIENCE = { timeout: 60_000 }
+
+test('nothing is known, and all is well', PATIENCE, async () => {
+  const { code, said } = await audit(await registry(200))
+  expect([code, said]).toEqual([0, 'audit: nothing of high or critical severity is known\n'])
+})
+
+test.each(['high', 'critical'] as const)('what is %s is a failure', PATIENCE, async (severity) => {
+  const { code, said } = await audit(await registry(200, { used: severity }))
+  expect(code).toBe(1)
+  expect(said).toContain(`audit: used is ${severity}`)
+})
+
+test('what is less is told and no failure', PATIENCE, async () => {
+  const { code, said } = await audit(await registry(200, { used: 'moderate' }))
+  expect(code).toBe(0)
+  expect(said).toContain('audit: used is moderate')
+})
+
+test('what is only used for development does not count', PATIENCE, async () => {
+  const { code, said } = await audit(await registry(200, { tool: 'critical' }))
+  expect(code).toBe(0)
+  expect(said).not.toContain('tool')
+})
+
+test(
+  'a registry that cannot be asked is a note, and a failure for a release',
+  PATIENCE,
+  async () => {
+    const url = await registry(405)
+    const note = await audit(url)
+    expect(note.code).toBe(0)
+    expect(note.said).toMatch(/^audit: not checked, the registry cannot be asked: 405 .*\n$/)
+    expect((await audit(url, ['--required'])).code).toBe(1)
+  },
+)
+
+test('nor can one that is not there', PATIENCE, async () => {
+  const { code, said } = await audit(`http://127.0.0.1:${await freePort()}`)
+  expect(code).toBe(0)
+  expect(said).toContain('audit: not checked')
+})
+
+test('a package without a lock file cannot be audited, which is a failure', PATIENCE, async () => {
+  const folder = project()
+  rmSync(join(folder, 'package-lock.json'))
+  const { code, said } = await audit(await registry(200), [], folder)
+  expect(code).toBe(1)
+  expect(said).toContain('audit: npm gave no report: ')
+})

@@ -1,0 +1,151 @@
+/**
+ * 10,000 requests that no client should send, over real sockets: the server refuses them, says why in its
+ * own form, and goes on. `TURNSTREAM_FUZZ_SEED=7` sends others.
+ */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { fakeClock } from '../../../src/testing/fake-clock.ts'
+import { finishedTurn, startServer, type TestServer } from '../support.ts'
+import { answersIn, faultOf, type RawAnswer } from './fuzz/answers.ts'
+import { Dice } from './fuzz/dice.ts'
+import { exchange } from './fuzz/exchange.ts'
+import { type Attack, Generators } from './fuzz/generators.ts'
+
+const SEED = Number(process.env['TURNSTREAM_FUZZ_SEED'] ?? 20_260_101)
+const ATTACKS = 10_000
+const AT_ONCE = 32
+
+const unhandled: unknown[] = []
+const note = (error: unknown) => unhandled.push(error)
+
+beforeEach(() => {
+  unhandled.length = 0
+  process.on('unhandledRejection', note)
+})
+afterEach(() => void process.off('unhandledRejection', note))
+
+/** Sends the attacks, many of them side by side, and hands each over with what it was answered. */
+async function send(
+  port: number,
+  attacks: Iterable<Attack>,
+  onAnswer: (attack: Attack, bytes: Buffer) => void,
+): Promise<void> {
+  const queue = attacks[Symbol.iterator]()
+  const sender = async () => {
+    for (let next = queue.next(); next.done !== true; next = queue.next()) {
+      onAnswer(next.value, await exchange(port, next.value))
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, sender))
+}
+
+function* attacksOf(server: TestServer): Generator<Attack> {
+  const generators = new Generators(new Dice(SEED), server.document)
+  for (let left = ATTACKS; left > 0; left--) yield generators.next()
+}
+
+function openSockets(): number {
+  return process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
+}
+
+/** What an attack is known by in a report. */
+function shown({ kind, pieces }: Attack): string {
+  return `seed ${SEED}, ${kind}: ${JSON.stringify(Buffer.concat(pieces).toString('latin1').slice(0, 2000))}`
+}
+
+describe('10,000 malformed requests', () => {
+  test('are refused with a code, and nothing else happens', { timeout: 120_000 }, async () => {
+    const noise = [vi.spyOn(console, 'error'), vi.spyOn(console, 'info'), vi.spyOn(console, 'warn')]
+    const clock = fakeClock()
+    const limits = { submitsPerMinute: Infinity, runningTurns: Infinity, openStreams: Infinity }
+    const server = await startServer({ clock, limits, maxBodyBytes: 16_384 })
+    await finishedTurn(server, { turnId: 'known', threadId: 'known' })
+    await finishedTurn(server, { turnId: 'other', threadId: 'other' })
+    const quiet = { sockets: openSockets(), timers: clock.pending() }
+    const statuses = new Map<number, number>()
+    const faults: string[] = []
+
+    await send(Number(new URL(server.url).port), attacksOf(server), (attack, bytes) => {
+      const report = (fault: string) => faults.push(`${fault}: ${shown(attack)}`)
+      let answers: RawAnswer[] = []
+      try {
+        answers = answersIn(bytes)
+      } catch (error) {
+        report(String(error))
+      }
+      for (const answer of answers) {
+        statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
+        const fault = faultOf(answer)
+        if (fault !== undefined) report(`${fault}: ${JSON.stringify(answer.body.slice(0, 500))}`)
+      }
+    })
+
+    expect(faults).toEqual([])
+    expect(server.errors, `seed ${SEED}`).toEqual([])
+    expect(unhandled, `seed ${SEED}`).toEqual([])
+    expect(noise.flatMap((spy) => spy.mock.calls)).toEqual([])
+    // The requests reached all layers: bytes, addresses, routes, bodies, turns and streams.
+    const met = [200, 201, 202, 204, 400, 403, 404, 405, 409, 413, 414, 415, 431]
+    expect([...statuses.keys()]).toEqual(expect.arrayContaining(met))
+    // Nothing is left, and a normal turn goes as it should.
+    // Those of `fetch` were there before, and may have gone in the meantime.
+    await expect.poll(openSockets, { timeout: 10_000 }).toBeLessThanOrEqual(quiet.sockets)
+    await expect.poll(() => clock.pending(), { timeout: 10_000 }).toBe(quiet.timers)
+    expect(server.gateway.turns.running).toBe(0)
+    expect(await server.log.getThread('known')).toBeDefined()
+    await finishedTurn(server, { turnId: 'after' })
+  })
+})
+
+describe('the check', () => {
+  const GOOD = { 'x-request-id': 'a', 'x-content-type-options': 'nosniff' }
+  const raw = (status: number, headers: Record<string, string>, body = '') => {
+    const fields = { ...headers, 'content-length': String(Buffer.byteLength(body)) }
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+    return Buffer.from(`HTTP/1.1 ${status} Something\r\n${lines.join('')}\r\n${body}`)
+  }
+  const refusal = (code: string) => JSON.stringify({ error: { code, message: 'No' } })
+  const json = { ...GOOD, 'content-type': 'application/json' }
+
+  test.each([
+    ['a failure of the server', raw(500, json, refusal('INTERNAL_ERROR'))],
+    ['it tells of the inside', raw(404, json, '{"error":"/work/main/src/server/gateway.ts:12"}')],
+    ['it tells of the inside', raw(200, json, 'TypeError: x\n    at run (file:1:1)')],
+    ['it has no request id', raw(200, { 'x-content-type-options': 'nosniff' })],
+    ['it is not made safe for browsers', raw(404, { 'x-request-id': 'a' })],
+    [
+      'the stream has a line that is none of a stream',
+      raw(200, { ...GOOD, 'content-type': 'text/event-stream' }, 'data: x\nError: x\n'),
+    ],
+    ['the refusal is no JSON', raw(400, GOOD, 'Bad Request')],
+    ['the refusal has no code', raw(400, json, refusal('OOPS'))],
+    ['the refusal has no code', raw(400, json, refusal('toString'))],
+    ['code and status differ', raw(404, json, refusal('REQUEST_INVALID'))],
+  ])('finds %s', (fault, bytes) => {
+    expect(answersIn(bytes).map(faultOf)).toEqual([fault])
+  })
+
+  test('reads answers one after the other, and refuses what is none', () => {
+    const good = raw(400, json, refusal('REQUEST_INVALID'))
+    const head = raw(200, json).toString().replace('length: 0', 'length: 15')
+    const bytes = Buffer.concat([good, Buffer.from(head), good])
+    expect(answersIn(bytes).map(({ status }) => status)).toEqual([400, 200, 400])
+    expect(answersIn(bytes).map(faultOf)).toEqual([undefined, undefined, undefined])
+    const chunked = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n'
+    expect(answersIn(Buffer.from(`${chunked}0\r\n\r\n`)).map(({ body }) => body)).toEqual(['{}'])
+    expect(() => answersIn(Buffer.from(`${chunked}Error: x\r\n`))).toThrow('no size of a chunk')
+    expect(() => answersIn(Buffer.from('Error: oops\r\n\r\n'))).toThrow('no status line')
+    expect(() => answersIn(Buffer.from('HTTP/1.1 200 OK\r\nx\r\n\r\n'))).toThrow('no header')
+  })
+
+  test('sends the same with the same seed', async () => {
+    const { document } = await startServer()
+    const first = (seed: number) => {
+      const generators = new Generators(new Dice(seed), document)
+      return Array.from({ length: 200 }, () => generators.next())
+    }
+    const bytes = (seed: number) => Buffer.concat(first(seed).flatMap(({ pieces }) => pieces))
+    expect(bytes(1).equals(bytes(1))).toBe(true)
+    expect(bytes(1).equals(bytes(2))).toBe(false)
+    expect(new Set(first(1).map(({ kind }) => kind)).size).toBe(12)
+  })
+})

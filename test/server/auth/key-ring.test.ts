@@ -1,0 +1,147 @@
+import { timingSafeEqual } from 'node:crypto'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { isKeyName, KeyRing, sha256Of } from '../../../src/server/auth/key-ring.ts'
+import { ACME, entry, OTHER } from './support.ts'
+
+vi.mock('node:crypto', async (original) => {
+  const real = await original<typeof import('node:crypto')>()
+  return { ...real, timingSafeEqual: vi.fn<typeof timingSafeEqual>(real.timingSafeEqual) }
+})
+
+const compare = vi.mocked(timingSafeEqual)
+beforeEach(() => {
+  compare.mockClear()
+})
+
+const owner = { tenant: 'acme', name: 'web' }
+
+describe('a ring of keys', () => {
+  test('says whose key it is', () => {
+    const ring = new KeyRing([entry(ACME), entry(OTHER, 'umbrella', 'ci')])
+    expect(ring.find(ACME)).toEqual(owner)
+    expect(ring.find(OTHER)).toEqual({ tenant: 'umbrella', name: 'ci' })
+    expect(ring.size).toBe(2)
+  })
+
+  test('knows SHA-256 as the rest of the world does', () => {
+    // printf abc | sha256sum
+    const sha256 = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'
+    expect(new KeyRing([{ ...owner, sha256 }]).find('abc')).toEqual(owner)
+    expect(new KeyRing([{ ...owner, sha256: sha256.toUpperCase() }]).find('abc')).toEqual(owner)
+    expect(sha256Of('abc')).toBe(sha256)
+  })
+
+  test.each([
+    ['nothing', ''],
+    ['another', `${ACME}x`],
+    ['the beginning of one', ACME.slice(0, -1)],
+    ['one in capitals', ACME.toUpperCase()],
+    ['one with a space', ` ${ACME}`],
+    ['one with a line end', `${ACME}\n`],
+    ['its own hash', sha256Of(ACME)],
+    ['a name of every object', '__proto__'],
+    ['what no header can hold', 'schlüssel'],
+  ])('does not know %s', (_name, key) => {
+    expect(new KeyRing([entry(ACME), entry(OTHER, 'umbrella')]).find(key)).toBeUndefined()
+  })
+
+  test('without keys knows nobody', () => {
+    const ring = new KeyRing([])
+    expect([ring.find(ACME), ring.has(owner), ring.size]).toEqual([undefined, false, 0])
+  })
+
+  test('a key may have 512 characters; of a longer one nothing is hashed', () => {
+    const longest = 'x'.repeat(512)
+    const ring = new KeyRing([entry(longest), entry(`${longest}x`, 'umbrella')])
+    expect(ring.find(longest)).toEqual(owner)
+    compare.mockClear()
+    expect(ring.find(`${longest}x`)).toBeUndefined()
+    expect(ring.find('x'.repeat(1_000_000))).toBeUndefined()
+    expect(compare).not.toHaveBeenCalled()
+  })
+
+  test('knows keys by tenant and name', () => {
+    const ring = new KeyRing([entry(ACME)])
+    expect(ring.has(owner)).toBe(true)
+    for (const [tenant, name] of [
+      ['acme', 'Web'],
+      ['web', 'acme'],
+      ['acme:web', ''],
+      ['', 'acme:web'],
+    ] as const) {
+      expect(ring.has({ tenant, name })).toBe(false)
+    }
+  })
+})
+
+describe('replacing all keys', () => {
+  test('takes hold at once, for all of them', () => {
+    const ring = new KeyRing([entry(ACME)])
+    ring.replace([entry(OTHER, 'umbrella')])
+    expect([ring.find(ACME), ring.has(owner)]).toEqual([undefined, false])
+    expect(ring.find(OTHER)?.tenant).toBe('umbrella')
+    ring.replace([])
+    expect(ring.find(OTHER)).toBeUndefined()
+  })
+
+  test.each([
+    ['tenant', { tenant: 'Acme', name: 'web', sha256: sha256Of('x') }],
+    ['name', { tenant: 'acme', name: 'a:b', sha256: sha256Of('x') }],
+    ['hash', { tenant: 'acme', name: 'b', sha256: 'x' }],
+  ])('with a %s that is none is refused, and changes nothing', (_what, bad) => {
+    const ring = new KeyRing([entry(ACME)])
+    expect(() => ring.replace([entry(OTHER), bad])).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID' }),
+    )
+    expect([ring.find(ACME), ring.find(OTHER), ring.size]).toEqual([owner, undefined, 1])
+  })
+})
+
+describe('the name of a key', () => {
+  test.each(['web', 'Web', '2026-04.a_b', 'x'.repeat(64), '0'])('%s is one', (name) => {
+    expect(isKeyName(name)).toBe(true)
+  })
+
+  test.each(['', '.', '-a', '_a', 'a b', 'a:b', 'a\n', 'ä', 'x'.repeat(65), '../a'])(
+    '%j is none',
+    (name) => {
+      expect(isKeyName(name)).toBe(false)
+    },
+  )
+})
+
+describe('the work of a comparison', () => {
+  const COUNT = 40
+  const keys = Array.from({ length: COUNT }, (_, index) => `ts_key-number-${index}`)
+  const ring = new KeyRing(keys.map((key, index) => entry(key, 'acme', `k${index}`)))
+
+  /** How many bytes were compared with how many, in order. */
+  function workOf(key: string): number[][] {
+    compare.mockClear()
+    ring.find(key)
+    return compare.mock.calls.map(([a, b]) => [a.byteLength, b.byteLength])
+  }
+
+  const whole = Array.from({ length: COUNT }, () => [32, 32])
+
+  test.each([
+    ['the first key', keys[0]],
+    ['one in the middle', keys[COUNT / 2]],
+    ['the last key', keys[COUNT - 1]],
+    ['no key', 'ts_no-such-key'],
+    ['almost a key', `${keys[0]}x`],
+    ['one character', 'x'],
+    ['as many as there may be', 'x'.repeat(512)],
+  ])('is every byte of every hash, for %s', (_name, key = '') => {
+    expect(workOf(key)).toEqual(whole)
+  })
+
+  test('is done by what takes the same time for all bytes, on the hash of the guess', () => {
+    compare.mockClear()
+    ring.find('a-guess')
+    for (const [, given] of compare.mock.calls) {
+      expect(Buffer.from(given as Buffer).toString('hex')).toBe(sha256Of('a-guess'))
+    }
+    expect(new Set(compare.mock.calls.map(([kept]) => kept)).size).toBe(COUNT)
+  })
+})

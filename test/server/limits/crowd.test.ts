@@ -1,0 +1,156 @@
+/** More connections than the server takes. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { listen } from '../../../src/server/listen.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+import { CountingLog } from '../streams/counting-log.ts'
+import { createTurn, gatewayOn } from '../streams/server.ts'
+import { Wire } from '../wire.ts'
+
+const GET = (path: string) => `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`
+
+async function crowdedServer(maxConnections: number, clock = fakeClock()) {
+  const log = new CountingLog()
+  const lease = await createTurn(log, 'turn')
+  const listening = await listen(gatewayOn(log), { port: 0, maxConnections, clock })
+  onTestFinished(() => listening.close())
+  let seq = 0
+
+  /** Says something in the turn, and waits until all of these have heard it. */
+  async function sayTo(wires: readonly Wire[]): Promise<void> {
+    seq += 1
+    await log.append(lease, 'processed', [{ seq, data: `{"said":"${seq}"}`, key: 'a' }])
+    await Promise.all(wires.map((wire) => wire.until(`"said":"${seq}"`)))
+  }
+
+  return { log, clock, url: listening.url, sayTo, close: () => listening.close() }
+}
+
+async function openStreams(url: string, count: number): Promise<Wire[]> {
+  const wires: Wire[] = []
+  for (let each = 0; each < count; each++) {
+    const wire = await Wire.open(url)
+    wire.send(GET('/xapi/turns/turn/stream'))
+    await wire.until('id: 0-0')
+    wires.push(wire)
+  }
+  return wires
+}
+
+describe('a connection that is one too many', () => {
+  test('is told so in our form, and closed', async () => {
+    const { url } = await crowdedServer(2)
+    await openStreams(url, 2)
+    const wire = await Wire.open(url)
+    wire.send(GET('/healthz'))
+    await wire.closed
+    expect([wire.status, wire.code]).toEqual([503, 'CONNECTIONS_LIMITED'])
+    expect(wire.header('retry-after')).toBe('1')
+    expect(wire.header('connection')).toBe('close')
+    expect(wire.header('content-type')).toBe('application/json')
+    expect(wire.header('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+    // There is one answer, and it is no other than this.
+    expect(wire.text.match(/HTTP\/1\.1/g)).toHaveLength(1)
+  })
+
+  test('is told so in a way that every client understands', async () => {
+    const { url } = await crowdedServer(1)
+    await openStreams(url, 1)
+    const { status, headers } = await fetch(`${url}/healthz`)
+    expect([status, headers.get('retry-after')]).toEqual([503, '1'])
+  })
+
+  test('has nothing done for it, whatever it asks', async () => {
+    const { url, log } = await crowdedServer(1)
+    await openStreams(url, 1)
+    const wire = await Wire.open(url)
+    const body = '{"prompt":"Hi","threadId":"new"}'
+    const type = 'content-type: application/json\r\n'
+    const size = `content-length: ${body.length}\r\n`
+    wire.send(`POST /api/v2/threads HTTP/1.1\r\nhost: a\r\n${type}${size}\r\n${body}`)
+    await wire.closed
+    expect(wire.status).toBe(503)
+    expect(await log.getThread('new')).toBeUndefined()
+  })
+
+  test('is closed after a second if its client does not do so', async () => {
+    const { url, clock } = await crowdedServer(1)
+    await openStreams(url, 1)
+    const wire = await Wire.open(url)
+    wire.socket.allowHalfOpen = true
+    await wire.until('CONNECTIONS_LIMITED')
+    expect(clock.pending()).toBeGreaterThan(0)
+    const drip = setInterval(() => wire.send('x'), 10)
+    await clock.advance(1000)
+    await wire.closed
+    clearInterval(drip)
+  })
+
+  test('does not disturb the others, and is served once one of them leaves', async () => {
+    const { url, sayTo } = await crowdedServer(3)
+    const [first, ...others] = await openStreams(url, 3)
+    for (let each = 0; each < 5; each++) {
+      const wire = await Wire.open(url)
+      await wire.until('CONNECTIONS_LIMITED')
+      wire.close()
+    }
+    await sayTo([first as Wire, ...others])
+    first?.close()
+    await expect
+      .poll(async () => {
+        const wire = await Wire.open(url)
+        wire.send(GET('/healthz'))
+        await wire.until('\r\n\r\n')
+        wire.close()
+        return wire.status
+      })
+      .toBe(200)
+    await sayTo(others)
+  })
+})
+
+describe('under attack by 600 connections that ask for nothing and never leave', () => {
+  test('those that are there are served as ever, and the next one when some of them go', async () => {
+    const { url, sayTo, clock } = await crowdedServer(20)
+    const streams = await openStreams(url, 10)
+    const asking = await openStreams(url, 1)
+    asking[0]?.close()
+    const attackers = await Promise.all(Array.from({ length: 600 }, () => Wire.open(url)))
+    await sayTo(streams)
+    // Nine or ten of them have found a place: as many as there were.
+    await expect
+      .poll(() => attackers.filter(({ text, isClosed }) => text === '' && !isClosed).length)
+      .toBeLessThanOrEqual(10)
+    const told = attackers.filter(({ text }) => text.includes('CONNECTIONS_LIMITED'))
+    expect(told.length).toBeGreaterThan(0)
+    expect(streams.some(({ isClosed }) => isClosed)).toBe(false)
+    await clock.advance(1000)
+    await sayTo(streams)
+    for (const attacker of attackers) attacker.close()
+    await Promise.all(attackers.map(({ closed }) => closed))
+    await expect
+      .poll(async () => {
+        const wire = await Wire.open(url)
+        wire.send(GET('/healthz'))
+        await Promise.race([wire.closed, wire.until('"ok"')])
+        wire.close()
+        return wire.status
+      })
+      .toBe(200)
+    await sayTo(streams)
+  }, 30_000)
+})
+
+test('without a limit nobody is one too many', async () => {
+  const { url } = await crowdedServer(Infinity)
+  const wires = await openStreams(url, 150)
+  expect(wires.every(({ status }) => status === 200)).toBe(true)
+})
+
+test('the end of the server does not wait for those that are one too many', async () => {
+  const { url, close } = await crowdedServer(1)
+  const [stream] = await openStreams(url, 1)
+  const wire = await Wire.open(url)
+  await wire.until('CONNECTIONS_LIMITED')
+  await Promise.all([close(), stream?.closed, wire.closed])
+  expect([stream?.isClosed, wire.isClosed]).toEqual([true, true])
+})

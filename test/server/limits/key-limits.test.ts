@@ -1,0 +1,196 @@
+import { describe, expect, test } from 'vitest'
+import type { Caller } from '../../../src/server/auth/caller.ts'
+import type { GatewayLimits } from '../../../src/server/limits/gateway-limits.ts'
+import { KeyLimits } from '../../../src/server/limits/key-limits.ts'
+import { LimitedError } from '../../../src/server/limits/limited-error.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+import { UNLIMITED } from '../unlimited.ts'
+
+const ONE: Caller = { tenant: 'acme', key: 'one' }
+const OTHER: Caller = { tenant: 'acme', key: 'other' }
+
+function newLimits(limits: Partial<GatewayLimits> = {}) {
+  const clock = fakeClock(1_000_000)
+  return { clock, limits: new KeyLimits({ ...UNLIMITED, ...limits }, clock) }
+}
+
+/** The code and the seconds of a refusal, or 'admitted'. */
+function outcome(ask: () => unknown): string {
+  try {
+    ask()
+    return 'admitted'
+  } catch (error) {
+    if (!(error instanceof LimitedError)) throw error
+    return `${error.code} ${error.retryAfterS}`
+  }
+}
+
+describe('the submits of a key', () => {
+  test('are admitted up to the limit, and again when the first is a minute old, to the ms', async () => {
+    const { clock, limits } = newLimits({ submitsPerMinute: 2 })
+    const submit = () => outcome(() => limits.admitTurn(ONE)())
+    expect([submit(), submit(), submit()]).toEqual([
+      ...['admitted', 'admitted', 'SUBMITS_LIMITED 60'],
+    ])
+    await clock.advance(59_000)
+    expect(submit()).toBe('SUBMITS_LIMITED 1')
+    await clock.advance(999)
+    expect(submit()).toBe('SUBMITS_LIMITED 1')
+    await clock.advance(1)
+    expect(submit()).toBe('admitted')
+  })
+
+  test('are told whole seconds, never fewer than there are to wait', async () => {
+    const { clock, limits } = newLimits({ submitsPerMinute: 1 })
+    limits.admitTurn(ONE)
+    for (const [passed, told] of [
+      [1, 60],
+      [998, 60],
+      [1, 59],
+      [57_500, 2],
+    ] as const) {
+      await clock.advance(passed)
+      expect(outcome(() => limits.admitTurn(ONE))).toBe(`SUBMITS_LIMITED ${told}`)
+    }
+  })
+
+  test('do not count when the running turns were what was too much', async () => {
+    const { clock, limits } = newLimits({ submitsPerMinute: 2, runningTurns: 1 })
+    const leave = limits.admitTurn(ONE)
+    await clock.advance(30_000)
+    for (let each = 0; each < 10; each++) {
+      expect(outcome(() => limits.admitTurn(ONE))).toBe('TURNS_LIMITED 5')
+    }
+    leave()
+    limits.admitTurn(ONE)
+    expect(outcome(() => limits.admitTurn(ONE))).toBe('SUBMITS_LIMITED 30')
+  })
+})
+
+describe('the running turns of a key', () => {
+  test('are admitted up to the limit, and again for each that ends', () => {
+    const { limits } = newLimits({ runningTurns: 2 })
+    const leave = [limits.admitTurn(ONE), limits.admitTurn(ONE)]
+    expect(outcome(() => limits.admitTurn(ONE))).toBe('TURNS_LIMITED 5')
+    leave[0]?.()
+    expect(outcome(() => limits.admitTurn(ONE))).toBe('admitted')
+    expect(outcome(() => limits.admitTurn(ONE))).toBe('TURNS_LIMITED 5')
+  })
+
+  test('give their place back once, however often they are said to have ended', () => {
+    const { limits } = newLimits({ runningTurns: 2 })
+    const leave = limits.admitTurn(ONE)
+    limits.admitTurn(ONE)
+    leave()
+    leave()
+    limits.admitTurn(ONE)
+    expect(outcome(() => limits.admitTurn(ONE))).toBe('TURNS_LIMITED 5')
+  })
+})
+
+describe('the open streams of a key', () => {
+  test('are admitted up to the limit, and again for each that is closed', () => {
+    const { limits } = newLimits({ openStreams: 1 })
+    const slot = limits.takeStream(ONE)
+    expect(outcome(() => limits.takeStream(ONE))).toBe('STREAMS_LIMITED 5')
+    slot.free()
+    slot.free()
+    expect(outcome(() => limits.takeStream(ONE))).toBe('admitted')
+    expect(outcome(() => limits.takeStream(ONE))).toBe('STREAMS_LIMITED 5')
+  })
+})
+
+describe('keys', () => {
+  const some = { submitsPerMinute: 1, runningTurns: 1, openStreams: 1 }
+  const OTHERS: Record<string, Caller> = {
+    'another key of the tenant': OTHER,
+    'a key of the same name of another tenant': { tenant: 'zeta', key: 'one' },
+    'names that would be the same if they were only put together': { tenant: 'acm', key: 'eone' },
+  }
+
+  test.each(Object.entries(OTHERS))('do not touch each other: %s', (_name, other) => {
+    const { limits } = newLimits(some)
+    limits.admitTurn(ONE)
+    limits.takeStream(ONE)
+    expect(outcome(() => limits.admitTurn(ONE))).toBe('SUBMITS_LIMITED 60')
+    expect(outcome(() => limits.admitTurn(other))).toBe('admitted')
+    expect(outcome(() => limits.takeStream(other))).toBe('admitted')
+  })
+
+  test('are the same for who comes with a stream token', () => {
+    const { limits } = newLimits(some)
+    limits.takeStream(ONE)
+    const bearer = { ...ONE, grant: { turnId: 't' } }
+    expect(outcome(() => limits.takeStream(bearer))).toBe('STREAMS_LIMITED 5')
+  })
+
+  test('that do nothing are forgotten, without a timer, and those that do are not', async () => {
+    const { clock, limits } = newLimits({ submitsPerMinute: 5 })
+    for (let each = 0; each < 1000; each++) limits.admitTurn({ tenant: 'acme', key: `${each}` })()
+    const leave = limits.admitTurn({ tenant: 'acme', key: 'running' })
+    const slot = limits.takeStream({ tenant: 'acme', key: 'streaming' })
+    expect(limits.size).toBe(1002)
+    expect(clock.pending()).toBe(0)
+    await clock.advance(30_000)
+    limits.admitTurn({ tenant: 'acme', key: 'recent' })()
+    await clock.advance(30_000)
+    limits.takeStream(OTHER).free()
+    expect(limits.size).toBe(4)
+    leave()
+    slot.free()
+    await clock.advance(60_000)
+    limits.takeStream({ tenant: 'acme', key: 'new' })
+    expect(limits.size).toBe(1)
+  })
+
+  test('that come back after they were forgotten have their whole limit, and no more', async () => {
+    const { clock, limits } = newLimits({ submitsPerMinute: 2, runningTurns: 1 })
+    limits.admitTurn(ONE)()
+    await clock.advance(60_000)
+    limits.admitTurn(OTHER)
+    expect(limits.size).toBe(1)
+    limits.admitTurn(ONE)()
+    limits.admitTurn(ONE)()
+    expect(outcome(() => limits.admitTurn(ONE))).toBe('SUBMITS_LIMITED 60')
+  })
+
+  test('are forgotten also after the clock was set back', async () => {
+    let now = 1_000_000
+    const limits = new KeyLimits({}, { now: () => now, after: () => () => {} })
+    limits.takeStream(ONE).free()
+    now = 0
+    limits.takeStream(OTHER)
+    expect(limits.size).toBe(1)
+  })
+})
+
+describe('limits', () => {
+  test('have defaults', () => {
+    const limits = new KeyLimits({}, fakeClock())
+    const leave = Array.from({ length: 10 }, () => limits.admitTurn(ONE))
+    expect(outcome(() => limits.admitTurn(ONE))).toBe('TURNS_LIMITED 5')
+    for (const each of leave) each()
+    for (let each = 10; each < 60; each++) limits.admitTurn(ONE)()
+    expect(outcome(() => limits.admitTurn(ONE))).toBe('SUBMITS_LIMITED 60')
+    for (let each = 0; each < 200; each++) limits.takeStream(ONE)
+    expect(outcome(() => limits.takeStream(ONE))).toBe('STREAMS_LIMITED 5')
+  })
+
+  test('that are infinite are none', () => {
+    const { limits } = newLimits()
+    for (let each = 0; each < 1000; each++) {
+      limits.admitTurn(ONE)
+      limits.takeStream(ONE)
+    }
+    expect(limits.size).toBe(1)
+  })
+
+  test.each([0, -1, 1.5, Number.NaN, -Infinity])('cannot be %s', (value) => {
+    const clock = fakeClock()
+    for (const name of ['submitsPerMinute', 'runningTurns', 'openStreams']) {
+      expect(() => new KeyLimits({ [name]: value }, clock)).toThrow(
+        `${name} must be a whole number from 1, or Infinity for no limit, not ${value}`,
+      )
+    }
+  })
+})

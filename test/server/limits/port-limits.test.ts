@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest'
+import {
+  nodeMaxHeaders,
+  nodeOptions,
+  nodeWriteTimeout,
+  type PortLimits,
+  resolvePortLimits,
+} from '../../../src/server/limits/port-limits.ts'
+
+describe('the limits of a port', () => {
+  test.each(['maxConnections', 'maxUrlBytes', 'maxHeaders', 'writeTimeoutMs'] as const)(
+    '%s is a whole number from 1, or Infinity',
+    (name) => {
+      for (const value of [0, -1, 1.5, Number.NaN]) {
+        expect(() => resolvePortLimits({ [name]: value })).toThrow(
+          `${name} must be a whole number from 1, or Infinity for no limit, not ${value}`,
+        )
+      }
+      expect(resolvePortLimits({ [name]: Infinity })[name]).toBe(Infinity)
+      expect(resolvePortLimits({ [name]: 7 })[name]).toBe(7)
+    },
+  )
+
+  test('are what the documents say, unless given', () => {
+    expect(resolvePortLimits({})).toEqual({
+      maxConnections: 10_000,
+      maxUrlBytes: 8192,
+      maxHeaderBytes: 16_384,
+      maxHeaders: 100,
+      headersTimeoutMs: 20_000,
+      requestTimeoutMs: 60_000,
+      keepAliveTimeoutMs: 72_000,
+      writeTimeoutMs: 30_000,
+    })
+  })
+
+  test('are looked after often enough to mean what they say', () => {
+    const interval = (limits: Partial<PortLimits>) =>
+      nodeOptions(resolvePortLimits(limits)).connectionsCheckingInterval
+    expect(interval({})).toBe(1000)
+    expect(interval({ headersTimeoutMs: 2000 })).toBe(100)
+    expect(interval({ requestTimeoutMs: 1000 })).toBe(50)
+    expect(interval({ headersTimeoutMs: 1 })).toBe(10)
+    expect(interval({ headersTimeoutMs: Infinity, requestTimeoutMs: Infinity })).toBe(1000)
+  })
+
+  test('fit together: the head of a request has no more time than all of it', () => {
+    const options = nodeOptions(resolvePortLimits({ requestTimeoutMs: 5000 }))
+    expect(options).toMatchObject({ headersTimeout: 5000, requestTimeout: 5000 })
+  })
+
+  test('that are infinite are none for Node, either', () => {
+    const limits = resolvePortLimits({
+      ...{ headersTimeoutMs: Infinity, requestTimeoutMs: Infinity, keepAliveTimeoutMs: Infinity },
+      ...{ writeTimeoutMs: Infinity, maxHeaders: Infinity, maxUrlBytes: Infinity },
+    })
+    expect(nodeOptions(limits)).toMatchObject({
+      ...{ headersTimeout: 0, requestTimeout: 0, keepAliveTimeout: 2 ** 31 - 1 },
+      maxHeaderSize: Number.MAX_SAFE_INTEGER,
+    })
+    expect([nodeMaxHeaders(limits), nodeWriteTimeout(limits)]).toEqual([0, 0])
+  })
+})

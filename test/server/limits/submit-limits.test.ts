@@ -1,0 +1,214 @@
+import { describe, expect, test, vi } from 'vitest'
+import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { TurnstreamError } from '../../../src/protocol/errors.ts'
+import { KeyRing } from '../../../src/server/auth/key-ring.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+import { ACME, entry, guardedServer, OTHER, withKey } from '../auth/support.ts'
+import { type Answer, call, heldTurn, sealed, startServer, type TestServer } from '../support.ts'
+import { UNLIMITED } from '../unlimited.ts'
+
+type Fields = Record<string, unknown>
+type Ask = (server: TestServer, fields?: Fields, key?: string) => Promise<Answer>
+
+const submit: Ask = (server, fields = {}, key) =>
+  call(server, 'POST /api/v2/submit', {
+    body: { prompt: 'Hi', ...fields },
+    headers: key === undefined ? {} : withKey(key),
+  })
+
+let threads = 0
+
+/** The stream is read to its end. */
+const submitAndStream: Ask = (server, fields = {}, key) => {
+  threads += 1
+  return call(server, `POST /xapi/threads/h${threads}/turn`, {
+    body: { prompt: 'Hi', ...fields },
+    headers: key === undefined ? {} : withKey(key),
+  })
+}
+
+function told({ status, headers, json }: Answer): string {
+  if (status < 400) return `${status}`
+  return `${status} ${json.error.code} ${headers.get('retry-after')}`
+}
+
+describe.each([
+  ['POST /api/v2/submit', submit],
+  ['POST /xapi/threads/{threadId}/turn', submitAndStream],
+])('the submits of a minute at %s', (_route, ask) => {
+  test('are admitted up to the limit, and again as soon as retry-after has passed', async () => {
+    const clock = fakeClock(1_000_000)
+    const server = await startServer({ clock, limits: { submitsPerMinute: 2 } })
+    expect((await ask(server)).status).toBeLessThan(300)
+    await clock.advance(10_000)
+    expect((await ask(server)).status).toBeLessThan(300)
+    await clock.advance(20_500)
+    expect(told(await ask(server))).toBe('429 SUBMITS_LIMITED 30')
+    await clock.advance(29_499)
+    expect(told(await ask(server))).toBe('429 SUBMITS_LIMITED 1')
+    await clock.advance(1)
+    expect((await ask(server)).status).toBeLessThan(300)
+    expect(told(await ask(server))).toBe('429 SUBMITS_LIMITED 10')
+    expect(server.errors).toEqual([])
+  })
+
+  test('leave a submit alone that is repeated, and one that is a conflict', async () => {
+    const server = await startServer({ clock: fakeClock(), limits: { submitsPerMinute: 1 } })
+    const first = await ask(server, { runId: 'run' })
+    expect(first.status).toBeLessThan(300)
+    await sealed(server.log, 'run')
+    expect(told(await ask(server, { runId: 'another' }))).toBe('429 SUBMITS_LIMITED 60')
+    if (ask === submit) {
+      const again = await ask(server, { runId: 'run' })
+      expect(again.json).toEqual(first.json)
+      const other = await ask(server, { runId: 'run', prompt: 'Ho' })
+      expect(other.json.error.code).toBe('SUBMIT_CONFLICT')
+    }
+  })
+
+  test('do not count what cannot be read, and who is of no use here', async () => {
+    const server = await startServer({ clock: fakeClock(), limits: { submitsPerMinute: 1 } })
+    for (const fields of [{ prompt: '' }, { providerId: 'nobody' }]) {
+      expect([400, 404]).toContain((await ask(server, fields)).status)
+    }
+    expect((await ask(server)).status).toBeLessThan(300)
+  })
+})
+
+test('a submit counts also when its thread is busy, when it fails, and when its turn is there already', async () => {
+  const log = new MemoryLog()
+  const limits = { ...UNLIMITED, submitsPerMinute: 4 }
+  const server = await startServer({ log, limits })
+  const turn = { turnId: 'turn', threadId: 'h', providerId: 'held' }
+  expect(told(await submit(server, turn))).toBe('202')
+  expect(told(await submit(server, turn))).toBe('202')
+  expect(told(await submit(server, { threadId: 'h' }))).toBe('409 THREAD_BUSY 1')
+  log.create = () => Promise.reject(new TurnstreamError('STORE_FULL', 'create'))
+  expect(told(await submit(server))).toBe('507 STORE_FULL null')
+  expect(told(await submit(server))).toMatch(/^429 SUBMITS_LIMITED (60|59)$/)
+})
+
+test('both routes count together', async () => {
+  const server = await startServer({ clock: fakeClock(), limits: { submitsPerMinute: 2 } })
+  await submit(server)
+  await submitAndStream(server)
+  expect(told(await submit(server))).toBe('429 SUBMITS_LIMITED 60')
+  expect(told(await submitAndStream(server))).toBe('429 SUBMITS_LIMITED 60')
+})
+
+describe('the running turns', () => {
+  const limits = { ...UNLIMITED, runningTurns: 1 }
+
+  /** Whether one more is admitted; it is ended again. */
+  async function isFree(server: TestServer): Promise<boolean> {
+    const answer = await submit(server)
+    if (answer.status === 202) await sealed(server.log, answer.json.turnId)
+    else expect(told(answer)).toBe('429 TURNS_LIMITED 5')
+    return answer.status === 202
+  }
+
+  const ENDS: Record<
+    string,
+    (turn: Awaited<ReturnType<typeof heldTurn>>, server: TestServer) => unknown
+  > = {
+    'it ends': ({ call: running }) => running.finish(),
+    'its provider fails': ({ call: { stream } }) => stream.error(new Error('gone')),
+    'it is cancelled': ({ runId }, server) =>
+      call(server, `POST /api/v2/runs/${runId}/cancel`, { body: {} }),
+    'its thread is deleted': ({ threadId }, server) =>
+      call(server, `DELETE /api/v2/threads/${threadId}`),
+  }
+
+  test.each(Object.entries(ENDS))('are one fewer when %s', async (_name, finish) => {
+    const server = await startServer({ limits })
+    const turn = await heldTurn(server)
+    expect(await isFree(server)).toBe(false)
+    await finish(turn, server)
+    await expect.poll(() => isFree(server)).toBe(true)
+  })
+
+  test('are refused by the instance that ends, too, but by its shutdown', async () => {
+    const server = await startServer({ limits, shutdownGraceMs: 60_000 })
+    const { call: running } = await heldTurn(server)
+    const closed = server.close()
+    expect((await submit(server)).json.error.code).toBe('SERVER_SHUTDOWN')
+    running.finish()
+    await closed
+  })
+
+  test.each(['STORE_UNAVAILABLE', 'STORE_FULL', 'STORE_FAILED'] as const)(
+    'are as many as before when the store fails: %s',
+    async (code) => {
+      const log = new MemoryLog()
+      const server = await startServer({ log, limits })
+      const create = vi
+        .spyOn(log, 'create')
+        .mockImplementation(() => Promise.reject(new TurnstreamError(code, 'create')))
+      for (let each = 0; each < 3; each++) expect((await submit(server)).json.error.code).toBe(code)
+      create.mockRestore()
+      expect(await isFree(server)).toBe(true)
+    },
+  )
+
+  test('count one that is submitted and streamed, and whoever hangs up does not free its place', async () => {
+    const server = await startServer({ limits })
+    const leave = new AbortController()
+    const next = server.held.nextCall()
+    await fetch(`${server.url}/xapi/threads/held/turn`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ prompt: 'Hi', providerId: 'held' }),
+      signal: leave.signal,
+    })
+    const running = await next
+    leave.abort()
+    expect(told(await submitAndStream(server))).toBe('429 TURNS_LIMITED 5')
+    running.finish()
+    await expect.poll(() => isFree(server)).toBe(true)
+  })
+
+  test('let a thread be told that it is busy, which costs no place', async () => {
+    const server = await startServer({ limits: { ...UNLIMITED, runningTurns: 2 } })
+    await heldTurn(server, { threadId: 'busy' })
+    for (let each = 0; each < 3; each++) {
+      const { json } = await submit(server, { threadId: 'busy' })
+      expect(json.error.code).toBe('THREAD_BUSY')
+    }
+    expect(await isFree(server)).toBe(true)
+  })
+})
+
+describe('one key at its limits', () => {
+  const limits = { submitsPerMinute: 2, runningTurns: 1, openStreams: 1 }
+
+  test('does not touch that of another tenant', async () => {
+    const server = await guardedServer({ limits })
+    const held = { providerId: 'held' }
+    expect(told(await submit(server, held, ACME))).toBe('202')
+    expect(told(await submit(server, held, ACME))).toBe('429 TURNS_LIMITED 5')
+    expect(told(await submit(server, held, OTHER))).toBe('202')
+    expect(told(await submit(server, held, OTHER))).toBe('429 TURNS_LIMITED 5')
+  })
+
+  test('does not touch another of its own tenant', async () => {
+    const keys = new KeyRing([entry('ts_one', 'acme', 'one'), entry('ts_two', 'acme', 'two')])
+    const server = await startServer({ keys, clock: fakeClock(), limits })
+    for (const key of ['ts_one', 'ts_two']) {
+      for (const wanted of ['200', '200', '429 SUBMITS_LIMITED 60']) {
+        expect(told(await submitAndStream(server, {}, key))).toBe(wanted)
+      }
+    }
+  })
+
+  test('is not that of who has none: without a key nothing is counted', async () => {
+    const server = await guardedServer({ clock: fakeClock(), limits })
+    for (let each = 0; each < 5; each++) expect((await submit(server)).status).toBe(401)
+    expect(told(await submit(server, {}, ACME))).toBe('202')
+  })
+})
+
+test('without keys all are one, and the defaults hold', async () => {
+  const server = await startServer({ limits: {} })
+  for (let each = 0; each < 10; each++) await heldTurn(server)
+  expect(told(await submit(server))).toBe('429 TURNS_LIMITED 5')
+})

@@ -1,0 +1,160 @@
+/** Requests that name what belongs to somebody, made from the description of the server's own routes. */
+import type { OpenApiDocument, Operation } from '../../../src/server/openapi.ts'
+
+/** The ids of something, be it there or not. */
+export interface Ids {
+  readonly turnId: string
+  readonly runId: string
+  readonly threadId: string
+}
+
+export interface Request {
+  readonly method: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+
+export interface Attack {
+  readonly operationId: string
+  /** What is named where, for the title of a test. */
+  readonly naming: string
+  readonly request: (ids: Ids) => Request
+}
+
+export interface Route {
+  readonly method: string
+  readonly template: string
+  readonly operation: Operation
+}
+
+export function routesOf(document: OpenApiDocument): Route[] {
+  return Object.entries(document.paths).flatMap(([template, operations]) =>
+    Object.entries(operations).map(([method, operation]) => ({
+      method: method.toUpperCase(),
+      template,
+      operation,
+    })),
+  )
+}
+
+/** A body of each operation that takes one: what it needs besides ids, and which ids it may name. */
+const BODIES: Record<string, { plain: object; names: readonly (keyof Ids)[] }> = {
+  postSubmit: { plain: { prompt: 'Hi' }, names: ['turnId', 'runId', 'threadId'] },
+  postThreadTurn: { plain: { prompt: 'Hi' }, names: ['turnId', 'runId'] },
+  postRunCancel: { plain: {}, names: [] },
+  postThreads: { plain: { title: 'Mine' }, names: ['threadId'] },
+  patchThread: { plain: { title: 'Mine' }, names: [] },
+  postStreamTokens: { plain: {}, names: ['turnId', 'threadId'] },
+}
+
+/** Where else than in paths and bodies a request may name something. */
+const PARAMETERS: Record<string, (ids: Ids) => string> = {
+  'header idempotency-key': ({ runId }) => runId,
+  'header last-event-id': ({ turnId }) => `${turnId}/1-1`,
+  'query from': ({ turnId }) => `${turnId}/1-1`,
+  'query cursor': ({ threadId }) => `999999999999999:${threadId}`,
+}
+
+/** Parameters that name nothing. */
+const NAMELESS = new Set([
+  'header traceparent',
+  'header tracestate',
+  'query encoding',
+  'query first',
+  'query limit',
+  'query token',
+])
+
+/**
+ * Every way in which a request can name something. Throws for a route with a body, or a parameter, of which
+ * nothing is said here: so that no new one is forgotten.
+ */
+export function attacksOf(document: OpenApiDocument): Attack[] {
+  return routesOf(document).flatMap((route) => [
+    ...inPath(route),
+    ...inBody(route),
+    ...inParameters(route),
+  ])
+}
+
+function inPath({ method, template, operation }: Route): Attack[] {
+  const { operationId } = operation
+  const names = pathNames(template)
+  if (names.length === 0) return []
+  const plain = plainBody(operation)
+  return [
+    {
+      operationId,
+      naming: `${names.join(' and ')} in the path`,
+      request: (ids) => ({
+        method,
+        path: fill(template, ids),
+        ...(plain !== undefined && { body: plain }),
+      }),
+    },
+  ]
+}
+
+function inBody({ method, template, operation }: Route): Attack[] {
+  const { operationId, requestBody } = operation
+  if (requestBody === undefined) return []
+  const { plain, names } = bodyOf(operationId)
+  return names.map((name) => ({
+    operationId,
+    naming: `${name} in the body`,
+    request: (ids) => ({
+      method,
+      path: fill(template, OWN),
+      body: { ...plain, [name]: ids[name] },
+    }),
+  }))
+}
+
+function inParameters({ method, template, operation }: Route): Attack[] {
+  const { operationId, parameters } = operation
+  const plain = plainBody(operation)
+  return parameters.flatMap(({ in: where, name }) => {
+    const key = `${where} ${name}`
+    if (where === 'path' || NAMELESS.has(key)) return []
+    const write = PARAMETERS[key]
+    if (write === undefined) throw new Error(`${operationId}: is ${key} a name of something?`)
+    const request = (ids: Ids): Request => {
+      const path = fill(template, OWN)
+      const value = encodeURIComponent(write(ids))
+      const query = where === 'query' ? `?${name}=${value}` : ''
+      return {
+        method,
+        path: `${path}${query}`,
+        ...(where === 'header' && { headers: { [name]: write(ids) } }),
+        ...(plain !== undefined && { body: plain }),
+      }
+    }
+    return [{ operationId, naming: `${name} in the ${where}`, request }]
+  })
+}
+
+/** What the attacker has itself: used where the path must lead somewhere. */
+export const OWN: Ids = { turnId: 'own-turn', runId: 'own-run', threadId: 'own-thread' }
+
+function plainBody({ operationId, requestBody }: Operation): object | undefined {
+  return requestBody === undefined ? undefined : bodyOf(operationId).plain
+}
+
+function bodyOf(operationId: string): (typeof BODIES)[string] {
+  const body = BODIES[operationId]
+  if (body === undefined) throw new Error(`${operationId} takes a body: which ids may it name?`)
+  return body
+}
+
+function pathNames(template: string): string[] {
+  return [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+}
+
+export function fill(template: string, ids: Ids): string {
+  return template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const id = (ids as unknown as Record<string, string | undefined>)[name]
+    if (id === undefined) throw new Error(`${template}: what is ${name}?`)
+    return encodeURIComponent(id)
+  })
+}

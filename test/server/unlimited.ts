@@ -1,0 +1,8 @@
+import type { GatewayLimits } from '../../src/server/limits/gateway-limits.ts'
+
+/** For servers that are not about limits: tests ask more often than people. */
+export const UNLIMITED: GatewayLimits = {
+  submitsPerMinute: Infinity,
+  runningTurns: Infinity,
+  openStreams: Infinity,
+}
