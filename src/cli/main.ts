@@ -1,10 +1,12 @@
 #!/usr/bin/env node
 import { createRequire } from 'node:module'
+import { redactShapes } from '../protocol/redaction.ts'
 import { chat } from './chat/chat.ts'
 import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
 import { compactCommand } from './compact.ts'
 import { convert } from './convert.ts'
 import { demo } from './demo.ts'
+import { keysCommand } from './keys/keys.ts'
 import { suggestion } from './nearest.ts'
 import { replay } from './replay.ts'
 import { serveCommand } from './serve/serve.ts'
@@ -13,6 +15,7 @@ import { processTerminal, type Terminal } from './terminal.ts'
 
 const COMMANDS: Record<string, Command> = {
   serve: serveCommand,
+  keys: keysCommand,
   chat,
   tail,
   convert,
@@ -53,7 +56,7 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
   } catch (error) {
     if (!isUsageError(error)) throw error
     const hint = command === undefined ? 'turnstream --help' : `turnstream ${name} --help`
-    terminal.writeError(`turnstream: ${error.message}\nTry: ${hint}\n`)
+    terminal.writeError(`turnstream: ${redactShapes(error.message)}\nTry: ${hint}\n`)
     return EXIT.usage
   }
 }

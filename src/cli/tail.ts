@@ -8,6 +8,7 @@ import { clip, summaryOf } from './output-lines.ts'
 import { tellRemoteError } from './remote/errors.ts'
 import { EventFeed } from './remote/event-feed.ts'
 import { GatewayClient } from './remote/gateway-client.ts'
+import { keyHeaders } from './remote/key.ts'
 import { gatewayUrl } from './remote/target.ts'
 import { outcomeOf, type TurnOutcome, turnOutputs } from './remote/turn-outputs.ts'
 import type { Terminal } from './terminal.ts'
@@ -27,6 +28,8 @@ Options
   --from <offset>    only what comes after it
   --json             JSON objects as they travel, one to a line
 
+A gateway with keys is sent the one in TURNSTREAM_KEY, or in the file that TURNSTREAM_KEY_FILE names.
+
 Exit codes
   0 the turn ended · 1 it ended as an error or was stopped, or cannot be followed · 2 bad usage
 `
@@ -44,7 +47,8 @@ function parse(args: string[], terminal: Terminal) {
   })
   const [id, ...rest] = positionals
   if (id === undefined || rest.length > 0) throw new UsageError('tail takes the id of one turn')
-  return { ...values, id, url: gatewayUrl(values.url, terminal) }
+  const headers = keyHeaders(terminal)
+  return { ...values, id, headers, url: gatewayUrl(values.url, terminal) }
 }
 
 type Options = ReturnType<typeof parse>
@@ -90,13 +94,14 @@ async function tailEvents(options: Options, terminal: Terminal): Promise<TurnOut
 }
 
 function feedOf(
-  { url, from }: Options,
+  { url, from, headers }: Options,
   { clock, status }: Terminal,
   route: string,
   params: Record<string, string>,
 ): EventFeed {
   return new EventFeed({
     url: new GatewayClient(url, clock).address(route, params),
+    headers,
     clock,
     signal: new AbortController().signal,
     onBreak: (ms) => status(`connection lost, trying again in ${(ms / 1000).toFixed(1)} s`),

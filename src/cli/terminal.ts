@@ -26,6 +26,10 @@ export interface Terminal {
   ask: (prompt: string) => Promise<string | undefined>
   /** As long as somebody listens, a signal does not end the process. The answer stops listening. */
   onSignal: (listener: (signal: EndSignal) => void) => () => void
+  /** Hears each SIGHUP, which then does not end the process. */
+  onHangup: (listener: () => void) => void
+  /** Hears of the error that nobody caught, in place of Node, which would print all that hangs on it. */
+  onCrash: (listener: (error: unknown) => void) => void
   /** Ends the process at once, whatever is under way. */
   exit: (code: number) => void
   env: Readonly<Record<string, string | undefined>>
@@ -50,6 +54,12 @@ export function processTerminal(): Terminal {
     isInteractive: stdin.isTTY && stdout.isTTY,
     ask: questions(),
     onSignal,
+    onHangup: (listener) => {
+      process.on('SIGHUP', listener)
+    },
+    onCrash: (listener) => {
+      process.once('uncaughtException', listener)
+    },
     exit: (code) => process.exit(code),
     env,
     cwd: process.cwd(),

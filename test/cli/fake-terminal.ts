@@ -11,6 +11,8 @@ export function fakeTerminal(input: Input = [], more: Partial<Terminal> = {}) {
   const statuses: string[] = []
   const exits: number[] = []
   const listeners = new Set<(signal: EndSignal) => void>()
+  const crashListeners: ((error: unknown) => void)[] = []
+  const hangups = new Set<() => void>()
   async function* chunks(): AsyncGenerator<Uint8Array> {
     yield* input
   }
@@ -36,6 +38,12 @@ export function fakeTerminal(input: Input = [], more: Partial<Terminal> = {}) {
         listeners.delete(listener)
       }
     },
+    onCrash: (listener) => {
+      crashListeners.push(listener)
+    },
+    onHangup: (listener) => {
+      hangups.add(listener)
+    },
     exit: (code) => {
       exits.push(code)
     },
@@ -50,6 +58,15 @@ export function fakeTerminal(input: Input = [], more: Partial<Terminal> = {}) {
     errors: () => errors.join(''),
     statuses,
     exits,
+    /** Somebody throws, and nobody catches it. */
+    crash: (error: unknown) => {
+      for (const listener of crashListeners) listener(error)
+    },
+    /** Sends SIGHUP; false when nobody listens, and the process would end. */
+    hangUp: () => {
+      for (const listener of hangups) listener()
+      return hangups.size > 0
+    },
     /** Sends a signal; false when nobody listens, and the process would end. */
     signal: (signal: EndSignal) => {
       for (const listener of listeners) listener(signal)

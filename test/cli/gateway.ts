@@ -3,6 +3,7 @@ import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
 import type { Recording } from '../../src/adapters/scripted/wire.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../../src/cli/recordings/built-in.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'
+import type { KeyRing } from '../../src/server/auth/key-ring.ts'
 import { createGateway } from '../../src/server/gateway.ts'
 import { listen } from '../../src/server/listen.ts'
 import { Providers } from '../../src/turns/providers.ts'
@@ -11,10 +12,12 @@ export interface GatewayUnderTest {
   /** 1 is the pace of the recordings; they are played without waiting unless given. */
   speed?: number
   recordings?: Record<string, Recording>
+  /** Who may ask; everybody unless given. */
+  keys?: KeyRing
 }
 
 /** A real gateway on a free port, for as long as the test runs. */
-export async function startGateway({ speed = Infinity, recordings }: GatewayUnderTest = {}) {
+export async function startGateway({ speed = Infinity, recordings, keys }: GatewayUnderTest = {}) {
   const played = { ...builtInRecordings(), ...recordings }
   const provider = createScriptedProvider({ recordings: played, speed })
   const models = [...RECORDING_NAMES, ...Object.keys(recordings ?? {})]
@@ -24,6 +27,7 @@ export async function startGateway({ speed = Infinity, recordings }: GatewayUnde
     providers: new Providers([{ provider, models, defaultModel: 'answer' }]),
     owner: 'test',
     shutdownGraceMs: 1,
+    ...(keys !== undefined && { keys }),
   })
   const listening = await listen(gateway, { port: 0 })
   onTestFinished(async () => {

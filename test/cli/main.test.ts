@@ -20,6 +20,7 @@ test.each([
   [[], 'Start with: turnstream serve'],
   [['--help'], 'Start with: turnstream serve'],
   [['serve', '--help'], '--store <where>'],
+  [['keys', '--help'], 'turnstream keys add <tenant> [name]'],
   [['chat', '--help'], 'turnstream chat [options] <prompt>'],
   [['tail', '--help'], 'turnstream tail <turnId>'],
   [['demo', '-h'], 'turnstream demo [--speed <n>] [--json]'],
@@ -40,7 +41,7 @@ test('demo plays the turn without colours where nobody looks', () => {
 
 test.each([
   [['serv'], "there is no command named 'serv'; did you mean serve?"],
-  [['no-such-command'], 'there are serve, chat, tail, convert, replay, compact, demo'],
+  [['no-such-command'], 'there are serve, keys, chat, tail, convert, replay, compact, demo'],
   [['demo', 'extra'], 'extra'],
   [['demo', '--speed', 'fast'], "--speed takes a number, zero or more, got 'fast'"],
   [['demo', '--speed=-1'], '--speed'],

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { type Command, EXIT, type ExitCode, UsageError } from '../command.ts'
 import { tellRemoteError } from '../remote/errors.ts'
+import { keyHeaders } from '../remote/key.ts'
 import { gatewayUrl } from '../remote/target.ts'
 import type { Terminal } from '../terminal.ts'
 import { ChatView } from './chat-view.ts'
@@ -22,6 +23,8 @@ Options
   --thread <id>      goes on with a thread
   --json             each snapshot as a JSON object, one to a line
 
+A gateway with keys is sent the one in TURNSTREAM_KEY, or in the file that TURNSTREAM_KEY_FILE names.
+
 Exit codes
   0 the answer is complete · 1 it ended as an error, was stopped, or there is no gateway · 2 bad usage
 `
@@ -39,6 +42,7 @@ function parse(args: string[], terminal: Terminal) {
   })
   return {
     url: gatewayUrl(values.url, terminal),
+    headers: keyHeaders(terminal),
     model: values.model,
     threadId: values.thread,
     json: values.json,

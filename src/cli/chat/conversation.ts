@@ -10,6 +10,8 @@ export interface ConversationOptions {
   readonly url: string
   readonly model: string | undefined
   readonly threadId: string | undefined
+  /** Say who asks. */
+  readonly headers: Readonly<Record<string, string>>
   /** Whether texts travel whole each time, as programs want them, or only what is new. */
   readonly encoding: 'snapshot' | 'append'
 }
@@ -31,7 +33,7 @@ export class Conversation {
   constructor(options: ConversationOptions, terminal: Terminal) {
     this.#options = options
     this.#terminal = terminal
-    this.#client = new GatewayClient(options.url, terminal.clock)
+    this.#client = new GatewayClient(options.url, terminal.clock, options.headers)
     this.#threadId = options.threadId
   }
 
@@ -68,6 +70,7 @@ export class Conversation {
     const reading = new AbortController()
     const feed = new EventFeed({
       url: `${route}?encoding=${this.#options.encoding}`,
+      headers: this.#options.headers,
       clock,
       signal: reading.signal,
       onBreak: (ms, failures) => listener.wait(ms, failures),

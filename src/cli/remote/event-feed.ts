@@ -8,6 +8,8 @@ import { refusalOf } from './refusal.ts'
 
 export interface EventFeedOptions {
   readonly url: string
+  /** Come with every connection. */
+  readonly headers?: Readonly<Record<string, string>>
   /** Where to begin, exclusive. */
   readonly from?: string
   readonly clock: Clock
@@ -141,7 +143,10 @@ class Connection {
 
   open(): Promise<Response> {
     this.#expectBytes()
-    const headers: Record<string, string> = { accept: 'text/event-stream' }
+    const headers: Record<string, string> = {
+      ...this.#options.headers,
+      accept: 'text/event-stream',
+    }
     if (this.#cursor !== undefined) headers[HEADERS.lastEventId] = this.#cursor
     return fetch(this.#options.url, { headers, signal: this.#abort.signal })
   }

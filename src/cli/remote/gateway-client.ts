@@ -28,11 +28,13 @@ const ANSWER_LIMIT_MS = 15_000
 export class GatewayClient {
   readonly #url: string
   readonly #clock: Clock
+  readonly #headers: Readonly<Record<string, string>>
 
-  /** `url` may have a path before those of the API. */
-  constructor(url: string, clock: Clock) {
+  /** `url` may have a path before those of the API; `headers` come with every call. */
+  constructor(url: string, clock: Clock, headers: Readonly<Record<string, string>> = {}) {
     this.#url = url.replace(/\/+$/, '')
     this.#clock = clock
+    this.#headers = headers
   }
 
   /** The whole address of a route. */
@@ -45,7 +47,7 @@ export class GatewayClient {
 
   /** Rejects when nobody is there. */
   async check(): Promise<void> {
-    const response = await this.#send(this.address(ROUTES.health), {})
+    const response = await this.#send(this.address(ROUTES.health), { headers: this.#headers })
     if (!response.ok) throw await refusalOf(response)
   }
 
@@ -69,7 +71,11 @@ export class GatewayClient {
       try {
         const response = await this.#send(address, {
           method: 'POST',
-          headers: { 'content-type': 'application/json', [HEADERS.requestId]: crypto.randomUUID() },
+          headers: {
+            ...this.#headers,
+            'content-type': 'application/json',
+            [HEADERS.requestId]: crypto.randomUUID(),
+          },
           body: JSON.stringify(body),
         })
         if (response.ok) return response

@@ -5,7 +5,7 @@ import { isRecord } from '../../protocol/json.ts'
 import { UsageError } from '../command.ts'
 import { suggestion } from '../nearest.ts'
 import { decodeProviderSettings, type ProviderSettings } from './provider-settings.ts'
-import { type Environment, secretOf } from './secrets.ts'
+import { type Environment, secretOf, withoutQuotes } from './secrets.ts'
 import {
   flagOf,
   SETTING_NAMES,
@@ -19,7 +19,10 @@ import {
 export const CONFIG_FILE = 'turnstream.config.json'
 
 /** Variables that mean something to the other commands. */
-const OTHER_VARIABLES = ['TURNSTREAM_URL']
+const OTHER_VARIABLES = ['TURNSTREAM_URL', 'TURNSTREAM_KEY', 'TURNSTREAM_KEY_FILE']
+
+/** What may hold a password may be kept in a file, which `<name>_FILE` names; nothing else needs to be. */
+const KEPT_IN_FILES: readonly SettingName[] = ['store', 'streamTokenSecret']
 
 /** What Kubernetes sets in every pod beside a service named turnstream; none of it is for us. */
 const SERVICE_LINK = /^TURNSTREAM_(SERVICE_(HOST|PORT)|PORT_\d+_)/
@@ -82,8 +85,7 @@ function decodeSetting(name: SettingName, { value, origin }: Written): unknown {
 
 function fromEnvironment(name: SettingName, env: Environment): Written | undefined {
   const variable = variableOf(name)
-  // An address with a password may be kept in a file; nothing else needs to be.
-  const value = name === 'store' ? secretOf(env, variable) : env[variable]?.trim()
+  const value = KEPT_IN_FILES.includes(name) ? secretOf(env, variable) : env[variable]?.trim()
   if (value === undefined || value === '') return undefined
   if (name === 'port' && value.startsWith('tcp://')) return undefined // a service link
   return { value, origin: variable }
@@ -92,7 +94,7 @@ function fromEnvironment(name: SettingName, env: Environment): Written | undefin
 function refuseUnknownVariables(env: Environment): void {
   const known = [
     ...SETTING_NAMES.map(variableOf),
-    `${variableOf('store')}_FILE`,
+    ...KEPT_IN_FILES.map((name) => `${variableOf(name)}_FILE`),
     ...OTHER_VARIABLES,
   ]
   for (const name of Object.keys(env)) {
@@ -112,7 +114,8 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources): ConfigFile {
   const text = textOf(path, configFile !== undefined)
   if (text === undefined) return { settings: new Map(), providers: {} }
   const json = parseJson(text)
-  if (!json.ok) throw new UsageError(`${name}: ${json.reason}`)
+  // What is quoted of it may be a password.
+  if (!json.ok) throw new UsageError(`${name}: ${withoutQuotes(json.reason)}`)
   if (!isRecord(json.value)) throw new UsageError(`${name} takes one JSON object`)
   const { providers = {}, ...rest } = json.value
   const settings = Object.entries(rest).map(([key, value]): [string, Written] => {

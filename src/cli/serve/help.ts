@@ -4,9 +4,8 @@ import { flagOf, SETTING_NAMES, SETTINGS, type Setting, type SettingName } from 
 const WIDTH = 28
 
 function optionLine(name: SettingName): string {
-  const { about, standard }: Setting<unknown> = SETTINGS[name]
-  const flag =
-    name === 'allowPublicWithoutKeys' ? flagOf(name) : `${flagOf(name)} <${wordFor(name)}>`
+  const { about, standard, isSwitch }: Setting<unknown> = SETTINGS[name]
+  const flag = isSwitch ? flagOf(name) : `${flagOf(name)} <${wordFor(name)}>`
   const head = `  --${flag}`
   const gap = head.length < WIDTH ? ' '.repeat(WIDTH - head.length) : `\n${' '.repeat(WIDTH)}`
   return `${head}${gap}${about}${standard === undefined ? '' : ` (${standard})`}`
@@ -21,11 +20,22 @@ function wordFor(name: SettingName): string {
     case 'instance':
     case 'defaultProvider':
       return 'name'
+    case 'keysFile':
+      return 'file'
+    case 'streamTokenSecret':
+      return 'text'
+    case 'corsOrigins':
+    case 'allowedHosts':
+      return 'list'
     case 'retention':
     case 'lease':
     case 'heartbeat':
     case 'shutdownGrace':
     case 'maxTurnTime':
+    case 'headersTimeout':
+    case 'requestTimeout':
+    case 'keepAliveTimeout':
+    case 'writeTimeout':
       return 'time'
     default:
       return 'n'

@@ -1,5 +1,6 @@
-import { TurnstreamError } from '../../protocol/errors.ts'
+import type { Redact } from '../../protocol/redaction.ts'
 import type { Terminal } from '../terminal.ts'
+import { fullWords, plainWords } from './error-words.ts'
 
 interface About {
   readonly turnId?: string
@@ -9,45 +10,60 @@ interface About {
 /** What a server says of itself while it runs: one line each, on standard error. */
 export interface Journal {
   info(message: string): void
+  /** What works, and is not as it should be. */
+  warn(message: string): void
   error(error: unknown, about?: About): void
 }
 
 export interface JournalOptions {
   readonly json: boolean
-  readonly redact: (text: string) => string
+  readonly redact: Redact
+  /** Whether errors may repeat what was asked and answered. */
+  readonly logContent?: boolean
 }
 
-export function createJournal(terminal: Terminal, { json, redact }: JournalOptions): Journal {
+type Level = 'info' | 'warn' | 'error'
+
+/** Longer ones are cut: nobody reads them in a log. */
+const MAX_CHARS = 2000
+
+export function createJournal(terminal: Terminal, options: JournalOptions): Journal {
+  const { json, redact, logContent = false } = options
   const { clock, writeError } = terminal
 
-  function write(level: 'info' | 'error', message: string, fields: Record<string, string>): void {
+  /** Before lines are joined: a secret may have spaces. And before they are cut: half of one is not known. */
+  const clean = (text: string): string => oneLine(redact(text)).slice(0, MAX_CHARS)
+
+  function write(level: Level, message: string, fields: Record<string, string>): void {
     const time = new Date(clock.now()).toISOString()
-    const said = redact(message)
-    const known = mapValues(fields, redact)
+    const said = clean(message)
+    const known = mapValues(fields, clean)
     const line = json
       ? JSON.stringify({ time, level, message: said, ...known })
-      : `${time} ${said}${words(known)}`
+      : `${time} ${level === 'warn' ? 'warning: ' : ''}${said}${words(known)}`
     writeError(`${line}\n`)
   }
 
   return {
     info: (message) => write('info', message, {}),
+    warn: (message) => write('warn', message, {}),
     error(error, about = {}) {
       const { turnId, requestId } = about
-      write('error', messageOf(error), {
-        ...(error instanceof TurnstreamError && { code: error.code }),
+      const { message, code, ...behind } = logContent ? fullWords(error) : plainWords(error)
+      write('error', message, {
+        ...(code !== undefined && { code }),
         ...(turnId !== undefined && { turnId }),
         ...(requestId !== undefined && { requestId }),
-        ...causeOf(error),
+        ...behind,
       })
     },
   }
 }
 
-/** ` code=STORE_FAILED turnId=…`, each of them in one line. */
+/** ` code=STORE_FAILED turnId=…` */
 function words(fields: Record<string, string>): string {
   return Object.entries(fields)
-    .map(([name, value]) => ` ${name}=${oneLine(value)}`)
+    .map(([name, value]) => ` ${name}=${value}`)
     .join('')
 }
 
@@ -58,20 +74,7 @@ function mapValues(
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, change(value)]))
 }
 
-function messageOf(error: unknown): string {
-  return oneLine(error instanceof Error ? error.message : String(error))
-}
-
-/** What lies behind an error of ours; of any other, where it was thrown: nobody has foreseen it. */
-function causeOf(error: unknown): { cause?: string; at?: string } {
-  if (!(error instanceof Error)) return {}
-  if (!(error instanceof TurnstreamError)) {
-    const at = error.stack?.split('\n').find((line) => line.trimStart().startsWith('at '))
-    return at === undefined ? {} : { at: at.trim() }
-  }
-  return error.cause === undefined ? {} : { cause: messageOf(error.cause) }
-}
-
+/** Nothing in it moves the cursor of who reads it, or turns the direction of reading. */
 function oneLine(text: string): string {
-  return text.replaceAll(/\s+/g, ' ').trim()
+  return text.replaceAll(/[\s\p{Cc}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
 }

@@ -1,13 +1,22 @@
-import { isIPv4 } from 'node:net'
 import { hostname } from 'node:os'
 import { parseArgs } from 'node:util'
 import { UsageError } from '../command.ts'
 import { suggestion } from '../nearest.ts'
 import type { Terminal } from '../terminal.ts'
 import { readConfiguration } from './configuration.ts'
+import { isLoopback } from './loopback.ts'
 import { type ActiveProviders, providersFrom } from './providers.ts'
-import { flagOf, SETTING_NAMES, type Settings } from './settings.ts'
+import {
+  flagOf,
+  SETTING_NAMES,
+  SETTINGS,
+  type Setting,
+  type SettingName,
+  type Settings,
+} from './settings.ts'
 import { type StoreChoice, storeOf } from './store.ts'
+import { warningsOf } from './warnings.ts'
+import { refuseOpenOrigins } from './web-access.ts'
 
 /** Everything that a server is started with, decoded and checked. */
 export interface ServeOptions {
@@ -16,6 +25,8 @@ export interface ServeOptions {
   readonly store: StoreChoice
   readonly providers: ActiveProviders
   readonly settings: Settings
+  /** What is not as it should be, for people. */
+  readonly warnings: readonly string[]
 }
 
 const FLAGS = {
@@ -24,8 +35,9 @@ const FLAGS = {
   ...Object.fromEntries(SETTING_NAMES.map((name) => [flagOf(name), { type: flagType(name) }])),
 } as const
 
-function flagType(name: string): 'string' | 'boolean' {
-  return name === 'allowPublicWithoutKeys' ? 'boolean' : 'string'
+function flagType(name: SettingName): 'string' | 'boolean' {
+  const { isSwitch }: Setting<unknown> = SETTINGS[name]
+  return isSwitch ? 'boolean' : 'string'
 }
 
 export function parseServeOptions(
@@ -33,19 +45,18 @@ export function parseServeOptions(
   { env, cwd }: Pick<Terminal, 'env' | 'cwd'>,
 ): ServeOptions {
   const { config, json, ...flags } = parseFlags(args)
-  const { settings, providers } = readConfiguration({
-    flags,
-    env,
-    cwd,
-    ...(typeof config === 'string' && { configFile: config }),
-  })
+  const sources = { flags, env, cwd, ...(typeof config === 'string' && { configFile: config }) }
+  const { settings, providers } = readConfiguration(sources)
   refusePublic(settings)
+  refuseOpenOrigins(settings)
+  const store = storeOf(settings, cwd)
   return {
     json: json === true,
     instance: settings.instance ?? `${hostname()}:${process.pid}`,
-    store: storeOf(settings, cwd),
+    store,
     providers: providersFrom({ ...settings, env, settings: providers }),
     settings,
+    warnings: warningsOf({ ...sources, settings, store, providers }),
   }
 }
 
@@ -61,15 +72,11 @@ function parseFlags(args: string[]): Record<string, string | boolean | undefined
 }
 
 /** As long as there are no keys, whoever reaches the port reads every turn and spends our money. */
-function refusePublic({ host, allowPublicWithoutKeys }: Settings): void {
-  if (allowPublicWithoutKeys || isLoopback(host)) return
+function refusePublic({ host, keysFile, allowPublicWithoutKeys }: Settings): void {
+  if (keysFile !== undefined || allowPublicWithoutKeys || isLoopback(host)) return
   throw new UsageError(
     `${host} can be reached from other machines, and anybody there could read every turn and use every ` +
-      'provider: listen on 127.0.0.1 behind a proxy that asks who it is, or accept it with ' +
-      '--allow-public-without-keys',
+      'provider: make a key with "turnstream keys add <tenant> --file turnstream.keys" and set ' +
+      'TURNSTREAM_KEYS_FILE=turnstream.keys, or accept it with --allow-public-without-keys',
   )
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/base-url.ts'
 import { UsageError } from '../command.ts'
 import { suggestion } from '../nearest.ts'
 import { parseDuration } from './duration.ts'
@@ -9,9 +10,7 @@ export type ProviderId = (typeof PROVIDER_IDS)[number]
 
 const word = z.string().trim().min(1, 'takes a word')
 
-const address = z.string().refine(isPlainAddress, {
-  error: 'takes an http:// or https:// address without a user and a password',
-})
+const address = z.string().refine(isBaseUrl, { error: `takes ${BASE_URL_TAKES}` })
 
 const duration = z.string().transform((written, context) => {
   const ms = parseDuration(written)
@@ -56,10 +55,4 @@ export function decodeProviderSettings(value: unknown, file: string): ProviderSe
     ? '; keys of providers are taken from the environment alone'
     : suggestion(key, known)
   throw new UsageError(`${path} of ${file} has an unknown key ${key}${advice}`)
-}
-
-function isPlainAddress(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const { protocol, username, password } = new URL(text)
-  return /^https?:$/.test(protocol) && username === '' && password === ''
 }

@@ -1,4 +1,5 @@
 import { createAnthropicMessagesProvider } from '../../adapters/anthropic-messages/adapter.ts'
+import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/base-url.ts'
 import { createGeminiProvider } from '../../adapters/gemini/adapter.ts'
 import type { HttpProviderOptions, TimeLimits } from '../../adapters/http-provider.ts'
 import { createOpenaiChatProvider } from '../../adapters/openai-chat/adapter.ts'
@@ -81,8 +82,8 @@ function settingOf(id: ProviderId, { env, settings }: ProviderChoice): ProviderS
   if (id !== 'openai-compatible') return setting
   const baseUrl = env['OPENAI_COMPATIBLE_BASE_URL']?.trim() || setting.baseUrl
   const defaultModel = env['OPENAI_COMPATIBLE_MODEL']?.trim() || setting.defaultModel
-  if (baseUrl !== undefined && !/^https?:\/\//.test(baseUrl)) {
-    throw new UsageError('OPENAI_COMPATIBLE_BASE_URL takes an http:// or https:// address')
+  if (baseUrl !== undefined && !isBaseUrl(baseUrl)) {
+    throw new UsageError(`OPENAI_COMPATIBLE_BASE_URL takes ${BASE_URL_TAKES}`)
   }
   return {
     ...setting,

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../server/gateway.ts'
@@ -8,9 +9,12 @@ import type { Terminal } from '../terminal.ts'
 import { formatDuration } from './duration.ts'
 import { greeting, greetingJson } from './greeting.ts'
 import type { Journal } from './journal.ts'
+import { keyLimitsOf, portLimitsOf } from './limits.ts'
 import type { ServeOptions } from './options.ts'
+import { openKeys, type ServerKeys } from './server-keys.ts'
 import { StartError } from './start-error.ts'
 import { openStore, storeFault } from './store.ts'
+import { webAccessOf } from './web-access.ts'
 
 export interface Surroundings {
   readonly journal: Journal
@@ -19,16 +23,20 @@ export interface Surroundings {
 
 /** Opens store and port, and resolves when both are closed again. StartError when there is no way to. */
 export async function runServer(options: ServeOptions, around: Surroundings): Promise<void> {
+  const keys = keysOf(options, around)
   const log = await open(options, around)
   try {
     const providers = new Providers(options.providers.configured)
-    const gateway = createGateway(gatewayOptions(options, { ...around, log, providers }))
+    const gateway = createGateway(gatewayOptions(options, { ...around, log, providers, keys }))
     const listening = await listenOn(gateway, options)
     const { url } = listening
     // Whoever reads the greeting may answer with a signal.
     const asked = firstSignal(around)
+    for (const warning of options.warnings) around.journal.warn(warning)
     await around.terminal.write(
-      options.json ? greetingJson(url, providers.models, options) : greeting(url, options),
+      options.json
+        ? greetingJson(url, providers.models, options, keys)
+        : greeting(url, options, keys),
     )
     await asked
     around.journal.info(farewell(gateway.turns.running, options))
@@ -36,6 +44,24 @@ export async function runServer(options: ServeOptions, around: Surroundings): Pr
   } finally {
     await log.close()
   }
+}
+
+/** SIGHUP has them read again, from now on and for as long as the process lives. */
+function keysOf(
+  options: ServeOptions,
+  { journal, terminal }: Surroundings,
+): ServerKeys | undefined {
+  const { store, settings } = options
+  if (settings.keysFile === undefined) return undefined
+  const keys = openKeys(resolve(terminal.cwd, settings.keysFile), journal)
+  terminal.onHangup(() => keys.readAgain())
+  if (store.kind === 'redis' && settings.streamTokenSecret === undefined) {
+    journal.warn(
+      'stream tokens of this instance are not valid at others on the same Redis: ' +
+        'give all of them the same TURNSTREAM_STREAM_TOKEN_SECRET',
+    )
+  }
+  return keys
 }
 
 async function open(options: ServeOptions, around: Surroundings): Promise<TurnLog> {
@@ -59,11 +85,13 @@ async function open(options: ServeOptions, around: Surroundings): Promise<TurnLo
 interface Parts extends Surroundings {
   readonly log: TurnLog
   readonly providers: Providers
+  readonly keys: ServerKeys | undefined
 }
 
 function gatewayOptions(options: ServeOptions, parts: Parts): GatewayOptions {
   const { settings, instance } = options
-  const { log, providers, journal, terminal } = parts
+  const { log, providers, journal, terminal, keys } = parts
+  const { streamTokenSecret } = settings
   return {
     log,
     providers,
@@ -78,7 +106,11 @@ function gatewayOptions(options: ServeOptions, parts: Parts): GatewayOptions {
     leaseMs: settings.lease,
     heartbeatMs: settings.heartbeat,
     maxBodyBytes: settings.maxBodyBytes,
+    limits: keyLimitsOf(settings),
+    ...webAccessOf(settings),
     shutdownGraceMs: settings.shutdownGrace,
+    ...(keys !== undefined && { keys: keys.ring }),
+    ...(streamTokenSecret !== undefined && { streamTokenSecret }),
     onError: (error, about) => journal.error(error, about),
   }
 }
@@ -86,7 +118,7 @@ function gatewayOptions(options: ServeOptions, parts: Parts): GatewayOptions {
 async function listenOn(gateway: Gateway, { settings }: ServeOptions): Promise<Listening> {
   const { host, port } = settings
   try {
-    return await listen(gateway, { host, port })
+    return await listen(gateway, { host, port, ...portLimitsOf(settings) })
   } catch (error) {
     if (!hasCode(error, 'OPTION_INVALID')) throw error
     throw new StartError(error.message, { cause: error })

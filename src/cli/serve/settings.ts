@@ -1,4 +1,6 @@
 import * as z from 'zod'
+import { hostNameOf } from '../../server/web/hosts.ts'
+import { ANY_ORIGIN, originOf } from '../../server/web/origins.ts'
 import { parseDuration } from './duration.ts'
 
 /** One thing that an operator can set, in the file, in the environment and on the command line. */
@@ -11,6 +13,8 @@ export interface Setting<T> {
   readonly standard?: string
   /** May hold a password, and is therefore never repeated. */
   readonly isSecret?: boolean
+  /** On the command line it is enough to name it. */
+  readonly isSwitch?: boolean
 }
 
 /** One that always has a value. */
@@ -49,6 +53,18 @@ const speed = z
   .pipe(z.number().nonnegative())
   .transform((factor) => (factor === 0 ? Infinity : factor))
 
+/** Several of a kind: a list in the file, and everywhere a text in which commas stand between them. */
+function list(toEntry: (written: string) => string | undefined): z.ZodType<readonly string[]> {
+  const separated = z.string().transform((written) => written.split(','))
+  return z.union([z.array(z.string()), separated]).transform((written, context) => {
+    const given = written.map((each) => each.trim()).filter((each) => each !== '')
+    const entries = given.map(toEntry)
+    if (entries.every((entry) => entry !== undefined)) return entries
+    context.addIssue('an entry that is none')
+    return z.NEVER
+  })
+}
+
 /** A directory, `memory`, or the address of a Redis; other addresses are no directories. */
 const store = text.refine((value) => !/^[a-z][\w+.-]*:\/\//i.test(value) || isRedis(value))
 
@@ -65,6 +81,13 @@ function span(about: string, standard: string): Settled<number> {
 function count(about: string, standard: string): Settled<number> {
   const schema = whole(1, Number.MAX_SAFE_INTEGER)
   return { schema, takes: 'a whole number from 1', about, standard }
+}
+
+/** A count that may be without end. */
+function limit(about: string, standard: string): Settled<number> {
+  const unlimited = z.literal('unlimited').transform(() => Infinity)
+  const schema = z.union([unlimited, whole(1, Number.MAX_SAFE_INTEGER)])
+  return { schema, takes: 'a whole number from 1, or unlimited', about, standard }
 }
 
 /** Everything that can be set, but the providers, which have a file or an environment of their own. */
@@ -107,6 +130,16 @@ export const SETTINGS = {
   maxTurnItems: count('the most items of a turn', '2000'),
   maxTurnRounds: count('the most rounds of tool calls in a turn', '32'),
   maxTurnTime: span('the longest that a turn may run', '30m'),
+  submitsPerMinute: limit('the most turns that a key may submit in a minute', '60'),
+  maxRunningTurns: limit('the most turns of a key that run at a time', '10'),
+  maxOpenStreams: limit('the most streams that a key may have open', '200'),
+  maxConnections: limit('the most connections that are open at a time', '10000'),
+  maxUrlBytes: count('the longest address of a request', '8192'),
+  maxHeaderBytes: count('the most headers of a request, in bytes', '16384'),
+  headersTimeout: span('the longest that the head of a request may take to arrive', '20s'),
+  requestTimeout: span('the longest that a whole request may take to arrive', '60s'),
+  keepAliveTimeout: span('the longest that a connection may wait for its next request', '72s'),
+  writeTimeout: span('the longest that a client may take nothing of its answer', '30s'),
   instance: {
     schema: text,
     takes: 'a name',
@@ -123,13 +156,42 @@ export const SETTINGS = {
     about: 'how fast the scripted provider plays; 2 is twice as fast, 0 does not wait',
     standard: '1',
   },
+  keysFile: {
+    schema: text,
+    takes: 'the name of a file',
+    about: 'the keys of those who may ask (none: everybody on this machine may)',
+  },
+  streamTokenSecret: {
+    schema: z.string().trim().min(32),
+    takes: 'a text of at least 32 characters',
+    about: 'what stream tokens are signed with, the same on all instances (random)',
+    isSecret: true,
+  },
+  corsOrigins: {
+    schema: list((written) => (written === ANY_ORIGIN ? ANY_ORIGIN : originOf(written))),
+    takes: 'origins such as https://app.example, with commas between them',
+    about: 'the origins whose pages may use the API (none)',
+  },
+  allowedHosts: {
+    schema: list(hostNameOf),
+    takes: 'names or addresses without a port, with commas between them',
+    about: 'further names of this server, on loopback without keys; elsewhere its only ones',
+  },
+  logContent: {
+    schema: truth,
+    takes: 'true or false',
+    about: 'let the log repeat what was asked and answered, where an error quotes it',
+    standard: 'false',
+    isSwitch: true,
+  },
   allowPublicWithoutKeys: {
     schema: truth,
+    isSwitch: true,
     takes: 'true or false',
     about: 'listen on addresses that other machines reach, although anybody there may use it',
     standard: 'false',
   },
-} as const satisfies Record<string, Setting<string | number | boolean>>
+} as const satisfies Record<string, Setting<string | number | boolean | readonly string[]>>
 
 type Table = typeof SETTINGS
 export type SettingName = keyof Table

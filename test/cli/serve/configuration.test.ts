@@ -167,7 +167,7 @@ describe('what makes no sense is refused with a sentence', () => {
     [{ providers: { openai: { baseURL: 'x' } } }, 'unknown key baseURL; did you mean baseUrl?'],
     [{ providers: { openai: { apiKey: 'sk' } } }, 'taken from the environment alone'],
     [{ providers: { openai: { baseUrl: 'ftp://x' } } }, 'providers.openai.baseUrl of turnstream'],
-    [{ providers: { gemini: { baseUrl: 'https://u:p@x' } } }, 'without a user and a password'],
+    [{ providers: { gemini: { baseUrl: 'https://u:p@x' } } }, 'without a user, a password'],
     [{ providers: { gemini: { models: [] } } }, 'takes at least one model'],
     [{ providers: { gemini: { connectTimeout: 10 } } }, 'providers.gemini.connectTimeout'],
     [{ providers: { gemini: { connectTimeout: 'x' } } }, 'takes a number with its unit'],

@@ -1,12 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { createJournal } from '../../../src/cli/serve/journal.ts'
-import { redacting } from '../../../src/cli/serve/secrets.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
+import { redacting } from '../../../src/protocol/redaction.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 
-function lineOf(json: boolean, error: unknown, about = {}): string {
+function journalOf({ json = false, logContent = false, secrets = ['sk-secret'] } = {}) {
   const { terminal, errors } = fakeTerminal()
-  const journal = createJournal(terminal, { json, redact: redacting(['sk-secret']) })
+  const journal = createJournal(terminal, { json, logContent, redact: redacting(secrets) })
+  return { journal, errors }
+}
+
+function lineOf(error: unknown, about = {}, options = {}): string {
+  const { journal, errors } = journalOf(options)
   journal.error(error, about)
   return errors()
 }
@@ -23,29 +28,33 @@ describe('an error', () => {
     ],
     [
       'has what lies behind it',
-      new TurnstreamError('STORE_FAILED', 'disk', { cause: new Error('EIO\nsecond line') }),
+      new TurnstreamError('STORE_FAILED', 'disk', {
+        cause: systemError('EIO', 'EIO\nsecond line'),
+      }),
       { requestId: 'r' },
       `${time} The store failed: disk code=STORE_FAILED requestId=r cause=EIO second line\n`,
     ],
-    ['may be no error at all', 'just a word', {}, `${time} just a word\n`],
     [
       'never repeats a secret',
-      new TurnstreamError('STORE_FAILED', 'with sk-secret', { cause: new Error('sk-secret') }),
-      {},
-      `${time} The store failed: with [redacted] code=STORE_FAILED cause=[redacted]\n`,
+      new TurnstreamError('STORE_FAILED', 'with sk-secret', {
+        cause: systemError('EIO', 'redis://a:b@c and sk-secret'),
+      }),
+      { turnId: 'sk-secret', requestId: 'ts_0123456789' },
+      `${time} The store failed: with [redacted] code=STORE_FAILED turnId=[redacted] requestId=[redacted] cause=redis://[redacted]@c and [redacted]\n`,
     ],
   ])('%s', (_name, error, about, line) => {
-    expect(lineOf(false, error, about)).toBe(line)
+    expect(lineOf(error, about)).toBe(line)
   })
 
   test('that nobody foresaw says where it was thrown, in one line', () => {
-    const line = lineOf(false, new TypeError('x is not\na function'))
+    const line = lineOf(new TypeError('x is not\na function'))
     expect(line).toMatch(/^\S+ x is not a function at=at .*journal\.test\.ts.*\n$/)
   })
 
   test('is one JSON object for programs', () => {
     const error = new TurnstreamError('STORE_FULL', 'sk-secret')
-    expect(JSON.parse(lineOf(true, error, { turnId: 't', requestId: 'r' }))).toEqual({
+    const line = lineOf(error, { turnId: 't', requestId: 'r' }, { json: true })
+    expect(JSON.parse(line)).toEqual({
       time,
       level: 'error',
       message: 'The store has no room left: [redacted]',
@@ -54,11 +63,53 @@ describe('an error', () => {
       requestId: 'r',
     })
   })
+
+  test('is said in full when content may be logged, but for its secrets', () => {
+    const error = new TurnstreamError('TOOL_FAILED', 'weather: no city "Ulm"', {
+      cause: new Error('asked with sk-secret'),
+    })
+    expect(lineOf(error, {}, { logContent: true })).toBe(
+      `${time} The tool failed: weather: no city "Ulm" code=TOOL_FAILED cause=asked with [redacted]\n`,
+    )
+    expect(lineOf(error)).not.toContain('Ulm')
+  })
+
+  test('of any length is a line that can be read', () => {
+    const line = lineOf(new TurnstreamError('STORE_FAILED', 'x'.repeat(1_000_000)))
+    expect(line.length).toBeLessThan(2200)
+  })
 })
 
-test('a secret that JSON would write otherwise does not break the line', () => {
-  const { terminal, errors } = fakeTerminal()
-  const journal = createJournal(terminal, { json: true, redact: redacting(['"quoted\\']) })
-  journal.info('it is "quoted\\ here')
-  expect(JSON.parse(errors())).toEqual({ time, level: 'info', message: 'it is [redacted] here' })
+describe('a line', () => {
+  test.each([true, false])('stays one, whatever it is made of (JSON: %s)', (json) => {
+    const { journal, errors } = journalOf({ json })
+    journal.info(`a\r\nb\u2028c\u001b[2Jd\u0000e\u202ef\u2066g`)
+    journal.error(new TurnstreamError('STORE_FAILED', 'a\nb'), {
+      turnId: 'x\ny',
+      requestId: 'z\r\nw',
+    })
+    expect(errors().split('\n')).toHaveLength(3)
+    expect(errors()).toContain('a b c [2Jd e f g')
+    expect(errors()).not.toMatch(/[^\P{Cc}\n]/u)
+  })
+
+  test('is a warning by its level, or by its first word', () => {
+    const { journal, errors } = journalOf()
+    journal.warn('the password can be seen')
+    expect(errors()).toBe(`${time} warning: the password can be seen\n`)
+    const { journal: other, errors: json } = journalOf({ json: true })
+    other.warn('the password can be seen')
+    expect(JSON.parse(json())).toEqual({ time, level: 'warn', message: 'the password can be seen' })
+  })
+
+  test('with a secret that JSON would write otherwise, or that has a line break, is not broken', () => {
+    const { journal, errors } = journalOf({ json: true, secrets: ['"quoted\\', 'two\nlines'] })
+    journal.info('it is "quoted\\ here, and two\nlines there')
+    const message = 'it is [redacted] here, and [redacted] there'
+    expect(JSON.parse(errors())).toEqual({ time, level: 'info', message })
+  })
 })
+
+function systemError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code })
+}

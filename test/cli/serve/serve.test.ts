@@ -1,5 +1,5 @@
 /** The command as a function, with a terminal of the test; serve-process.test.ts starts the real thing. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ interface Surroundings {
 /** Starts a server in this process; `end` asks it to stop as a signal would. */
 async function start(args: string[], { env = {}, cwd = folder(), now }: Surroundings = {}) {
   const clock = now === undefined ? systemClock : { ...systemClock, now }
-  const { terminal, output, errors, exits, signal } = fakeTerminal([], { clock, env, cwd })
+  const { terminal, output, errors, exits, signal, crash } = fakeTerminal([], { clock, env, cwd })
   const running = serveCommand.run(['--port', '0', '--store', 'memory', ...args], terminal)
   // Refusals are looked at by the tests.
   running.catch(() => {})
@@ -42,7 +42,7 @@ async function start(args: string[], { env = {}, cwd = folder(), now }: Surround
     await end()
   })
   const url = /http:\/\/[^\s"]+/.exec(output())?.[0] ?? ''
-  return { url, output, errors, exits, signal, end }
+  return { url, output, errors, exits, signal, crash, end }
 }
 
 async function submit(url: string, body: unknown) {
@@ -147,6 +147,33 @@ describe('the end', PATIENCE, () => {
     signal('SIGINT')
     expect(exits).toEqual([1])
     await end()
+  })
+})
+
+describe('what it knows of secrets', PATIENCE, () => {
+  test('warnings come with the greeting, and only when it has started', async () => {
+    const key = join(folder(), 'key')
+    writeFileSync(key, 'hidden-word', { mode: 0o644 })
+    chmodSync(key, 0o644)
+    const { errors } = await start([], { env: { GEMINI_API_KEY_FILE: key } })
+    expect(errors()).toContain(`warning: the file of GEMINI_API_KEY_FILE can be read`)
+    expect(errors()).not.toContain('hidden-word')
+  })
+
+  test('what nobody catches ends it in one line, without secrets and content', async () => {
+    const { crash, errors, exits } = await start([], { env: { GEMINI_API_KEY: 'hidden-word' } })
+    const error = Object.assign(new TypeError('x of hidden-word is "what they asked"'), {
+      headers: { authorization: 'hidden-word' },
+    })
+    crash(error)
+    expect(exits).toEqual([1])
+    expect(errors()).toMatch(/^\S+ x of \[redacted\] is … at=at .*\n$/)
+  })
+
+  test('content is logged only by request', async () => {
+    const { crash, errors } = await start(['--log-content'])
+    crash(new Error('they asked for the treasure'))
+    expect(errors()).toContain('they asked for the treasure')
   })
 })
 

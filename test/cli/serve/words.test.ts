@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { nearest, suggestion } from '../../../src/cli/nearest.ts'
 import { formatDuration, parseDuration } from '../../../src/cli/serve/duration.ts'
-import { redacting } from '../../../src/cli/serve/secrets.ts'
 
 describe('a duration', () => {
   test.each([
@@ -46,17 +45,5 @@ describe('the name that was meant', () => {
     expect(nearest('x', [])).toBeUndefined()
     expect(suggestion('telemetry', names)).toBe('; there are host, port, store, shutdownGrace')
     expect(suggestion('prot', names)).toBe('; did you mean port?')
-  })
-})
-
-describe('secrets in a text', () => {
-  test.each([
-    [['sk-123'], 'Bearer sk-123, sk-123', 'Bearer [redacted], [redacted]'],
-    [['pass', 'password'], 'the password', 'the [redacted]'],
-    [['', 'a'], 'bab', 'b[redacted]b'],
-    [['$&'], 'a$&b', 'a[redacted]b'],
-    [[], 'nothing to hide', 'nothing to hide'],
-  ])('%j are replaced in %j', (secrets, text, shown) => {
-    expect(redacting(secrets)(text)).toBe(shown)
   })
 })

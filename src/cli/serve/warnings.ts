@@ -1,0 +1,104 @@
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { CONFIG_FILE, type ConfigurationSources } from './configuration.ts'
+import { PROVIDER_IDS, type ProviderId, type ProviderSettings } from './provider-settings.ts'
+import { KNOWN_PROVIDERS } from './providers.ts'
+import { type Environment, secretOf } from './secrets.ts'
+import { flagOf, type SettingName, type Settings, variableOf } from './settings.ts'
+import { type StoreChoice, secretsOf } from './store.ts'
+
+export interface WarningSources extends ConfigurationSources {
+  readonly settings: Settings
+  readonly store: StoreChoice
+  readonly providers: ProviderSettings
+}
+
+/** What an operator should know of the secrets that a server was started with: who else can see them. */
+export function warningsOf(sources: WarningSources): string[] {
+  return [...ofCommandLine(sources), ...ofFiles(sources), ...ofPlainHttp(sources)]
+}
+
+/** The settings that hold a secret, each with what that is. */
+function secretSettings({ settings, store }: WarningSources): [SettingName, what: string][] {
+  return [
+    ...(secretsOf(store).length > 0 ? [['store', 'the password of the store'] as const] : []),
+    ...(settings.streamTokenSecret === undefined
+      ? []
+      : [['streamTokenSecret', 'the secret of stream tokens'] as const]),
+  ].map(([name, what]) => [name, what])
+}
+
+function ofCommandLine(sources: WarningSources): string[] {
+  return secretSettings(sources)
+    .filter(([name]) => sources.flags[flagOf(name)] !== undefined)
+    .map(([name, what]) => {
+      const variable = variableOf(name)
+      return (
+        `${what} on the command line can be seen by every user of this machine: ` +
+        `set ${variable}, or name a file with ${variable}_FILE`
+      )
+    })
+}
+
+const SECRET_VARIABLES = [
+  variableOf('store'),
+  variableOf('streamTokenSecret'),
+  ...PROVIDER_IDS.map((id) => KNOWN_PROVIDERS[id].keyVariable),
+]
+
+function ofFiles(sources: WarningSources): string[] {
+  const { env, cwd, settings } = sources
+  const secrets = [...namedFiles(env), ...configFile(sources)]
+    .filter(([, path]) => isOpenTo(path, OTHERS_READ))
+    .map(([what, path]) => `${what} can be read by ${EVERYBODY}: chmod o-r ${path}`)
+  // What is in it is no secret: whoever can add a line to it has a key.
+  const keys = settings.keysFile === undefined ? undefined : resolve(cwd, settings.keysFile)
+  if (keys === undefined || !isOpenTo(keys, OTHERS_WRITE)) return secrets
+  return [...secrets, `the file of keys can be changed by ${EVERYBODY}: chmod o-w ${keys}`]
+}
+
+const EVERYBODY = 'every user of this machine'
+
+function namedFiles(env: Environment): [what: string, path: string][] {
+  return SECRET_VARIABLES.flatMap((name) => {
+    const path = env[`${name}_FILE`]?.trim()
+    return path ? [[`the file of ${name}_FILE`, path]] : []
+  })
+}
+
+/** The file of the settings, if a secret is written there. */
+function configFile(sources: WarningSources): [what: string, path: string][] {
+  const { flags, env, cwd, configFile: name = CONFIG_FILE } = sources
+  const written = secretSettings(sources).filter(
+    ([each]) => flags[flagOf(each)] === undefined && !secretOf(env, variableOf(each)),
+  )
+  return written.map(([, what]) => [`${what} in ${name}`, resolve(cwd, name)])
+}
+
+const OTHERS_READ = 0o004
+const OTHERS_WRITE = 0o002
+
+function isOpenTo(path: string, bit: number): boolean {
+  // There the bits say nothing.
+  if (process.platform === 'win32') return false
+  const stats = statSync(path, { throwIfNoEntry: false })
+  return stats !== undefined && (stats.mode & bit) !== 0
+}
+
+function ofPlainHttp({ env, providers }: WarningSources): string[] {
+  return PROVIDER_IDS.filter((id) => {
+    const key = secretOf(env, KNOWN_PROVIDERS[id].keyVariable)
+    return key !== undefined && isPlainHttp(addressOf(id, env, providers))
+  }).map((id) => `the key of ${id} is sent over plain http: whoever is on the way can read it`)
+}
+
+function addressOf(id: ProviderId, env: Environment, providers: ProviderSettings): string {
+  const named = id === 'openai-compatible' ? env['OPENAI_COMPATIBLE_BASE_URL']?.trim() : ''
+  return named || providers[id]?.baseUrl || ''
+}
+
+function isPlainHttp(address: string): boolean {
+  if (!URL.canParse(address)) return false
+  const { protocol, hostname } = new URL(address)
+  return protocol === 'http:' && !/^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
+}

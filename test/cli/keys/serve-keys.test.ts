@@ -1,0 +1,238 @@
+/** A server with keys, in this process; serve-process.test.ts starts the real thing. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { startRedis } from '../../../scripts/redis-server.mjs'
+import { systemClock } from '../../../src/async/clock.ts'
+import { parseServeOptions } from '../../../src/cli/serve/options.ts'
+import { serveCommand } from '../../../src/cli/serve/serve.ts'
+import { sha256Of } from '../../../src/server/auth/key-ring.ts'
+import { fakeTerminal } from '../fake-terminal.ts'
+import { untilTrue } from '../support.ts'
+
+const PATIENCE = { timeout: 30_000 }
+const SECRET = 'a secret of at least 32 characters'
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'turnstream-serve-keys-'))
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+function line(key: string, tenant = 'acme', name = key): string {
+  return `${tenant}:${name}:${sha256Of(key)}\n`
+}
+
+interface Started {
+  readonly args?: string[]
+  readonly env?: Record<string, string>
+  /** What is in the file of keys. */
+  readonly text?: string
+}
+
+/** Starts a server whose keys are in `keys`; `end` asks it to stop. */
+async function start({ args = [], env = {}, text = line('one') }: Started = {}) {
+  const cwd = folder()
+  const file = join(cwd, 'keys')
+  writeFileSync(file, text)
+  const around = { clock: systemClock, env: { TURNSTREAM_KEYS_FILE: 'keys', ...env }, cwd }
+  const { terminal, output, errors, signal, hangUp } = fakeTerminal([], around)
+  const running = serveCommand.run(['--port', '0', '--store', 'memory', ...args], terminal)
+  await untilTrue(() => output() !== '')
+  onTestFinished(async () => {
+    signal('SIGTERM')
+    await running
+  })
+  const url = (/http:\/\/[^\s"]+/.exec(output())?.[0] ?? '').replace('0.0.0.0', '127.0.0.1')
+  const statusOf = async (key?: string) => {
+    const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
+    return (await fetch(`${url}/api/v2/threads`, { headers })).status
+  }
+  return { url, file, output, errors, hangUp, statusOf }
+}
+
+describe('a server with keys', PATIENCE, () => {
+  test('asks for one, and says so when it starts', async () => {
+    const { output, errors, statusOf, file, url } = await start()
+    expect([await statusOf(), await statusOf('two'), await statusOf('one')]).toEqual([
+      401, 401, 200,
+    ])
+    expect(output()).toContain(`keys       needed: 1 in ${file}`)
+    expect(output()).toContain(`after a change of the file: kill -HUP ${process.pid}`)
+    expect(output()).toContain('Try it in another terminal, with a key in TURNSTREAM_KEY:')
+    const bearer = '-H "authorization: Bearer $TURNSTREAM_KEY"'
+    expect(output()).toContain(`${url}/api/v2/submit ${bearer}`)
+    expect(output()).toContain(`${url}/xapi/turns/first-turn/stream ${bearer}`)
+    expect(errors()).toMatch(/ 1 key of 1 tenant is in force\n$/)
+  })
+
+  test('says it as JSON with --json', async () => {
+    const text = line('one') + line('two', 'umbrella') + line('three', 'umbrella')
+    const { output, errors } = await start({ args: ['--json'], text })
+    expect(JSON.parse(output())).toMatchObject({ keys: 3 })
+    expect(JSON.parse(errors())).toMatchObject({
+      level: 'info',
+      message: '3 keys of 2 tenants are in force',
+    })
+  })
+
+  test('may listen where other machines reach it', async () => {
+    const { statusOf } = await start({ args: ['--host', '0.0.0.0'] })
+    expect([await statusOf(), await statusOf('one')]).toEqual([401, 200])
+  })
+})
+
+describe('SIGHUP', PATIENCE, () => {
+  test('puts what is in the file in the place of what was in force, and nothing else does', async () => {
+    const { file, hangUp, statusOf, errors } = await start()
+    writeFileSync(file, line('two') + line('three', 'umbrella'))
+    expect([await statusOf('one'), await statusOf('two')]).toEqual([200, 401])
+    expect(hangUp()).toBe(true)
+    expect([await statusOf('one'), await statusOf('two')]).toEqual([401, 200])
+    expect(errors()).toContain('the keys were read again: 2 keys of 2 tenants are in force')
+  })
+
+  test.each<[string, (file: string) => void, string]>([
+    [
+      'broken',
+      (file) => writeFileSync(file, `${line('two')}ts_a-secret\n`),
+      'line 2 is not tenant',
+    ],
+    ['gone', (file) => rmSync(file), 'there is no such file'],
+    ['far too long', (file) => writeFileSync(file, '#'.repeat(2_000_000)), 'it is longer than'],
+  ])('of a file that is %s changes nothing, and says why', async (_name, spoil, reason) => {
+    const { file, hangUp, statusOf, errors } = await start()
+    spoil(file)
+    hangUp()
+    expect([await statusOf('one'), await statusOf('two')]).toEqual([200, 401])
+    expect(errors()).toContain(reason)
+    expect(errors()).toContain(file)
+    expect(errors()).toContain('KEYS_FILE_INVALID')
+    expect(errors()).toContain('the keys were not read again: the 1 that were in force stay')
+    expect(errors()).not.toContain('ts_a-secret')
+    writeFileSync(file, line('two'))
+    hangUp()
+    expect([await statusOf('one'), await statusOf('two')]).toEqual([401, 200])
+  })
+
+  test.each(['', '# all of them were revoked\n'])(
+    'of a file without keys (%j) lets nobody in, and never everybody',
+    async (text) => {
+      const { file, hangUp, statusOf, errors } = await start({ args: ['--host', '0.0.0.0'] })
+      writeFileSync(file, text)
+      hangUp()
+      expect([await statusOf(), await statusOf('one'), await statusOf('x')]).toEqual([
+        401, 401, 401,
+      ])
+      expect(errors()).toContain('there are none, and nobody gets in')
+      writeFileSync(file, line('one'))
+      hangUp()
+      expect(await statusOf('one')).toBe(200)
+    },
+  )
+
+  test('without a file of keys is not listened to', async () => {
+    const { hangUp, errors } = await start({ env: { TURNSTREAM_KEYS_FILE: '' } })
+    expect([hangUp(), errors()]).toEqual([false, ''])
+  })
+})
+
+describe('what keeps it from starting', PATIENCE, () => {
+  async function fail(text: string | undefined, args: string[] = []) {
+    const cwd = folder()
+    if (text !== undefined) writeFileSync(join(cwd, 'keys'), text)
+    const { terminal, output, errors } = fakeTerminal([], { clock: systemClock, cwd })
+    const all = ['--port', '0', '--store', 'memory', '--keys-file', 'keys', ...args]
+    const code = await serveCommand.run(all, terminal)
+    expect([code, output()]).toEqual([1, ''])
+    expect(errors().trimEnd().split('\n')).toHaveLength(1)
+    return { said: errors(), file: join(cwd, 'keys') }
+  }
+
+  test.each<[string, string | undefined, string]>([
+    ['a file that is not there', undefined, 'there is no such file'],
+    ['an empty file', '', 'there are no keys in '],
+    ['a file of comments', '# none\n', 'turnstream keys add <tenant> --file '],
+    ['a broken file', `${line('one')}\nts_a-secret\n`, 'line 3 is not tenant:name:sha256hex'],
+  ])('%s', async (_name, text, reason) => {
+    for (const args of [[], ['--host', '0.0.0.0'], ['--allow-public-without-keys'], ['--json']]) {
+      const { said, file } = await fail(text, args)
+      expect(said).toContain(reason)
+      expect(said).toContain(file)
+      expect(said).not.toContain('ts_a-secret')
+    }
+  })
+})
+
+describe('the settings', PATIENCE, () => {
+  const cwd = '/'
+
+  test('a public address is refused with the sentence that mends it', () => {
+    expect(() => parseServeOptions(['--host', '0.0.0.0'], { env: {}, cwd })).toThrow(
+      'make a key with "turnstream keys add <tenant> --file turnstream.keys" and set ' +
+        'TURNSTREAM_KEYS_FILE=turnstream.keys, or accept it with --allow-public-without-keys',
+    )
+  })
+
+  test('TURNSTREAM_KEYS_FILE is the file itself, and not a file that names it', () => {
+    const env = { TURNSTREAM_KEYS_FILE: '/etc/turnstream/keys' }
+    expect(parseServeOptions([], { env, cwd }).settings.keysFile).toBe('/etc/turnstream/keys')
+  })
+
+  test('those of the other commands are none of its own', () => {
+    const env = { TURNSTREAM_KEY: 'ts_a', TURNSTREAM_KEY_FILE: '/nowhere' }
+    expect(parseServeOptions([], { env, cwd }).settings.keysFile).toBeUndefined()
+  })
+
+  test('the secret of tokens may stand in the environment or in a file', () => {
+    const name = 'TURNSTREAM_STREAM_TOKEN_SECRET'
+    const file = join(folder(), 'secret')
+    writeFileSync(file, `${SECRET}\n`)
+    for (const env of [{ [name]: SECRET }, { [`${name}_FILE`]: file }]) {
+      expect(parseServeOptions([], { env, cwd }).settings.streamTokenSecret).toBe(SECRET)
+    }
+    expect(() =>
+      parseServeOptions([], { env: { [name]: SECRET, [`${name}_FILE`]: file }, cwd }),
+    ).toThrow('are both set: keep one')
+  })
+
+  test('a short secret is refused, and not repeated', () => {
+    const parse = () =>
+      parseServeOptions(['--stream-token-secret', 'too-short-secret'], { env: {}, cwd })
+    expect(parse).toThrow('--stream-token-secret takes a text of at least 32 characters')
+    expect(parse).not.toThrow('too-short-secret')
+  })
+
+  test('the secret reaches the gateway: two servers take the tokens of each other', async () => {
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    const env = { TURNSTREAM_STREAM_TOKEN_SECRET: SECRET }
+    const [one, two] = [
+      await start({ args: ['--store', redis.url], env }),
+      await start({ args: ['--store', redis.url], env }),
+    ]
+    const headers = { authorization: 'Bearer one', 'content-type': 'application/json' }
+    const post = (path: string, body: object) =>
+      fetch(`${one.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    await post('/api/v2/threads', { threadId: 'h' })
+    const { token } = (await (await post('/api/v2/stream-tokens', { threadId: 'h' })).json()) as {
+      token: string
+    }
+    const leave = new AbortController()
+    const init = { signal: leave.signal }
+    const { status } = await fetch(`${two.url}/xapi/threads/h/stream?token=${token}`, init)
+    leave.abort()
+    expect(status).toBe(200)
+    expect(one.errors()).not.toContain('stream tokens')
+  })
+
+  test('without it, several servers on one Redis are warned', async () => {
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    const { errors } = await start({ args: ['--store', redis.url] })
+    expect(errors()).toContain('warning: stream tokens of this instance are not valid at others')
+    expect(errors()).toContain('TURNSTREAM_STREAM_TOKEN_SECRET')
+    expect((await start()).errors()).not.toContain('stream tokens')
+  })
+})

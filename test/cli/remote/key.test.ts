@@ -1,0 +1,102 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { chat } from '../../../src/cli/chat/chat.ts'
+import { UsageError } from '../../../src/cli/command.ts'
+import { keyHeaders } from '../../../src/cli/remote/key.ts'
+import { tail } from '../../../src/cli/tail.ts'
+import { KeyRing, sha256Of } from '../../../src/server/auth/key-ring.ts'
+import { fakeTerminal } from '../fake-terminal.ts'
+import { startGateway } from '../gateway.ts'
+
+const KEY = 'ts_the-key-of-acme'
+
+function guarded() {
+  return startGateway({
+    keys: new KeyRing([{ tenant: 'acme', name: 'cli', sha256: sha256Of(KEY) }]),
+  })
+}
+
+describe('the key of a command', () => {
+  test('comes from the environment, or from a file', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'turnstream-key-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const file = join(folder, 'key')
+    writeFileSync(file, `${KEY}\n`)
+    const authorization = `Bearer ${KEY}`
+    expect(keyHeaders({ env: { TURNSTREAM_KEY: ` ${KEY} ` } })).toEqual({ authorization })
+    expect(keyHeaders({ env: { TURNSTREAM_KEY_FILE: file } })).toEqual({ authorization })
+    expect(keyHeaders({ env: {} })).toEqual({})
+    expect(keyHeaders({ env: { TURNSTREAM_KEY: '' } })).toEqual({})
+  })
+
+  test.each([`${KEY}\n${KEY}`, `${KEY} ${KEY}`, `${KEY}ü`, 'x'.repeat(600), `${KEY}\0`])(
+    '%j is none, and is not repeated',
+    (key) => {
+      const take = () => keyHeaders({ env: { TURNSTREAM_KEY: key } })
+      expect(take).toThrow(UsageError)
+      expect(take).not.toThrow(KEY)
+    },
+  )
+
+  test.each([
+    ['chat', chat],
+    ['tail', tail],
+  ])(
+    '%s has no option for it: the command line can be seen by everybody',
+    async (_name, command) => {
+      const { terminal } = fakeTerminal()
+      await expect(command.run(['--key', KEY, 'x'], terminal)).rejects.toMatchObject({
+        code: 'ERR_PARSE_ARGS_UNKNOWN_OPTION',
+      })
+      expect(command.help).toContain('TURNSTREAM_KEY')
+    },
+  )
+})
+
+describe('a gateway with keys', () => {
+  test('is talked to and followed with one', async () => {
+    const { url, log } = await guarded()
+    const env = { TURNSTREAM_KEY: KEY }
+    const talk = fakeTerminal([], { env })
+    expect(await chat.run(['--url', url, 'Hello'], talk.terminal)).toBe(0)
+    expect(talk.output()).toContain('This is a recorded answer')
+    const { items } = await log.ofTenant('acme').listThreads()
+    const turns = await log.ofTenant('acme').listTurns(items[0]?.threadId ?? '')
+    const turnId = turns.items[0]?.turnId ?? ''
+    for (const raw of [[], ['--raw']]) {
+      const follow = fakeTerminal([], { env })
+      expect(await tail.run([turnId, '--url', url, ...raw], follow.terminal)).toBe(0)
+      expect(follow.output()).toMatch(/turn_complete|response_done/)
+      expect(talk.output() + talk.errors() + follow.output() + follow.errors()).not.toContain(KEY)
+    }
+  })
+
+  test.each([
+    ['without one', {}, 'the gateway needs a key: put one into TURNSTREAM_KEY'],
+    [
+      'with a wrong one',
+      { TURNSTREAM_KEY: 'ts_a-wrong-key' },
+      'does not know the key of TURNSTREAM_KEY',
+    ],
+  ])('%s says what to do, at once', async (_name, env, advice) => {
+    const { url } = await guarded()
+    for (const [command, args] of [
+      [chat, ['Hello']],
+      [tail, ['turn']],
+      [tail, ['turn', '--raw']],
+    ] as const) {
+      const { terminal, errors, output } = fakeTerminal([], { env })
+      expect(await command.run([...args, '--url', url], terminal)).toBe(1)
+      expect(errors()).toMatch(/^turnstream: [^\n]*\n$/)
+      expect(errors()).toContain(advice)
+      expect(errors() + output()).not.toContain('ts_a-wrong-key')
+    }
+    const { terminal, output } = fakeTerminal([], { env })
+    expect(await chat.run(['--json', '--url', url, 'Hello'], terminal)).toBe(1)
+    expect(JSON.parse(output())).toMatchObject({
+      error: { code: expect.stringMatching(/^KEY_/), message: expect.stringContaining(advice) },
+    })
+  })
+})

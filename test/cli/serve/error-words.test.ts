@@ -1,0 +1,112 @@
+/** Which words of an error a log may have: none of what was asked and answered, unless an operator wants it. */
+import { describe, expect, test } from 'vitest'
+import * as z from 'zod'
+import { fullWords, plainWords } from '../../../src/cli/serve/error-words.ts'
+import { decode } from '../../../src/protocol/decode.ts'
+import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../../src/protocol/errors.ts'
+
+const CONTENT = 'Where is the treasure'
+
+function thrownBy(work: () => unknown): unknown {
+  try {
+    work()
+  } catch (error) {
+    return error
+  }
+  throw new Error('it did not throw')
+}
+
+/** What holds content, made as it comes about. */
+const FOREIGN: Record<string, unknown> = {
+  'a parser that quotes': thrownBy(() => JSON.parse(CONTENT)),
+  'a parser that quotes what has quotes': thrownBy(() => JSON.parse(`"a" ${CONTENT} "b"`)),
+  'a tool': new Error(`no city ${CONTENT}`),
+  'a message with a line that looks like a place': new Error(`x\n    at ${CONTENT}\n`),
+  'a schema': thrownBy(() => z.literal('a').parse(CONTENT)),
+  'a schema with names that were sent': thrownBy(() => z.strictObject({}).parse({ [CONTENT]: 1 })),
+  'a name that cannot be used': thrownBy(() => new Headers({ [CONTENT]: 'x' })),
+  'a value that cannot be used': thrownBy(() => new Headers({ a: `${CONTENT}\n.` })),
+  'an argument': thrownBy(() => new URL(CONTENT)),
+  'an argument of Node': thrownBy(() => Buffer.alloc(CONTENT as unknown as number)),
+  'a Redis that repeats arguments': new TurnstreamError(
+    'STORE_FAILED',
+    `ERR unknown command 'X', with args beginning with: '${CONTENT}' 'b'`,
+  ),
+  'a word that somebody threw': CONTENT,
+  'an object that somebody threw': { message: CONTENT },
+  nothing: undefined,
+  'an object without anything': Object.create(null) as unknown,
+}
+
+describe('what was asked and answered is not in the words of', () => {
+  test.each(Object.entries(FOREIGN))('%s', (_name, error) => {
+    expect(JSON.stringify(plainWords(error))).not.toContain('treasure')
+    const cause = new TurnstreamError('TOOL_FAILED', CONTENT, { cause: error })
+    expect(JSON.stringify(plainWords(cause))).not.toContain('treasure')
+    const inner = new TurnstreamError('STORE_FAILED', 'x', { cause })
+    expect(JSON.stringify(plainWords(inner))).not.toContain('treasure')
+  })
+
+  test.each(
+    (Object.keys(ERROR_CODES) as ErrorCode[]).filter((code) =>
+      /^(UPSTREAM|TOOL_FAILED|STREAM_ERROR|INTERNAL|REQUEST|COLLECTION)/.test(code),
+    ),
+  )('%s', (code) => {
+    const words = plainWords(new TurnstreamError(code, `it said ${CONTENT}`))
+    expect(words).toEqual({ code, message: ERROR_CODES[code].summary })
+  })
+
+  test('a reason that a schema gives, behind a code of ours', () => {
+    const decoded = decode(z.object({ a: z.enum(['b']) }), { a: CONTENT })
+    const error = new TurnstreamError('EVENT_INVALID', decoded.ok ? '' : decoded.reason)
+    expect(plainWords(error).message).toContain('a: Invalid')
+    expect(plainWords(error).message).not.toContain('treasure')
+  })
+})
+
+describe('what helps an operator is there:', () => {
+  test('the kind of an error, and where it was thrown', () => {
+    expect(plainWords(new RangeError('too much'))).toEqual({
+      message: 'too much',
+      at: expect.stringContaining('error-words.test.ts'),
+    })
+    expect(plainWords(FOREIGN['a parser that quotes'])).toEqual({
+      message: 'SyntaxError; its message is not logged',
+      at: expect.stringMatching(/^at /),
+    })
+  })
+
+  test('what the system says', () => {
+    const cause = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:6379'), {
+      code: 'ECONNREFUSED',
+    })
+    expect(plainWords(new TurnstreamError('STORE_UNAVAILABLE', 'x', { cause }))).toEqual({
+      message: 'The store does not answer: x',
+      code: 'STORE_UNAVAILABLE',
+      cause: 'connect ECONNREFUSED 127.0.0.1:6379',
+    })
+  })
+
+  test('the place of a failure in a tool', () => {
+    const words = plainWords(
+      new TurnstreamError('TOOL_FAILED', 'weather: x', { cause: new Error('x') }),
+    )
+    expect(words).toEqual({
+      message: 'The tool failed',
+      code: 'TOOL_FAILED',
+      cause: 'Error; its message is not logged',
+      at: expect.stringContaining('error-words.test.ts'),
+    })
+  })
+})
+
+describe('in full', () => {
+  test.each(Object.entries(FOREIGN))('nothing throws for %s', (_name, error) => {
+    expect(fullWords(error).message).toEqual(expect.any(String))
+  })
+
+  test('a message is said as it is', () => {
+    expect(fullWords(new Error(CONTENT)).message).toBe(CONTENT)
+    expect(fullWords(CONTENT).message).toBe(CONTENT)
+  })
+})

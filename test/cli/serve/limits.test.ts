@@ -1,0 +1,155 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/async/clock.ts'
+import { keyLimitsOf, portLimitsOf } from '../../../src/cli/serve/limits.ts'
+import { parseServeOptions } from '../../../src/cli/serve/options.ts'
+import { serveCommand } from '../../../src/cli/serve/serve.ts'
+import {
+  SETTING_NAMES,
+  SETTINGS,
+  type Setting,
+  type SettingName,
+} from '../../../src/cli/serve/settings.ts'
+import { ROUTES } from '../../../src/protocol/names.ts'
+import { resolveLimits } from '../../../src/server/limits/gateway-limits.ts'
+import { resolvePortLimits } from '../../../src/server/limits/port-limits.ts'
+import { read } from '../../repository/sources.ts'
+import { section, tableRows } from '../../repository/tables.ts'
+import { sendRaw } from '../../server/raw-http.ts'
+import { Wire } from '../../server/wire.ts'
+import { fakeTerminal } from '../fake-terminal.ts'
+import { untilTrue } from '../support.ts'
+
+const PATIENCE = { timeout: 30_000 }
+
+function settingsOf(...args: string[]) {
+  return parseServeOptions(args, { cwd: '/nowhere', env: {} }).settings
+}
+
+async function start(...args: string[]): Promise<string> {
+  const around = { clock: systemClock, env: {}, cwd: process.cwd() }
+  const { terminal, output, signal } = fakeTerminal([], around)
+  const running = serveCommand.run(['--port', '0', '--store', 'memory', ...args], terminal)
+  running.catch(() => {})
+  await untilTrue(() => output() !== '')
+  onTestFinished(async () => {
+    signal('SIGTERM')
+    await running
+  })
+  return /http:\/\/[^\s"]+/.exec(output())?.[0] ?? ''
+}
+
+async function submit(url: string, body: object = {}): Promise<string> {
+  const response = await fetch(`${url}${ROUTES.submit}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ prompt: 'Hi', ...body }),
+  })
+  const { error } = (await response.json()) as { error?: { code: string } }
+  return `${response.status} ${error?.code ?? ''}`
+}
+
+describe('the limits of the settings', () => {
+  test('are those of the program unless they are set', () => {
+    expect(keyLimitsOf(settingsOf())).toEqual(resolveLimits())
+    expect(resolvePortLimits(portLimitsOf(settingsOf()))).toEqual(resolvePortLimits({}))
+  })
+
+  const COUNTS = ['submits-per-minute', 'max-running-turns', 'max-open-streams', 'max-connections']
+
+  test.each(COUNTS)('--%s takes a number, or unlimited, and nothing else', (flag) => {
+    const limits = (value: string) => {
+      const settings = settingsOf(`--${flag}=${value}`)
+      return Object.values({ ...keyLimitsOf(settings), ...portLimitsOf(settings) })
+    }
+    expect(limits('77')).toContain(77)
+    expect(limits('unlimited')).toContain(Infinity)
+    for (const value of ['0', '-1', '1.5', 'none', 'Infinity', '']) {
+      expect(() => limits(value)).toThrow(
+        `--${flag} takes a whole number from 1, or unlimited; got "${value}"`,
+      )
+    }
+  })
+
+  test('times take a unit, and sizes a number', () => {
+    expect(
+      portLimitsOf(settingsOf('--headers-timeout', '5s', '--write-timeout', '2m')),
+    ).toMatchObject({ headersTimeoutMs: 5000, writeTimeoutMs: 120_000 })
+    expect(portLimitsOf(settingsOf('--max-url-bytes', '100')).maxUrlBytes).toBe(100)
+    expect(() => settingsOf('--max-header-bytes', 'unlimited')).toThrow('a whole number from 1')
+    expect(() => settingsOf('--request-timeout', '60')).toThrow('a number with its unit')
+  })
+})
+
+describe('a server', PATIENCE, () => {
+  test('has the limits of a key that it was given', async () => {
+    const url = await start(
+      ...['--submits-per-minute', '2', '--max-running-turns', '1', '--max-open-streams', '1'],
+    )
+    const long = { model: 'scripted/long', turnId: 'long' }
+    expect(await submit(url, long)).toBe('202 ')
+    expect(await submit(url)).toBe('429 TURNS_LIMITED')
+    const { body } = await fetch(`${url}/xapi/turns/long/stream`)
+    expect((await fetch(`${url}/xapi/turns/long/stream`)).status).toBe(429)
+    await body?.cancel()
+    await fetch(`${url}/api/v2/runs/long/cancel`, { method: 'POST' })
+    await untilTrue(async () => (await submit(url)) === '202 ')
+    expect(await submit(url)).toBe('429 SUBMITS_LIMITED')
+  })
+
+  test('has the limits of a port that it was given', async () => {
+    const url = await start(
+      ...['--max-url-bytes', '50', '--max-header-bytes', '500', '--max-connections', '1'],
+      ...['--headers-timeout', '300ms', '--request-timeout', '300ms', '--keep-alive-timeout', '1m'],
+    )
+    const get = (path: string, more = '') =>
+      sendRaw(url, `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n${more}\r\n`)
+    expect((await get(`/${'x'.repeat(50)}`)).status).toBe(414)
+    expect((await get('/healthz', `x: ${'x'.repeat(500)}\r\n`)).status).toBe(431)
+    expect((await get('/healthz')).status).toBe(200)
+    const slow = await Wire.open(url)
+    slow.send('GET /')
+    expect((await get('/healthz')).status).toBe(503)
+    await slow.closed
+    expect(slow.status).toBe(408)
+  })
+})
+
+describe('docs/operations.md', () => {
+  const rows = tableRows(section(read('docs/operations.md'), 'Limits'))
+  const named = rows.flatMap(([, setting = '']) =>
+    [...setting.matchAll(/`(\w+)`/g)].map(([, name = '']) => name as SettingName),
+  )
+
+  test('has every limit among the settings in its table of limits', () => {
+    const limits = SETTING_NAMES.filter((name) => /^max|PerMinute$|Timeout$/.test(name))
+    expect(named.toSorted()).toEqual(limits.toSorted())
+  })
+
+  test.each(rows.filter(([, setting]) => /^`\w+`/.test(setting ?? '')))(
+    'gives the default of %s',
+    (_bound, setting = '', standard = '') => {
+      const [, name = ''] = /^`(\w+)`/.exec(setting) ?? []
+      const { standard: written }: Setting<unknown> = SETTINGS[name as SettingName]
+      if (standard.startsWith('see')) return
+      expect(amountOf(standard)).toBe(amountOf(written ?? ''))
+    },
+  )
+
+  /** 4 MB and 4194304 are the same, and so are 60 s and 60s. */
+  function amountOf(text: string): string {
+    const [, digits = '', unit = ''] = /^([\d,]+) ?(\w*)$/.exec(text) ?? []
+    const size = { KB: 1024, MB: 1024 * 1024 }[unit]
+    const amount = Number(digits.replaceAll(',', ''))
+    return size === undefined ? `${amount}${unit}` : `${amount * size}`
+  }
+})
+
+describe('docs/api.md', () => {
+  test('gives the limits of a key as they are unless set', () => {
+    const rows = tableRows(section(read('docs/api.md'), 'Limits'))
+    const { submitsPerMinute, runningTurns, openStreams } = resolveLimits()
+    expect(rows.map(([, standard]) => Number(standard))).toEqual([
+      ...[submitsPerMinute, runningTurns, openStreams],
+    ])
+  })
+})

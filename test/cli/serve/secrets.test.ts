@@ -1,0 +1,166 @@
+/** Secrets that a server is started with: where they may stand, and who is warned of whom. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { CONFIG_FILE } from '../../../src/cli/serve/configuration.ts'
+import { parseServeOptions } from '../../../src/cli/serve/options.ts'
+import { PROVIDER_IDS } from '../../../src/cli/serve/provider-settings.ts'
+import { KNOWN_PROVIDERS } from '../../../src/cli/serve/providers.ts'
+import { secretOf, withoutQuotes } from '../../../src/cli/serve/secrets.ts'
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'turnstream-secrets-'))
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+/** A file with these bits, whatever the mask of the process is. */
+function fileOf(content: string, mode: number, name = 'secret'): string {
+  const path = join(folder(), name)
+  writeFileSync(path, content)
+  chmodSync(path, mode)
+  return path
+}
+
+function warnings(args: string[], env: Record<string, string> = {}, cwd = folder()) {
+  return parseServeOptions(args, { env, cwd }).warnings
+}
+
+const KEY_VARIABLES = PROVIDER_IDS.map((id) => KNOWN_PROVIDERS[id].keyVariable)
+const VARIABLES = [...KEY_VARIABLES, 'TURNSTREAM_STORE', 'TURNSTREAM_STREAM_TOKEN_SECRET']
+const REDIS = 'redis://user:hidden-word@127.0.0.1:1'
+
+describe('a secret', () => {
+  test.each(VARIABLES)('%s may stand in a file', (name) => {
+    const path = fileOf('hidden-word\n', 0o600)
+    expect(secretOf({ [`${name}_FILE`]: path }, name)).toBe('hidden-word')
+  })
+
+  test.each(VARIABLES)('%s is not repeated when it is refused', (name) => {
+    const both = { [name]: 'hidden-word', [`${name}_FILE`]: fileOf('hidden-word', 0o600) }
+    expect(() => secretOf(both, name)).toThrow(`${name} and ${name}_FILE are both set: keep one`)
+    expect(() => secretOf(both, name)).not.toThrow('hidden-word')
+    expect(() => secretOf({ [`${name}_FILE`]: '/no/such/file' }, name)).toThrow('cannot be read')
+  })
+
+  test('in a file that is no JSON is not repeated', () => {
+    for (const text of [`{"store": "${REDIS}" x}`, `{"store": ${REDIS}}`, `"${REDIS}" {`]) {
+      const cwd = folder()
+      writeFileSync(join(cwd, CONFIG_FILE), text)
+      const read = () => parseServeOptions([], { env: {}, cwd })
+      expect(read).toThrow('turnstream.config.json: not JSON')
+      expect(read).not.toThrow('hidden')
+    }
+  })
+
+  test('in an address of a provider is refused and not repeated', () => {
+    const env = {
+      OPENAI_COMPATIBLE_BASE_URL: 'http://user:hidden-word@host/v1',
+      OPENAI_COMPATIBLE_MODEL: 'm',
+    }
+    const read = () => warnings([], env)
+    expect(read).toThrow('OPENAI_COMPATIBLE_BASE_URL takes an http:// or https:// address without')
+    expect(read).not.toThrow('hidden')
+  })
+})
+
+describe('who starts it is warned', () => {
+  test.each(VARIABLES.filter((name) => name !== 'TURNSTREAM_STORE'))(
+    'of a file of %s that others can read',
+    (name) => {
+      const secret = 'hidden-word'.repeat(3)
+      const open = fileOf(secret, 0o644)
+      expect(warnings([], { [`${name}_FILE`]: open })).toEqual([
+        `the file of ${name}_FILE can be read by every user of this machine: chmod o-r ${open}`,
+      ])
+      for (const mode of [0o600, 0o400, 0o640]) {
+        expect(warnings([], { [`${name}_FILE`]: fileOf(secret, mode) })).toEqual([])
+      }
+    },
+  )
+
+  test('of such a file of the store', () => {
+    const path = fileOf(REDIS, 0o604)
+    expect(warnings([], { TURNSTREAM_STORE_FILE: path })).toEqual([
+      expect.stringContaining(`chmod o-r ${path}`),
+    ])
+  })
+
+  test('of a password on the command line', () => {
+    expect(warnings(['--store', REDIS])).toEqual([
+      'the password of the store on the command line can be seen by every user of this machine: ' +
+        'set TURNSTREAM_STORE, or name a file with TURNSTREAM_STORE_FILE',
+    ])
+    expect(warnings(['--stream-token-secret', 'x'.repeat(32)])).toEqual([
+      expect.stringContaining('or name a file with TURNSTREAM_STREAM_TOKEN_SECRET_FILE'),
+    ])
+    expect(warnings(['--store', 'redis://127.0.0.1:1'])).toEqual([])
+    expect(warnings([], { TURNSTREAM_STORE: REDIS })).toEqual([])
+  })
+
+  test.each([0o644, 0o600])(
+    'of a password in the configuration, if others can read it (%o)',
+    (mode) => {
+      const cwd = folder()
+      const path = join(cwd, CONFIG_FILE)
+      writeFileSync(path, JSON.stringify({ store: REDIS }))
+      chmodSync(path, mode)
+      const isOpen = mode === 0o644
+      expect(warnings([], {}, cwd)).toEqual(isOpen ? [expect.stringContaining(path)] : [])
+      expect(warnings([], { TURNSTREAM_STORE: 'memory' }, cwd)).toEqual([])
+      writeFileSync(path, JSON.stringify({ streamTokenSecret: 'x'.repeat(32) }))
+      const named = [expect.stringContaining('the secret of stream tokens')]
+      expect(warnings([], {}, cwd)).toEqual(isOpen ? named : [])
+    },
+  )
+
+  test.each([
+    ['http://llm.internal:8000/v1', 'key', 1],
+    ['http://10.0.0.1/v1', 'key', 1],
+    ['https://llm.internal/v1', 'key', 0],
+    ['http://localhost:11434/v1', 'key', 0],
+    ['http://127.0.0.1:11434/v1', 'key', 0],
+    ['http://[::1]:11434/v1', 'key', 0],
+    ['http://llm.internal:8000/v1', '', 0],
+  ])('of a key that is sent over plain http: %s with the key %j', (address, key, count) => {
+    const env = {
+      OPENAI_COMPATIBLE_BASE_URL: address,
+      OPENAI_COMPATIBLE_MODEL: 'm',
+      OPENAI_COMPATIBLE_API_KEY: key,
+    }
+    const warning =
+      'the key of openai-compatible is sent over plain http: whoever is on the way can read it'
+    expect(warnings([], env)).toEqual(count === 1 ? [warning] : [])
+  })
+
+  test('of a file of keys that others can change', () => {
+    const path = fileOf('', 0o646)
+    expect(warnings(['--keys-file', path])).toEqual([
+      `the file of keys can be changed by every user of this machine: chmod o-w ${path}`,
+    ])
+    expect(warnings(['--keys-file', fileOf('', 0o644)])).toEqual([])
+  })
+
+  test('of the same in the configuration', () => {
+    const cwd = folder()
+    const providers = { gemini: { baseUrl: 'http://proxy.example' } }
+    writeFileSync(join(cwd, CONFIG_FILE), JSON.stringify({ providers }))
+    expect(warnings([], { GEMINI_API_KEY: 'key' }, cwd)).toEqual([
+      expect.stringContaining('the key of gemini'),
+    ])
+  })
+
+  test('of nothing when nothing is set', () => {
+    expect(warnings([])).toEqual([])
+  })
+})
+
+test.each([
+  ['Unexpected token, "a" b "c" here', 'Unexpected token, … here'],
+  ["it's one mark", "it's one mark"],
+  ['none', 'none'],
+  ['"two\nlines"', '…'],
+])('what %j quotes is left out', (text, rest) => {
+  expect(withoutQuotes(text)).toBe(rest)
+})
