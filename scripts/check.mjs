@@ -7,6 +7,7 @@ const steps = [
   ['lint', 'npx', 'oxlint', '--type-aware', '--deny-warnings'],
   ['types', 'npx', 'tsc', '-p', 'tsconfig.json'],
   ['unused code', 'npx', 'knip'],
+  ['audit', 'node', 'scripts/audit.mjs'],
   ['build', 'node', 'scripts/build.mjs'],
   ['package', 'npx', 'publint', '--strict'],
   ['exported types', 'npx', 'attw', '--pack', '.', '--profile', 'esm-only'],

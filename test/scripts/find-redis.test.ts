@@ -80,8 +80,8 @@ describe('findRedis', { timeout: TIMEOUT }, () => {
 
   test('says in one sentence what was tried and what to do where there is none', async () => {
     expect(await findInChild({ PATH: '' })).toBe(
-      'There is no Redis to run with: no redis-server is in PATH, /usr/bin, /usr/local/bin, ' +
-        '/opt/homebrew/bin, and there are no apt-get and dpkg-deb to unpack one; ' +
+      'There is no Redis to run with: no redis-server is in PATH, /usr/bin, /usr/sbin, ' +
+        '/usr/local/bin, /opt/homebrew/bin, and there are no apt-get and dpkg-deb to unpack one; ' +
         REMEDY,
     )
     expect(existsSync(cache)).toBe(false)
