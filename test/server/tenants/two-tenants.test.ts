@@ -6,6 +6,7 @@ import { KeyRing } from '../../../src/server/auth/key-ring.ts'
 import { createGateway } from '../../../src/server/gateway.ts'
 import { openapiDocument } from '../../../src/server/openapi.ts'
 import { Providers } from '../../../src/turns/providers.ts'
+import { folderOfTest, openLog } from '../../log/embedded/support.ts'
 import { NOBODY } from '../streams/server.ts'
 import { sealed, startServer, type TestServer } from '../support.ts'
 import { recordedLog } from './recorded-log.ts'
@@ -27,10 +28,15 @@ interface Stage {
   readonly asked: () => string[]
 }
 
+const STORES: Record<string, () => TurnLog | Promise<TurnLog>> = {
+  memory: () => new MemoryLog(),
+  embedded: () => openLog(folderOfTest()),
+}
+
 /** A server on which one tenant has a turn that runs, and the other one that has ended. */
-async function stage(): Promise<Stage> {
+async function stage(store = 'memory'): Promise<Stage> {
   const calls: string[] = []
-  const log = recordedLog(new MemoryLog(), calls)
+  const log = recordedLog((await STORES[store]?.()) ?? new MemoryLog(), calls)
   const keys = new KeyRing(
     [VICTIM, ATTACKER].map(({ tenant, secret }) => {
       const sha256 = createHash('sha256').update(secret).digest('hex')
@@ -119,11 +125,11 @@ function title({ operationId, naming }: Attack): string {
   return `${operationId} with the ${naming}`
 }
 
-describe('W8 what is another tenant’s is not there', () => {
+describe.each(Object.keys(STORES))('W8 what is another tenant’s is not there (%s)', (store) => {
   test.each(attacks.map((attack) => [title(attack), attack] as const))('%s', async (_, attack) => {
-    const { server, victims, asked } = await stage()
+    const { server, victims, asked } = await stage(store)
     const before = await holdings(victims)
-    const empty = await stage()
+    const empty = await stage(store)
     asked()
     empty.asked()
     const told = await ask(server, attack.request(THEIRS), ATTACKER)
@@ -134,7 +140,9 @@ describe('W8 what is another tenant’s is not there', () => {
     expect(asked()).toEqual(empty.asked())
     expect(await holdings(victims)).toEqual(before)
   })
+})
 
+describe('W8 what is another tenant’s is not there', () => {
   test.each(routes.filter(({ template }) => template.includes('{')))(
     'and is there for its owner: $method $template',
     async ({ method, template, operation }) => {
