@@ -5,6 +5,9 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/global-setup.ts',
     restoreMocks: true,
+    // Tests that run hundreds of cases take long where others work, too. What hangs, hangs longer than this.
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
     // A rejection that nobody handles fails the run, whichever test caused it.
     dangerouslyIgnoreUnhandledErrors: false,
     coverage: {
