@@ -60,11 +60,16 @@ export async function openVendorStream(
     const fault = await call.run()
     if (fault === undefined) return undefined
     if (attempt.signal.aborted || call.hasArrived || !fault.isRetryable || tries >= maxRetries) {
-      return { code: fault.code, message: fault.message }
+      return told(fault)
     }
     const backoff = calculateRetryDelay(tries, RETRY_BASE_MS, RETRY_MAX_MS) * (0.5 + random() / 2)
     await pause(fault.retryAfterMs ?? backoff, clock, attempt.signal)
   }
+}
+
+/** What is told of a failure in the end. How long to wait is for whoever asks again. */
+function told({ code, message, retryAfterMs }: CallFault): ErrorObject {
+  return { code, message, ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }) }
 }
 
 /** One call. Every wait of it has a limit, and aborting ends it at once. */

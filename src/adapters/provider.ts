@@ -7,6 +7,8 @@ export interface ToolDefinition {
   name: string
   description?: string
   parameters: Record<string, unknown>
+  /** The arguments shall follow the schema to the letter. */
+  strict?: boolean
 }
 
 /**

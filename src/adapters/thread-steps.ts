@@ -1,6 +1,7 @@
 import { TurnstreamError } from '../protocol/errors.ts'
-import type { OutputItem } from '../protocol/output-item.ts'
+import type { Attachment, OutputItem } from '../protocol/output-item.ts'
 import { isExecutedByProvider } from '../protocol/tool-execution.ts'
+import { imagesOf } from './images.ts'
 
 type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>
 
@@ -15,7 +16,7 @@ export interface Answer {
 }
 
 export type Step =
-  | { from: 'user' | 'system'; text: string }
+  | { from: 'user' | 'system'; text: string; images: readonly Attachment[] }
   | { from: 'agent'; items: readonly AgentItem[] }
   | { from: 'tools'; answers: readonly Answer[] }
 
@@ -62,7 +63,7 @@ class Thread {
     switch (item.type) {
       case 'message':
         if (item.origin === 'agent') return this.#addAgent(item)
-        this.#steps.push({ from: item.origin, text: item.content })
+        this.#steps.push({ from: item.origin, text: item.content, images: imagesOf(item) })
         return
       case 'reasoning':
         return this.#addAgent(item)

@@ -36,6 +36,7 @@ export const ROUTES = {
   response: '/v1/responses/:responseId',
   messages: '/v1/messages',
   models: '/v1/models',
+  model: '/v1/models/:model',
   health: '/healthz',
   ready: '/readyz',
   metrics: '/metrics',

@@ -7,11 +7,20 @@ export type MessageOrigin = z.infer<typeof messageOriginSchema>
 /** `provider_metadata` is opaque: kept, never interpreted, handed back to the same provider. */
 const common = { id: idSchema, provider_metadata: metadataSchema.exactOptional() }
 
+/** A picture that belongs to a message; `data` is base64. */
+const attachmentSchema = openObject({
+  type: z.literal('image'),
+  media_type: z.string(),
+  data: z.string(),
+})
+export type Attachment = z.infer<typeof attachmentSchema>
+
 export const messageItemSchema = openObject({
   type: z.literal('message'),
   ...common,
   content: z.string(),
   origin: messageOriginSchema,
+  attachments: z.array(attachmentSchema).exactOptional(),
 })
 
 export const reasoningItemSchema = openObject({

@@ -79,6 +79,15 @@ const USAGE_OPTIONAL = {
   estimated: isBoolean,
 }
 
+function isAttachments(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isAttachment)
+}
+
+function isAttachment(value: unknown): boolean {
+  if (!isRecord(value) || value['type'] !== 'image') return false
+  return isString(value['media_type']) && isString(value['data'])
+}
+
 /** Names the first field that is missing or of the wrong type. */
 function fault(
   fields: Fields,
@@ -97,7 +106,7 @@ function fault(
 }
 
 const ITEM_CHECKS: Record<OutputItem['type'], [Record<string, Check>, Record<string, Check>?]> = {
-  message: [{ id: isId, content: isString, origin: isOrigin }],
+  message: [{ id: isId, content: isString, origin: isOrigin }, { attachments: isAttachments }],
   reasoning: [{ id: isId, content: isString }, { origin: isOrigin }],
   function_call: [{ id: isId, name: isString, arguments: isString, call_id: isString }],
   function_call_output: [{ id: isId, call_id: isString, output: isString, success: isBoolean }],

@@ -1,19 +1,45 @@
+import { inputItemId, isInputItem } from '../protocol/input-items.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
-import type { TurnInput } from './turn-request.ts'
+import type { HistoryItem, TurnInput } from './turn-request.ts'
 
-/** What was asked, as items of the turn. */
-export function inputItems(runId: string, input: readonly TurnInput[]): OutputItem[] {
+/** What was asked, as items of the turn: what was said before, and then what is new. */
+export function inputItems(
+  runId: string,
+  history: readonly HistoryItem[],
+  input: readonly TurnInput[],
+): OutputItem[] {
+  const before = history.map((each, index) => itemOf(inputItemId(runId, index + 1), each))
   let messages = 0
-  return input.map((each, index) => {
+  const asked = input.map((each, index) => {
     if (each.type === 'function_call_output') {
-      const { call_id, output, success } = each
-      return { type: each.type, id: inputOutputId(runId, index + 1), call_id, output, success }
+      return itemOf(inputItemId(runId, history.length + index + 1), each)
     }
     messages += 1
-    const id = messages === 1 ? `${runId}-user-prompt` : `${runId}-user-prompt-${messages}`
-    return { type: each.type, id, content: each.content, origin: each.origin }
+    return itemOf(
+      messages === 1 ? `${runId}-user-prompt` : `${runId}-user-prompt-${messages}`,
+      each,
+    )
   })
+  return [...before, ...asked]
+}
+
+function itemOf(id: string, item: HistoryItem): OutputItem {
+  switch (item.type) {
+    case 'function_call_output': {
+      const { type, call_id, output, success } = item
+      return { type, id, call_id, output, success }
+    }
+    case 'function_call': {
+      const { type, call_id, name, arguments: text } = item
+      return { type, id, name, arguments: text, call_id }
+    }
+    case 'message': {
+      const { type, content, origin } = item
+      const attachments = 'attachments' in item ? [...(item.attachments ?? [])] : []
+      return { type, id, content, origin, ...(attachments.length > 0 && { attachments }) }
+    }
+  }
 }
 
 /** The events of items that came whole. */
@@ -22,6 +48,9 @@ export function* inputEvents(items: readonly OutputItem[]): Generator<StreamEven
     if (item.type === 'message') {
       const { id: item_id, type: item_type, origin } = item
       yield { type: 'item_start', item_id, item_type, origin }
+    } else if (item.type === 'function_call') {
+      const { id: item_id, type: item_type, name, call_id } = item
+      yield { type: 'item_start', item_id, item_type, name, call_id }
     } else if (item.type === 'function_call_output') {
       const { id: item_id, type: item_type, call_id } = item
       yield { type: 'item_start', item_id, item_type, call_id }
@@ -31,15 +60,11 @@ export function* inputEvents(items: readonly OutputItem[]): Generator<StreamEven
 }
 
 /**
- * Whether an event is for the StreamProcessor. What the client's tools answered belongs to a call of an
- * earlier turn, which shows nothing here; a vendor that gives the same id again would have it taken for
- * the answer to its new call.
+ * Whether an event is for the StreamProcessor. What was said before this turn is not shown in it; and what the
+ * client's tools answered belongs to a call that shows nothing here: a vendor that gives the same id again
+ * would have it taken for the answer to its new call.
  */
 export function isForProcessor({ run_id, payload }: StreamEvent): boolean {
   if (payload.type !== 'item_start' && payload.type !== 'item_done') return true
-  return !payload.item_id.startsWith(inputOutputId(run_id, ''))
-}
-
-function inputOutputId(runId: string, place: number | string): string {
-  return `${runId}-input-${place}`
+  return !isInputItem(run_id, payload.item_id)
 }

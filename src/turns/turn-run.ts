@@ -1,15 +1,15 @@
 import type { Clock } from '../async/clock.ts'
 import type { Lease, TurnLog } from '../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
 import { awaitCancel } from './await-cancel.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
-import { inputEvents, inputItems } from './opening.ts'
+import { inputEvents } from './opening.ts'
 import { Rounds, type TurnPlan } from './run-rounds.ts'
 import { threadHistory } from './thread-history.ts'
 import type { ToolRegistry } from './tool-registry.ts'
 import type { TurnCaps } from './turn-caps.ts'
 import { errorObject, failed, naturalEnd, stoppedEnd, type Terminal } from './turn-ending.ts'
-import type { TurnInput } from './turn-request.ts'
 import { TurnScript } from './turn-script.ts'
 import { type EndReason, TurnStop } from './turn-stop.ts'
 import { TurnWriter } from './turn-writer.ts'
@@ -28,7 +28,8 @@ export interface TurnTask extends TurnPlan {
   readonly lease: Lease
   /** When the lease was asked for. */
   readonly since: number
-  readonly input: readonly TurnInput[]
+  /** What was asked, as items of the turn. */
+  readonly asked: readonly OutputItem[]
 }
 
 /** A turn that runs, from its first record to its last. */
@@ -80,7 +81,7 @@ export class TurnRun {
   }
 
   async #open(): Promise<void> {
-    const { lease, threadId, model, provider, input } = this.#task
+    const { lease, threadId, model, provider, asked } = this.#task
     const { turnId, runId } = lease
     this.#writer.write({
       type: 'response_start',
@@ -91,7 +92,7 @@ export class TurnRun {
       provider_id: provider.id,
       created_at: Math.trunc(this.#around.clock.now()),
     })
-    await this.#writer.writeAll(inputEvents(inputItems(runId, input)))
+    await this.#writer.writeAll(inputEvents(asked))
     try {
       await this.#writer.durable()
     } catch (cause) {
@@ -153,8 +154,8 @@ export class TurnRun {
 
   async #play(): Promise<void> {
     const { log, tools, caps, clock } = this.#around
-    const { lease, input, threadId } = this.#task
-    const { turnId, runId } = lease
+    const { lease, asked, threadId } = this.#task
+    const { turnId } = lease
     await this.opened
     const before = await threadHistory(log, threadId, turnId, this.#stop.signal)
     const rounds = new Rounds({
@@ -168,7 +169,7 @@ export class TurnRun {
       maxRounds: caps.maxRounds,
       onError: this.#onError,
     })
-    await rounds.run([...before, ...inputItems(runId, input)])
+    await rounds.run([...before, ...asked])
   }
 
   /** Decides how the turn ends, once, and writes it. */

@@ -4,6 +4,7 @@ import { logOf } from '../log/tenants.ts'
 import type { Lease, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../protocol/tenant.ts'
+import { inputItems } from './opening.ts'
 import type { ChosenModel, Providers } from './providers.ts'
 import { Reaper } from './reaper.ts'
 import { fingerprintOf, idsOf, isNamed, isSameTurn } from './submission-ids.ts'
@@ -192,8 +193,9 @@ export class TurnRunner {
     since: number,
   ): TurnRun {
     const { threadId } = ids
-    const { input, settings = {}, traceContext = NO_TRACE } = submission
-    const task = { ...chosen, lease, since, threadId, input, settings, traceContext }
+    const { history = [], input, settings = {}, traceContext = NO_TRACE } = submission
+    const asked = inputItems(ids.runId, history, input)
+    const task = { ...chosen, lease, since, threadId, asked, settings, traceContext }
     const run = new TurnRun(task, { ...this.#around, log })
     this.#runs.add(run)
     void run.done.then(() => this.#runs.delete(run))

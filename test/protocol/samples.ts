@@ -14,6 +14,13 @@ const metadata = { signature: 'abc', nested: { list: [1, null] } }
 
 const finalItems: StreamEventPayload<'item_done'>['final_item'][] = [
   { type: 'message', id: 'm', content: 'hi', origin: 'user', provider_metadata: metadata },
+  {
+    type: 'message',
+    id: 'p',
+    content: '',
+    origin: 'user',
+    attachments: [{ type: 'image', media_type: 'image/png', data: 'AAAA' }],
+  },
   { type: 'reasoning', id: 'r', content: 'hm', origin: 'agent' },
   { type: 'function_call', id: 'f', name: 'f', arguments: '{}', call_id: 'c' },
   { type: 'function_call_output', id: 'o', call_id: 'c', output: '', success: false },

@@ -2,7 +2,7 @@
 import { parseJson } from '../../protocol/decode.ts'
 import { TurnstreamError, unreachable } from '../../protocol/errors.ts'
 import { isRecord, parseJsonObject } from '../../protocol/json.ts'
-import type { OutputItem } from '../../protocol/output-item.ts'
+import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
 import { type AgentItem, type Answer, type Ownership, stepsOf } from '../thread-steps.ts'
 import { type VendorFields, vendorFieldsOf } from './metadata.ts'
 
@@ -41,7 +41,7 @@ export function toHistory(input: readonly OutputItem[]): History {
         system.push(...textBlocks(step.text))
         break
       case 'user':
-        say(messages, 'user', textBlocks(step.text))
+        say(messages, 'user', [...textBlocks(step.text), ...step.images.map(imageBlock)])
         break
       case 'tools':
         say(messages, 'user', step.answers.map(resultBlock))
@@ -101,6 +101,10 @@ function executedResultBlock(item: Item<'function_call_output'>): Block {
 
 function textBlocks(text: string): Block[] {
   return text === '' ? [] : [{ type: 'text', text }]
+}
+
+function imageBlock({ media_type, data }: Attachment): Block {
+  return { type: 'image', source: { type: 'base64', media_type, data } }
 }
 
 /** As the vendor wrote it, block by block, unless the text is no longer what it was. */

@@ -113,10 +113,11 @@ function tools(request: ProviderRequest): Fields {
   const choice = toolChoiceOf(request)
   const isSerial = parallelToolCalls === false && toolChoice !== 'none'
   return {
-    tools: tools.map(({ name, description, parameters }) => ({
+    tools: tools.map(({ name, description, parameters, strict }) => ({
       name,
       ...(description !== undefined && { description }),
       input_schema: { type: 'object', ...parameters },
+      ...(strict !== undefined && { strict }),
     })),
     ...((choice !== undefined || isSerial) && {
       tool_choice: {

@@ -1,6 +1,7 @@
 /** A thread as Gemini wants it: contents of user and model, each of them parts. */
+import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonObject } from '../../protocol/json.ts'
-import type { OutputItem } from '../../protocol/output-item.ts'
+import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
 import { type AgentItem, type Answer, type Step, stepsOf } from '../thread-steps.ts'
 import { type Fields, vendorFieldsOf } from './metadata.ts'
 
@@ -35,12 +36,24 @@ function partsOf(step: Step): Fields[] {
     case 'system':
       return []
     case 'user':
-      return [{ text: step.text }]
+      return userParts(step)
     case 'tools':
       return step.answers.map(functionResponse)
     case 'agent':
       return step.items.flatMap(agentParts)
   }
+}
+
+function userParts({ text, images }: Extract<Step, { text: string }>): Fields[] {
+  const pictures = images.map(inlineData)
+  return text === '' && pictures.length > 0 ? pictures : [{ text }, ...pictures]
+}
+
+function inlineData({ media_type, data }: Attachment): Fields {
+  if (media_type === 'image/gif') {
+    throw new TurnstreamError('OPTION_INVALID', 'input: Gemini takes no GIF')
+  }
+  return { inlineData: { mimeType: media_type, data } }
 }
 
 function agentParts(item: AgentItem): Fields[] {

@@ -53,6 +53,9 @@ function toolFields(request: ProviderRequest): Fields {
   const { tools = [] } = request
   const choice = toolChoiceOf(request)
   if (tools.length === 0) return {}
+  if (tools.some(({ strict }) => strict)) {
+    throw refusal('tools', 'Gemini holds no call to its schema, so that none can be strict')
+  }
   const functionDeclarations = tools.map(({ name, description, parameters }) => ({
     name,
     ...(description !== undefined && { description }),

@@ -1,8 +1,9 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { OutputItem } from '../../protocol/output-item.ts'
 import type { HttpProviderOptions } from '../http-provider.ts'
+import { dataUrl } from '../images.ts'
 import type { JsonSchemaFormat, ProviderRequest, VendorRequest } from '../provider.ts'
-import { type AgentItem, stepsOf } from '../thread-steps.ts'
+import { type AgentItem, type Step, stepsOf } from '../thread-steps.ts'
 import { toolChoiceOf } from '../tool-choice.ts'
 import type { Fields } from './ending.ts'
 import { vendorFieldsOf } from './metadata.ts'
@@ -47,9 +48,14 @@ function toolFields(request: ProviderRequest): Fields {
   const choice = toolChoiceOf(request)
   if (tools.length === 0) return {}
   return {
-    tools: tools.map(({ name, description, parameters }) => ({
+    tools: tools.map(({ name, description, parameters, strict }) => ({
       type: 'function',
-      function: { name, ...(description !== undefined && { description }), parameters },
+      function: {
+        name,
+        ...(description !== undefined && { description }),
+        parameters,
+        ...(strict !== undefined && { strict }),
+      },
     })),
     ...(choice !== undefined && {
       tool_choice:
@@ -89,7 +95,7 @@ function messagesOf(input: readonly OutputItem[], providerId: string): Fields[] 
     switch (step.from) {
       case 'user':
       case 'system':
-        return [{ role: step.from, content: step.text }]
+        return [{ role: step.from, content: contentOf(step) }]
       case 'tools':
         return step.answers.map(({ call, output }) => ({
           role: 'tool',
@@ -100,6 +106,13 @@ function messagesOf(input: readonly OutputItem[], providerId: string): Fields[] 
         return assistantMessage(step.items, providerId)
     }
   })
+}
+
+/** Parts only where there are pictures: not every server of this kind knows them. */
+function contentOf({ text, images }: Extract<Step, { text: string }>): unknown {
+  if (images.length === 0) return text
+  const parts = images.map((image) => ({ type: 'image_url', image_url: { url: dataUrl(image) } }))
+  return text === '' ? parts : [{ type: 'text', text }, ...parts]
 }
 
 function completionIdOf(fields: Fields | undefined): string | undefined {

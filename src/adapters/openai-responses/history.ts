@@ -3,6 +3,7 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonObject } from '../../protocol/json.ts'
 import type { OutputItem } from '../../protocol/output-item.ts'
 import { isExecutedByProvider } from '../../protocol/tool-execution.ts'
+import { dataUrl, imagesOf } from '../images.ts'
 import { type Fields, isWireItem, type WireItem } from './ending.ts'
 import { outputItem } from './tool-outputs.ts'
 
@@ -48,13 +49,9 @@ class History {
     }
   }
 
-  #addPrompt({ origin, content }: Item<'message'>): void {
+  #addPrompt(item: Item<'message'>): void {
     this.#forgetReasoning()
-    this.input.push({
-      type: 'message',
-      role: origin,
-      content: [{ type: 'input_text', text: content }],
-    })
+    this.input.push({ type: 'message', role: item.origin, content: promptParts(item) })
   }
 
   #addAnswer(item: Item<'message'>): void {
@@ -149,6 +146,14 @@ class History {
 /** The items of a Response say so when they were cancelled, and a call that broke is none. */
 function wasGivenUp(item: OutputItem): boolean {
   return 'cancelled' in item || (item.type === 'function_call' && 'error' in item)
+}
+
+function promptParts(item: Item<'message'>): Fields[] {
+  const images = imagesOf(item).map((image) => {
+    return { type: 'input_image', image_url: dataUrl(image), detail: 'auto' }
+  })
+  const isPicture = item.content === '' && images.length > 0
+  return isPicture ? images : [{ type: 'input_text', text: item.content }, ...images]
 }
 
 /** What an item carries of this vendor; undefined when it came from another one. */

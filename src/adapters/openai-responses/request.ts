@@ -58,12 +58,12 @@ function tools(request: ProviderRequest): Fields {
   const choice = toolChoice(request)
   if (tools.length === 0) return {}
   return {
-    tools: tools.map(({ name, description, parameters }) => ({
+    tools: tools.map(({ name, description, parameters, strict = false }) => ({
       type: 'function',
       name,
       ...(description !== undefined && { description }),
       parameters,
-      strict: false,
+      strict,
     })),
     ...(choice !== undefined && { tool_choice: choice }),
   }

@@ -10,7 +10,7 @@ export function selectRecording(request: ProviderRequest, recordings: Recordings
   if (recording !== undefined) return recording
   const names = Object.keys(recordings).join(', ')
   throw new TurnstreamError(
-    'OPTION_INVALID',
+    'MODEL_UNKNOWN',
     `no recording named ${request.model}; there are: ${names}`,
   )
 }

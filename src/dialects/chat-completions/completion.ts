@@ -1,3 +1,4 @@
+import { isInputItem } from '../../protocol/input-items.ts'
 import { isRefusal } from '../../protocol/refusal.ts'
 import type { Response, ResponseItem } from '../../protocol/response.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
@@ -21,7 +22,9 @@ export function toChatCompletion(
   response: Response,
   options: ChatCompletionOptions,
 ): ChatCompletion | ChatError {
-  const items = response.output_items.filter(({ cancelled }) => cancelled === undefined)
+  const items = response.output_items.filter(
+    ({ id, cancelled }) => cancelled === undefined && !isInputItem(response.id, id),
+  )
   const calls = shownCalls(items)
   const error = errorOf(response, calls)
   if (error !== undefined) return chatError(error)

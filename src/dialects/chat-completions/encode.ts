@@ -1,3 +1,4 @@
+import { isInputItem } from '../../protocol/input-items.ts'
 import type { OutputItem } from '../../protocol/output-item.ts'
 import { isRefusal } from '../../protocol/refusal.ts'
 import type { ErrorObject, StreamEvent, StreamEventPayload } from '../../protocol/stream-event.ts'
@@ -74,15 +75,29 @@ export class ChatCompletionsEncoder {
     return frames
   }
 
+  /**
+   * What a delta adds to a text, for those who write its chunk themselves. Undefined when it is no delta of a
+   * text: then the event is to be encoded.
+   */
+  growText(itemId: string, piece: string): { field: ChatTextField; text: string } | undefined {
+    const route = this.#routes.get(itemId)
+    if (this.#phase !== 'open' || !isText(route)) return undefined
+    const text = this.#lanes[route].grow(itemId, piece)
+    if (route === 'refusal' && text !== '') this.#refused = true
+    return { field: route, text }
+  }
+
   #take(event: StreamEvent): void {
     switch (event.type) {
       case 'response_start':
         return this.#begin()
       case 'item_start':
+        if (isInputItem(event.run_id, event.payload.item_id)) return
         return this.#open(event.payload)
       case 'item_delta':
         return this.#grow(event.payload)
       case 'item_done':
+        if (isInputItem(event.run_id, event.payload.item_id)) return
         return this.#finish(event.payload)
       case 'item_error':
         return this.#fail(event.payload.item_id, event.payload.error)

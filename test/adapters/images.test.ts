@@ -1,0 +1,78 @@
+/** Pictures of a message go to each vendor in its own form, after the text, and again with the thread. */
+import { describe, expect, test } from 'vitest'
+import { buildAnthropicMessagesRequest } from '../../src/adapters/anthropic-messages/request.ts'
+import { buildGeminiRequest } from '../../src/adapters/gemini/request.ts'
+import { buildOpenaiChatRequest } from '../../src/adapters/openai-chat/request.ts'
+import { buildOpenaiResponsesRequest } from '../../src/adapters/openai-responses/request.ts'
+import type { ProviderRequest } from '../../src/adapters/provider.ts'
+import type { OutputItem } from '../../src/protocol/output-item.ts'
+
+const URL_OF = (data: string) => `data:image/png;base64,${data}`
+
+function message(content: string, ...pictures: string[]): OutputItem {
+  const attachments = pictures.map((data) => ({
+    ...{ type: 'image' as const, media_type: 'image/png', data },
+  }))
+  return { type: 'message', id: 'm', content, origin: 'user', attachments }
+}
+
+type Build = (request: ProviderRequest) => Record<string, unknown>
+
+const VENDORS: Record<
+  string,
+  [build: Build, text: (t: string) => unknown, image: (d: string) => unknown]
+> = {
+  'openai-chat': [
+    (request) => buildOpenaiChatRequest(request, {}).body,
+    (text) => ({ type: 'text', text }),
+    (data) => ({ type: 'image_url', image_url: { url: URL_OF(data) } }),
+  ],
+  'openai-responses': [
+    (request) => buildOpenaiResponsesRequest(request).body,
+    (text) => ({ type: 'input_text', text }),
+    (data) => ({ type: 'input_image', image_url: URL_OF(data), detail: 'auto' }),
+  ],
+  'anthropic-messages': [
+    (request) => buildAnthropicMessagesRequest(request).body,
+    (text) => ({ type: 'text', text }),
+    (data) => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data } }),
+  ],
+  gemini: [
+    (request) => buildGeminiRequest(request).body,
+    (text) => ({ text }),
+    (data) => ({ inlineData: { mimeType: 'image/png', data } }),
+  ],
+}
+
+/** The parts of the first message of a body. */
+function partsOf(body: Record<string, unknown>): unknown {
+  const list = (body['messages'] ?? body['input'] ?? body['contents']) as Record<string, unknown>[]
+  return list[0]?.['content'] ?? list[0]?.['parts']
+}
+
+describe.each(Object.entries(VENDORS))('%s', (_name, [build, text, image]) => {
+  const request = (...input: OutputItem[]): ProviderRequest => ({ model: 'm', input })
+
+  test('gets pictures after their text, in their order', () => {
+    const parts = partsOf(build(request(message('Look', 'AAAA', 'BBBB'))))
+    expect(parts).toEqual([text('Look'), image('AAAA'), image('BBBB')])
+  })
+
+  test('gets no empty text beside a picture', () => {
+    expect(partsOf(build(request(message('', 'AAAA'))))).toEqual([image('AAAA')])
+  })
+})
+
+test('Gemini is not sent what it does not take', () => {
+  const gif = { type: 'image' as const, media_type: 'image/gif', data: 'AAAA' }
+  const item: OutputItem = {
+    type: 'message',
+    id: 'm',
+    content: '',
+    origin: 'user',
+    attachments: [gif],
+  }
+  expect(() => buildGeminiRequest({ model: 'm', input: [item] })).toThrow(
+    'input: Gemini takes no GIF',
+  )
+})

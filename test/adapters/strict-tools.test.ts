@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { buildAnthropicMessagesRequest } from '../../src/adapters/anthropic-messages/request.ts'
+import { buildGeminiRequest } from '../../src/adapters/gemini/request.ts'
+import { buildOpenaiChatRequest } from '../../src/adapters/openai-chat/request.ts'
+import { buildOpenaiResponsesRequest } from '../../src/adapters/openai-responses/request.ts'
+
+const tool = { name: 'f', parameters: {} }
+const request = (strict?: boolean) => ({
+  model: 'm',
+  input: [],
+  tools: [{ ...tool, ...(strict !== undefined && { strict }) }],
+})
+
+test.each([true, false])('a tool that is strict: %s, says so to those who know it', (strict) => {
+  const asked = request(strict)
+  expect(buildOpenaiChatRequest(asked, {}).body).toMatchObject({
+    tools: [{ function: { strict } }],
+  })
+  expect(buildOpenaiResponsesRequest(asked).body).toMatchObject({ tools: [{ strict }] })
+  expect(buildAnthropicMessagesRequest(asked).body).toMatchObject({ tools: [{ strict }] })
+})
+
+test('a tool that does not say so is not, and nobody is told of it but who would think otherwise', () => {
+  const texts = [
+    JSON.stringify(buildOpenaiChatRequest(request(), {}).body),
+    JSON.stringify(buildAnthropicMessagesRequest(request()).body),
+  ]
+  for (const text of texts) expect(text).not.toContain('strict')
+  expect(buildOpenaiResponsesRequest(request()).body).toMatchObject({ tools: [{ strict: false }] })
+})
+
+test('Gemini refuses a strict tool, and takes one that is not', () => {
+  expect(() => buildGeminiRequest(request(true))).toThrow(
+    'tools: Gemini holds no call to its schema',
+  )
+  expect(buildGeminiRequest(request(false)).body).toHaveProperty('tools')
+})
