@@ -13,9 +13,16 @@ const PROCESS = fileURLToPath(new URL('gateway-process.mjs', import.meta.url))
 const agent = new Agent({ keepAlive: true, maxSockets: Infinity })
 
 /**
+ * @typedef {object} Server
+ * @property {string} url
+ * @property {() => Promise<Spent>} spent
+ * @property {() => Promise<number>} cpu The CPU time alone, without tidying up.
+ */
+
+/**
  * @template T
  * @param {ServerSpec} spec
- * @param {(server: { url: string, spent: () => Promise<Spent> }) => Promise<T>} use
+ * @param {(server: Server) => Promise<T>} use
  * @returns {Promise<T>}
  */
 export async function withServer(spec, use) {
@@ -29,6 +36,11 @@ export async function withServer(spec, use) {
         child.send('spent')
         const [spent] = await once(child, 'message')
         return spent
+      },
+      async cpu() {
+        child.send('cpu')
+        const [{ cpu }] = await once(child, 'message')
+        return cpu
       },
     })
   } finally {

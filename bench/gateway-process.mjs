@@ -2,6 +2,7 @@
 //
 //     gateway   the gateway, with a provider that says tokens at a given pace, or one that calls a vendor
 //     pipe      passes on what a vendor sends, and nothing else: what no gateway can be faster than
+//     sdk       reads what a vendor sends with the AI SDK, and writes Chat Completions of it
 //     raw       keeps connections open, as few lines as `node:http` needs for it
 //
 // It is told what to be by its first message, answers with its address, then with what it has spent
@@ -25,10 +26,11 @@ import {
 
 /**
  * @typedef {object} ServerSpec
- * @property {'gateway' | 'pipe' | 'raw'} kind
+ * @property {'gateway' | 'pipe' | 'raw' | 'sdk'} kind
  * @property {string} [store] A directory, or the address of a Redis; memory unless given.
  * @property {string} [vendor] The address of a Chat Completions server.
  * @property {import('./gateway-turns.mjs').Pace} [pace] Of the turns of a provider without a vendor.
+ * @property {boolean} [own] The AI SDK serves its own kind of stream, and not Chat Completions.
  * @property {boolean} [timed] Takes the time from token to log; right for one turn at a time.
  *
  * @typedef {object} Spent
@@ -143,6 +145,41 @@ function startPipe({ vendor }) {
   return startServer((_request, response) => void pass(response))
 }
 
+/**
+ * What somebody writes who has the AI SDK: it reads the stream of the vendor and serves it in its own form, or
+ * its parts are made chunks of Chat Completions by hand.
+ * @param {ServerSpec} spec
+ */
+async function startSdk({ vendor, own }) {
+  // Only this kind of server needs it, and it takes long to load.
+  const { createOpenAI, streamText } = await import('./sdks.mjs')
+  const model = createOpenAI({ baseURL: vendor, apiKey: 'none' }).chat('m')
+  if (own) {
+    return startServer((_request, response) => {
+      streamText({ model, prompt: 'go on' }).pipeUIMessageStreamToResponse(response)
+    })
+  }
+  /** @param {import('node:http').ServerResponse} response */
+  const serve = async (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const head = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
+    /** @param {object} delta @param {string | null} finish_reason */
+    const write = (delta, finish_reason) => {
+      const choices = [{ index: 0, delta, logprobs: null, finish_reason }]
+      response.write(`data: ${JSON.stringify({ ...head, choices })}\n\n`)
+    }
+    write({ role: 'assistant', content: '' }, null)
+    const { fullStream } = streamText({ model, prompt: 'go on' })
+    for await (const part of fullStream) {
+      if (part.type === 'text-delta') write({ content: part.text }, null)
+      else if (part.type === 'error') throw part.error
+    }
+    write({}, 'stop')
+    response.end('data: [DONE]\n\n')
+  }
+  return startServer((_request, response) => void serve(response))
+}
+
 function startRaw() {
   return startServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
@@ -150,13 +187,14 @@ function startRaw() {
   })
 }
 
-const START = { gateway: startGateway, pipe: startPipe, raw: startRaw }
+const START = { gateway: startGateway, pipe: startPipe, raw: startRaw, sdk: startSdk }
 
 const [spec] = /** @type {[ServerSpec]} */ (await once(process, 'message'))
-process.on('message', () => {
+process.on('message', (asked) => {
   const { user, system } = process.cpuUsage()
-  // What is left of the past is no part of what is held now.
-  globalThis.gc?.()
+  // What is left of the past is no part of what is held now. Between short samples of time it is not
+  // collected: see `sample` in measure.mjs.
+  if (asked !== 'cpu') globalThis.gc?.()
   const { rss } = process.memoryUsage()
   process.send?.({ cpu: user + system, rss, events, kept: kept.splice(0) })
 })

@@ -1,6 +1,7 @@
 // node --expose-gc bench/run.mjs [name…]: runs the benches against dist/, fails if a goal is missed.
 import { cpus } from 'node:os'
 import { benchChannel } from './channel.mjs'
+import { benchChatCompletions } from './chat-completions.mjs'
 import { benchGatewayIdle } from './gateway-idle.mjs'
 import { benchGatewayLatency } from './gateway-latency.mjs'
 import { benchGatewayLoad } from './gateway-load.mjs'
@@ -34,6 +35,7 @@ const benches = [
   ['gateway-load', benchGatewayLoad],
   ['gateway-idle', benchGatewayIdle],
   ['gateway-storm', benchGatewayStorm],
+  ['chat-completions', benchChatCompletions],
 ]
 
 const wanted = process.argv.slice(2)

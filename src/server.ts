@@ -33,5 +33,11 @@ export { endOrphan } from './turns/end-orphan.ts'
 export { endOrphans } from './turns/end-orphans.ts'
 export { type ConfiguredProvider, Providers } from './turns/providers.ts'
 export type { Tool, ToolCallContext } from './turns/tool.ts'
-export type { Submission, Submitted, TurnInput, TurnSettings } from './turns/turn-request.ts'
+export type {
+  HistoryItem,
+  Submission,
+  Submitted,
+  TurnInput,
+  TurnSettings,
+} from './turns/turn-request.ts'
 export { type TurnCaps, TurnRunner, type TurnRunnerOptions } from './turns/turn-runner.ts'

@@ -7,6 +7,7 @@ import { HEADERS } from '../protocol/names.ts'
 import { answerOf } from './error-response.ts'
 import { type Overflow, overflowOf } from './limits/oversize.ts'
 import { PORT_LIMITS, type PortLimits } from './limits/port-limits.ts'
+import { isVendorPath, openaiErrorBody } from './openai/error-body.ts'
 import { SECURITY_HEADERS } from './web/security-headers.ts'
 
 /*
@@ -44,7 +45,8 @@ export function answerUnreadable(error: unknown): Response {
 export function answerRefused(error: TurnstreamError, response: ServerResponse): void {
   const id = crypto.randomUUID()
   const { status, body } = answerOf(error, id)
-  const text = JSON.stringify(body)
+  const isVendors = isVendorPath(response.req.url ?? '')
+  const text = JSON.stringify(isVendors ? openaiErrorBody(error, body, status) : body)
   // Its body may be on its way, and is not read.
   response.writeHead(status, { ...headers(id), ...sizeOf(text), connection: 'close' })
   response.end(text)

@@ -4,6 +4,8 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import type { GatewayEnv } from './context.ts'
 import { LimitedError } from './limits/limited-error.ts'
+import { isVendorPath, openaiErrorBody } from './openai/error-body.ts'
+import { TurnFailedError } from './openai/turn-failure.ts'
 import { RequestInvalidError } from './request-error.ts'
 
 /** What our own routes answer with when they refuse. */
@@ -43,10 +45,12 @@ export function refuse(
   onError: (error: unknown, about: { readonly requestId?: string }) => void,
 ): Response {
   const requestId = c.get('requestId')
+  if (error instanceof TurnFailedError) return c.json(error.body, error.status, error.headers)
   const { status, body, headers } = answerOf(error, requestId)
   const isOurs = status >= 500 && body.error.code !== 'SERVER_SHUTDOWN'
   if (isOurs) onError(error, { requestId })
-  return c.json(body, status, headers)
+  const isVendors = isVendorPath(c.req.path)
+  return c.json(isVendors ? openaiErrorBody(error, body, status) : body, status, headers)
 }
 
 /** Hono says of a body only that it is no JSON, or no JSON by its type. */

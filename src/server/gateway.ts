@@ -13,8 +13,10 @@ import { KeyLimits } from './limits/key-limits.ts'
 import { Readiness } from './readiness.ts'
 import { requestInvalid } from './request-error.ts'
 import { baseHeaders } from './request-id.ts'
+import { addChatCompletionsRoute } from './routes/chat-completions.ts'
 import { addDocumentRoutes } from './routes/documents.ts'
 import { addHealthRoutes } from './routes/health.ts'
+import { addModelRoutes } from './routes/models.ts'
 import { addOutputRoutes } from './routes/outputs.ts'
 import { addRunRoutes } from './routes/runs.ts'
 import { addStreamTokenRoute } from './routes/stream-tokens.ts'
@@ -146,6 +148,8 @@ function createApp(
   addThreadTurnRoute(app, context)
   addStreamRoutes(app, context)
   addStreamTokenRoute(app, access.tokens)
+  addChatCompletionsRoute(app, context)
+  addModelRoutes(app, context)
   addHealthRoutes(app, context)
   addDocumentRoutes(app)
   app.notFound(unmatched(app, context))

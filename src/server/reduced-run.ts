@@ -1,5 +1,5 @@
 import { START } from '../log/offsets.ts'
-import type { TurnLog, TurnRecord } from '../log/turn-log.ts'
+import type { Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { parseJsonSafe } from '../protocol/json.ts'
 import type { Response } from '../protocol/response.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
@@ -10,6 +10,19 @@ export async function reducedRun(log: TurnLog, turn: TurnRecord): Promise<Respon
   const stop = new AbortController()
   const tail = log.tail(turn.turnId, 'events', START, stop.signal)
   void tail.caughtUp.then(() => stop.abort())
+  return reduced(tail, turn)
+}
+
+/** What a turn has come to at its end, or when `signal` aborts. */
+export function followedRun(
+  log: TurnLog,
+  turn: TurnRecord,
+  signal: AbortSignal,
+): Promise<Response> {
+  return reduced(log.tail(turn.turnId, 'events', START, signal), turn)
+}
+
+async function reduced(tail: Tail, turn: TurnRecord): Promise<Response> {
   const reducer = new ResponseReducer()
   for await (const record of tail) {
     const event = 'data' in record ? parseJsonSafe(record.data) : undefined

@@ -175,6 +175,7 @@ const PUBLIC = {
       'Gateway',
       'GatewayLimits',
       'GatewayOptions',
+      'HistoryItem',
       'KeyEntry',
       'KeyName',
       'Lease',

@@ -4,6 +4,7 @@ import { MemoryLog } from '../../src/log/memory-log.ts'
 import { isRecord } from '../../src/protocol/json.ts'
 import { createGateway } from '../../src/server/gateway.ts'
 import { type JsonSchema, type OpenApiDocument, openapiDocument } from '../../src/server/openapi.ts'
+import { chatBodySchema } from '../../src/server/schemas/chat-completions.ts'
 import { cancelBodySchema } from '../../src/server/schemas/runs.ts'
 import { SECURITY_SCHEMES } from '../../src/server/schemas/security.ts'
 import { streamTokenBodySchema } from '../../src/server/schemas/stream-tokens.ts'
@@ -113,12 +114,13 @@ describe('the document', () => {
     expect(declared.every(({ required }) => required)).toBe(true)
   })
 
-  test.each(operations)('$method $path says how it answers', ({ operation }) => {
+  test.each(operations)('$method $path says how it answers', ({ path, operation }) => {
+    const error = path.startsWith('/v1/') ? 'OpenaiError' : 'Error'
     const codes = Object.keys(operation.responses)
     expect(codes.some((code) => code.startsWith('2'))).toBe(true)
     for (const code of codes.filter((each) => !each.startsWith('2'))) {
       const { schema } = operation.responses[code]?.content?.['application/json'] ?? {}
-      expect(schema).toEqual({ $ref: '#/components/schemas/Error' })
+      expect(schema).toEqual({ $ref: `#/components/schemas/${error}` })
     }
   })
 })
@@ -195,6 +197,7 @@ describe('its schemas', () => {
       ThreadChanges: threadChangesSchema,
       Cancel: cancelBodySchema,
       NewStreamToken: streamTokenBodySchema,
+      ChatCompletionRequest: chatBodySchema,
     }
     for (const [name, zod] of Object.entries(bodies)) {
       const [example] = document.components.schemas[name]?.examples ?? []

@@ -15,6 +15,17 @@ const errorBodySchema = z
   })
   .meta({ id: 'Error', description: 'What is answered instead when a request is refused' })
 
+const openaiErrorSchema = z
+  .object({
+    error: z.object({
+      message: z.string().meta({ description: 'For people' }),
+      type: z.string(),
+      param: z.string().nullable().meta({ description: 'The parameter at fault' }),
+      code: z.string().nullable().meta({ description: 'In the words of OpenAI, or else ours' }),
+    }),
+  })
+  .meta({ id: 'OpenaiError', description: 'The same in the form that clients of OpenAI read' })
+
 /** What may happen to any request. */
 const ALWAYS: readonly ErrorCode[] = [
   'CONNECTIONS_LIMITED',
@@ -38,14 +49,23 @@ export function refusals(...codes: ErrorCode[]): object {
   return publicRefusals(...WITHOUT_KEY, ...codes)
 }
 
+/** The same for a route of OpenAI's API. */
+export function openaiRefusals(...codes: ErrorCode[]): object {
+  return described([...WITHOUT_KEY, ...codes], openaiErrorSchema)
+}
+
 /** The same for a route that anybody may ask. */
 export function publicRefusals(...codes: ErrorCode[]): object {
+  return described(codes, errorBodySchema)
+}
+
+function described(codes: readonly ErrorCode[], schema: z.ZodType): object {
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of [...ALWAYS, ...codes].toSorted()) {
     const { status } = ERROR_CODES[code]
     byStatus.set(status, [...(byStatus.get(status) ?? []), code])
   }
-  const content = { 'application/json': { schema: errorBodySchema } }
+  const content = { 'application/json': { schema } }
   return Object.fromEntries(
     [...byStatus].map(([status, each]) => [status, { description: describe(each), content }]),
   )

@@ -16,6 +16,11 @@ const HEARTBEAT = new Frame(encodeComment('heartbeat'))
 export class SseConnection {
   /** By the clock; for `OpenStreams`. */
   silentSince = 0
+  /**
+   * What is sent before the end, whoever ends it: for readers that would take a stream which just stops for
+   * one that is whole.
+   */
+  lastWords: Frame | undefined
   readonly #streams: OpenStreams
   readonly #slot: StreamSlot
   readonly #left = new AbortController()
@@ -34,11 +39,13 @@ export class SseConnection {
 
   /**
    * Sends the first bytes: how long to wait before coming back, and the cursor to come back with, because a
-   * connection may break before the first record.
+   * connection may break before the first record. Without a cursor there is nothing to come back with, and
+   * nothing is sent.
    */
-  open(sink: SseSink, cursor: string): void {
+  open(sink: SseSink, cursor: string | undefined): void {
     this.#sink = sink
     this.#streams.add(this)
+    if (cursor === undefined) return
     this.send(new Frame(encodeSse({ retry: RETRY_MS }) + encodeSse({ id: cursor })))
   }
 
@@ -59,6 +66,7 @@ export class SseConnection {
   }
 
   end(): void {
+    if (this.lastWords !== undefined) this.send(this.lastWords)
     const sink = this.#sink
     this.close()
     sink?.end()

@@ -17,8 +17,8 @@ const SSE_HEADERS = {
 }
 
 export interface SseResponseOptions {
-  /** Where the reader is. */
-  readonly cursor: string
+  /** Where the reader is; missing on a stream that cannot be resumed as it is. */
+  readonly cursor?: string
   readonly headers: Readonly<Record<string, string>>
   /**
    * Sends what there is to send. The stream ends when this is done or finds the turn deleted, and breaks off

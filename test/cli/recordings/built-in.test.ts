@@ -150,7 +150,7 @@ describe('what they show', () => {
     expect(events.at(-1)?.payload).toMatchObject({
       type: 'response_error',
       error: {
-        code: 'OPTION_INVALID',
+        code: 'MODEL_UNKNOWN',
         message: expect.stringContaining(RECORDING_NAMES.join(', ')),
       },
     })

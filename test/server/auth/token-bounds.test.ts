@@ -35,7 +35,11 @@ describe('a token is good for streams alone', () => {
         await ask(server, method, filled, withKey(token)),
         await ask(server, method, filled, { 'x-api-key': token }),
       ]
-      const codes = security.length === 0 ? [''] : ['KEY_REQUIRED', 'KEY_INVALID', 'KEY_INVALID']
+      const isVendors = path.startsWith('/v1/')
+      const refused = isVendors
+        ? Array.from({ length: 3 }, () => 'invalid_api_key')
+        : ['KEY_REQUIRED', 'KEY_INVALID', 'KEY_INVALID']
+      const codes = security.length === 0 ? [''] : refused
       for (const [index, { status, text }] of answers.entries()) {
         expect(status).toBe(security.length === 0 ? 200 : 401)
         expect(text).toContain(codes[index] ?? '')

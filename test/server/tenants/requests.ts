@@ -46,6 +46,11 @@ const BODIES: Record<string, { plain: object; names: readonly (keyof Ids)[] }> =
   postThreads: { plain: { title: 'Mine' }, names: ['threadId'] },
   patchThread: { plain: { title: 'Mine' }, names: [] },
   postStreamTokens: { plain: {}, names: ['turnId', 'threadId'] },
+  // All that its answers have of a turn is its own: it can name one only by the header.
+  postChatCompletions: {
+    plain: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream: true },
+    names: [],
+  },
 }
 
 /** Where else than in paths and bodies a request may name something. */
@@ -60,6 +65,7 @@ const PARAMETERS: Record<string, (ids: Ids) => string> = {
 const NAMELESS = new Set([
   'header traceparent',
   'header tracestate',
+  'header turnstream-cancel-on-disconnect',
   'query encoding',
   'query first',
   'query limit',
@@ -153,6 +159,8 @@ function pathNames(template: string): string[] {
 
 export function fill(template: string, ids: Ids): string {
   return template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    // The models are the same for everybody.
+    if (name === 'model') return encodeURIComponent('plain/m')
     const id = (ids as unknown as Record<string, string | undefined>)[name]
     if (id === undefined) throw new Error(`${template}: what is ${name}?`)
     return encodeURIComponent(id)

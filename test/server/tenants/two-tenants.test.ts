@@ -100,7 +100,7 @@ function comparable(told: Told): Told {
   const text = JSON.stringify(told)
     .replaceAll(/their-|empty-/g, 'named-')
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
-    .replaceAll(/\d{13}/g, '<time>')
+    .replaceAll(/\d{10,13}/g, '<time>')
   return JSON.parse(text) as Told
 }
 
@@ -143,7 +143,7 @@ describe.each(Object.keys(STORES))('W8 what is another tenant’s is not there (
 })
 
 describe('W8 what is another tenant’s is not there', () => {
-  test.each(routes.filter(({ template }) => template.includes('{')))(
+  test.each(routes.filter(({ template }) => /\{(?!model)/.test(template)))(
     'and is there for its owner: $method $template',
     async ({ method, template, operation }) => {
       const { server, finish } = await stage()
@@ -207,6 +207,9 @@ describe('W8 what is another tenant’s is not there', () => {
   })
 })
 
+/** In our words, and in those of OpenAI. */
+const KEY_REFUSED = /"KEY_|"invalid_api_key"/
+
 describe('W8 without a key', () => {
   const open = routes.filter(({ operation }) => operation.security?.length === 0)
 
@@ -227,7 +230,7 @@ describe('W8 without a key', () => {
       for (const as of [undefined, { secret: 'no-such-key' }]) {
         const told = await ask(server, { method, path: fill(template, THEIRS) }, as)
         if (operation.security?.length === 0) expect(told.status).toBe(200)
-        else expect(told).toMatchObject({ status: 401, body: expect.stringMatching(/"KEY_/) })
+        else expect(told).toMatchObject({ status: 401, body: expect.stringMatching(KEY_REFUSED) })
       }
       if (operation.security?.length !== 0) expect(asked()).toEqual([])
     },

@@ -102,14 +102,16 @@ function isFrames(body: string): boolean {
 }
 
 function faultOfRefusal(status: number, body: string): string | undefined {
-  const { error } = JSON.parse(body) as { error?: { code?: unknown; message?: unknown } }
+  const { error } = JSON.parse(body) as { error?: Record<string, unknown> }
   const { code, message } = error ?? {}
-  if (typeof code !== 'string' || !Object.hasOwn(ERROR_CODES, code))
-    return 'the refusal has no code'
+  const isOurs = typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)
+  // What is refused in the form of OpenAI may have a code of theirs.
+  const isVendors = typeof error?.['type'] === 'string' && 'param' in error
+  if (typeof code !== 'string' || !(isOurs || isVendors)) return 'the refusal has no code'
   if (typeof message !== 'string' || message.length > 1000)
     return 'the refusal has no short message'
   // A request that takes too long cannot be read, and HTTP has a status of its own for it.
-  return ERROR_CODES[code as ErrorCode].status === status || status === 408
+  return !isOurs || ERROR_CODES[code as ErrorCode].status === status || status === 408
     ? undefined
     : 'code and status differ'
 }

@@ -1,0 +1,157 @@
+// Q: what does it cost to keep an answer before it is passed on to a client of OpenAI?
+// Load: a Chat Completions server says 2,000 tokens as fast as it can, each in a chunk of its own
+//     as from a socket; a client asks for them as a stream and reads to the end. CPU of the process between
+//     the two, with all of its threads, for one token: the gateway (adapter, log, snapshots, Chat
+//     Completions), the thinnest server that fetches and passes the bytes on, and servers that read with the AI
+//     SDK: one serves what it gets as the SDK does (pipeUIMessageStreamToResponse), and one, printed only,
+//     as Chat Completions chunks made by hand. Each in a process of its own, in turns.
+import { once } from 'node:events'
+import { createServer, request } from 'node:http'
+import { withServer } from './gateway-clients.mjs'
+import { expectRatio, measure, nsOf, printTable } from './measure.mjs'
+import { turnstream } from './turnstream.mjs'
+
+/** @typedef {import('./gateway-clients.mjs').Server} Server */
+
+const TOKENS = 2000
+const TURNS = 3
+const LIMIT_PIPE = 6
+const LIMIT_SDK = 1 / 4
+
+const PIPE = 'fetch, bytes passed on'
+const SDK = 'AI SDK, its own stream'
+
+/** No two tokens are the same, so that a missing one is noticed. @param {number} index */
+const tokenAt = (index) => `${index.toString(36)} `
+
+const TEXT = Array.from({ length: TOKENS }, (_, index) => tokenAt(index)).join('')
+
+/** @param {object} delta @param {string | null} [finish_reason] */
+function frame(delta, finish_reason = null) {
+  const choices = [{ index: 0, delta, logprobs: null, finish_reason }]
+  const json = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices }
+  return `data: ${JSON.stringify(json)}\n\n`
+}
+
+/** The body, in the chunks in which it is sent. */
+const CHUNKS = [
+  frame({ role: 'assistant', content: '' }),
+  ...Array.from({ length: TOKENS }, (_, index) => frame({ content: tokenAt(index) })),
+  `${frame({}, 'stop')}data: [DONE]\n\n`,
+]
+
+/** A chunk in each round of the event loop, as from a net. @param {import('node:http').ServerResponse} response */
+async function sayAll(response) {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  for (const chunk of CHUNKS) {
+    response.write(chunk)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  response.end()
+}
+
+/** @template T @param {(url: string) => Promise<T>} use @returns {Promise<T>} */
+async function withVendor(use) {
+  const server = createServer((asked, response) => {
+    asked.resume()
+    void sayAll(response)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  try {
+    return await use(`http://127.0.0.1:${port}`)
+  } finally {
+    server.close()
+    server.closeAllConnections()
+  }
+}
+
+/** In a frame of Chat Completions, or of the AI SDK. @param {any} json @returns {string} */
+function textOf({ type, delta, choices }) {
+  if (type === 'text-delta') return delta
+  return choices?.[0]?.delta?.content ?? ''
+}
+
+/** Asks for the answer as a stream, and resolves with its text. @param {string} url @returns {Promise<string>} */
+function ask(url) {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json' }
+    const call = request(`${url}/v1/chat/completions`, { method: 'POST', headers }, (response) => {
+      const decoder = new turnstream.SseDecoder()
+      let text = ''
+      let isWhole = false
+      response.on('data', (bytes) => {
+        for (const { data } of decoder.feed(bytes)) {
+          if (data === '[DONE]') isWhole = true
+          else text += textOf(JSON.parse(data))
+        }
+      })
+      response.once('end', () => {
+        if (isWhole) resolve(text)
+        else reject(new Error(`${response.statusCode}: no end`))
+      })
+      response.once('error', reject)
+    })
+    call.once('error', reject)
+    const messages = [{ role: 'user', content: 'go on' }]
+    call.end(JSON.stringify({ model: 'model', messages, stream: true }))
+  })
+}
+
+/**
+ * @param {string} name
+ * @param {Server} server
+ * @param {{ now: () => Promise<number> }} meter Told whose time is taken.
+ */
+function subject(name, server, meter) {
+  return {
+    name,
+    async before() {
+      meter.now = server.cpu
+    },
+    async run() {
+      for (let turn = 0; turn < TURNS; turn++) {
+        if ((await ask(server.url)) !== TEXT) throw new Error(`${name} lost something`)
+      }
+      return TURNS * TOKENS
+    },
+  }
+}
+
+export async function benchChatCompletions() {
+  /** @type {{ now: () => Promise<number> }} */
+  const meter = { now: async () => 0 }
+  const figures = await withVendor((vendor) =>
+    withServer({ kind: 'pipe', vendor }, (pipe) =>
+      withServer({ kind: 'sdk', vendor, own: true }, (sdk) =>
+        withServer({ kind: 'sdk', vendor }, (byHand) =>
+          withServer({ kind: 'gateway', vendor }, (gateway) =>
+            measure(
+              [
+                subject(PIPE, pipe, meter),
+                subject(SDK, sdk, meter),
+                subject('AI SDK, chunks made by hand', byHand, meter),
+                subject('gateway', gateway, meter),
+              ],
+              { spent: () => meter.now() },
+            ),
+          ),
+        ),
+      ),
+    ),
+  )
+  const pipe = nsOf(figures, PIPE)
+  printTable(
+    `chat completions: CPU per token, ${TOKENS} tokens, each in a chunk`,
+    figures.map(({ name, ns }) => ({
+      server: name,
+      'us per token': ns / 1000,
+      'x pipe': ns / pipe,
+    })),
+  )
+  const gateway = nsOf(figures, 'gateway')
+  expectRatio('chat completions: gateway / pipe', gateway / pipe, LIMIT_PIPE)
+  const sdk = nsOf(figures, SDK)
+  expectRatio('chat completions: gateway / AI SDK', gateway / sdk, LIMIT_SDK)
+}

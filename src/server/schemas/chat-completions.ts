@@ -1,0 +1,196 @@
+import * as z from 'zod'
+import { UNSUPPORTED } from '../openai/parameter-error.ts'
+import { content, messageSchema } from './chat-messages.ts'
+import { jsonObjectSchema } from './parts.ts'
+
+const MAX_MESSAGES = 2048
+const MAX_NAME_CHARS = 64
+const MAX_TOKENS = 10_000_000
+
+/** A parameter that is refused unless it says what happens anyway. */
+function only(values: readonly unknown[], why: string) {
+  const isFine = (value: unknown) => value === undefined || value === null || values.includes(value)
+  return z
+    .unknown()
+    .refine(isFine, { message: why, params: { reason: UNSUPPORTED } })
+    .optional()
+    .meta({ description: why })
+}
+
+const NOT_HERE = 'cannot be honoured here: leave it out'
+const NOT_SAMPLED = 'cannot be honoured by every provider: leave it out'
+
+function nameSchema() {
+  return z
+    .string()
+    .regex(/^[\w-]+$/, 'must have letters, digits, _ and - only')
+    .max(MAX_NAME_CHARS)
+}
+
+const toolSchema = z.strictObject({
+  type: z.literal('function'),
+  function: z.strictObject({
+    name: nameSchema(),
+    description: z.string().max(20_000).nullish(),
+    parameters: jsonObjectSchema(200_000).nullish(),
+    strict: z.boolean().nullish(),
+  }),
+})
+
+const responseFormatSchema = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('text') }),
+  z.strictObject({ type: z.literal('json_object') }),
+  z.strictObject({
+    type: z.literal('json_schema'),
+    json_schema: z.strictObject({
+      name: nameSchema(),
+      description: only([], NOT_HERE),
+      schema: jsonObjectSchema(200_000),
+      strict: z.boolean().nullish(),
+    }),
+  }),
+])
+
+/** What is honoured. */
+const honoured = {
+  messages: z.array(messageSchema).min(1).max(MAX_MESSAGES),
+  model: z
+    .string()
+    .min(1)
+    .max(300)
+    .meta({ description: '`<providerId>/<modelId>`, or a model alone' }),
+  stream: z.boolean().nullish(),
+  stream_options: z
+    .strictObject({
+      include_usage: z.boolean().nullish(),
+      include_obfuscation: only([false], NOT_HERE),
+    })
+    .nullish(),
+  tools: z.array(toolSchema).max(128).nullish(),
+  tool_choice: z
+    .union(
+      [
+        z.enum(['none', 'auto', 'required']),
+        z.strictObject({
+          type: z.literal('function'),
+          function: z.strictObject({ name: nameSchema() }),
+        }),
+      ],
+      'must be none, auto, required or a function',
+    )
+    .nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  response_format: responseFormatSchema.nullish(),
+  reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high']).nullish(),
+  max_completion_tokens: z.int().min(1).max(MAX_TOKENS).nullish(),
+  max_tokens: z.int().min(1).max(MAX_TOKENS).nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  stop: z
+    .union(
+      [z.string().min(1).max(1000), z.array(z.string().min(1).max(1000)).max(4)],
+      'must be a text, or up to 4 of them',
+    )
+    .nullish(),
+}
+
+/** What is kept with the thread, and changes nothing. */
+const kept = {
+  user: z.string().max(512).nullish(),
+  safety_identifier: z.string().max(512).nullish(),
+  prompt_cache_key: z.string().max(512).nullish(),
+  store: z.boolean().nullish(),
+  metadata: z
+    .record(z.string().max(64), z.string().max(512))
+    .refine((pairs) => Object.keys(pairs).length <= 16, 'has more than 16 pairs')
+    .nullish(),
+}
+
+const refused = {
+  n: only([1], 'a turn has one answer: only 1'),
+  logprobs: only([false], NOT_SAMPLED),
+  top_logprobs: only([], NOT_SAMPLED),
+  logit_bias: only([], NOT_SAMPLED),
+  seed: only([], NOT_SAMPLED),
+  frequency_penalty: only([0], NOT_SAMPLED),
+  presence_penalty: only([0], NOT_SAMPLED),
+  service_tier: only(['auto'], NOT_SAMPLED),
+  verbosity: only([], NOT_SAMPLED),
+  audio: only([], NOT_HERE),
+  modalities: z
+    .array(z.string())
+    .refine((all) => all.every((each) => each === 'text'), {
+      message: 'only text is answered',
+      params: { reason: UNSUPPORTED },
+    })
+    .nullish(),
+  moderation: only([], NOT_HERE),
+  prediction: only([], NOT_HERE),
+  prompt_cache_options: only([], NOT_HERE),
+  prompt_cache_retention: only([], NOT_HERE),
+  web_search_options: only([], NOT_HERE),
+  functions: only([], 'was replaced by tools'),
+  function_call: only([], 'was replaced by tool_choice'),
+}
+
+/** `POST /v1/chat/completions`. What is not known is refused, as OpenAI does. */
+export const chatBodySchema = z
+  .strictObject({ ...honoured, ...kept, ...refused })
+  .refine(({ max_tokens: old, max_completion_tokens: max }) => (old ?? max) === (max ?? old), {
+    path: ['max_tokens'],
+    message: 'is not what max_completion_tokens says',
+  })
+  .meta({
+    id: 'ChatCompletionRequest',
+    examples: [{ model: 'MODEL', messages: [{ role: 'user', content: 'Hello' }], stream: true }],
+  })
+
+export type ChatBody = z.infer<typeof chatBodySchema>
+
+const usageSchema = z.object({
+  prompt_tokens: z.number(),
+  completion_tokens: z.number(),
+  total_tokens: z.number(),
+  prompt_tokens_details: z.object({ cached_tokens: z.number() }).exactOptional(),
+  completion_tokens_details: z.object({ reasoning_tokens: z.number() }).exactOptional(),
+})
+
+const head = { id: z.string(), created: z.number(), model: z.string() }
+
+const callSchema = z.object({
+  id: z.string(),
+  type: z.literal('function'),
+  function: z.object({ name: z.string(), arguments: z.string() }),
+})
+
+export const chatCompletionSchema = z
+  .object({
+    ...head,
+    object: z.literal('chat.completion'),
+    choices: z.array(
+      z.object({
+        index: z.literal(0),
+        message: z.object({
+          role: z.literal('assistant'),
+          content,
+          refusal: content,
+          reasoning_content: z.string().exactOptional(),
+          tool_calls: z.array(callSchema).exactOptional(),
+        }),
+        logprobs: z.null(),
+        finish_reason: z.enum(['stop', 'length', 'tool_calls', 'content_filter']),
+      }),
+    ),
+    usage: usageSchema.exactOptional(),
+  })
+  .meta({ id: 'ChatCompletion' })
+
+/** The `data` of a frame; the last one is `[DONE]`. */
+export const chatChunkSchema = z
+  .object({
+    ...head,
+    object: z.literal('chat.completion.chunk'),
+    choices: z.array(z.record(z.string(), z.unknown())),
+    usage: usageSchema.nullable().exactOptional(),
+  })
+  .meta({ id: 'ChatCompletionChunk' })

@@ -1,0 +1,292 @@
+/** Whatever is refused on /v1, and whyever, has the status and the shape of OpenAI's. */
+import { createHash } from 'node:crypto'
+import {
+  APIError,
+  AuthenticationError,
+  BadRequestError,
+  InternalServerError,
+  NotFoundError,
+  RateLimitError,
+} from 'openai'
+import { describe, expect, test } from 'vitest'
+import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { KeyRing } from '../../../src/server/auth/key-ring.ts'
+import { type Answer, sse } from '../../adapters/vendor-server.ts'
+import { startServer } from '../support.ts'
+import { ASK, clientOf, fixtures, HELLO, post, stage } from './stage.ts'
+
+const PLAIN = { model: 'plain/m', messages: HELLO }
+
+async function failure(asked: PromiseLike<unknown>): Promise<APIError> {
+  const error = await asked.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (error instanceof APIError) return error
+  throw new Error(`no APIError but ${String(error)}`)
+}
+
+const SHAPE = {
+  message: expect.stringMatching(/\w/),
+  type: expect.stringMatching(/^(?:invalid_request_error|rate_limit_error|server_error)$/),
+  param: expect.toSatisfy((param) => param === null || typeof param === 'string'),
+  code: expect.toSatisfy((code) => code === null || typeof code === 'string'),
+}
+
+const refuses =
+  (status: number, headers: Record<string, string> = {}): Answer =>
+  (response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers })
+    response.end('{"error":{"message":"The vendor says no to sk-secret"}}')
+  }
+
+/** What the vendor answers with, and what the client is told. */
+const VENDOR_ROWS: [status: number, told: number, code: string][] = [
+  [302, 502, 'HTTP_302'],
+  [400, 400, 'HTTP_400'],
+  [401, 502, 'HTTP_401'],
+  [402, 502, 'HTTP_402'],
+  [403, 502, 'HTTP_403'],
+  [404, 404, 'model_not_found'],
+  [408, 504, 'HTTP_408'],
+  [413, 413, 'HTTP_413'],
+  [418, 502, 'HTTP_418'],
+  [422, 400, 'HTTP_422'],
+  [429, 429, 'rate_limit_exceeded'],
+  [500, 502, 'HTTP_500'],
+  [503, 503, 'HTTP_503'],
+  [504, 504, 'HTTP_504'],
+  [529, 503, 'HTTP_529'],
+]
+
+describe('a vendor that refuses', () => {
+  test.each(VENDOR_ROWS)('with %i is told as %i', async (status, told, code) => {
+    const { client, server } = await stage('openai-chat', refuses(status))
+    for (const stream of [true, false]) {
+      const error = await failure(client.chat.completions.create({ ...ASK, stream }))
+      expect([error.status, error.code]).toEqual([told, code])
+      expect(error.error).toEqual(SHAPE)
+      expect(error.message).not.toContain('sk-secret')
+      expect(error.headers?.get('x-turn-id')).toMatch(/\w/)
+    }
+    expect(server.errors).toEqual([])
+  })
+
+  test('our key is no matter of the client: it is told so, and not to ask again', async () => {
+    const { client, vendor } = await stage('openai-chat', refuses(401))
+    const patient = clientOf({ url: client.baseURL.replace(/\/v1$/, '') }, { maxRetries: 2 })
+    const error = await failure(patient.chat.completions.create(ASK))
+    expect(error).toBeInstanceOf(InternalServerError)
+    expect(error.message).toContain('operator')
+    expect(vendor.bodies).toHaveLength(1)
+  })
+
+  test('says when to come back, and so do we', async () => {
+    const answer = refuses(429, { 'retry-after': '7' })
+    const { client } = await stage('openai-chat', answer)
+    const error = await failure(client.chat.completions.create({ ...ASK, stream: true }))
+    expect(error).toBeInstanceOf(RateLimitError)
+    expect(error.headers?.get('retry-after')).toBe('7')
+  })
+
+  test('in its stream, before it says anything, is a status as well', async () => {
+    const overloaded = '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
+    const { client } = await stage('anthropic-messages', sse(overloaded))
+    const error = await failure(client.chat.completions.create({ ...ASK, stream: true }))
+    expect([error.status, error.code]).toEqual([503, 'overloaded_error'])
+  })
+
+  test('to be reached is 502', async () => {
+    const { client, vendor } = await stage('openai-chat', sse())
+    await vendor.close()
+    const error = await failure(client.chat.completions.create(ASK))
+    expect([error.status, error.code]).toEqual([502, 'UPSTREAM_UNREACHABLE'])
+  })
+
+  test('to answer in time is 504', async () => {
+    const provider = { timeLimits: { connectMs: 20 } }
+    const { client } = await stage('openai-chat', () => {}, { provider })
+    const error = await failure(client.chat.completions.create({ ...ASK, stream: true }))
+    expect([error.status, error.code]).toEqual([504, 'UPSTREAM_TIMEOUT'])
+  })
+})
+
+/** What each provider cannot do, by the name that the client knows. */
+const CANNOT: [Parameters<typeof stage>[0], body: object, param: string][] = [
+  ['openai-responses', { stop: ['x'] }, 'stop'],
+  ['anthropic-messages', { temperature: 1.5 }, 'temperature'],
+  ['anthropic-messages', { response_format: { type: 'json_object' } }, 'response_format'],
+  ['anthropic-messages', { reasoning_effort: 'high', max_tokens: 5 }, 'max_completion_tokens'],
+  ['anthropic-messages', { reasoning_effort: 'low', top_p: 0.5 }, 'top_p'],
+  ['anthropic-messages', { tool_choice: 'required' }, 'tool_choice'],
+  ['openai-chat', { tool_choice: 'required' }, 'tool_choice'],
+  ['gemini', { parallel_tool_calls: false }, 'parallel_tool_calls'],
+  ['gemini', { tools: [{ type: 'function', function: { name: 'f', strict: true } }] }, 'tools'],
+  [
+    'gemini',
+    {
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'image_url', image_url: { url: 'data:image/gif;base64,R0lGODlhAQABAAAAACw=' } },
+          ],
+        },
+      ],
+    },
+    'messages',
+  ],
+]
+
+describe('what the provider cannot do is refused, and the vendor not asked', () => {
+  test.each(CANNOT)('%s: %j', async (vendor, body, param) => {
+    const { client, vendor: server } = await stage(vendor, fixtures(vendor, 'text'))
+    for (const stream of [true, false]) {
+      const error = await failure(
+        client.chat.completions.create({ ...ASK, ...body, stream } as never),
+      )
+      expect(error).toBeInstanceOf(BadRequestError)
+      expect([error.param, error.code]).toEqual([param, 'OPTION_INVALID'])
+    }
+    expect(server.bodies).toEqual([])
+  })
+})
+
+describe('keys', () => {
+  const sha256 = createHash('sha256').update('right').digest('hex')
+  const keys = new KeyRing([{ tenant: 'acme', name: 'key', sha256 }])
+
+  test('one that is wrong is invalid_api_key, one that is right is enough', async () => {
+    const server = await startServer({ keys })
+    const wrong = await failure(
+      clientOf(server, { apiKey: 'wrong' }).chat.completions.create(PLAIN),
+    )
+    expect(wrong).toBeInstanceOf(AuthenticationError)
+    expect(wrong.error).toEqual({ ...SHAPE, code: 'invalid_api_key' })
+    const right = clientOf(server, { apiKey: 'right' })
+    const { data, response } = await right.chat.completions.create(PLAIN).withResponse()
+    expect(data.choices[0]?.message.content).toBe('Hello, world.')
+    // The turn is that of the tenant, and nobody else's.
+    const turnId = response.headers.get('x-turn-id') ?? ''
+    expect(await server.log.ofTenant('acme').getTurn(turnId)).toBeDefined()
+    expect(await server.log.getTurn(turnId)).toBeUndefined()
+  })
+
+  test('are needed for the models, too', async () => {
+    const server = await startServer({ keys })
+    const error = await failure(clientOf(server, { apiKey: 'wrong' }).models.list())
+    expect([error.status, error.code]).toEqual([401, 'invalid_api_key'])
+  })
+})
+
+describe('limits', () => {
+  test.each([
+    ['submitsPerMinute', { submitsPerMinute: 1 }],
+    ['runningTurns', { runningTurns: 1 }],
+    ['openStreams', { openStreams: 1 }],
+  ] as const)('%s', async (_name, limits) => {
+    const server = await startServer({ limits })
+    const client = clientOf(server)
+    const next = server.held.nextCall()
+    const first = client.chat.completions.create({ model: 'held/m', messages: HELLO })
+    const running = await next
+    const error = await failure(client.chat.completions.create({ ...PLAIN, stream: true }))
+    expect(error).toBeInstanceOf(RateLimitError)
+    expect(error.error).toEqual({ ...SHAPE, code: 'rate_limit_exceeded', type: 'rate_limit_error' })
+    expect(Number(error.headers?.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    running.finish()
+    await first
+  })
+
+  test('a place is given back after every answer, and after every refusal', async () => {
+    const server = await startServer({ limits: { openStreams: 1 } })
+    const client = clientOf(server)
+    for (const body of [{}, { stream: true }, { model: 'plain/no' }, { seed: 1 }, { n: 1 }]) {
+      await post(server, { ...PLAIN, ...body })
+    }
+    expect((await client.chat.completions.create(PLAIN)).object).toBe('chat.completion')
+  })
+})
+
+describe('what is refused before a route is reached', () => {
+  const ROWS: [name: string, path: string, init: RequestInit, status: number, code: string][] = [
+    ['no such path', '/v1/nothing', {}, 404, 'ROUTE_UNKNOWN'],
+    ['another method', '/v1/chat/completions', {}, 405, 'METHOD_NOT_ALLOWED'],
+    ['another method', '/v1/models', { method: 'DELETE' }, 405, 'METHOD_NOT_ALLOWED'],
+    ['no such model', '/v1/models/no', {}, 404, 'model_not_found'],
+    ['a long address', `/v1/models/${'x'.repeat(9000)}`, {}, 414, 'URL_TOO_LONG'],
+    [
+      'another origin',
+      '/v1/models',
+      { headers: { origin: 'https://x.example' } },
+      403,
+      'ORIGIN_REFUSED',
+    ],
+    [
+      'no JSON by its type',
+      '/v1/chat/completions',
+      { method: 'POST', body: '{}', headers: { 'content-type': 'text/plain' } },
+      415,
+      'MEDIA_TYPE_UNSUPPORTED',
+    ],
+  ]
+
+  test.each(ROWS)('%s: %s', async (_name, path, init, status, code) => {
+    const server = await startServer()
+    const response = await fetch(`${server.url}${path}`, init)
+    expect(response.status).toBe(status)
+    expect(await response.json()).toEqual({ error: { ...SHAPE, code } })
+    expect(response.headers.get('x-request-id')).toMatch(/\w/)
+  })
+
+  test('a body that is too large', async () => {
+    const server = await startServer({ maxBodyBytes: 100 })
+    const { status, text } = await post(server, { ...PLAIN, user: 'x'.repeat(200) })
+    expect([status, JSON.parse(text).error]).toEqual([413, { ...SHAPE, code: 'BODY_TOO_LARGE' }])
+  })
+
+  test('a failure that nobody foresaw says nothing of it', async () => {
+    class Broken extends MemoryLog {
+      override async create(): Promise<never> {
+        throw new TypeError('the secret is 42')
+      }
+    }
+    const server = await startServer({ log: new Broken() })
+    const error = await failure(clientOf(server).chat.completions.create(PLAIN))
+    expect(error.status).toBe(500)
+    expect(error.error).toEqual({ ...SHAPE, type: 'server_error', code: 'INTERNAL_ERROR' })
+    expect(JSON.stringify(error.error)).not.toContain('42')
+    expect(server.errors).toHaveLength(1)
+  })
+
+  test('other routes keep their own shape', async () => {
+    const server = await startServer()
+    const response = await fetch(`${server.url}/api/v2/runs/no`)
+    expect(await response.json()).toMatchObject({ error: { code: 'TURN_UNKNOWN' } })
+  })
+})
+
+test('a model that is not there is model_not_found', async () => {
+  const server = await startServer()
+  const error = await failure(
+    clientOf(server).chat.completions.create({ model: 'plain/nope', messages: HELLO }),
+  )
+  expect(error).toBeInstanceOf(NotFoundError)
+  expect([error.code, error.param]).toEqual(['model_not_found', 'model'])
+})
+
+test('a turn that is stopped before it said anything is an error that is not asked for again', async () => {
+  const server = await startServer()
+  const next = server.held.nextCall()
+  const asked = clientOf(server, { maxRetries: 2 }).chat.completions.create({
+    model: 'held/m',
+    messages: HELLO,
+    stream: true,
+  })
+  const { runId } = await next
+  await server.gateway.turns.cancel(runId, 'enough')
+  const error = await failure(asked)
+  expect([error.status, error.code]).toEqual([500, 'ABORTED'])
+  expect(error.message).toContain('enough')
+  expect(server.held.calls).toHaveLength(1)
+})

@@ -1,0 +1,141 @@
+/** Requests that are refused, and what the others are made of. */
+import { HELLO } from './stage.ts'
+
+export const PLAIN = { model: 'plain/m', messages: HELLO }
+const user = (content: unknown) => ({ messages: [{ role: 'user', content }] })
+const image = (url: string, more = {}) => user([{ type: 'image_url', image_url: { url, ...more } }])
+export const tool = (fields: object) => ({ tools: [{ type: 'function', function: fields }] })
+export const asked = (id = 'c') => ({
+  role: 'assistant',
+  content: null,
+  tool_calls: [{ id, type: 'function', function: { name: 'f', arguments: '{}' } }],
+})
+const many = (length: number, each: unknown) => Array.from({ length }, () => each)
+export const GIF = 'data:image/gif;base64,R0lGODlhAQABAAAAACw='
+
+/** A request that is refused, and the parameter that is named. */
+export const REFUSED: [body: object, param: string | null, code: string][] = [
+  [{ foo: 1 }, 'foo', 'unknown_parameter'],
+  [{ Model: 'm' }, 'Model', 'unknown_parameter'],
+  [{ model: undefined }, 'model', 'missing_required_parameter'],
+  [{ model: '' }, 'model', 'invalid_value'],
+  [{ model: 7 }, 'model', 'invalid_type'],
+  [{ messages: undefined }, 'messages', 'missing_required_parameter'],
+  [{ messages: [] }, 'messages', 'invalid_value'],
+  [{ messages: 'Hi' }, 'messages', 'invalid_type'],
+  [{ messages: many(2049, HELLO[0]) }, 'messages', 'invalid_value'],
+  [{ messages: ['Hi'] }, 'messages[0]', 'invalid_type'],
+  [{ messages: [{ role: 'robot', content: 'Hi' }] }, 'messages[0].role', 'invalid_value'],
+  [{ messages: [{ role: 'function', content: 'Hi' }] }, 'messages[0].role', 'invalid_value'],
+  [{ messages: [{ role: 'user' }] }, 'messages[0].content', 'invalid_value'],
+  [user(null), 'messages[0].content', 'invalid_value'],
+  [user([]), 'messages[0].content', 'invalid_value'],
+  [user([{ type: 'text' }]), 'messages[0].content[0].text', 'missing_required_parameter'],
+  [user([{ type: 'input_audio' }]), 'messages[0].content[0].type', 'invalid_value'],
+  [user([{ type: 'text', text: 'a', x: 1 }]), 'messages[0].content[0].x', 'unknown_parameter'],
+  [{ messages: [{ ...HELLO[0], name: 'Ann' }] }, 'messages[0].name', 'unsupported_parameter'],
+  [{ messages: [{ ...HELLO[0], x: 1 }] }, 'messages[0].x', 'unknown_parameter'],
+  [{ messages: [{ role: 'assistant' }] }, 'messages[0].content', 'invalid_value'],
+  [
+    { messages: [{ role: 'tool', tool_call_id: 'c', content: '' }] },
+    'messages[0].tool_call_id',
+    'invalid_value',
+  ],
+  [{ messages: [...HELLO, asked()] }, 'messages[1].tool_calls', 'invalid_value'],
+  [{ messages: [...HELLO, asked(), ...HELLO] }, 'messages[1].tool_calls', 'invalid_value'],
+  [
+    {
+      messages: [
+        asked(),
+        { role: 'tool', tool_call_id: 'c', content: '' },
+        { role: 'tool', tool_call_id: 'c', content: '' },
+      ],
+    },
+    'messages[2].tool_call_id',
+    'invalid_value',
+  ],
+  [
+    { messages: [asked(), { role: 'tool', tool_call_id: 'c', content: '', name: 'g' }] },
+    'messages[1].name',
+    'invalid_value',
+  ],
+  [
+    { messages: [{ ...asked(), tool_calls: [{ id: 'c', type: 'custom' }] }] },
+    'messages[0].tool_calls[0].type',
+    'invalid_value',
+  ],
+  [image('https://x.example/a.png'), 'messages[0].content[0].image_url.url', 'invalid_value'],
+  [image('file:///etc/passwd'), 'messages[0].content[0].image_url.url', 'invalid_value'],
+  [image('data:image/png,abc'), 'messages[0].content[0].image_url.url', 'invalid_value'],
+  [
+    image('data:image/svg+xml;base64,AAAA'),
+    'messages[0].content[0].image_url.url',
+    'invalid_value',
+  ],
+  [image('data:image/png;base64,'), 'messages[0].content[0].image_url.url', 'invalid_value'],
+  [image('data:image/png;base64,A*AA'), 'messages[0].content[0].image_url.url', 'invalid_value'],
+  [image('data:image/png;base64,AAA'), 'messages[0].content[0].image_url.url', 'invalid_value'],
+  [image(GIF.replace('gif', 'png')), 'messages[0].content[0].image_url.url', 'invalid_value'],
+  [
+    image(GIF, { detail: 'high' }),
+    'messages[0].content[0].image_url.detail',
+    'unsupported_parameter',
+  ],
+  [
+    user(many(21, { type: 'image_url', image_url: { url: GIF } })),
+    'messages[0].content[20].image_url.url',
+    'invalid_value',
+  ],
+  [{ n: 2 }, 'n', 'unsupported_parameter'],
+  [{ seed: 1 }, 'seed', 'unsupported_parameter'],
+  [{ logprobs: true }, 'logprobs', 'unsupported_parameter'],
+  [{ top_logprobs: 2 }, 'top_logprobs', 'unsupported_parameter'],
+  [{ logit_bias: { 1: 2 } }, 'logit_bias', 'unsupported_parameter'],
+  [{ frequency_penalty: 1 }, 'frequency_penalty', 'unsupported_parameter'],
+  [{ presence_penalty: -1 }, 'presence_penalty', 'unsupported_parameter'],
+  [{ service_tier: 'flex' }, 'service_tier', 'unsupported_parameter'],
+  [{ verbosity: 'low' }, 'verbosity', 'unsupported_parameter'],
+  [{ audio: { voice: 'x' } }, 'audio', 'unsupported_parameter'],
+  [{ modalities: ['text', 'audio'] }, 'modalities', 'unsupported_parameter'],
+  [{ moderation: {} }, 'moderation', 'unsupported_parameter'],
+  [{ prediction: {} }, 'prediction', 'unsupported_parameter'],
+  [{ prompt_cache_options: {} }, 'prompt_cache_options', 'unsupported_parameter'],
+  [{ prompt_cache_retention: '24h' }, 'prompt_cache_retention', 'unsupported_parameter'],
+  [{ web_search_options: {} }, 'web_search_options', 'unsupported_parameter'],
+  [{ functions: [] }, 'functions', 'unsupported_parameter'],
+  [{ function_call: 'auto' }, 'function_call', 'unsupported_parameter'],
+  [
+    { stream_options: { include_obfuscation: true } },
+    'stream_options.include_obfuscation',
+    'unsupported_parameter',
+  ],
+  [{ stream_options: { x: 1 } }, 'stream_options.x', 'unknown_parameter'],
+  [{ stream: 'yes' }, 'stream', 'invalid_type'],
+  [{ temperature: 3 }, 'temperature', 'invalid_value'],
+  [{ temperature: '1' }, 'temperature', 'invalid_type'],
+  [{ top_p: 2 }, 'top_p', 'invalid_value'],
+  [{ max_tokens: 0 }, 'max_tokens', 'invalid_value'],
+  [{ max_tokens: 1, max_completion_tokens: 2 }, 'max_tokens', 'invalid_value'],
+  [{ stop: many(5, 'x') }, 'stop', 'invalid_value'],
+  [{ reasoning_effort: 'xhigh' }, 'reasoning_effort', 'invalid_value'],
+  [{ tools: [{ type: 'custom', custom: { name: 'f' } }] }, 'tools[0].type', 'invalid_value'],
+  [tool({}), 'tools[0].function.name', 'missing_required_parameter'],
+  [tool({ name: 'a b' }), 'tools[0].function.name', 'invalid_value'],
+  [tool({ name: 'f', x: 1 }), 'tools[0].function.x', 'unknown_parameter'],
+  [{ tools: many(129, tool({ name: 'f' }).tools[0]) }, 'tools', 'invalid_value'],
+  [{ tool_choice: 'some' }, 'tool_choice', 'invalid_value'],
+  [{ tool_choice: { type: 'allowed_tools' } }, 'tool_choice.type', 'invalid_value'],
+  [{ response_format: { type: 'xml' } }, 'response_format.type', 'invalid_value'],
+  [
+    { response_format: { type: 'json_schema', json_schema: { name: 'n' } } },
+    'response_format.json_schema.schema',
+    'missing_required_parameter',
+  ],
+  [{ metadata: { a: 1 } }, 'metadata.a', 'invalid_type'],
+  [
+    { metadata: Object.fromEntries(many(17, 0).map((_, at) => [`k${at}`, 'v'])) },
+    'metadata',
+    'invalid_value',
+  ],
+  [{ user: 'x'.repeat(513) }, 'user', 'invalid_value'],
+]

@@ -1,0 +1,281 @@
+/** What a request may hold, what becomes of it, and what is refused. */
+import { describe, expect, test } from 'vitest'
+import type { ProviderRequest } from '../../../src/adapters/provider.ts'
+import { call, sealed, startServer, type TestServer } from '../support.ts'
+import { asked, GIF, PLAIN, REFUSED, tool } from './refused-rows.ts'
+import { HELLO, post } from './stage.ts'
+
+describe('a request is refused, and no turn made of it:', () => {
+  test.each(REFUSED)('%j', async (body, param, code) => {
+    const server = await startServer()
+    const { status, text } = await post(server, { ...PLAIN, ...body })
+    const { error } = JSON.parse(text)
+    expect([status, error.param, error.code]).toEqual([400, param, code])
+    expect(error).toMatchObject({ type: 'invalid_request_error' })
+    expect(error.message.length).toBeLessThan(500)
+    expect((await server.log.listThreads()).items).toEqual([])
+    expect(server.errors).toEqual([])
+  })
+
+  test.each(['', '{', '[]', 'null', '7', '"Hi"', '{"__proto__":{}}', '\ud800'])(
+    'the body %j',
+    async (body) => {
+      const server = await startServer()
+      const { status, text } = await post(server, body === '' ? ' ' : body)
+      expect(status).toBe(400)
+      expect(JSON.parse(text).error).toMatchObject({ type: 'invalid_request_error' })
+      expect((await server.log.listThreads()).items).toEqual([])
+    },
+  )
+
+  test('a tool with the name of one of the server’s', async () => {
+    const own = { name: 'f', parameters: {}, execute: () => '' }
+    const server = await startServer({ tools: [own] })
+    const { status, text } = await post(server, { ...PLAIN, ...tool({ name: 'f' }) })
+    expect([status, JSON.parse(text).error.param]).toEqual([400, 'tools'])
+  })
+})
+
+describe('a request is taken', () => {
+  test.each([
+    { n: 1 },
+    { logprobs: false },
+    { frequency_penalty: 0, presence_penalty: 0 },
+    { service_tier: 'auto' },
+    { modalities: ['text'] },
+    { stream_options: { include_obfuscation: false } },
+    { temperature: null, top_p: null, stop: null, tools: null, seed: null, logit_bias: null },
+    { messages: [{ ...HELLO[0], name: null }] },
+    { reasoning_effort: 'minimal' },
+    { stop: 'x' },
+  ])('with %j', async (body) => {
+    const { status } = await post(await startServer(), { ...PLAIN, ...body })
+    expect(status).toBe(200)
+  })
+})
+
+/** What the provider is asked when a client sends this. */
+async function requestOf(server: TestServer, body: object): Promise<ProviderRequest> {
+  const next = server.held.nextCall()
+  const answer = post(server, { model: 'held/m', messages: HELLO, ...body })
+  const running = await next
+  running.finish()
+  await answer
+  return running.request
+}
+
+describe('W6 the messages of a request', () => {
+  const THREAD = [
+    { role: 'system', content: 'Be short.' },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'One' },
+        { type: 'text', text: 'two' },
+      ],
+    },
+    {
+      ...asked('c1'),
+      content: 'Let me see.',
+      reasoning_content: 'Hm.',
+      refusal: null,
+      annotations: [],
+    },
+    { role: 'tool', tool_call_id: 'c1', content: 'ok' },
+    { role: 'assistant', content: [{ type: 'text', text: 'Done.' }], parsed: null },
+    { role: 'developer', content: 'Be shorter.' },
+    { role: 'user', content: 'Three' },
+  ]
+
+  const ITEMS = [
+    { type: 'message', origin: 'system', content: 'Be short.', id: 'key-input-1' },
+    { type: 'message', origin: 'user', content: 'One\ntwo', id: 'key-input-2' },
+    { type: 'message', origin: 'agent', content: 'Let me see.', id: 'key-input-3' },
+    { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}', id: 'key-input-4' },
+    { type: 'function_call_output', call_id: 'c1', output: 'ok', success: true, id: 'key-input-5' },
+    { type: 'message', origin: 'agent', content: 'Done.', id: 'key-input-6' },
+    { type: 'message', origin: 'system', content: 'Be shorter.', id: 'key-user-prompt' },
+    { type: 'message', origin: 'user', content: 'Three', id: 'key-user-prompt-2' },
+  ]
+
+  test('reach the provider in their order, and again in the next turn of the thread', async () => {
+    const server = await startServer()
+    const next = server.held.nextCall()
+    const body = { model: 'held/m', messages: THREAD, stream: true }
+    const answer = post(server, body, { 'idempotency-key': 'key' })
+    const running = await next
+    expect(running.request.input).toEqual(ITEMS)
+    running.say('Four')
+    running.finish()
+    const { text, headers } = await answer
+    // What was said before is no part of the answer.
+    expect(text).toContain('Four')
+    expect(text).not.toMatch(/Let me see|Done|c1/)
+    await sealed(server.log, 'key')
+    const again = server.held.nextCall()
+    const threadId = headers.get('x-thread-id') ?? ''
+    await call(server, 'POST /api/v2/submit', {
+      body: { prompt: 'Five', providerId: 'held', threadId },
+    })
+    const later = await again
+    expect(later.request.input.map(contentOf)).toEqual([...ITEMS.map(contentOf), 'Four', 'Five'])
+    later.finish()
+  })
+
+  test('are no part of a whole answer', async () => {
+    const { text } = await post(await startServer(), { model: 'plain/m', messages: THREAD })
+    expect(JSON.parse(text).choices).toEqual([
+      {
+        index: 0,
+        message: { role: 'assistant', content: 'Hello, world.', refusal: null },
+        logprobs: null,
+        finish_reason: 'stop',
+      },
+    ])
+  })
+
+  test('show in snapshots as the prompt and the answer only', async () => {
+    const server = await startServer()
+    await post(server, { model: 'plain/m', messages: THREAD }, { 'idempotency-key': 'key' })
+    await sealed(server.log, 'key')
+    const { json } = await call(server, 'GET /xapi/turns/key')
+    const shown = json.outputs.map(({ content }: { content?: string }) => content ?? '')
+    expect(shown.filter((content: string) => content !== '')).toEqual([
+      'Be shorter.',
+      'Three',
+      'Hello, world.',
+    ])
+  })
+
+  test('that end with answers of tools are a turn without a prompt', async () => {
+    const messages = [
+      ...HELLO,
+      asked('c1'),
+      { role: 'tool', tool_call_id: 'c1', content: '7', name: 'f' },
+    ]
+    const { input } = await requestOf(await startServer(), { messages })
+    expect(input.map(contentOf)).toEqual(['Hello', 'f', '7'])
+  })
+
+  test('with calls to tools of the server do not have them run', async () => {
+    let ran = 0
+    const own = { name: 'f', parameters: {}, execute: () => `${(ran += 1)}` }
+    const server = await startServer({ tools: [own] })
+    const messages = [...HELLO, asked('c1'), { role: 'tool', tool_call_id: 'c1', content: '7' }]
+    const { status } = await post(server, { model: 'plain/m', messages })
+    expect([status, ran]).toEqual([200, 0])
+  })
+
+  test('keep the order of pictures and texts', async () => {
+    const messages = [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'This' },
+          { type: 'image_url', image_url: { url: GIF, detail: 'auto' } },
+          { type: 'text', text: 'and that' },
+        ],
+      },
+    ]
+    const { input } = await requestOf(await startServer(), { messages })
+    const attachments = [{ type: 'image', media_type: 'image/gif', data: GIF.split(',')[1] }]
+    expect(input).toMatchObject([{ content: 'This', attachments }, { content: 'and that' }])
+    expect(input[1]).not.toHaveProperty('attachments')
+  })
+})
+
+function contentOf(item: object): unknown {
+  const { content, output, name }: { content?: string; output?: string; name?: string } = item
+  return content ?? output ?? name
+}
+
+describe('settings', () => {
+  const ROWS: [body: object, settings: Partial<ProviderRequest>][] = [
+    [{ max_tokens: 7 }, { maxOutputTokens: 7 }],
+    [{ max_completion_tokens: 7, max_tokens: 7 }, { maxOutputTokens: 7 }],
+    [
+      { temperature: 0, top_p: 0.5 },
+      { temperature: 0, topP: 0.5 },
+    ],
+    [{ stop: 'x' }, { stop: ['x'] }],
+    [{ stop: ['x', 'y'] }, { stop: ['x', 'y'] }],
+    [{ reasoning_effort: 'low' }, { reasoningEffort: 'low' }],
+    [{ parallel_tool_calls: false }, { parallelToolCalls: false }],
+    [{ tool_choice: 'none' }, { toolChoice: 'none' }],
+    [{ response_format: { type: 'text' } }, { responseFormat: { type: 'text' } }],
+    [
+      { ...tool({ name: 'f' }), tool_choice: { type: 'function', function: { name: 'f' } } },
+      {
+        tools: [{ name: 'f', parameters: { type: 'object', properties: {} } }],
+        toolChoice: { name: 'f' },
+      },
+    ],
+    [
+      {
+        response_format: {
+          type: 'json_schema',
+          json_schema: { name: 'n', schema: { a: 1 }, strict: true },
+        },
+      },
+      { responseFormat: { type: 'json_schema', name: 'n', schema: { a: 1 }, strict: true } },
+    ],
+  ]
+
+  test.each(ROWS)('%j', async (body, settings) => {
+    const { model, input, ...asked } = await requestOf(await startServer(), body)
+    expect([model, input.length]).toEqual(['m', 1])
+    expect(asked).toEqual(settings)
+  })
+})
+
+describe('what is about the request and not about the answer', () => {
+  test('is kept with the thread', async () => {
+    const server = await startServer()
+    const kept = {
+      ...{ user: 'u', safety_identifier: 's', prompt_cache_key: 'p', store: false },
+      metadata: { a: 'b' },
+    }
+    const { headers } = await post(server, { ...PLAIN, ...kept })
+    const threadId = headers.get('x-thread-id') ?? ''
+    expect(await server.log.getThread(threadId)).toMatchObject({ metadata: kept })
+  })
+
+  test('stays as somebody changed it when the request is made again', async () => {
+    const server = await startServer()
+    const send = () => post(server, { ...PLAIN, user: 'u' }, { 'idempotency-key': 'key' })
+    const threadId = (await send()).headers.get('x-thread-id') ?? ''
+    await server.log.putThread({ threadId, metadata: { mine: true } })
+    await send()
+    expect(await server.log.getThread(threadId)).toMatchObject({ metadata: { mine: true } })
+  })
+})
+
+describe('W7 an idempotency key', () => {
+  test('names one turn, streamed or not', async () => {
+    const server = await startServer()
+    const key = { 'idempotency-key': 'key' }
+    const whole = await post(server, PLAIN, key)
+    const streamed = await post(server, { ...PLAIN, stream: true }, key)
+    expect(whole.headers.get('x-turn-id')).toBe('key')
+    expect(streamed.headers.get('x-turn-id')).toBe('key')
+    expect(streamed.text).toContain('Hello, world.')
+    const { id, created } = JSON.parse(whole.text)
+    expect(streamed.text).toContain(`"id":"${id}"`)
+    expect(streamed.text).toContain(`"created":${created}`)
+    expect((await server.log.listThreads()).items).toHaveLength(1)
+  })
+
+  test('of another request is refused, also when only what was said before differs', async () => {
+    const server = await startServer()
+    const key = { 'idempotency-key': 'key' }
+    const said = (content: string) => [{ role: 'assistant', content }, ...HELLO]
+    await post(server, { ...PLAIN, messages: said('A') }, key)
+    const other = await post(server, { ...PLAIN, messages: said('B') }, key)
+    expect([other.status, JSON.parse(other.text).error.code]).toEqual([409, 'SUBMIT_CONFLICT'])
+  })
+
+  test('that is none is refused', async () => {
+    const { status, text } = await post(await startServer(), PLAIN, { 'idempotency-key': 'a b' })
+    expect([status, JSON.parse(text).error.param]).toEqual([400, 'idempotency-key'])
+  })
+})
