@@ -4,8 +4,10 @@ import { redactShapes } from '../protocol/redaction.ts'
 import { chat } from './chat/chat.ts'
 import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
 import { compactCommand } from './compact.ts'
+import { configCommand } from './config/config.ts'
 import { convert } from './convert.ts'
 import { demo } from './demo.ts'
+import { doctor } from './doctor/doctor.ts'
 import { keysCommand } from './keys/keys.ts'
 import { suggestion } from './nearest.ts'
 import { replay } from './replay.ts'
@@ -16,6 +18,8 @@ import { processTerminal, type Terminal } from './terminal.ts'
 const COMMANDS: Record<string, Command> = {
   serve: serveCommand,
   keys: keysCommand,
+  doctor,
+  config: configCommand,
   chat,
   tail,
   convert,

@@ -41,7 +41,10 @@ test('demo plays the turn without colours where nobody looks', () => {
 
 test.each([
   [['serv'], "there is no command named 'serv'; did you mean serve?"],
-  [['no-such-command'], 'there are serve, keys, chat, tail, convert, replay, compact, demo'],
+  [
+    ['no-such-command'],
+    'there are serve, keys, doctor, config, chat, tail, convert, replay, compact, demo',
+  ],
   [['demo', 'extra'], 'extra'],
   [['demo', '--speed', 'fast'], "--speed takes a number, zero or more, got 'fast'"],
   [['demo', '--speed=-1'], '--speed'],

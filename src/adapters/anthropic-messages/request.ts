@@ -3,8 +3,8 @@ import type { HttpProviderOptions } from '../http-provider.ts'
 import type { ProviderRequest, VendorRequest } from '../provider.ts'
 import { toHistory } from './history.ts'
 
-const BASE_URL = 'https://api.anthropic.com'
-const API_VERSION = '2023-06-01'
+export const BASE_URL = 'https://api.anthropic.com'
+export const API_VERSION = '2023-06-01'
 
 /** The API has no default. More than most answers need, and no more than its models can write. */
 const DEFAULT_MAX_TOKENS = 8192

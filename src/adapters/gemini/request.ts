@@ -5,7 +5,7 @@ import { toolChoiceOf } from '../tool-choice.ts'
 import { contentsOf } from './contents.ts'
 import type { Fields } from './metadata.ts'
 
-const BASE_URL = 'https://generativelanguage.googleapis.com'
+export const BASE_URL = 'https://generativelanguage.googleapis.com'
 
 /** Tokens to think for, as the vendor itself reads these words where it speaks Chat Completions. */
 const EFFORT_BUDGETS = { none: 0, minimal: 1024, low: 1024, medium: 8192, high: 24_576 } as const

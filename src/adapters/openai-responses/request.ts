@@ -4,7 +4,7 @@ import type { ProviderRequest, VendorRequest } from '../provider.ts'
 import type { Fields } from './ending.ts'
 import { toInput } from './history.ts'
 
-const BASE_URL = 'https://api.openai.com/v1'
+export const BASE_URL = 'https://api.openai.com/v1'
 
 /** Models that do not reason; the API refuses to be asked for their reasoning. */
 const WITHOUT_REASONING = /(?:^|\/)(?:chatgpt|gpt-[34])/

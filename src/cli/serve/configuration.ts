@@ -41,38 +41,59 @@ export interface ConfigurationSources {
   readonly configFile?: string
 }
 
+/** From the weakest to the strongest. */
+export type Source = 'default' | 'file' | 'environment' | 'flag'
+
 /** A value as it was written, and where. */
 interface Written {
   readonly value: unknown
   readonly origin: string
+  readonly source: Source
+}
+
+/** A setting with what it comes to. */
+export interface ReadSetting {
+  readonly name: SettingName
+  readonly value: unknown
+  /** Missing where nobody sets it and what holds then depends. */
+  readonly written: Written | undefined
 }
 
 /** The file, then the environment, then the command line: the last word wins. */
 export function readConfiguration(sources: ConfigurationSources): Configuration {
+  const { values, providers } = readSettings(sources)
+  return { settings: values, providers }
+}
+
+/** The same, with where each setting was found. */
+export function readSettings(sources: ConfigurationSources) {
   const file = readConfigFile(sources)
   refuseUnknownVariables(sources.env)
-  const settings = SETTING_NAMES.map((name): [SettingName, unknown] => {
+  const settings = SETTING_NAMES.map((name): ReadSetting => {
     const written =
       fromFlags(name, sources.flags) ??
       fromEnvironment(name, sources.env) ??
       file.settings.get(name) ??
       standardOf(name)
-    return [name, written === undefined ? undefined : decodeSetting(name, written)]
+    const value = written === undefined ? undefined : decodeSetting(name, written)
+    return { name, value, written }
   })
+  const values = settings.map(({ name, value }): [SettingName, unknown] => [name, value])
   return {
-    settings: Object.fromEntries(settings) as unknown as Settings,
+    settings,
+    values: Object.fromEntries(values) as unknown as Settings,
     providers: file.providers,
   }
 }
 
 function standardOf(name: SettingName): Written | undefined {
   const { standard }: Setting<unknown> = SETTINGS[name]
-  return standard === undefined ? undefined : { value: standard, origin: name }
+  return standard === undefined ? undefined : { value: standard, origin: name, source: 'default' }
 }
 
 function fromFlags(name: SettingName, flags: ConfigurationSources['flags']): Written | undefined {
   const value = flags[flagOf(name)]
-  return value === undefined ? undefined : { value, origin: `--${flagOf(name)}` }
+  return value === undefined ? undefined : { value, origin: `--${flagOf(name)}`, source: 'flag' }
 }
 
 function decodeSetting(name: SettingName, { value, origin }: Written): unknown {
@@ -88,7 +109,7 @@ function fromEnvironment(name: SettingName, env: Environment): Written | undefin
   const value = KEPT_IN_FILES.includes(name) ? secretOf(env, variable) : env[variable]?.trim()
   if (value === undefined || value === '') return undefined
   if (name === 'port' && value.startsWith('tcp://')) return undefined // a service link
-  return { value, origin: variable }
+  return { value, origin: variable, source: 'environment' }
 }
 
 function refuseUnknownVariables(env: Environment): void {
@@ -123,7 +144,7 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources): ConfigFile {
       const known = [...SETTING_NAMES, 'providers']
       throw new UsageError(`${name} has an unknown key ${key}${suggestion(key, known)}`)
     }
-    return [key, { value, origin: `${key} of ${name}` }]
+    return [key, { value, origin: `${key} of ${name}`, source: 'file' }]
   })
   return { settings: new Map(settings), providers: decodeProviderSettings(providers, name) }
 }

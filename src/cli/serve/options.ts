@@ -60,7 +60,7 @@ export function parseServeOptions(
   }
 }
 
-function parseFlags(args: string[]): Record<string, string | boolean | undefined> {
+export function parseFlags(args: string[]): Record<string, string | boolean | undefined> {
   try {
     return parseArgs({ args, options: FLAGS }).values
   } catch (error) {
@@ -72,7 +72,7 @@ function parseFlags(args: string[]): Record<string, string | boolean | undefined
 }
 
 /** As long as there are no keys, whoever reaches the port reads every turn and spends our money. */
-function refusePublic({ host, keysFile, allowPublicWithoutKeys }: Settings): void {
+export function refusePublic({ host, keysFile, allowPublicWithoutKeys }: Settings): void {
   if (keysFile !== undefined || allowPublicWithoutKeys || isLoopback(host)) return
   throw new UsageError(
     `${host} can be reached from other machines, and anybody there could read every turn and use every ` +

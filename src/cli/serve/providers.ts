@@ -77,7 +77,7 @@ export function providersFrom(choice: ProviderChoice): ActiveProviders {
 }
 
 /** The address and the model of a Chat Completions server may stand in the environment as well. */
-function settingOf(id: ProviderId, { env, settings }: ProviderChoice): ProviderSetting {
+export function settingOf(id: ProviderId, { env, settings }: ProviderChoice): ProviderSetting {
   const setting = settings[id] ?? {}
   if (id !== 'openai-compatible') return setting
   const baseUrl = env['OPENAI_COMPATIBLE_BASE_URL']?.trim() || setting.baseUrl

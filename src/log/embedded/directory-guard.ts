@@ -4,7 +4,7 @@ import { checkDataFile } from './data-file.ts'
 import { storeError } from './failures.ts'
 
 /** Nothing is ever written to it: its readers are those who own the directory. */
-const OWNER_FILE = 'owner.mdb'
+export const OWNER_FILE = 'owner.mdb'
 
 /**
  * Keeps other processes out of a directory. Whoever opens it becomes a reader of a small LMDB file in it

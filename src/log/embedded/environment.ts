@@ -9,7 +9,7 @@ import type { SyncPolicy } from './sync-policy.ts'
 export const DATA_FILE = 'turns.mdb'
 
 /** Raised when what is stored changes its form. */
-const FORMAT_VERSION = 1
+export const FORMAT_VERSION = 1
 
 export type Table = Database<string>
 /** A table whose values are bytes. */

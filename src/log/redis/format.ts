@@ -2,7 +2,7 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import type { Calls } from './calls.ts'
 
 /** Counts the ways in which this package has laid out its keys. */
-const FORMAT = 1
+export const FORMAT = 1
 
 /** Marks the store as ours. It is kept for as long as anything that was written now. */
 export async function checkFormat(calls: Calls, key: string, keepMs: number): Promise<void> {

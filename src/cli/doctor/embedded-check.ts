@@ -1,0 +1,142 @@
+import { constants, readFileSync, statSync } from 'node:fs'
+import { access, statfs } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+import { inspectEmbeddedLog } from '../../log/embedded/inspect.ts'
+import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { type Check, fail, ok, skipped, warn } from './check.ts'
+import { megabytes } from './words.ts'
+
+const NAME = 'store'
+const ROOM = 'store disk'
+
+export interface EmbeddedLook {
+  readonly directory: string
+  /** Where a server of ours answers, if one does: then it has the store. */
+  readonly runningAt: string | undefined
+}
+
+/** Looks at the directory of a store, or at where it would be made. Makes nothing. */
+export async function embeddedChecks({ directory, runningAt }: EmbeddedLook): Promise<Check[]> {
+  const place = nearestThere(directory)
+  const obstacle = await obstacleOf(place, directory)
+  if (obstacle !== undefined) return [obstacle, skipped(ROOM, 'the directory cannot be used')]
+  const store = place === directory ? await storeCheck(directory, runningAt) : madeLater(directory)
+  return [store, await roomCheck(place)]
+}
+
+function nearestThere(path: string): string {
+  let at = path
+  while (!isThere(at) && dirname(at) !== at) at = dirname(at)
+  return at
+}
+
+/** What cannot even be looked at counts as there: what is in the way will be said of it. */
+function isThere(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) !== undefined
+  } catch {
+    return true
+  }
+}
+
+async function obstacleOf(place: string, directory: string): Promise<Check | undefined> {
+  try {
+    if (!statSync(place).isDirectory()) {
+      return fail(NAME, `${place} is no directory`, 'Choose another place with --store <directory>')
+    }
+    await access(place, constants.R_OK | constants.W_OK | constants.X_OK)
+    return undefined
+  } catch {
+    const found =
+      place === directory
+        ? `${place} cannot be written by this user`
+        : `${directory} is not there, and cannot be made in ${place}`
+    return fail(NAME, found, `Let this user have it: sudo chown "$USER" ${place}`)
+  }
+}
+
+function madeLater(directory: string): Check {
+  return ok(NAME, `embedded; ${directory} will be made`)
+}
+
+async function storeCheck(directory: string, runningAt: string | undefined): Promise<Check> {
+  try {
+    const { bytes } = await inspectEmbeddedLog(directory)
+    const size = bytes === undefined ? 'no turns yet' : megabytes(bytes)
+    return modeCheck(directory, `embedded in ${directory}, ${size}`)
+  } catch (error) {
+    if (!(error instanceof TurnstreamError)) throw error
+    return error.code === 'STORE_LOCKED'
+      ? lockedCheck(error, directory, runningAt)
+      : fail(NAME, error.message, FIXES[error.code] ?? FIX)
+  }
+}
+
+const FIX = 'Choose another place with --store <directory>, and keep this one to look into it'
+
+const FIXES: Partial<Record<ErrorCode, string>> = {
+  STORE_READ_ONLY: 'Let this user write it (chown, chmod u+rw), or choose another with --store',
+  STORE_VERSION:
+    'Run the version that wrote it (npm install -g turnstream@latest), or choose another with --store',
+  STORE_CORRUPT: 'Put back a copy of the directory, or begin anew with --store <directory>',
+}
+
+function lockedCheck(error: TurnstreamError, directory: string, runningAt?: string): Check {
+  const pid = /used by process (\d+)/.exec(error.message)?.[1]
+  const who = pid === undefined ? 'a process' : `process ${pid}${programOf(pid)}`
+  const found = `${directory} is used by ${who}`
+  if (runningAt !== undefined) {
+    return warn(
+      NAME,
+      `${found}, probably the server at ${runningAt}`,
+      'Nothing, if that is yours; a second server needs a directory of its own, with --store <directory>',
+    )
+  }
+  const stop = pid === undefined ? 'Stop it' : `Stop it (kill ${pid})`
+  return fail(NAME, found, `${stop}, or choose another place with --store <directory>`)
+}
+
+const PLAIN_WORD = /^[a-z][a-z-]{0,20}$/
+
+/** Which program it is, where the system says so. Of its options nothing is repeated: there may be secrets. */
+function programOf(pid: string): string {
+  try {
+    const [program = '', script = '', command = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+      .split('\0')
+      .filter((word) => word !== '')
+    const words = [program, script].filter((word) => word !== '' && !word.startsWith('-'))
+    const shown = [...words.map((word) => basename(word)), PLAIN_WORD.test(command) ? command : '']
+    return ` (${shown.join(' ').trim()})`
+  } catch {
+    return '' // there is no /proc, or the process has just ended
+  }
+}
+
+const OTHERS_READ = 0o007
+
+function modeCheck(directory: string, found: string): Check {
+  const isOpen = process.platform !== 'win32' && (statSync(directory).mode & OTHERS_READ) !== 0
+  if (!isOpen) return ok(NAME, found)
+  return warn(
+    NAME,
+    `${found}: every user of this machine can read the turns`,
+    `chmod 700 ${directory}`,
+  )
+}
+
+/** Below it a commit may be refused at any moment; `DiskRoom` keeps a megabyte free. */
+const LEAST_BYTES = 16e6
+const FEW_BYTES = 1e9
+
+async function roomCheck(place: string): Promise<Check> {
+  const { bavail, bsize } = await statfs(place)
+  return diskCheck(bavail * bsize, place)
+}
+
+/** Exported for tests: no test fills a disk. */
+export function diskCheck(bytes: number, place: string): Check {
+  const found = `${megabytes(bytes)} free in ${place}`
+  const fix = `See what takes the room (df -h ${place}), make some, or shorten --retention`
+  if (bytes < LEAST_BYTES) return fail(ROOM, found, fix)
+  return bytes < FEW_BYTES ? warn(ROOM, found, fix) : ok(ROOM, found)
+}

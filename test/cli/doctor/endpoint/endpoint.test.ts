@@ -1,0 +1,184 @@
+/** Real servers, each with one fault that a server somewhere has: the report names exactly that one. */
+import { describe, expect, test } from 'vitest'
+import { bothReports, checkNamed, PATIENCE } from '../support.ts'
+import { type Faults, fakeEndpoint, json, KEY, type Stream } from './fake-endpoint.ts'
+import { PLANTED_ANSWERS } from './planted-answers.ts'
+import { PLANTED_CALLS } from './planted-calls.ts'
+import { PLANTED_STREAMS } from './planted-streams.ts'
+
+const ENV = { OPENAI_API_KEY: KEY }
+
+async function reportOn(faults: Faults, env: Record<string, string> = ENV) {
+  const { url } = await fakeEndpoint(faults)
+  return bothReports({ args: ['--endpoint', url], env })
+}
+
+describe('one fault of a server is named, and no other', PATIENCE, () => {
+  test.each([...PLANTED_STREAMS, ...PLANTED_CALLS, ...PLANTED_ANSWERS])(
+    '$fault',
+    async ({ faults, check, expected, came }) => {
+      const { code, report, text, json } = await reportOn(faults)
+      const named = report.checks.filter(({ verdict }) => verdict === 'fail' || verdict === 'warn')
+      expect(named).toEqual([
+        {
+          name: check,
+          verdict: 'fail',
+          found: expect.stringMatching(came),
+          expected: expect.stringMatching(expected),
+        },
+      ])
+      expect(code).toBe(1)
+      expect(text).toMatch(new RegExp(`^fail +${check} `, 'm'))
+      expect(text).toContain('expected: ')
+      expect(`${text}${json}`).not.toContain(KEY)
+    },
+  )
+})
+
+describe('a server that does all things right', PATIENCE, () => {
+  test('has nothing to look at', async () => {
+    const { code, report } = await reportOn({})
+    expect(report.checks.filter(({ verdict }) => verdict !== 'ok')).toEqual([])
+    expect(code).toBe(0)
+    expect(checkNamed(report, 'parallel calls')?.found).toBe('2, each with its index')
+    expect(checkNamed(report, 'first token')?.found).toMatch(/^after \d+ ms$/)
+    expect(checkNamed(report, 'speed')?.found).toMatch(/tokens/)
+  })
+
+  test.each([
+    [
+      'comments between events',
+      (stream: Stream) => {
+        stream.events.splice(1, 0, ': alive', ': alive')
+      },
+    ],
+    [
+      'a byte at a time',
+      (stream: Stream) => {
+        stream.writes = (bytes) => [...bytes].map((byte) => Buffer.from([byte]))
+      },
+    ],
+    [
+      'usage: null in the chunks before',
+      (stream: Stream) => {
+        stream.events = stream.events.map((data) =>
+          data
+            .replace('"choices"', '"usage":null,"choices"')
+            .replace('"usage":null,"choices":[],', '"choices":[],'),
+        )
+      },
+    ],
+  ])('may send %s', async (_what, change) => {
+    const { report } = await reportOn({ stream: change })
+    expect(report.checks.filter(({ verdict }) => verdict !== 'ok')).toEqual([])
+  })
+
+  test('that sends all at once is told so, as something to know', async () => {
+    const { code, report } = await reportOn({
+      stream: (stream) => {
+        stream.writes = (bytes) => [bytes]
+      },
+    })
+    expect(checkNamed(report, 'pace')).toMatchObject({
+      verdict: 'ok',
+      found: '12 chunks in one read: the server, or a proxy before it, may keep them back',
+    })
+    expect(code).toBe(0)
+  })
+
+  test('without a key the check of a wrong one is passed over', async () => {
+    const { report } = await reportOn({}, {})
+    expect(checkNamed(report, 'wrong key')).toMatchObject({ verdict: 'skipped' })
+  })
+
+  test('takes TURNSTREAM_KEY as well, and a file of either', async () => {
+    const { report } = await reportOn({}, { TURNSTREAM_KEY: KEY })
+    expect(checkNamed(report, 'wrong key')).toMatchObject({ verdict: 'ok' })
+  })
+
+  test.each(['', '/', '/v1', '/v1/', '/v1/chat/completions'])('is found at %j', async (path) => {
+    const { url } = await fakeEndpoint()
+    const { code } = await bothReports({
+      args: ['--endpoint', url.replace('/v1', path), '--model', 'model-a'],
+      env: ENV,
+    })
+    expect(code).toBe(0)
+  })
+})
+
+describe('a server of which little can be said', PATIENCE, () => {
+  test('that is not there', async () => {
+    const { code, report } = await bothReports({ args: ['--endpoint', 'http://127.0.0.1:1'] })
+    expect(code).toBe(1)
+    expect(report.checks).toEqual([
+      {
+        name: 'models',
+        verdict: 'fail',
+        found: expect.stringContaining('http://127.0.0.1:1/v1 cannot be reached'),
+        fix: expect.stringContaining('curl -v http://127.0.0.1:1/v1/models'),
+      },
+    ])
+  })
+
+  test('that has no model, and none was named', async () => {
+    const { report } = await reportOn({
+      models: (response) => json(response, 200, { object: 'list', data: [] }),
+    })
+    expect(checkNamed(report, 'model')).toMatchObject({
+      verdict: 'fail',
+      fix: 'Name one: --model <model>',
+    })
+  })
+
+  test('that knows no tools', async () => {
+    const { code, report } = await reportOn({
+      request: (request, response) => {
+        if (request?.['tools'] === undefined) return false
+        json(response, 400, { error: { message: 'model-a does not support tools' } })
+        return true
+      },
+    })
+    expect(report.checks.filter(({ verdict }) => verdict !== 'ok')).toMatchObject([
+      {
+        name: 'tool call',
+        verdict: 'warn',
+        found: expect.stringContaining('does not support tools'),
+      },
+    ])
+    expect(code).toBe(0)
+  })
+
+  test('that leads elsewhere is not followed', async () => {
+    const elsewhere: unknown[] = []
+    const other = await fakeEndpoint({ request: (request) => elsewhere.push(request) < 0 })
+    const { report } = await reportOn({
+      request: (request, response) => {
+        if (request?.['stream'] !== true) return false
+        response.writeHead(307, { location: `${other.url}/chat/completions` }).end()
+        return true
+      },
+    })
+    expect(checkNamed(report, 'stream status')).toMatchObject({
+      verdict: 'fail',
+      found: expect.stringContaining('status 307'),
+    })
+    expect(elsewhere).toEqual([])
+  })
+
+  test('that does not survive a client that leaves', async () => {
+    const streams: unknown[] = []
+    const { report } = await reportOn({
+      request: (request) => {
+        if (request?.['stream'] === true) streams.push(request)
+        return false
+      },
+      models: (response) => {
+        // After a report has left its last stream.
+        const isDown = streams.splice(0).length === 5
+        if (isDown) response.writeHead(502).end()
+        else json(response, 200, { object: 'list', data: [{ id: 'model-a', object: 'model' }] })
+      },
+    })
+    expect(checkNamed(report, 'abort')).toMatchObject({ verdict: 'fail', found: 'status 502' })
+  })
+})

@@ -1,0 +1,163 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { freePort } from '../support.ts'
+import { type Planted, SECRET } from './planted.ts'
+import { folder, listing, type Setup, vendorThat, writeConfig } from './support.ts'
+
+/** A vendor's address goes into the file, its key into the environment. */
+function provider(id: string, baseUrl: string, more: object = {}): Setup {
+  const cwd = folder()
+  writeConfig(cwd, { providers: { [id]: { baseUrl, models: ['model-a'], ...more } } })
+  const variable = `${id.replaceAll('-', '_').toUpperCase()}_API_KEY`
+  return { cwd, env: { [variable]: SECRET } }
+}
+
+async function skewed(seconds: number): Promise<Setup> {
+  const { url } = await vendorThat((response) => {
+    response.setHeader('date', new Date(Date.now() + seconds * 1000).toUTCString())
+    listing('model-a')(response)
+  })
+  return provider('openai', url)
+}
+
+/** Of the providers, the clock and the machine. */
+export const PLANTED_PROVIDERS: readonly Planted[] = [
+  {
+    fault: 'the file of a key that is not there',
+    plant: () => ({ env: { ANTHROPIC_API_KEY_FILE: '/nowhere/anthropic' } }),
+    check: 'provider anthropic',
+    verdict: 'fail',
+    found: /ANTHROPIC_API_KEY_FILE cannot be read: ENOENT/,
+    fix: /Set ANTHROPIC_API_KEY/,
+  },
+  {
+    fault: 'the file of a key that everybody can read',
+    plant: async () => {
+      const { url } = await vendorThat(listing('model-a'))
+      const { cwd = '' } = provider('openai', url)
+      writeFileSync(join(cwd, 'key'), SECRET, { mode: 0o644 })
+      return { cwd, env: { OPENAI_API_KEY_FILE: join(cwd, 'key') } }
+    },
+    check: 'secrets',
+    verdict: 'warn',
+    found: /OPENAI_API_KEY_FILE can be read by every user/,
+    fix: /chmod o-r .*key/,
+  },
+  {
+    fault: 'a provider that refuses the key',
+    plant: async () => {
+      const { url } = await vendorThat((response) => {
+        response.writeHead(401).end(`{"error":{"message":"Incorrect API key provided: ${SECRET}"}}`)
+      })
+      return provider('openai', url)
+    },
+    check: 'provider openai',
+    verdict: 'fail',
+    found: /refuses the key of OPENAI_API_KEY \(401\)/,
+    fix: /Set OPENAI_API_KEY/,
+  },
+  {
+    fault: 'Gemini that refuses the key in its own way',
+    plant: async () => {
+      const { url } = await vendorThat((response) => {
+        const error = { code: 400, details: [{ reason: 'API_KEY_INVALID' }] }
+        response.writeHead(400).end(JSON.stringify({ error }))
+      })
+      return provider('gemini', url)
+    },
+    check: 'provider gemini',
+    verdict: 'fail',
+    found: /refuses the key of GEMINI_API_KEY \(400\)/,
+    fix: /Set GEMINI_API_KEY/,
+  },
+  {
+    fault: 'a provider that cannot be reached',
+    plant: async () => provider('openai', `http://127.0.0.1:${await freePort()}`),
+    check: 'provider openai',
+    verdict: 'fail',
+    found: /cannot be reached: nobody listens there \(ECONNREFUSED\)/,
+    fix: /curl -v http:\/\/127\.0\.0\.1:\d+/,
+  },
+  {
+    fault: 'a provider that leads elsewhere',
+    plant: async () => {
+      const other = await vendorThat(listing('model-a'))
+      const { url } = await vendorThat((response) => {
+        response.writeHead(302, { location: other.url }).end()
+      })
+      return provider('openai', url)
+    },
+    check: 'provider openai',
+    verdict: 'fail',
+    found: /sends us elsewhere \(302\)/,
+    fix: /baseUrl of openai/,
+  },
+  {
+    fault: 'a provider that has not the model',
+    plant: async () => provider('openai', (await vendorThat(listing('b', 'c'))).url),
+    check: 'provider openai',
+    verdict: 'warn',
+    found: /does not list model-a; it has 2: b, c/,
+    fix: /defaultModel of openai/,
+  },
+  {
+    fault: 'a provider that has no list',
+    plant: async () =>
+      provider('openai', (await vendorThat((response) => response.writeHead(404).end())).url),
+    check: 'provider openai',
+    verdict: 'warn',
+    found: /answers 404/,
+    fix: /curl -v http:.*\/models/,
+  },
+  {
+    fault: 'a Chat Completions server without a model',
+    plant: async () => {
+      const { url } = await vendorThat(listing('llama'))
+      return { env: { OPENAI_COMPATIBLE_BASE_URL: url } }
+    },
+    check: 'provider openai-compatible',
+    verdict: 'fail',
+    found: /has no model set/,
+    fix: /OPENAI_COMPATIBLE_MODEL=llama/,
+  },
+  {
+    fault: 'a default provider without a key',
+    plant: () => ({ args: ['--default-provider', 'gemini'] }),
+    check: 'default provider',
+    verdict: 'fail',
+    found: /gemini is not there: set GEMINI_API_KEY/,
+    fix: /--default-provider <id>/,
+  },
+  {
+    fault: 'a clock that is a little behind',
+    plant: () => skewed(10),
+    check: 'clock',
+    verdict: 'warn',
+    found: /^(9|10) s behind openai/,
+    fix: /timedatectl set-ntp true/,
+  },
+  {
+    fault: 'a clock that is far ahead',
+    plant: () => skewed(-3600),
+    check: 'clock',
+    verdict: 'fail',
+    found: /^3(598|599|600) s ahead of openai/,
+    fix: /timedatectl set-ntp true/,
+  },
+  {
+    fault: 'limits that no memory is enough for',
+    plant: () => ({ args: ['--max-connections', '1000000000'] }),
+    check: 'memory',
+    verdict: 'warn',
+    found: /the limits allow for 20\d{3}\.\d GB/,
+    fix: /lower --max-running-turns/,
+  },
+  {
+    fault: 'more connections than files',
+    plant: () => ({ args: ['--max-connections', '2000000000'] }),
+    check: 'open files',
+    verdict: 'warn',
+    found: /for 2000000000 connections/,
+    fix: /ulimit -n 2000000100/,
+  },
+]

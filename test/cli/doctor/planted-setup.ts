@@ -1,0 +1,220 @@
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { sha256Of } from '../../../src/server/auth/key-ring.ts'
+import { freePort } from '../support.ts'
+import { lockedStore, type Planted, SECRET } from './planted.ts'
+import { folder, type Setup, writeConfig } from './support.ts'
+
+function keysFile(text: string, mode = 0o600): Setup {
+  const cwd = folder()
+  const path = join(cwd, 'turnstream.keys')
+  writeFileSync(path, text)
+  chmodSync(path, mode)
+  return { cwd, args: ['--keys-file', 'turnstream.keys'] }
+}
+
+const KEY_LINE = `acme:web:${sha256Of('a')}\n`
+
+async function takenPort(): Promise<Setup> {
+  const server = createServer((socket) => socket.end('SSH-2.0-OpenSSH\r\n')).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.close()
+  })
+  return { args: ['--port', String((server.address() as AddressInfo).port)] }
+}
+
+async function newerStore(): Promise<Setup> {
+  const cwd = folder()
+  const directory = join(cwd, 'data')
+  const log = await openEmbeddedLog({ directory })
+  await log.close()
+  chmodSync(directory, 0o700)
+  const { open } = await import('lmdb')
+  const root = open({ path: join(directory, 'turns.mdb'), noSubdir: true, encoding: 'string' })
+  await root.openDB({ name: 'store', encoding: 'string' }).put('format', '99')
+  await root.close()
+  return { cwd, args: ['--store', 'data'] }
+}
+
+/** Of the settings, the store, the port and the keys. */
+export const PLANTED_SETUP: readonly Planted[] = [
+  {
+    fault: 'an unknown key of the file',
+    plant: () => {
+      const cwd = folder()
+      writeConfig(cwd, { prot: 4011 })
+      return { cwd }
+    },
+    check: 'configuration',
+    verdict: 'fail',
+    found: /unknown key prot; did you mean port\?/,
+    fix: /turnstream config print/,
+  },
+  {
+    fault: 'an unknown variable',
+    plant: () => ({ env: { TURNSTREAM_LEESE: '3s' } }),
+    check: 'configuration',
+    verdict: 'fail',
+    found: /unknown TURNSTREAM_LEESE; did you mean TURNSTREAM_LEASE\?/,
+    fix: /turnstream config print/,
+  },
+  {
+    fault: 'a file that is no JSON',
+    plant: () => {
+      const cwd = folder()
+      writeFileSync(join(cwd, 'turnstream.config.json'), `{"store": "${SECRET}`)
+      return { cwd }
+    },
+    check: 'configuration',
+    verdict: 'fail',
+    found: /turnstream\.config\.json: /,
+    fix: /turnstream config print/,
+  },
+  {
+    fault: 'a store that another process has',
+    plant: lockedStore,
+    check: 'store',
+    verdict: 'fail',
+    found: /data is used by process \d+ \(node child\.mjs hold\)/,
+    fix: /Stop it \(kill \d+\), or choose another place with --store/,
+  },
+  {
+    fault: 'a store that a newer version wrote',
+    plant: newerStore,
+    check: 'store',
+    verdict: 'fail',
+    found: /has format 99, and this version reads format 1/,
+    fix: /npm install -g turnstream@latest/,
+  },
+  {
+    fault: 'a store that is none',
+    plant: () => {
+      const cwd = folder()
+      mkdirSync(join(cwd, 'data'), { mode: 0o700 })
+      writeFileSync(join(cwd, 'data', 'turns.mdb'), 'x'.repeat(10_000))
+      return { cwd, args: ['--store', 'data'] }
+    },
+    check: 'store',
+    verdict: 'fail',
+    found: /turns\.mdb is no store/,
+    fix: /Put back a copy/,
+  },
+  {
+    fault: 'a file where the directory should be',
+    plant: () => {
+      const cwd = folder()
+      writeFileSync(join(cwd, 'data'), '')
+      return { cwd, args: ['--store', 'data'] }
+    },
+    check: 'store',
+    verdict: 'fail',
+    found: /data is no directory/,
+    fix: /--store <directory>/,
+  },
+  {
+    fault: 'a directory that everybody can read',
+    plant: () => {
+      const cwd = folder()
+      mkdirSync(join(cwd, 'data'))
+      chmodSync(join(cwd, 'data'), 0o755)
+      return { cwd, args: ['--store', 'data'] }
+    },
+    check: 'store',
+    verdict: 'warn',
+    found: /every user of this machine can read the turns/,
+    fix: /chmod 700 .*data/,
+  },
+  {
+    fault: 'a store in memory',
+    plant: () => ({}),
+    check: 'store',
+    verdict: 'warn',
+    found: /gone when the process ends/,
+    fix: /--store <directory>/,
+  },
+  {
+    fault: 'a port that another program has',
+    plant: takenPort,
+    check: 'port',
+    verdict: 'fail',
+    found: /127\.0\.0\.1:\d+ is used by another program/,
+    fix: /ss -ltnp 'sport = :\d+'.*--port <n>/,
+  },
+  {
+    fault: 'an address that is not of this machine',
+    plant: async () => ({
+      args: [
+        '--host',
+        '192.0.2.1',
+        '--port',
+        String(await freePort()),
+        '--allow-public-without-keys',
+      ],
+    }),
+    check: 'port',
+    verdict: 'fail',
+    found: /192\.0\.2\.1:\d+: EADDRNOTAVAIL/,
+    fix: /--host <address>/,
+  },
+  {
+    fault: 'a public address without keys',
+    plant: () => ({ args: ['--host', '0.0.0.0'] }),
+    check: 'exposure',
+    verdict: 'fail',
+    found: /0\.0\.0\.0 can be reached from other machines/,
+    fix: /turnstream keys add <tenant> --file turnstream\.keys/,
+  },
+  {
+    fault: 'a public address without keys that was allowed',
+    plant: () => ({ args: ['--host', '0.0.0.0', '--allow-public-without-keys'] }),
+    check: 'exposure',
+    verdict: 'warn',
+    found: /no key is asked for, as allowed/,
+    fix: /turnstream keys add/,
+  },
+  {
+    fault: 'a file of keys that is not there',
+    plant: () => ({ args: ['--keys-file', 'turnstream.keys'] }),
+    check: 'keys',
+    verdict: 'fail',
+    found: /there is no such file/,
+    fix: /turnstream keys add <tenant> --file .*turnstream\.keys/,
+  },
+  {
+    fault: 'a broken file of keys',
+    plant: () => keysFile(`${KEY_LINE}acme:cli:${SECRET}\n`),
+    check: 'keys',
+    verdict: 'fail',
+    found: /line 2 has no 64 hexadecimal digits/,
+    fix: /turnstream keys list --file/,
+  },
+  {
+    fault: 'a file of keys without any',
+    plant: () => keysFile('# none yet\n'),
+    check: 'keys',
+    verdict: 'fail',
+    found: /there are no keys in/,
+    fix: /turnstream keys add <tenant>/,
+  },
+  {
+    fault: 'a file of keys that everybody can read',
+    plant: () => keysFile(KEY_LINE, 0o644),
+    check: 'keys',
+    verdict: 'warn',
+    found: /a key in .*which other users can read/,
+    fix: /chmod 600 .*turnstream\.keys/,
+  },
+  {
+    fault: 'a file of keys that everybody can change',
+    plant: () => keysFile(KEY_LINE, 0o666),
+    check: 'keys',
+    verdict: 'fail',
+    found: /other users can add theirs/,
+    fix: /chmod 600 .*turnstream\.keys/,
+  },
+]

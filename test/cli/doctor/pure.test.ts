@@ -1,0 +1,188 @@
+/** What is decided without looking at anything. */
+import { describe, expect, test } from 'vitest'
+import { redactCheck } from '../../../src/cli/doctor/check.ts'
+import { type ClockReading, clockCheck, readingOf } from '../../../src/cli/doctor/clock-check.ts'
+import { diskCheck } from '../../../src/cli/doctor/embedded-check.ts'
+import {
+  filesCheck,
+  type Machine,
+  memoryCheck,
+  nodeCheck,
+  thisMachine,
+} from '../../../src/cli/doctor/machine-check.ts'
+import { redisChecks } from '../../../src/cli/doctor/redis-check.ts'
+import { readConfiguration } from '../../../src/cli/serve/configuration.ts'
+import { redacting } from '../../../src/protocol/redaction.ts'
+import { read } from '../../repository/sources.ts'
+
+const { settings } = readConfiguration({ flags: {}, env: {}, cwd: '/nowhere' })
+
+describe('the clock', () => {
+  const at = (theirs: number, more: Partial<ClockReading> = {}): ClockReading => ({
+    source: 'x',
+    theirs,
+    from: 100_000,
+    to: 100_400,
+    stepMs: 1000,
+    ...more,
+  })
+
+  test.each([
+    [100_000, 'ok', 'agrees with x'],
+    [97_000, 'ok', 'agrees with x'],
+    [96_999, 'warn', '2 s ahead of x'],
+    [69_000, 'warn', '30 s ahead of x'],
+    [68_999, 'fail', '30 s ahead of x'],
+    [102_400, 'ok', 'agrees with x'],
+    [102_401, 'warn', '2 s behind x'],
+    [130_400, 'warn', '30 s behind x'],
+    [130_401, 'fail', '30 s behind x'],
+  ] as const)('theirs %i is %s', (theirs, verdict, found) => {
+    expect(clockCheck([at(theirs)])).toMatchObject({ verdict, found })
+  })
+
+  test('the time that the question took counts for nobody', () => {
+    expect(clockCheck([at(100_000, { to: 160_000 })]).verdict).toBe('ok')
+    expect(clockCheck([at(160_000, { to: 160_000 })]).verdict).toBe('ok')
+  })
+
+  test('of several the nearest counts', () => {
+    const readings = [at(0, { source: 'far' }), at(100_000, { source: 'near' })]
+    expect(clockCheck(readings).found).toBe('agrees with near')
+  })
+
+  test('without any it is not compared', () => {
+    expect(clockCheck([]).verdict).toBe('skipped')
+    expect(readingOf('x', null, { askedAt: 0, answeredAt: 0 })).toBeUndefined()
+    expect(readingOf('x', 'tomorrow', { askedAt: 0, answeredAt: 0 })).toBeUndefined()
+  })
+})
+
+describe('the machine', () => {
+  const machine: Machine = {
+    nodeVersion: '20.19.0',
+    freeBytes: 8e9,
+    heapBytes: 4e9,
+    openFiles: 20_000,
+  }
+
+  test('of this process can be told', () => {
+    const { nodeVersion, freeBytes, heapBytes, openFiles } = thisMachine()
+    expect(nodeVersion).toBe(process.versions.node)
+    expect(freeBytes).toBeGreaterThan(0)
+    expect(heapBytes).toBeGreaterThan(0)
+    expect(openFiles).toBeGreaterThan(0)
+  })
+
+  test.each([
+    ['18.20.0', 'fail'],
+    ['20.18.9', 'fail'],
+    ['20.19.0', 'ok'],
+    ['22.0.0', 'ok'],
+  ] as const)('Node %s: %s', (nodeVersion, verdict) => {
+    expect(nodeCheck({ ...machine, nodeVersion }).verdict).toBe(verdict)
+  })
+
+  test('the oldest Node is that of package.json', () => {
+    const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } }
+    const least = engines.node.replace('>=', '')
+    expect(nodeCheck({ ...machine, nodeVersion: `${least}.0` }).verdict).toBe('ok')
+    expect(nodeCheck({ ...machine, nodeVersion: '20.18.0' }).fix).toContain(`Node ${least} or`)
+  })
+
+  test.each([
+    ['8 GB', {}, 0, 'ok'],
+    ['more keys than memory', {}, 1000, 'warn'],
+    ['a small container', { freeBytes: 300e6 }, 1, 'warn'],
+    ['less than it begins with', { freeBytes: 80e6 }, 1, 'fail'],
+  ] as const)('memory, %s: %s', (_about, more, keys, verdict) => {
+    expect(memoryCheck({ ...machine, ...more }, settings, keys).verdict).toBe(verdict)
+  })
+
+  test('what is in the way is named: the heap, or the memory', () => {
+    const heap = memoryCheck({ ...machine, heapBytes: 400e6 }, settings, 1)
+    expect(heap.fix).toContain('NODE_OPTIONS=--max-old-space-size=468')
+    const memory = memoryCheck({ ...machine, freeBytes: 400e6 }, settings, 1)
+    expect(memory.fix).toContain('Give it more memory')
+  })
+
+  test('without limits there is no bound to compare with', () => {
+    const unlimited = { ...settings, maxConnections: Infinity }
+    expect(memoryCheck(machine, unlimited, 1)).toMatchObject({ verdict: 'ok' })
+    expect(filesCheck(machine, unlimited).found).toBe(
+      '20000 at a time, for as many connections as come',
+    )
+    expect(filesCheck({ ...machine, openFiles: 200 }, unlimited).verdict).toBe('fail')
+  })
+
+  test('a system that does not tell its files is passed over', () => {
+    expect(filesCheck({ ...machine, openFiles: undefined }, settings).verdict).toBe('skipped')
+    expect(filesCheck({ ...machine, openFiles: Infinity }, settings).verdict).toBe('ok')
+  })
+})
+
+test.each([
+  [10e6, 'fail'],
+  [500e6, 'warn'],
+  [5e9, 'ok'],
+] as const)('%i bytes of disk: %s', (bytes, verdict) => {
+  const check = diskCheck(bytes, '/data')
+  expect(check.verdict).toBe(verdict)
+  if (verdict !== 'ok') expect(check.fix).toContain('df -h /data')
+})
+
+describe('what a Redis says of itself', () => {
+  const INFO = {
+    redis_version: '7.2.4',
+    maxmemory_policy: 'noeviction',
+    maxmemory: '0',
+    aof_enabled: '1',
+    role: 'master',
+  }
+  const checksOf = (info: Record<string, string>, roundTripMs = 1) => {
+    const facts = {
+      info: new Map(Object.entries({ ...INFO, ...info })),
+      roundTripMs,
+      time: { source: 'Redis', theirs: 0, from: 0, to: 0, stepMs: 1 },
+      format: '1',
+      refusal: undefined,
+    }
+    const checks = redisChecks(facts, 'redis://user:hidden@redis:6380/2')
+    return checks.filter(({ verdict }) => verdict !== 'ok')
+  }
+
+  test('is fine', () => {
+    expect(checksOf({})).toEqual([])
+  })
+
+  test.each([
+    ['6.2.14', 'Redis 6.2.14', ['store version']],
+    ['7.0.0', 'Redis 7.0.0', []],
+    ['8.0.0', 'Redis 8.0.0', []],
+  ])('version %s', (version, found, names) => {
+    const checks = checksOf({ redis_version: version })
+    expect(checks.map(({ name }) => name)).toEqual(names)
+    if (names.length > 0) expect(checks[0]).toMatchObject({ verdict: 'fail', found })
+  })
+
+  test('Valkey is taken for what it is', () => {
+    expect(checksOf({ valkey_version: '8.1.0' })).toEqual([])
+  })
+
+  test('far away is worth a look, and its address is shown without its password', () => {
+    const [slow] = checksOf({}, 45)
+    expect(slow).toMatchObject({
+      verdict: 'warn',
+      found: 'Redis at redis://redis:6380/2, round trip 45.0 ms',
+      fix: expect.stringContaining('redis-cli --latency'),
+    })
+  })
+})
+
+test('a check is blotted out in all that it says', () => {
+  const secret = 'planted-secret'
+  const said = { found: `f ${secret}`, expected: `e ${secret}`, fix: `x ${secret}` }
+  const check = redactCheck({ name: 'n', verdict: 'fail', ...said }, redacting([secret]))
+  expect(JSON.stringify(check)).not.toContain(secret)
+  expect(Object.keys(check)).toEqual(['name', 'verdict', 'found', 'expected', 'fix'])
+})

@@ -1,0 +1,87 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { inspectEmbeddedLog } from '../../../src/log/embedded/inspect.ts'
+import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { StoreProcess } from './process.ts'
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'turnstream-inspect-'))
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+async function closedStore(): Promise<string> {
+  const directory = folder()
+  const log = await openEmbeddedLog({ directory })
+  await log.close()
+  return directory
+}
+
+describe('a store that is looked at', () => {
+  test('is told by its size, and opens afterwards', async () => {
+    const directory = await closedStore()
+    expect((await inspectEmbeddedLog(directory)).bytes).toBeGreaterThan(0)
+    const log = await openEmbeddedLog({ directory })
+    await log.close()
+  })
+
+  test('may be none: then nothing is made', async () => {
+    const directory = folder()
+    expect(await inspectEmbeddedLog(directory)).toEqual({ bytes: undefined })
+    expect(readdirSync(directory)).toEqual([])
+  })
+
+  test.each(['owner.mdb', 'owner.mdb-lock', 'turns.mdb-lock'])(
+    'without its %s it is not opened, which would make it',
+    async (name) => {
+      const directory = await closedStore()
+      rmSync(join(directory, name))
+      await inspectEmbeddedLog(directory)
+      expect(readdirSync(directory)).not.toContain(name)
+    },
+  )
+
+  test('by two at once, and after a look, it is free again', async () => {
+    const directory = await closedStore()
+    await inspectEmbeddedLog(directory)
+    await expect(inspectEmbeddedLog(directory)).resolves.toBeDefined()
+  })
+})
+
+describe('a store that cannot be opened', () => {
+  test('is refused while this process has it open', async () => {
+    const directory = folder()
+    const log = await openEmbeddedLog({ directory })
+    onTestFinished(() => log.close())
+    await expect(inspectEmbeddedLog(directory)).rejects.toMatchObject({ code: 'STORE_LOCKED' })
+  })
+
+  test('is refused while another process has it, and free when that was killed', async () => {
+    const directory = folder()
+    const child = new StoreProcess('hold', directory)
+    await child.until(({ open }) => open !== undefined)
+    await expect(inspectEmbeddedLog(directory)).rejects.toMatchObject({ code: 'STORE_LOCKED' })
+    await child.kill()
+    await expect(inspectEmbeddedLog(directory)).resolves.toBeDefined()
+  })
+
+  test('is refused when a newer version wrote it, and is as it was', async () => {
+    const directory = await closedStore()
+    const { open } = await import('lmdb')
+    const root = open({ path: join(directory, 'turns.mdb'), noSubdir: true, encoding: 'string' })
+    await root.openDB({ name: 'store', encoding: 'string' }).put('format', '2')
+    await root.close()
+    for (const _ of [1, 2]) {
+      await expect(inspectEmbeddedLog(directory)).rejects.toMatchObject({ code: 'STORE_VERSION' })
+    }
+    await expect(openEmbeddedLog({ directory })).rejects.toMatchObject({ code: 'STORE_VERSION' })
+  })
+
+  test('is refused when it is no store', async () => {
+    const directory = folder()
+    writeFileSync(join(directory, 'turns.mdb'), 'x'.repeat(10_000))
+    await expect(inspectEmbeddedLog(directory)).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+  })
+})
