@@ -133,7 +133,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     plant: () => skewed(10),
     check: 'clock',
     verdict: 'warn',
-    found: /^(9|10) s behind openai/,
+    found: /^([6-9]|10) s behind openai/,
     fix: /timedatectl set-ntp true/,
   },
   {
@@ -141,7 +141,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     plant: () => skewed(-3600),
     check: 'clock',
     verdict: 'fail',
-    found: /^3(598|599|600) s ahead of openai/,
+    found: /^3[56]\d\d s ahead of openai/,
     fix: /timedatectl set-ntp true/,
   },
   {

@@ -76,6 +76,14 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /turnstream config print/,
   },
   {
+    fault: 'a password that is not written as in an address',
+    plant: () => ({ env: { TURNSTREAM_STORE: `redis://:50%of-${SECRET}@127.0.0.1:1` } }),
+    check: 'configuration',
+    verdict: 'fail',
+    found: /the password of the store has a %/,
+    fix: /as %25 in TURNSTREAM_STORE/,
+  },
+  {
     fault: 'a store that another process has',
     plant: lockedStore,
     check: 'store',

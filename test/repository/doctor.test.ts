@@ -1,0 +1,50 @@
+/** docs/doctor.md lists the checks that there are, and no others. */
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { startRedis } from '../../scripts/redis-server.mjs'
+import { sha256Of } from '../../src/server/auth/key-ring.ts'
+import { fakeEndpoint, KEY } from '../cli/doctor/endpoint/fake-endpoint.ts'
+import { bothReports, folder, PATIENCE } from '../cli/doctor/support.ts'
+import { read } from './sources.ts'
+import { section, tableRows } from './tables.ts'
+
+const doc = read('docs/doctor.md')
+
+function documented(title: string): string[] {
+  return tableRows(section(doc, title)).flatMap(([names = '']) =>
+    names.split(', ').map((name) => name.replaceAll('`', '')),
+  )
+}
+
+test('every check of a set-up has its row', PATIENCE, async () => {
+  const cwd = folder()
+  writeFileSync(join(cwd, 'turnstream.keys'), `acme:web:${sha256Of('a')}\n`)
+  chmodSync(join(cwd, 'turnstream.keys'), 0o600)
+  const redis = await startRedis()
+  onTestFinished(async () => {
+    await redis.stop()
+  })
+  const args = ['--port', '0', '--keys-file', 'turnstream.keys']
+  const embedded = await bothReports({ cwd, args })
+  const shared = await bothReports({
+    cwd,
+    args,
+    env: { TURNSTREAM_STORE: `redis://127.0.0.1:${redis.port}` },
+  })
+  const names = [...embedded.report.checks, ...shared.report.checks].map(({ name }) => name)
+  expect(documented('A set-up').toSorted()).toEqual([...new Set(names)].toSorted())
+})
+
+test('every check of an endpoint has its row', PATIENCE, async () => {
+  const { url } = await fakeEndpoint()
+  const { report } = await bothReports({ args: ['--endpoint', url], env: { OPENAI_API_KEY: KEY } })
+  // It is there only when the key went over plain http to another machine.
+  const names = [...report.checks.map(({ name }) => name), 'key']
+  expect(documented('An endpoint').toSorted()).toEqual(names.toSorted())
+})
+
+test('every verdict has its row', () => {
+  const verdicts = tableRows(section(doc, 'Doctor')).map(([verdict]) => verdict)
+  expect(verdicts).toEqual(['`ok`', '`warn`', '`fail`', '`skipped`'])
+})
