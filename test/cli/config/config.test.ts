@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { UsageError } from '../../../src/cli/command.ts'
 import { configCommand } from '../../../src/cli/config/config.ts'
+import { shownSetting } from '../../../src/cli/config/settings-list.ts'
 import { SETTING_NAMES } from '../../../src/cli/serve/settings.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 
@@ -166,6 +167,17 @@ describe('secrets', () => {
     const file = await print({ file: { store, streamTokenSecret: SECRETS.token } })
     expect(file.setting('streamTokenSecret')).toMatchObject({ value: '[redacted]', source: 'file' })
     expect(file.setting('store')).toMatchObject({ value: 'redis://[redacted]@redis:6379' })
+  })
+
+  test('nothing of a secret is shown even to whoever does not blot it out', () => {
+    const written = { origin: 'TURNSTREAM_X', source: 'environment' } as const
+    const shown = (name: 'store' | 'streamTokenSecret', value: string) =>
+      shownSetting({ name, value, written: { ...written, value } }, {}).value
+    expect(shown('streamTokenSecret', SECRETS.token)).toBe('[redacted]')
+    expect(shown('store', `redis://:${password}@redis/1?password=x`)).toBe(
+      'redis://[redacted]@redis/1?[redacted]',
+    )
+    expect(shown('store', 'redis://redis:6379')).toBe('redis://redis:6379')
   })
 
   test('a directory is none', async () => {

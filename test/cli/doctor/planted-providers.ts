@@ -101,6 +101,14 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /defaultModel of openai/,
   },
   {
+    fault: 'a provider that tells our key to everybody',
+    plant: async () => provider('openai', (await vendorThat(listing(SECRET))).url),
+    check: 'provider openai',
+    verdict: 'warn',
+    found: /it has 1: \[redacted\]/,
+    fix: /defaultModel of openai/,
+  },
+  {
     fault: 'a provider that has no list',
     plant: async () =>
       provider('openai', (await vendorThat((response) => response.writeHead(404).end())).url),

@@ -7,7 +7,7 @@ import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { sha256Of } from '../../../src/server/auth/key-ring.ts'
 import { freePort } from '../support.ts'
 import { lockedStore, type Planted, SECRET } from './planted.ts'
-import { folder, type Setup, writeConfig } from './support.ts'
+import { folder, type Setup, vendorThat, writeConfig } from './support.ts'
 
 function keysFile(text: string, mode = 0o600): Setup {
   const cwd = folder()
@@ -152,6 +152,17 @@ export const PLANTED_SETUP: readonly Planted[] = [
     verdict: 'fail',
     found: /127\.0\.0\.1:\d+ is used by another program/,
     fix: /ss -ltnp 'sport = :\d+'.*--port <n>/,
+  },
+  {
+    fault: 'a port that another server has, which is well',
+    plant: async () => {
+      const { url } = await vendorThat((response) => response.end('{"status":"ok"}'))
+      return { args: ['--port', new URL(url).port] }
+    },
+    check: 'port',
+    verdict: 'fail',
+    found: /is used by another program/,
+    fix: /--port <n>/,
   },
   {
     fault: 'an address that is not of this machine',

@@ -1,5 +1,6 @@
 /** Real servers, each with one fault that a server somewhere has: the report names exactly that one. */
 import { describe, expect, test } from 'vitest'
+import { untilTrue } from '../../support.ts'
 import { bothReports, checkNamed, PATIENCE } from '../support.ts'
 import { type Faults, fakeEndpoint, json, KEY, type Stream } from './fake-endpoint.ts'
 import { PLANTED_ANSWERS } from './planted-answers.ts'
@@ -163,6 +164,42 @@ describe('a server of which little can be said', PATIENCE, () => {
       found: expect.stringContaining('status 307'),
     })
     expect(elsewhere).toEqual([])
+  })
+
+  test('that repeats the key is not repeated', async () => {
+    const {
+      report,
+      text,
+      json: written,
+    } = await reportOn({
+      request: (request, response) => {
+        if (request !== undefined) return false
+        response.writeHead(500).end(`no JSON from ${KEY}`)
+        return true
+      },
+    })
+    expect(checkNamed(report, 'malformed body')?.found).toBe('status 500: no JSON from [redacted]')
+    expect(`${text}${written}`).not.toContain(KEY)
+  })
+
+  test('is left in the middle of a stream, which it can notice', async () => {
+    let streams = 0
+    let left = 0
+    const { report } = await reportOn({
+      request: (request, response) => {
+        if (request?.['stream'] !== true) return false
+        streams += 1
+        if (streams % 5 !== 0) return false
+        // It would never end by itself.
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: {}\n\n')
+        response.on('close', () => {
+          left += 1
+        })
+        return true
+      },
+    })
+    await untilTrue(() => left === 2)
+    expect(checkNamed(report, 'abort')).toMatchObject({ verdict: 'ok', found: 'it goes on' })
   })
 
   test('that does not survive a client that leaves', async () => {
