@@ -105,8 +105,8 @@ export function secretsChecks(
     const warnings = warningsOf(all)
     if (warnings.length === 0) return [ok(name, 'nobody else can read them')]
     return warnings.map((warning) => secretWarning(name, warning))
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error
+  } catch {
+    // Another check says which, and why.
     return [skipped(name, 'not all of them can be read')]
   }
 }
