@@ -17,7 +17,7 @@ import {
 import { read } from './sources.ts'
 import { section, tableRows } from './tables.ts'
 
-const doc = read('docs/operations.md')
+const doc = read('docs/configuration.md')
 const rows = tableRows(section(doc, 'Settings'))
 
 describe('the settings', () => {
