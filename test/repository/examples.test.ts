@@ -71,9 +71,11 @@ describe('the reading of documents', () => {
 })
 
 /** Blocks of JavaScript that are followed by what they print. */
+/** But for those that need a server: `readme-server.test.ts` has one for them. */
 function programsIn(document: string, text: string): Example[] {
-  const blocks = text.matchAll(/^```js\n(.*?)^```\n\n((?: {4}[^\n]*\n)+)/gms)
-  return [...blocks].map(([, code = '', printed = '']) => {
+  const found = text.matchAll(/^```js\n(.*?)^```\n\n((?: {4}[^\n]*\n)+)/gms)
+  const blocks = [...found].filter(([, code = '']) => !code.includes('http://127.0.0.1:4010'))
+  return blocks.map(([, code = '', printed = '']) => {
     const title = code.split('\n').find((line) => line.includes("'turnstream'")) ?? ''
     const name = `${document}: ${title.replace(/ from .*/, ' …')}`
     return { name, code, printed: outdent(printed) }

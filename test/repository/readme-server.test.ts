@@ -64,6 +64,19 @@ describe('the README', () => {
     30_000,
   )
 
+  test('has a program for the package of OpenAI, which prints an answer', {
+    timeout: 30_000,
+  }, () => {
+    const [, code = '', printed = ''] =
+      /^```js\n(import OpenAI.*?)^```\n\n((?: {4}[^\n]*\n)+)/ms.exec(README) ?? []
+    const program = code.replaceAll('http://127.0.0.1:4010', url)
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+      encoding: 'utf8',
+    })
+    expect(stderr).toBe('')
+    expect(`${linesOf(stdout).join('\n')}\n`).toMatch(pattern(outdent(printed)))
+  })
+
   test('cut and resumed, every snapshot came once', () => {
     const cat = `cat seen.txt; curl -sN ${url}/xapi/turns/turn-1/stream`
     const args = ['-c', `${cat} -H "last-event-id: $(sed -n 's/^id: //p' seen.txt | tail -n 1)"`]
