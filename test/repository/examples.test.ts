@@ -70,8 +70,7 @@ describe('the reading of documents', () => {
   })
 })
 
-/** Blocks of JavaScript that are followed by what they print. */
-/** But for those that need a server: `readme-server.test.ts` has one for them. */
+/** Blocks of JavaScript that are followed by what they print; `readme-server.test.ts` runs those for a server. */
 function programsIn(document: string, text: string): Example[] {
   const found = text.matchAll(/^```js\n(.*?)^```\n\n((?: {4}[^\n]*\n)+)/gms)
   const blocks = [...found].filter(([, code = '']) => !code.includes('http://127.0.0.1:4010'))

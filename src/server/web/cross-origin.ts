@@ -9,6 +9,16 @@ import { isProbe } from './probes.ts'
 // browser adds nothing by itself that would count.
 const EXPOSED = [HEADERS.requestId, HEADERS.turnId, HEADERS.threadId, 'retry-after'].join(', ')
 
+/** What the package of OpenAI says of itself with every request. It counts for nothing here. */
+const OPENAI_HEADERS = [
+  'openai-organization',
+  'openai-project',
+  ...['arch', 'helper-method', 'lang', 'os', 'package-version'].map(
+    (name) => `x-stainless-${name}`,
+  ),
+  ...['retry-count', 'runtime', 'runtime-version', 'timeout'].map((name) => `x-stainless-${name}`),
+]
+
 const PREFLIGHT = {
   'access-control-allow-methods': 'GET, HEAD, POST, PATCH, DELETE',
   'access-control-allow-headers': [
@@ -21,6 +31,7 @@ const PREFLIGHT = {
     HEADERS.tracestate,
     HEADERS.requestId,
     HEADERS.cancelOnDisconnect,
+    ...OPENAI_HEADERS,
   ].join(', '),
   // As long as Chrome keeps it at most.
   'access-control-max-age': '7200',

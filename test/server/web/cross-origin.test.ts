@@ -1,3 +1,4 @@
+import OpenAI from 'openai'
 import { describe, expect, test, vi } from 'vitest'
 import { HEADERS } from '../../../src/protocol/names.ts'
 import { KeyRing, sha256Of } from '../../../src/server/auth/key-ring.ts'
@@ -26,6 +27,17 @@ const ALLOWED_HEADERS = [
   'tracestate',
   'x-request-id',
   'turnstream-cancel-on-disconnect',
+  'openai-organization',
+  'openai-project',
+  'x-stainless-arch',
+  'x-stainless-helper-method',
+  'x-stainless-lang',
+  'x-stainless-os',
+  'x-stainless-package-version',
+  'x-stainless-retry-count',
+  'x-stainless-runtime',
+  'x-stainless-runtime-version',
+  'x-stainless-timeout',
 ]
 
 function preflight(origin: string, method = 'POST') {
@@ -38,6 +50,27 @@ function preflight(origin: string, method = 'POST') {
 }
 
 describe('a preflight', () => {
+  test('lets the package of OpenAI send all that it sends', async () => {
+    const { url } = await startServer({ corsOrigins })
+    const sent = new Set<string>()
+    const client = new OpenAI({
+      baseURL: `${url}/v1`,
+      apiKey: 'none',
+      fetch: (input, init) => {
+        for (const [name] of new Headers(init?.headers)) sent.add(name)
+        return fetch(input, init)
+      },
+    })
+    const asked = { model: 'plain/m', messages: [{ role: 'user' as const, content: 'Hi' }] }
+    await client.chat.completions.create(asked)
+    await client.chat.completions.stream(asked).finalMessage()
+    // Those that no preflight asks for.
+    for (const name of ['accept', 'user-agent']) sent.delete(name)
+    const { headers } = await ask(`${url}/v1/chat/completions`, preflight(APP))
+    const granted = headers['access-control-allow-headers']?.split(', ')
+    expect(granted).toEqual(expect.arrayContaining([...sent]))
+  })
+
   test('of an allowed origin is granted, without a key', async () => {
     const { url } = await startServer({ corsOrigins, keys: keys() })
     const { status, headers, text } = await ask(`${url}/api/v2/submit`, preflight(APP))
