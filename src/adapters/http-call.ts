@@ -20,6 +20,7 @@ export interface Attempt {
   options: ResolvedHttpOptions
   signal: AbortSignal
   buildRequest: () => VendorRequest
+  onRetry?: (() => void) | undefined
 }
 
 /** What a chunk amounted to. */
@@ -64,6 +65,7 @@ export async function openVendorStream(
     }
     const backoff = calculateRetryDelay(tries, RETRY_BASE_MS, RETRY_MAX_MS) * (0.5 + random() / 2)
     await pause(fault.retryAfterMs ?? backoff, clock, attempt.signal)
+    if (!attempt.signal.aborted) attempt.onRetry?.()
   }
 }
 

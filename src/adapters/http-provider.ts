@@ -84,6 +84,7 @@ export function httpProvider(vendor: Vendor, options: HttpProviderOptions): Prov
         options: resolved,
         signal: stream.signal,
         buildRequest: () => vendor.buildRequest(request),
+        onRetry: run.onRetry,
       }
       void pump(attempt, reader, stream)
       return stream

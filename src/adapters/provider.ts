@@ -45,6 +45,8 @@ export interface RunContext {
   turnId: string
   threadId: string
   traceContext?: TraceContext
+  /** Told each time that a call is made again. */
+  onRetry?: () => void
 }
 
 /** A source of responses. */

@@ -38,6 +38,7 @@ export class LogTail implements Tail {
   readonly #signal: AbortSignal
   #cursor: string
   #hasCaughtUp = false
+  #skipped = 0
   readonly #tellCaughtUp: (() => void)[] = []
 
   constructor(
@@ -55,6 +56,10 @@ export class LogTail implements Tail {
 
   get cursor(): string {
     return this.#cursor
+  }
+
+  get skipped(): number {
+    return this.#skipped
   }
 
   get caughtUp(): Promise<void> {
@@ -82,6 +87,8 @@ export class LogTail implements Tail {
         // What is at hand is not awaited: with many readers of a live turn that is a good part of the work.
         const block = read instanceof Promise ? await read : read
         const { records, last } = block
+        // What was superseded before the reader came is none of its loss.
+        if (this.#hasCaughtUp) this.#skipped += block.head - at - records.length
         at = block.head
         for (let index = 0; index < records.length && !signal.aborted; index++) {
           this.#pass(block, index)

@@ -63,6 +63,8 @@ export interface Tail extends AsyncIterable<Tailed> {
    * items appeared and not in the order of their offsets: a cut inside the block repeats the block.
    */
   readonly cursor: string
+  /** How many records were superseded before this reader, which had caught up by then, came to take them. */
+  readonly skipped?: number
   /** Resolves when the iteration has yielded all there is and first waits for more. */
   readonly caughtUp: Promise<void>
 }

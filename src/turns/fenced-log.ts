@@ -1,6 +1,7 @@
 import type { Clock } from '../async/clock.ts'
 import type { Lease, LogName, NewRecord, TurnLog } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
+import { TIMED_EVERY, type TurnObserver } from './turn-observer.ts'
 
 /**
  * A log for its writers, until they have to let go of the turn: then nothing gets through any more.
@@ -9,12 +10,15 @@ import { TurnstreamError } from '../protocol/errors.ts'
 export class FencedLog implements Pick<TurnLog, 'append'> {
   readonly #log: Pick<TurnLog, 'append'>
   readonly #clock: Clock
+  readonly #observer: TurnObserver | undefined
   readonly #writtenAt: Record<LogName, number> = { events: Infinity, processed: Infinity }
+  #appends = 0
   #isClosed = false
 
-  constructor(log: Pick<TurnLog, 'append'>, clock: Clock) {
+  constructor(log: Pick<TurnLog, 'append'>, clock: Clock, observer?: TurnObserver) {
     this.#log = log
     this.#clock = clock
+    this.#observer = observer
   }
 
   /** How long ago this log was written last, or was tried to be. */
@@ -35,7 +39,18 @@ export class FencedLog implements Pick<TurnLog, 'append'> {
     if (this.#isClosed) {
       return Promise.reject(new TurnstreamError('LEASE_LOST', `turn ${lease.turnId} was let go`))
     }
-    this.#writtenAt[log] = this.#clock.now()
-    return this.#log.append(lease, log, records, options)
+    const now = this.#clock.now()
+    this.#writtenAt[log] = now
+    const appended = this.#log.append(lease, log, records, options)
+    // The first of a turn, and then one of so many.
+    if ((this.#appends++ & (TIMED_EVERY - 1)) === 0) this.#time(appended, now)
+    return appended
+  }
+
+  #time(appended: Promise<string>, since: number): void {
+    appended.then(
+      () => this.#observer?.appended(this.#clock.now() - since),
+      () => {}, // whoever writes is told
+    )
   }
 }

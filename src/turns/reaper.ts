@@ -1,12 +1,14 @@
 import type { Clock } from '../async/clock.ts'
 import type { Orphan, TurnLog } from '../log/turn-log.ts'
 import { endOrphans } from './end-orphans.ts'
+import type { TurnObserver } from './turn-observer.ts'
 
 export interface ReaperOptions {
   readonly log: TurnLog
   readonly owner: string
   readonly leaseMs: number
   readonly clock: Clock
+  readonly observer: TurnObserver
   readonly onError: (error: unknown, about: { readonly turnId?: string }) => void
 }
 
@@ -62,9 +64,9 @@ export class Reaper {
     this.#cancelTimer = this.#options.clock.after(PAUSE_MS, () => void this.#next())
   }
 
-  #endSome(limit: number, failed: Orphan[]): Promise<number> {
-    const { log, owner, leaseMs, clock, onError } = this.#options
-    return endOrphans(log, {
+  async #endSome(limit: number, failed: Orphan[]): Promise<number> {
+    const { log, owner, leaseMs, clock, observer, onError } = this.#options
+    const ended = await endOrphans(log, {
       owner,
       leaseMs,
       clock,
@@ -74,5 +76,7 @@ export class Reaper {
         onError(error, { turnId: orphan.turnId })
       },
     })
+    for (let count = 0; count < ended; count++) observer.orphanEnded()
+    return ended
   }
 }

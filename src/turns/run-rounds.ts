@@ -4,7 +4,7 @@ import type { ResponseStream } from '../async/response-stream.ts'
 import { onAbort } from '../log/on-abort.ts'
 import type { Lease } from '../log/turn-log.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { StreamEvent, TraceContext } from '../protocol/stream-event.ts'
+import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 import { providerFault } from './provider-fault.ts'
 import type { ChosenModel } from './providers.ts'
 import type { FunctionCall } from './round-calls.ts'
@@ -33,6 +33,10 @@ export interface RoundsOptions {
   readonly maxRounds: number
   readonly clock: Clock
   readonly onError: (error: unknown) => void
+  /** Called once, when the first piece of an answer is there. */
+  readonly onAnswered: () => void
+  /** Called whenever a call to the provider is made again. */
+  readonly onRetry: () => void
 }
 
 /**
@@ -41,6 +45,7 @@ export interface RoundsOptions {
  */
 export class Rounds {
   readonly #options: RoundsOptions
+  #isAnswered = false
 
   constructor(options: RoundsOptions) {
     this.#options = options
@@ -94,13 +99,24 @@ export class Rounds {
     try {
       for await (const event of stream) {
         const payload = script.take(event)
-        if (payload !== undefined) writer.write(payload)
+        if (payload !== undefined) this.#write(payload)
         else if (script.end !== undefined || this.#isPastCap()) break
         if (writer.isFull) await writer.room()
       }
     } finally {
       forget()
     }
+  }
+
+  #write(payload: StreamEventPayload): void {
+    if (!this.#isAnswered) this.#noteAnswer(payload)
+    this.#options.writer.write(payload)
+  }
+
+  #noteAnswer({ type }: StreamEventPayload): void {
+    if (type !== 'item_delta' && type !== 'item_done') return
+    this.#isAnswered = true
+    this.#options.onAnswered()
   }
 
   #isPastCap(): boolean {
@@ -113,10 +129,11 @@ export class Rounds {
 
   /** Each round is a run of its own to the provider, which makes ids of it. */
   #contextOf(round: number): RunContext {
-    const { plan, lease } = this.#options
+    const { plan, lease, onRetry } = this.#options
     const { turnId, runId } = lease
     const { threadId, traceContext } = plan
-    return { runId: round === 1 ? runId : `${runId}-${round}`, turnId, threadId, traceContext }
+    const inner = round === 1 ? runId : `${runId}-${round}`
+    return { runId: inner, turnId, threadId, traceContext, onRetry }
   }
 
   async #runTools(calls: readonly FunctionCall[]): Promise<void> {

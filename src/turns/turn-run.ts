@@ -10,6 +10,8 @@ import { threadHistory } from './thread-history.ts'
 import type { ToolRegistry } from './tool-registry.ts'
 import type { TurnCaps } from './turn-caps.ts'
 import { errorObject, failed, naturalEnd, stoppedEnd, type Terminal } from './turn-ending.ts'
+import type { TurnFacts, TurnObserver } from './turn-observer.ts'
+import { outcomeOf } from './turn-outcome.ts'
 import { TurnScript } from './turn-script.ts'
 import { type EndReason, TurnStop } from './turn-stop.ts'
 import { TurnWriter } from './turn-writer.ts'
@@ -21,10 +23,12 @@ export interface TurnSurroundings {
   readonly caps: TurnCaps
   readonly leaseMs: number
   readonly clock: Clock
+  readonly observer: TurnObserver
   readonly onError: (error: unknown, about: { readonly turnId?: string }) => void
 }
 
 export interface TurnTask extends TurnPlan {
+  readonly tenant: string
   readonly lease: Lease
   /** When the lease was asked for. */
   readonly since: number
@@ -44,13 +48,17 @@ export class TurnRun {
   readonly #script: TurnScript
   readonly #writer: TurnWriter
   readonly #onError: (error: unknown) => void
+  readonly #facts: TurnFacts
+  #end: Terminal | undefined
+  #cancelledAt: number | undefined
   #isOver = false
 
   constructor(task: TurnTask, around: TurnSurroundings) {
-    const { lease, threadId, traceContext } = task
-    const { log, tools, caps, clock, leaseMs } = around
+    const { lease, threadId, traceContext, tenant, provider, model } = task
+    const { log, tools, caps, clock, leaseMs, observer } = around
     const { turnId, runId } = lease
     this.#task = task
+    this.#facts = { turnId, threadId, tenant, provider: provider.id, model }
     this.#around = around
     this.#onError = (error) => around.onError(error, { turnId })
     this.#script = new TurnScript({ runId, registry: tools.names, caps })
@@ -61,12 +69,20 @@ export class TurnRun {
       traceContext,
       clock,
       leaseMs,
+      observer,
       onLost: this.#lose,
       onError: this.#onError,
     })
+    observer.started(this.#facts)
     this.opened = this.#open()
     this.opened.catch(() => {}) // whoever submitted the turn is told
     this.done = this.#run()
+  }
+
+  /** Somebody asks in this process for this turn to stop; the store has yet to say so. */
+  noteCancel(log: TurnLog, turnId: string): void {
+    if (log !== this.#around.log || turnId !== this.#facts.turnId) return
+    this.#cancelledAt ??= this.#around.clock.now()
   }
 
   /** Ends the turn early, unless it has ended or is about to. */
@@ -126,7 +142,7 @@ export class TurnRun {
     }
     cancelTimer()
     try {
-      await this.#end()
+      await this.#finish()
     } catch (error) {
       this.#lose(error)
     }
@@ -134,6 +150,14 @@ export class TurnRun {
     keeper.release()
     this.#stop.release()
     this.#writer.release()
+    this.#tellEnd()
+  }
+
+  #tellEnd(): void {
+    const { clock, observer } = this.#around
+    const end = this.#stop.reason?.kind === 'lost' ? undefined : this.#end
+    const times = { now: clock.now(), since: this.#task.since, cancelledAt: this.#cancelledAt }
+    observer.ended(this.#facts, outcomeOf(end, times))
   }
 
   /** Something went wrong here. A turn that is lost was told of already. */
@@ -148,13 +172,14 @@ export class TurnRun {
     const { lease } = this.#task
     const reason = await awaitCancel({ log, lease, clock, signal: this.#stop.signal })
     if (reason === undefined || this.#isOver) return
-    if (reason.kind === 'lost') this.#lose(reason.error)
-    else this.#stop.stop(reason)
+    if (reason.kind === 'lost') return this.#lose(reason.error)
+    this.#cancelledAt ??= clock.now()
+    this.#stop.stop(reason)
   }
 
   async #play(): Promise<void> {
-    const { log, tools, caps, clock } = this.#around
-    const { lease, asked, threadId } = this.#task
+    const { log, tools, caps, clock, observer } = this.#around
+    const { lease, asked, threadId, since } = this.#task
     const { turnId } = lease
     await this.opened
     const before = await threadHistory(log, threadId, turnId, this.#stop.signal)
@@ -168,18 +193,21 @@ export class TurnRun {
       stop: this.#stop,
       maxRounds: caps.maxRounds,
       onError: this.#onError,
+      onAnswered: () => observer.answered(this.#facts, clock.now() - since),
+      onRetry: () => observer.retried(this.#facts),
     })
     await rounds.run([...before, ...asked])
   }
 
   /** Decides how the turn ends, once, and writes it. */
-  async #end(): Promise<void> {
+  async #finish(): Promise<void> {
     const { reason } = this.#stop
     if (reason?.kind === 'lost') return
     if (reason !== undefined) await this.#writer.writeAll(this.#script.close(reason))
     const news = this.#script.usageNews()
     if (news !== undefined) this.#writer.write(news)
-    await this.#writer.end(this.#terminal(reason))
+    this.#end = this.#terminal(reason)
+    await this.#writer.end(this.#end)
   }
 
   #terminal(reason: EndReason | undefined): Terminal {

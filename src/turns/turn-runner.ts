@@ -12,6 +12,7 @@ import type { Tool } from './tool.ts'
 import { ToolRegistry } from './tool-registry.ts'
 import { resolveCaps, type TurnCaps } from './turn-caps.ts'
 import { failed } from './turn-ending.ts'
+import { type TurnObserver, unobserved } from './turn-observer.ts'
 import type { Submission, Submitted } from './turn-request.ts'
 import { TurnRun, type TurnSurroundings } from './turn-run.ts'
 
@@ -29,6 +30,8 @@ export interface TurnRunnerOptions {
   readonly clock?: Clock
   /** Makes ids of turns and threads: random UUIDs unless given. */
   readonly generateId?: () => string
+  /** Told of what becomes of turns. */
+  readonly observer?: TurnObserver
   /** Told of what nobody awaits. */
   readonly onError?: (error: unknown, about: { readonly turnId?: string }) => void
 }
@@ -49,6 +52,7 @@ export interface SubmitOptions {
 
 /** A submission with its ids, and what it is compared by. */
 interface Asked {
+  readonly tenant: string
   readonly log: TurnLog
   readonly admit: () => () => void
   readonly submission: Submission
@@ -75,13 +79,14 @@ export class TurnRunner {
 
   constructor(options: TurnRunnerOptions) {
     const { log, owner, leaseMs = LEASE_MS, clock = systemClock, onError } = options
+    const { observer = unobserved() } = options
     const tools = new ToolRegistry(options.tools)
     const report = quietly(onError)
     this.#options = options
     this.#generateId = options.generateId ?? (() => crypto.randomUUID())
     const caps = resolveCaps(options.caps)
-    this.#around = { log, tools, caps, leaseMs, clock, onError: report }
-    this.#reaper = new Reaper({ log, owner, leaseMs, clock, onError: report })
+    this.#around = { log, tools, caps, leaseMs, clock, observer, onError: report }
+    this.#reaper = new Reaper({ log, owner, leaseMs, clock, observer, onError: report })
   }
 
   /**
@@ -93,7 +98,7 @@ export class TurnRunner {
     const { tenant = DEFAULT_TENANT, admit = freely } = options
     const ids = idsOf(submission, this.#generateId)
     const log = logOf(this.#options.log, tenant)
-    const asked = { log, admit, submission, ids, fingerprint: fingerprintOf(submission) }
+    const asked = { tenant, log, admit, submission, ids, fingerprint: fingerprintOf(submission) }
     // No name of a tenant has a space in it.
     const turn = `${tenant} ${ids.turnId}`
     const before = this.#submits.get(turn)
@@ -110,7 +115,9 @@ export class TurnRunner {
 
   /** Stops a turn, whichever process runs it. False when it has ended; TURN_UNKNOWN. */
   cancel(turnId: string, reason: string, tenant = DEFAULT_TENANT): Promise<boolean> {
-    return logOf(this.#options.log, tenant).requestCancel(turnId, reason)
+    const log = logOf(this.#options.log, tenant)
+    for (const run of this.#runs) run.noteCancel(log, turnId)
+    return log.requestCancel(turnId, reason)
   }
 
   /** How many turns run in this process. */
@@ -187,7 +194,7 @@ export class TurnRunner {
   }
 
   #begin(
-    { log, submission, ids }: Asked,
+    { tenant, log, submission, ids }: Asked,
     chosen: ChosenModel,
     lease: Lease,
     since: number,
@@ -195,7 +202,7 @@ export class TurnRunner {
     const { threadId } = ids
     const { history = [], input, settings = {}, traceContext = NO_TRACE } = submission
     const asked = inputItems(ids.runId, history, input)
-    const task = { ...chosen, lease, since, threadId, asked, settings, traceContext }
+    const task = { ...chosen, tenant, lease, since, threadId, asked, settings, traceContext }
     const run = new TurnRun(task, { ...this.#around, log })
     this.#runs.add(run)
     void run.done.then(() => this.#runs.delete(run))

@@ -10,6 +10,7 @@ import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
 import { EventText } from './event-text.ts'
 import { FencedLog } from './fenced-log.ts'
 import { isForProcessor } from './opening.ts'
+import { type TurnCounts, type TurnObserver, unobserved } from './turn-observer.ts'
 
 export interface TurnWriterOptions {
   readonly log: TurnLog
@@ -18,6 +19,7 @@ export interface TurnWriterOptions {
   readonly traceContext: TraceContext
   readonly clock: Clock
   readonly leaseMs: number
+  readonly observer?: TurnObserver
   /** Told once, when nothing can be written any more. */
   readonly onLost: (error: unknown) => void
   readonly onError: (error: unknown) => void
@@ -46,6 +48,7 @@ export class TurnWriter {
   readonly #processor: StreamProcessor
   readonly #nextEventId: () => string
   readonly #text: EventText
+  readonly #counts: TurnCounts
   /** Handed to the log, in order, and not acknowledged yet. */
   readonly #unacknowledged = new Fifo<StreamEvent>()
   #unsettled = 0
@@ -56,9 +59,11 @@ export class TurnWriter {
 
   constructor(options: TurnWriterOptions) {
     const { log, lease, threadId, traceContext, clock, leaseMs, onError } = options
+    const { observer = unobserved() } = options
     const { turnId, runId, next } = lease
     this.#options = options
-    this.#fence = new FencedLog(log, clock)
+    this.#counts = observer.counts
+    this.#fence = new FencedLog(log, clock, observer)
     const retryForMs = leaseMs + LONGEST_PAUSE_MS
     this.#events = new LogWriter(this.#fence, lease, 'events', { clock, retryForMs })
     this.#outputs = new LogWriter(this.#fence, lease, 'processed', { clock, retryForMs })
@@ -166,6 +171,7 @@ export class TurnWriter {
 
   readonly #acknowledge = (): void => {
     const event = this.#unacknowledged.shift()
+    this.#counts.events += 1
     if (this.#failure !== undefined) return
     if (isForProcessor(event)) {
       void this.#processor.processEvent(event).then(this.#settle, this.#refuse)
@@ -206,6 +212,7 @@ export class TurnWriter {
       throw error
     }
     this.#isShowing = false
+    this.#counts.snapshots += 1
   }
 
   /** Resolves as soon as it is so, or will never be. */
