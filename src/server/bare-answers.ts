@@ -2,7 +2,7 @@ import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { RequestError } from '@hono/node-server'
 import { type Clock, systemClock } from '../async/clock.ts'
-import { TurnstreamError } from '../protocol/errors.ts'
+import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import { HEADERS } from '../protocol/names.ts'
 import { answerOf } from './error-response.ts'
 import { type Overflow, overflowOf } from './limits/oversize.ts'
@@ -62,26 +62,29 @@ interface Surroundings {
 
 const USUAL: Surroundings = { clock: systemClock, limits: PORT_LIMITS }
 
-/** Bytes that are no request, or that do not come to an end. */
+/** Bytes that are no request, or that do not come to an end. Says why they were refused, if anybody was told. */
 export function answerMalformed(
   error: MalformedError,
   socket: Duplex,
   { clock, limits }: Surroundings = USUAL,
-): void {
+): ErrorCode | undefined {
   // The rest of what was answered already.
-  if (lingering.has(socket)) return
+  if (lingering.has(socket)) return undefined
   // A peer that has left reads no answer, and after the head of another answer there is no place for one.
   if (error.code === 'ECONNRESET' || !socket.writable || isBeingAnswered(socket)) {
     socket.destroy()
-  } else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return undefined
+  }
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     const answer = rawAnswer(invalid('it took too long'), 408)
     // Were the rest of it read, it could still be acted upon.
     socket.end(answer, () => socket.destroy())
-  } else if (error.code === 'HPE_HEADER_OVERFLOW') {
-    linger(socket, rawAnswer(overflowOf(error, limits)), clock)
-  } else {
-    linger(socket, rawAnswer(invalid('it is no HTTP')), clock)
+    return 'REQUEST_INVALID'
   }
+  const isOverflow = error.code === 'HPE_HEADER_OVERFLOW'
+  const refusal = isOverflow ? overflowOf(error, limits) : invalid('it is no HTTP')
+  linger(socket, rawAnswer(refusal), clock)
+  return refusal.code
 }
 
 /** A connection that is one too many. Nothing that it asks for is looked at. */

@@ -1,6 +1,7 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Clock } from '../async/clock.ts'
+import type { ErrorCode } from '../protocol/errors.ts'
 import type { Providers } from '../turns/providers.ts'
 import type { TurnRunner } from '../turns/turn-runner.ts'
 import type { Caller } from './auth/caller.ts'
@@ -33,6 +34,10 @@ export interface GatewayEnv {
     address: URL
     caller: Caller
     space: TenantSpace
+    /** Of a request that has to do with one turn, once that was found. */
+    turnId?: string
+    /** Why the request was refused. */
+    refusal?: ErrorCode
     /** Of a stream for which a place was taken before it is opened. */
     slot?: StreamSlot
   }

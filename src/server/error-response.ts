@@ -47,6 +47,7 @@ export function refuse(
   const requestId = c.get('requestId')
   if (error instanceof TurnFailedError) return c.json(error.body, error.status, error.headers)
   const { status, body, headers } = answerOf(error, requestId)
+  c.set('refusal', body.error.code)
   const isOurs = status >= 500 && body.error.code !== 'SERVER_SHUTDOWN'
   if (isOurs) onError(error, { requestId })
   const isVendors = isVendorPath(c.req.path)

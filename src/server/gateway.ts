@@ -1,6 +1,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import { type Clock, systemClock } from '../async/clock.ts'
+import type { ErrorCode } from '../protocol/errors.ts'
 import { TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
 import { type Access, authenticate } from './auth/authenticate.ts'
 import type { KeyRing } from './auth/key-ring.ts'
@@ -10,12 +11,16 @@ import type { GatewayApp, GatewayContext, GatewayEnv } from './context.ts'
 import { refuse } from './error-response.ts'
 import type { GatewayLimits } from './limits/gateway-limits.ts'
 import { KeyLimits } from './limits/key-limits.ts'
+import { GatewayMetrics } from './metrics/gateway-metrics.ts'
+import { observeRequests, type RequestFacts } from './metrics/observe-requests.ts'
+import { listenedTo, type TurnListener } from './metrics/turn-listener.ts'
 import { Readiness } from './readiness.ts'
 import { requestInvalid } from './request-error.ts'
 import { baseHeaders } from './request-id.ts'
 import { addChatCompletionsRoute } from './routes/chat-completions.ts'
 import { addDocumentRoutes } from './routes/documents.ts'
 import { addHealthRoutes } from './routes/health.ts'
+import { addMetricsRoute } from './routes/metrics.ts'
 import { addModelRoutes } from './routes/models.ts'
 import { addOutputRoutes } from './routes/outputs.ts'
 import { addRunRoutes } from './routes/runs.ts'
@@ -29,7 +34,7 @@ import { TenantSpaces } from './tenant-space.ts'
 import { unmatched } from './unmatched.ts'
 import { webGuards } from './web/guards.ts'
 
-export interface GatewayOptions extends Omit<TurnRunnerOptions, 'onError'> {
+export interface GatewayOptions extends Omit<TurnRunnerOptions, 'onError' | 'observer'> {
   /** A comment is sent on streams this often: 15 s unless given. */
   readonly heartbeatMs?: number
   /** How large the body of a request may be: 4 MB unless given. */
@@ -47,6 +52,12 @@ export interface GatewayOptions extends Omit<TurnRunnerOptions, 'onError'> {
   /** What stream tokens are signed with: the same on all instances. At least 32 characters; random unless given. */
   readonly streamTokenSecret?: string
   readonly clock?: Clock
+  /** Whether the metrics may be read without a key, as long as there are no keys: so unless given. */
+  readonly openMetrics?: boolean
+  /** Told of every request that was answered. */
+  readonly onRequest?: (request: RequestFacts) => void
+  /** Told of every turn that begins here, and again with its outcome when it ends. */
+  readonly onTurn?: TurnListener
   /** Told of what nobody awaits, and of what a client was not told. */
   readonly onError?: (error: unknown, about: ErrorSubject) => void
 }
@@ -61,6 +72,8 @@ interface ErrorSubject {
 export interface Gateway {
   readonly app: GatewayApp
   readonly turns: TurnRunner
+  /** Counts a request that was refused before it reached the app. */
+  refused(code: ErrorCode): void
   /** Ends what earlier processes left behind. To be awaited before the port opens. */
   start(): Promise<void>
   /** Takes no more turns, lets those that run come to their end, then ends every stream. */
@@ -78,7 +91,10 @@ export function createGateway(options: GatewayOptions): Gateway {
   let closed: Promise<void> | undefined
   const readiness = new Readiness({ log, clock, isOpen: () => closed === undefined })
 
+  const metrics = new GatewayMetrics({ log, clock, models: options.providers.models })
+
   function onError(error: unknown, about: ErrorSubject): void {
+    metrics.failed(error)
     readiness.note(error)
     options.onError?.(error, about)
   }
@@ -88,7 +104,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     tokens: tokensOf(options.streamTokenSecret, clock),
     spaces: new TenantSpaces(log, clock),
   }
-  const turns = new TurnRunner({ ...options, onError })
+  const observer = listenedTo(metrics, options.onTurn)
+  const turns = new TurnRunner({ ...options, observer, onError })
   const context: GatewayContext = {
     turns,
     providers: options.providers,
@@ -111,12 +128,14 @@ export function createGateway(options: GatewayOptions): Gateway {
       })
     } finally {
       closing.abort()
+      metrics.close()
     }
   }
 
   return {
-    app: createApp(context, access, webGuards({ ...options, hasKeys: options.keys !== undefined })),
+    app: createApp(context, partsOf(options, access, metrics)),
     turns,
+    refused: (code) => metrics.refused(code),
     start: () => turns.start(),
     close: () => {
       closed ??= shutDown()
@@ -125,24 +144,37 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 }
 
-function createApp(
-  context: GatewayContext,
-  access: Access,
-  guards: MiddlewareHandler<GatewayEnv>[],
-): GatewayApp {
-  const { generateId, maxBodyBytes, onError } = context
+interface AppParts {
+  readonly access: Access
+  readonly guards: MiddlewareHandler<GatewayEnv>[]
+  readonly metrics: GatewayMetrics
+  readonly areMetricsOpen: boolean
+  readonly onRequest: GatewayOptions['onRequest']
+}
+
+function partsOf(options: GatewayOptions, access: Access, metrics: GatewayMetrics): AppParts {
+  const { keys, openMetrics = true, onRequest } = options
+  const hasKeys = keys !== undefined
+  const guards = webGuards({ ...options, hasKeys })
+  return { access, guards, metrics, areMetricsOpen: hasKeys || openMetrics, onRequest }
+}
+
+function createApp(context: GatewayContext, parts: AppParts): GatewayApp {
+  const { generateId, maxBodyBytes, clock, onError } = context
+  const { access, guards, metrics, areMetricsOpen: isOpen, onRequest } = parts
   const app: GatewayApp = new OpenAPIHono<GatewayEnv>({
     defaultHook: (result) => {
       if (!result.success) throw requestInvalid(PARTS[result.target] ?? result.target, result.error)
     },
   })
   app.use(baseHeaders(generateId))
+  app.use(observeRequests({ metrics, clock, onRequest }))
   app.use(...guards)
   app.use(authenticate(access))
   app.use(boundedBody(maxBodyBytes))
   app.onError((error, c) => refuse(c, error, onError))
   addSubmitRoute(app, context)
-  addRunRoutes(app)
+  addRunRoutes(app, context)
   addThreadRoutes(app, context)
   addOutputRoutes(app)
   addThreadTurnRoute(app, context)
@@ -151,6 +183,7 @@ function createApp(
   addChatCompletionsRoute(app, context)
   addModelRoutes(app, context)
   addHealthRoutes(app, context)
+  addMetricsRoute(app, context, { metrics, isOpen })
   addDocumentRoutes(app)
   app.notFound(unmatched(app, context))
   return app

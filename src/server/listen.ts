@@ -50,9 +50,15 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
   const connections = new Connections(server, {
     max: limits.maxConnections,
     writeTimeoutMs: nodeWriteTimeout(limits),
-    onCrowded: (socket) => answerCrowded(socket, clock),
+    onCrowded: (socket) => {
+      gateway.refused('CONNECTIONS_LIMITED')
+      answerCrowded(socket, clock)
+    },
   })
-  server.on('clientError', (error, socket) => answerMalformed(error, socket, { clock, limits }))
+  server.on('clientError', (error, socket) => {
+    const code = answerMalformed(error, socket, { clock, limits })
+    if (code !== undefined) gateway.refused(code)
+  })
   server.on('request', requestListener(gateway, limits))
   // Of what else somebody may expect we know nothing. Node would refuse it in a form of its own.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
@@ -94,8 +100,8 @@ function createNodeServer(limits: PortLimits): Server {
   return server
 }
 
-function requestListener({ app }: Gateway, limits: PortLimits): RequestListener {
-  const listener = getRequestListener((request, env) => app.fetch(request, env), {
+function requestListener(gateway: Gateway, limits: PortLimits): RequestListener {
+  const listener = getRequestListener((request, env) => gateway.app.fetch(request, env), {
     errorHandler: answerUnreadable,
     // The process may not be ours alone.
     overrideGlobalObjects: false,
@@ -104,8 +110,9 @@ function requestListener({ app }: Gateway, limits: PortLimits): RequestListener 
     // On a connection that has had its last answer nobody waits for one.
     if (!request.socket.writable) return
     const oversize = oversizeOf(request, limits)
-    if (oversize === undefined) void listener(request, response)
-    else answerRefused(oversize, response)
+    if (oversize === undefined) return void listener(request, response)
+    gateway.refused(oversize.code)
+    answerRefused(oversize, response)
   }
 }
 

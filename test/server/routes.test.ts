@@ -163,6 +163,11 @@ const ROUTE_ROWS: Record<string, Row> = {
     status: 200,
     answers: { status: 'ok' },
   },
+  getMetrics: {
+    ask: (server) => call(server, 'GET /metrics'),
+    status: 200,
+    answers: expect.stringContaining('\nturnstream_turns_started_total 0\n'),
+  },
   getOpenapi: {
     ask: (server) => call(server, 'GET /openapi.json'),
     status: 200,
@@ -205,7 +210,6 @@ test('what is planned and not served is no route yet', async () => {
     '/v1/responses',
     '/v1/responses/{responseId}',
     '/v1/messages',
-    '/metrics',
   ])
 })
 

@@ -170,7 +170,7 @@ async function streamed({ c, context, turn, options, isTied }: Asked): Promise<R
       onAbort(connection.signal, stop)
       return answer.sendTo(connection).finally(client.release)
     }
-    return openSse(c, context, { headers: {}, run })
+    return openSse(c, context, { kind: 'chat', headers: {}, run })
   } catch (error) {
     client.release()
     stop()

@@ -52,7 +52,10 @@ const threadRoute = createRoute({
 
 export function addOutputRoutes(app: GatewayApp): void {
   app.openapi(turnRoute, async (c) => {
-    return writtenJson(c, await turnOutputs(c.get('space').log, c.req.valid('param').turnId))
+    const { turnId } = c.req.valid('param')
+    const outputs = await turnOutputs(c.get('space').log, turnId)
+    c.set('turnId', turnId)
+    return writtenJson(c, outputs)
   })
 
   app.openapi(threadRoute, async (c) => {

@@ -2,7 +2,7 @@ import { createRoute } from '@hono/zod-openapi'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
-import type { GatewayApp } from '../context.ts'
+import type { GatewayApp, GatewayContext } from '../context.ts'
 import { reducedRun } from '../reduced-run.ts'
 import { openapiPath } from '../schemas/parts.ts'
 import { refusals } from '../schemas/refusals.ts'
@@ -46,20 +46,22 @@ const cancelRoute = createRoute({
 
 const DEFAULT_REASON = 'cancelled by the client'
 
-export function addRunRoutes(app: GatewayApp): void {
+export function addRunRoutes(app: GatewayApp, { turns }: GatewayContext): void {
   app.openapi(runRoute, async (c) => {
     const { log } = c.get('space')
     const turn = await turnOfRun(log, c.req.valid('param').runId)
+    c.set('turnId', turn.turnId)
     return c.json(await reducedRun(log, turn), 200)
   })
 
   app.openapi(cancelRoute, async (c) => {
-    const { log } = c.get('space')
+    const { log, tenant } = c.get('space')
     const turn = await turnOfRun(log, c.req.valid('param').runId)
+    c.set('turnId', turn.turnId)
     const { reason = DEFAULT_REASON } = c.req.valid('json')
     // Of a turn that has expired the store knows no more whether it could be stopped.
     if (turn.sealed) return c.json({ cancelled: false }, 200)
-    const isStopping = await log.requestCancel(turn.turnId, reason)
+    const isStopping = await turns.cancel(turn.turnId, reason, tenant)
     return isStopping ? c.json({ cancelled: true }, 202) : c.json({ cancelled: false }, 200)
   })
 }

@@ -57,6 +57,7 @@ export function addSubmitRoute(app: GatewayApp, { turns, limits }: GatewayContex
     const { tenant, newTurns } = c.get('space')
     const admit = () => limits.admitTurn(c.get('caller'))
     const { runId, turnId, threadId } = await turns.submit(submission, { tenant, admit })
+    c.set('turnId', turnId)
     newTurns.announce(threadId)
     return c.json({ runId, turnId, threadId }, 202)
   })

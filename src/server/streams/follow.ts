@@ -18,18 +18,31 @@ export interface Following {
  * whoever is slow holds up nobody, and finds the newest state in the log later.
  */
 export async function follow(connection: SseConnection, following: Following): Promise<void> {
+  try {
+    await sendAll(connection, following)
+  } finally {
+    connection.counts.skipped += following.tail.skipped ?? 0
+  }
+}
+
+async function sendAll(connection: SseConnection, following: Following): Promise<void> {
   const { tail, frames, idOf } = following
   let { cursor } = tail
   for await (const each of tail) {
     const id = tail.cursor === cursor ? undefined : idOf(tail.cursor)
     cursor = tail.cursor
-    const frame = 'resync' in each ? resyncFrame(each, idOf(cursor)) : frames.frameOf(each, id)
-    if (!connection.send(frame)) await connection.drained()
+    if ('resync' in each) sendResync(connection, each, idOf(cursor))
+    else if (!connection.send(frames.frameOf(each, id))) await connection.drained()
   }
 }
 
 /** Says why the cursor is not honoured, and after which place what follows begins. */
-export function resyncFrame({ resync: reason }: Resync, offset: string): Frame {
+export function sendResync(
+  connection: SseConnection,
+  { resync: reason }: Resync,
+  offset: string,
+): void {
   const data = JSON.stringify({ reason, offset })
-  return new Frame(encodeSse({ event: SSE_EVENTS.resync, data }))
+  connection.counts.resyncs[reason] += 1
+  connection.send(new Frame(encodeSse({ event: SSE_EVENTS.resync, data })))
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../async/clock.ts'
 import { onAbort } from '../../log/on-abort.ts'
 import type { SseConnection } from './sse-connection.ts'
+import { newStreamCounts } from './stream-counts.ts'
 
 export interface OpenStreamsOptions {
   readonly clock: Clock
@@ -13,6 +14,7 @@ export interface OpenStreamsOptions {
  * that has been silent longest. When the server closes, all of them end.
  */
 export class OpenStreams {
+  readonly counts = newStreamCounts()
   readonly #clock: Clock
   readonly #heartbeatMs: number
   /** The one that has been silent longest comes first: a Set keeps the order in which it was filled. */
@@ -31,7 +33,19 @@ export class OpenStreams {
     return this.#open.size
   }
 
+  /** For how long the one that has been behind longest has been so, in ms; 0 when nobody is behind. */
+  get longestLag(): number {
+    let since = Infinity
+    for (const connection of this.#open) since = Math.min(since, connection.behindSince ?? Infinity)
+    return since === Infinity ? 0 : Math.max(0, this.#clock.now() - since)
+  }
+
+  now(): number {
+    return this.#clock.now()
+  }
+
   add(connection: SseConnection): void {
+    this.counts.clients[connection.kind] += 1
     connection.silentSince = this.#clock.now()
     this.#open.add(connection)
     if (this.#cancelTimer === undefined) this.#arm(this.#heartbeatMs)
@@ -47,7 +61,7 @@ export class OpenStreams {
   }
 
   delete(connection: SseConnection): void {
-    this.#open.delete(connection)
+    if (this.#open.delete(connection)) this.counts.clients[connection.kind] -= 1
     if (this.#open.size > 0) return
     this.#cancelTimer?.()
     this.#cancelTimer = undefined

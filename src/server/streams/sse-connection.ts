@@ -2,6 +2,7 @@ import { encodeComment, encodeSse } from '../../sse/encode.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { Frame } from './frame.ts'
 import type { OpenStreams } from './open-streams.ts'
+import type { StreamCounts, StreamKind } from './stream-counts.ts'
 import type { SseSink } from './sse-sink.ts'
 
 /** How long a reader that lost its connection waits before it comes back, in ms. */
@@ -21,15 +22,24 @@ export class SseConnection {
    * one that is whole.
    */
   lastWords: Frame | undefined
+  /** Since when the reader has taken nothing of what waits for it; undefined while it keeps up. */
+  behindSince: number | undefined
+  readonly kind: StreamKind
   readonly #streams: OpenStreams
   readonly #slot: StreamSlot
   readonly #left = new AbortController()
   #sink: SseSink | undefined
 
   /** The slot is given back when the connection is closed, whether it was open or not. */
-  constructor(streams: OpenStreams, slot: StreamSlot) {
+  constructor(streams: OpenStreams, slot: StreamSlot, kind: StreamKind) {
+    this.kind = kind
     this.#streams = streams
     this.#slot = slot
+  }
+
+  /** Those of all streams of the server. */
+  get counts(): StreamCounts {
+    return this.#streams.counts
   }
 
   /** Aborts when nobody reads any more. */
@@ -56,8 +66,11 @@ export class SseConnection {
     return this.#sink.write(frame)
   }
 
-  drained(): Promise<void> {
-    return this.#sink?.drained() ?? Promise.resolve()
+  async drained(): Promise<void> {
+    if (this.#sink === undefined) return
+    this.behindSince = this.#streams.now()
+    await this.#sink.drained()
+    this.behindSince = undefined
   }
 
   /** A sign of life, unless something waits to be sent anyway. */

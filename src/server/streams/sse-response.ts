@@ -6,6 +6,7 @@ import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
 import { NodeSink } from './node-sink.ts'
 import { SseConnection } from './sse-connection.ts'
+import type { StreamKind } from './stream-counts.ts'
 import { WebSink } from './web-sink.ts'
 
 const SSE_HEADERS = {
@@ -17,6 +18,7 @@ const SSE_HEADERS = {
 }
 
 export interface SseResponseOptions {
+  readonly kind: StreamKind
   /** Where the reader is; missing on a stream that cannot be resumed as it is. */
   readonly cursor?: string
   readonly headers: Readonly<Record<string, string>>
@@ -33,13 +35,13 @@ export function openSse(
   context: GatewayContext,
   options: SseResponseOptions,
 ): Response {
-  const { cursor, run } = options
+  const { kind, cursor, run } = options
   if (context.closing.aborted) throw new TurnstreamError('SERVER_SHUTDOWN', 'no new streams')
   const headers = { ...SSE_HEADERS, ...options.headers }
   const head = c.body(null, 200, headers)
   if (c.req.method === 'HEAD') return head
   const slot = c.get('slot') ?? context.limits.takeStream(c.get('caller'))
-  const connection = new SseConnection(context.streams, slot)
+  const connection = new SseConnection(context.streams, slot, kind)
   const sink = sinkFor(connection, c.env?.outgoing, head.headers)
   if (sink === undefined) return RESPONSE_ALREADY_SENT
   connection.open(sink, cursor)

@@ -6,7 +6,7 @@ import { HEADERS } from '../../protocol/names.ts'
 import { mayReadThread } from '../auth/grants.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
 import { formatThreadCursor, parseThreadCursor, type ThreadCursor } from './cursors.ts'
-import { follow, resyncFrame } from './follow.ts'
+import { follow, sendResync } from './follow.ts'
 import type { NewTurns } from './new-turns.ts'
 import { AppendFrames, SharedAppends, WholeFrames } from './record-frames.ts'
 import type { SseConnection } from './sse-connection.ts'
@@ -50,6 +50,7 @@ export async function openThreadStream(
   const headers = { [HEADERS.threadId]: headerOf(threadId) }
   const reading = { log, newTurns, threadId, createdAt, encoding }
   return openSse(c, context, {
+    kind: 'thread',
     cursor: after,
     headers,
     run: (connection) => new ThreadReader(connection, reading).run(cursor),
@@ -92,7 +93,7 @@ class ThreadReader {
   async #resume(turnId: string, offset: string): Promise<void> {
     const turn = await this.#reading.log.getTurn(turnId)
     if (turn?.threadId === this.#reading.threadId) await this.#send(turn, offset)
-    else this.#connection.send(resyncFrame({ resync: 'foreign' }, START))
+    else sendResync(this.#connection, { resync: 'foreign' }, START)
   }
 
   async #send({ turnId, ordinal }: TurnPlace, after: string): Promise<void> {
@@ -107,7 +108,7 @@ class ThreadReader {
     } catch (error) {
       if (!(error instanceof TurnstreamError) || !GONE.has(error.code)) throw error
       // Nothing follows of this turn, whatever the reader has of it.
-      connection.send(resyncFrame({ resync: 'trimmed' }, idOf(START)))
+      sendResync(connection, { resync: 'trimmed' }, idOf(START))
     }
     this.#ordinal = ordinal
   }

@@ -56,6 +56,7 @@ export async function streamTurn(
   options: Omit<TurnStreamOptions, 'turnId'>,
 ): Promise<Response> {
   const { turnId, threadId } = turn
+  c.set('turnId', turnId)
   const { log, encoding = 'snapshot', after = START } = options
   const reading = { turnId, log, encoding, after }
   const { log: store } = c.get('space')
@@ -64,7 +65,8 @@ export async function streamTurn(
   const isOver = seq > 0 && isSealed(turn, log) && !(await hasMore(store, reading))
   if (isOver) return c.body(null, 204)
   const headers = { [HEADERS.turnId]: headerOf(turnId), [HEADERS.threadId]: headerOf(threadId) }
-  return openSse(c, context, { cursor: after, headers, run: runOf(store, reading) })
+  const kind = log === 'events' ? 'v2' : 'xapi'
+  return openSse(c, context, { kind, cursor: after, headers, run: runOf(store, reading) })
 }
 
 function isSealed({ sealed, status }: TurnRecord, log: LogName): boolean {

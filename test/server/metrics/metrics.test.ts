@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+import { METRICS, type MetricName } from '../../../src/server/metrics/definitions.ts'
+import { call, finishedTurn, startServer } from '../support.ts'
+import { parseExposition } from './exposition.ts'
+import { SERVER_ROWS } from './server-rows.ts'
+import { scrape } from './support.ts'
+import { TURN_ROWS } from './turn-rows.ts'
+
+/** Every metric says what it promises. */
+const ROWS: Record<MetricName, () => Promise<void>> = { ...TURN_ROWS, ...SERVER_ROWS }
+
+describe('the metric', () => {
+  test.each(Object.entries(ROWS))('%s', async (_name, check) => {
+    expect.hasAssertions()
+    await check()
+  })
+
+  test('each of them is tested above', () => {
+    expect(Object.keys(ROWS).toSorted()).toEqual(Object.keys(METRICS).toSorted())
+  })
+})
+
+describe('what is answered', () => {
+  test('is the text format of Prometheus, with exactly the metrics that are defined', async () => {
+    const server = await startServer()
+    await finishedTurn(server)
+    const { status, headers, json } = await call(server, 'GET /metrics')
+    expect([status, headers.get('content-type')]).toEqual([
+      200,
+      'text/plain; version=0.0.4; charset=utf-8',
+    ])
+    const { types } = parseExposition(json)
+    expect(Object.fromEntries(types)).toEqual(
+      Object.fromEntries(Object.entries(METRICS).map(([name, { type }]) => [name, type])),
+    )
+  })
+
+  test('is each gateway’s own, also in one process', async () => {
+    const [one, other] = [await startServer(), await startServer()]
+    await finishedTurn(one)
+    expect((await scrape(one)).get('turnstream_turns_started_total')).toBe(1)
+    expect((await scrape(other)).get('turnstream_turns_started_total')).toBe(0)
+    expect((await scrape(other)).get('turnstream_events_written_total')).toBe(0)
+  })
+})

@@ -1,0 +1,138 @@
+/** What shows that the metrics of turns say what they promise. */
+import { expect } from 'vitest'
+import { createOpenaiChatProvider } from '../../../src/adapters/openai-chat/adapter.ts'
+import type { Clock } from '../../../src/async/clock.ts'
+import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+import { call, finishedTurn, heldTurn, startServer } from '../support.ts'
+import { failingProvider, idle, scrape } from './support.ts'
+
+/** What is waited for comes at once. */
+const HASTY: Clock = {
+  now: () => 0,
+  after: (_ms, task) => {
+    const handle = setImmediate(task)
+    return () => clearImmediate(handle)
+  },
+}
+
+async function eventsOf(log: MemoryLog, turnId: string): Promise<number> {
+  let count = 0
+  const tail = log.tail(turnId, 'events', '0-0', new AbortController().signal)
+  for await (const record of tail) count += 'data' in record ? 1 : 0
+  return count
+}
+
+export const TURN_ROWS = {
+  turnstream_turns_started_total: async () => {
+    const server = await startServer()
+    const before = (await scrape(server)).get('turnstream_turns_started_total')
+    await finishedTurn(server, { turnId: 'a', threadId: 'a' })
+    // The same once more is no other turn.
+    await finishedTurn(server, { turnId: 'a', threadId: 'a' })
+    await finishedTurn(server, { turnId: 'b' })
+    const after = (await scrape(server)).get('turnstream_turns_started_total')
+    expect([before, after]).toEqual([0, 2])
+  },
+  turnstream_turns_ended_total: async () => {
+    const vendors = failingProvider('the-vendors-own')
+    const server = await startServer({ more: [vendors], caps: { maxTextChars: 5 } })
+    await finishedTurn(server)
+    await finishedTurn(server, { model: 'failing/m' })
+    const { runId, call: vendor } = await heldTurn(server)
+    await call(server, `POST /api/v2/runs/${runId}/cancel`)
+    await idle(server)
+    const other = await heldTurn(server)
+    other.call.finish()
+    await idle(server)
+    expect(vendor.signal.aborted).toBe(true)
+    const samples = await scrape(server)
+    const ended = (labels: string) => samples.get(`turnstream_turns_ended_total{${labels}}`)
+    expect(ended('status="failed",code="TURN_TEXT_LIMIT"')).toBe(1)
+    expect(ended('status="failed",code="other"')).toBe(1)
+    expect(ended('status="aborted",code=""')).toBe(1)
+    expect(ended('status="completed",code=""')).toBe(1)
+  },
+  turnstream_turns_running: async () => {
+    const server = await startServer()
+    const { call: vendor } = await heldTurn(server)
+    const during = (await scrape(server)).get('turnstream_turns_running')
+    vendor.finish()
+    await idle(server)
+    const after = (await scrape(server)).get('turnstream_turns_running')
+    expect([during, after]).toEqual([1, 0])
+  },
+  turnstream_turn_duration_seconds: async () => {
+    const clock = fakeClock(1_000_000)
+    const server = await startServer({ clock })
+    const { call: vendor } = await heldTurn(server)
+    await clock.advance(2000)
+    vendor.finish()
+    await idle(server)
+    const samples = await scrape(server)
+    expect(samples.get('turnstream_turn_duration_seconds_sum{provider="held"}')).toBe(2)
+    expect(samples.get('turnstream_turn_duration_seconds_count{provider="held"}')).toBe(1)
+    const bucket = 'turnstream_turn_duration_seconds_bucket{provider="held",le='
+    expect([samples.get(`${bucket}"1"}`), samples.get(`${bucket}"2.5"}`)]).toEqual([0, 1])
+  },
+  turnstream_first_token_seconds: async () => {
+    const clock = fakeClock(1_000_000)
+    const server = await startServer({ clock })
+    const { call: vendor } = await heldTurn(server)
+    await clock.advance(500)
+    vendor.say('Hello')
+    await clock.advance(3000)
+    vendor.say(' again')
+    vendor.finish()
+    await idle(server)
+    const samples = await scrape(server)
+    expect(samples.get('turnstream_first_token_seconds_sum{provider="held"}')).toBe(0.5)
+    expect(samples.get('turnstream_first_token_seconds_count{provider="held"}')).toBe(1)
+  },
+  turnstream_cancel_seconds: async () => {
+    const server = await startServer()
+    const { runId } = await heldTurn(server)
+    await call(server, `POST /api/v2/runs/${runId}/cancel`)
+    await idle(server)
+    await finishedTurn(server)
+    const samples = await scrape(server)
+    expect(samples.get('turnstream_cancel_seconds_count')).toBe(1)
+    expect(samples.get('turnstream_cancel_seconds_sum')).toBeLessThan(60)
+  },
+  turnstream_tokens_total: async () => {
+    const server = await startServer()
+    await finishedTurn(server)
+    const { call: vendor } = await heldTurn(server, { model: 'held/made-up-by-a-client' })
+    vendor.finish()
+    await idle(server)
+    const samples = await scrape(server)
+    const tokens = (labels: string) =>
+      samples.get(`turnstream_tokens_total{tenant="default",${labels}}`)
+    expect(tokens('provider="plain",model="m",direction="input"')).toBe(3)
+    expect(tokens('provider="plain",model="m",direction="output"')).toBe(4)
+    expect(tokens('provider="held",model="other",direction="output"')).toBe(4)
+  },
+  turnstream_events_written_total: async () => {
+    const log = new MemoryLog()
+    const server = await startServer({ log })
+    const { turnId } = await finishedTurn(server)
+    const written = (await scrape(server)).get('turnstream_events_written_total')
+    expect(written).toBe(await eventsOf(log, turnId))
+  },
+  turnstream_snapshots_written_total: async () => {
+    const log = new MemoryLog()
+    const server = await startServer({ log })
+    const { turnId } = await finishedTurn(server)
+    await idle(server)
+    const written = (await scrape(server)).get('turnstream_snapshots_written_total')
+    expect((await log.snapshot(turnId)).offset).toBe(`1-${written}`)
+  },
+  turnstream_provider_retries_total: async () => {
+    const fetch = () => Promise.resolve(new Response('busy', { status: 503 }))
+    const options = { id: 'busy', baseUrl: 'http://localhost:1', fetch, clock: HASTY }
+    const server = await startServer({ more: [createOpenaiChatProvider(options)] })
+    await finishedTurn(server, { model: 'busy/m' })
+    const samples = await scrape(server)
+    expect(samples.get('turnstream_provider_retries_total{provider="busy"}')).toBe(2)
+  },
+}
