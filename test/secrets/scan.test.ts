@@ -206,6 +206,7 @@ function checkThatItHappened({ client, vendor, log }: Run): void {
   expect(client.tokens.length).toBeGreaterThan(0)
   expect(log).toContain('can be read by every user of this machine')
   expect(log).toContain('shutting down')
+  for (const said of ['request', 'turn started', 'turn ended']) expect(log).toContain(said)
 }
 
 function checkThatNothingLeaked({ server, client, vendor, secrets, log }: Run): void {

@@ -51,7 +51,10 @@ export async function startWithSecrets({ store, json }: Stage, vendor: HostileVe
     Object.keys(PROVIDERS).map((id) => [id, { baseUrl: vendor.url, models: ['answer'] }]),
   )
   const unlimited = { submitsPerMinute: 'unlimited', maxRunningTurns: 'unlimited' }
-  const settings = { providers, keysFile, shutdownGrace: '1s', port: 0, ...unlimited }
+  const settings = {
+    ...{ providers, keysFile, shutdownGrace: '1s', port: 0, logRequests: true },
+    ...unlimited,
+  }
   writeFileSync(join(cwd, 'turnstream.config.json'), JSON.stringify(settings))
   const server = turnstream(['serve', ...(json ? ['--json'] : [])], {
     cwd,

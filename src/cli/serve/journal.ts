@@ -7,9 +7,12 @@ interface About {
   readonly requestId?: string
 }
 
+/** What is told besides, by name. */
+type Fields = Readonly<Record<string, string | number>>
+
 /** What a server says of itself while it runs: one line each, on standard error. */
 export interface Journal {
-  info(message: string): void
+  info(message: string, fields?: Fields): void
   /** What works, and is not as it should be. */
   warn(message: string): void
   error(error: unknown, about?: About): void
@@ -34,10 +37,10 @@ export function createJournal(terminal: Terminal, options: JournalOptions): Jour
   /** Before lines are joined: a secret may have spaces. And before they are cut: half of one is not known. */
   const clean = (text: string): string => oneLine(redact(text)).slice(0, MAX_CHARS)
 
-  function write(level: Level, message: string, fields: Record<string, string>): void {
+  function write(level: Level, message: string, fields: Fields): void {
     const time = new Date(clock.now()).toISOString()
     const said = clean(message)
-    const known = mapValues(fields, clean)
+    const known = mapTexts(fields, clean)
     const line = json
       ? JSON.stringify({ time, level, message: said, ...known })
       : `${time} ${level === 'warn' ? 'warning: ' : ''}${said}${words(known)}`
@@ -45,7 +48,7 @@ export function createJournal(terminal: Terminal, options: JournalOptions): Jour
   }
 
   return {
-    info: (message) => write('info', message, {}),
+    info: (message, fields = {}) => write('info', message, fields),
     warn: (message) => write('warn', message, {}),
     error(error, about = {}) {
       const { turnId, requestId } = about
@@ -61,17 +64,19 @@ export function createJournal(terminal: Terminal, options: JournalOptions): Jour
 }
 
 /** ` code=STORE_FAILED turnId=…` */
-function words(fields: Record<string, string>): string {
+function words(fields: Fields): string {
   return Object.entries(fields)
     .map(([name, value]) => ` ${name}=${value}`)
     .join('')
 }
 
-function mapValues(
-  fields: Record<string, string>,
-  change: (text: string) => string,
-): Record<string, string> {
-  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, change(value)]))
+function mapTexts(fields: Fields, change: (text: string) => string): Fields {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? change(value) : value,
+    ]),
+  )
 }
 
 /** Nothing in it moves the cursor of who reads it, or turns the direction of reading. */

@@ -10,10 +10,12 @@ import { formatDuration } from './duration.ts'
 import { greeting, greetingJson } from './greeting.ts'
 import type { Journal } from './journal.ts'
 import { keyLimitsOf, portLimitsOf } from './limits.ts'
+import { isLoopback } from './loopback.ts'
 import type { ServeOptions } from './options.ts'
 import { openKeys, type ServerKeys } from './server-keys.ts'
 import { StartError } from './start-error.ts'
 import { openStore, storeFault } from './store.ts'
+import { trafficOf } from './traffic.ts'
 import { webAccessOf } from './web-access.ts'
 
 export interface Surroundings {
@@ -108,6 +110,8 @@ function gatewayOptions(options: ServeOptions, parts: Parts): GatewayOptions {
     maxBodyBytes: settings.maxBodyBytes,
     limits: keyLimitsOf(settings),
     ...webAccessOf(settings),
+    ...trafficOf(settings, journal),
+    openMetrics: isLoopback(settings.host),
     shutdownGraceMs: settings.shutdownGrace,
     ...(keys !== undefined && { keys: keys.ring }),
     ...(streamTokenSecret !== undefined && { streamTokenSecret }),

@@ -184,6 +184,13 @@ export const SETTINGS = {
     standard: 'false',
     isSwitch: true,
   },
+  logRequests: {
+    schema: truth,
+    takes: 'true or false',
+    about: 'log every request, and the beginning and the end of every turn',
+    standard: 'false',
+    isSwitch: true,
+  },
   allowPublicWithoutKeys: {
     schema: truth,
     isSwitch: true,

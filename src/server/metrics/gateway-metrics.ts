@@ -1,10 +1,11 @@
 import type { Clock } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
-import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { TurnFacts, TurnObserver, TurnOutcome } from '../../turns/turn-observer.ts'
 import type { OpenStreams } from '../streams/open-streams.ts'
 import { METRICS, type MetricName } from './definitions.ts'
 import { KeptBytes } from './kept-bytes.ts'
+import { knownCode } from './known-code.ts'
 import { ProcessMetrics } from './process-metrics.ts'
 import { type Family, histograms, type Value, values } from './prometheus.ts'
 
@@ -73,7 +74,7 @@ export class GatewayMetrics implements TurnObserver {
 
   ended(turn: TurnFacts, outcome: TurnOutcome): void {
     const { status, code, durationMs, cancelMs } = outcome
-    this.#ended.with(status, code === undefined ? '' : codeOf(code)).value += 1
+    this.#ended.with(status, code === undefined ? '' : knownCode(code)).value += 1
     this.#duration.with(turn.provider).observe(durationMs / 1000)
     if (cancelMs !== undefined) this.#cancel.with().observe(cancelMs / 1000)
     if (status === 'lost') this.#losses.with().value += 1
@@ -172,9 +173,4 @@ function counts(name: MetricName) {
 
 function times(name: MetricName) {
   return histograms(name, METRICS[name])
-}
-
-/** Vendors have codes of their own, and may say anything. */
-function codeOf(code: string): string {
-  return Object.hasOwn(ERROR_CODES, code) || /^HTTP_\d{3}$/.test(code) ? code : OTHER
 }

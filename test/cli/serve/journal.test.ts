@@ -93,6 +93,19 @@ describe('a line', () => {
     expect(errors()).not.toMatch(/[^\P{Cc}\n]/u)
   })
 
+  test('has its fields, cleaned like the rest, and numbers as numbers', () => {
+    const fields = { route: '/a', requestId: 'sk-secret\nx', status: 200 }
+    const { journal, errors } = journalOf()
+    journal.info('request', fields)
+    expect(errors()).toBe(`${time} request route=/a requestId=[redacted] x status=200\n`)
+    const { journal: other, errors: json } = journalOf({ json: true })
+    other.info('request', fields)
+    expect(JSON.parse(json())).toEqual({
+      ...{ time, level: 'info', message: 'request' },
+      ...{ route: '/a', requestId: '[redacted] x', status: 200 },
+    })
+  })
+
   test('is a warning by its level, or by its first word', () => {
     const { journal, errors } = journalOf()
     journal.warn('the password can be seen')
