@@ -1,14 +1,12 @@
 import { HEADERS } from '../protocol/names.ts'
-import type { TraceContext } from '../protocol/stream-event.ts'
 import type { Submission, TurnInput } from '../turns/turn-request.ts'
 import { RequestInvalidError } from './request-error.ts'
 import type { SubmitBody } from './schemas/submit.ts'
+import { type TraceHeaders, traceContextOf } from './trace-context.ts'
 
 /** What may come with a submit besides its body. */
-export interface SubmitHeaders {
+export interface SubmitHeaders extends TraceHeaders {
   readonly [HEADERS.idempotencyKey]?: string
-  readonly [HEADERS.traceparent]?: string
-  readonly [HEADERS.tracestate]?: string
 }
 
 /** A body as the turns take it. */
@@ -38,10 +36,4 @@ function runOf(runId: string | undefined, key: string | undefined): string | und
   throw new RequestInvalidError([
     { path: `headers.${HEADERS.idempotencyKey}`, message: 'differs from the runId of the body' },
   ])
-}
-
-function traceContextOf(headers: SubmitHeaders): TraceContext | undefined {
-  const { traceparent, tracestate } = headers
-  if (traceparent === undefined) return undefined
-  return { traceparent, ...(tracestate !== undefined && { tracestate }) }
 }

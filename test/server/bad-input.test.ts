@@ -136,7 +136,6 @@ const OTHERS: Record<string, [ask: `${string} /${string}`, options?: CallOptions
     ['POST /api/v2/submit', { body: PROMPT, ...key('a b') }],
     ['POST /api/v2/submit', { body: PROMPT, ...key('ü') }],
     ['POST /api/v2/submit', { body: PROMPT, ...key('..') }],
-    ['POST /api/v2/submit', { body: PROMPT, headers: { traceparent: long(201) } }],
     ['POST /api/v2/submit'],
   ],
 }

@@ -13,8 +13,14 @@ export const submitHeadersSchema = z.object({
   [HEADERS.idempotencyKey]: headerIdSchema
     .exactOptional()
     .meta({ description: 'Works like a `runId`: the same key and body are the same turn' }),
-  [HEADERS.traceparent]: z.string().max(200).exactOptional(),
-  [HEADERS.tracestate]: z.string().max(1000).exactOptional(),
+  [HEADERS.traceparent]: z
+    .string()
+    .exactOptional()
+    .meta({ description: 'Of W3C Trace Context: the events carry it. Passed over if it is none' }),
+  [HEADERS.tracestate]: z
+    .string()
+    .exactOptional()
+    .meta({ description: 'The same, up to 1,000 characters; nothing without a `traceparent`' }),
 })
 
 /** Why a turn may not begin, wherever it is asked for. */

@@ -101,19 +101,18 @@ test('where the first page leads does not depend on who asks', async () => {
   }
 })
 
-test.each([
-  ['idempotency-key', ['a b', '{a}', 'a\tb', '..', 'x'.repeat(201)]],
-  ['traceparent', ['x'.repeat(201)]],
-  ['tracestate', ['x'.repeat(1001)]],
-])('%s is refused where it cannot be meant', async (name, values) => {
-  const server = await startServer()
-  const body = '{"prompt":"Hi"}'
-  for (const value of values) {
-    const type = `content-type: application/json\r\ncontent-length: ${body.length}\r\n`
-    const head = `POST /api/v2/submit HTTP/1.1\r\n${CLOSE}${type}${name}: ${value}\r\n\r\n`
-    const got = await sendRaw(server.url, `${head}${body}`)
-    expect([value, got.status]).toEqual([value, 400])
-    expect(JSON.parse(got.body).error.details[0].path).toBe(`headers.${name}`)
-  }
-  expect((await server.log.listThreads()).items).toEqual([])
-})
+test.each([['idempotency-key', ['a b', '{a}', 'a\tb', '..', 'x'.repeat(201)]]])(
+  '%s is refused where it cannot be meant',
+  async (name, values) => {
+    const server = await startServer()
+    const body = '{"prompt":"Hi"}'
+    for (const value of values) {
+      const type = `content-type: application/json\r\ncontent-length: ${body.length}\r\n`
+      const head = `POST /api/v2/submit HTTP/1.1\r\n${CLOSE}${type}${name}: ${value}\r\n\r\n`
+      const got = await sendRaw(server.url, `${head}${body}`)
+      expect([value, got.status]).toEqual([value, 400])
+      expect(JSON.parse(got.body).error.details[0].path).toBe(`headers.${name}`)
+    }
+    expect((await server.log.listThreads()).items).toEqual([])
+  },
+)
