@@ -29,15 +29,22 @@ export { createGateway, type Gateway, type GatewayOptions } from './server/gatew
 export type { GatewayLimits } from './server/limits/gateway-limits.ts'
 export type { PortLimits } from './server/limits/port-limits.ts'
 export { type Listening, type ListenOptions, listen } from './server/listen.ts'
+export type { RequestFacts } from './server/metrics/observe-requests.ts'
+export type { TurnListener } from './server/metrics/turn-listener.ts'
 export { endOrphan } from './turns/end-orphan.ts'
 export { endOrphans } from './turns/end-orphans.ts'
 export { type ConfiguredProvider, Providers } from './turns/providers.ts'
 export type { Tool, ToolCallContext } from './turns/tool.ts'
+export type { TurnCounts, TurnFacts, TurnObserver, TurnOutcome } from './turns/turn-observer.ts'
 export type {
   HistoryItem,
   Submission,
+  Submission,
+  Submitted,
   Submitted,
   TurnInput,
+  TurnInput,
+  TurnSettings,
   TurnSettings,
 } from './turns/turn-request.ts'
 export { type TurnCaps, TurnRunner, type TurnRunnerOptions } from './turns/turn-runner.ts'

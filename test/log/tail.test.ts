@@ -120,6 +120,14 @@ describe.each([
   })
 })
 
+test('counts what was superseded before a reader that had caught up could take it', async () => {
+  // What it finds at first was superseded before it came.
+  const tail = tailOf(new Blocks([block([3]), block([4]), block([9, 7]), block([10], true)], true))
+  expect(tail.skipped).toBe(0)
+  expect(await offsetsAndCursors(tail)).toHaveLength(5)
+  expect(tail.skipped).toBe(3)
+})
+
 test('a source that cannot be opened, and a cursor that is none, reject the first read', async () => {
   const open = () => Promise.reject(new TurnstreamError('STORE_UNAVAILABLE', 'away'))
   const tail = new LogTail('events', open, '0-0', never())

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import type { RequestFacts } from '../../../src/server/metrics/observe-requests.ts'
+import type { TurnFacts, TurnOutcome } from '../../../src/turns/turn-observer.ts'
+import { call, finishedTurn, startServer } from '../support.ts'
+import { idle, scrape } from './support.ts'
+
+test('whoever wants to know is told of requests and turns', async () => {
+  const requests: RequestFacts[] = []
+  const turns: [TurnFacts, TurnOutcome | undefined][] = []
+  const server = await startServer({
+    onRequest: (request) => requests.push(request),
+    onTurn: (turn, outcome) => turns.push([turn, outcome]),
+  })
+  const { turnId, threadId, runId } = await finishedTurn(server)
+  await idle(server)
+  await call(server, `GET /api/v2/runs/${runId}`)
+  await call(server, `GET /xapi/turns/${turnId}`)
+  await call(server, 'GET /api/v2/runs/no-such-run')
+  const known = requests.filter(({ route }) => route !== '/openapi.json')
+  expect(known.map(({ route, status, code, turnId: of }) => [route, status, code, of])).toEqual([
+    ['/api/v2/submit', 202, undefined, turnId],
+    ['/api/v2/runs/:runId', 200, undefined, turnId],
+    ['/xapi/turns/:turnId', 200, undefined, turnId],
+    ['/api/v2/runs/:runId', 404, 'TURN_UNKNOWN', undefined],
+  ])
+  const facts = { turnId, threadId, tenant: 'default', provider: 'plain', model: 'm' }
+  const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
+  expect(turns).toEqual([
+    [facts, undefined],
+    [facts, { status: 'completed', durationMs: expect.any(Number), usage }],
+  ])
+})
+
+test('a listener that throws spoils neither answers nor turns nor counts', async () => {
+  const fail = (): never => {
+    throw new Error('the listener is broken')
+  }
+  const server = await startServer({ onRequest: fail, onTurn: fail })
+  const { turnId } = await finishedTurn(server)
+  await idle(server)
+  expect((await server.log.getTurn(turnId))?.status).toBe('complete')
+  const samples = await scrape(server)
+  expect(samples.get('turnstream_turns_ended_total{status="completed",code=""}')).toBe(1)
+  expect(server.errors).toEqual([])
+})
+
+test('nothing looks at the event loop before somebody asks, or after the end', async () => {
+  const server = await startServer()
+  await scrape(server)
+  await server.close()
+  // The app can still be asked where it is not behind a port.
+  const text = await (await server.gateway.app.request('/metrics')).text()
+  expect(text).toContain('turnstream_event_loop_delay_seconds{statistic="max"}')
+})

@@ -1,0 +1,172 @@
+import { describe, expect, test } from 'vitest'
+import { sleep } from '../../src/async/clock.ts'
+import { MemoryLog } from '../../src/log/memory-log.ts'
+import { TurnstreamError } from '../../src/protocol/errors.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+import { FencedLog } from '../../src/turns/fenced-log.ts'
+import type { TurnObserver } from '../../src/turns/turn-observer.ts'
+import { answer, BEGIN, end } from './payloads.ts'
+import { eventsOf, newRig, outputsOf, readLog, tick } from './rig.ts'
+
+/** Keeps what it is told, in order. */
+function recorder() {
+  const told: unknown[][] = []
+  const observer: TurnObserver = {
+    counts: { events: 0, snapshots: 0 },
+    started: (...args) => told.push(['started', ...args]),
+    answered: (...args) => told.push(['answered', ...args]),
+    retried: (...args) => told.push(['retried', ...args]),
+    ended: (...args) => told.push(['ended', ...args]),
+    appended: () => {},
+    orphanEnded: () => told.push(['orphan ended']),
+  }
+  return { told, observer }
+}
+
+const FACTS = {
+  ...{ turnId: 'r', threadId: 'id-1', tenant: 'default' },
+  ...{ provider: 'puppet', model: 'small' },
+}
+
+describe('an observer', () => {
+  test('is told of the beginning, the first piece and the end of a turn, each once', async () => {
+    const { told, observer } = recorder()
+    const rig = newRig({ observer })
+    await rig.submit()
+    const { say, stream } = await rig.provider.called(1)
+    await rig.clock.advance(300)
+    say(BEGIN, ...answer('a', 'Hello'))
+    await rig.clock.advance(700)
+    say(...answer('b', 'again'), end())
+    stream.complete()
+    await rig.settled()
+    expect(told).toEqual([
+      ['started', FACTS],
+      ['answered', FACTS, 300],
+      ['ended', FACTS, expect.objectContaining({ status: 'completed', durationMs: 1000 })],
+    ])
+  })
+
+  test('counts the records that are durable, and no others', async () => {
+    const { observer } = recorder()
+    const rig = newRig({ observer, rounds: [[BEGIN, ...answer('a', 'Hello'), end()]] })
+    await rig.submit()
+    await rig.settled()
+    expect(observer.counts.events).toBe((await eventsOf(rig.log)).length)
+    expect((await rig.log.snapshot('r')).offset).toBe(`1-${observer.counts.snapshots}`)
+    expect((await outputsOf(rig.log)).length).toBeGreaterThan(0)
+  })
+
+  test('a submit that is repeated begins no turn', async () => {
+    const { told, observer } = recorder()
+    const rig = newRig({ observer, rounds: [[BEGIN, ...answer('a', 'Hello'), end()]] })
+    await rig.submit()
+    await rig.settled()
+    await rig.submit()
+    expect(told.filter(([what]) => what === 'started')).toHaveLength(1)
+  })
+
+  test.each([
+    ['here: since then', true, 250],
+    ['elsewhere: since it was noticed here', false, 0],
+  ])('is told how long a stop took that was asked for %s', async (_name, isHere, cancelMs) => {
+    /** What others ask for takes a while to come here. */
+    class FarLog extends MemoryLog {
+      override async cancelled(...args: Parameters<MemoryLog['cancelled']>): Promise<string> {
+        const reason = await super.cancelled(...args)
+        await sleep(250, clock)
+        return reason
+      }
+    }
+    const { told, observer } = recorder()
+    const clock = fakeClock(1_000_000)
+    const rig = newRig({ observer, clock, log: new FarLog({ clock }) })
+    await rig.submit()
+    await rig.provider.called(1)
+    await clock.advance(500)
+    const asked = isHere ? rig.runner.cancel('r', 'stop') : rig.log.requestCancel('r', 'stop')
+    expect(await asked).toBe(true)
+    await clock.advance(250)
+    await rig.settled()
+    expect(told.at(-1)).toEqual(['ended', FACTS, { status: 'aborted', durationMs: 750, cancelMs }])
+  })
+
+  test('the request of another turn, or another tenant, is not taken for that of this one', async () => {
+    const { told, observer } = recorder()
+    const rig = newRig({ observer })
+    await rig.submit()
+    await rig.provider.called(1)
+    await rig.runner.cancel('other', 'enough').catch(() => {})
+    await rig.runner.cancel('r', 'enough', 'acme').catch(() => {})
+    await rig.clock.advance(400)
+    await rig.runner.cancel('r', 'enough')
+    await rig.settled()
+    expect(told.at(-1)?.[2]).toMatchObject({ status: 'aborted', cancelMs: 0 })
+  })
+
+  test('a turn that was let go is lost, whatever its end was to be', async () => {
+    class LosingLog extends MemoryLog {
+      isLosing = false
+      override append(...args: Parameters<MemoryLog['append']>): Promise<string> {
+        if (!this.isLosing) return super.append(...args)
+        return Promise.reject(new TurnstreamError('LEASE_LOST', 'to another'))
+      }
+    }
+    const { told, observer } = recorder()
+    const clock = fakeClock(1_000_000)
+    const log = new LosingLog({ clock })
+    const rig = newRig({ observer, log, clock })
+    await rig.submit()
+    const { say, stream } = await rig.provider.called(1)
+    log.isLosing = true
+    say(BEGIN, ...answer('a', 'Hello'), end())
+    stream.complete()
+    await rig.settled()
+    expect(told.at(-1)).toEqual(['ended', FACTS, { status: 'lost', durationMs: 0 }])
+    expect(observer.counts.events).toBe((await readLog(log, 'r', 'events')).length)
+  })
+
+  test('is told of each call that is made again, by whoever makes it', async () => {
+    const { told, observer } = recorder()
+    const rig = newRig({ observer })
+    await rig.submit()
+    const { run } = await rig.provider.called(1)
+    run.onRetry?.()
+    run.onRetry?.()
+    await tick(rig.clock)
+    expect(told.filter(([what]) => what === 'retried')).toEqual([
+      ['retried', FACTS],
+      ['retried', FACTS],
+    ])
+  })
+})
+
+describe('the time of appends', () => {
+  test('is taken of the first and of every sixteenth after it, if it succeeds', async () => {
+    const clock = fakeClock(1_000_000)
+    const took: number[] = []
+    const { observer } = recorder()
+    const fence = new FencedLog(
+      {
+        append: async (_lease, _log, records) => {
+          await clock.advance(7)
+          if (records.length > 0) throw new Error('refused')
+          return '1-1'
+        },
+      },
+      clock,
+      { ...observer, appended: (ms) => took.push(ms) },
+    )
+    const lease = {
+      ...{ turnId: 't', runId: 't', epoch: 1, until: 0 },
+      next: { events: 1, processed: 1 },
+    }
+    for (let count = 0; count < 33; count++) await fence.append(lease, 'events', [])
+    expect(took).toEqual([7, 7, 7])
+    const refused = Array.from({ length: 32 }, () =>
+      fence.append(lease, 'events', [{ seq: 1, data: '' }]).catch(() => 'refused'),
+    )
+    expect(new Set(await Promise.all(refused))).toEqual(new Set(['refused']))
+    expect(took).toHaveLength(3)
+  })
+})
