@@ -2,8 +2,8 @@ import { encodeComment, encodeSse } from '../../sse/encode.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { Frame } from './frame.ts'
 import type { OpenStreams } from './open-streams.ts'
-import type { StreamCounts, StreamKind } from './stream-counts.ts'
 import type { SseSink } from './sse-sink.ts'
+import type { StreamCounts, StreamKind } from './stream-counts.ts'
 
 /** How long a reader that lost its connection waits before it comes back, in ms. */
 const RETRY_MS = 1000

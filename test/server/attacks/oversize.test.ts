@@ -55,6 +55,8 @@ test('every parameter has a bound', async () => {
   for (const { name, method, template, path, parameter, where } of parameters) {
     // Nobody looks at it without keys, and with them only those that we have made are good.
     if (parameter === 'token') continue
+    // What is too long for a trace is none, and is kept nowhere: trace-context.test.ts.
+    if (parameter === 'traceparent' || parameter === 'tracestate') continue
     const filled = template.replace(`{${parameter}}`, long).replaceAll(/\{\w+\}/g, 'known')
     const query = where === 'query' ? `?${parameter}=${long}` : ''
     const target = `${where === 'path' ? filled : path}${query}`

@@ -1,7 +1,11 @@
-import { expect, test } from 'vitest'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
 import type { RequestFacts } from '../../../src/server/metrics/observe-requests.ts'
 import type { TurnFacts, TurnOutcome } from '../../../src/turns/turn-observer.ts'
+import { sendRaw } from '../raw-http.ts'
 import { call, finishedTurn, startServer } from '../support.ts'
+import { parseExposition } from './exposition.ts'
 import { idle, scrape } from './support.ts'
 
 test('whoever wants to know is told of requests and turns', async () => {
@@ -42,6 +46,33 @@ test('a listener that throws spoils neither answers nor turns nor counts', async
   const samples = await scrape(server)
   expect(samples.get('turnstream_turns_ended_total{status="completed",code=""}')).toBe(1)
   expect(server.errors).toEqual([])
+})
+
+test.each([
+  ['REQUEST_INVALID', 'no HTTP\r\n\r\n'],
+  ['HEADERS_TOO_LARGE', `GET /healthz HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(40_000)}\r\n\r\n`],
+  ['URL_TOO_LONG', `GET /${'y'.repeat(9000)} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`],
+])('%s is counted where no route is reached, too', async (code, bytes) => {
+  const server = await startServer()
+  expect((await sendRaw(server.url, bytes)).body).toContain(code)
+  const samples = await scrape(server)
+  expect(samples.get(`turnstream_http_refusals_total{code="${code}"}`)).toBe(1)
+})
+
+test('a connection that is one too many is counted', async () => {
+  const server = await startServer({ port: { maxConnections: 1 } })
+  const { hostname, port } = new URL(server.url)
+  const first = connect(Number(port), hostname)
+  onTestFinished(() => {
+    first.destroy()
+  })
+  await once(first, 'connect')
+  expect((await sendRaw(server.url)).status).toBe(503)
+  // Not through the port, which is full.
+  const text = await (await server.gateway.app.request('/metrics')).text()
+  const { samples } = parseExposition(text)
+  const series = 'turnstream_http_refusals_total{code="CONNECTIONS_LIMITED"}'
+  expect(samples.get(series)).toBeGreaterThan(0)
 })
 
 test('nothing looks at the event loop before somebody asks, or after the end', async () => {

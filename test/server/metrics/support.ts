@@ -18,7 +18,7 @@ export async function until(isSo: () => boolean | Promise<boolean>): Promise<voi
   while (!(await isSo())) await macrotask()
 }
 
-export function macrotask(): Promise<void> {
+function macrotask(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)
   })
