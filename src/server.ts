@@ -39,12 +39,8 @@ export type { TurnCounts, TurnFacts, TurnObserver, TurnOutcome } from './turns/t
 export type {
   HistoryItem,
   Submission,
-  Submission,
-  Submitted,
   Submitted,
   TurnInput,
-  TurnInput,
-  TurnSettings,
   TurnSettings,
 } from './turns/turn-request.ts'
 export { type TurnCaps, TurnRunner, type TurnRunnerOptions } from './turns/turn-runner.ts'
