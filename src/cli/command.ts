@@ -10,10 +10,19 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
+/** The options of a command, by their names without dashes, as `parseArgs` takes them. */
+export type Options = Readonly<Record<string, { readonly type: 'string' | 'boolean' }>>
+
 export interface Command {
   /** One line for the list of commands. */
   summary: string
   help: string
+  /** Those that `run` takes; what shells complete is made of them. */
+  options: Options
+  /** The values of options that take one of a few names. */
+  choices?: Readonly<Record<string, readonly string[]>>
+  /** What the first word after the command may be, if that is one of a few. */
+  words?: readonly string[]
   run(args: string[], terminal: Terminal): Promise<ExitCode>
 }
 

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { type Compaction, compactEmbeddedLog } from '../log/embedded/compact.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
+import { megabytes } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
 const HELP = `turnstream compact: give back the room that deleted turns left
@@ -23,12 +24,10 @@ Exit codes
   0 done · 1 it could not be done, and the store is as it was · 2 the command makes no sense
 `
 
+const OPTIONS = { json: { type: 'boolean', default: false } } as const
+
 async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: { json: { type: 'boolean', default: false } },
-  })
+  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
   const [directory, ...rest] = positionals
   if (directory === undefined || rest.length > 0) {
     throw new UsageError('compact takes one directory')
@@ -62,12 +61,9 @@ function say({ bytesBefore, bytesAfter }: Compaction): string {
   return `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} after: ${freed} % freed\n`
 }
 
-function megabytes(bytes: number): string {
-  return `${(bytes / 1e6).toFixed(1)} MB`
-}
-
 export const compactCommand: Command = {
   summary: 'give back the room that deleted turns left in a store',
   help: HELP,
+  options: OPTIONS,
   run,
 }

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type Command, EXIT, type ExitCode, isFailure, parseChoice, UsageError } from './command.ts'
+import { atTimes, megabytes } from './progress.ts'
 import { createSource, SOURCE_NAMES } from './sources.ts'
 import { createTarget, TARGET_NAMES } from './targets.ts'
 import type { Terminal } from './terminal.ts'
@@ -23,26 +24,23 @@ Options
   --verbose          name on standard error what the provider sent that means nothing to us
 
 Examples
-  curl -sN https://api.anthropic.com/v1/messages … | turnstream convert \\
-      --from anthropic-messages --to chat-completions
   turnstream convert --from openai-chat --to response --json answer.sse
+  turnstream convert --from openai-chat --to v2 --json < answer.sse > turn.jsonl
 
 Exit codes
   0 the turn ended · 1 it ended as an error · 2 the command or the input cannot be read
 `
 
+const OPTIONS = {
+  from: { type: 'string' },
+  to: { type: 'string' },
+  json: { type: 'boolean', default: false },
+  'include-usage': { type: 'boolean', default: false },
+  verbose: { type: 'boolean', default: false },
+} as const
+
 function parse(args: string[]) {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      from: { type: 'string' },
-      to: { type: 'string' },
-      json: { type: 'boolean', default: false },
-      'include-usage': { type: 'boolean', default: false },
-      verbose: { type: 'boolean', default: false },
-    },
-  })
+  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
   if (positionals.length > 1)
     throw new UsageError(`convert takes one file, got ${positionals.length}`)
   return {
@@ -82,12 +80,16 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
     }
   }
 
-  for await (const chunk of inputOf(options.file, terminal)) {
-    await pass(source.feed(chunk))
-    if (source.fault !== undefined) break
+  try {
+    for await (const chunk of inputOf(options.file, terminal)) {
+      await pass(source.feed(chunk))
+      if (source.fault !== undefined) break
+    }
+    await pass(source.end())
+    await target.end()
+  } finally {
+    terminal.progress('')
   }
-  await pass(source.end())
-  await target.end()
   if (source.fault !== undefined) {
     const { at, reason } = source.fault
     throw new UsageError(`line or event ${at} of the input cannot be read: ${reason}`)
@@ -97,7 +99,18 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
 }
 
 function inputOf(file: string | undefined, terminal: Terminal): AsyncIterable<Uint8Array> {
-  return file === undefined ? terminal.input : readFileStream(file)
+  return watched(file === undefined ? terminal.input : readFileStream(file), terminal)
+}
+
+/** The same, telling whoever waits how much has been read. */
+async function* watched(input: AsyncIterable<Uint8Array>, { clock, progress }: Terminal) {
+  const tell = atTimes(clock, progress)
+  let bytes = 0
+  for await (const chunk of input) {
+    yield chunk
+    bytes += chunk.length
+    tell(() => `${megabytes(bytes)} read`)
+  }
 }
 
 async function* readFileStream(file: string): AsyncIterable<Uint8Array> {
@@ -111,5 +124,7 @@ async function* readFileStream(file: string): AsyncIterable<Uint8Array> {
 export const convert: Command = {
   summary: 'turn a provider’s stream into another form',
   help: HELP,
+  options: OPTIONS,
+  choices: { from: SOURCE_NAMES, to: TARGET_NAMES },
   run,
 }

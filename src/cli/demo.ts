@@ -17,16 +17,21 @@ Usage
 Options
   --speed <n>     2 plays twice as fast, 0 without waiting (1)
   --json          each snapshot as the record that a log keeps, one to a line
+
+Example
+  turnstream demo --speed 4
+
+Exit codes
+  0 it was played · 2 the command makes no sense
 `
 
+const OPTIONS = {
+  speed: { type: 'string', default: '1' },
+  json: { type: 'boolean', default: false },
+} as const
+
 async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      speed: { type: 'string', default: '1' },
-      json: { type: 'boolean', default: false },
-    },
-  })
+  const { values } = parseArgs({ args, options: OPTIONS })
   await play(
     parseSpeed(values.speed),
     values.json ? jsonView(terminal) : lineView(terminal),
@@ -57,6 +62,7 @@ async function play(speed: number, view: View, { clock }: Terminal): Promise<voi
 export const demo: Command = {
   summary: 'play a recorded turn and watch deltas become snapshots',
   help: HELP,
+  options: OPTIONS,
   run,
 }
 

@@ -4,6 +4,7 @@ import { redactShapes } from '../protocol/redaction.ts'
 import { chat } from './chat/chat.ts'
 import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
 import { compactCommand } from './compact.ts'
+import { completionsOf } from './completions/completions.ts'
 import { configCommand } from './config/config.ts'
 import { convert } from './convert.ts'
 import { demo } from './demo.ts'
@@ -26,6 +27,7 @@ const COMMANDS: Record<string, Command> = {
   replay,
   compact: compactCommand,
   demo,
+  completions: completionsOf(() => COMMANDS),
 }
 
 const HELP = `turnstream: an LLM turn as a durable log

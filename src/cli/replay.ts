@@ -11,6 +11,7 @@ import {
   UsageError,
 } from './command.ts'
 import { paced } from './paced.ts'
+import { atTimes } from './progress.ts'
 import { createTarget, TARGET_NAMES } from './targets.ts'
 import type { Terminal } from './terminal.ts'
 import { V2Source } from './v2-source.ts'
@@ -18,7 +19,7 @@ import { V2Source } from './v2-source.ts'
 const HELP = `turnstream replay: play a recorded turn
 
 Usage
-  turnstream replay <file.jsonl> --to <format> [--speed <n>] [--json]
+  turnstream replay <file.jsonl> [--to <format>] [--speed <n>] [--json]
 
 The file holds StreamEvents, one to a line, as \`turnstream convert --to v2 --json\` writes them.
 Their timestamps are the pace.
@@ -36,17 +37,15 @@ Exit codes
   0 the turn ended · 1 it ended as an error · 2 the command or the file cannot be read
 `
 
+const OPTIONS = {
+  to: { type: 'string', default: 'v2' },
+  speed: { type: 'string', default: '1' },
+  json: { type: 'boolean', default: false },
+  'include-usage': { type: 'boolean', default: false },
+} as const
+
 function parse(args: string[]) {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      to: { type: 'string', default: 'v2' },
-      speed: { type: 'string', default: '1' },
-      json: { type: 'boolean', default: false },
-      'include-usage': { type: 'boolean', default: false },
-    },
-  })
+  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
   const [file, ...rest] = positionals
   if (file === undefined || rest.length > 0) throw new UsageError('replay takes one file')
   return {
@@ -58,16 +57,24 @@ function parse(args: string[]) {
   }
 }
 
-async function run(args: string[], { write, clock }: Terminal): Promise<ExitCode> {
+async function run(args: string[], { write, clock, progress }: Terminal): Promise<ExitCode> {
   const { file, to, speed, json, includeUsage } = parse(args)
   const recording = await read(file)
   const target = createTarget(to, { json, includeUsage, write, clock })
+  const tell = atTimes(clock, progress)
   let hasFailed = false
-  for await (const event of paced(recording, speed, clock)) {
-    hasFailed ||= isFailure(event)
-    await target.event(event)
+  let count = 0
+  try {
+    for await (const event of paced(recording, speed, clock)) {
+      hasFailed ||= isFailure(event)
+      await target.event(event)
+      count += 1
+      tell(() => `${count} of ${recording.length} events`)
+    }
+    await target.end()
+  } finally {
+    progress('')
   }
-  await target.end()
   return hasFailed ? EXIT.failed : EXIT.done
 }
 
@@ -87,4 +94,10 @@ async function read(file: string): Promise<StreamEvent[]> {
   return events
 }
 
-export const replay: Command = { summary: 'play a recorded turn', help: HELP, run }
+export const replay: Command = {
+  summary: 'play a recorded turn',
+  help: HELP,
+  options: OPTIONS,
+  choices: { to: TARGET_NAMES },
+  run,
+}

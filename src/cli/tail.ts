@@ -30,21 +30,23 @@ Options
 
 A gateway with keys is sent the one in TURNSTREAM_KEY, or in the file that TURNSTREAM_KEY_FILE names.
 
+Examples
+  turnstream tail first-turn
+  turnstream tail first-turn --raw --json
+
 Exit codes
   0 the turn ended · 1 it ended as an error or was stopped, or cannot be followed · 2 bad usage
 `
 
+const OPTIONS = {
+  url: { type: 'string' },
+  raw: { type: 'boolean', default: false },
+  from: { type: 'string' },
+  json: { type: 'boolean', default: false },
+} as const
+
 function parse(args: string[], terminal: Terminal) {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      url: { type: 'string' },
-      raw: { type: 'boolean', default: false },
-      from: { type: 'string' },
-      json: { type: 'boolean', default: false },
-    },
-  })
+  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
   const [id, ...rest] = positionals
   if (id === undefined || rest.length > 0) throw new UsageError('tail takes the id of one turn')
   const headers = keyHeaders(terminal)
@@ -147,5 +149,6 @@ function endingOf(payload: StreamEventPayload): TurnOutcome | undefined {
 export const tail: Command = {
   summary: 'follow a turn of a running gateway to its end',
   help: HELP,
+  options: OPTIONS,
   run,
 }

@@ -16,6 +16,8 @@ export interface Terminal {
   writeError: (text: string) => void
   /** A line for whoever waits, which the next one replaces; an empty one clears it. For the start of a line. */
   status: (text: string) => void
+  /** The same for work whose output goes elsewhere: where it is on the screen, it shows how far things are. */
+  progress: (text: string) => void
   /** Colours only where a person looks. */
   style: (style: Style, text: string) => string
   columns: number
@@ -38,7 +40,8 @@ export interface Terminal {
 
 export function processTerminal(): Terminal {
   const { stdin, stdout, stderr, env } = process
-  const hasColours = stdout.isTTY && env['NO_COLOR'] === undefined
+  const isColoured = hasColours(env, stdout.isTTY)
+  const status = statusLine()
   return {
     input: stdin,
     write: async (text) => {
@@ -47,8 +50,12 @@ export function processTerminal(): Terminal {
     writeError: (text) => {
       stderr.write(text)
     },
-    status: statusLine(),
-    style: (style, text) => (hasColours ? styleText(style, text) : text),
+    status,
+    progress: (text) => {
+      if (!stdout.isTTY) status(text)
+    },
+    // It has been asked whether there are colours; styleText would ask again, in its own way.
+    style: (style, text) => (isColoured ? styleText(style, text, { validateStream: false }) : text),
     columns: stdout.isTTY ? stdout.columns : 100,
     clock: systemClock,
     isInteractive: stdin.isTTY && stdout.isTTY,
@@ -64,6 +71,14 @@ export function processTerminal(): Terminal {
     env,
     cwd: process.cwd(),
   }
+}
+
+/** FORCE_COLOR has the last word, in both directions; then NO_COLOR, then whether a person looks. */
+export function hasColours(env: Terminal['env'], isTerminal: boolean): boolean {
+  const { FORCE_COLOR: forced, NO_COLOR: refused, TERM: kind } = env
+  if (forced !== undefined) return forced !== '0' && forced !== 'false'
+  if (refused !== undefined && refused !== '') return false
+  return isTerminal && kind !== 'dumb'
 }
 
 function statusLine(): Terminal['status'] {

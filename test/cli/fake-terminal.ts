@@ -27,6 +27,9 @@ export function fakeTerminal(input: Input = [], more: Partial<Terminal> = {}) {
     status: (text) => {
       statuses.push(text)
     },
+    progress: (text) => {
+      statuses.push(text)
+    },
     style: (_style, text) => text,
     columns: 120,
     clock,

@@ -43,7 +43,7 @@ test.each([
   [['serv'], "there is no command named 'serv'; did you mean serve?"],
   [
     ['no-such-command'],
-    'there are serve, keys, doctor, config, chat, tail, convert, replay, compact, demo',
+    'there are serve, keys, doctor, config, chat, tail, convert, replay, compact, demo, completions',
   ],
   [['demo', 'extra'], 'extra'],
   [['demo', '--speed', 'fast'], "--speed takes a number, zero or more, got 'fast'"],

@@ -25,21 +25,23 @@ Options
 
 A gateway with keys is sent the one in TURNSTREAM_KEY, or in the file that TURNSTREAM_KEY_FILE names.
 
+Examples
+  turnstream chat What is turnstream?
+  echo What is turnstream? | turnstream chat --model scripted/thinking --json
+
 Exit codes
   0 the answer is complete · 1 it ended as an error, was stopped, or there is no gateway · 2 bad usage
 `
 
+const OPTIONS = {
+  url: { type: 'string' },
+  model: { type: 'string' },
+  thread: { type: 'string' },
+  json: { type: 'boolean', default: false },
+} as const
+
 function parse(args: string[], terminal: Terminal) {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      url: { type: 'string' },
-      model: { type: 'string' },
-      thread: { type: 'string' },
-      json: { type: 'boolean', default: false },
-    },
-  })
+  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
   return {
     url: gatewayUrl(values.url, terminal),
     headers: keyHeaders(terminal),
@@ -128,5 +130,6 @@ async function textOf(input: AsyncIterable<Uint8Array>): Promise<string> {
 export const chat: Command = {
   summary: 'talk with a model through a running gateway',
   help: HELP,
+  options: OPTIONS,
   run,
 }

@@ -3,7 +3,7 @@ import { type Command, EXIT, type ExitCode, UsageError } from '../command.ts'
 import { suggestion } from '../nearest.ts'
 import { printable } from '../output-lines.ts'
 import { readSettings } from '../serve/configuration.ts'
-import { parseFlags } from '../serve/options.ts'
+import { FLAGS, parseFlags } from '../serve/options.ts'
 import { providersFrom } from '../serve/providers.ts'
 import { secretsOf, storeOf } from '../serve/store.ts'
 import type { Terminal } from '../terminal.ts'
@@ -102,5 +102,7 @@ function providerLines(provider: ShownProvider, at: number): string[] {
 export const configCommand: Command = {
   summary: 'print what a server would be started with, and where each setting comes from',
   help: HELP,
+  options: FLAGS,
+  words: ['print'],
   run,
 }

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { redacting } from '../../protocol/redaction.ts'
 import { isKey } from '../../server/auth/key-ring.ts'
 import { type Command, type ExitCode, UsageError } from '../command.ts'
-import { parseFlags } from '../serve/options.ts'
+import { FLAGS, parseFlags } from '../serve/options.ts'
 import { secretOf } from '../serve/secrets.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Check, redactCheck, warn } from './check.ts'
@@ -11,6 +11,12 @@ import { DOCTOR_HELP } from './help.ts'
 import { thisMachine } from './machine-check.ts'
 import { writeReport } from './report.ts'
 import { setupChecks } from './setup-checks.ts'
+
+const ENDPOINT_OPTIONS = {
+  endpoint: { type: 'string' },
+  model: { type: 'string' },
+  json: { type: 'boolean', default: false },
+} as const
 
 async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   const isOfEndpoint = args.some((arg) => /^--(endpoint|model)(=|$)/.test(arg))
@@ -26,14 +32,7 @@ async function checkSetup(args: string[], terminal: Terminal): Promise<ExitCode>
 }
 
 async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      endpoint: { type: 'string' },
-      model: { type: 'string' },
-      json: { type: 'boolean', default: false },
-    },
-  })
+  const { values } = parseArgs({ args, options: ENDPOINT_OPTIONS })
   const baseUrl = baseUrlOf(values.endpoint)
   const key = keyOf(terminal)
   const checks = await endpointChecks({
@@ -91,5 +90,6 @@ function plainHttpCheck(baseUrl: string, key: string | undefined): Check[] {
 export const doctor: Command = {
   summary: 'find out what is wrong, and how to put it right',
   help: DOCTOR_HELP,
+  options: { ...FLAGS, ...ENDPOINT_OPTIONS },
   run,
 }

@@ -30,12 +30,10 @@ type Action = (request: Request) => Outcome
 
 const ACTIONS: Record<string, Action> = { add, list, revoke }
 
+const OPTIONS = { file: { type: 'string' }, json: { type: 'boolean', default: false } } as const
+
 async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: { file: { type: 'string' }, json: { type: 'boolean', default: false } },
-  })
+  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
   const [name = '', ...words] = positionals
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
   if (action === undefined) throw unknownAction(name)
@@ -146,5 +144,7 @@ function checkNames({ tenant, name }: KeyName): void {
 export const keysCommand: Command = {
   summary: 'make, list and revoke the keys of a gateway',
   help: KEYS_HELP,
+  options: OPTIONS,
+  words: Object.keys(ACTIONS),
   run,
 }

@@ -29,7 +29,7 @@ export interface ServeOptions {
   readonly warnings: readonly string[]
 }
 
-const FLAGS = {
+export const FLAGS = {
   config: { type: 'string' },
   json: { type: 'boolean', default: false },
   ...Object.fromEntries(SETTING_NAMES.map((name) => [flagOf(name), { type: flagType(name) }])),

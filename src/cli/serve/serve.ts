@@ -3,7 +3,7 @@ import { type Command, EXIT, type ExitCode } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import { SERVE_HELP } from './help.ts'
 import { createJournal } from './journal.ts'
-import { parseServeOptions } from './options.ts'
+import { FLAGS, parseServeOptions } from './options.ts'
 import { StartError } from './start-error.ts'
 import { secretsOf } from './store.ts'
 
@@ -41,5 +41,6 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
 export const serveCommand: Command = {
   summary: 'start the gateway: run turns, and serve them over HTTP',
   help: SERVE_HELP,
+  options: FLAGS,
   run,
 }

@@ -1,0 +1,151 @@
+/** Completions are made of the tables of the commands, and tried in the shells that the machine has. */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { completionsOf } from '../../../src/cli/completions/completions.ts'
+import type { Completion } from '../../../src/cli/completions/table.ts'
+import { flagOf, SETTING_NAMES } from '../../../src/cli/serve/settings.ts'
+import { SOURCE_NAMES } from '../../../src/cli/sources.ts'
+import { TARGET_NAMES } from '../../../src/cli/targets.ts'
+import { fakeTerminal } from '../fake-terminal.ts'
+
+// A process for each help, on machines that may have much else to do.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+function turnstream(...args: string[]): string {
+  const run = spawnSync(process.execPath, ['dist/cli/main.js', ...args], { encoding: 'utf8' })
+  expect([run.status, run.stderr]).toEqual([0, ''])
+  return run.stdout
+}
+
+const SHELLS = ['bash', 'zsh', 'fish'] as const
+const isThere = (shell: string) => spawnSync(shell, ['--version']).error === undefined
+
+let folder = ''
+let table: Completion[] = []
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'turnstream-completions-'))
+  for (const shell of SHELLS) writeFileSync(join(folder, shell), turnstream('completions', shell))
+  table = (JSON.parse(turnstream('completions', '--json')) as { commands: Completion[] }).commands
+  mkdirSync(join(folder, 'files'))
+  writeFileSync(join(folder, 'files', 'answer.sse'), '')
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+describe('the table', () => {
+  test('has the commands of --help, in their order, with their summaries', () => {
+    const help = turnstream('--help')
+    const listed = [...help.matchAll(/^ {2}(\w+) {2,}(\S.*)$/gm)].map(([, name, text]) => [
+      name,
+      text,
+    ])
+    expect(table.map(({ name, summary }) => [name, summary])).toEqual(listed)
+  })
+
+  test('has exactly the options that the help of each command explains', () => {
+    for (const { name, options } of table) {
+      const explained = turnstream(name, '--help').matchAll(/^ {2}(--[\w-]+)/gm)
+      const flags = options.map(({ flag }) => flag).filter((flag) => flag !== '--help')
+      expect(flags.toSorted(), name).toEqual([...explained].map(([, flag = '']) => flag).toSorted())
+    }
+  })
+
+  test('says what takes a value, and which values there are', () => {
+    const option = (command: string, flag: string) =>
+      table.find(({ name }) => name === command)?.options.find((each) => each.flag === flag)
+    expect(option('convert', '--from')?.choices).toEqual(SOURCE_NAMES)
+    expect(option('replay', '--to')?.choices).toEqual(TARGET_NAMES)
+    expect(option('serve', '--port')).toMatchObject({ takesValue: true, choices: [] })
+    expect(option('serve', '--log-content')?.takesValue).toBe(false)
+  })
+})
+
+/** What bash offers for the last of the words. */
+function inBash(...words: string[]): string[] {
+  const script = `source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); _turnstream
+printf '%s\\n' "\${COMPREPLY[@]}"`
+  const args = ['--norc', '-c', script, 'bash', join(folder, 'bash'), 'turnstream', ...words]
+  const { stdout, stderr } = spawnSync('bash', args, { encoding: 'utf8' })
+  expect(stderr).toBe('')
+  return stdout.split('\n').filter((line) => line !== '')
+}
+
+describe('in bash', () => {
+  test.each([
+    [['s'], ['serve']],
+    [['co'], ['convert', 'compact', 'completions']],
+    [['--v'], ['--version']],
+    [['convert', '--from', ''], SOURCE_NAMES],
+    [['convert', '--to', 'x'], ['xapi']],
+    [['replay', 'turn.jsonl', '--to', 'chat'], ['chat-completions']],
+    [
+      ['keys', ''],
+      ['add', 'list', 'revoke'],
+    ],
+    [['keys', 'r'], ['revoke']],
+    [
+      ['keys', '--'],
+      ['--file', '--json', '--help'],
+    ],
+    [['keys', 'add', 'acme', '--f'], ['--file']],
+    [['completions', ''], [...SHELLS]],
+    [['serve', '--shut'], ['--shutdown-grace']],
+  ])('%j can become %j', (words, expected) => {
+    expect(inBash(...words)).toEqual(expected)
+  })
+
+  test('every setting is offered after serve', () => {
+    const flags = SETTING_NAMES.map((name) => `--${flagOf(name)}`)
+    expect(inBash('serve', '--')).toEqual(expect.arrayContaining(flags))
+  })
+
+  test.each([[['convert', '']], [['serve', '--config', '']], [['no-such-command', '--']]])(
+    '%j offers nothing of ours, so that bash goes on with files',
+    (words) => {
+      expect(inBash(...words)).toEqual([])
+      expect(turnstream('completions', 'bash')).toContain('complete -o default -F')
+    },
+  )
+})
+
+test.each(SHELLS)('%s can read its script, where it is there', (shell) => {
+  if (!isThere(shell)) return
+  const { status, stderr } = spawnSync(shell, ['-n', join(folder, shell)], { encoding: 'utf8' })
+  expect([status, stderr]).toEqual([0, ''])
+})
+
+/** What fish offers for a line, without what it says of each. */
+function inFish(line: string): string[] {
+  const script = `source ${join(folder, 'fish')}; complete -C '${line}'`
+  const args = ['--no-config', '-c', script]
+  const { stdout } = spawnSync('fish', args, { cwd: join(folder, 'files'), encoding: 'utf8' })
+  return stdout.split('\n').flatMap((row) => row.split('\t')[0] || [])
+}
+
+describe.runIf(isThere('fish'))('in fish', () => {
+  test.each([
+    ['turnstream co', ['compact', 'completions', 'convert']],
+    ['turnstream convert --to ', TARGET_NAMES],
+    ['turnstream keys r', ['revoke']],
+    ['turnstream serve --shut', ['--shutdown-grace']],
+    ['turnstream convert ans', ['answer.sse']],
+  ])('%j can become %j', (line, expected) => {
+    expect(inFish(line).toSorted()).toEqual([...expected].toSorted())
+  })
+})
+
+describe('what makes no sense', () => {
+  test.each([
+    [[], 'completions takes one of bash, zsh, fish; it is missing'],
+    [['tcsh'], "completions takes one of bash, zsh, fish; got 'tcsh'"],
+    [['bash', 'zsh'], 'completions takes one shell'],
+  ])('%j is refused', async (args, message) => {
+    const { terminal, output } = fakeTerminal()
+    await expect(completionsOf(() => ({})).run(args, terminal)).rejects.toThrow(message)
+    expect(output()).toBe('')
+  })
+})

@@ -1,0 +1,167 @@
+/** The table of docs/cli.md: each command ends with each of the codes that it lists, as a process. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { openEmbeddedLog } from '../../src/log/embedded/open.ts'
+import { read } from '../repository/sources.ts'
+import { section, tableRows } from '../repository/tables.ts'
+import { type Process, turnstream } from './process.ts'
+import { freePort } from './support.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const ROWS = tableRows(section(read('docs/cli.md'), 'Exit codes')).map(
+  ([name = '', done = '', failed = '']) => ({ name: name.replaceAll('`', ''), done, failed }),
+)
+const FIXTURES = 'test/fixtures/anthropic-messages'
+const MAIN = new URL('../../dist/cli/main.js', import.meta.url).pathname
+
+let folder = ''
+let server: Process
+let url = ''
+const taken = createServer()
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'turnstream-exit-'))
+  const args = ['serve', '--port', '0', '--store', 'memory', '--scripted-speed', '0']
+  server = turnstream(args, { cwd: folder, outlives: true })
+  url = (await server.printed(/^turnstream listening on (\S+)\n/))[1] ?? ''
+  copyFileSync(`${FIXTURES}/text.sse`, join(folder, 'good.sse'))
+  copyFileSync(`${FIXTURES}/truncated-in-text.sse`, join(folder, 'cut.sse'))
+  writeFileSync(join(folder, 'none.sse'), 'data: {"type":\n\n')
+  for (const name of ['good', 'cut']) {
+    const converted = await run('convert', ...convert('v2', `${name}.sse`), '--json')
+    writeFileSync(join(folder, `${name}.jsonl`), converted.stdout)
+  }
+  for (const [turnId, model] of [
+    ['good', 'scripted/answer'],
+    ['bad', 'scripted/error'],
+  ]) {
+    await fetch(`${url}/api/v2/submit`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ turnId, model, prompt: 'Hello' }),
+    })
+  }
+  const log = await openEmbeddedLog({ directory: join(folder, 'data') })
+  await log.close()
+  taken.listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+})
+
+afterAll(async () => {
+  server.child.kill('SIGKILL')
+  await server.ended
+  taken.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const convert = (to: string, file: string) => ['--from', 'anthropic-messages', '--to', to, file]
+
+/** Runs to its end; a server is told to end once it has greeted. */
+async function run(name: string, ...args: string[]) {
+  const env = { ...process.env, TURNSTREAM_URL: url, FORCE_COLOR: '1' }
+  const child = spawn(process.execPath, [MAIN, name, ...args], { cwd: folder, env })
+  child.stdin.end()
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+    if (name === 'serve') child.kill('SIGTERM')
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, stdout, stderr }
+}
+
+/** What ends with 0, 1 and 2, in this order; undefined where the table has a dash. */
+const CASES: Record<string, () => [string[], string[] | undefined, string[]]> = {
+  serve: () => {
+    const { port } = taken.address() as { port: number }
+    const store = ['--store', 'memory', '--json']
+    return [
+      ['--port', '0', ...store],
+      ['--port', `${port}`, ...store],
+      ['--port', 'none', ...store],
+    ]
+  },
+  keys: () => [
+    ['add', 'acme', 'web', '--file', 'keys', '--json'],
+    ['revoke', 'acme', 'none', '--file', 'keys', '--json'],
+    ['forget', '--json'],
+  ],
+  chat: () => [['Hello', '--json'], ['Hello', '--json', '--model', 'scripted/error'], ['--json']],
+  tail: () => [['good', '--json'], ['bad', '--json'], ['--json']],
+  convert: () => [
+    [...convert('response', 'good.sse'), '--json'],
+    [...convert('response', 'cut.sse'), '--json'],
+    [...convert('response', 'none.sse'), '--json'],
+  ],
+  replay: () => [
+    ['good.jsonl', '--json', '--speed', '0'],
+    ['cut.jsonl', '--json', '--speed', '0'],
+    ['none.jsonl', '--json'],
+  ],
+  compact: () => [['data', '--json'], ['nowhere', '--json'], ['--json']],
+  demo: () => [['--json', '--speed', '0'], undefined, ['--speed', 'none', '--json']],
+  completions: () => [['--json'], undefined, ['tcsh', '--json']],
+}
+
+test('the table has every command', () => {
+  const commands = tableRows(read('docs/cli.md').split('## Exit codes')[0] ?? '')
+  const names = commands.map(([name = '']) => /`(\w+)`/.exec(name)?.[1])
+  expect(ROWS.map(({ name }) => name)).toEqual(names)
+  expect(Object.keys(CASES)).toEqual(names)
+})
+
+/** Each line is a JSON object. */
+function checkJson(text: string): Record<string, unknown>[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+}
+
+describe.each(ROWS)('$name', ({ name, failed }) => {
+  const args = (code: 0 | 1 | 2) => CASES[name]?.()[code]
+
+  test('0, with nothing but JSON objects on standard output', async () => {
+    const { code, stdout } = await run(name, ...(args(0) ?? []))
+    expect(code).toBe(0)
+    expect(checkJson(stdout).length).toBeGreaterThan(0)
+  })
+
+  test('1, if the table has it, and the reason is JSON', async () => {
+    const failing = args(1)
+    expect(failing === undefined).toBe(failed === '–')
+    if (failing === undefined) return
+    const { code, stdout, stderr } = await run(name, ...failing)
+    expect(code).toBe(1)
+    // What a server could not do is in its log.
+    const told = checkJson(name === 'serve' ? stderr : stdout)
+    expect(JSON.stringify(told.at(-1))).toMatch(/"error"|"aborted"|response_error/)
+  })
+
+  test('2, with words on standard error and how to get help', async () => {
+    const { code, stderr } = await run(name, ...(args(2) ?? []))
+    expect(code).toBe(2)
+    expect(stderr).toMatch(new RegExp(`^turnstream: .+\nTry: turnstream ${name} --help\n$`))
+  })
+})
+
+test.each(['chat', 'tail'])('%s without a gateway is 1, and says so in JSON', async (name) => {
+  const nobody = `http://127.0.0.1:${await freePort()}`
+  const { code, stdout } = await run(name, 'good', '--json', '--url', nobody)
+  expect(code).toBe(1)
+  expect(checkJson(stdout)[0]).toHaveProperty('error')
+})
+
+test('the fixtures are what the cases take them for', () => {
+  expect(readFileSync(join(folder, 'cut.jsonl'), 'utf8')).toContain('UPSTREAM_TRUNCATED')
+})

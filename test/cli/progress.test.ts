@@ -1,0 +1,71 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { convert } from '../../src/cli/convert.ts'
+import { atTimes } from '../../src/cli/progress.ts'
+import { recordToolsTurn } from '../../src/cli/recordings/tools.ts'
+import { replay } from '../../src/cli/replay.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { fakeTerminal } from './fake-terminal.ts'
+
+test('a few times in a second is enough, and what is not told is not made', async () => {
+  const clock = fakeClock()
+  const told: string[] = []
+  const tell = atTimes(clock, (text) => told.push(text))
+  let made = 0
+  for (let step = 1; step <= 100; step++) {
+    await clock.advance(10)
+    tell(() => {
+      made += 1
+      return `${step}`
+    })
+  }
+  expect(told).toEqual(['20', '40', '60', '80', '100'])
+  expect(made).toBe(5)
+})
+
+describe('convert', () => {
+  const bytes = readFileSync('test/fixtures/anthropic-messages/text.sse')
+  const args = ['--from', 'anthropic-messages', '--to', 'v2']
+
+  test('says how much it has read, beside its output, and clears that at the end', async () => {
+    // Each half takes a second to come.
+    async function* slow() {
+      for (const half of [bytes.subarray(0, 200), bytes.subarray(200)]) {
+        await fake.clock.advance(1000)
+        yield half
+      }
+    }
+    const fake = fakeTerminal(slow())
+    expect(await convert.run(args, fake.terminal)).toBe(0)
+    expect(fake.statuses).toEqual(['0.0 MB read', '0.0 MB read', ''])
+    expect(fake.output()).not.toContain('MB read')
+  })
+
+  test('clears it when the input cannot be read', async () => {
+    const fake = fakeTerminal([new TextEncoder().encode('{"type":\n')])
+    await expect(convert.run(args, fake.terminal)).rejects.toThrow('cannot be read')
+    expect(fake.statuses.at(-1)).toBe('')
+  })
+})
+
+test('replay says how many of the events it has played', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'turnstream-progress-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const recording = recordToolsTurn()
+  const file = join(folder, 'turn.jsonl')
+  writeFileSync(file, recording.map((event) => JSON.stringify(event)).join('\n'))
+  const { terminal, clock, statuses } = fakeTerminal()
+  let isOver = false
+  const played = replay.run([file], terminal).finally(() => {
+    isOver = true
+  })
+  while (!isOver) await clock.advance(clock.pending() > 0 ? 1 : 0)
+  expect(await played).toBe(0)
+  expect(statuses.length).toBeGreaterThan(2)
+  for (const status of statuses.slice(0, -1)) {
+    expect(status).toMatch(new RegExp(`^\\d+ of ${recording.length} events$`))
+  }
+  expect(statuses.at(-1)).toBe('')
+})

@@ -1,0 +1,41 @@
+import { spawnSync } from 'node:child_process'
+import { expect, test } from 'vitest'
+import { hasColours } from '../../src/cli/terminal.ts'
+
+test.each([
+  [true, {}, true],
+  [false, {}, false],
+  [true, { NO_COLOR: '1' }, false],
+  // As https://no-color.org has it: empty is as if it were not set.
+  [true, { NO_COLOR: '' }, true],
+  [true, { TERM: 'dumb' }, false],
+  [true, { TERM: 'xterm' }, true],
+  [false, { FORCE_COLOR: '' }, true],
+  [false, { FORCE_COLOR: '1' }, true],
+  [false, { FORCE_COLOR: '1', NO_COLOR: '1' }, true],
+  [true, { FORCE_COLOR: '0' }, false],
+  [true, { FORCE_COLOR: 'false' }, false],
+])('on a terminal: %s, with %j: colours %s', (isTerminal, env, expected) => {
+  expect(hasColours(env, isTerminal)).toBe(expected)
+})
+
+test.each([
+  [{}, false],
+  [{ FORCE_COLOR: '1' }, true],
+  [{ FORCE_COLOR: '1', NO_COLOR: '1' }, true],
+  [{ FORCE_COLOR: '0' }, false],
+  [{ NO_COLOR: '1' }, false],
+])('a pipe is given colours with %j: %s', (env, expected) => {
+  const { FORCE_COLOR: _f, NO_COLOR: _n, ...rest } = process.env
+  const args = ['dist/cli/main.js', 'demo', '--speed', '0']
+  const run = spawnSync(process.execPath, args, { encoding: 'utf8', env: { ...rest, ...env } })
+  expect(run.status).toBe(0)
+  expect(run.stdout.includes('\u001b[')).toBe(expected)
+})
+
+test('what a program reads has no colours, whatever is forced', () => {
+  const args = ['dist/cli/main.js', 'demo', '--speed', '0', '--json']
+  const env = { ...process.env, FORCE_COLOR: '1' }
+  const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', env })
+  expect(stdout).not.toContain('\u001b')
+})
