@@ -1,0 +1,295 @@
+/** The files for containers and systemd: what they say is checked, and run where that takes no engine. */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { redisCommand, startRedis } from '../../scripts/redis-server.mjs'
+import { readConfiguration } from '../../src/cli/serve/configuration.ts'
+import { parseDuration } from '../../src/cli/serve/duration.ts'
+import { SETTINGS } from '../../src/cli/serve/settings.ts'
+import { type Process, turnstream } from '../cli/process.ts'
+import { freePort } from '../cli/support.ts'
+import { recipe, replaceAll } from '../proxies/recipes.ts'
+import { read, root } from './sources.ts'
+import { section } from './tables.ts'
+
+const TIMEOUT = 60_000
+const MAIN = join(root, 'dist', 'cli', 'main.js')
+const GRACE_S = (parseDuration(SETTINGS.shutdownGrace.standard) ?? 0) / 1000
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'turnstream-deploy-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+describe('the variables', () => {
+  const files = ['Dockerfile', 'compose.yaml', 'docs/deployment.md', 'deploy/turnstream.service']
+  const known = (name: string) => () =>
+    readConfiguration({ flags: {}, env: { [name]: '' }, cwd: tmpdir() })
+
+  test.each(files)('of %s are all known', (file) => {
+    const names = read(file).match(/TURNSTREAM_\w+/g) ?? []
+    expect(names.length).toBeGreaterThan(0)
+    for (const name of names) expect(known(name)).not.toThrow()
+  })
+
+  test('one that is not known would be noticed', () => {
+    expect(known('TURNSTREAM_KEY_FILES')).toThrow('unknown TURNSTREAM_KEY_FILES')
+  })
+})
+
+/** The instructions of the Dockerfile, each on one line. */
+const INSTRUCTIONS = read('Dockerfile')
+  .replaceAll(/^#.*\n/gm, '')
+  .replaceAll(/\\\n\s*/g, '')
+  .split('\n')
+  .filter((line) => line !== '')
+const valuesOf = (name: string, lines = INSTRUCTIONS) =>
+  lines.flatMap((line) => (line.startsWith(`${name} `) ? line.slice(name.length + 1) : []))
+const FINAL = INSTRUCTIONS.slice(INSTRUCTIONS.findLastIndex((line) => line.startsWith('FROM ')))
+
+describe('the Dockerfile', () => {
+  test('copies what is there, and what .dockerignore lets through', () => {
+    const allowed = read('.dockerignore').match(/^!(.+)$/gm) ?? []
+    const copied = valuesOf('COPY')
+      .filter((value) => !value.startsWith('--from'))
+      .flatMap((value) => value.split(' ').slice(0, -1))
+    expect(copied).toContain('src')
+    for (const path of copied) expect(existsSync(join(root, path)), path).toBe(true)
+    expect([...new Set(copied)].toSorted()).toEqual(allowed.map((line) => line.slice(1)).toSorted())
+  })
+
+  test('ends with production dependencies and the build, as a user without rights', () => {
+    expect(valuesOf('RUN', FINAL)[0]).toContain('npm ci --omit=dev --ignore-scripts')
+    expect(valuesOf('COPY', FINAL).at(-1)).toBe('--from=build /app/dist ./dist')
+    expect(valuesOf('USER', FINAL)).toEqual(['node'])
+    expect(FINAL.findIndex((line) => line.startsWith('USER '))).toBeLessThan(
+      FINAL.findIndex((line) => line.startsWith('ENTRYPOINT ')),
+    )
+    expect(valuesOf('VOLUME', FINAL)).toEqual([valuesOf('WORKDIR', FINAL).at(-1)])
+    expect(valuesOf('STOPSIGNAL', FINAL)).toEqual(['SIGTERM'])
+    expect(valuesOf('EXPOSE', FINAL)).toEqual([SETTINGS.port.standard])
+  })
+
+  test('has the same Node in both stages, which the package accepts, and no secret', () => {
+    const [build, final] = valuesOf('FROM').map((value) => value.split(' ')[0])
+    expect(final).toBe(build)
+    expect(Number(/^node:(\d+)-slim$/.exec(final ?? '')?.[1])).toBeGreaterThanOrEqual(20)
+    expect(valuesOf('ARG')).toEqual([])
+    for (const value of valuesOf('ENV')) expect(value).not.toMatch(/KEY|SECRET|TOKEN|PASSWORD/)
+  })
+
+  test('its health check tells a gateway from none', { timeout: TIMEOUT }, async () => {
+    const [check = ''] = valuesOf('HEALTHCHECK')
+    const [program = '', ...args] = JSON.parse(check.slice(check.indexOf('['))) as string[]
+    expect(program).toBe('node')
+    const ask = (port: string) => {
+      const asked = args.map((arg) => arg.replace(`:${SETTINGS.port.standard}/`, `:${port}/`))
+      return spawnSync(process.execPath, asked).status
+    }
+    const server = turnstream(['serve', '--port', '0', '--store', 'memory'], { cwd: tmpdir() })
+    const [, port = ''] = await server.printed(/listening on \S+:(\d+)\n/)
+    expect(ask(port)).toBe(0)
+    expect(ask(`${await freePort()}`)).toBe(1)
+  })
+})
+
+interface Service {
+  image: string
+  command?: string[]
+  environment?: Record<string, string>
+  restart?: string
+  volumes?: string[]
+  secrets?: string[]
+  networks: string[]
+  depends_on?: Record<string, { condition: string }>
+  healthcheck?: { test: string[] }
+  stop_grace_period?: string
+}
+
+interface Compose {
+  services: Record<string, Service>
+  networks: Record<string, { internal?: boolean } | null>
+  volumes: Record<string, null>
+  secrets: Record<string, { file: string }>
+}
+
+// The parser that knip reads its own files with: one of ours would be a dependency for one file.
+const { parse } = createRequire(createRequire(import.meta.url).resolve('knip'))('yaml') as {
+  parse: (text: string) => unknown
+}
+const COMPOSE = parse(read('compose.yaml')) as Compose
+const serviceOf = (name: string): Service => {
+  const service = COMPOSE.services[name]
+  if (service === undefined) throw new Error(`compose.yaml has no ${name}`)
+  return service
+}
+
+describe('compose.yaml', () => {
+  test('has two gateways that differ in nothing, a Redis and a proxy', () => {
+    expect(Object.keys(COMPOSE.services)).toEqual(['gateway-1', 'gateway-2', 'redis', 'proxy'])
+    expect(serviceOf('gateway-2')).toEqual(serviceOf('gateway-1'))
+    for (const { restart } of Object.values(COMPOSE.services))
+      expect(restart).toBe('unless-stopped')
+  })
+
+  test('names only networks, volumes, secrets and services that it has', () => {
+    for (const service of Object.values(COMPOSE.services)) {
+      for (const name of service.networks) expect(COMPOSE.networks).toHaveProperty(name)
+      for (const name of service.secrets ?? []) expect(COMPOSE.secrets).toHaveProperty(name)
+      for (const [name, { condition }] of Object.entries(service.depends_on ?? {})) {
+        expect(COMPOSE.services).toHaveProperty(name)
+        expect(condition).toBe('service_healthy')
+      }
+      for (const volume of service.volumes ?? []) {
+        const [source = ''] = volume.split(':')
+        if (!source.startsWith('.')) expect(COMPOSE.volumes).toHaveProperty(source)
+      }
+    }
+  })
+
+  test('keeps Redis where nobody but the gateways is, and waits for longer than the grace', () => {
+    expect(serviceOf('redis').networks).toEqual(['back'])
+    expect(COMPOSE.networks['back']).toEqual({ internal: true })
+    expect(serviceOf('proxy').networks).not.toContain('back')
+    const grace = Number.parseInt(serviceOf('gateway-1').stop_grace_period ?? '', 10)
+    expect(grace).toBeGreaterThan(GRACE_S)
+  })
+
+  test('has the secrets where the document makes them, out of sight of git', () => {
+    const commands = section(read('docs/deployment.md'), 'Compose')
+    for (const { file } of Object.values(COMPOSE.secrets)) {
+      expect(commands).toContain(`> ${file.replace('./', '')}\n`)
+    }
+    expect(read('.gitignore')).toContain('deploy/secrets/\n')
+  })
+
+  test('has for its proxy the recipe of docs/security.md, but for the addresses', () => {
+    expect(read('deploy/Caddyfile')).toBe(
+      replaceAll(recipe('caddy'), [
+        [
+          '# /etc/caddy/Caddyfile, for Caddy 2.6 and newer.',
+          '# The recipe of docs/security.md for the instances of compose.yaml.',
+        ],
+        ['127.0.0.1:4010 127.0.0.1:4011', 'gateway-1:4010 gateway-2:4010'],
+      ]),
+    )
+  })
+})
+
+/** The commands of the document that make keys and secrets, run in a folder. */
+function makeSecrets(folder: string): string {
+  const block = /^```sh\n(.*?)^```/ms.exec(section(read('docs/deployment.md'), 'Compose'))?.[1]
+  const script = (block ?? '')
+    .replaceAll(/^(sudo|docker) .*\n/gm, '')
+    .replace('npx turnstream', `'${process.execPath}' '${MAIN}'`)
+  const { status, stdout } = spawnSync('sh', ['-ec', script], { cwd: folder, encoding: 'utf8' })
+  expect(status).toBe(0)
+  return stdout.trim()
+}
+
+test('the gateways of compose.yaml run as they are set', { timeout: TIMEOUT }, async () => {
+  const { command = [] } = serviceOf('redis')
+  const redis = await startRedis({ args: command.slice(1) })
+  onTestFinished(() => redis.stop())
+  const settings = { appendonly: 'yes', appendfsync: 'always', 'maxmemory-policy': 'noeviction' }
+  for (const [name, value] of Object.entries(settings)) {
+    expect(JSON.stringify(await redisCommand(redis, 'CONFIG', 'GET', name))).toContain(value)
+  }
+
+  const folder = temporaryFolder()
+  const key = makeSecrets(folder)
+  const { environment = {}, volumes = [] } = serviceOf('gateway-1')
+  const [source = '', target = ''] = volumes[0]?.split(':') ?? []
+  const env = Object.fromEntries(
+    Object.entries(environment).map(([name, value]) => [
+      name,
+      value
+        .replace('redis://redis:6379', redis.url)
+        .replace(target, join(folder, source))
+        .replace('/run/secrets', join(folder, 'deploy', 'secrets')),
+    ]),
+  )
+  const start = async (): Promise<[string, Process]> => {
+    const args = ['serve', '--host', '0.0.0.0', '--port', '0', '--scripted-speed', '0']
+    const gateway = turnstream(args, { cwd: folder, env })
+    const [, port = ''] = await gateway.printed(/listening on \S+:(\d+)\n/)
+    return [`http://127.0.0.1:${port}`, gateway]
+  }
+  const [[first, one], [second, two]] = [await start(), await start()]
+  // No warning: the secrets are theirs alone, and the same for both.
+  for (const { stderr } of [one, two])
+    expect(stderr()).toMatch(/^\S+ 1 key of 1 tenant is in force\n$/)
+
+  // By curl, since fetch does not let a program choose the host that it asks for.
+  const ask = (url: string, ...more: string[]) => {
+    const host = environment['TURNSTREAM_ALLOWED_HOSTS'] ?? ''
+    const args = ['-s', '--max-time', '20', '-H', `host: ${host}`, ...more, url]
+    return spawnSync('curl', args, { encoding: 'utf8' }).stdout
+  }
+  const post = (path: string, body: object) => {
+    const headers = ['-H', `authorization: Bearer ${key}`, '-H', 'content-type: application/json']
+    return ask(`${first}${path}`, ...headers, '-d', JSON.stringify(body))
+  }
+  expect(post('/api/v2/submit', { turnId: 'turn', prompt: 'Hello' })).toContain('"runId":"turn"')
+  const { token } = JSON.parse(post('/api/v2/stream-tokens', { turnId: 'turn' })) as {
+    token: string
+  }
+  // A token of the first opens the stream at the second.
+  expect(ask(`${second}/xapi/turns/turn/stream?token=${token}`)).toContain('turn_complete')
+  expect(ask(`${second}/xapi/turns/turn/stream`)).toContain('KEY_REQUIRED')
+})
+
+describe('the unit', () => {
+  const unit = read('deploy/turnstream.service')
+  const settingsOf = (name: string) =>
+    [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value = '']) => value)
+  /** With programs that this machine has. */
+  const here = unit.replace(/^ExecStart=\S+ \S+/m, `ExecStart=${process.execPath} ${MAIN}`)
+
+  function analyze(text: string, ...args: string[]) {
+    const file = join(temporaryFolder(), 'turnstream.service')
+    writeFileSync(file, text)
+    return spawnSync('systemd-analyze', [...args, file], { encoding: 'utf8' })
+  }
+  const hasSystemd = spawnSync('systemd-analyze', ['--version']).error === undefined
+
+  test.runIf(hasSystemd)('is one that systemd takes without a word', () => {
+    expect(analyze(here, 'verify')).toMatchObject({ status: 0, stderr: '' })
+    const misspelt = here.replace('ProtectClock', 'ProtectClok')
+    expect(analyze(misspelt, 'verify').stderr).toContain('ProtectClok')
+  })
+
+  test.runIf(hasSystemd)('leaves little to attack', () => {
+    const { stdout } = analyze(here, 'security', '--offline=true')
+    const [, exposure] = /Overall exposure level for \S+: ([\d.]+)/.exec(stdout) ?? []
+    expect(Number(exposure)).toBeLessThan(2)
+  })
+
+  test('starts what the package has, and waits for longer than the grace', () => {
+    const { bin } = JSON.parse(read('package.json')) as { bin: { turnstream: string } }
+    expect(settingsOf('ExecStart')[0]).toContain(`node_modules/turnstream/${bin.turnstream} serve`)
+    expect(settingsOf('ExecReload')).toEqual(['kill -HUP $MAINPID'])
+    expect(Number(settingsOf('TimeoutStopSec')[0])).toBeGreaterThan(GRACE_S)
+    expect(Number(settingsOf('LimitNOFILE')[0])).toBeGreaterThan(
+      Number(SETTINGS.maxConnections.standard),
+    )
+  })
+
+  test('reads each secret as a credential, and keeps its turns in its state directory', () => {
+    const credentials = settingsOf('#?LoadCredential').map((value) => value.split(':')[0] ?? '')
+    const read = settingsOf('#?Environment').flatMap((value) => /%d\/(.+)$/.exec(value)?.[1] ?? [])
+    expect(read).toEqual(credentials)
+    expect(settingsOf('Environment')).toContain(
+      `TURNSTREAM_STORE=%S/${settingsOf('StateDirectory')[0]}`,
+    )
+  })
+})
+
+test('every file of deploy/ is in the table of the document', () => {
+  const files = readdirSync(join(root, 'deploy')).filter((name) => name !== 'secrets')
+  for (const name of files) expect(read('docs/deployment.md')).toContain(`(../deploy/${name})`)
+})
