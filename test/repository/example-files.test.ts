@@ -1,0 +1,231 @@
+/** The files of examples/, run as their README says, against a server that asks for keys. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runInNewContext } from 'node:vm'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { readConfiguration } from '../../src/cli/serve/configuration.ts'
+import { cuttingProxy } from '../cli/cutting-proxy.ts'
+import { type Process, turnstream } from '../cli/process.ts'
+import { freePort } from '../cli/support.ts'
+import { read, root } from './sources.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const ANSWER_END = /\S\n$/
+
+let folder = ''
+let server: Process
+let url = ''
+let key = ''
+let origin = ''
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'turnstream-example-files-'))
+  const keysFile = join(folder, 'keys')
+  const made = turnstream(['keys', 'add', 'acme', '--file', keysFile], {
+    cwd: folder,
+    outlives: true,
+  })
+  await made.ended
+  key = made.stdout().trim()
+  origin = `http://127.0.0.1:${await freePort()}`
+  const args = ['serve', '--port', '0', '--store', 'memory', '--keys-file', keysFile]
+  const env = { TURNSTREAM_CORS_ORIGINS: origin }
+  server = turnstream(args, { cwd: folder, env, outlives: true })
+  url = (await server.printed(/^turnstream listening on (\S+)\n/))[1] ?? ''
+})
+
+afterAll(async () => {
+  server.child.kill('SIGKILL')
+  await server.ended
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** A line of the README, as a process; it ends with the test. */
+function start(line: string, env: Record<string, string> = {}) {
+  const child = spawn('sh', ['-c', `exec ${line}`], {
+    cwd: root,
+    env: { ...process.env, TURNSTREAM_URL: url, TURNSTREAM_KEY: key, ...env },
+  })
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (part: string) => {
+      text += part
+    })
+  }
+  const ended = once(child, 'close').then(([code]) => code as number | null)
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  return { child, ended, text: () => text }
+}
+
+const README = read('examples/README.md')
+
+/** What the README says to run for a file. */
+function lineFor(file: string): string {
+  const line = README.split('\n').find((each) => each.startsWith('|') && each.includes(`(${file})`))
+  const [, command = ''] = /\| `([^`]+)`/.exec(line ?? '') ?? []
+  expect(command).toContain(`examples/${file.replace('.html', '.mjs')}`)
+  return command
+}
+
+test('curl.sh submits, is cut, resumes without a gap, and cancels', async () => {
+  const { ended, text } = start(lineFor('curl.sh'))
+  expect(await ended, text()).toBe(0)
+  const [, , cut = '', resumed = '', stopped = ''] = text().split(/^# .*\n/m)
+  expect(cut).toContain('"type":"turn_started"')
+  expect(cut).not.toContain('turn_complete')
+  const frames = (cut + resumed).split('\n').filter((line) => line.startsWith('data: '))
+  expect(new Set(frames).size).toBe(frames.length)
+  expect(resumed).toContain('"type":"turn_complete"')
+  expect(stopped).toContain('{"cancelled":true}')
+  expect(stopped).toContain('"status":"aborted"')
+  expect(text()).not.toContain(key)
+})
+
+describe('fetch.mjs', () => {
+  test('prints the answer as it grows, and ends', async () => {
+    const { ended, text } = start(lineFor('fetch.mjs'))
+    expect(await ended, text()).toBe(0)
+    expect(text()).toMatch(/^\*\*This is a recorded answer\.\*\*/)
+    expect(text()).toMatch(ANSWER_END)
+  })
+
+  test('loses and repeats nothing over connections that break', async () => {
+    const whole = start(lineFor('fetch.mjs'))
+    let streams = 0
+    const proxy = await cuttingProxy(url, (request) => {
+      if (!request.includes('/stream')) return undefined
+      streams += 1
+      return streams <= 2 ? 2000 : undefined
+    })
+    const cut = start(lineFor('fetch.mjs'), { TURNSTREAM_URL: proxy.url })
+    expect(await cut.ended, cut.text()).toBe(0)
+    await whole.ended
+    expect(cut.text()).toBe(whole.text())
+    expect(streams).toBe(3)
+  })
+
+  test('says what the gateway refuses', async () => {
+    const { ended, text } = start(lineFor('fetch.mjs'), { TURNSTREAM_KEY: 'none' })
+    expect(await ended).toBe(1)
+    expect(text()).toContain('KEY_INVALID')
+  })
+})
+
+interface Element {
+  textContent: string
+  addEventListener: (type: string, listener: (event: object) => Promise<void>) => void
+}
+
+/** As much of a browser as the page needs: elements that keep text, and an EventSource over fetch. */
+function browserAt(page: string) {
+  const elements = new Map<string, Element>()
+  const opened: string[] = []
+  let submit: (event: object) => Promise<void> = () => Promise.reject(new Error('no listener'))
+  class Source {
+    static CLOSED = 2
+    readyState = 0
+    onmessage: (event: object) => void = () => {}
+    onerror: () => void = () => {}
+    readonly #abort = new AbortController()
+    constructor(address: string) {
+      opened.push(address)
+      void this.#read(address).catch(() => {})
+    }
+    close() {
+      this.#abort.abort()
+    }
+    async #read(address: string) {
+      const headers = { origin: page, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'cors' }
+      const answer = await fetch(address, { headers, signal: this.#abort.signal })
+      if (answer.headers.get('access-control-allow-origin') !== page) return
+      let text = ''
+      for await (const part of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+        const frames = (text + part).split('\n\n')
+        text = frames.pop() ?? ''
+        for (const frame of frames) {
+          const [, lastEventId] = /^id: (.*)$/m.exec(frame) ?? []
+          const [, data] = /^data: (.*)$/m.exec(frame) ?? []
+          if (data !== undefined) this.onmessage({ data, lastEventId })
+        }
+      }
+    }
+  }
+  const globals = {
+    document: {
+      querySelector(selector: string): Element {
+        const element = elements.get(selector) ?? {
+          textContent: '',
+          addEventListener: (_type, listener) => {
+            submit = listener
+          },
+        }
+        elements.set(selector, element)
+        return element
+      },
+    },
+    EventSource: Source,
+    FormData: class {
+      get = () => 'What is turnstream?'
+    },
+    fetch: (path: string, init: RequestInit) => fetch(new URL(path, page), init),
+    setTimeout,
+  }
+  return {
+    globals,
+    opened,
+    submit: () => submit({ preventDefault: () => {} }),
+    shown: (selector: string) => elements.get(selector)?.textContent,
+  }
+}
+
+describe('eventsource.html', () => {
+  async function startBackend() {
+    const backend = start(lineFor('eventsource.html'), { PORT: new URL(origin).port })
+    await once(backend.child.stdout, 'data')
+    expect(backend.text()).toBe(`open ${origin}\n`)
+    return backend
+  }
+
+  test('shows the answer to its end, with a token and without the key', async () => {
+    const backend = await startBackend()
+    const page = await (await fetch(origin)).text()
+    expect(page).toBe(read('examples/eventsource.html'))
+    const script = /<script type="module">(.*)<\/script>/s.exec(page)?.[1] ?? ''
+    const browser = browserAt(origin)
+    runInNewContext(script, browser.globals)
+    await browser.submit()
+    await expect.poll(() => browser.shown('#state'), { timeout: 30_000 }).toBe('complete')
+    expect(browser.shown('#answer')).toMatch(/^\*\*This is a recorded answer/)
+    expect(browser.opened).toHaveLength(1)
+    expect(browser.opened[0]).toMatch(/\?token=v1\./)
+    for (const text of [page, browser.opened[0], backend.text()]) expect(text).not.toContain(key)
+  })
+
+  test('its backend gives no token for turns that were not asked for there', async () => {
+    await startBackend()
+    const post = (path: string, body: object) =>
+      fetch(origin + path, { method: 'POST', body: JSON.stringify(body) })
+    expect((await post('/streams', { turnId: 'of-somebody-else' })).status).toBe(404)
+    expect((await fetch(`${origin}/nothing`)).status).toBe(404)
+    expect((await post('/turns', {})).status).toBe(200)
+    expect((await fetch(`${origin}/turns`, { method: 'POST', body: '{' })).status).toBe(502)
+  })
+})
+
+test('every example is in the README, and names only variables that there are', () => {
+  const files = readdirSync(join(root, 'examples')).filter((name) => name !== 'README.md')
+  for (const file of files) {
+    expect(README, file).toContain(`(${file})`)
+    for (const name of read(`examples/${file}`).match(/TURNSTREAM_\w+/g) ?? []) {
+      const known = () => readConfiguration({ flags: {}, env: { [name]: '' }, cwd: tmpdir() })
+      expect(known).not.toThrow()
+    }
+  }
+})
