@@ -1,8 +1,16 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { builtinModules } from 'node:module'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -51,8 +59,9 @@ test('the tarball holds the build, its sources and the documents, and nothing el
     return ['.d.ts', '.d.ts.map', '.js', '.js.map'].map((extension) => `${name}${extension}`)
   })
   const schemas = SCHEMAS.map((name) => `dist/schema/${name}.json`)
-  const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
-  const expected = [...sources, ...compiled, ...schemas, ...documents]
+  const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'llms.txt', 'package.json']
+  const shown = ['docs', 'examples'].flatMap(filesUnder)
+  const expected = [...sources, ...compiled, ...schemas, ...documents, ...shown]
   const advice = 'if dist/ is older than src/, run `npm run build`'
   expect(packed.toSorted(), advice).toEqual(expected.toSorted())
 })
@@ -128,6 +137,12 @@ function pack(into: string): string[] {
   const text = execFileSync('npm', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' })
   const [report] = JSON.parse(text) as { files: { path: string }[] }[]
   return (report?.files ?? []).map((file) => file.path)
+}
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
 }
 
 function tarballName(): string {

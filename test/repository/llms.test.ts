@@ -1,0 +1,64 @@
+/** llms.txt: the form of https://llmstxt.org, links that lead somewhere, and nothing forgotten. */
+import { existsSync, readdirSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { ROUTES } from '../../src/protocol/names.ts'
+import { read, root } from './sources.ts'
+
+const text = read('llms.txt')
+const { exports, files } = JSON.parse(read('package.json')) as {
+  exports: Record<string, unknown>
+  files: string[]
+}
+const linksOf = (markdown: string) =>
+  [...markdown.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link)
+
+test('it begins with a title and a summary, and goes on with lists of links', () => {
+  expect(text).toMatch(/^# turnstream\n\n(?:> .+\n)+\n/)
+  const sections = text.split(/^## /m).slice(1)
+  expect(sections.map((section) => section.split('\n')[0])).toContain('Optional')
+  for (const section of sections) {
+    const [, ...lines] = section.trim().split('\n').filter(Boolean)
+    for (const line of lines) expect(line).toMatch(/^- \[[^\]]+\]\([^)]+\)(?:: .+)?$/)
+  }
+  expect(text.length).toBeLessThan(6000)
+})
+
+test.each(['llms.txt', 'examples/README.md'])('the links of %s exist', (file) => {
+  const links = linksOf(read(file))
+  expect(links.length).toBeGreaterThan(2)
+  const missing = links.filter((link) => !existsSync(join(root, dirname(file), link)))
+  expect(missing).toEqual([])
+})
+
+describe('it is of use in the package', () => {
+  test('which holds it, and what it links to', () => {
+    expect(files).toContain('llms.txt')
+    // npm packs the README by itself.
+    const packed = [...files, 'README.md']
+    const left = linksOf(text).filter(
+      (link) => !packed.some((entry) => `${normalize(link)}/`.startsWith(`${entry}/`)),
+    )
+    expect(left).toEqual([])
+  })
+
+  test('and names its entry points', () => {
+    for (const entry of ['turnstream', 'turnstream/server', 'turnstream/testing']) {
+      expect(exports).toHaveProperty([entry.replace('turnstream', '.')])
+      expect(text).toContain(`\`${entry}\``)
+    }
+  })
+})
+
+test('every document of docs/ is in it', () => {
+  const names = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
+  for (const name of names) expect(text).toContain(`(docs/${name})`)
+})
+
+test('the routes that it names are there', () => {
+  const named = [...text.matchAll(/`(?:GET|POST) (\/[^ `]+)/g)].map(([, path = '']) =>
+    path.replaceAll(/\{(\w+)\}/g, ':$1'),
+  )
+  expect(named).toHaveLength(4)
+  for (const path of named) expect(Object.values(ROUTES)).toContain(path)
+})
