@@ -11,7 +11,7 @@ export class UsageError extends Error {
 }
 
 /** The options of a command, by their names without dashes, as `parseArgs` takes them. */
-export type Options = Readonly<Record<string, { readonly type: 'string' | 'boolean' }>>
+type Options = Readonly<Record<string, { readonly type: 'string' | 'boolean' }>>
 
 export interface Command {
   /** One line for the list of commands. */
