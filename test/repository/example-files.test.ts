@@ -118,6 +118,14 @@ describe('fetch.mjs', () => {
   })
 })
 
+test('openai.mjs lists the models, and prints an answer and what it has cost', async () => {
+  const { ended, text } = start(lineFor('openai.mjs'))
+  expect(await ended, text()).toBe(0)
+  expect(text()).toMatch(/^models: scripted\/answer, /)
+  expect(text()).toContain('**This is a recorded answer.**')
+  expect(text()).toMatch(/\n\d+ tokens\nturn [\w-]+ is kept\n$/)
+})
+
 interface Element {
   textContent: string
   addEventListener: (type: string, listener: (event: object) => Promise<void>) => void

@@ -206,11 +206,7 @@ test('what is planned and not served is no route yet', async () => {
   const server = await startServer()
   const paths = Object.values(ROUTES).map((path) => path.replaceAll(/:(\w+)/g, '{$1}'))
   const planned = paths.filter((path) => !(path in server.document.paths))
-  expect(planned).toEqual([
-    '/v1/responses',
-    '/v1/responses/{responseId}',
-    '/v1/messages',
-  ])
+  expect(planned).toEqual(['/v1/responses', '/v1/responses/{responseId}', '/v1/messages'])
 })
 
 test('the first page leads to the description', async () => {

@@ -1,0 +1,30 @@
+// The package of OpenAI (npm install openai) with a gateway as its server: an answer as it comes, and a tool.
+//
+//     node examples/openai.mjs 'What is turnstream?'
+import OpenAI from 'openai'
+
+const gateway = process.env.TURNSTREAM_URL ?? 'http://127.0.0.1:4010'
+const openai = new OpenAI({
+  baseURL: `${gateway}/v1`,
+  apiKey: process.env.TURNSTREAM_KEY ?? 'none',
+})
+const content = process.argv[2] ?? 'What is turnstream?'
+
+const { data: models } = await openai.models.list()
+console.log(`models: ${models.map(({ id }) => id).join(', ')}\n`)
+
+// Any model of the list, whoever makes it: `<provider>/<model>`.
+const stream = openai.chat.completions.stream({
+  model: models[0]?.id ?? 'scripted/answer',
+  messages: [{ role: 'user', content }],
+  stream_options: { include_usage: true },
+})
+stream.on('content', (piece) => process.stdout.write(piece))
+const usage = await stream.totalUsage()
+console.log(`\n\n${usage.total_tokens} tokens`)
+
+// The turn is kept: it can be read again, here or elsewhere, in this form or another.
+const { response } = await openai.chat.completions
+  .create({ model: 'scripted/thinking', messages: [{ role: 'user', content }] })
+  .withResponse()
+console.log(`turn ${response.headers.get('x-turn-id')} is kept`)
