@@ -40,13 +40,18 @@ export class ProcessMetrics {
     if (monitor === undefined) {
       this.#monitor = monitorEventLoopDelay()
       this.#monitor.enable()
+      this.#setDelay(0, 0, 0)
+    } else if (monitor.count > 0) {
+      // Before the first measurement its numbers are none, and whoever is reset begins anew.
+      this.#setDelay(monitor.mean, monitor.percentile(99), monitor.max)
+      monitor.reset()
     }
-    // Before the first measurement these are no numbers that anybody could use.
-    const has = monitor !== undefined && monitor.count > 0
-    this.#delay.with('mean').value = has ? monitor.mean / NS_PER_S : 0
-    this.#delay.with('p99').value = has ? monitor.percentile(99) / NS_PER_S : 0
-    this.#delay.with('max').value = has ? monitor.max / NS_PER_S : 0
-    monitor?.reset()
+  }
+
+  #setDelay(mean: number, p99: number, max: number): void {
+    this.#delay.with('mean').value = mean / NS_PER_S
+    this.#delay.with('p99').value = p99 / NS_PER_S
+    this.#delay.with('max').value = max / NS_PER_S
   }
 }
 

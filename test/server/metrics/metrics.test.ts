@@ -9,7 +9,10 @@ import { TURN_ROWS } from './turn-rows.ts'
 /** Every metric says what it promises. */
 const ROWS: Record<MetricName, () => Promise<void>> = { ...TURN_ROWS, ...SERVER_ROWS }
 
-describe('the metric', () => {
+// Real connections, on a machine that runs everything else at the same time.
+const PATIENCE = { timeout: 30_000 }
+
+describe('the metric', PATIENCE, () => {
   test.each(Object.entries(ROWS))('%s', async (_name, check) => {
     expect.hasAssertions()
     await check()

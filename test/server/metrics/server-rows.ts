@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
-import { call, finishedTurn, heldTurn, startServer } from '../support.ts'
+import { call, finishedTurn, heldTurn, readUntil, startServer } from '../support.ts'
 import { idle, scrape, until } from './support.ts'
 
 /** A store that can be told to fail, and how large it is. */
@@ -19,7 +19,7 @@ class MoodyLog extends MemoryLog {
   }
 
   override bytesKept(): Promise<number> {
-    return Promise.resolve(1234)
+    return this.failure === undefined ? Promise.resolve(1234) : Promise.reject(this.failure)
   }
 }
 
@@ -29,12 +29,11 @@ async function slowReader() {
   const server = await startServer({ clock })
   const { turnId, call: vendor } = await heldTurn(server)
   const { body } = await server.gateway.app.request(`/xapi/turns/${turnId}/stream`)
-  const say = async () => {
+  for (let count = 0; count < 6; count++) {
     vendor.say('x'.repeat(100_000))
     await clock.advance(1000)
   }
-  for (let count = 0; count < 6; count++) await say()
-  return { clock, server, vendor, say, read: () => new Response(body).text() }
+  return { clock, server, turnId, vendor, read: () => new Response(body).text() }
 }
 
 export const SERVER_ROWS = {
@@ -87,7 +86,7 @@ export const SERVER_ROWS = {
     expect((await scrape(server)).get('turnstream_stream_lag_seconds')).toBe(0)
   },
   turnstream_snapshots_skipped_total: async () => {
-    const { server, vendor, read } = await slowReader()
+    const { server, turnId, vendor, read } = await slowReader()
     vendor.finish()
     const frames = (await read()).split('"type":"message"').length
     const samples = await scrape(server)
@@ -95,8 +94,8 @@ export const SERVER_ROWS = {
     const written = samples.get('turnstream_snapshots_written_total') ?? 0
     expect(skipped).toBeGreaterThan(0)
     expect(skipped + frames).toBeLessThanOrEqual(written)
-    // Who comes later misses nothing that was shown before.
-    await server.gateway.app.request('/xapi/turns/none/stream')
+    // Who comes later misses nothing: what it finds is the newest.
+    await call(server, `GET /xapi/turns/${turnId}/stream`)
     expect((await scrape(server)).get('turnstream_snapshots_skipped_total')).toBe(skipped)
   },
   turnstream_resyncs_total: async () => {
@@ -104,10 +103,11 @@ export const SERVER_ROWS = {
     const { runId, turnId, threadId } = await finishedTurn(server)
     await call(server, `GET /api/v2/stream/${runId}?from=9-1`)
     await call(server, `GET /xapi/turns/${turnId}/stream?from=9-1`)
+    const thread = `${server.url}/xapi/threads/${threadId}/stream?from=another/1-1`
+    await readUntil(thread, 'turn_complete')
     const samples = await scrape(server)
-    expect(samples.get('turnstream_resyncs_total{reason="foreign"}')).toBe(2)
+    expect(samples.get('turnstream_resyncs_total{reason="foreign"}')).toBe(3)
     expect(samples.get('turnstream_resyncs_total{reason="trimmed"}')).toBe(0)
-    expect(threadId).not.toBe('')
   },
   turnstream_store_append_seconds: async () => {
     const server = await startServer()
@@ -119,6 +119,11 @@ export const SERVER_ROWS = {
   turnstream_store_bytes: async () => {
     const server = await startServer({ log: new MoodyLog() })
     expect((await scrape(server)).get('turnstream_store_bytes')).toBe(1234)
+    const log = new MoodyLog()
+    log.failure = new TurnstreamError('STORE_UNAVAILABLE', 'away')
+    const samples = await scrape(await startServer({ log }))
+    expect(samples.has('turnstream_turns_running')).toBe(true)
+    expect(samples.has('turnstream_store_bytes')).toBe(false)
   },
   turnstream_http_requests_total: async () => {
     const server = await startServer()
