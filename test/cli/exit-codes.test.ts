@@ -96,6 +96,16 @@ const CASES: Record<string, () => [string[], string[] | undefined, string[]]> = 
     ['revoke', 'acme', 'none', '--file', 'keys', '--json'],
     ['forget', '--json'],
   ],
+  doctor: () => {
+    const { port } = taken.address() as { port: number }
+    const store = ['--store', 'memory', '--json']
+    return [
+      ['--port', '0', ...store],
+      ['--port', `${port}`, ...store],
+      ['--port', 'none', ...store],
+    ]
+  },
+  config: () => [['print', '--json'], undefined, ['forget', '--json']],
   chat: () => [['Hello', '--json'], ['Hello', '--json', '--model', 'scripted/error'], ['--json']],
   tail: () => [['good', '--json'], ['bad', '--json'], ['--json']],
   convert: () => [
@@ -145,7 +155,7 @@ describe.each(ROWS)('$name', ({ name, failed }) => {
     expect(code).toBe(1)
     // What a server could not do is in its log.
     const told = checkJson(name === 'serve' ? stderr : stdout)
-    expect(JSON.stringify(told.at(-1))).toMatch(/"error"|"aborted"|response_error/)
+    expect(JSON.stringify(told.at(-1))).toMatch(/"error"|"aborted"|response_error|"fail"/)
   })
 
   test('2, with words on standard error and how to get help', async () => {

@@ -68,7 +68,11 @@ describe.each(HELPS)('the help of $name', ({ name, help }) => {
   })
 
   test.each(examples)('%s', async (example) => {
-    const command = example.replace('--port 8080', '--port 0').replace(/redis:\S+/, redis.url)
+    const command = example
+      .replace('--port 8080', '--port 0')
+      .replace(/redis:\S+/, redis.url)
+      // Our own gateway is such an endpoint, too.
+      .replace('http://localhost:11434/v1 --model qwen3', `${env['TURNSTREAM_URL']}/v1`)
     if (!/turnstream serve/.test(command)) {
       const script = `set -e\n${OURS}\n${command}`
       const args = { cwd: folder, encoding: 'utf8', env: { ...process.env, ...env } } as const
