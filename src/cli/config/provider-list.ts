@@ -1,11 +1,10 @@
-import { PROVIDER_IDS } from '../serve/provider-settings.ts'
 import type { ProviderChoice } from '../serve/providers.ts'
-import { KNOWN_PROVIDERS, providersFrom, settingOf } from '../serve/providers.ts'
-import { secretOf } from '../serve/secrets.ts'
+import { KNOWN_PROVIDERS, keyOf, providerPlans, providersFrom } from '../serve/providers.ts'
 
 /** A provider as it is shown, without its key. */
 export interface ShownProvider {
   readonly id: string
+  readonly kind: string
   /** Whether it can be asked. */
   readonly active: boolean
   readonly hasKey: boolean
@@ -20,17 +19,17 @@ export interface ShownProvider {
 /** Those that can be asked first, the default one before the others. */
 export function shownProviders(choice: ProviderChoice): ShownProvider[] {
   const { configured } = providersFrom(choice)
-  const known = PROVIDER_IDS.map((id): ShownProvider => {
-    const { keyVariable, models } = KNOWN_PROVIDERS[id]
+  const known = providerPlans(choice).map((plan): ShownProvider => {
+    const { id, kind, keyVariable, setting } = plan
     const active = configured.find(({ provider }) => provider.id === id)
-    const { baseUrl } = settingOf(id, choice)
     return {
       id,
+      kind,
       active: active !== undefined,
-      hasKey: secretOf(choice.env, keyVariable) !== undefined,
-      keyVariable,
-      baseUrl: baseUrl ?? null,
-      models: active?.models ?? models,
+      hasKey: keyOf(plan, choice.env) !== undefined,
+      ...(keyVariable !== undefined && { keyVariable }),
+      baseUrl: setting.baseUrl ?? null,
+      models: active?.models ?? setting.models ?? KNOWN_PROVIDERS[kind].models,
       defaultModel: active?.defaultModel ?? null,
     }
   })
@@ -38,7 +37,7 @@ export function shownProviders(choice: ProviderChoice): ShownProvider[] {
     .filter(({ provider }) => !known.some(({ id }) => id === provider.id))
     .map(({ provider, models, defaultModel }): ShownProvider => {
       const { id } = provider
-      return { id, active: true, hasKey: false, baseUrl: null, models, defaultModel }
+      return { id, kind: id, active: true, hasKey: false, baseUrl: null, models, defaultModel }
     })
   const order = configured.map(({ provider }) => provider.id)
   const rank = ({ id }: ShownProvider) => (order.includes(id) ? order.indexOf(id) : order.length)

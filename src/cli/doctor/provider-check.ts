@@ -7,14 +7,16 @@ import { BASE_URL as OPENAI_URL } from '../../adapters/openai-responses/request.
 import type { Clock } from '../../async/clock.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { UsageError } from '../command.ts'
-import { PROVIDER_IDS, type ProviderId } from '../serve/provider-settings.ts'
+import type { ProviderKind } from '../serve/provider-settings.ts'
 import {
   KNOWN_PROVIDERS,
+  keyOf,
+  missingFor,
   type ProviderChoice,
+  type ProviderPlan,
+  providerPlans,
   providersFrom,
-  settingOf,
 } from '../serve/providers.ts'
-import { secretOf } from '../serve/secrets.ts'
 import { type Check, fail, ok, skipped, warn } from './check.ts'
 import { type ClockReading, readingOf } from './clock-check.ts'
 import { type Answer, type Looked, look } from './http-look.ts'
@@ -33,7 +35,7 @@ interface Listing {
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 /** Where each tells its models. */
-const LISTINGS: Readonly<Record<ProviderId, Listing>> = {
+const LISTINGS: Readonly<Record<ProviderKind, Listing>> = {
   openai: { baseUrl: OPENAI_URL, path: '/models', headers: bearer },
   anthropic: {
     baseUrl: ANTHROPIC_URL,
@@ -50,30 +52,31 @@ const LISTINGS: Readonly<Record<ProviderId, Listing>> = {
 
 /** A provider as it would be called. */
 interface Callable {
-  readonly id: ProviderId
+  readonly plan: ProviderPlan
   readonly baseUrl: string
   readonly key: string | undefined
   readonly model: string | undefined
 }
 
 export async function providerLooks(choice: ProviderChoice, clock: Clock): Promise<ProviderLook[]> {
-  return Promise.all(PROVIDER_IDS.map((id) => providerLook(id, choice, clock)))
+  return Promise.all(providerPlans(choice).map((plan) => providerLook(plan, choice, clock)))
 }
 
 async function providerLook(
-  id: ProviderId,
+  plan: ProviderPlan,
   choice: ProviderChoice,
   clock: Clock,
 ): Promise<ProviderLook> {
-  const callable = callableOf(id, choice)
+  const { id, kind } = plan
+  const callable = callableOf(plan, choice)
   if ('verdict' in callable) return { check: callable }
   const { baseUrl, key } = callable
-  const { path, headers } = LISTINGS[id]
+  const { path, headers } = LISTINGS[kind]
   const looked = await look({
     url: `${baseUrl.replace(/\/+$/, '')}${path}`,
     headers: {
       ...(key !== undefined && headers(key)),
-      ...(id === 'anthropic' && { 'anthropic-version': API_VERSION }),
+      ...(kind === 'anthropic' && { 'anthropic-version': API_VERSION }),
     },
     clock,
   })
@@ -83,16 +86,16 @@ async function providerLook(
 }
 
 /** What is needed to call it, or why it cannot be called. */
-function callableOf(id: ProviderId, choice: ProviderChoice): Callable | Check {
+function callableOf(plan: ProviderPlan, choice: ProviderChoice): Callable | Check {
+  const { id, kind, keyVariable = 'its key', setting } = plan
   const name = nameOf(id)
-  const { keyVariable, models } = KNOWN_PROVIDERS[id]
   try {
-    const key = secretOf(choice.env, keyVariable)
-    const setting = settingOf(id, choice)
-    const baseUrl = setting.baseUrl ?? (key === undefined ? undefined : LISTINGS[id].baseUrl)
-    if (baseUrl === undefined) return skipped(name, `no ${neededFor(id, key)}`)
-    const model = setting.defaultModel ?? setting.models?.[0] ?? models[0]
-    return { id, baseUrl, key, model }
+    const key = keyOf(plan, choice.env)
+    const missing = missingFor(plan, key)
+    if (missing !== undefined) return skipped(name, `no ${missing}`)
+    const baseUrl = setting.baseUrl ?? LISTINGS[kind].baseUrl ?? ''
+    const model = setting.defaultModel ?? setting.models?.[0] ?? KNOWN_PROVIDERS[kind].models[0]
+    return { plan, baseUrl, key, model }
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
     const fix = `Set ${keyVariable}, or name a file that this user can read with ${keyVariable}_FILE`
@@ -100,17 +103,13 @@ function callableOf(id: ProviderId, choice: ProviderChoice): Callable | Check {
   }
 }
 
-function neededFor(id: ProviderId, key: string | undefined): string {
-  if (id !== 'openai-compatible') return KNOWN_PROVIDERS[id].keyVariable
-  return key === undefined ? 'OPENAI_COMPATIBLE_BASE_URL' : 'address for its key'
-}
-
-function nameOf(id: ProviderId): string {
+function nameOf(id: string): string {
   return `provider ${id}`
 }
 
 function providerCheck(callable: Callable, looked: Looked): Check {
-  const { id, baseUrl } = callable
+  const { baseUrl } = callable
+  const { id } = callable.plan
   if ('answer' in looked) return answerCheck(callable, looked.answer)
   return fail(
     nameOf(id),
@@ -120,9 +119,9 @@ function providerCheck(callable: Callable, looked: Looked): Check {
 }
 
 function answerCheck(callable: Callable, { status, body }: Answer): Check {
-  const { id, baseUrl, key } = callable
+  const { baseUrl, key } = callable
+  const { id, kind, keyVariable = `keyVariable of ${id}` } = callable.plan
   const name = nameOf(id)
-  const { keyVariable } = KNOWN_PROVIDERS[id]
   // Google answers 400 where others do 401.
   const isRefused = [401, 403].includes(status) || /API_KEY_INVALID/.test(body)
   if (isRefused) {
@@ -138,18 +137,20 @@ function answerCheck(callable: Callable, { status, body }: Answer): Check {
     return fail(name, `${baseUrl} sends us elsewhere (${status}), where no key follows`, fix)
   }
   if (status === 200 || callable.model === undefined) return modelsCheck(callable, modelsIn(body))
-  const fix = `See what it answers: curl -v ${baseUrl}${LISTINGS[id].path.replace(/\?.*/, '')}`
+  const fix = `See what it answers: curl -v ${baseUrl}${LISTINGS[kind].path.replace(/\?.*/, '')}`
   return warn(name, `${baseUrl} answers ${status} when asked for its models`, fix)
 }
 
-function modelsCheck({ id, baseUrl, model }: Callable, models: string[] | undefined): Check {
+function modelsCheck({ plan, baseUrl, model }: Callable, models: string[] | undefined): Check {
+  const { id, kind, isOwn } = plan
   const name = nameOf(id)
   if (model === undefined) {
-    const fix = `Set OPENAI_COMPATIBLE_MODEL${models?.[0] === undefined ? '' : `=${models[0]}`}`
+    const found = models?.[0] === undefined ? '' : `=${models[0]}`
+    const fix = isOwn ? `Set models of ${id}` : `Set OPENAI_COMPATIBLE_MODEL${found}`
     return fail(name, `${baseUrl} has no model set`, fix)
   }
   if (models === undefined) {
-    const fix = `See whether it is the right address: curl ${baseUrl}${LISTINGS[id].path}`
+    const fix = `See whether it is the right address: curl ${baseUrl}${LISTINGS[kind].path}`
     return warn(name, `${baseUrl} answers, but not with a list of models`, fix)
   }
   if (models.includes(model)) return ok(name, `${baseUrl} has ${model}`)

@@ -6,8 +6,7 @@ import {
   type ConfigurationSources,
   readConfiguration,
 } from '../serve/configuration.ts'
-import { PROVIDER_IDS } from '../serve/provider-settings.ts'
-import { KNOWN_PROVIDERS } from '../serve/providers.ts'
+import { providerPlans } from '../serve/providers.ts'
 import { secretOf } from '../serve/secrets.ts'
 import { type StoreChoice, secretsOf, storeOf } from '../serve/store.ts'
 import { exposureCheck, keysLook, secretsChecks, tokensCheck } from './access-check.ts'
@@ -135,12 +134,14 @@ function unforeseen(directory: string, error: unknown): Check {
 }
 
 /** What must not be seen in any report. */
-function secretsIn({ env, cwd }: ConfigurationSources, { settings }: Configuration): string[] {
-  const keys = PROVIDER_IDS.map((id) => {
+function secretsIn({ env, cwd }: ConfigurationSources, configuration: Configuration): string[] {
+  const { settings, providers } = configuration
+  const plans = providerPlans({ ...settings, env, settings: providers })
+  const keys = plans.map(({ keyVariable = '' }) => {
     try {
-      return secretOf(env, KNOWN_PROVIDERS[id].keyVariable) ?? ''
+      return secretOf(env, keyVariable) ?? ''
     } catch {
-      return env[KNOWN_PROVIDERS[id].keyVariable] ?? '' // it is set twice, or its file is gone
+      return env[keyVariable] ?? '' // it is set twice, or its file is gone
     }
   })
   return [...keys, ...secretsOf(storeOf(settings, cwd)), settings.streamTokenSecret ?? '']

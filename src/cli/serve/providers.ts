@@ -12,7 +12,7 @@ import { suggestion } from '../nearest.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../recordings/built-in.ts'
 import {
   PROVIDER_IDS,
-  type ProviderId,
+  type ProviderKind,
   type ProviderSetting,
   type ProviderSettings,
 } from './provider-settings.ts'
@@ -27,7 +27,7 @@ interface KnownProvider {
 }
 
 /** Models as their vendors name them in November 2026; others can be asked for by name. */
-export const KNOWN_PROVIDERS: Readonly<Record<ProviderId, KnownProvider>> = {
+export const KNOWN_PROVIDERS: Readonly<Record<ProviderKind, KnownProvider>> = {
   openai: {
     create: createOpenaiResponsesProvider,
     keyVariable: 'OPENAI_API_KEY',
@@ -64,20 +64,62 @@ export interface ActiveProviders {
   readonly secrets: readonly string[]
 }
 
+/** A provider that may be called, as it is set. */
+export interface ProviderPlan {
+  readonly id: string
+  readonly kind: ProviderKind
+  /** Where its key is found; undefined for one that has none. */
+  readonly keyVariable: string | undefined
+  /** Its kind was chosen, and what its kind would have by itself does not count. */
+  readonly isOwn: boolean
+  readonly setting: ProviderSetting
+}
+
+/** Those that are known, and then those that only the file has, in its order. */
+export function providerPlans(choice: ProviderChoice): ProviderPlan[] {
+  const known = PROVIDER_IDS.map((id): ProviderPlan => {
+    const setting = settingOf(id, choice)
+    const { keyVariable = KNOWN_PROVIDERS[id].keyVariable } = setting
+    return { id, kind: id, keyVariable, isOwn: false, setting }
+  })
+  const own = Object.entries(choice.settings).flatMap(([id, setting]): ProviderPlan[] => {
+    const { kind, keyVariable } = setting
+    const isKnown = PROVIDER_IDS.some((each) => each === id)
+    return isKnown || kind === undefined ? [] : [{ id, kind, keyVariable, isOwn: true, setting }]
+  })
+  return [...known, ...own]
+}
+
+/** The key of a provider, if it has one. */
+export function keyOf({ keyVariable }: ProviderPlan, env: Environment): string | undefined {
+  return keyVariable === undefined ? undefined : secretOf(env, keyVariable)
+}
+
+/** What it takes for a provider to be there, if that is missing. */
+export function missingFor(plan: ProviderPlan, key: string | undefined): string | undefined {
+  const { id, kind, keyVariable, isOwn, setting } = plan
+  if (isOwn && keyVariable !== undefined && key === undefined) return keyVariable
+  if (setting.baseUrl !== undefined) return undefined
+  if (kind !== 'openai-compatible') return key === undefined ? (keyVariable ?? 'key') : undefined
+  if (isOwn) return `baseUrl of ${id}`
+  return key === undefined ? 'OPENAI_COMPATIBLE_BASE_URL' : 'address for its key'
+}
+
 /** Who can be asked: whoever has a key or an address, and the scripted provider, which needs neither. */
 export function providersFrom(choice: ProviderChoice): ActiveProviders {
   const secrets: string[] = []
-  const called = PROVIDER_IDS.flatMap((id) => {
-    const key = secretOf(choice.env, KNOWN_PROVIDERS[id].keyVariable)
+  const plans = providerPlans(choice)
+  const called = plans.flatMap((plan) => {
+    const key = keyOf(plan, choice.env)
     if (key !== undefined) secrets.push(key)
-    return calledProvider(id, key, settingOf(id, choice)) ?? []
+    return calledProvider(plan, key) ?? []
   })
   const all = [...called, scripted(choice.scriptedSpeed)]
-  return { configured: withDefaultFirst(all, choice.defaultProvider), secrets }
+  return { configured: withDefaultFirst(all, plans, choice.defaultProvider), secrets }
 }
 
 /** The address and the model of a Chat Completions server may stand in the environment as well. */
-export function settingOf(id: ProviderId, { env, settings }: ProviderChoice): ProviderSetting {
+function settingOf(id: ProviderKind, { env, settings }: ProviderChoice): ProviderSetting {
   const setting = settings[id] ?? {}
   if (id !== 'openai-compatible') return setting
   const baseUrl = env['OPENAI_COMPATIBLE_BASE_URL']?.trim() || setting.baseUrl
@@ -93,20 +135,18 @@ export function settingOf(id: ProviderId, { env, settings }: ProviderChoice): Pr
 }
 
 function calledProvider(
-  id: ProviderId,
+  plan: ProviderPlan,
   apiKey: string | undefined,
-  setting: ProviderSetting,
 ): ConfiguredProvider | undefined {
+  if (missingFor(plan, apiKey) !== undefined) return undefined
+  const { id, kind, isOwn, setting } = plan
   const { baseUrl } = setting
-  const isThere = id === 'openai-compatible' ? baseUrl !== undefined : (apiKey ?? baseUrl)
-  if (!isThere) return undefined
-  const { create, models: offered } = KNOWN_PROVIDERS[id]
+  const { create, models: offered } = KNOWN_PROVIDERS[kind]
   const models = setting.models ?? offered
   const defaultModel = setting.defaultModel ?? models[0]
   if (defaultModel === undefined) {
-    throw new UsageError(
-      `${id} has an address but no model: set OPENAI_COMPATIBLE_MODEL, or models in the configuration`,
-    )
+    const advice = isOwn ? 'set' : 'set OPENAI_COMPATIBLE_MODEL, or'
+    throw new UsageError(`${id} has an address but no model: ${advice} models in the configuration`)
   }
   const provider = create({
     id,
@@ -133,16 +173,20 @@ function scripted(speed: number): ConfiguredProvider {
 
 function withDefaultFirst(
   all: readonly ConfiguredProvider[],
+  plans: readonly ProviderPlan[],
   wanted: string | undefined,
 ): readonly ConfiguredProvider[] {
   if (wanted === undefined) return all
   const first = all.find(({ provider }) => provider.id === wanted)
   if (first !== undefined) return [first, ...all.filter((each) => each !== first)]
   const active = all.map(({ provider }) => provider.id)
-  const known = PROVIDER_IDS.find((id) => id === wanted)
-  const advice =
-    known === undefined
-      ? suggestion(wanted, active)
-      : `: set ${KNOWN_PROVIDERS[known].keyVariable}${known === 'openai-compatible' ? ' and OPENAI_COMPATIBLE_BASE_URL' : ''}`
+  const plan = plans.find(({ id }) => id === wanted)
+  const advice = plan === undefined ? suggestion(wanted, active) : `: set ${needsOf(plan)}`
   throw new UsageError(`the default provider ${wanted} is not there${advice}`)
+}
+
+function needsOf(plan: ProviderPlan): string {
+  if (plan.id === 'openai-compatible')
+    return 'OPENAI_COMPATIBLE_API_KEY and OPENAI_COMPATIBLE_BASE_URL'
+  return missingFor(plan, undefined) ?? 'its models'
 }

@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { CONFIG_FILE, type ConfigurationSources } from './configuration.ts'
-import { PROVIDER_IDS, type ProviderId, type ProviderSettings } from './provider-settings.ts'
-import { KNOWN_PROVIDERS } from './providers.ts'
-import { type Environment, secretOf } from './secrets.ts'
+import type { ProviderSettings } from './provider-settings.ts'
+import { keyOf, type ProviderPlan, providerPlans } from './providers.ts'
+import { secretOf } from './secrets.ts'
 import { flagOf, type SettingName, type Settings, variableOf } from './settings.ts'
 import { type StoreChoice, secretsOf } from './store.ts'
 
@@ -40,15 +40,9 @@ function ofCommandLine(sources: WarningSources): string[] {
     })
 }
 
-const SECRET_VARIABLES = [
-  variableOf('store'),
-  variableOf('streamTokenSecret'),
-  ...PROVIDER_IDS.map((id) => KNOWN_PROVIDERS[id].keyVariable),
-]
-
 function ofFiles(sources: WarningSources): string[] {
-  const { env, cwd, settings } = sources
-  const secrets = [...namedFiles(env), ...configFile(sources)]
+  const { cwd, settings } = sources
+  const secrets = [...namedFiles(sources), ...configFile(sources)]
     .filter(([, path]) => isOpenTo(path, OTHERS_READ))
     .map(([what, path]) => `${what} can be read by ${EVERYBODY}: chmod o-r ${path}`)
   // What is in it is no secret: whoever can add a line to it has a key.
@@ -59,8 +53,11 @@ function ofFiles(sources: WarningSources): string[] {
 
 const EVERYBODY = 'every user of this machine'
 
-function namedFiles(env: Environment): [what: string, path: string][] {
-  return SECRET_VARIABLES.flatMap((name) => {
+function namedFiles(sources: WarningSources): [what: string, path: string][] {
+  const { env } = sources
+  const ofProviders = plansOf(sources).flatMap(({ keyVariable }) => keyVariable ?? [])
+  const names = [variableOf('store'), variableOf('streamTokenSecret'), ...ofProviders]
+  return names.flatMap((name) => {
     const path = env[`${name}_FILE`]?.trim()
     return path ? [[`the file of ${name}_FILE`, path]] : []
   })
@@ -85,16 +82,17 @@ function isOpenTo(path: string, bit: number): boolean {
   return stats !== undefined && (stats.mode & bit) !== 0
 }
 
-function ofPlainHttp({ env, providers }: WarningSources): string[] {
-  return PROVIDER_IDS.filter((id) => {
-    const key = secretOf(env, KNOWN_PROVIDERS[id].keyVariable)
-    return key !== undefined && isPlainHttp(addressOf(id, env, providers))
-  }).map((id) => `the key of ${id} is sent over plain http: whoever is on the way can read it`)
+function ofPlainHttp(sources: WarningSources): string[] {
+  return plansOf(sources)
+    .filter((plan) => {
+      const isSent = keyOf(plan, sources.env) !== undefined
+      return isSent && isPlainHttp(plan.setting.baseUrl ?? '')
+    })
+    .map(({ id }) => `the key of ${id} is sent over plain http: whoever is on the way can read it`)
 }
 
-function addressOf(id: ProviderId, env: Environment, providers: ProviderSettings): string {
-  const named = id === 'openai-compatible' ? env['OPENAI_COMPATIBLE_BASE_URL']?.trim() : ''
-  return named || providers[id]?.baseUrl || ''
+function plansOf({ env, providers, settings }: WarningSources): ProviderPlan[] {
+  return providerPlans({ ...settings, env, settings: providers })
 }
 
 function isPlainHttp(address: string): boolean {

@@ -221,6 +221,7 @@ describe('providers', () => {
     ])
     expect(provider('openai')).toEqual({
       id: 'openai',
+      kind: 'openai',
       active: true,
       hasKey: true,
       keyVariable: 'OPENAI_API_KEY',

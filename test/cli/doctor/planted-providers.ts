@@ -118,6 +118,31 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /curl -v http:.*\/models/,
   },
   {
+    fault: 'a provider of one’s own that refuses the key, and tells it',
+    plant: async () => {
+      const { url } = await vendorThat((response) => response.writeHead(403).end(SECRET))
+      const own = { kind: 'openai-compatible', keyVariable: 'GROQ_API_KEY' }
+      return { ...provider('groq', url, own), env: { GROQ_API_KEY: SECRET } }
+    },
+    check: 'provider groq',
+    verdict: 'fail',
+    found: /refuses the key of GROQ_API_KEY \(403\)/,
+    fix: /Set GROQ_API_KEY/,
+  },
+  {
+    fault: 'a provider of one’s own without a model',
+    plant: async () => {
+      const { url } = await vendorThat(listing('llama'))
+      const cwd = folder()
+      writeConfig(cwd, { providers: [{ id: 'local', kind: 'openai-compatible', baseUrl: url }] })
+      return { cwd }
+    },
+    check: 'provider local',
+    verdict: 'fail',
+    found: /has no model set/,
+    fix: /Set models of local/,
+  },
+  {
     fault: 'a Chat Completions server without a model',
     plant: async () => {
       const { url } = await vendorThat(listing('llama'))

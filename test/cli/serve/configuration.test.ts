@@ -171,7 +171,23 @@ describe('what makes no sense is refused with a sentence', () => {
     [{ providers: { gemini: { models: [] } } }, 'takes at least one model'],
     [{ providers: { gemini: { connectTimeout: 10 } } }, 'providers.gemini.connectTimeout'],
     [{ providers: { gemini: { connectTimeout: 'x' } } }, 'takes a number with its unit'],
-    [{ providers: [] }, 'providers of turnstream.config.json'],
+    [{ providers: 1 }, 'providers of turnstream.config.json takes an object or a list'],
+    [{ providers: [{ kind: 'gemini' }] }, 'providers.0 of turnstream.config.json'],
+    [
+      {
+        providers: [
+          { id: 'a', kind: 'gemini' },
+          { id: 'a', kind: 'gemini' },
+        ],
+      },
+      'has a twice',
+    ],
+    [{ providers: { scripted: { kind: 'gemini' } } }, 'is not scripted'],
+    [{ providers: { 'A b': { kind: 'gemini' } } }, 'an id is of lower-case letters'],
+    [{ providers: { groq: {} } }, 'one of your own has a kind: openai, anthropic, gemini'],
+    [{ providers: { groq: { kind: 'grok' } } }, 'providers.groq.kind of turnstream.config.json'],
+    [{ providers: { gemini: { kind: 'openai' } } }, 'give another kind another id'],
+    [{ providers: { groq: { kind: 'gemini', keyVariable: 'sk-1' } } }, 'the name of a variable'],
   ])('%j', (config, message) => {
     writeConfig(config)
     expect(refusal([])).toContain(message)

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ProviderSettings } from '../../../src/cli/serve/provider-settings.ts'
+import type { ProviderSetting, ProviderSettings } from '../../../src/cli/serve/provider-settings.ts'
 import { KNOWN_PROVIDERS, providersFrom } from '../../../src/cli/serve/providers.ts'
 import { Providers } from '../../../src/turns/providers.ts'
 import { fakeVendor } from '../fake-vendor.ts'
@@ -58,6 +58,68 @@ describe('who is there', () => {
     expect(secrets).toEqual(['from-a-file', 'plain'])
     writeFileSync(file, '')
     expect(() => from({ OPENAI_API_KEY_FILE: file })).toThrow('names an empty file')
+  })
+})
+
+describe('providers of one’s own', () => {
+  const groq: ProviderSetting = {
+    kind: 'openai-compatible',
+    baseUrl: 'http://localhost:1/v1',
+    keyVariable: 'GROQ_API_KEY',
+    models: ['a', 'b'],
+  }
+
+  test('are there when their key is, after those that are known', () => {
+    const env = { GROQ_API_KEY: 'secret-of-groq', GEMINI_API_KEY: 'k' }
+    const { ids, configured, secrets } = from(env, { groq })
+    expect(ids).toEqual(['gemini', 'groq', 'scripted'])
+    expect(configured[1]).toMatchObject({ models: ['a', 'b'], defaultModel: 'a' })
+    expect(secrets).toEqual(['k', 'secret-of-groq'])
+    expect(from({}, { groq }).ids).toEqual(['scripted'])
+  })
+
+  test('may be several of one kind, and need no key if they name no variable', () => {
+    const { keyVariable: _, ...local } = groq
+    const other = { ...local, baseUrl: 'http://localhost:2/v1' }
+    expect(from({}, { one: local, two: other }).ids).toEqual(['one', 'two', 'scripted'])
+    expect(from({}, { one: local, two: other }, { defaultProvider: 'two' }).ids[0]).toBe('two')
+  })
+
+  test('of the kind of a vendor have its address and its models', () => {
+    const second = { kind: 'anthropic', keyVariable: 'SECOND_KEY' } as const
+    const [configured] = from({ SECOND_KEY: 'k' }, { second }).configured
+    expect(configured?.provider.id).toBe('second')
+    expect(configured?.models).toEqual(KNOWN_PROVIDERS.anthropic.models)
+  })
+
+  test('say what they lack', () => {
+    const wanted = { defaultProvider: 'groq' }
+    expect(() => from({}, { groq }, wanted)).toThrow(
+      'the default provider groq is not there: set GROQ_API_KEY',
+    )
+    const { models: _, ...without } = groq
+    expect(() => from({ GROQ_API_KEY: 'k' }, { groq: without })).toThrow(
+      'groq has an address but no model: set models in the configuration',
+    )
+    const { baseUrl: __, ...nowhere } = groq
+    expect(() => from({ GROQ_API_KEY: 'k' }, { groq: nowhere }, wanted)).toThrow('is not there')
+  })
+
+  test('are called by the name and with the key that they have', async () => {
+    const vendor = await fakeVendor(401, '{"error":{"message":"bad key","code":"invalid"}}')
+    const { configured } = from(
+      { GROQ_API_KEY: 'sk-groq' },
+      { groq: { ...groq, baseUrl: `${vendor.url}/v1` } },
+    )
+    const { provider, model } = new Providers(configured).choose({ model: 'groq/b' })
+    const stream = provider.stream(
+      { model, input: [{ type: 'message', id: 'a', content: 'Hi', origin: 'user' }] },
+      { runId: 'r', turnId: 'r', threadId: 't' },
+    )
+    await stream.toArray()
+    expect(vendor.requests).toMatchObject([
+      { path: '/v1/chat/completions', headers: { authorization: 'Bearer sk-groq' } },
+    ])
   })
 })
 
