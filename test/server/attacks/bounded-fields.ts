@@ -42,15 +42,17 @@ export function oversizesOf(document: OpenApiDocument, schema: JsonSchema): Over
     if (each.type === 'object' && each.properties === undefined) add({ a: 'x'.repeat(LONG) })
     const base = minimal(each, document) as object
     for (const [name, property] of Object.entries(each.properties ?? {})) {
-      const others = path.length === 0 ? rootOf(base, name) : base
+      const others = path.length === 0 ? rootOf(base, name, each) : base
       walk(property, [...path, name], (value) => wrap({ ...others, [name]: value }))
     }
   }
 }
 
-/** A submit has either of the two. */
-function rootOf(base: object, name: string): object {
-  return name === 'input' || name === 'prompt' ? base : { prompt: 'Hi', ...base }
+/** What is right of the rest of a body: a submit has either of the two, a chat has something to answer. */
+function rootOf(base: object, name: string, { properties = {} }: JsonSchema): object {
+  if ('messages' in properties) return { ...base, messages: [{ role: 'user', content: 'Hi' }] }
+  if (!('prompt' in properties) || name === 'input' || name === 'prompt') return base
+  return { prompt: 'Hi', ...base }
 }
 
 function resolved(schema: JsonSchema, { components }: OpenApiDocument): JsonSchema {

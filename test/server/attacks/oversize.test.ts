@@ -24,6 +24,18 @@ function operationsOf({ document }: TestServer) {
   )
 }
 
+interface Refusal {
+  readonly code: string
+  readonly param?: string
+  readonly details?: readonly { readonly path: string }[]
+}
+
+/** Whether a refusal names a field: in our own form exactly, in that of OpenAI by what it is part of. */
+function isNamed(field: string, { code, param, details = [] }: Refusal, at: string): boolean {
+  if (at.startsWith('/v1/')) return param?.match(/^\w+/)?.[0] === field.split('.')[0]
+  return code === 'REQUEST_INVALID' && details.some(({ path }) => path === `body.${field}`)
+}
+
 test('every field of every body has a bound, and names itself when it is passed', async () => {
   const server = await startServer({ maxBodyBytes: 64 * 1024 * 1024 })
   await finishedTurn(server, { turnId: 'known', threadId: 'known' })
@@ -36,9 +48,8 @@ test('every field of every body has a bound, and names itself when it is passed'
   expect(fields.length).toBeGreaterThan(30)
   for (const { name, method, at, path, body } of fields) {
     const { status, json } = await post(server, at, JSON.stringify(body), method)
-    expect([name, path, status, json.error?.code]).toEqual([name, path, 400, 'REQUEST_INVALID'])
-    const paths = json.error.details.map((detail: { path: string }) => detail.path)
-    expect([name, paths]).toEqual([name, expect.arrayContaining([`body.${path}`])])
+    expect([name, path, status]).toEqual([name, path, 400])
+    expect(isNamed(path, json.error as Refusal, at), `${name}: ${path}`).toBe(true)
     expect(JSON.stringify(json).length).toBeLessThan(6000)
   }
   expect((await server.log.listThreads()).items).toEqual(before)
