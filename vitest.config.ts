@@ -5,6 +5,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/global-setup.ts',
     restoreMocks: true,
+    // Many tests wait for processes that they have started: all cores, and not one less, as is the default.
+    maxWorkers: '100%',
     // Tests that run hundreds of cases take long where others work, too. What hangs, hangs longer than this.
     testTimeout: 20_000,
     hookTimeout: 30_000,
