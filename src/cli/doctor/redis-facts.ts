@@ -82,7 +82,7 @@ async function refusalOf(send: Send, key: string): Promise<string | undefined> {
   } catch (error) {
     return messageOf(error)
   } finally {
-    await send('DISCARD').catch(() => {})
+    await send('DISCARD').catch(() => {}) // the connection ends with the check, and what was queued with it
   }
 }
 
