@@ -5,8 +5,8 @@
 //     Completions), the thinnest server that fetches and passes the bytes on, and servers that read with the AI
 //     SDK: one serves what it gets as the SDK does (pipeUIMessageStreamToResponse), and one, printed only,
 //     as Chat Completions chunks made by hand. Each in a process of its own, in turns.
-import { once } from 'node:events'
-import { createServer, request } from 'node:http'
+import { request } from 'node:http'
+import { CHAT_END, chatChunk, withChatVendor } from './chat-vendor.mjs'
 import { withServer } from './gateway-clients.mjs'
 import { expectRatio, measure, nsOf, printTable } from './measure.mjs'
 import { turnstream } from './turnstream.mjs'
@@ -26,45 +26,20 @@ const tokenAt = (index) => `${index.toString(36)} `
 
 const TEXT = Array.from({ length: TOKENS }, (_, index) => tokenAt(index)).join('')
 
-/** @param {object} delta @param {string | null} [finish_reason] */
-function frame(delta, finish_reason = null) {
-  const choices = [{ index: 0, delta, logprobs: null, finish_reason }]
-  const json = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices }
-  return `data: ${JSON.stringify(json)}\n\n`
-}
-
 /** The body, in the chunks in which it is sent. */
 const CHUNKS = [
-  frame({ role: 'assistant', content: '' }),
-  ...Array.from({ length: TOKENS }, (_, index) => frame({ content: tokenAt(index) })),
-  `${frame({}, 'stop')}data: [DONE]\n\n`,
+  chatChunk({ role: 'assistant', content: '' }),
+  ...Array.from({ length: TOKENS }, (_, index) => chatChunk({ content: tokenAt(index) })),
+  CHAT_END,
 ]
 
 /** A chunk in each round of the event loop, as from a net. @param {import('node:http').ServerResponse} response */
 async function sayAll(response) {
-  response.writeHead(200, { 'content-type': 'text/event-stream' })
   for (const chunk of CHUNKS) {
     response.write(chunk)
     await new Promise((resolve) => setImmediate(resolve))
   }
   response.end()
-}
-
-/** @template T @param {(url: string) => Promise<T>} use @returns {Promise<T>} */
-async function withVendor(use) {
-  const server = createServer((asked, response) => {
-    asked.resume()
-    void sayAll(response)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  try {
-    return await use(`http://127.0.0.1:${port}`)
-  } finally {
-    server.close()
-    server.closeAllConnections()
-  }
 }
 
 /** In a frame of Chat Completions, or of the AI SDK. @param {any} json @returns {string} */
@@ -122,7 +97,7 @@ function subject(name, server, meter) {
 export async function benchChatCompletions() {
   /** @type {{ now: () => Promise<number> }} */
   const meter = { now: async () => 0 }
-  const figures = await withVendor((vendor) =>
+  const figures = await withChatVendor(sayAll, (vendor) =>
     withServer({ kind: 'pipe', vendor }, (pipe) =>
       withServer({ kind: 'sdk', vendor, own: true }, (sdk) =>
         withServer({ kind: 'sdk', vendor }, (byHand) =>

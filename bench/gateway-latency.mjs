@@ -4,8 +4,7 @@
 //     server that fetches from the vendor and passes the bytes on. Unit: how long one append to the bare
 //     store takes at the same pace. The gateway and the floor run in processes of their own, in turns.
 
-import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { CHAT_END, chatChunk, withChatVendor } from './chat-vendor.mjs'
 import { quantile, readStream, submit, withServer } from './gateway-clients.mjs'
 import { createTurn, withFolder, withRedis } from './log-stores.mjs'
 import { eventTexts, turnOf } from './log-turns.mjs'
@@ -23,38 +22,13 @@ function pause(ms) {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** @param {object} delta @param {string | null} [finish_reason] */
-function chunk(delta, finish_reason = null) {
-  const choices = [{ index: 0, delta, finish_reason }]
-  const json = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices }
-  return `data: ${JSON.stringify(json)}\n\n`
-}
-
 /** Says the time, token by token. @param {import('node:http').ServerResponse} response */
 async function sayTheTime(response) {
-  response.writeHead(200, { 'content-type': 'text/event-stream' })
   for (let token = 0; token < TOKENS; token++) {
-    response.write(chunk({ content: `${performance.now()} ` }))
+    response.write(chatChunk({ content: `${performance.now()} ` }))
     await pause(GAP_MS)
   }
-  response.end(`${chunk({}, 'stop')}data: [DONE]\n\n`)
-}
-
-/** @template T @param {(url: string) => Promise<T>} use @returns {Promise<T>} */
-async function withVendor(use) {
-  const server = createServer((request, response) => {
-    request.resume()
-    void sayTheTime(response)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  try {
-    return await use(`http://127.0.0.1:${port}`)
-  } finally {
-    server.close()
-    server.closeAllConnections()
-  }
+  response.end(CHAT_END)
 }
 
 /** How old the token is that a frame brings. @param {string} data @returns {number | undefined} */
@@ -123,7 +97,7 @@ async function compare(vendor, directory, redis) {
 }
 
 export async function benchGatewayLatency() {
-  const times = await withVendor((vendor) =>
+  const times = await withChatVendor(sayTheTime, (vendor) =>
     withFolder((directory) => withRedis(({ url }) => compare(vendor, directory, url))),
   )
   printTable(`gateway: from the vendor's token to the reader, ${1000 / GAP_MS} tokens/s`, [
