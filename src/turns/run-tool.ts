@@ -102,6 +102,14 @@ function outputOf(result: unknown): string {
 
 function toolError({ name }: Tool, cause: unknown): TurnstreamError {
   if (hasCode(cause, 'TOOL_TIMEOUT')) return cause
-  const reason = cause instanceof Error ? cause.message : String(cause)
-  return new TurnstreamError('TOOL_FAILED', `${name}: ${reason}`, { cause })
+  return new TurnstreamError('TOOL_FAILED', `${name}: ${reasonOf(cause)}`, { cause })
+}
+
+/** A tool may throw anything, also what has no text, such as `Object.create(null)`. */
+function reasonOf(cause: unknown): string {
+  try {
+    return `${cause instanceof Error ? cause.message : String(cause)}`
+  } catch {
+    return 'what it threw cannot be read'
+  }
 }

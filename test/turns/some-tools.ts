@@ -16,6 +16,10 @@ export const TOOLS = [
     throw new Error('no such city')
   }),
   tool('reject', () => Promise.reject('for no reason')),
+  tool('baffle', () => Promise.reject(Object.create(null))),
+  tool('mumble', () => {
+    throw Object.assign(new Error(), { message: Object.create(null) })
+  }),
   tool('nothing', () => undefined),
   tool('circle', () => {
     const circle: unknown[] = []

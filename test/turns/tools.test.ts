@@ -48,6 +48,18 @@ const answers: Row[] = [
     errors: ['TOOL_FAILED'],
   },
   {
+    name: 'what a tool throws as a failure, also if it has no text',
+    tool: 'baffle',
+    answer: '! TOOL_FAILED: The tool failed: baffle: what it threw cannot be read',
+    errors: ['TOOL_FAILED'],
+  },
+  {
+    name: 'an error as a failure, also if its message is none',
+    tool: 'mumble',
+    answer: '! TOOL_FAILED: The tool failed: mumble: what it threw cannot be read',
+    errors: ['TOOL_FAILED'],
+  },
+  {
     name: 'arguments that are no JSON as a failure',
     tool: 'echo',
     fields: { arguments: '{"a":' },
