@@ -2,6 +2,7 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import { type Clock, systemClock } from '../async/clock.ts'
 import type { ErrorCode } from '../protocol/errors.ts'
+import { quietly } from '../turns/quietly.ts'
 import { TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
 import { type Access, authenticate } from './auth/authenticate.ts'
 import type { KeyRing } from './auth/key-ring.ts'
@@ -93,11 +94,11 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   const metrics = new GatewayMetrics({ log, clock, models: options.providers.models })
 
-  function onError(error: unknown, about: ErrorSubject): void {
+  const onError = quietly((error, about: ErrorSubject) => {
     metrics.failed(error)
     readiness.note(error)
     options.onError?.(error, about)
-  }
+  })
 
   const access: Access = {
     keys: options.keys,

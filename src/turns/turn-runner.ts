@@ -6,6 +6,7 @@ import { TurnstreamError } from '../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../protocol/tenant.ts'
 import { inputItems } from './opening.ts'
 import type { ChosenModel, Providers } from './providers.ts'
+import { quietly } from './quietly.ts'
 import { Reaper } from './reaper.ts'
 import { fingerprintOf, idsOf, isNamed, isSameTurn } from './submission-ids.ts'
 import type { Tool } from './tool.ts'
@@ -244,15 +245,4 @@ function submittedBefore(turn: TurnRecord, { ids, fingerprint }: Asked): Submitt
   const { turnId, runId, threadId } = turn
   if (isSameTurn(turn, ids, fingerprint)) return { turnId, runId, threadId }
   throw new TurnstreamError('SUBMIT_CONFLICT', `turn ${turnId} with run ${runId}`)
-}
-
-/** Whoever is told of failures cannot cause another. */
-function quietly(onError: TurnRunnerOptions['onError']): TurnSurroundings['onError'] {
-  return (error, about) => {
-    try {
-      onError?.(error, about)
-    } catch {
-      // The one who would be told of this failure is the one who failed.
-    }
-  }
 }

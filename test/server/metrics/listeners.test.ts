@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { RequestFacts } from '../../../src/server/metrics/observe-requests.ts'
 import type { TurnFacts, TurnOutcome } from '../../../src/turns/turn-observer.ts'
 import { sendRaw } from '../raw-http.ts'
+import { UnreadableLog } from '../streams/faulty-logs.ts'
 import { call, finishedTurn, startServer } from '../support.ts'
 import { parseExposition } from './exposition.ts'
 import { idle, scrape } from './support.ts'
@@ -46,6 +47,18 @@ test('a listener that throws spoils neither answers nor turns nor counts', async
   const samples = await scrape(server)
   expect(samples.get('turnstream_turns_ended_total{status="completed",code=""}')).toBe(1)
   expect(server.errors).toEqual([])
+})
+
+test('whoever is told of errors may throw: answers keep their codes, and streams break off', async () => {
+  const fail = (): never => {
+    throw new Error('the listener is broken')
+  }
+  const server = await startServer({ log: new UnreadableLog(), onError: fail })
+  const { json } = await call(server, 'POST /api/v2/submit', { body: { prompt: 'Hi' } })
+  const read = await call(server, `GET /api/v2/runs/${json.runId}`)
+  expect([read.status, read.json.error.code]).toEqual([503, 'STORE_UNAVAILABLE'])
+  const stream = await fetch(`${server.url}/xapi/turns/${json.turnId}/stream`)
+  await expect(stream.text()).rejects.toThrow('terminated')
 })
 
 test.each([
