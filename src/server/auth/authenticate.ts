@@ -74,7 +74,9 @@ function ofKey({ req }: Context, keys: KeyRing): Caller | undefined {
   }
   const found = keys.find(key)
   if (found === undefined) throw new TurnstreamError('KEY_INVALID', 'ask the operator for one')
-  return { tenant: found.tenant, key: found.name }
+  const { tenant, name } = found
+  const fingerprint = keys.fingerprintOf(found)
+  return { tenant, key: name, ...(fingerprint !== undefined && { fingerprint }) }
 }
 
 /** Other schemes may be meant for a proxy before us. */
@@ -89,7 +91,5 @@ function ofToken({ req }: Context, keys: KeyRing, tokens: StreamTokens): Caller 
     const detail = `send it as "authorization: Bearer …" or "${HEADERS.apiKey}: …"`
     throw new TurnstreamError('KEY_REQUIRED', detail)
   }
-  const caller = tokens.verify(token)
-  if (keys.has({ tenant: caller.tenant, name: caller.key })) return caller
-  throw new TurnstreamError('TOKEN_INVALID', 'the key that it was made with was revoked')
+  return tokens.verify(token, keys)
 }

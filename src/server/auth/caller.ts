@@ -8,6 +8,8 @@ export interface Caller {
   readonly tenant: string
   /** The name of the key, by which is counted. Unique per tenant. */
   readonly key: string
+  /** What tells the key from another that takes its name later; missing where there are no keys. */
+  readonly fingerprint?: string
   /** For who came with a stream token, and not with the key itself. */
   readonly grant?: StreamGrant
 }

@@ -47,7 +47,7 @@ interface Kept {
 /** The keys that are in force. They may be replaced at any time, all at once. */
 export class KeyRing {
   #keys: readonly Kept[] = []
-  #names: ReadonlySet<string> = new Set()
+  #fingerprints: ReadonlyMap<string, string> = new Map()
 
   /** OPTION_INVALID for what cannot be a tenant, a name or a hash. */
   constructor(entries: Iterable<KeyEntry>) {
@@ -61,7 +61,9 @@ export class KeyRing {
   /** When one of them is refused, those that were in force stay. */
   replace(entries: Iterable<KeyEntry>): void {
     const keys = Array.from(entries, keptOf)
-    this.#names = new Set(keys.map(({ owner }) => idOf(owner)))
+    this.#fingerprints = new Map(
+      keys.map(({ owner, digest }) => [idOf(owner), digest.toString('hex')]),
+    )
     this.#keys = keys
   }
 
@@ -79,8 +81,9 @@ export class KeyRing {
     return found
   }
 
-  has(key: KeyName): boolean {
-    return this.#names.has(idOf(key))
+  /** What tells the key that has this name now from one that had it before; undefined when none has it. */
+  fingerprintOf(key: KeyName): string | undefined {
+    return this.#fingerprints.get(idOf(key))
   }
 }
 

@@ -4,6 +4,7 @@ import type { Clock } from '../../async/clock.ts'
 import { decodeText } from '../../protocol/decode.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { Caller, StreamGrant } from './caller.ts'
+import type { KeyRing } from './key-ring.ts'
 
 /** As long as a page needs to connect, and to come back when its connection breaks soon after. */
 export const TOKEN_LIFETIME_MS = 5 * 60_000
@@ -16,12 +17,15 @@ const MIN_SECRET_CHARS = 32
 /** More than a token with the longest ids has. */
 const MAX_TOKEN_CHARS = 2048
 
+/** 96 bits, which nobody has to guess: they are signed. */
+const MARK_CHARS = 16
+
 const VERSION = 'v1'
 
 /** `<version>.<payload>.<mac>`, the last two in base64url; 43 characters are 32 bytes. */
 const TOKEN = /^(v1\.([\w-]+))\.([\w-]{43})$/
 
-const bearer = { tenant: z.string(), key: z.string(), expiresAt: z.int() }
+const bearer = { tenant: z.string(), key: z.string(), mark: z.string(), expiresAt: z.int() }
 const payloadSchema = z.union([
   z.strictObject({ ...bearer, turnId: z.string() }),
   z.strictObject({ ...bearer, threadId: z.string() }),
@@ -57,20 +61,25 @@ export class StreamTokens {
     this.#clock = clock
   }
 
-  issue({ tenant, key }: Caller, grant: StreamGrant): StreamToken {
+  issue({ tenant, key, fingerprint = '' }: Caller, grant: StreamGrant): StreamToken {
     const expiresAt = this.#clock.now() + TOKEN_LIFETIME_MS
-    const payload = JSON.stringify({ tenant, key, ...grant, expiresAt })
+    const mark = this.#markOf(fingerprint)
+    const payload = JSON.stringify({ tenant, key, mark, ...grant, expiresAt })
     const signed = `${VERSION}.${Buffer.from(payload).toString('base64url')}`
     return { token: `${signed}.${this.#macOf(signed)}`, expiresAt }
   }
 
-  /** Who may read what with it. TOKEN_INVALID, TOKEN_EXPIRED. */
-  verify(token: string): Caller & { readonly grant: StreamGrant } {
-    const { expiresAt, tenant, key, ...grant } = this.#payloadOf(token)
+  /** Who may read what with it, as long as the key that it was made with is in force. TOKEN_INVALID, TOKEN_EXPIRED. */
+  verify(token: string, keys: Pick<KeyRing, 'fingerprintOf'>): Required<Caller> {
+    const { expiresAt, tenant, key, mark, ...grant } = this.#payloadOf(token)
     const left = expiresAt - this.#clock.now()
     if (left > MAX_LIFETIME_MS) throw invalid()
     if (left <= 0) throw new TurnstreamError('TOKEN_EXPIRED', 'ask for a new one')
-    return { tenant, key, grant }
+    const fingerprint = keys.fingerprintOf({ tenant, name: key })
+    if (fingerprint === undefined || this.#markOf(fingerprint) !== mark) {
+      throw new TurnstreamError('TOKEN_INVALID', 'the key that it was made with was revoked')
+    }
+    return { tenant, key, fingerprint, grant }
   }
 
   /** Nothing is looked into before it is known to be ours. */
@@ -84,6 +93,15 @@ export class StreamTokens {
     const decoded = decodeText(payloadSchema, Buffer.from(payload, 'base64url').toString())
     if (!decoded.ok) throw invalid()
     return decoded.value
+  }
+
+  /**
+   * What a token says of its key: another one may take its name. Whoever has the token can read it, so it is made
+   * with the secret: the hash of a key that is not random could be found out by trying.
+   */
+  #markOf(fingerprint: string): string {
+    // No token begins like this.
+    return this.#macOf(`key ${fingerprint}`).slice(0, MARK_CHARS)
   }
 
   #macOf(signed: string): string {

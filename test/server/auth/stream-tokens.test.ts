@@ -4,8 +4,19 @@ import { StreamTokens, TOKEN_LIFETIME_MS } from '../../../src/server/auth/stream
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 
 const SECRET = 'a secret of at least 32 characters'
-const caller = { tenant: 'acme', key: 'web' }
+const fingerprint = 'the hash of the key'
+const caller = { tenant: 'acme', key: 'web', fingerprint }
 const grant = { turnId: 'turn' }
+
+/** The key that made the token is the one that has its name. */
+const keys = { fingerprintOf: () => fingerprint }
+
+function hmac(text: string, secret = SECRET): string {
+  return createHmac('sha256', secret).update(text).digest('base64url')
+}
+
+/** What a payload says of who made it. */
+const maker = { tenant: 'acme', key: 'web', mark: hmac(`key ${fingerprint}`).slice(0, 16) }
 
 function setUp() {
   const clock = fakeClock()
@@ -16,12 +27,12 @@ function setUp() {
 /** A token with any content, signed as the server would. */
 function signed(payload: string, { version = 'v1', secret = SECRET } = {}): string {
   const text = `${version}.${Buffer.from(payload).toString('base64url')}`
-  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
+  return `${text}.${hmac(text, secret)}`
 }
 
 function codeOf(tokens: StreamTokens, token: string): string {
   try {
-    tokens.verify(token)
+    tokens.verify(token, keys)
   } catch (error) {
     const { code, message } = error as { code: string; message: string }
     if (token.length > 8) expect(message).not.toContain(token.slice(0, 64))
@@ -41,22 +52,40 @@ describe('a token', () => {
   ])('for %j says who made it and what it opens', (grant) => {
     const { tokens, clock } = setUp()
     const { token, expiresAt } = tokens.issue(caller, grant)
-    expect(tokens.verify(token)).toEqual({ ...caller, grant })
+    expect(tokens.verify(token, keys)).toEqual({ ...caller, grant })
     expect(expiresAt).toBe(clock.now() + 5 * 60_000)
     expect(token).toMatch(/^[\w.-]+$/)
   })
 
   test('with the longest names is still one', () => {
     const { tokens } = setUp()
-    const who = { tenant: 'x'.repeat(64), key: 'x'.repeat(64) }
+    const who = { tenant: 'x'.repeat(64), key: 'x'.repeat(64), fingerprint }
     const what = { threadId: '\u{ffff}'.repeat(200) }
-    expect(tokens.verify(tokens.issue(who, what).token)).toEqual({ ...who, grant: what })
+    expect(tokens.verify(tokens.issue(who, what).token, keys)).toEqual({ ...who, grant: what })
   })
 
   test('is what its payload says, signed with HMAC-SHA256 over version and payload', () => {
     const { tokens, token, expiresAt } = setUp()
-    expect(token).toBe(signed(JSON.stringify({ ...caller, ...grant, expiresAt })))
-    expect(tokens.verify(token).grant).toEqual(grant)
+    expect(token).toBe(signed(JSON.stringify({ ...maker, ...grant, expiresAt })))
+    expect(tokens.verify(token, keys).grant).toEqual(grant)
+  })
+
+  test('is none when its key is revoked, or another has the name of that', () => {
+    const { tokens, token } = setUp()
+    for (const now of [undefined, '', 'the hash of another']) {
+      expect(() => tokens.verify(token, { fingerprintOf: () => now })).toThrow(
+        expect.objectContaining({ code: 'TOKEN_INVALID' }),
+      )
+    }
+  })
+
+  test('says nothing by which its key could be tried out', () => {
+    const { tokens, token } = setUp()
+    const { mark, ...others } = JSON.parse(payloadOf(token)) as Record<string, unknown>
+    expect(Object.keys(others)).toEqual(['tenant', 'key', 'turnId', 'expiresAt'])
+    const elsewhere = new StreamTokens({ secret: `${SECRET}!`, clock: fakeClock() })
+    expect(payloadOf(elsewhere.issue(caller, grant).token)).not.toContain(mark)
+    expect(payloadOf(tokens.issue(caller, grant).token)).toContain(mark)
   })
 
   test('lives for five minutes, to the millisecond', async () => {
@@ -136,7 +165,7 @@ describe('a forged token is refused', () => {
 
   const later = 2_000_000_000_000
   const payload = (fields: Record<string, unknown>) =>
-    JSON.stringify({ ...caller, turnId: 'turn', expiresAt: later, ...fields })
+    JSON.stringify({ ...maker, turnId: 'turn', expiresAt: later, ...fields })
 
   test.each<[string, (token: string) => string]>([
     ['nothing', () => ''],
@@ -175,19 +204,19 @@ describe('a forged token is refused', () => {
     ['is empty', ''],
     ['lives for ever', payload({ expiresAt: Number.MAX_SAFE_INTEGER })],
     ['lives far too long', payload({ expiresAt: 1_000_000_000 })],
-    ['ends at no time', '{"tenant":"acme","key":"web","turnId":"turn","expiresAt":1e999}'],
+    ['ends at no time', payload({}).replace(`${later}`, '1e999')],
     ['ends at a text', payload({ expiresAt: '9' })],
-    ['ends never', JSON.stringify({ ...caller, turnId: 'turn' })],
-    ['opens nothing', JSON.stringify({ ...caller, expiresAt: 1000 })],
+    ['ends never', JSON.stringify({ ...maker, turnId: 'turn' })],
+    ['opens nothing', JSON.stringify({ ...maker, expiresAt: 1000 })],
     ['opens two things', payload({ threadId: 'thread', expiresAt: 1000 })],
     ['opens something else', payload({ runId: 'run', expiresAt: 1000 })],
     ['opens what is no text', payload({ turnId: ['turn'], expiresAt: 1000 })],
-    ['is of nobody', JSON.stringify({ key: 'web', turnId: 'turn', expiresAt: 1000 })],
+    ['is of nobody', payload({ tenant: undefined, expiresAt: 1000 })],
+    ['is of no key', payload({ key: undefined, expiresAt: 1000 })],
+    ['is of any key of that name', payload({ mark: undefined, expiresAt: 1000 })],
+    ['is of another key of that name', payload({ mark: maker.mark.slice(1), expiresAt: 1000 })],
     ['is of a tenant that is no text', payload({ tenant: {}, expiresAt: 1000 })],
-    [
-      'has a prototype',
-      '{"__proto__":{"tenant":"acme","key":"web","turnId":"t","expiresAt":1000}}',
-    ],
+    ['has a prototype', `{"__proto__":${payload({ expiresAt: 1000 })}}`],
   ])('that %s, though it is signed', (_name, text) => {
     const tokens = new StreamTokens({ secret: SECRET, clock: fakeClock(0) })
     expect(codeOf(tokens, signed(text))).toBe('TOKEN_INVALID')

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { KeyRing } from '../../../src/server/auth/key-ring.ts'
 import { TOKEN_LIFETIME_MS } from '../../../src/server/auth/stream-tokens.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
-import { call, readUntil, sealed, startServer } from '../support.ts'
+import { call, finishedTurn, readUntil, sealed, startServer } from '../support.ts'
 import { ACME, entry, guardedServer, OTHER, withKey } from './support.ts'
 import { open, SECRET, STREAMS, stage, tokenFor, type What } from './token-stage.ts'
 
@@ -156,11 +157,24 @@ describe('a token is refused', () => {
     expect([status, json.error.code]).toEqual([401, 'TOKEN_INVALID'])
   })
 
-  test('but not when another key takes the name of its own in the same moment', async () => {
+  test('also when another key takes the name of that one in the same moment', async () => {
     const server = await stage()
     const token = await tokenFor(server, { turnId: 'a1' })
     server.keys.replace([entry('ts_new', 'acme', 'web')])
+    const { status, json } = await call(server, `GET /xapi/turns/a1/stream?token=${token}`)
+    expect([status, json.error.code]).toEqual([401, 'TOKEN_INVALID'])
+    server.keys.replace([entry(ACME)])
     expect((await open(server, '/xapi/turns/a1/stream', token)).status).toBe(200)
+  })
+
+  test('when there were no keys when it was made', async () => {
+    const open = await startServer({ streamTokenSecret: SECRET })
+    await finishedTurn(open, { turnId: 't' })
+    const { json } = await call(open, 'POST /api/v2/stream-tokens', { body: { turnId: 't' } })
+    const keys = new KeyRing([entry(ACME, 'default', 'anybody')])
+    const server = await startServer({ log: open.log, keys, streamTokenSecret: SECRET })
+    const { status } = await call(server, `GET /xapi/turns/t/stream?token=${json.token}`)
+    expect(status).toBe(401)
   })
 
   test('by a server with another secret, and taken by one with the same', async () => {
