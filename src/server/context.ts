@@ -23,6 +23,8 @@ export interface GatewayContext {
   readonly closing: AbortSignal
   readonly streams: OpenStreams
   readonly limits: KeyLimits
+  /** Whether the key that a caller came with was not revoked since. */
+  readonly isInForce: (caller: Caller) => boolean
   readonly onError: (error: unknown, about: { readonly requestId?: string }) => void
 }
 

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../async/clock.ts'
 import type { ErrorCode } from '../protocol/errors.ts'
 import { quietly } from '../turns/quietly.ts'
 import { TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
-import { type Access, authenticate } from './auth/authenticate.ts'
+import { type Access, authenticate, isInForce } from './auth/authenticate.ts'
 import type { KeyRing } from './auth/key-ring.ts'
 import { StreamTokens } from './auth/stream-tokens.ts'
 import { boundedBody } from './body.ts'
@@ -86,7 +86,7 @@ const MAX_BODY_BYTES = 4 * 1024 * 1024
 const SHUTDOWN_GRACE_MS = 30_000
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { log, shutdownGraceMs = SHUTDOWN_GRACE_MS } = options
+  const { log, keys, shutdownGraceMs = SHUTDOWN_GRACE_MS } = options
   const { clock = systemClock, heartbeatMs = HEARTBEAT_MS } = options
   const closing = new AbortController()
   let closed: Promise<void> | undefined
@@ -101,7 +101,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   })
 
   const access: Access = {
-    keys: options.keys,
+    keys,
     tokens: tokensOf(options.streamTokenSecret, clock),
     spaces: new TenantSpaces(log, clock),
   }
@@ -117,18 +117,18 @@ export function createGateway(options: GatewayOptions): Gateway {
     closing: closing.signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: closing.signal }),
     limits: new KeyLimits(options.limits, clock),
+    isInForce: (caller) => isInForce(keys, caller),
     onError,
   }
+  const forgetKeys = keys?.onReplace(() => context.streams.cutUnless(context.isInForce))
 
   async function shutDown(): Promise<void> {
     try {
       await turns.shutdown(shutdownGraceMs)
-      // The last records of those turns are on their way to readers that are here.
-      await new Promise((resolve) => {
-        setImmediate(resolve)
-      })
+      await lastRecordsSent()
     } finally {
       closing.abort()
+      forgetKeys?.()
       metrics.close()
     }
   }
@@ -143,6 +143,13 @@ export function createGateway(options: GatewayOptions): Gateway {
       return closed
     },
   }
+}
+
+/** The last records of turns that ended just now are on their way to readers that are here. */
+function lastRecordsSent(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve)
+  })
 }
 
 interface AppParts {

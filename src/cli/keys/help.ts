@@ -7,7 +7,7 @@ Usage
 
 A key belongs to a tenant, which has threads and turns of its own; tenants are made by their first key.
 add prints a new key, this once: the file keeps its hash. A server takes keys from the file when it
-starts, and again on SIGHUP, without a restart and without ending anything.
+starts, and again on SIGHUP, without a restart: streams of a revoked key end, and nothing else does.
 
 Options
   --file <file>      the file of keys (TURNSTREAM_KEYS_FILE, or keysFile of turnstream.config.json)

@@ -64,6 +64,19 @@ function callerOf(c: Context<GatewayEnv>, keys: KeyRing, tokens: StreamTokens): 
   }
 }
 
+/** Whether the key of a caller is the one that has its name now. Without keys everybody may ask. */
+export function isInForce(keys: KeyRing | undefined, caller: Caller): boolean {
+  const { tenant, key: name, fingerprint } = caller
+  return keys === undefined || keys.fingerprintOf({ tenant, name }) === fingerprint
+}
+
+/** For a caller that was let in, and whose key was revoked before there was an answer. */
+export function revoked(c: Context<GatewayEnv>): TurnstreamError {
+  c.header('www-authenticate', CHALLENGE)
+  const code = c.get('caller').grant === undefined ? 'KEY_INVALID' : 'TOKEN_INVALID'
+  return new TurnstreamError(code, 'the key was revoked')
+}
+
 function ofKey({ req }: Context, keys: KeyRing): Caller | undefined {
   const bearer = bearerOf(req.header('authorization'))
   const header = req.header(HEADERS.apiKey) || undefined

@@ -48,6 +48,7 @@ interface Kept {
 export class KeyRing {
   #keys: readonly Kept[] = []
   #fingerprints: ReadonlyMap<string, string> = new Map()
+  readonly #listeners = new Set<() => void>()
 
   /** OPTION_INVALID for what cannot be a tenant, a name or a hash. */
   constructor(entries: Iterable<KeyEntry>) {
@@ -65,6 +66,13 @@ export class KeyRing {
       keys.map(({ owner, digest }) => [idOf(owner), digest.toString('hex')]),
     )
     this.#keys = keys
+    for (const tell of this.#listeners) tell()
+  }
+
+  /** Calls `listener` after each change, until the returned function is called. */
+  onReplace(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
   /**

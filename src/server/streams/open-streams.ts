@@ -1,5 +1,6 @@
 import type { Clock } from '../../async/clock.ts'
 import { onAbort } from '../../log/on-abort.ts'
+import type { Caller } from '../auth/caller.ts'
 import type { SseConnection } from './sse-connection.ts'
 import { newStreamCounts } from './stream-counts.ts'
 
@@ -38,6 +39,11 @@ export class OpenStreams {
     let since = Infinity
     for (const connection of this.#open) since = Math.min(since, connection.behindSince ?? Infinity)
     return since === Infinity ? 0 : Math.max(0, this.#clock.now() - since)
+  }
+
+  /** Breaks off the streams of all who may not read any more. */
+  cutUnless(mayRead: (caller: Caller) => boolean): void {
+    for (const connection of this.#open) if (!mayRead(connection.caller)) connection.cut()
   }
 
   now(): number {

@@ -1,4 +1,5 @@
 import { encodeComment, encodeSse } from '../../sse/encode.ts'
+import type { Caller } from '../auth/caller.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { Frame } from './frame.ts'
 import type { OpenStreams } from './open-streams.ts'
@@ -25,14 +26,17 @@ export class SseConnection {
   /** Since when the reader has taken nothing of what waits for it; undefined while it keeps up. */
   behindSince: number | undefined
   readonly kind: StreamKind
+  /** Who reads. */
+  readonly caller: Caller
   readonly #streams: OpenStreams
   readonly #slot: StreamSlot
   readonly #left = new AbortController()
   #sink: SseSink | undefined
 
   /** The slot is given back when the connection is closed, whether it was open or not. */
-  constructor(streams: OpenStreams, slot: StreamSlot, kind: StreamKind) {
+  constructor(streams: OpenStreams, slot: StreamSlot, kind: StreamKind, caller: Caller) {
     this.kind = kind
+    this.caller = caller
     this.#streams = streams
     this.#slot = slot
   }

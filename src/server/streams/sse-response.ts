@@ -3,6 +3,7 @@ import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
+import { revoked } from '../auth/authenticate.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
 import { NodeSink } from './node-sink.ts'
 import { SseConnection } from './sse-connection.ts'
@@ -37,11 +38,14 @@ export function openSse(
 ): Response {
   const { kind, cursor, run } = options
   if (context.closing.aborted) throw new TurnstreamError('SERVER_SHUTDOWN', 'no new streams')
+  const caller = c.get('caller')
+  // Streams of a revoked key are cut when it is revoked, and this one would have come too late for that.
+  if (!context.isInForce(caller)) throw revoked(c)
   const headers = { ...SSE_HEADERS, ...options.headers }
   const head = c.body(null, 200, headers)
   if (c.req.method === 'HEAD') return head
-  const slot = c.get('slot') ?? context.limits.takeStream(c.get('caller'))
-  const connection = new SseConnection(context.streams, slot, kind)
+  const slot = c.get('slot') ?? context.limits.takeStream(caller)
+  const connection = new SseConnection(context.streams, slot, kind, caller)
   const sink = sinkFor(connection, c.env?.outgoing, head.headers)
   if (sink === undefined) return RESPONSE_ALREADY_SENT
   connection.open(sink, cursor)

@@ -88,6 +88,18 @@ describe('replacing all keys', () => {
     expect(ring.find(OTHER)).toBeUndefined()
   })
 
+  test('is told to who listens, when it is done, until they stop', () => {
+    const ring = new KeyRing([entry(ACME)])
+    const seen: number[] = []
+    const stop = ring.onReplace(() => seen.push(ring.size))
+    ring.replace([entry(ACME), entry(OTHER, 'umbrella')])
+    expect(() => ring.replace([{ ...entry(ACME), name: '' }])).toThrow('a key has')
+    ring.replace([])
+    stop()
+    ring.replace([entry(ACME)])
+    expect(seen).toEqual([2, 0])
+  })
+
   test.each([
     ['tenant', { tenant: 'Acme', name: 'web', sha256: sha256Of('x') }],
     ['name', { tenant: 'acme', name: 'a:b', sha256: sha256Of('x') }],

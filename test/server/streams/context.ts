@@ -37,6 +37,7 @@ export function streamsApp(log: TurnLog, clock: Clock, heartbeatMs = 15_000): St
     closing: signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: signal }),
     limits: new KeyLimits(UNLIMITED, clock),
+    isInForce: () => true,
     onError: (error) => errors.push(error),
   }
   const space = new TenantSpaces(log, clock).of(ANYBODY.tenant)
