@@ -1,6 +1,7 @@
 import type { Clock } from '../async/clock.ts'
 import { logOf } from '../log/tenants.ts'
 import type { TurnLog } from '../log/turn-log.ts'
+import { OneAtATime } from './one-at-a-time.ts'
 import { NewTurns } from './streams/new-turns.ts'
 
 /** What a request may reach: the part of the store that is its tenant's. */
@@ -9,6 +10,8 @@ export interface TenantSpace {
   readonly log: TurnLog
   /** To be told of every turn that is made here. */
   readonly newTurns: NewTurns
+  /** By thread: what is read of it, changed and written back must not be changed by somebody else meanwhile. */
+  readonly changes: OneAtATime
 }
 
 /** The spaces of the tenants that were seen, each made once. */
@@ -26,7 +29,8 @@ export class TenantSpaces {
     const known = this.#spaces.get(tenant)
     if (known !== undefined) return known
     const log = logOf(this.#log, tenant)
-    const space = { tenant, log, newTurns: new NewTurns(log, this.#clock) }
+    const newTurns = new NewTurns(log, this.#clock)
+    const space = { tenant, log, newTurns, changes: new OneAtATime() }
     this.#spaces.set(tenant, space)
     return space
   }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { folderOfTest, openLog } from '../log/embedded/support.ts'
 import { call, finishedTurn, heldTurn, readUntil, startServer, type TestServer } from './support.ts'
 
 const make = (server: TestServer, body: unknown) => call(server, 'POST /api/v2/threads', { body })
@@ -42,6 +43,42 @@ describe('making a thread', () => {
       body: { metadata },
     })
     expect([status, json.metadata]).toEqual([201, metadata])
+  })
+})
+
+describe('changes of a thread at the same time', () => {
+  const patch = (server: TestServer, body: unknown) =>
+    call(server, 'PATCH /api/v2/threads/h', { body })
+
+  /** With a store that takes its time to write. */
+  const slowServer = async () => startServer({ log: await openLog(folderOfTest()) })
+
+  test('make it once, and whoever comes later gets it as it is', async () => {
+    const server = await slowServer()
+    const titles = ['A', 'B', 'C']
+    const made = await Promise.all(titles.map((title) => make(server, { threadId: 'h', title })))
+    expect(made.map(({ status }) => status).toSorted()).toEqual([200, 200, 201])
+    const first = made.find(({ status }) => status === 201)
+    for (const { json } of made) expect(json).toEqual(first?.json)
+  })
+
+  test('of the title and of the metadata are both kept', async () => {
+    const server = await slowServer()
+    await make(server, { threadId: 'h' })
+    await Promise.all([patch(server, { title: 'A' }), patch(server, { metadata: { a: 1 } })])
+    const { json } = await call(server, 'GET /api/v2/threads/h')
+    expect([json.title, json.metadata]).toEqual(['A', { a: 1 }])
+  })
+
+  test('do not bring it back when it is deleted', async () => {
+    const server = await slowServer()
+    await make(server, { threadId: 'h' })
+    await Promise.all([
+      call(server, 'DELETE /api/v2/threads/h'),
+      patch(server, { title: 'A' }),
+      patch(server, { title: 'B' }),
+    ])
+    expect((await call(server, 'GET /api/v2/threads/h')).status).toBe(404)
   })
 })
 

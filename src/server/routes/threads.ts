@@ -96,11 +96,13 @@ export function addThreadRoutes(app: GatewayApp, { generateId }: GatewayContext)
   })
 
   app.openapi(createThreadRoute, async (c) => {
-    const { log } = c.get('space')
+    const { log, changes } = c.get('space')
     const { threadId = generateId(), ...given } = c.req.valid('json')
-    const existing = await log.getThread(threadId)
-    if (existing !== undefined) return c.json(existing, 200)
-    return c.json(await log.putThread({ threadId, ...given }), 201)
+    return changes.run(threadId, async () => {
+      const existing = await log.getThread(threadId)
+      if (existing !== undefined) return c.json(existing, 200)
+      return c.json(await log.putThread({ threadId, ...given }), 201)
+    })
   })
 
   app.openapi(readRoute, async (c) => {
@@ -112,22 +114,30 @@ export function addThreadRoutes(app: GatewayApp, { generateId }: GatewayContext)
   })
 
   app.openapi(changeRoute, async (c) => {
-    const { log } = c.get('space')
-    const record = await existingThread(log, c.req.valid('param').threadId)
-    return c.json(await log.putThread(changed(record, c.req.valid('json'))), 200)
+    const { log, changes } = c.get('space')
+    const { threadId } = c.req.valid('param')
+    const thread = await changes.run(threadId, async () => {
+      const record = await existingThread(log, threadId)
+      return log.putThread(changed(record, c.req.valid('json')))
+    })
+    return c.json(thread, 200)
   })
 
   app.openapi(deleteRoute, async (c) => {
-    const { log } = c.get('space')
+    const { log, changes } = c.get('space')
     const { threadId } = c.req.valid('param')
-    const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
-    for (const { turnId, sealed } of items) {
-      // The owner would notice by itself, but only when it next writes: until then the provider is paid.
-      if (!sealed) await log.requestCancel(turnId, 'the thread was deleted')
-    }
-    if (!(await log.deleteThread(threadId))) throw unknownThread(threadId)
+    await changes.run(threadId, () => deleteThread(log, threadId))
     return c.body(null, 204)
   })
+}
+
+async function deleteThread(log: TurnLog, threadId: string): Promise<void> {
+  const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
+  for (const { turnId, sealed } of items) {
+    // The owner would notice by itself, but only when it next writes: until then the provider is paid.
+    if (!sealed) await log.requestCancel(turnId, 'the thread was deleted')
+  }
+  if (!(await log.deleteThread(threadId))) throw unknownThread(threadId)
 }
 
 async function existingThread(log: TurnLog, threadId: string): Promise<ThreadRecord> {
