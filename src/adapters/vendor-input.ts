@@ -20,6 +20,7 @@ export interface VendorInputOptions {
 
 const LESS_THAN = 0x3c
 const OPEN_BRACE = 0x7b
+const OPEN_BRACKET = 0x5b
 /** White space and a byte order mark, which may stand before anything. */
 const BLANKS = new Set([0x09, 0x0a, 0x0d, 0x20, 0xef, 0xbb, 0xbf])
 
@@ -38,6 +39,7 @@ export class VendorInput {
   readonly #onEvent: (event: unknown) => void
   #decoder: SseDecoder | LineDecoder | undefined
   #count = 0
+  #hasBegun = false
   #fault: InputFault | undefined
 
   constructor(onEvent: (event: unknown) => void, options: VendorInputOptions = {}) {
@@ -57,8 +59,10 @@ export class VendorInput {
 
   feed(chunk: Uint8Array): void {
     this.#guard(() => {
-      this.#decoder ??= this.#detect(chunk)
-      if (this.#decoder !== undefined) this.#take(this.#decoder.feed(chunk))
+      if (!this.#hasBegun) this.#begin(chunk)
+      if (this.#decoder !== undefined && this.#fault === undefined) {
+        this.#take(this.#decoder.feed(chunk))
+      }
     })
   }
 
@@ -102,15 +106,22 @@ export class VendorInput {
   }
 
   /** An object at the start is a line of JSON, a tag is an error page, all else is SSE. */
-  #detect(chunk: Uint8Array): SseDecoder | LineDecoder | undefined {
+  #begin(chunk: Uint8Array): void {
     const first = chunk.find((byte) => !BLANKS.has(byte))
-    if (first === undefined) return undefined
+    if (first === undefined) return
+    this.#hasBegun = true
+    const { format = first === OPEN_BRACE ? 'jsonl' : 'sse' } = this.#options
     if (first === LESS_THAN) {
-      this.#count = 1
-      this.#setFault('the input is a page of HTML or XML, not a stream')
-      return undefined
-    }
-    return this.#createDecoder(first === OPEN_BRACE ? 'jsonl' : 'sse')
+      this.#refuse('the input is a page of HTML or XML, not a stream')
+    } else if (format === 'sse' && (first === OPEN_BRACE || first === OPEN_BRACKET)) {
+      // To SSE these would be names of fields that nobody knows, and the answer an empty one.
+      this.#refuse('the input is JSON, not a stream of events')
+    } else this.#decoder ??= this.#createDecoder(format)
+  }
+
+  #refuse(reason: string): void {
+    this.#count = 1
+    this.#setFault(reason)
   }
 
   #createDecoder(format: InputFormat): SseDecoder | LineDecoder {

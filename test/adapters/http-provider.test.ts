@@ -49,15 +49,22 @@ describe('an answer', () => {
 
   test.each([
     ['a page of HTML', '<html><body>Bad gateway</body></html>'],
+    ['a page of HTML after blank lines', '\r\n\n <!doctype html>\n<title>data: {}</title>\n\n'],
+    ['a whole answer, not streamed', '{"choices":[{"message":{"content":"Hi"}}]}'],
+    ['a list of answers', '[{"error":{"message":"No"}}]\n\n'],
     ['a broken frame', `data: ${TEXT}\n\ndata: {"choices":[{\n\n`],
-  ])('that is %s with status 200 is malformed', async (_name, body) => {
-    const { provider } = await setUp((response) => {
+  ])('that is %s with status 200 is malformed, and is not paid for again', async (_name, body) => {
+    const { provider, server } = await setUp((response) => {
       response.writeHead(200)
       response.end(body)
     })
     const events = await collect(provider.stream(request, { ...run }))
-    expect(last(events)).toMatchObject({ type: 'response_error' })
+    expect(last(events)).toMatchObject({
+      type: 'response_error',
+      error: { code: 'UPSTREAM_MALFORMED' },
+    })
     expect(events.filter(({ type }) => type === 'response_done')).toEqual([])
+    expect(server.bodies).toHaveLength(1)
   })
 })
 
