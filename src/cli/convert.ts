@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type Command, EXIT, type ExitCode, isFailure, parseChoice, UsageError } from './command.ts'
+import { fileFault } from './file-fault.ts'
 import { atTimes, megabytes } from './progress.ts'
 import { createSource, SOURCE_NAMES } from './sources.ts'
 import { createTarget, TARGET_NAMES } from './targets.ts'
@@ -117,7 +118,7 @@ async function* readFileStream(file: string): AsyncIterable<Uint8Array> {
   try {
     for await (const chunk of createReadStream(file)) yield chunk as Uint8Array
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : `cannot read ${file}`)
+    throw new UsageError(fileFault(error, file))
   }
 }
 

@@ -10,6 +10,7 @@ import {
   parseSpeed,
   UsageError,
 } from './command.ts'
+import { fileFault } from './file-fault.ts'
 import { paced } from './paced.ts'
 import { atTimes } from './progress.ts'
 import { createTarget, TARGET_NAMES } from './targets.ts'
@@ -85,7 +86,7 @@ async function read(file: string): Promise<StreamEvent[]> {
   try {
     events.push(...source.feed(await readFile(file)), ...source.end())
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : `cannot read ${file}`)
+    throw new UsageError(fileFault(error, file))
   }
   if (source.fault !== undefined) {
     throw new UsageError(`${file}: line ${source.fault.at}: ${source.fault.reason}`)

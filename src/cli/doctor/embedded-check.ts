@@ -30,12 +30,12 @@ function nearestThere(path: string): string {
   return at
 }
 
-/** What cannot even be looked at counts as there: what is in the way will be said of it. */
+/** What is behind a file, or a directory that this user may not enter, cannot be looked at: that one is in the way. */
 function isThere(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined
   } catch {
-    return true
+    return false
   }
 }
 
@@ -50,7 +50,7 @@ async function obstacleOf(place: string, directory: string): Promise<Check | und
     const found =
       place === directory
         ? `${place} cannot be written by this user`
-        : `${directory} is not there, and cannot be made in ${place}`
+        : `${directory} can be neither reached nor made by this user in ${place}`
     return fail(NAME, found, `Let this user have it: sudo chown "$USER" ${place}`)
   }
 }

@@ -41,26 +41,13 @@ export async function setupChecks(setup: Setup): Promise<Check[]> {
 function configurationOf(sources: ConfigurationSources): Configuration | Check {
   try {
     const configuration = readConfiguration(sources)
-    return unreadablePassword(configuration, sources) ?? configuration
+    storeOf(configuration.settings, sources.cwd)
+    return configuration
   } catch (error) {
     // What is wrong with the command line itself is not for this report.
     if (!(error instanceof UsageError) || error.message.startsWith('--')) throw error
     const fix = 'Correct it there; what is understood then: turnstream config print'
     return fail('configuration', error.message, fix)
-  }
-}
-
-/** In an address a password is written with codes, and not every % begins one. */
-function unreadablePassword(
-  { settings }: Configuration,
-  { cwd }: ConfigurationSources,
-): Check | undefined {
-  try {
-    secretsOf(storeOf(settings, cwd))
-    return undefined
-  } catch {
-    const found = 'the password of the store has a % that begins no code'
-    return fail('configuration', found, 'Write each % of the password as %25 in TURNSTREAM_STORE')
   }
 }
 

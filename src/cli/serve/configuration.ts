@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { parseJson } from '../../protocol/decode.ts'
 import { isRecord } from '../../protocol/json.ts'
 import { UsageError } from '../command.ts'
+import { fileFault } from '../file-fault.ts'
 import { suggestion } from '../nearest.ts'
 import { decodeProviderSettings, type ProviderSettings } from './provider-settings.ts'
 import { type Environment, secretOf, withoutQuotes } from './secrets.ts'
@@ -155,12 +156,12 @@ function isSettingName(key: string): boolean {
 
 function textOf(path: string, mustExist: boolean): string | undefined {
   try {
-    return readFileSync(path, 'utf8')
+    // Editors of Windows put a mark before the text, which is no JSON.
+    return readFileSync(path, 'utf8').replace(/^\uFEFF/, '')
   } catch (error) {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     if (isMissing && !mustExist) return undefined
-    const reason = error instanceof Error ? error.message : 'unreadable'
-    throw new UsageError(`the configuration cannot be read: ${reason}`)
+    throw new UsageError(`the configuration cannot be read: ${fileFault(error, path)}`)
   }
 }
 

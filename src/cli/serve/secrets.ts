@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { UsageError } from '../command.ts'
+import { fileFault } from '../file-fault.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -17,8 +18,7 @@ function contentOf(file: string, name: string): string {
   try {
     content = readFileSync(file, 'utf8').trim()
   } catch (error) {
-    const reason = error instanceof Error ? error.message : 'unreadable'
-    throw new UsageError(`${name}_FILE cannot be read: ${reason}`)
+    throw new UsageError(`${name}_FILE cannot be read: ${fileFault(error, file)}`)
   }
   if (content === '') throw new UsageError(`${name}_FILE names an empty file: ${file}`)
   return content

@@ -6,6 +6,7 @@ import { MemoryLog } from '../../log/memory-log.ts'
 import { openRedisLog } from '../../log/redis/redis-log.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import type { ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { UsageError } from '../command.ts'
 import type { Settings } from './settings.ts'
 
 export type StoreChoice =
@@ -20,13 +21,38 @@ export interface StoreOptions {
   readonly onError: (error: unknown) => void
 }
 
+/** UsageError for an address of a Redis that no client could read. */
 export function storeOf(
   { store, storePrefix }: Pick<Settings, 'store' | 'storePrefix'>,
   cwd: string,
 ): StoreChoice {
   if (store === 'memory') return { kind: 'memory' }
-  if (/^rediss?:\/\//i.test(store)) return { kind: 'redis', url: store, prefix: storePrefix }
-  return { kind: 'embedded', directory: resolve(cwd, store) }
+  if (!/^rediss?:\/\//i.test(store)) return { kind: 'embedded', directory: resolve(cwd, store) }
+  checkRedis(new URL(store))
+  return { kind: 'redis', url: store, prefix: storePrefix }
+}
+
+/** Nothing of the address is repeated: it may have a password. */
+function checkRedis({ username, password, pathname }: URL): void {
+  if (![username, password].every(isDecodable)) {
+    throw new UsageError(
+      'the user or the password in the address of the store has a % that begins no code: write each % of it as %25',
+    )
+  }
+  if (!/^(?:\/\d*)?$/.test(pathname)) {
+    throw new UsageError(
+      'the address of the store ends with the number of a database, as in redis://localhost:6379/0, or after the port',
+    )
+  }
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 export async function openStore(choice: StoreChoice, options: StoreOptions): Promise<TurnLog> {
@@ -85,6 +111,7 @@ const ADVICE: Partial<Record<ErrorCode, string>> = {
   STORE_READ_ONLY: 'Choose a directory that this user may write with --store.',
   STORE_UNAVAILABLE: 'Start it, or choose another store with --store.',
   STORE_FULL: 'Make room, or choose another place with --store.',
+  STORE_FAILED: 'Choose another place with --store.',
 }
 
 /** Why the store could not be opened, and what to do about it. */

@@ -78,8 +78,12 @@ const OTHERS_WRITE = 0o002
 function isOpenTo(path: string, bit: number): boolean {
   // There the bits say nothing.
   if (process.platform === 'win32') return false
-  const stats = statSync(path, { throwIfNoEntry: false })
-  return stats !== undefined && (stats.mode & bit) !== 0
+  try {
+    return (statSync(path).mode & bit) !== 0
+  } catch {
+    // Missing, or behind a directory that this user may not enter: whoever reads the file says so, with its name.
+    return false
+  }
 }
 
 function ofPlainHttp(sources: WarningSources): string[] {

@@ -80,8 +80,8 @@ export const PLANTED_SETUP: readonly Planted[] = [
     plant: () => ({ env: { TURNSTREAM_STORE: `redis://:50%of-${SECRET}@127.0.0.1:1` } }),
     check: 'configuration',
     verdict: 'fail',
-    found: /the password of the store has a %/,
-    fix: /as %25 in TURNSTREAM_STORE/,
+    found: /the password in the address of the store has a %.*: write each % of it as %25/,
+    fix: /turnstream config print/,
   },
   {
     fault: 'a store that another process has',
@@ -122,6 +122,18 @@ export const PLANTED_SETUP: readonly Planted[] = [
     check: 'store',
     verdict: 'fail',
     found: /data is no directory/,
+    fix: /--store <directory>/,
+  },
+  {
+    fault: 'a file on the way to the directory',
+    plant: () => {
+      const cwd = folder()
+      writeFileSync(join(cwd, 'file'), '')
+      return { cwd, args: ['--store', 'file/data'] }
+    },
+    check: 'store',
+    verdict: 'fail',
+    found: /file is no directory/,
     fix: /--store <directory>/,
   },
   {

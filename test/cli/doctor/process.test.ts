@@ -85,7 +85,7 @@ describe('the command as a process', PATIENCE, () => {
     )
     expect(checkNamed(report, 'store')).toMatchObject({
       verdict: 'fail',
-      found: `${cwd}/new/data is not there, and cannot be made in ${cwd}`,
+      found: `${cwd}/new/data can be neither reached nor made by this user in ${cwd}`,
     })
   })
 

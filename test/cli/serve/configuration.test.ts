@@ -104,6 +104,11 @@ describe('W9 the command line wins over the environment, and that over the file'
   })
 })
 
+test('a byte order mark before the file changes nothing', () => {
+  writeConfig('\uFEFF{"port":5000}')
+  expect(parse().settings.port).toBe(5000)
+})
+
 describe('a store is', () => {
   test.each([
     ['memory', { kind: 'memory' }],
@@ -126,7 +131,11 @@ describe('what makes no sense is refused with a sentence', () => {
     [['--scripted-speed', 'fast'], '--scripted-speed takes a number, zero or more'],
     [['--store', ''], '--store takes a directory, redis://…, rediss://… or memory'],
     [['--store', 'postgres://u:hidden@host'], '--store takes a directory'],
+    [['--store', 'redis://me:50%off@host'], 'has a % that begins no code: write each % of it as'],
+    [['--store', 'redis://m%e:word@host'], 'has a % that begins no code'],
+    [['--store', 'redis://host/turns'], 'ends with the number of a database'],
     [['--prot', '1'], 'there is no option --prot; did you mean --port?'],
+    [['--config', '.'], ' is a directory'],
     [['--config', 'nowhere.json'], 'the configuration cannot be read: ENOENT'],
     [['--host', '0.0.0.0'], '0.0.0.0 can be reached from other machines'],
     [['--host', 'gateway.internal'], '--allow-public-without-keys'],

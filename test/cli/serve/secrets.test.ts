@@ -142,6 +142,10 @@ describe('who starts it is warned', () => {
     expect(warnings(['--keys-file', fileOf('', 0o644)])).toEqual([])
   })
 
+  test('of nothing where a file cannot even be looked at', () => {
+    expect(warnings(['--keys-file', join(fileOf('', 0o600), 'keys')])).toEqual([])
+  })
+
   test('of the same in the configuration', () => {
     const cwd = folder()
     const providers = { gemini: { baseUrl: 'http://proxy.example' } }

@@ -225,5 +225,13 @@ describe('what keeps it from starting is said in a sentence, with code 1', PATIE
     writeFileSync(file, '')
     const said = await fail(['--port', '0', '--store', join(file, 'store')])
     expect(said).toContain(join(file, 'store'))
+    expect(said).toContain('Choose another place with --store.')
+  })
+
+  test('a file of keys that cannot be reached', async () => {
+    const file = join(folder(), 'file')
+    writeFileSync(file, '')
+    const said = await fail(['--port', '0', '--store', 'memory', '--keys-file', `${file}/keys`])
+    expect(said).toContain(`${file}/keys`)
   })
 })
