@@ -56,7 +56,7 @@ export function processTerminal(): Terminal {
     },
     // It has been asked whether there are colours; styleText would ask again, in its own way.
     style: (style, text) => (isColoured ? styleText(style, text, { validateStream: false }) : text),
-    columns: stdout.isTTY ? stdout.columns : 100,
+    columns: columnsOf(stdout),
     clock: systemClock,
     isInteractive: stdin.isTTY && stdout.isTTY,
     ask: questions(),
@@ -79,6 +79,16 @@ export function hasColours(env: Terminal['env'], isTerminal: boolean): boolean {
   if (forced !== undefined) return forced !== '0' && forced !== 'false'
   if (refused !== undefined && refused !== '') return false
   return isTerminal && kind !== 'dumb'
+}
+
+const DEFAULT_COLUMNS = 100
+
+/** A terminal that does not know its size, as that of a container may, has 0 columns. */
+export function columnsOf({
+  isTTY,
+  columns,
+}: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>): number {
+  return isTTY && columns > 0 ? columns : DEFAULT_COLUMNS
 }
 
 function statusLine(): Terminal['status'] {

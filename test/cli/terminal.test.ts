@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
-import { hasColours } from '../../src/cli/terminal.ts'
+import { columnsOf, hasColours } from '../../src/cli/terminal.ts'
 
 test.each([
   [true, {}, true],
@@ -31,6 +31,14 @@ test.each([
   const run = spawnSync(process.execPath, args, { encoding: 'utf8', env: { ...rest, ...env } })
   expect(run.status).toBe(0)
   expect(run.stdout.includes('\u001b[')).toBe(expected)
+})
+
+test.each([
+  [true, 60, 60],
+  [true, 0, 100],
+  [false, 60, 100],
+])('on a terminal: %s, of %i columns: lines of %i', (isTTY, columns, expected) => {
+  expect(columnsOf({ isTTY, columns })).toBe(expected)
 })
 
 test('what a program reads has no colours, whatever is forced', () => {
