@@ -48,6 +48,7 @@ export async function endpointChecks(look: EndpointLook): Promise<Check[]> {
     const fix = `See whether it is the right address: curl -v ${look.baseUrl}/models`
     return [fail('models', `${look.baseUrl} cannot be reached: ${models.reason}`, fix)]
   }
+  if (models.status === 401) return [refusedKey(look)]
   const listed = plainCheck('models', models, modelsFault, 'a list')
   const model = look.model ?? modelsOf(models.body)?.[0]
   if (model === undefined) {
@@ -60,6 +61,14 @@ export async function endpointChecks(look: EndpointLook): Promise<Check[]> {
     ...(await refusalChecks(look, requestsFor(model))),
     await abortCheck(look, requestsFor(model)),
   ]
+}
+
+/** Nothing else can be asked without one that it knows. */
+function refusedKey({ key }: EndpointLook): Check {
+  const found =
+    key === undefined ? 'it asks for a key (status 401)' : 'it refuses the key (status 401)'
+  const fix = 'Put a key that it knows into OPENAI_API_KEY or TURNSTREAM_KEY, and ask again'
+  return fail('models', found, fix)
 }
 
 async function modelChecks(look: EndpointLook, requests: Requests): Promise<Check[]> {

@@ -1,4 +1,5 @@
 /** Real servers, each with one fault that a server somewhere has: the report names exactly that one. */
+import type { ServerResponse } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { untilTrue } from '../../support.ts'
 import { bothReports, checkNamed, PATIENCE } from '../support.ts'
@@ -95,6 +96,18 @@ describe('a server that does all things right', PATIENCE, () => {
   test('takes TURNSTREAM_KEY as well, and a file of either', async () => {
     const { report } = await reportOn({}, { TURNSTREAM_KEY: KEY })
     expect(checkNamed(report, 'wrong key')).toMatchObject({ verdict: 'ok' })
+  })
+
+  test.each([
+    [{}, 'it asks for a key (status 401)'],
+    [{ TURNSTREAM_KEY: 'another' }, 'it refuses the key (status 401)'],
+  ])('that wants another key than %j says where to put it', async (env, found) => {
+    const models = (response: ServerResponse) => void response.writeHead(401).end('{}')
+    const { report, code } = await reportOn({ models }, env)
+    expect(report.checks).toEqual([
+      { name: 'models', verdict: 'fail', found, fix: expect.stringContaining('TURNSTREAM_KEY') },
+    ])
+    expect(code).toBe(1)
   })
 
   test.each(['', '/', '/v1', '/v1/', '/v1/chat/completions'])('is found at %j', async (path) => {
