@@ -11,6 +11,7 @@ import { demo } from './demo.ts'
 import { doctor } from './doctor/doctor.ts'
 import { keysCommand } from './keys/keys.ts'
 import { suggestion } from './nearest.ts'
+import { optionFault } from './option-fault.ts'
 import { replay } from './replay.ts'
 import { serveCommand } from './serve/serve.ts'
 import { tail } from './tail.ts'
@@ -60,9 +61,10 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
     if (rest.some((arg) => HELP_FLAGS.has(arg))) return await say(terminal, command.help)
     return await command.run(rest, terminal)
   } catch (error) {
-    if (!isUsageError(error)) throw error
+    const fault = usageError(error, command)
+    if (fault === undefined) throw error
     const hint = command === undefined ? 'turnstream --help' : `turnstream ${name} --help`
-    terminal.writeError(`turnstream: ${redactShapes(error.message)}\nTry: ${hint}\n`)
+    terminal.writeError(`turnstream: ${redactShapes(fault.message)}\nTry: ${hint}\n`)
     return EXIT.usage
   }
 }
@@ -77,12 +79,10 @@ async function say(terminal: Terminal, text: string): Promise<ExitCode> {
   return EXIT.done
 }
 
-/** Ours, or that of `parseArgs`. */
-function isUsageError(error: unknown): error is Error {
-  if (error instanceof UsageError) return true
-  return (
-    error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')
-  )
+/** Ours, or that of `parseArgs` in our words. */
+function usageError(error: unknown, command: Command | undefined): UsageError | undefined {
+  if (error instanceof UsageError) return error
+  return optionFault(error, Object.keys(command?.options ?? {}))
 }
 
 function version(): string {

@@ -8,10 +8,14 @@ export function nearest(typed: string, names: readonly string[]): string | undef
   return best.distance <= Math.max(2, best.name.length / 3) ? best.name : undefined
 }
 
+/** More than these nobody reads in a sentence; the help lists them with what they mean. */
+const MAX_LISTED = 12
+
 /** `; did you mean …?`, or what there is where nothing is near. */
 export function suggestion(typed: string, names: readonly string[]): string {
   const name = nearest(typed, names)
-  return name === undefined ? `; there are ${names.join(', ')}` : `; did you mean ${name}?`
+  if (name !== undefined) return `; did you mean ${name}?`
+  return names.length > MAX_LISTED ? '' : `; there are ${names.join(', ')}`
 }
 
 /** Characters to insert, remove or replace (Levenshtein), one row of the table at a time. */

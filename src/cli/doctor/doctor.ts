@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { redacting } from '../../protocol/redaction.ts'
 import { isKey } from '../../server/auth/key-ring.ts'
 import { type Command, type ExitCode, UsageError } from '../command.ts'
+import { optionFault } from '../option-fault.ts'
 import { FLAGS, parseFlags } from '../serve/options.ts'
 import { secretOf } from '../serve/secrets.ts'
 import type { Terminal } from '../terminal.ts'
@@ -32,7 +33,7 @@ async function checkSetup(args: string[], terminal: Terminal): Promise<ExitCode>
 }
 
 async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values } = parseArgs({ args, options: ENDPOINT_OPTIONS })
+  const values = endpointOptions(args)
   const baseUrl = baseUrlOf(values.endpoint)
   const key = keyOf(terminal)
   const checks = await endpointChecks({
@@ -49,6 +50,15 @@ async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCo
     terminal,
     values.json,
   )
+}
+
+/** Those of serve mean nothing here, and are not suggested. */
+function endpointOptions(args: string[]) {
+  try {
+    return parseArgs({ args, options: ENDPOINT_OPTIONS }).values
+  } catch (error) {
+    throw optionFault(error, Object.keys(ENDPOINT_OPTIONS)) ?? error
+  }
 }
 
 function baseUrlOf(endpoint: string | undefined): string {

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { parseArgs } from 'node:util'
 import { UsageError } from '../command.ts'
-import { suggestion } from '../nearest.ts'
+import { optionFault } from '../option-fault.ts'
 import type { Terminal } from '../terminal.ts'
 import { readConfiguration } from './configuration.ts'
 import { isLoopback } from './loopback.ts'
@@ -64,10 +64,7 @@ export function parseFlags(args: string[]): Record<string, string | boolean | un
   try {
     return parseArgs({ args, options: FLAGS }).values
   } catch (error) {
-    const unknown = /Unknown option '--([^']+)'/.exec(String(error))?.[1]
-    if (unknown === undefined) throw error
-    const advice = suggestion(unknown, Object.keys(FLAGS))
-    throw new UsageError(`there is no option --${unknown}${advice.replace('mean ', 'mean --')}`)
+    throw optionFault(error, Object.keys(FLAGS)) ?? error
   }
 }
 

@@ -44,6 +44,8 @@ describe('the name that was meant', () => {
     expect(nearest('telemetry', names)).toBeUndefined()
     expect(nearest('x', [])).toBeUndefined()
     expect(suggestion('telemetry', names)).toBe('; there are host, port, store, shutdownGrace')
+    const many = Array.from({ length: 40 }, (_, index) => `setting${index}`)
+    expect(suggestion('telemetry', many)).toBe('')
     expect(suggestion('prot', names)).toBe('; did you mean port?')
   })
 })
