@@ -4,6 +4,7 @@ import { logOf } from '../log/tenants.ts'
 import type { Lease, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../protocol/tenant.ts'
+import { createTurn } from './create-turn.ts'
 import { inputItems } from './opening.ts'
 import type { ChosenModel, Providers } from './providers.ts'
 import { quietly } from './quietly.ts'
@@ -189,9 +190,9 @@ export class TurnRunner {
   }
 
   #create({ log, ids, fingerprint }: Asked): Promise<Lease> {
-    const { leaseMs } = this.#around
+    const { leaseMs, clock } = this.#around
     const { owner } = this.#options
-    return log.create({ ...ids, owner, request: fingerprint }, leaseMs)
+    return createTurn(log, { ...ids, owner, request: fingerprint }, leaseMs, clock)
   }
 
   #begin(

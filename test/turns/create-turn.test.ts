@@ -1,0 +1,52 @@
+/** A thread whose last turn has said its last word, while its snapshots do not have their end yet. */
+import { expect, test } from 'vitest'
+import { MemoryLog } from '../../src/log/memory-log.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { responseDone, turnComplete } from '../../src/testing/turn-log/texts.ts'
+import { createTurn } from '../../src/turns/create-turn.ts'
+
+const LEASE_MS = 60_000
+const NEXT = { turnId: 'next', threadId: 'thread', owner: 'me' }
+
+async function ending() {
+  const clock = fakeClock()
+  const log = new MemoryLog({ clock })
+  const lease = await log.create({ ...NEXT, turnId: 'last' }, LEASE_MS)
+  const end = (name: 'events' | 'processed', data: string) =>
+    log.append(lease, name, [{ seq: 1, data }], { seal: true })
+  return {
+    clock,
+    log,
+    endEvents: () => end('events', responseDone('last', 1)),
+    endSnapshots: () => end('processed', turnComplete('last')),
+    next: () => createTurn(log, NEXT, LEASE_MS, clock),
+  }
+}
+
+test('is waited for', async () => {
+  const { endEvents, endSnapshots, next } = await ending()
+  await endEvents()
+  const made = next()
+  await endSnapshots()
+  expect(await made).toMatchObject({ turnId: 'next' })
+})
+
+test('is busy as long as the turn runs, and nobody waits', async () => {
+  const { next } = await ending()
+  await expect(next()).rejects.toMatchObject({ code: 'THREAD_BUSY' })
+})
+
+test('is busy when the end does not come', async () => {
+  const { clock, endEvents, next } = await ending()
+  await endEvents()
+  const [made] = await Promise.allSettled([next(), clock.advance(2000)])
+  expect(made).toMatchObject({ status: 'rejected', reason: { code: 'THREAD_BUSY' } })
+})
+
+test('is free when that turn is deleted meanwhile', async () => {
+  const { log, endEvents, next } = await ending()
+  await endEvents()
+  const made = next()
+  await log.deleteTurn('last')
+  expect(await made).toMatchObject({ turnId: 'next' })
+})
