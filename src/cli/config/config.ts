@@ -49,9 +49,9 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
     values.streamTokenSecret ?? '',
   ])
   const blot = (_key: string, value: unknown) => (typeof value === 'string' ? redact(value) : value)
-  await terminal.write(
-    json === true ? `${JSON.stringify(shown, blot)}\n` : redact(textOf(shown, terminal)),
-  )
+  // Line by line: of a long text only the beginning is kept.
+  const lines = () => textOf(shown, terminal).split('\n').map(redact).join('\n')
+  await terminal.write(json === true ? `${JSON.stringify(shown, blot)}\n` : lines())
   return EXIT.done
 }
 

@@ -58,6 +58,16 @@ async function print({ args = [], env = {}, file }: Setup = {}) {
   }
 }
 
+test('however many models there are, each is printed', async () => {
+  const models = Array.from({ length: 3000 }, (_, index) => `model-of-a-catalogue-${index}`)
+  const one = { kind: 'openai-compatible', baseUrl: 'http://localhost:1/v1', models: ['m'] }
+  const many = { ...one, models: models.slice(0, 1000) }
+  const providers = { a: many, b: { ...one, models: models.slice(1000, 2000) }, c: many, last: one }
+  const { text } = await print({ file: { providers } })
+  expect(text).toContain('model-of-a-catalogue-1999')
+  expect(text).toContain('provider last: there')
+})
+
 describe('where a setting comes from', () => {
   test('each is there once, in the order of --help, and comes from a default', async () => {
     const { printed, text } = await print()
