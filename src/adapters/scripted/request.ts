@@ -11,6 +11,6 @@ export function selectRecording(request: ProviderRequest, recordings: Recordings
   const names = Object.keys(recordings).join(', ')
   throw new TurnstreamError(
     'MODEL_UNKNOWN',
-    `no recording named ${request.model}; there are: ${names}`,
+    `no recording named ${request.model}; there are: ${names}; for other models set up their provider`,
   )
 }

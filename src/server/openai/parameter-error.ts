@@ -35,7 +35,9 @@ export function parameterError(error: z.ZodError): ParameterError {
     const param = paramOf([...path, issue.keys[0] ?? ''])
     return new ParameterError(param, 'there is no such parameter', 'unknown_parameter')
   }
-  return new ParameterError(paramOf(path), issue.message.slice(0, MAX_CHARS), reasonOf(issue))
+  const reason = reasonOf(issue)
+  const why = reason === MISSING ? 'is missing' : issue.message.slice(0, MAX_CHARS)
+  return new ParameterError(paramOf(path), why, reason)
 }
 
 type Issue = z.core.$ZodIssue
@@ -60,10 +62,10 @@ function reasonOf(issue: Issue): ParameterFault {
     return issue.params?.['reason'] === UNSUPPORTED ? UNSUPPORTED : 'invalid_value'
   }
   if (issue.code !== 'invalid_type') return 'invalid_value'
-  return issue.message.endsWith('received undefined')
-    ? 'missing_required_parameter'
-    : 'invalid_type'
+  return issue.message.endsWith('received undefined') ? MISSING : 'invalid_type'
 }
+
+const MISSING = 'missing_required_parameter' satisfies ParameterFault
 
 export const UNSUPPORTED = 'unsupported_parameter' satisfies ParameterFault
 

@@ -62,7 +62,10 @@ describe('a recording', () => {
   test('that does not exist is an error that names those that do', async () => {
     const { played } = await play(fakeClock(), Infinity, 'nope')
     expect(played.at(-1)?.payload).toMatchObject({
-      error: { code: 'MODEL_UNKNOWN', message: expect.stringContaining('there are: demo') },
+      error: {
+        code: 'MODEL_UNKNOWN',
+        message: expect.stringMatching(/there are: demo.*; for other models set up/),
+      },
     })
   })
 

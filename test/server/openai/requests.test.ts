@@ -13,6 +13,7 @@ describe('a request is refused, and no turn made of it:', () => {
     expect([status, error.param, error.code]).toEqual([400, param, code])
     expect(error).toMatchObject({ type: 'invalid_request_error' })
     expect(error.message.length).toBeLessThan(500)
+    if (code === 'missing_required_parameter') expect(error.message).toBe(`${param}: is missing`)
     expect((await server.log.listThreads()).items).toEqual([])
     expect(server.errors).toEqual([])
   })
