@@ -1,4 +1,4 @@
-// The package of OpenAI (npm install openai) with a gateway as its server: an answer as it comes, and a tool.
+// The package of OpenAI (npm install openai) with a gateway as its server: the models, an answer as it comes, and the turn.
 //
 //     node examples/openai.mjs 'What is turnstream?'
 import OpenAI from 'openai'
