@@ -187,6 +187,6 @@ function withDefaultFirst(
 
 function needsOf(plan: ProviderPlan): string {
   if (plan.id === 'openai-compatible')
-    return 'OPENAI_COMPATIBLE_API_KEY and OPENAI_COMPATIBLE_BASE_URL'
+    return 'OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_MODEL'
   return missingFor(plan, undefined) ?? 'its models'
 }

@@ -144,6 +144,10 @@ describe('what makes no sense is refused with a sentence', () => {
       'the default provider openai is not there: set OPENAI_API_KEY',
     ],
     [['--default-provider', 'scriptde'], 'did you mean scripted?'],
+    [
+      ['--default-provider', 'openai-compatible'],
+      'set OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_MODEL',
+    ],
   ])('%j', (args, message) => {
     expect(refusal(args)).toContain(message)
   })
