@@ -52,7 +52,7 @@ const HELP_FLAGS = new Set(['-h', '--help'])
 const VERSION_FLAGS = new Set(['-v', '--version'])
 
 async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const [name = '--help', ...rest] = args
+  const [name = '--help', ...rest] = withoutWords(args)
   if (VERSION_FLAGS.has(name)) return say(terminal, `${version()}\n`)
   if (HELP_FLAGS.has(name)) return say(terminal, HELP)
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
@@ -67,6 +67,13 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
     terminal.writeError(`turnstream: ${redactShapes(fault.message)}\nTry: ${hint}\n`)
     return EXIT.usage
   }
+}
+
+/** `help`, `help serve` and `version`, which people type as well, as what they mean. */
+function withoutWords(args: string[]): string[] {
+  const [word, ...rest] = args
+  if (word === 'version') return ['--version']
+  return word === 'help' ? [...rest, '--help'] : args
 }
 
 function unknownCommand(name: string): UsageError {

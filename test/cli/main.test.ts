@@ -11,15 +11,17 @@ function turnstream(...args: string[]) {
   return { status, stdout, stderr }
 }
 
-test('--version prints the version of the package', () => {
+test.each(['--version', '-v', 'version'])('%s prints the version of the package', (word) => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
-  expect(turnstream('--version')).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
+  expect(turnstream(word)).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
 })
 
 test.each([
   [[], 'Start with: turnstream serve'],
   [['--help'], 'Start with: turnstream serve'],
+  [['help'], 'Start with: turnstream serve'],
   [['serve', '--help'], '--store <where>'],
+  [['help', 'serve'], '--store <where>'],
   [['keys', '--help'], 'turnstream keys add <tenant> [name]'],
   [['chat', '--help'], 'turnstream chat [options] <prompt>'],
   [['tail', '--help'], 'turnstream tail <turnId>'],
@@ -40,6 +42,7 @@ test('demo plays the turn without colours where nobody looks', () => {
 })
 
 test.each([
+  [['help', 'serv'], "there is no command named 'serv'; did you mean serve?"],
   [['serv'], "there is no command named 'serv'; did you mean serve?"],
   [
     ['no-such-command'],
