@@ -16,7 +16,6 @@ const PLAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'EVENT_TYPE_UNKNOWN',
   'ITEM_UNKNOWN',
   'KEYS_FILE_INVALID',
-  'KEYS_FILE_INVALID',
   'LEASE_HELD',
   'LEASE_LOST',
   'LOG_SEALED',
