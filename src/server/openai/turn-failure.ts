@@ -10,7 +10,8 @@ export class TurnFailedError extends TurnstreamError {
   readonly body: OpenaiErrorBody
   readonly headers: Record<string, string>
 
-  constructor(error: ErrorObject) {
+  /** `isNamed` says that the client gave the run an id, so that asking again is answered by the same turn. */
+  constructor(error: ErrorObject, isNamed: boolean) {
     super('STREAM_ERROR', error.message)
     const { status, code, message = error.message } = failureOf(error)
     this.status = status
@@ -19,8 +20,10 @@ export class TurnFailedError extends TurnstreamError {
     }
     this.headers = {
       ...retryAfter(status, error),
-      // The client of OpenAI asks again after every 5xx unless it is told that it is of no use.
-      ...(status >= 500 && !isRetryable(error.code) && { 'x-should-retry': 'false' }),
+      // The client of OpenAI asks again after every 5xx and some others unless it is told that it is of no use.
+      ...((isNamed || (status >= 500 && !isRetryable(error.code))) && {
+        'x-should-retry': 'false',
+      }),
     }
   }
 }

@@ -86,6 +86,8 @@ interface Asked {
   readonly options: ChatCompletionsOptions
   /** Whether the turn is to end when the client leaves. */
   readonly isTied: boolean
+  /** Whether the same request again is answered by this turn. */
+  readonly isNamed: boolean
 }
 
 export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext): void {
@@ -138,7 +140,9 @@ async function submitted(
     created: Math.floor(turn.createdAt / 1000),
     includeUsage: body.stream_options?.include_usage === true,
   }
-  return { c, context, turn, options, isTied: headers[HEADERS.cancelOnDisconnect] === 'true' }
+  const isTied = headers[HEADERS.cancelOnDisconnect] === 'true'
+  const isNamed = headers[HEADERS.idempotencyKey] !== undefined
+  return { c, context, turn, options, isTied, isNamed }
 }
 
 /** Once: what somebody has changed since stays changed when the request is made again. */
@@ -149,7 +153,7 @@ async function keepMetadata(log: TurnLog, threadId: string, body: ChatBody): Pro
   if (thread?.metadata === undefined) await log.putThread({ ...thread, threadId, metadata })
 }
 
-async function streamed({ c, context, turn, options, isTied }: Asked): Promise<Response> {
+async function streamed({ c, context, turn, options, isTied, isNamed }: Asked): Promise<Response> {
   const { log } = c.get('space')
   const { turnId } = turn
   const reading = new AbortController()
@@ -165,7 +169,7 @@ async function streamed({ c, context, turn, options, isTied }: Asked): Promise<R
   if (client.signal.aborted) leave()
   try {
     const failure = await answer.begin(context.clock, HOLD_MS)
-    if (failure !== undefined) throw new TurnFailedError(failure)
+    if (failure !== undefined) throw new TurnFailedError(failure, isNamed)
     const run = (connection: SseConnection) => {
       onAbort(connection.signal, stop)
       return answer.sendTo(connection).finally(client.release)
@@ -178,7 +182,7 @@ async function streamed({ c, context, turn, options, isTied }: Asked): Promise<R
   }
 }
 
-async function whole({ c, context, turn, options, isTied }: Asked) {
+async function whole({ c, context, turn, options, isTied, isNamed }: Asked) {
   const { log } = c.get('space')
   const client = watchClient(c)
   const reading = AbortSignal.any([client.signal, context.closing])
@@ -189,7 +193,7 @@ async function whole({ c, context, turn, options, isTied }: Asked) {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'the turn is still running')
     }
     const completion = toChatCompletion(response, options)
-    if ('error' in completion) throw new TurnFailedError(completion.error)
+    if ('error' in completion) throw new TurnFailedError(completion.error, isNamed)
     return completion
   } finally {
     client.release()
