@@ -8,7 +8,7 @@ import { DATA_FILE, Environment } from './environment.ts'
 import { storeError } from './failures.ts'
 
 /** What a compaction writes before it takes the place of the data. */
-export const COMPACTED_FILE = 'turns.mdb.compacting'
+const COMPACTED_FILE = 'turns.mdb.compacting'
 
 export interface Compaction {
   readonly bytesBefore: number
@@ -37,7 +37,7 @@ export async function compactEmbeddedLog(
   const guard = await DirectoryGuard.take(directory)
   const compacted = join(directory, COMPACTED_FILE)
   try {
-    await rm(compacted, { force: true })
+    await removeCompacted(directory)
     const env = await Environment.open(file, 'commit')
     const stopWatching = watch(compacted, options)
     try {
@@ -50,13 +50,20 @@ export async function compactEmbeddedLog(
     const bytesAfter = await sizeOf(compacted)
     await rename(compacted, file)
     await syncFile(directory)
+    await removeCompacted(directory)
     return { bytesBefore, bytesAfter }
   } catch (error) {
-    await rm(compacted, { force: true })
+    await removeCompacted(directory)
     throw await storeError(error, file)
   } finally {
     await guard.release()
   }
+}
+
+/** What is left over where a compaction was cut off, and the lock file that LMDB makes beside each of its files. */
+export async function removeCompacted(directory: string): Promise<void> {
+  const file = join(directory, COMPACTED_FILE)
+  for (const path of [file, `${file}-lock`]) await rm(path, { force: true })
 }
 
 function watch(file: string, { onProgress, clock = systemClock }: CompactOptions): () => void {

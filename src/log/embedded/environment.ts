@@ -140,9 +140,20 @@ export class Environment {
     return bytes
   }
 
-  /** Writes all pages in use to a new file. */
+  /**
+   * Writes all pages in use to a new file. That has no list of free pages at all, and lmdb 3.5.6
+   * fails or brings the process down when the first commit to such a file frees more than some 250 of them: so
+   * a small one is made here.
+   */
   async copyTo(file: string): Promise<void> {
     await this.#root.backup(file, true)
+    const copy = await Environment.open(file, 'commit')
+    try {
+      const { store } = copy.tables
+      await copy.commit([{ table: store, key: 'format', value: String(FORMAT_VERSION) }])
+    } finally {
+      await copy.close()
+    }
   }
 
   async close(): Promise<void> {

@@ -1,11 +1,11 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { TurnLog } from '../turn-log.ts'
 import { AllTurns } from './all-turns.ts'
 import { Chunks } from './chunks.ts'
-import { COMPACTED_FILE } from './compact.ts'
+import { removeCompacted } from './compact.ts'
 import { DirectoryGuard } from './directory-guard.ts'
 import { EmbeddedLog } from './embedded-log.ts'
 import { EmbeddedStore } from './embedded-store.ts'
@@ -47,8 +47,7 @@ export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<Turn
   await makeDirectory(directory)
   const guard = await DirectoryGuard.take(directory)
   try {
-    // Left over where a compaction was cut off.
-    await rm(join(directory, COMPACTED_FILE), { force: true })
+    await removeCompacted(directory)
     const env = await Environment.open(join(directory, DATA_FILE), sync)
     const chunks = new Chunks(env.tables.chunks)
     const journal = new Journal(env.tables.journal)
