@@ -12,7 +12,7 @@ const TICK_MS = 4
 export const noLog = {
   async create({ turnId }) {
     const next = { events: 1, processed: 1 }
-    return { turnId, runId: turnId, epoch: 1, until: Infinity, next }
+    return { turnId, runId: turnId, creation: '', epoch: 1, until: Infinity, next }
   },
   async append() {
     return ''

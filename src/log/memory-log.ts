@@ -206,17 +206,14 @@ export class MemoryLog implements log.TurnLog {
   async deleteTurn(turnId: string): Promise<boolean> {
     this.#checkOpen()
     const turn = this.#turns.get(turnId)
-    if (turn === undefined) return false
-    this.#forget(turn)
-    turn.dropLogs(new TurnstreamError('TURN_DELETED', turnId))
-    return true
+    if (turn !== undefined) this.#delete(turn)
+    return turn !== undefined
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
     this.#checkOpen()
-    const thread = this.#threads.get(threadId)
-    if (thread === undefined) return false
-    for (const { turn } of thread.turns.slice()) await this.deleteTurn(turn.turnId)
+    // In one go: what was made in between would be left without a thread.
+    for (const turn of this.#threads.get(threadId)?.turns.slice() ?? []) this.#delete(turn)
     return this.#threads.delete(threadId)
   }
 
@@ -254,11 +251,11 @@ export class MemoryLog implements log.TurnLog {
   }
 
   /** For the owner, a turn that is gone is a lease that is lost. */
-  #leased({ turnId }: log.Lease): MemoryTurn {
+  #leased(lease: log.Lease): MemoryTurn {
     this.#checkOpen()
-    const turn = this.#turns.get(turnId)
-    if (turn === undefined) throw new TurnstreamError('LEASE_LOST', `turn ${turnId} is gone`)
-    return turn
+    const turn = this.#turns.get(lease.turnId)
+    if (turn?.creation === lease.creation) return turn
+    throw new TurnstreamError('LEASE_LOST', `turn ${lease.turnId} is gone`)
   }
 
   #addThread(threadId: string): MemoryThread {
@@ -266,6 +263,11 @@ export class MemoryLog implements log.TurnLog {
     const thread = { record: { threadId, createdAt: now, updatedAt: now }, turns: [], made: 0 }
     this.#threads.set(threadId, thread)
     return thread
+  }
+
+  #delete(turn: MemoryTurn): void {
+    this.#forget(turn)
+    turn.dropLogs(new TurnstreamError('TURN_DELETED', turn.turn.turnId))
   }
 
   #forget(turn: MemoryTurn): void {

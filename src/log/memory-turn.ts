@@ -19,6 +19,7 @@ import { Waiters } from './waiters.ts'
 export class MemoryTurn {
   readonly turn: NewTurn
   readonly runId: string
+  readonly creation = crypto.randomUUID()
   readonly ordinal: number
   readonly createdAt: number
   owner: string
@@ -43,8 +44,8 @@ export class MemoryTurn {
     this.state = state
   }
 
-  get ids(): { turnId: string; runId: string } {
-    return { turnId: this.turn.turnId, runId: this.runId }
+  get ids(): { turnId: string; runId: string; creation: string } {
+    return { turnId: this.turn.turnId, runId: this.runId, creation: this.creation }
   }
 
   append(append: Append, now: number): string {

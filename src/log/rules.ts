@@ -130,8 +130,12 @@ export function checkEpoch(state: { readonly epoch: number }, { turnId, epoch }:
   throw new TurnstreamError('LEASE_LOST', detail)
 }
 
-export function leaseOf(ids: { turnId: string; runId: string }, state: WriteState): Lease {
+export function leaseOf(
+  ids: Pick<Lease, 'turnId' | 'runId' | 'creation'>,
+  state: WriteState,
+): Lease {
   const { epoch, until, logs } = state
   const next = { events: logs.events.head + 1, processed: logs.processed.head + 1 }
-  return { turnId: ids.turnId, runId: ids.runId, epoch, until, next }
+  const { turnId, runId, creation } = ids
+  return { turnId, runId, creation, epoch, until, next }
 }

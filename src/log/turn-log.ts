@@ -6,10 +6,12 @@ export type LogName = 'events' | 'processed'
 
 export const LOG_NAMES: readonly LogName[] = ['events', 'processed']
 
-/** The right to write to a turn. Whoever claims the turn later has a higher epoch. */
+/** The right to write to a turn, and to no other of its id. Whoever claims the turn later has a higher epoch. */
 export interface Lease {
   readonly turnId: string
   readonly runId: string
+  /** Tells the turn from another that is made under the same id once this one is deleted. */
+  readonly creation: string
   readonly epoch: number
   /** When the lease runs out, by the store's clock. `renew` moves it. */
   until: number

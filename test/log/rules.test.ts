@@ -13,7 +13,7 @@ import {
 } from '../../src/log/rules.ts'
 import type { LogName } from '../../src/log/turn-log.ts'
 
-const IDS = { turnId: 'turn', runId: 'run' }
+const IDS = { turnId: 'turn', runId: 'run', creation: 'first' }
 const FIRST = firstState(100)
 
 function append(state: WriteState, log: LogName, seqs: number[], seal = false): Append {

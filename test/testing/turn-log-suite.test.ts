@@ -159,10 +159,28 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
         } catch (error) {
           if (turn === undefined) throw error
           const next = { events: 1, processed: 1 }
-          return { turnId, runId: turn.runId, epoch: turn.epoch, until: leaseMs, next }
+          const { runId, epoch } = turn
+          return { turnId, runId, creation: 'any', epoch, until: leaseMs, next }
         }
       },
     }),
+  ],
+  'tells a turn by nothing but its id': [
+    'L3 the lease of a deleted turn writes nothing to the next one with its id (events)',
+    (log) => {
+      const newest = new Map<string, Lease>()
+      return {
+        async create(turn, leaseMs) {
+          const lease = await log.create(turn, leaseMs)
+          newest.set(turn.turnId, lease)
+          return lease
+        },
+        append: ({ ...lease }, ...rest) => {
+          const { creation } = newest.get(lease.turnId) ?? lease
+          return log.append({ ...lease, creation }, ...rest)
+        },
+      }
+    },
   ],
   'forgets the reason of a cancel': [
     'L1 the owner hears of a cancel',

@@ -158,7 +158,7 @@ describe('the time of appends', () => {
       { ...observer, appended: (ms) => took.push(ms) },
     )
     const lease = {
-      ...{ turnId: 't', runId: 't', epoch: 1, until: 0 },
+      ...{ turnId: 't', runId: 't', creation: '', epoch: 1, until: 0 },
       next: { events: 1, processed: 1 },
     }
     for (let count = 0; count < 33; count++) await fence.append(lease, 'events', [])

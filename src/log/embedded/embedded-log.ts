@@ -66,7 +66,7 @@ export class EmbeddedLog implements log.TurnLog {
       },
       undo: () => this.#turns.remove(added),
     })
-    return leaseOf({ turnId, runId }, firstState(now + leaseMs))
+    return leaseOf(added.ids, firstState(now + leaseMs))
   }
 
   #checkNew(turnId: string, runId: string): void {
@@ -93,7 +93,7 @@ export class EmbeddedLog implements log.TurnLog {
       turn.until = until
     }
     await commits.store(turn, { undo })
-    return leaseOf(turn.facts, state)
+    return leaseOf(turn.ids, state)
   }
 
   async renew(lease: log.Lease, leaseMs: number): Promise<void> {
@@ -270,10 +270,10 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   /** For the owner, a turn that is gone is a lease that is lost. */
-  #leased({ turnId }: log.Lease): EmbeddedTurn {
+  #leased(lease: log.Lease): EmbeddedTurn {
     this.#checkOpen()
-    const turn = this.#decided(turnId)
-    if (turn === undefined) throw new TurnstreamError('LEASE_LOST', `turn ${turnId} is gone`)
-    return turn
+    const turn = this.#decided(lease.turnId)
+    if (turn?.creation === lease.creation) return turn
+    throw new TurnstreamError('LEASE_LOST', `turn ${lease.turnId} is gone`)
   }
 }

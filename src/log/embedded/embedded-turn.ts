@@ -21,6 +21,8 @@ import { type Heads, hasNews, headsOf, isChanged, type Version, withHeads } from
  */
 export class EmbeddedTurn {
   readonly keys: TenantKeys
+  /** No other turn has its number, not even one of the same id. */
+  readonly creation: string
   readonly events: TurnEvents
   readonly processed: TurnProcessed
   /** Woken when the turn is cancelled, claimed or gone. */
@@ -44,6 +46,7 @@ export class EmbeddedTurn {
 
   private constructor(keys: TenantKeys, facts: TurnFacts, state: WriteState, isStored: boolean) {
     this.keys = keys
+    this.creation = String(facts.number)
     this.#facts = facts
     this.#state = state
     this.#heads = headsOf(state)
@@ -64,6 +67,11 @@ export class EmbeddedTurn {
 
   get facts(): TurnFacts {
     return this.#facts
+  }
+
+  get ids(): { turnId: string; runId: string; creation: string } {
+    const { turnId, runId } = this.#facts
+    return { turnId, runId, creation: this.creation }
   }
 
   /** As decided; the lease runs out at `until`. */

@@ -20,6 +20,7 @@ const CHUNKS_PER_READ = 32
 const END = '999999999999999-0'
 
 interface Reading {
+  readonly creation: string
   readonly state: HeadState
   readonly epochs: readonly EpochStart[]
   readonly chunks: readonly Entry[]
@@ -119,8 +120,9 @@ export class EventsFeed extends Feed {
 function parseReading(reply: readonly unknown[]): Looked<Reading> {
   if (reply.length === 0) return 'gone'
   if (reply.length === 1) return 'expired'
-  const [state, epochs, chunks, live, more] = reply
+  const [state, epochs, chunks, live, more, creation] = reply
   return {
+    creation: text(creation),
     state: parseState(text(state)),
     epochs: parseEpochs(epochs),
     chunks: parseEntries(chunks),

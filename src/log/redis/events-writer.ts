@@ -12,6 +12,8 @@ import { APPEND_EVENTS, FINISH_CHUNK } from './scripts/append.ts'
 import { READ_EVENTS_STATE } from './scripts/events-state.ts'
 
 export interface WriterContext {
+  /** Of the turn: nothing is written to another of the same id. */
+  readonly creation: string
   readonly calls: Calls
   readonly batches: Batches
   /** Both logs may be sealed now. */
@@ -24,7 +26,7 @@ const CHUNK_RECORDS = MAX_APPEND_RECORDS
 /** Writes log A: lines, and chunks of them. */
 export class EventsWriter implements LaneWriter {
   readonly #keys: RunKeys
-  readonly #stream: readonly [events: string]
+  readonly #stream: readonly [events: string, meta: string]
   readonly #context: WriterContext
   readonly #encoder = new EventLineEncoder()
   /** The last record of which it is certain that this writer wrote it. */
@@ -35,7 +37,7 @@ export class EventsWriter implements LaneWriter {
 
   constructor(keys: RunKeys, context: WriterContext) {
     this.#keys = keys
-    this.#stream = [keys.events]
+    this.#stream = [keys.events, keys.meta]
     this.#context = context
   }
 
@@ -48,8 +50,9 @@ export class EventsWriter implements LaneWriter {
     const lines = this.#lines(records, full ?? last)
     if (isNext && records.length === 1 && full === undefined && seal === undefined) {
       this.#added = lines
-      const args = [formatOffset(epoch, last), lines]
-      this.#context.batches.add(APPEND_EVENTS, { keys: this.#stream, args, receiver })
+      const { batches, creation } = this.#context
+      const args = [formatOffset(epoch, last), lines, creation]
+      batches.add(APPEND_EVENTS, { keys: this.#stream, args, receiver })
     } else {
       const outcome = seal === undefined ? '' : JSON.stringify(outcomeOf(seal.data))
       this.#finish(batch, lines, outcome).then(
@@ -68,9 +71,10 @@ export class EventsWriter implements LaneWriter {
     if (before % CHUNK_RECORDS === 0) this.#live.clear()
     const isMerge = full !== undefined || outcome !== ''
     const merged = isMerge ? this.#live.followedBy(lines) : undefined
+    const { calls, creation } = this.#context
     const ends = [full ?? '', rest, outcome, merged === undefined ? '' : 1]
-    const args = [epoch, before, last, merged ?? lines, ...ends]
-    return this.#context.calls.run(FINISH_CHUNK, [state, events, chunks, meta], args)
+    const args = [epoch, before, last, merged ?? lines, ...ends, creation]
+    return calls.run(FINISH_CHUNK, [state, events, chunks, meta], args)
   }
 
   /** The lines up to a record. A chunk stands on its own, so the templates of the one before end with it. */
@@ -103,8 +107,9 @@ export class EventsWriter implements LaneWriter {
   }
 
   found(): Promise<unknown> {
-    const { state, events } = this.#keys
-    return this.#context.calls.run(READ_EVENTS_STATE, [state, events], [])
+    const { state, events, meta } = this.#keys
+    const { calls, creation } = this.#context
+    return calls.run(READ_EVENTS_STATE, [state, events, meta], [creation])
   }
 
   epochs(): Promise<EpochStart[]> {

@@ -1,5 +1,5 @@
-import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
-import { type EpochStart, type Offset, resume } from '../offsets.ts'
+import { ERROR_CODES, type ErrorCode, hasCode, TurnstreamError } from '../../protocol/errors.ts'
+import { type EpochStart, resume } from '../offsets.ts'
 import type { Block, LogSource } from '../tail.ts'
 import { Waiters } from '../waiters.ts'
 
@@ -23,6 +23,8 @@ export abstract class Feed {
   readonly channel: string
   readonly #onError: (error: unknown) => void
   readonly #waiters = new Waiters()
+  /** Of the turn as it was first read. */
+  #creation: string | undefined
   #failure: { readonly code: ErrorCode; readonly cause?: unknown } | undefined
   #loading: Promise<void> | undefined
   #isDue = false
@@ -62,8 +64,8 @@ export abstract class Feed {
   /** A hint came. A store that is away is no end: the readers wait until it is back. */
   readonly look = (): void => {
     this.advance().catch((error: unknown) => {
-      // The readers hear why the log is no longer there.
-      if (this.#failure !== undefined) return
+      // The readers hear why the log is no longer there, and when the store is closed none is left.
+      if (this.#failure !== undefined || hasCode(error, 'STORE_CLOSED')) return
       const isPassing = error instanceof TurnstreamError && ERROR_CODES[error.code].retryable
       if (!isPassing) this.#fail(codeOf(error), error)
       this.#onError(error)
@@ -79,25 +81,27 @@ export abstract class Feed {
     return this.#failure === undefined && this.view?.sealed === false
   }
 
-  /** What was read, if it is a log. What is not there after it was has been deleted. */
-  protected seen<T>(looked: Looked<T>): T {
+  /**
+   * What was read, if it is this log. What is not there after it was has been deleted, also if there is
+   * another of the same id by now.
+   */
+  protected seen<T extends { readonly creation: string }>(looked: Looked<T>): T {
     if (looked === 'expired') this.#fail('TURN_EXPIRED')
     else if (looked === 'gone')
       this.#fail(this.view === undefined ? 'TURN_UNKNOWN' : 'TURN_DELETED')
+    else if (looked.creation !== (this.#creation ??= looked.creation)) this.#fail('TURN_DELETED')
     else return looked
     throw this.#refusal()
+  }
+
+  get hasEnded(): boolean {
+    return this.#failure !== undefined
   }
 
   /** What is known, for a reader. */
   protected known(): LogView {
     if (this.#failure !== undefined || this.view === undefined) throw this.#refusal()
     return this.view
-  }
-
-  /** Whether a reader with this cursor may have seen more than this process. */
-  isBehind({ epoch, seq }: Offset): boolean {
-    const { head, epochs } = this.known()
-    return seq > head || epoch > (epochs.at(-1)?.epoch ?? 0)
   }
 
   source(release: () => void): LogSource {

@@ -1,4 +1,4 @@
-import { type Offset } from '../offsets.ts'
+import { hasCode } from '../../protocol/errors.ts'
 import type { LogSource } from '../tail.ts'
 import type { LogName, TurnSnapshot } from '../turn-log.ts'
 import type { Calls } from './calls.ts'
@@ -32,21 +32,22 @@ export class Feeds {
     this.#context = context
   }
 
-  /** One log for one reader, who comes with a cursor. */
-  async open(
-    ids: { turnId: string; runId: string },
-    log: LogName,
-    cursor: Offset,
-  ): Promise<LogSource> {
+  /** One log for one reader. */
+  async open(ids: { turnId: string; runId: string }, log: LogName): Promise<LogSource> {
     const key = `${log} ${ids.turnId}`
-    const shared = this.#shared.get(key) ?? this.#add(key, ids, log)
+    const known = this.#shared.get(key)
+    const isKnown = known !== undefined && !known.feed.hasEnded
+    const shared = isKnown ? known : this.#add(key, ids, log)
     shared.readers += 1
     try {
       await shared.opened
-      // A reader who comes from another process may have seen what this one has not.
-      if (shared.feed.isBehind(cursor)) await shared.feed.advance()
+      // A reader may have seen elsewhere what this process has not: more of the log, or another turn of its
+      // id. All who come while it is looked for share the look.
+      if (isKnown) await shared.feed.advance()
     } catch (error) {
       this.#leave(key, shared)
+      if (isKnown && shared.feed.hasEnded && !hasCode(error, 'STORE_CLOSED'))
+        return this.open(ids, log)
       throw error
     }
     return shared.feed.source(() => this.#leave(key, shared))
@@ -55,7 +56,15 @@ export class Feeds {
   async snapshot(turnId: string): Promise<TurnSnapshot> {
     const { keys, calls, onError } = this.#context
     const shared = this.#processed.get(turnId)
-    return (shared ?? new ProcessedFeed(turnId, keys.turn(turnId), calls, onError)).snapshot()
+    if (shared !== undefined && !shared.hasEnded) {
+      try {
+        return await shared.snapshot()
+      } catch (error) {
+        // There may be another turn of the same id.
+        if (!hasCode(error, 'TURN_DELETED')) throw error
+      }
+    }
+    return new ProcessedFeed(turnId, keys.turn(turnId), calls, onError).snapshot()
   }
 
   close(): void {
@@ -98,8 +107,8 @@ export class Feeds {
 
   #leave(key: string, shared: Shared): void {
     shared.readers -= 1
-    if (shared.readers > 0 || this.#shared.get(key) !== shared) return
-    this.#shared.delete(key)
+    if (shared.readers > 0) return
+    if (this.#shared.get(key) === shared) this.#shared.delete(key)
     if (this.#processed.get(shared.feed.turnId) === shared.feed) {
       this.#processed.delete(shared.feed.turnId)
     }

@@ -23,6 +23,7 @@ export interface RunKeys {
 
 /** Log B of a turn, and the turn's record. */
 export interface TurnKeys {
+  /** As that of log A, with `@` and the creation of the turn behind the head. */
   readonly state: string
   readonly processed: string
   /** For each key the `seq` with which it first appeared, and its entry if the payload does not say the key. */

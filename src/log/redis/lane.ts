@@ -199,8 +199,7 @@ export class Lane {
   async #reject(append: Append, reason: unknown): Promise<void> {
     try {
       if (hasCode(reason, 'RECORD_INVALID')) {
-        const found = await this.#writer.found()
-        if (typeof found === 'string') this.#fresh(parseState(found), append)
+        this.#fresh(await this.#stateOf(undefined), append)
       }
       append.reject(reason)
     } catch (error) {

@@ -20,8 +20,8 @@ interface LaneContext {
 interface KeptLane {
   readonly log: LogName
   readonly epoch: number
-  /** A turn that was deleted may be made again with another run. */
-  readonly runId: string
+  /** A turn that was deleted may be made again. */
+  readonly creation: string
   readonly lane: Lane
   /** The period in which it was last asked for. */
   usedIn: number
@@ -45,15 +45,15 @@ export class Lanes {
   }
 
   of(lease: Lease, log: LogName): Lane {
-    const { turnId, runId, epoch } = lease
+    const { turnId, creation, epoch } = lease
     for (const kept of this.#lanes.get(turnId) ?? NONE) {
-      if (kept.log !== log || kept.epoch !== epoch || kept.runId !== runId) continue
+      if (kept.log !== log || kept.epoch !== epoch || kept.creation !== creation) continue
       kept.usedIn = this.#period
       return kept.lane
     }
     this.#sweep()
     const lane = this.#make(lease, log)
-    const added = { log, epoch, runId, lane, usedIn: this.#period }
+    const added = { log, epoch, creation, lane, usedIn: this.#period }
     this.#lanes.set(turnId, [...(this.#lanes.get(turnId) ?? NONE), added])
     return lane
   }
@@ -71,12 +71,12 @@ export class Lanes {
 
   #make(lease: Lease, log: LogName): Lane {
     const { keys, calls, batches, clock, onError, settle } = this.#context
-    const { turnId, runId } = lease
+    const { turnId, runId, creation } = lease
     const sealed = async () => {
       // What is not put in order now is found by who looks next: see `Turns.expired`, `Threads.openTurn`.
       await settle(turnId).catch(onError)
     }
-    const context = { calls, batches, sealed, clock }
+    const context = { creation, calls, batches, sealed, clock }
     const writer =
       log === 'events'
         ? new EventsWriter(keys.run(runId), context)

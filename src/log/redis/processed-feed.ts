@@ -20,6 +20,7 @@ import {
 import { READ_PROCESSED } from './scripts/read.ts'
 
 interface Reading {
+  readonly creation: string
   readonly state: HeadState
   readonly epochs: readonly EpochStart[]
   readonly entries: readonly Entry[]
@@ -129,9 +130,10 @@ class Items {
 function parseReading(reply: readonly unknown[]): Looked<Reading> {
   if (reply.length === 0) return 'gone'
   if (reply.length === 1) return 'expired'
-  const [state, epochs, entries, items] = reply
+  const [state, epochs, entries, items, , creation] = reply
   const flat = list(items)
   return {
+    creation: text(creation),
     state: parseState(text(state)),
     epochs: parseEpochs(epochs),
     entries: parseEntries(entries),

@@ -9,6 +9,7 @@ import type { TurnKeys } from './keys.ts'
 import type { Batch, LaneWriter } from './lane.ts'
 import { readEntries } from './processed-feed.ts'
 import { APPEND_PROCESSED } from './scripts/append.ts'
+import { READ_PROCESSED_STATE } from './scripts/events-state.ts'
 
 /**
  * Writes log B. It remembers the entry of every key, so that the script need not look for what a new one
@@ -52,7 +53,8 @@ export class ProcessedWriter implements LaneWriter {
   #add({ epoch, before, last, records, seal }: Batch, receiver: Receiver): void {
     const { state, processed, items, meta } = this.#keys
     const newest = [...newestOfEach(records)]
-    const heads = [newest.length, epoch, before, last].map(String)
+    const { batches, creation } = this.#context
+    const heads = [`${newest.length}`, `${epoch}`, `${before}@${creation}`, `${last}@${creation}`]
     const args = [...heads, seal === undefined ? '' : '1', this.#turnId]
     const now = this.#clock.now()
     for (const { record, key, first } of newest) {
@@ -64,7 +66,7 @@ export class ProcessedWriter implements LaneWriter {
       args.push(`${seq}`, eventId, `${timestamp}`, data, superseded, item, `${first}`, unsaid)
     }
     const keys = [state, processed, items, meta]
-    this.#context.batches.add(APPEND_PROCESSED, { keys, args, receiver })
+    batches.add(APPEND_PROCESSED, { keys, args, receiver })
   }
 
   /** As `outputEnvelope` makes it, without beginning anew for each record. */
@@ -89,7 +91,9 @@ export class ProcessedWriter implements LaneWriter {
   }
 
   found(): Promise<unknown> {
-    return this.#context.calls.command(this.#keys.state, 'GET', this.#keys.state)
+    const { state, meta } = this.#keys
+    const { calls, creation } = this.#context
+    return calls.run(READ_PROCESSED_STATE, [state, meta], [creation])
   }
 
   epochs(): Promise<EpochStart[]> {

@@ -1,7 +1,6 @@
 import { systemClock } from '../../async/clock.ts'
 import { ERROR_CODES, TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
-import { parseOffset } from '../offsets.ts'
 import { checkIds, checkRecords } from '../records.ts'
 import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
@@ -114,7 +113,7 @@ class RedisLog implements log.TurnLog {
     const open = async () => {
       this.#checkOpen()
       const runId = name === 'events' ? await this.#runOf(turnId) : turnId
-      return this.#feeds.open({ turnId, runId }, name, parseOffset(after))
+      return this.#feeds.open({ turnId, runId }, name)
     }
     return new LogTail(name, open, after, signal)
   }

@@ -4,7 +4,7 @@ import type { HeadState } from '../rules.ts'
 
 /* What scripts answer, as types. */
 
-const STATE = /^(\d{1,15}):(\d{1,15})(!?)$/
+const STATE = /^(\d{1,15}):(\d{1,15})(?:@[\da-f]+)?(!?)$/
 
 export function parseState(text: string): HeadState {
   const [, epoch, head, mark] = STATE.exec(text) ?? []

@@ -11,6 +11,7 @@ import { READ_META } from './scripts/read.ts'
 /** One log of a turn as its slot has it. */
 export interface LogMeta {
   readonly now: number
+  readonly creation: string
   readonly state: HeadState
   readonly hasStream: boolean
   readonly fields: Readonly<Record<string, string>>
@@ -20,6 +21,7 @@ export interface LogMeta {
 export interface TurnMeta {
   readonly runId: string
   readonly threadId: string
+  readonly creation: string
   readonly processed: LogMeta
   readonly events: LogMeta
 }
@@ -47,7 +49,10 @@ export class TurnRecords {
     const { runId, threadId } = processed.fields
     if (runId === undefined || threadId === undefined) throw corrupt(`the record of turn ${turnId}`)
     const events = runId === turnId ? guess : await this.events(runId)
-    return events === undefined ? undefined : { runId, threadId, processed, events }
+    const { creation } = processed
+    // The run may be another's already, if this turn is being deleted.
+    if (events?.creation !== creation) return undefined
+    return { runId, threadId, creation, processed, events }
   }
 
   processed(turnId: string): Promise<LogMeta | undefined> {
@@ -66,6 +71,7 @@ export class TurnRecords {
     if (state === '' || fields['epochs'] === undefined) return undefined
     return {
       now: Number(now),
+      creation: fields['creation'] ?? '',
       state: parseState(text(state)),
       hasStream: hasStream === 1,
       fields,

@@ -70,8 +70,9 @@ export class Turns {
     const indexedUntil = now + Math.max(leaseMs, CREATE_MS)
     // Before there is a turn: an index may name what is not there, and must not miss what is.
     await this.#leases.put(this.#named(turnId), indexedUntil, leaseMs)
+    let creation: string
     try {
-      await this.#createRun(turnId, runId, leaseMs)
+      creation = await this.#createRun(turnId, runId, leaseMs)
     } catch (error) {
       if (hasCode(error, 'TURN_EXISTS')) await this.#threads.closeTurn(threadId, turnId, true)
       throw error
@@ -80,13 +81,13 @@ export class Turns {
     const fields = ['runId', runId, 'threadId', threadId, 'ordinal', ordinal, 'owner', owner]
     if (request !== undefined) fields.push('request', request)
     const keepMs = this.#retention.openMs(leaseMs)
-    const args = [crypto.randomUUID(), leaseMs, keepMs, indexedUntil, ...fields]
+    const args = [crypto.randomUUID(), leaseMs, keepMs, indexedUntil, creation, ...fields]
     const until = text(await this.#calls.run(CREATE_TURN, [state, processed, meta], args))
     if (until === '') return this.#refuse(turnId)
     if (until === 'late') return this.create(turn, leaseMs)
     if (leaseMs < CREATE_MS) await this.#leases.put(this.#named(turnId), Number(until), leaseMs)
     const next = { events: 1, processed: 1 }
-    return { turnId, runId, epoch: 1, until: Number(until), next }
+    return { turnId, runId, creation, epoch: 1, until: Number(until), next }
   }
 
   async #checkNew(turnId: string, runId: string): Promise<void> {
@@ -102,13 +103,16 @@ export class Turns {
     }
   }
 
-  async #createRun(turnId: string, runId: string, leaseMs: number): Promise<void> {
+  async #createRun(turnId: string, runId: string, leaseMs: number): Promise<string> {
     const { state, events, meta } = this.#keys.run(runId)
+    // Short, because each append has it: enough to tell a few creations of one id apart.
+    const made = crypto.randomUUID().slice(0, 8)
     let takenFrom = ''
     for (;;) {
-      const args = [turnId, leaseMs, this.#retention.openMs(leaseMs), takenFrom]
-      const owner = text(await this.#calls.run(CREATE_RUN, [state, events, meta], args))
-      if (owner === '') return
+      const args = [turnId, leaseMs, this.#retention.openMs(leaseMs), takenFrom, made]
+      const reply = await this.#calls.run(CREATE_RUN, [state, events, meta], args)
+      const [owner = '', creation = ''] = texts(reply)
+      if (owner === '') return creation
       const record = await this.#records.get(owner)
       if (record !== undefined) throw new TurnExistsError(record)
       if (owner === takenFrom) {
@@ -130,7 +134,7 @@ export class Turns {
    */
   async claim(turnId: string, owner: string, leaseMs: number): Promise<Lease> {
     const seen = await this.#claimable(turnId)
-    const { runId } = seen
+    const { runId, creation } = seen
     const run = this.#keys.run(runId)
     const turn = this.#keys.turn(turnId)
     const nonce = crypto.randomUUID()
@@ -139,7 +143,7 @@ export class Turns {
       await this.#calls.run(
         CLAIM_EVENTS,
         [run.state, run.events, run.chunks, run.meta],
-        [...fence, CLAIM_MS, this.#retention.openMs(leaseMs)],
+        [...fence, CLAIM_MS, this.#retention.openMs(leaseMs), creation],
       ),
     )
     if (epoch === undefined || events === undefined) throw this.#held(turnId)
@@ -147,7 +151,7 @@ export class Turns {
       await this.#calls.run(
         CLAIM_PROCESSED,
         [turn.state, turn.meta, turn.processed, turn.items],
-        [epoch, nonce, owner, leaseMs, this.#retention.openMs(leaseMs)],
+        [epoch, nonce, owner, leaseMs, this.#retention.openMs(leaseMs), creation],
       ),
     )
     if (until === undefined || processed === undefined) throw this.#held(turnId)
@@ -155,7 +159,7 @@ export class Turns {
     if (confirmed !== 1) throw this.#held(turnId)
     await this.#leases.put(this.#named(turnId), Number(until), leaseMs)
     const next = { events: Number(events) + 1, processed: Number(processed) + 1 }
-    return { turnId, runId, epoch: Number(epoch), until: Number(until), next }
+    return { turnId, runId, creation, epoch: Number(epoch), until: Number(until), next }
   }
 
   async #claimable(turnId: string): Promise<TurnMeta> {
@@ -184,7 +188,7 @@ export class Turns {
   }
 
   async renew(lease: Lease, leaseMs: number): Promise<void> {
-    const { turnId, runId, epoch } = lease
+    const { turnId, runId, creation, epoch } = lease
     const openMs = this.#retention.openMs(leaseMs)
     const turn = this.#keys.turn(turnId)
     const run = this.#keys.run(runId)
@@ -192,7 +196,7 @@ export class Turns {
       this.#calls.run(
         RENEW,
         [turn.state, turn.meta, turn.processed, turn.items],
-        [epoch, leaseMs, openMs],
+        [epoch, leaseMs, openMs, creation],
       ),
       this.#calls.run(KEEP_OPEN, [run.meta, run.state, run.events, run.chunks], [openMs]),
     ])
@@ -250,7 +254,9 @@ export class Turns {
   async cancelReason(lease: Lease): Promise<string | undefined> {
     const { turnId } = lease
     const seen = await this.#records.processed(turnId)
-    if (seen === undefined) throw new TurnstreamError('LEASE_LOST', `turn ${turnId} is gone`)
+    if (seen?.creation !== lease.creation) {
+      throw new TurnstreamError('LEASE_LOST', `turn ${turnId} is gone`)
+    }
     checkEpoch(seen.state, lease)
     return seen.fields['cancel']
   }
@@ -274,17 +280,19 @@ export class Turns {
     ])
   }
 
-  /** The run first: a turn of which half is left can be deleted again. */
+  /** The run first: half a turn can be deleted again. Its own slot last: until then nobody makes it anew. */
   async remove(turnId: string): Promise<boolean> {
     const seen = await this.#records.processed(turnId)
     if (seen === undefined) return false
+    const { creation } = seen
     const { runId = turnId, threadId = '' } = seen.fields
     const run = this.#keys.run(runId)
     const turn = this.#keys.turn(turnId)
-    await this.#calls.run(REMOVE, [run.state, run.meta, run.events, run.chunks], [])
-    await this.#calls.run(REMOVE, [turn.state, turn.meta, turn.processed, turn.items], [])
+    const ofRun = [run.meta, run.state, run.events, run.chunks]
+    if ((await this.#calls.run(REMOVE, ofRun, [creation])) === 0) return false // made again since
     await this.#threads.closeTurn(threadId, turnId, true)
     await this.#leases.remove(this.#named(turnId))
+    await this.#calls.run(REMOVE, [turn.meta, turn.state, turn.processed, turn.items], [creation])
     return true
   }
 }

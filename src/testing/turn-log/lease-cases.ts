@@ -9,13 +9,14 @@ export const leaseCases: readonly Case[] = [
     name: 'L1 a new turn gives its first lease, with which both logs begin at 1',
     async run({ log }) {
       const turn = { turnId: 'turn', runId: 'run', threadId: 'thread', owner: 'me' }
-      const { until, ...lease } = await log.create(turn, LONG_MS)
+      const { until, creation, ...lease } = await log.create(turn, LONG_MS)
       equal(
         lease,
         { turnId: 'turn', runId: 'run', epoch: 1, next: { events: 1, processed: 1 } },
         'the lease',
       )
       ok(Number.isFinite(until), `the lease runs out at ${until}`)
+      ok(creation !== '', 'the lease does not say of which creation it is')
     },
   },
   {
@@ -41,10 +42,11 @@ export const leaseCases: readonly Case[] = [
       const orphan = await given.createOrphan('turn')
       await given.log.append(orphan, 'events', deltas('turn', 1, 3))
       await given.log.append(orphan, 'processed', outputsOf('turn', 'a').slice(0, 2))
-      const { until, ...lease } = await given.log.claim('turn', 'heir', LONG_MS)
+      const { until, creation, ...lease } = await given.log.claim('turn', 'heir', LONG_MS)
       const next = { events: 4, processed: 3 }
       equal(lease, { turnId: 'turn', runId: 'turn', epoch: 2, next }, 'the lease')
       ok(until > orphan.until, 'the new lease runs out before the old one did')
+      equal(creation, orphan.creation, 'the creation')
       const turn = await given.log.getTurn('turn')
       equal([turn?.owner, turn?.epoch], ['heir', 2], 'owner and epoch of the record')
     },

@@ -1,4 +1,4 @@
-import { LOG_NAMES } from '../../log/turn-log.ts'
+import { type Lease, LOG_NAMES } from '../../log/turn-log.ts'
 import { equal, ok, rejects } from './assert.ts'
 import { type Case, LONG_MS, pagesOf, readAll, SHORT_MS, soon, texts } from './given.ts'
 import { both, stateOf, writeText } from './tenants.ts'
@@ -128,15 +128,18 @@ export const tenantCases: readonly Case[] = [
     async run(given) {
       const all = both(given)
       const reading: Promise<unknown>[] = []
+      const leases: Lease[] = []
       for (const each of all) {
         const lease = await each.create('turn')
+        leases.push(lease)
         for (const name of LOG_NAMES) reading.push(soon(readAll(each.tail('turn', name))))
         await each.log.append(lease, 'events', deltas('turn', 1, 1))
       }
       const [first, second] = all
       await first.log.deleteTurn('turn')
       for (const tail of reading.slice(0, 2)) await rejects(tail, 'TURN_DELETED', 'the tail')
-      const lease = { ...(await second.create('next')), turnId: 'turn', runId: 'turn' }
+      const lease = leases[1]
+      ok(lease !== undefined, 'a turn has no lease')
       await second.log.append(lease, 'events', eventsUpTo('turn', 3, 2), { seal: true })
       const events = await reading[2]
       equal(Array.isArray(events) && events.length, 3, 'the number of events')

@@ -36,12 +36,18 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('reopen', 'fail') }) },
 )
 
+function creationKey(log: TurnLog, turn: string): string {
+  return `${turn} ${log instanceof MemoryLog}`
+}
+
 /** Does the same to the reference and to the store, which may fail in between, and compares. */
 class Pair {
   readonly clock = fakeClock()
   readonly memory = new MemoryLog({ clock: this.clock })
   readonly folder = temporaryFolder()
-  readonly leases = new Map<string, Lease>()
+  readonly leases = new Map<string, Omit<Lease, 'creation'>>()
+  /** Each log has its own way to tell the creations of a turn apart. */
+  readonly creations = new Map<string, string>()
   readonly heads = new Map<string, number>()
   embedded!: TurnLog
 
@@ -97,7 +103,11 @@ class Pair {
   }
 
   async lease(turn: string, call: (log: TurnLog, id: string) => Promise<Lease>): Promise<void> {
-    const lease = await this.both(turn, call)
+    const lease = await this.both(turn, async (log, id) => {
+      const { creation, ...rest } = await call(log, id)
+      this.creations.set(creationKey(log, turn), creation)
+      return rest
+    })
     if (typeof lease === 'string') return
     this.leases.set(turn, lease)
     for (const name of ['events', 'processed'] as const) {
@@ -123,9 +133,10 @@ class Pair {
       return { records, seals }
     })
     const answer = await this.both(turn, async (log) => {
+      const creation = this.creations.get(creationKey(log, turn)) ?? ''
       // One after the other is how they take effect; nobody waits in between.
       const appends = batches.map(({ records, seals }) =>
-        log.append(lease, name, records, { seal: seals }),
+        log.append({ ...lease, creation }, name, records, { seal: seals }),
       )
       return await Promise.all(appends)
     })

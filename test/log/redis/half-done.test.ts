@@ -44,6 +44,12 @@ async function step(script: Script, keys: string[], args: (string | number)[]): 
   return redis.eval(script.lua, { keys, arguments: args.map(String) })
 }
 
+/** The step of a `create` that makes log A. */
+async function makeRun(keys: RedisKeys, turnId: string, leaseMs: number): Promise<void> {
+  const { state, events, meta } = keys.run('run')
+  await step(CREATE_RUN, [state, events, meta], [turnId, leaseMs, LEASE_MS, '', 'cafe'])
+}
+
 async function codeOf(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => 'resolved',
@@ -60,7 +66,7 @@ describe('what a process leaves that dies in the middle', () => {
     await log.append(old, 'events', deltas('run', 1, 2))
     await until(async () => (await log.expired(5)).length === 1)
     const { state, events, chunks, meta } = keys.run('run')
-    const claim = [1, '', 'nonce', 300, LEASE_MS]
+    const claim = [1, '', 'nonce', 300, LEASE_MS, old.creation]
     expect(await step(CLAIM_EVENTS, [state, events, chunks, meta], claim)).toEqual(['2', '2'])
     expect(await codeOf(log.claim('turn', 'b', LEASE_MS))).toBe('LEASE_HELD')
     expect(await codeOf(log.append(old, 'events', deltas('run', 3, 3)))).toBe('LEASE_LOST')
@@ -72,7 +78,7 @@ describe('what a process leaves that dies in the middle', () => {
     expect(lease).toMatchObject({ epoch: 3, next: { events: 3, processed: 1 } })
     // The dead one comes to life again.
     const turn = keys.turn('turn')
-    const late = [2, 'nonce', 'c', LEASE_MS, LEASE_MS]
+    const late = [2, 'nonce', 'c', LEASE_MS, LEASE_MS, old.creation]
     const second = [turn.state, turn.meta, turn.processed, turn.items]
     expect(await step(CLAIM_PROCESSED, second, late)).toEqual([])
     if (lease === undefined) throw new Error('no lease')
@@ -83,17 +89,17 @@ describe('what a process leaves that dies in the middle', () => {
 
   test('L5 a claim that died after both logs were fenced holds its lease until that runs out', async () => {
     const { log, keys } = await open()
-    await log.create(orphan, 1)
+    const { creation } = await log.create(orphan, 1)
     await until(async () => (await log.expired(5)).length === 1)
     const run = keys.run('run')
     const turn = keys.turn('turn')
     await step(
       CLAIM_EVENTS,
       [run.state, run.events, run.chunks, run.meta],
-      [1, '', 'n', 1, LEASE_MS],
+      [1, '', 'n', 1, LEASE_MS, creation],
     )
     const second = [turn.state, turn.meta, turn.processed, turn.items]
-    await step(CLAIM_PROCESSED, second, [2, 'n', 'b', 200, LEASE_MS])
+    await step(CLAIM_PROCESSED, second, [2, 'n', 'b', 200, LEASE_MS, creation])
     expect(await codeOf(log.claim('turn', 'c', LEASE_MS))).toBe('LEASE_HELD')
     await until(async () => (await codeOf(log.claim('turn', 'c', LEASE_MS))) === 'resolved')
     expect(await log.getTurn('turn')).toMatchObject({ epoch: 3, owner: 'c' })
@@ -120,11 +126,10 @@ describe('what a process leaves that dies in the middle', () => {
   test('L3 a create that died after any step is healed by making it again', async () => {
     const { log, keys } = await open()
     const thread = keys.thread('thread')
-    const run = keys.run('run')
     await step(OPEN_TURN, [thread.record, thread.turns], ['turn', LEASE_MS, LEASE_MS, ''])
     expect(await log.getTurn('turn')).toBeUndefined()
     expect((await log.listTurns('thread')).items).toEqual([])
-    await step(CREATE_RUN, [run.state, run.events, run.meta], ['turn', LEASE_MS, LEASE_MS, ''])
+    await makeRun(keys, 'turn', LEASE_MS)
     expect(await log.getTurnOfRun('run')).toBeUndefined()
     const lease = await log.create(orphan, LEASE_MS)
     expect(lease).toMatchObject({ epoch: 1, runId: 'run', next: { events: 1, processed: 1 } })
@@ -134,9 +139,8 @@ describe('what a process leaves that dies in the middle', () => {
   test('D4 a turn that never came into being blocks its thread and run no longer than its lease', async () => {
     const { log, keys } = await open()
     const thread = keys.thread('thread')
-    const run = keys.run('run')
     await step(OPEN_TURN, [thread.record, thread.turns], ['never', 200, LEASE_MS, ''])
-    await step(CREATE_RUN, [run.state, run.events, run.meta], ['never', 200, LEASE_MS, ''])
+    await makeRun(keys, 'never', 200)
     expect(await codeOf(log.create(orphan, LEASE_MS))).toBe('THREAD_BUSY')
     await until(async () => (await codeOf(log.create(orphan, LEASE_MS))) === 'resolved')
     expect(await log.getTurnOfRun('run')).toMatchObject({ turnId: 'turn', ordinal: 2 })
@@ -144,8 +148,7 @@ describe('what a process leaves that dies in the middle', () => {
 
   test('D4 a turn that cannot be made, because its run is another’s, blocks no thread', async () => {
     const { log, keys } = await open()
-    const run = keys.run('run')
-    await step(CREATE_RUN, [run.state, run.events, run.meta], ['other', LEASE_MS, LEASE_MS, ''])
+    await makeRun(keys, 'other', LEASE_MS)
     expect(await codeOf(log.create(orphan, LEASE_MS))).toBe('TURN_EXISTS')
     await log.create({ turnId: 'next', threadId: 'thread', owner: 'a' }, LEASE_MS)
     expect((await log.listTurns('thread')).items).toMatchObject([{ turnId: 'next' }])
@@ -178,11 +181,58 @@ describe('what a process leaves that dies in the middle', () => {
     const { log, keys } = await open()
     const lease = await log.create(orphan, LEASE_MS)
     await log.append(lease, 'events', deltas('run', 1, 2))
-    await step(REMOVE, Object.values(keys.run('run')), [])
+    const { meta, ...others } = keys.run('run')
+    await step(REMOVE, [meta, ...Object.values(others)], [lease.creation])
     expect(await log.getTurn('turn')).toBeUndefined()
     expect(await codeOf(log.append(lease, 'events', deltas('run', 3, 3)))).toBe('LEASE_LOST')
     expect(await log.deleteTurn('turn')).toBe(true)
     expect(await log.deleteTurn('turn')).toBe(false)
     expect(await log.create(orphan, LEASE_MS)).toMatchObject({ epoch: 1 })
+  })
+
+  test('L10 a deletion that comes late touches nothing of the turn that was made since', async () => {
+    const { log, keys } = await open()
+    const { creation } = await log.create(orphan, LEASE_MS)
+    await log.deleteTurn('turn')
+    const lease = await log.create(orphan, LEASE_MS)
+    await log.append(lease, 'events', deltas('run', 1, 2))
+    for (const { meta, ...others } of [keys.run('run'), keys.turn('turn')]) {
+      expect(await step(REMOVE, [meta, ...Object.values(others)], [creation])).toBe(0)
+    }
+    await log.append(lease, 'events', eventsUpTo('run', 3, 3), { seal: true })
+    await log.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
+  })
+
+  test('L5 a claim that looked at a deleted turn takes nothing of the one that was made since', async () => {
+    const { log, keys } = await open()
+    const { creation } = await log.create(orphan, 1)
+    await log.deleteTurn('turn')
+    const lease = await log.create(orphan, LEASE_MS)
+    const { state, events, chunks, meta } = keys.run('run')
+    const claim = [1, '', 'nonce', 300, LEASE_MS, creation]
+    expect(await step(CLAIM_EVENTS, [state, events, chunks, meta], claim)).toEqual([])
+    await log.append(lease, 'events', deltas('run', 1, 2))
+  })
+
+  test('L3 of several who make the same turn at once one has it, and can write to both logs', async () => {
+    const logs = new OpenLogs({ url: server.url })
+    opened.push(logs)
+    const all = await Promise.all(Array.from({ length: 4 }, () => logs.open()))
+    for (let round = 0; round < 10; round += 1) {
+      const turn = {
+        ...orphan,
+        turnId: `turn-${round}`,
+        runId: `run-${round}`,
+        threadId: `${round}`,
+      }
+      const made = await Promise.allSettled(all.map((log) => log.create(turn, LEASE_MS)))
+      const leases = made.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+      const [lease] = leases
+      expect(leases).toHaveLength(1)
+      if (lease === undefined) throw new Error('no lease')
+      const log = all[made.findIndex(({ status }) => status === 'fulfilled')] as TurnLog
+      await log.append(lease, 'events', eventsUpTo(turn.runId, 2), { seal: true })
+      await log.append(lease, 'processed', outputsOf(turn.turnId, 'a'), { seal: true })
+    }
   })
 })

@@ -44,24 +44,27 @@ function setUp() {
   return { lanes, clock, answer }
 }
 
-function lease(turnId: string, epoch = 1): Lease {
-  return { turnId, runId: turnId, epoch, until: 0, next: { events: 1, processed: 1 } }
+function lease(turnId: string, epoch = 1, creation = 'first'): Lease {
+  const next = { events: 1, processed: 1 }
+  return { turnId, runId: turnId, creation, epoch, until: 0, next }
 }
 
 describe('lanes', () => {
-  test('there is one for each turn, log and epoch, whichever object the lease is', () => {
+  test('there is one for each turn, creation, log and epoch, whichever object the lease is', () => {
     const { lanes } = setUp()
     const all = [
       lanes.of(lease('a'), 'events'),
       lanes.of(lease('a'), 'processed'),
       lanes.of(lease('a', 2), 'events'),
+      lanes.of(lease('a', 1, 'second'), 'events'),
       lanes.of(lease('b'), 'events'),
     ]
-    expect(new Set(all).size).toBe(4)
+    expect(new Set(all).size).toBe(5)
     expect([
       lanes.of(lease('a'), 'events'),
       lanes.of(lease('a'), 'processed'),
       lanes.of(lease('a', 2), 'events'),
+      lanes.of(lease('a', 1, 'second'), 'events'),
       lanes.of(lease('b'), 'events'),
     ]).toEqual(all)
   })

@@ -20,16 +20,18 @@ end`
  * then the id alone tells whether the line may be added. It has to be greater than the last one, which is
  * that of the newest record, or one that a claim or a seal has set beyond all ids of those before. (For
  * several lines that would not do: another writer of the same lease may have added the first of them.)
- * KEYS  for each: events
- * ARGV  for each: id of the entry, line
+ * KEYS  for each: events, meta
+ * ARGV  for each: id of the entry, line, creation of the turn
  * Returns for each that was not added its place and nothing: what the state is has to be looked up.
  */
 export const APPEND_EVENTS = script(`
 local call, pcall, keys, argv = redis.call, redis.pcall, KEYS, ARGV
 local refused = {}
-for place = 1, #keys do
-  local events = keys[place]
-  local added = pcall('XADD', events, 'NOMKSTREAM', argv[place * 2 - 1], 'lines', argv[place * 2])
+for place = 1, #keys / 2 do
+  local events, at = keys[place * 2 - 1], place * 3
+  -- A stream that was made anew after a deletion would take an id that its predecessor's owner gives.
+  local added = call('HGET', keys[place * 2], 'creation') == argv[at]
+    and pcall('XADD', events, 'NOMKSTREAM', argv[at - 2], 'lines', argv[at - 1])
   if type(added) == 'string' then
     call('SPUBLISH', events, '')
   elseif added and not string.find(added.err, 'equal or smaller', 1, true) then
@@ -54,14 +56,15 @@ const MAX_MERGED_BYTES = 15_000
  * KEYS  state, events, chunks, meta
  * ARGV  epoch, head before, head after, lines, seq of the last of them that fills a chunk ('' if none),
  *       lines after that one, how the turn ended (JSON) to seal, otherwise '', '1' if the lines are all
- *       of their chunk and not only what is new
- * Returns 1, or the state that was found ('' if there is none).
+ *       of their chunk and not only what is new, creation of the turn
+ * Returns 1, or the state that was found ('' if there is none of this creation).
  */
 export const FINISH_CHUNK = script(`${EVENTS_STATE}
 local state, events, chunks, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local epoch, before, last, lines = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local full, rest, outcome, isWhole = ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
 
+if redis.call('HGET', meta, 'creation') ~= ARGV[9] then return '' end
 local found = stateOf(state, events) or ''
 if found ~= epoch .. ':' .. before then return found end
 
@@ -121,11 +124,12 @@ return 1`)
  * The writer knows which that is as long as it finds the state that it left. A stream frees the room of
  * deleted entries only when a whole node of it is empty, so a log that is sealed is written anew.
  * KEYS  for each: state, processed, items, meta
- * ARGV  for each: number of records, epoch, head before, head after, '1' to seal, turn id, then for each
- *       record: seq, event id, timestamp, payload, id of the entry that it supersedes or '', key if the
+ * ARGV  for each: number of records, epoch, head before and head after, each with `@` and the creation of
+ *       the turn, '1' to seal, turn id, then for each record: seq, event id, timestamp, payload, id of the entry that it supersedes or '', key if the
  *       items have to be told, seq of the key's first appearance if it is new, '1' if the payload does
  *       not say the key
- * Returns for each that was not added its place and the state that was found ('' if there is none).
+ * Returns for each that was not added its place and the state that was found ('' if there is none of this
+ * creation).
  */
 export const APPEND_PROCESSED = script(`${CHANGE_STATE}
 local function add(keys, epoch, turnId, at)
@@ -157,7 +161,8 @@ local function append(keys, at)
   local isSeal, turnId = ARGV[at + 4] == '1', ARGV[at + 5]
   local expected, after = epoch .. ':' .. before, epoch .. ':' .. last
   local found = changed(state, expected, after)
-  if found then return found end
+  -- What another creation left is none of this turn's.
+  if found then return string.match(found, '@%x*') == string.match(expected, '@%x*') and found or '' end
   for record = 0, count - 1 do
     local failure = add(keys, epoch, turnId, at + 6 + record * 8)
     if failure then
@@ -166,7 +171,7 @@ local function append(keys, at)
       return nil, failure
     end
   end
-  if before == '0' then redis.call('PEXPIRE', items, redis.call('PTTL', state)) end
+  if string.sub(before, 1, 2) == '0@' then redis.call('PEXPIRE', items, redis.call('PTTL', state)) end
   if isSeal then seal(state, processed, after .. '!') end
   redis.call('SPUBLISH', processed, '')
 end

@@ -18,8 +18,19 @@ local function stateOf(state, events)
 end`
 
 /**
- * KEYS  state, events
+ * KEYS  state, events, meta
+ * ARGV  creation of the turn
  * Returns the state of log A, or nothing.
  */
 export const READ_EVENTS_STATE = script(`${EVENTS_STATE}
+if redis.call('HGET', KEYS[3], 'creation') ~= ARGV[1] then return false end
 return stateOf(KEYS[1], KEYS[2])`)
+
+/**
+ * KEYS  state, meta
+ * ARGV  creation of the turn
+ * Returns the state of log B, or nothing.
+ */
+export const READ_PROCESSED_STATE = script(`
+if redis.call('HGET', KEYS[2], 'creation') ~= ARGV[1] then return false end
+return redis.call('GET', KEYS[1])`)

@@ -10,33 +10,36 @@ local function text(ms) return string.format('%.0f', ms) end
 /**
  * Makes log A. A run whose turn never came into being may be taken from it, once its time is over.
  * KEYS  state, events, meta
- * ARGV  turn id, lease (ms), how long an open log is kept (ms), turn that the run may be taken from
- * Returns '' or the turn that has the run.
+ * ARGV  turn id, lease (ms), how long an open log is kept (ms), turn that the run may be taken from,
+ *       creation
+ * Returns '' and the creation, which is that of the first who tried to make the turn; or the turn that has
+ * the run.
  */
 export const CREATE_RUN = script(`${NOW}${EVENTS_STATE}
 local owner, until_ = unpack(redis.call('HMGET', KEYS[3], 'turn', 'until'))
 if owner and owner ~= ARGV[1] then
   local isNew = stateOf(KEYS[1], KEYS[2]) == '1:0'
   local isLeft = owner == ARGV[4] and isNew and now >= tonumber(until_)
-  if not isLeft then return owner end
+  if not isLeft then return { owner } end
+  redis.call('HSET', KEYS[3], 'creation', ARGV[5])
 end
 redis.call('HSET', KEYS[3], 'turn', ARGV[1], 'until', text(now + ARGV[2]))
 redis.call('PEXPIRE', KEYS[3], ARGV[3])
 if redis.call('SET', KEYS[1], '1:0', 'PX', ARGV[3], 'NX') then
-  redis.call('HSET', KEYS[3], 'epochs', '1:1')
+  redis.call('HSET', KEYS[3], 'epochs', '1:1', 'creation', ARGV[5])
   -- An entry that goes at once makes the stream, so that it has its time to live from the beginning.
   redis.call('XADD', KEYS[2], '0-1', 'lines', '')
   redis.call('XTRIM', KEYS[2], 'MAXLEN', 0)
   redis.call('PEXPIRE', KEYS[2], ARGV[3])
 end
-return ''`)
+return { '', redis.call('HGET', KEYS[3], 'creation') }`)
 
 /**
  * Makes log B and the turn's record: from now on the turn is there. The nonce tells a repeated call from
  * another one.
  * KEYS  state, processed, meta
  * ARGV  nonce, lease (ms), how long an open log is kept (ms), until when the index names the turn,
- *       fields and values of meta
+ *       creation, other fields and values of meta
  * Returns the end of the lease, '' if the turn is there already, or 'late' if the index may have let go.
  */
 export const CREATE_TURN = script(`${NOW}
@@ -45,9 +48,9 @@ if nonce then return nonce == ARGV[1] and ends or '' end
 if now >= tonumber(ARGV[4]) then return 'late' end
 local ends = text(now + ARGV[2])
 redis.call('HSET', KEYS[3], 'nonce', ARGV[1], 'until', ends, 'createdAt', text(now), 'epochs', '1:1',
-  unpack(ARGV, 5))
+  'creation', ARGV[5], unpack(ARGV, 6))
 redis.call('PEXPIRE', KEYS[3], ARGV[3])
-redis.call('SET', KEYS[1], '1:0', 'PX', ARGV[3])
+redis.call('SET', KEYS[1], '1:0@' .. ARGV[5], 'PX', ARGV[3])
 redis.call('XADD', KEYS[2], '0-1', 'eventId', '')
 redis.call('XTRIM', KEYS[2], 'MAXLEN', 0)
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
@@ -56,12 +59,13 @@ return ends`)
 /**
  * Moves the end of a lease that has not run out.
  * KEYS  state, meta, processed, items
- * ARGV  epoch, lease (ms), how long an open log is kept (ms)
+ * ARGV  epoch, lease (ms), how long an open log is kept (ms), creation of the turn
  * Returns 'ok', the new end and the thread; or why not: 'gone', 'over', or 'lost' and the state.
  */
 export const RENEW = script(`${NOW}
 local state = redis.call('GET', KEYS[1])
-if not state then return { 'gone' } end
+local isSame = redis.call('HGET', KEYS[2], 'creation') == ARGV[4]
+if not state or not isSame then return { 'gone' } end
 if string.match(state, '^%d+') ~= ARGV[1] then return { 'lost', state } end
 if now >= tonumber(redis.call('HGET', KEYS[2], 'until')) then return { 'over' } end
 local ends = text(now + ARGV[2])
@@ -97,13 +101,13 @@ return 1`)
  * keep them out for good. What the old epoch left becomes a chunk: no chunk has two epochs.
  * KEYS  state, events, chunks, meta
  * ARGV  epoch as it was seen, claim as it was seen, nonce, how long a claim may take (ms), how long an
- *       open log is kept (ms)
+ *       open log is kept (ms), creation of the turn
  * Returns the new epoch and the head, or nothing.
  */
 export const CLAIM_EVENTS = script(`${NOW}${EVENTS_STATE}
 local state, events, chunks, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local found = stateOf(state, events)
-if not found then return {} end
+if not found or redis.call('HGET', meta, 'creation') ~= ARGV[6] then return {} end
 local epoch, head, mark = string.match(found, '^(%d+):(%d+)(.*)$')
 local claim, claimUntil, epochs = unpack(redis.call('HMGET', meta, 'claim', 'claimUntil', 'epochs'))
 if claim == ARGV[3] then return { epoch, head } end
@@ -131,12 +135,12 @@ return { raised, head }`)
 /**
  * The second step of a claim: raises the epoch of log B and gives the lease.
  * KEYS  state, meta, processed, items
- * ARGV  epoch, nonce, owner, lease (ms), how long an open log is kept (ms)
+ * ARGV  epoch, nonce, owner, lease (ms), how long an open log is kept (ms), creation of the turn
  * Returns the end of the lease and the head, or nothing.
  */
 export const CLAIM_PROCESSED = script(`${NOW}
 local found = redis.call('GET', KEYS[1])
-if not found then return {} end
+if not found or redis.call('HGET', KEYS[2], 'creation') ~= ARGV[6] then return {} end
 local epoch, head, mark = string.match(found, '^(%d+):(%d+)(.*)$')
 local nonce, ends, epochs = unpack(redis.call('HMGET', KEYS[2], 'nonce', 'until', 'epochs'))
 if nonce == ARGV[2] then return { ends, head } end
@@ -176,10 +180,14 @@ redis.call('SPUBLISH', KEYS[1], '')
 return 1`)
 
 /**
- * Removes keys and tells those who follow them.
- * KEYS  what is to be removed
+ * Removes one log of a turn and tells those who follow it. What was made since under the same id stays.
+ * KEYS  meta, and the other keys of the log
+ * ARGV  creation of the turn
+ * Returns 0 if the log is another's.
  */
 export const REMOVE = script(`
+local creation = redis.call('HGET', KEYS[1], 'creation')
+if creation and creation ~= ARGV[1] then return 0 end
 for _, key in ipairs(KEYS) do
   redis.call('DEL', key)
   redis.call('SPUBLISH', key, '')

@@ -1,0 +1,139 @@
+import type { TurnLog } from '../../log/turn-log.ts'
+import { LOG_NAMES, type LogName, type NewRecord } from '../../log/turn-log.ts'
+import { equal, rejects } from './assert.ts'
+import { type Case, type Given, LONG_MS, nextOf, ofEachLog, readAll, soon, texts } from './given.ts'
+import { deltas, eventsUpTo, message, outputsOf } from './texts.ts'
+
+/** Records whose texts tell which turn of the id they belong to. */
+function recordsOf(name: LogName, text: string, first: number, last: number): NewRecord[] {
+  if (name === 'events') return deltas(text, first, last)
+  return deltas(text, first, last).map(({ seq }) => ({
+    seq,
+    data: message('turn', `item-${seq}`, `${text} ${seq}`),
+  }))
+}
+
+/** The same store in another process where that is possible, and otherwise the same log. */
+async function elsewhere({ under, log }: Given): Promise<TurnLog> {
+  return (await under.another?.()) ?? log
+}
+
+/** A turn is deleted, and made again under the same ids, while others are still busy with the first. */
+export const recreationCases: readonly Case[] = [
+  ...ofEachLog([
+    {
+      name: 'L3 the lease of a deleted turn writes nothing to the next one with its id',
+      async run(given, name) {
+        const other = await elsewhere(given)
+        const old = await given.create('turn')
+        await given.log.append(old, name, recordsOf(name, 'old', 1, 3))
+        await other.deleteTurn('turn')
+        const again = { turnId: 'turn', threadId: 'again', owner: 'other' }
+        const lease = await other.create(again, LONG_MS)
+        await other.append(lease, name, recordsOf(name, 'new', 1, 1))
+        // The record after its last one, a repetition, one that would fit, and the end.
+        for (const [first, last] of [
+          [4, 4],
+          [1, 1],
+          [2, 2],
+          [2, 5],
+        ] as const) {
+          const late = given.log.append(old, name, recordsOf(name, 'old', first, last))
+          await rejects(late, 'LEASE_LOST', `records ${first} to ${last}`)
+        }
+        const end = name === 'events' ? eventsUpTo('old', 4, 4) : recordsOf(name, 'old', 4, 4)
+        await rejects(given.log.append(old, name, end, { seal: true }), 'LEASE_LOST', 'a seal')
+        await other.append(lease, name, recordsOf(name, 'new', 2, 3))
+        const written = await given.take('turn', name, 3)
+        equal(texts(written), texts(recordsOf(name, 'new', 1, 3)), 'the records of the new turn')
+      },
+    },
+    {
+      name: 'L10 who reads a turn that is deleted and made again hears of it and sees nothing of the next one',
+      async run(given, name) {
+        const other = await elsewhere(given)
+        const old = await given.create('turn')
+        await given.log.append(old, name, recordsOf(name, 'old', 1, 2))
+        const waiting = given.tail('turn', name)[Symbol.asyncIterator]()
+        const slow = given.tail('turn', name)[Symbol.asyncIterator]()
+        for (let count = 0; count < 2; count += 1) await nextOf(waiting)
+        const waits = soon(waiting.next())
+        await nextOf(slow)
+        await other.deleteTurn('turn')
+        const again = { turnId: 'turn', threadId: 'again', owner: 'other' }
+        const lease = await other.create(again, LONG_MS)
+        await other.append(lease, name, recordsOf(name, 'new', 1, 4))
+        const first = await given.take('turn', name, 4)
+        equal(texts(first), texts(recordsOf(name, 'new', 1, 4)), 'what a new reader gets')
+        await rejects(waits, 'TURN_DELETED', 'a tail that waits')
+        const rest = readAll({ [Symbol.asyncIterator]: () => slow })
+        await rejects(rest, 'TURN_DELETED', 'a tail between two records')
+      },
+    },
+    {
+      name: 'L10 while a sealed turn is still read, the next one with its id has readers of its own',
+      async run(given, name) {
+        const other = await elsewhere(given)
+        const old = await given.create('turn')
+        await given.seal(old)
+        const slow = given.tail('turn', name)[Symbol.asyncIterator]()
+        await nextOf(slow)
+        await other.deleteTurn('turn')
+        const lease = await other.create({ turnId: 'turn', threadId: 'x', owner: 'other' }, LONG_MS)
+        await other.append(lease, name, recordsOf(name, 'new', 1, 4))
+        const first = await given.take('turn', name, 4)
+        equal(texts(first), texts(recordsOf(name, 'new', 1, 4)), 'what a new reader gets')
+        await slow.return?.()
+      },
+    },
+  ]),
+  {
+    name: 'L1 the lease of a deleted turn is lost, although there is one with its id again',
+    async run(given) {
+      const other = await elsewhere(given)
+      const old = await given.create('turn')
+      const waits = soon(given.log.cancelled(old, given.signal))
+      await other.deleteTurn('turn')
+      await other.create({ turnId: 'turn', threadId: 'again', owner: 'other' }, LONG_MS)
+      await rejects(waits, 'LEASE_LOST', 'waiting for a cancel')
+      await other.requestCancel('turn', 'meant for the new one')
+      await rejects(given.log.cancelled(old, given.signal), 'LEASE_LOST', 'a cancel')
+      await rejects(given.log.renew(old, LONG_MS), 'LEASE_LOST', 'a renewal')
+    },
+  },
+  {
+    name: 'L1 a lease that was claimed belongs to the same turn',
+    async run(given) {
+      await given.createOrphan('turn')
+      const heir = await given.log.claim('turn', 'heir', LONG_MS)
+      await given.log.renew(heir, LONG_MS)
+      await given.log.deleteTurn('turn')
+      await given.createOrphan('turn')
+      const lease = await given.log.claim('turn', 'other', LONG_MS)
+      equal([heir.epoch, lease.epoch], [2, 2], 'the epochs')
+      for (const name of LOG_NAMES) {
+        const late = given.log.append(heir, name, recordsOf(name, 'old', 1, 1))
+        await rejects(late, 'LEASE_LOST', `an append to ${name}`)
+      }
+      await rejects(given.log.renew(heir, LONG_MS), 'LEASE_LOST', 'a renewal')
+      await given.seal(lease)
+    },
+  },
+  {
+    name: 'L6 the state of a turn that was made again is its own, while its predecessor is still read',
+    async run(given) {
+      const other = await elsewhere(given)
+      const old = await given.create('turn')
+      await given.log.append(old, 'processed', outputsOf('turn', 'abc').slice(0, 4))
+      const slow = given.tail('turn', 'processed')[Symbol.asyncIterator]()
+      await nextOf(slow)
+      await other.deleteTurn('turn')
+      const lease = await other.create({ turnId: 'turn', threadId: 'x', owner: 'other' }, LONG_MS)
+      await other.append(lease, 'processed', recordsOf('processed', 'new', 1, 2))
+      const { records, offset } = await given.log.snapshot('turn')
+      equal(texts(records), texts(recordsOf('processed', 'new', 1, 2)), 'the records')
+      equal(offset, '1-2', 'the cursor')
+      await slow.return?.()
+    },
+  },
+]
