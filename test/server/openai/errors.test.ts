@@ -81,28 +81,6 @@ describe('a vendor that refuses', () => {
     expect(vendor.bodies).toHaveLength(1)
   })
 
-  test.each([true, false])(
-    'is not asked again under an Idempotency-Key, which names this very turn (stream %s)',
-    async (stream) => {
-      const { client } = await stage('openai-chat', refuses(500))
-      const tries: string[] = []
-      const patient = clientOf(
-        { url: client.baseURL.replace(/\/v1$/, '') },
-        {
-          maxRetries: 2,
-          fetch: (url, init) => {
-            tries.push(String(url))
-            return fetch(url, init)
-          },
-        },
-      )
-      const headers = { 'idempotency-key': 'once' }
-      const error = await failure(patient.chat.completions.create({ ...ASK, stream }, { headers }))
-      expect([error.status, error.code]).toEqual([502, 'HTTP_500'])
-      expect(tries).toHaveLength(1)
-    },
-  )
-
   test('says when to come back, and so do we', async () => {
     const answer = refuses(429, { 'retry-after': '7' })
     const { client } = await stage('openai-chat', answer)
