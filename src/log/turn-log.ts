@@ -159,9 +159,9 @@ export interface TurnLog {
   ofTenant(tenant: string): TurnLog
 
   /**
-   * Makes the turn and its thread, if that is new, and gives the first lease (epoch 1). TURN_EXISTS, with
-   * the stored record, if the turn or its run exists already; THREAD_BUSY while another turn of the thread
-   * is not sealed.
+   * Makes the turn and its thread, if that is new, and gives the first lease: epoch 1, or a later one where
+   * an owner of a deleted turn of the same id may still write. TURN_EXISTS, with the stored record, if the
+   * turn or its run exists already; THREAD_BUSY while another turn of the thread is not sealed.
    */
   create(turn: NewTurn, leaseMs: number): Promise<Lease>
 

@@ -26,7 +26,7 @@ const CHUNK_RECORDS = MAX_APPEND_RECORDS
 /** Writes log A: lines, and chunks of them. */
 export class EventsWriter implements LaneWriter {
   readonly #keys: RunKeys
-  readonly #stream: readonly [events: string, meta: string]
+  readonly #stream: readonly [events: string]
   readonly #context: WriterContext
   readonly #encoder = new EventLineEncoder()
   /** The last record of which it is certain that this writer wrote it. */
@@ -37,7 +37,7 @@ export class EventsWriter implements LaneWriter {
 
   constructor(keys: RunKeys, context: WriterContext) {
     this.#keys = keys
-    this.#stream = [keys.events, keys.meta]
+    this.#stream = [keys.events]
     this.#context = context
   }
 
@@ -50,9 +50,8 @@ export class EventsWriter implements LaneWriter {
     const lines = this.#lines(records, full ?? last)
     if (isNext && records.length === 1 && full === undefined && seal === undefined) {
       this.#added = lines
-      const { batches, creation } = this.#context
-      const args = [formatOffset(epoch, last), lines, creation]
-      batches.add(APPEND_EVENTS, { keys: this.#stream, args, receiver })
+      const args = [formatOffset(epoch, last), lines]
+      this.#context.batches.add(APPEND_EVENTS, { keys: this.#stream, args, receiver })
     } else {
       const outcome = seal === undefined ? '' : JSON.stringify(outcomeOf(seal.data))
       this.#finish(batch, lines, outcome).then(

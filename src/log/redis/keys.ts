@@ -19,6 +19,8 @@ export interface RunKeys {
   readonly chunks: string
   /** Whose run it is, its epochs, a claim that is under way, and how it ended. */
   readonly meta: string
+  /** The last epoch of a log that was deleted, for a while: the next one of this run begins beyond it. */
+  readonly fence: string
 }
 
 /** Log B of a turn, and the turn's record. */
@@ -56,6 +58,7 @@ export class RedisKeys {
       events: `${base}:events`,
       chunks: `${base}:chunks`,
       meta: `${base}:meta`,
+      fence: `${base}:fence`,
     }
   }
 

@@ -15,6 +15,7 @@ import { Orphans } from './orphans.ts'
 import { RedisStore } from './redis-store.ts'
 import { Threads } from './threads.ts'
 import { recordOf, TurnRecords } from './turn-records.ts'
+import { TurnRemoval } from './turn-removal.ts'
 import { Turns } from './turns.ts'
 
 /**
@@ -47,6 +48,7 @@ class RedisLog implements log.TurnLog {
   readonly #records: TurnRecords
   readonly #threads: Threads
   readonly #turns: Turns
+  readonly #removal: TurnRemoval
   readonly #orphans: Orphans
   readonly #lanes: Lanes
   readonly #feeds: Feeds
@@ -64,6 +66,7 @@ class RedisLog implements log.TurnLog {
     this.#records = records
     this.#threads = threads
     this.#turns = turns
+    this.#removal = new TurnRemoval({ keys, calls, leases, records, threads })
     this.#orphans = new Orphans(leases, (name) => this.#tenants.of(name).#turns)
     const settle = (turnId: string) => turns.settle(turnId)
     this.#lanes = new Lanes({ keys, calls, batches, clock, onError, settle })
@@ -206,11 +209,11 @@ class RedisLog implements log.TurnLog {
   }
 
   async deleteTurn(turnId: string): Promise<boolean> {
-    return this.#turns.remove(turnId)
+    return this.#removal.remove(turnId)
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
-    for (const turnId of await this.#threads.turnIds(threadId)) await this.#turns.remove(turnId)
+    for (const turnId of await this.#threads.turnIds(threadId)) await this.#removal.remove(turnId)
     return this.#threads.remove(threadId)
   }
 

@@ -15,7 +15,6 @@ import {
   CREATE_RUN,
   CREATE_TURN,
   KEEP_OPEN,
-  REMOVE,
   RENEW,
   SETTLE,
 } from './scripts/turn.ts'
@@ -39,6 +38,12 @@ const CREATE_MS = 2000
 
 /** A claim takes some milliseconds; one that has not ended after this is taken for dead. */
 const CLAIM_MS = 2000
+
+/** What tells a turn from others of its id, and the epoch with which it begins. */
+interface Made {
+  readonly creation: string
+  readonly epoch: number
+}
 
 /**
  * The life of a turn. Its record, its run and its thread are in three slots, so what concerns them all
@@ -70,9 +75,9 @@ export class Turns {
     const indexedUntil = now + Math.max(leaseMs, CREATE_MS)
     // Before there is a turn: an index may name what is not there, and must not miss what is.
     await this.#leases.put(this.#named(turnId), indexedUntil, leaseMs)
-    let creation: string
+    let made: Made
     try {
-      creation = await this.#createRun(turnId, runId, leaseMs)
+      made = await this.#createRun(turnId, runId, leaseMs)
     } catch (error) {
       if (hasCode(error, 'TURN_EXISTS')) await this.#threads.closeTurn(threadId, turnId, true)
       throw error
@@ -80,14 +85,15 @@ export class Turns {
     const { state, processed, meta } = this.#keys.turn(turnId)
     const fields = ['runId', runId, 'threadId', threadId, 'ordinal', ordinal, 'owner', owner]
     if (request !== undefined) fields.push('request', request)
+    const { creation, epoch } = made
     const keepMs = this.#retention.openMs(leaseMs)
-    const args = [crypto.randomUUID(), leaseMs, keepMs, indexedUntil, creation, ...fields]
+    const args = [crypto.randomUUID(), leaseMs, keepMs, indexedUntil, creation, epoch, ...fields]
     const until = text(await this.#calls.run(CREATE_TURN, [state, processed, meta], args))
     if (until === '') return this.#refuse(turnId)
     if (until === 'late') return this.create(turn, leaseMs)
     if (leaseMs < CREATE_MS) await this.#leases.put(this.#named(turnId), Number(until), leaseMs)
     const next = { events: 1, processed: 1 }
-    return { turnId, runId, creation, epoch: 1, until: Number(until), next }
+    return { turnId, runId, creation, epoch, until: Number(until), next }
   }
 
   async #checkNew(turnId: string, runId: string): Promise<void> {
@@ -103,16 +109,16 @@ export class Turns {
     }
   }
 
-  async #createRun(turnId: string, runId: string, leaseMs: number): Promise<string> {
-    const { state, events, meta } = this.#keys.run(runId)
-    // Short, because each append has it: enough to tell a few creations of one id apart.
+  async #createRun(turnId: string, runId: string, leaseMs: number): Promise<Made> {
+    const { state, events, meta, fence } = this.#keys.run(runId)
+    // Short, because each append to log B has it: enough to tell a few creations of one id apart.
     const made = crypto.randomUUID().slice(0, 8)
     let takenFrom = ''
     for (;;) {
       const args = [turnId, leaseMs, this.#retention.openMs(leaseMs), takenFrom, made]
-      const reply = await this.#calls.run(CREATE_RUN, [state, events, meta], args)
-      const [owner = '', creation = ''] = texts(reply)
-      if (owner === '') return creation
+      const reply = await this.#calls.run(CREATE_RUN, [state, events, meta, fence], args)
+      const [owner = '', creation = '', epoch] = texts(reply)
+      if (owner === '') return { creation, epoch: Number(epoch) }
       const record = await this.#records.get(owner)
       if (record !== undefined) throw new TurnExistsError(record)
       if (owner === takenFrom) {
@@ -278,21 +284,5 @@ export class Turns {
       this.#threads.closeTurn(meta.threadId, turnId),
       this.#leases.remove(this.#named(turnId)),
     ])
-  }
-
-  /** The run first: half a turn can be deleted again. Its own slot last: until then nobody makes it anew. */
-  async remove(turnId: string): Promise<boolean> {
-    const seen = await this.#records.processed(turnId)
-    if (seen === undefined) return false
-    const { creation } = seen
-    const { runId = turnId, threadId = '' } = seen.fields
-    const run = this.#keys.run(runId)
-    const turn = this.#keys.turn(turnId)
-    const ofRun = [run.meta, run.state, run.events, run.chunks]
-    if ((await this.#calls.run(REMOVE, ofRun, [creation])) === 0) return false // made again since
-    await this.#threads.closeTurn(threadId, turnId, true)
-    await this.#leases.remove(this.#named(turnId))
-    await this.#calls.run(REMOVE, [turn.meta, turn.state, turn.processed, turn.items], [creation])
-    return true
   }
 }

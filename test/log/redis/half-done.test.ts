@@ -8,7 +8,8 @@ import {
   CLAIM_EVENTS,
   CLAIM_PROCESSED,
   CREATE_RUN,
-  REMOVE,
+  REMOVE_EVENTS,
+  REMOVE_PROCESSED,
 } from '../../../src/log/redis/scripts/turn.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
 import { deltas, eventsUpTo, outputsOf } from '../../../src/testing/turn-log/texts.ts'
@@ -33,6 +34,11 @@ afterAll(async () => {
   await server.stop()
 })
 
+function ofRun(keys: RedisKeys): string[] {
+  const { meta, state, events, chunks, fence } = keys.run('run')
+  return [meta, state, events, chunks, fence]
+}
+
 async function open(): Promise<{ log: TurnLog; keys: RedisKeys }> {
   const logs = new OpenLogs({ url: server.url })
   opened.push(logs)
@@ -46,8 +52,8 @@ async function step(script: Script, keys: string[], args: (string | number)[]): 
 
 /** The step of a `create` that makes log A. */
 async function makeRun(keys: RedisKeys, turnId: string, leaseMs: number): Promise<void> {
-  const { state, events, meta } = keys.run('run')
-  await step(CREATE_RUN, [state, events, meta], [turnId, leaseMs, LEASE_MS, '', 'cafe'])
+  const { state, events, meta, fence } = keys.run('run')
+  await step(CREATE_RUN, [state, events, meta, fence], [turnId, leaseMs, LEASE_MS, '', 'cafe'])
 }
 
 async function codeOf(work: Promise<unknown>): Promise<unknown> {
@@ -181,13 +187,12 @@ describe('what a process leaves that dies in the middle', () => {
     const { log, keys } = await open()
     const lease = await log.create(orphan, LEASE_MS)
     await log.append(lease, 'events', deltas('run', 1, 2))
-    const { meta, ...others } = keys.run('run')
-    await step(REMOVE, [meta, ...Object.values(others)], [lease.creation])
+    await step(REMOVE_EVENTS, ofRun(keys), [lease.creation, LEASE_MS])
     expect(await log.getTurn('turn')).toBeUndefined()
     expect(await codeOf(log.append(lease, 'events', deltas('run', 3, 3)))).toBe('LEASE_LOST')
     expect(await log.deleteTurn('turn')).toBe(true)
     expect(await log.deleteTurn('turn')).toBe(false)
-    expect(await log.create(orphan, LEASE_MS)).toMatchObject({ epoch: 1 })
+    expect(await log.create(orphan, LEASE_MS)).toMatchObject({ epoch: 2 })
   })
 
   test('L10 a deletion that comes late touches nothing of the turn that was made since', async () => {
@@ -196,9 +201,9 @@ describe('what a process leaves that dies in the middle', () => {
     await log.deleteTurn('turn')
     const lease = await log.create(orphan, LEASE_MS)
     await log.append(lease, 'events', deltas('run', 1, 2))
-    for (const { meta, ...others } of [keys.run('run'), keys.turn('turn')]) {
-      expect(await step(REMOVE, [meta, ...Object.values(others)], [creation])).toBe(0)
-    }
+    expect(await step(REMOVE_EVENTS, ofRun(keys), [creation, LEASE_MS])).toBe(0)
+    const { meta, state, processed, items } = keys.turn('turn')
+    expect(await step(REMOVE_PROCESSED, [meta, state, processed, items], [creation])).toBe(0)
     await log.append(lease, 'events', eventsUpTo('run', 3, 3), { seal: true })
     await log.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
   })
@@ -209,7 +214,7 @@ describe('what a process leaves that dies in the middle', () => {
     await log.deleteTurn('turn')
     const lease = await log.create(orphan, LEASE_MS)
     const { state, events, chunks, meta } = keys.run('run')
-    const claim = [1, '', 'nonce', 300, LEASE_MS, creation]
+    const claim = [lease.epoch, '', 'nonce', 300, LEASE_MS, creation]
     expect(await step(CLAIM_EVENTS, [state, events, chunks, meta], claim)).toEqual([])
     await log.append(lease, 'events', deltas('run', 1, 2))
   })

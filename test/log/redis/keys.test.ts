@@ -174,8 +174,11 @@ describe('the keys in Redis', () => {
     }
     expect(await redis.zRange('codex:leases', 0, -1)).toEqual([])
     await log.deleteThread('thread')
+    await check('the deletion')
     const left = (await redis.keys('*')).toSorted()
-    const own = [`${prefix}:thread:{alone}`, `${prefix}:threads`]
+    // The first owner may not know that the turn was claimed and has ended.
+    const fence = `${prefix}:run:{turn}:fence`
+    const own = [fence, `${prefix}:thread:{alone}`, `${prefix}:threads`]
     expect(left).toEqual(['codex:format', ...own].toSorted())
   })
 

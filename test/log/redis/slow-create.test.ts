@@ -37,14 +37,18 @@ test('L9 a turn that was made slowly is not forgotten by the index of open turns
     thread: keys.thread('thread'),
   }
   await step(OPEN_TURN, [thread.record, thread.turns], ['slow', 5, KEEP_MS, ''])
-  await step(CREATE_RUN, [run.state, run.events, run.meta], ['slow', 5, KEEP_MS, '', 'cafe'])
+  await step(
+    CREATE_RUN,
+    [run.state, run.events, run.meta, run.fence],
+    ['slow', 5, KEEP_MS, '', 'cafe'],
+  )
   const past = Date.now() - 1000
   await step(INDEX, [keys.leases], [past, 'slow', KEEP_MS])
   // Another process looks, finds no turn, and clears the index.
   expect(await log.expired(10)).toEqual([])
   expect(await redis.zScore(keys.leases, 'slow')).toBeNull()
   const fields = ['runId', 'slow', 'threadId', 'thread', 'ordinal', '1', 'owner', 'a']
-  const late = ['nonce', 5, KEEP_MS, past, 'cafe', ...fields]
+  const late = ['nonce', 5, KEEP_MS, past, 'cafe', 1, ...fields]
   expect(await step(CREATE_TURN, [turn.state, turn.processed, turn.meta], late)).toBe('late')
   expect(await log.getTurn('slow')).toBeUndefined()
   // So it begins again, and dies at once.

@@ -18,20 +18,19 @@ end`
 /**
  * Adds a line to the `events` of any number of turns, for writers that wrote the one before it themselves:
  * then the id alone tells whether the line may be added. It has to be greater than the last one, which is
- * that of the newest record, or one that a claim or a seal has set beyond all ids of those before. (For
- * several lines that would not do: another writer of the same lease may have added the first of them.)
- * KEYS  for each: events, meta
- * ARGV  for each: id of the entry, line, creation of the turn
+ * that of the newest record, or one that a claim or a seal has set beyond all ids of those before; and a turn
+ * that is made again after a deletion begins with an epoch beyond those of the deleted one. (For several lines
+ * that would not do: another writer of the same lease may have added the first of them.)
+ * KEYS  for each: events
+ * ARGV  for each: id of the entry, line
  * Returns for each that was not added its place and nothing: what the state is has to be looked up.
  */
 export const APPEND_EVENTS = script(`
 local call, pcall, keys, argv = redis.call, redis.pcall, KEYS, ARGV
 local refused = {}
-for place = 1, #keys / 2 do
-  local events, at = keys[place * 2 - 1], place * 3
-  -- A stream that was made anew after a deletion would take an id that its predecessor's owner gives.
-  local added = call('HGET', keys[place * 2], 'creation') == argv[at]
-    and pcall('XADD', events, 'NOMKSTREAM', argv[at - 2], 'lines', argv[at - 1])
+for place = 1, #keys do
+  local events = keys[place]
+  local added = pcall('XADD', events, 'NOMKSTREAM', argv[place * 2 - 1], 'lines', argv[place * 2])
   if type(added) == 'string' then
     call('SPUBLISH', events, '')
   elseif added and not string.find(added.err, 'equal or smaller', 1, true) then

@@ -3,7 +3,7 @@ import { script } from '../script.ts'
 /**
  * A part of scripts: `stateOf(state, events)` is the state of log A. What is stored says its epoch and
  * whether it is sealed; the head of an open log is in the last id of its stream, so that an append need
- * not write it. (Epoch 0 is that of the entry with which the stream was made.)
+ * not write it.
  */
 export const EVENTS_STATE = `
 local function stateOf(state, events)
@@ -12,9 +12,7 @@ local function stateOf(state, events)
   local info = redis.call('XINFO', 'STREAM', events)
   local at = 1
   while info[at] ~= 'last-generated-id' do at = at + 2 end
-  local epoch, seq = string.match(info[at + 1], '^(%d+)-(%d+)$')
-  if epoch == '0' then return found end
-  return string.match(found, '^%d+') .. ':' .. seq
+  return string.match(found, '^%d+') .. ':' .. string.match(info[at + 1], '%d+$')
 end`
 
 /**

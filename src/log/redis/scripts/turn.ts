@@ -8,38 +8,41 @@ local function text(ms) return string.format('%.0f', ms) end
 `
 
 /**
- * Makes log A. A run whose turn never came into being may be taken from it, once its time is over.
- * KEYS  state, events, meta
+ * Makes log A, with an epoch beyond those of a log that was here and is deleted. A run whose turn never came
+ * into being may be taken from it, once its time is over.
+ * KEYS  state, events, meta, fence
  * ARGV  turn id, lease (ms), how long an open log is kept (ms), turn that the run may be taken from,
  *       creation
- * Returns '' and the creation, which is that of the first who tried to make the turn; or the turn that has
- * the run.
+ * Returns '', the creation, which is that of the first who tried to make the turn, and the epoch; or the turn
+ * that has the run.
  */
 export const CREATE_RUN = script(`${NOW}${EVENTS_STATE}
 local owner, until_ = unpack(redis.call('HMGET', KEYS[3], 'turn', 'until'))
 if owner and owner ~= ARGV[1] then
-  local isNew = stateOf(KEYS[1], KEYS[2]) == '1:0'
+  local isNew = string.match(stateOf(KEYS[1], KEYS[2]) or '', ':0$')
   local isLeft = owner == ARGV[4] and isNew and now >= tonumber(until_)
   if not isLeft then return { owner } end
   redis.call('HSET', KEYS[3], 'creation', ARGV[5])
 end
 redis.call('HSET', KEYS[3], 'turn', ARGV[1], 'until', text(now + ARGV[2]))
 redis.call('PEXPIRE', KEYS[3], ARGV[3])
-if redis.call('SET', KEYS[1], '1:0', 'PX', ARGV[3], 'NX') then
-  redis.call('HSET', KEYS[3], 'epochs', '1:1', 'creation', ARGV[5])
-  -- An entry that goes at once makes the stream, so that it has its time to live from the beginning.
-  redis.call('XADD', KEYS[2], '0-1', 'lines', '')
+local epoch = text((tonumber(redis.call('GET', KEYS[4])) or 0) + 1)
+if redis.call('SET', KEYS[1], epoch .. ':0', 'PX', ARGV[3], 'NX') then
+  redis.call('HSET', KEYS[3], 'epochs', epoch .. ':1', 'creation', ARGV[5])
+  -- An entry that goes at once makes the stream, so that it has its time to live from the beginning. After it
+  -- the stream takes no id of an earlier epoch.
+  redis.call('XADD', KEYS[2], epoch .. '-0', 'lines', '')
   redis.call('XTRIM', KEYS[2], 'MAXLEN', 0)
   redis.call('PEXPIRE', KEYS[2], ARGV[3])
 end
-return { '', redis.call('HGET', KEYS[3], 'creation') }`)
+return { '', redis.call('HGET', KEYS[3], 'creation'), string.match(redis.call('GET', KEYS[1]), '^%d+') }`)
 
 /**
  * Makes log B and the turn's record: from now on the turn is there. The nonce tells a repeated call from
  * another one.
  * KEYS  state, processed, meta
  * ARGV  nonce, lease (ms), how long an open log is kept (ms), until when the index names the turn,
- *       creation, other fields and values of meta
+ *       creation, epoch, other fields and values of meta
  * Returns the end of the lease, '' if the turn is there already, or 'late' if the index may have let go.
  */
 export const CREATE_TURN = script(`${NOW}
@@ -47,10 +50,10 @@ local nonce, ends = unpack(redis.call('HMGET', KEYS[3], 'nonce', 'until'))
 if nonce then return nonce == ARGV[1] and ends or '' end
 if now >= tonumber(ARGV[4]) then return 'late' end
 local ends = text(now + ARGV[2])
-redis.call('HSET', KEYS[3], 'nonce', ARGV[1], 'until', ends, 'createdAt', text(now), 'epochs', '1:1',
-  'creation', ARGV[5], unpack(ARGV, 6))
+redis.call('HSET', KEYS[3], 'nonce', ARGV[1], 'until', ends, 'createdAt', text(now),
+  'epochs', ARGV[6] .. ':1', 'creation', ARGV[5], unpack(ARGV, 7))
 redis.call('PEXPIRE', KEYS[3], ARGV[3])
-redis.call('SET', KEYS[1], '1:0@' .. ARGV[5], 'PX', ARGV[3])
+redis.call('SET', KEYS[1], ARGV[6] .. ':0@' .. ARGV[5], 'PX', ARGV[3])
 redis.call('XADD', KEYS[2], '0-1', 'eventId', '')
 redis.call('XTRIM', KEYS[2], 'MAXLEN', 0)
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
@@ -179,17 +182,35 @@ redis.call('HSETNX', KEYS[1], 'cancel', ARGV[1])
 redis.call('SPUBLISH', KEYS[1], '')
 return 1`)
 
-/**
- * Removes one log of a turn and tells those who follow it. What was made since under the same id stays.
- * KEYS  meta, and the other keys of the log
- * ARGV  creation of the turn
- * Returns 0 if the log is another's.
- */
-export const REMOVE = script(`
+const REMOVE = `
 local creation = redis.call('HGET', KEYS[1], 'creation')
 if creation and creation ~= ARGV[1] then return 0 end
-for _, key in ipairs(KEYS) do
-  redis.call('DEL', key)
-  redis.call('SPUBLISH', key, '')
-end
+local function remove(keys)
+  for _, key in ipairs(keys) do
+    redis.call('DEL', key)
+    redis.call('SPUBLISH', key, '')
+  end
+end`
+
+/**
+ * Removes log A of a turn and tells those who follow it. What was made since under the same id stays. If an owner
+ * may not know that it has ended, because it has not sealed it itself, its epoch is remembered for a while.
+ * KEYS  meta, state, events, chunks, fence
+ * ARGV  creation of the turn, how long the epoch is remembered (ms)
+ * Returns 0 if the log is another's.
+ */
+export const REMOVE_EVENTS = script(`${REMOVE}
+local epoch, mark = string.match(redis.call('GET', KEYS[2]) or '', '^(%d+):%d+(!?)$')
+if epoch and not (epoch == '1' and mark == '!') then redis.call('SET', KEYS[5], epoch, 'PX', ARGV[2]) end
+remove({ KEYS[1], KEYS[2], KEYS[3], KEYS[4] })
+return 1`)
+
+/**
+ * Removes log B of a turn and its record, and tells those who follow it. What was made since under the same id
+ * stays.
+ * KEYS  meta, state, processed, items
+ * ARGV  creation of the turn
+ */
+export const REMOVE_PROCESSED = script(`${REMOVE}
+remove(KEYS)
 return 1`)
