@@ -209,9 +209,11 @@ function scored(reply: readonly unknown[]): { member: string; score: number }[] 
   return pairs
 }
 
+/** Redis orders members by their bytes, and not by the units of a string. */
 function isAfter(
   each: { member: string; score: number },
   from: { updatedAt: number; threadId: string },
 ) {
-  return each.score < from.updatedAt || each.member < from.threadId
+  if (each.score !== from.updatedAt) return each.score < from.updatedAt
+  return Buffer.compare(Buffer.from(each.member), Buffer.from(from.threadId)) < 0
 }

@@ -69,6 +69,23 @@ describe('the keys in Redis', () => {
     ])
   })
 
+  test('L1 threads of the same moment are paged in the order of Redis, which is that of bytes', async () => {
+    await open()
+    // In UTF-16 the last two are the other way round.
+    const threadIds = ['a', '\uff5e', '\u{1f600}']
+    for (const threadId of threadIds) await log.putThread({ threadId })
+    const members = threadIds.map((value) => ({ value, score: 1000 }))
+    await redis.zAdd('codex:threads', members)
+    const found: string[] = []
+    let cursor: string | undefined
+    do {
+      const page = await log.listThreads({ limit: 1, ...(cursor !== undefined && { cursor }) })
+      found.push(...page.items.map(({ threadId }) => threadId))
+      cursor = page.nextCursor
+    } while (cursor !== undefined)
+    expect(found).toEqual(threadIds.toReversed())
+  })
+
   test('L9 entries of processed have four fields, an id that is the offset, and no older ones', async () => {
     await open()
     const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'owner' }, LEASE_MS)
