@@ -108,7 +108,7 @@ function toolError({ name }: Tool, cause: unknown): TurnstreamError {
 /** A tool may throw anything, also what has no text, such as `Object.create(null)`. */
 function reasonOf(cause: unknown): string {
   try {
-    return `${cause instanceof Error ? cause.message : String(cause)}`
+    return String(cause instanceof Error ? cause.message : cause)
   } catch {
     return 'what it threw cannot be read'
   }
