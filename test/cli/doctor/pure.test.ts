@@ -12,6 +12,7 @@ import {
 } from '../../../src/cli/doctor/machine-check.ts'
 import { redisChecks } from '../../../src/cli/doctor/redis-check.ts'
 import { readConfiguration } from '../../../src/cli/serve/configuration.ts'
+import { FORMAT } from '../../../src/log/redis/format.ts'
 import { redacting } from '../../../src/protocol/redaction.ts'
 import { read } from '../../repository/sources.ts'
 
@@ -144,7 +145,7 @@ describe('what a Redis says of itself', () => {
       info: new Map(Object.entries({ ...INFO, ...info })),
       roundTripMs,
       time: { source: 'Redis', theirs: 0, from: 0, to: 0, stepMs: 1 },
-      format: '1',
+      format: String(FORMAT),
       refusal: undefined,
     }
     const checks = redisChecks(facts, 'redis://user:hidden@redis:6380/2')

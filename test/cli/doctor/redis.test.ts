@@ -2,6 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { redisCommand, startRedis } from '../../../scripts/redis-server.mjs'
 import type { Check } from '../../../src/cli/doctor/check.ts'
+import { FORMAT } from '../../../src/log/redis/format.ts'
 import { freePort } from '../support.ts'
 import { bothReports, checkNamed, defaults, PATIENCE } from './support.ts'
 
@@ -189,12 +190,12 @@ describe('a Redis', PATIENCE, () => {
 
   test('with keys of a newer version is a failure', async () => {
     const server = await redis({ appendonly: 'everysec' })
-    await redisCommand(server, 'SET', 'codex:format', '2')
+    await redisCommand(server, 'SET', 'codex:format', String(FORMAT + 1))
     const { failed } = await reportOn(urlOf(server))
     expect(failed).toMatchObject([
       {
         name: 'store format',
-        found: 'the keys have format 2, and this version reads 1',
+        found: `the keys have format ${FORMAT + 1}, and this version reads ${FORMAT}`,
         fix: expect.stringContaining('--store-prefix <word>'),
       },
     ])
@@ -202,13 +203,13 @@ describe('a Redis', PATIENCE, () => {
 
   test('is as it was before', async () => {
     const server = await redis({ appendonly: 'everysec' })
-    await redisCommand(server, 'SET', 'codex:format', '1')
+    await redisCommand(server, 'SET', 'codex:format', String(FORMAT))
     const changes = async () =>
       /rdb_changes_since_last_save:(\d+)/.exec(await redisCommand(server, 'INFO'))?.[1]
     const before = await changes()
     await reportOn(urlOf(server))
     expect(await changes()).toBe(before)
-    expect(await redisCommand(server, 'GET', 'codex:format')).toBe('1')
+    expect(await redisCommand(server, 'GET', 'codex:format')).toBe(String(FORMAT))
     expect(await redisCommand(server, 'DBSIZE')).toBe('1')
   })
 })

@@ -1,6 +1,7 @@
 import { createServer } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { redisCommand, startRedis } from '../../../scripts/redis-server.mjs'
+import { FORMAT } from '../../../src/log/redis/format.ts'
 import { openRedisLog } from '../../../src/log/redis/redis-log.ts'
 import type { LogRecord, TurnLog } from '../../../src/log/turn-log.ts'
 import { deltas, eventsUpTo, message, turnStarted } from '../../../src/testing/turn-log/texts.ts'
@@ -258,11 +259,16 @@ describe('a Redis that refuses', () => {
     await log.close()
   })
 
-  test('L10 keys of a newer format are refused with STORE_VERSION', async () => {
+  test.each([
+    ['an older', FORMAT - 1],
+    ['a newer', FORMAT + 1],
+  ])('L10 keys of %s format are refused with STORE_VERSION and advice', async (_age, format) => {
     const server = await start()
-    await redisCommand(server, 'SET', 'newer:format', '2')
-    const open = openRedisLog({ url: server.url, prefix: 'newer' })
-    await expect(open).rejects.toMatchObject({ code: 'STORE_VERSION' })
+    await redisCommand(server, 'SET', 'other:format', String(format))
+    const open = openRedisLog({ url: server.url, prefix: 'other' })
+    const advice = expect.stringContaining('use another prefix')
+    await expect(open).rejects.toMatchObject({ code: 'STORE_VERSION', message: advice })
+    expect(await redisCommand(server, 'GET', 'other:format')).toBe(String(format))
   })
 
   test.each([
