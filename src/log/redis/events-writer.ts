@@ -29,8 +29,11 @@ export class EventsWriter implements LaneWriter {
   readonly #stream: readonly [events: string]
   readonly #context: WriterContext
   readonly #encoder = new EventLineEncoder()
-  /** The last record of which it is certain that this writer wrote it. */
-  #written = 0
+  /**
+   * The newest record of an open log, if this writer added it: only then may the next one be added by its id
+   * alone. Another path compares the creation of the turn, which tells it from a later turn with the same id.
+   */
+  #written: number | undefined
   readonly #live = new LiveLines()
   /** What is live of a batch once it is written. */
   #added = ''
@@ -89,14 +92,14 @@ export class EventsWriter implements LaneWriter {
   }
 
   written(batch: Batch): void {
-    this.#written = batch.last
+    this.#written = batch.seal === undefined ? batch.last : undefined
     // Nothing is live behind a record that fills a chunk, whoever wrote it.
     if (batch.before % CHUNK_RECORDS === 0 || fullAt(batch) !== undefined) this.#live.clear()
     this.#live.add(this.#added)
   }
 
   interrupted(): void {
-    this.#written = 0
+    this.#written = undefined
     this.#forget()
   }
 

@@ -70,6 +70,30 @@ export const recreationCases: readonly Case[] = [
       },
     },
     {
+      name: 'L3 a lease that sealed a log stays lost after its turn is recreated, however often it is refused',
+      async run(given, name) {
+        const other = await elsewhere(given)
+        const old = await given.create('turn')
+        await given.log.append(old, name, recordsOf(name, 'old', 1, 2))
+        const end = name === 'events' ? eventsUpTo('turn', 3, 3) : recordsOf(name, 'old', 3, 3)
+        await given.log.append(old, name, end, { seal: true })
+        await other.deleteTurn('turn')
+        const again = { turnId: 'turn', threadId: 'again', owner: 'other' }
+        const lease = await other.create(again, LONG_MS)
+        const late = async (seq: number) => {
+          const append = given.log.append(old, name, recordsOf(name, 'old', seq, seq))
+          await rejects(append, 'LEASE_LOST', `record ${seq}`)
+          await rejects(given.log.renew(old, LONG_MS), 'LEASE_LOST', 'a renewal')
+        }
+        for (const seq of [4, 1, 1, 4, 1]) await late(seq)
+        await other.append(lease, name, recordsOf(name, 'new', 1, 1))
+        for (const seq of [2, 2, 4, 2]) await late(seq)
+        await other.append(lease, name, recordsOf(name, 'new', 2, 2))
+        const written = await given.take('turn', name, 2)
+        equal(texts(written), texts(recordsOf(name, 'new', 1, 2)), 'the records of the new turn')
+      },
+    },
+    {
       name: 'L10 who reads a turn that is deleted and made again hears of it and sees nothing of the next one',
       async run(given, name) {
         const other = await elsewhere(given)

@@ -109,7 +109,7 @@ describe('lanes', () => {
     }
     expect(isIdle).toBe(false)
     expect(busy.isIdle).toBe(false)
-    await answer([])
+    await answer(1)
     expect(await appended).toBe('1-1')
     await idle
     expect(busy.isIdle).toBe(true)
@@ -121,10 +121,17 @@ describe('lanes', () => {
     ['a list without places', ['x', '1:1']],
   ])('an answer that is %s is STORE_CORRUPT for each append', async (_name, reply) => {
     const { lanes, answer } = setUp()
-    const appends = ['a', 'b'].map((turn) =>
-      lanes.of(lease(turn), 'events').append(deltas(turn, 1, 1), false),
-    )
-    const settled = Promise.allSettled(appends)
+    const append = (seq: number) => {
+      const all = ['a', 'b'].map((turn) =>
+        lanes.of(lease(turn), 'events').append(deltas(turn, seq, seq), false),
+      )
+      return Promise.allSettled(all)
+    }
+    // The first record of a lease does not go in a batch.
+    const first = append(1)
+    await answer(1)
+    await first
+    const settled = append(2)
     await answer(reply)
     expect(await settled).toMatchObject([
       { reason: { code: 'STORE_CORRUPT' } },

@@ -19,7 +19,7 @@ end`
  * Adds a line to the `events` of any number of turns, for writers that wrote the one before it themselves:
  * then the id alone tells whether the line may be added. It has to be greater than the last one, which is
  * that of the newest record, or one that a claim or a seal has set beyond all ids of those before; and a turn
- * that is made again after a deletion begins with an epoch beyond those of the deleted one. (For several lines
+ * that is made again after the deletion of an open one begins with an epoch beyond those of the deleted one. (For several lines
  * that would not do: another writer of the same lease may have added the first of them.)
  * KEYS  for each: events
  * ARGV  for each: id of the entry, line
