@@ -1,13 +1,16 @@
 import { constants, readFileSync, statSync } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import { checkWritable } from '../../log/embedded/directory.ts'
 import { inspectEmbeddedLog } from '../../log/embedded/inspect.ts'
 import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { isOpenToAll } from '../serve/warnings.ts'
 import { type Check, fail, ok, skipped, warn } from './check.ts'
 import { megabytes } from './words.ts'
 
 const NAME = 'store'
 const ROOM = 'store disk'
+const CHOOSE = 'Choose another place with --store <directory>'
 
 export interface EmbeddedLook {
   readonly directory: string
@@ -15,7 +18,7 @@ export interface EmbeddedLook {
   readonly runningAt: string | undefined
 }
 
-/** Looks at the directory of a store, or at where it would be made. Makes nothing. */
+/** Checks the directory of a store, or the place where it would be created. Leaves nothing behind. */
 export async function embeddedChecks({ directory, runningAt }: EmbeddedLook): Promise<Check[]> {
   const place = nearestThere(directory)
   const obstacle = await obstacleOf(place, directory)
@@ -41,17 +44,21 @@ function isThere(path: string): boolean {
 
 async function obstacleOf(place: string, directory: string): Promise<Check | undefined> {
   try {
-    if (!statSync(place).isDirectory()) {
-      return fail(NAME, `${place} is no directory`, 'Choose another place with --store <directory>')
-    }
+    if (!statSync(place).isDirectory()) return fail(NAME, `${place} is not a directory`, CHOOSE)
     await access(place, constants.R_OK | constants.W_OK | constants.X_OK)
-    return undefined
   } catch {
     const found =
       place === directory
         ? `${place} cannot be written by this user`
         : `${directory} can be neither reached nor made by this user in ${place}`
     return fail(NAME, found, `Let this user have it: sudo chown "$USER" ${place}`)
+  }
+  try {
+    await checkWritable(place)
+    return undefined
+  } catch (error) {
+    // Permissions are not everything: no user can create a file in /proc, or on a full disk.
+    return fail(NAME, error instanceof Error ? error.message : String(error), CHOOSE)
   }
 }
 
@@ -112,16 +119,9 @@ function programOf(pid: string): string {
   }
 }
 
-const OTHERS_READ = 0o007
-
 function modeCheck(directory: string, found: string): Check {
-  const isOpen = process.platform !== 'win32' && (statSync(directory).mode & OTHERS_READ) !== 0
-  if (!isOpen) return ok(NAME, found)
-  return warn(
-    NAME,
-    `${found}: every user of this machine can read the turns`,
-    `chmod 700 ${directory}`,
-  )
+  if (!isOpenToAll(directory)) return ok(NAME, found)
+  return warn(NAME, `${found}, open to every user of this machine`, `chmod 700 ${directory}`)
 }
 
 /** Below it a commit may be refused at any moment; `DiskRoom` keeps a megabyte free. */

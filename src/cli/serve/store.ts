@@ -1,6 +1,7 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Clock } from '../../async/clock.ts'
+import { makeDirectory } from '../../log/embedded/directory.ts'
 import { openEmbeddedLog } from '../../log/embedded/open.ts'
 import { MemoryLog } from '../../log/memory-log.ts'
 import { openRedisLog } from '../../log/redis/redis-log.ts'
@@ -62,7 +63,7 @@ export async function openStore(choice: StoreChoice, options: StoreOptions): Pro
     case 'memory':
       return new MemoryLog(common)
     case 'embedded':
-      await makePrivate(choice.directory)
+      await createDirectory(choice.directory)
       return openEmbeddedLog({ ...common, directory: choice.directory })
     case 'redis': {
       const { url, prefix } = choice
@@ -71,14 +72,11 @@ export async function openStore(choice: StoreChoice, options: StoreOptions): Pro
   }
 }
 
-/** Whoever can read the directory can read every prompt: it is made for its owner, and kept out of git. */
-async function makePrivate(directory: string): Promise<void> {
-  try {
-    const made = await mkdir(directory, { recursive: true, mode: 0o700 })
-    if (made !== undefined) await writeFile(join(directory, '.gitignore'), '*\n', { flag: 'wx' })
-  } catch {
-    // Opening the store meets the same obstacle, and has a code for it.
-  }
+/** A new directory is kept out of git: it will hold prompts. */
+async function createDirectory(directory: string): Promise<void> {
+  if (!(await makeDirectory(directory))) return
+  // If no file can be created, opening the store says so.
+  await writeFile(join(directory, '.gitignore'), '*\n', { flag: 'wx' }).catch(() => {})
 }
 
 /** The address of a Redis without what only its clients may know. */

@@ -13,9 +13,14 @@ export interface WarningSources extends ConfigurationSources {
   readonly providers: ProviderSettings
 }
 
-/** What an operator should know of the secrets that a server was started with: who else can see them. */
+/** Secrets and turns that others on the machine, or on the network, can see. */
 export function warningsOf(sources: WarningSources): string[] {
-  return [...ofCommandLine(sources), ...ofFiles(sources), ...ofPlainHttp(sources)]
+  return [
+    ...ofCommandLine(sources),
+    ...ofFiles(sources),
+    ...ofStore(sources),
+    ...ofPlainHttp(sources),
+  ]
 }
 
 /** The settings that hold a secret, each with what that is. */
@@ -74,6 +79,12 @@ function configFile(sources: WarningSources): [what: string, path: string][] {
 
 const OTHERS_READ = 0o004
 const OTHERS_WRITE = 0o002
+const OTHERS = 0o007
+
+/** Whether every user of the machine may list, enter or change a directory. */
+export function isOpenToAll(directory: string): boolean {
+  return isOpenTo(directory, OTHERS)
+}
 
 function isOpenTo(path: string, bit: number): boolean {
   // There the bits say nothing.
@@ -84,6 +95,12 @@ function isOpenTo(path: string, bit: number): boolean {
     // Missing, or behind a directory that this user may not enter: whoever reads the file says so, with its name.
     return false
   }
+}
+
+/** A directory that does not exist yet is created for its owner alone. */
+function ofStore({ store }: WarningSources): string[] {
+  if (store.kind !== 'embedded' || !isOpenToAll(store.directory)) return []
+  return [`the store directory is open to ${EVERYBODY}: chmod 700 ${store.directory}`]
 }
 
 function ofPlainHttp(sources: WarningSources): string[] {

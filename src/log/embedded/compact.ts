@@ -1,14 +1,15 @@
 import { statSync } from 'node:fs'
-import { open, rename, rm, stat } from 'node:fs/promises'
+import { chmod, mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
+import { DIRECTORY_MODE, FILE_MODE } from './directory.ts'
 import { DirectoryGuard } from './directory-guard.ts'
 import { DATA_FILE, Environment } from './environment.ts'
 import { storeError } from './failures.ts'
 
-/** What a compaction writes before it takes the place of the data. */
-const COMPACTED_FILE = 'turns.mdb.compacting'
+/** Holds the copy until it replaces the data. LMDB creates a copy for all to read, so the directory is private. */
+const COPY_DIRECTORY = 'turns.mdb.compacting'
 
 export interface Compaction {
   readonly bytesBefore: number
@@ -35,9 +36,10 @@ export async function compactEmbeddedLog(
   const file = join(directory, DATA_FILE)
   const bytesBefore = await sizeOf(file)
   const guard = await DirectoryGuard.take(directory)
-  const compacted = join(directory, COMPACTED_FILE)
+  const compacted = join(directory, COPY_DIRECTORY, DATA_FILE)
   try {
     await removeCompacted(directory)
+    await mkdir(join(directory, COPY_DIRECTORY), { mode: DIRECTORY_MODE })
     const env = await Environment.open(file, 'commit')
     const stopWatching = watch(compacted, options)
     try {
@@ -46,6 +48,7 @@ export async function compactEmbeddedLog(
       stopWatching()
       await env.close()
     }
+    await chmod(compacted, FILE_MODE)
     await syncFile(compacted)
     const bytesAfter = await sizeOf(compacted)
     await rename(compacted, file)
@@ -60,10 +63,9 @@ export async function compactEmbeddedLog(
   }
 }
 
-/** What is left over where a compaction was cut off, and the lock file that LMDB makes beside each of its files. */
+/** Removes what an interrupted compaction left, and the lock file that LMDB creates beside the copy. */
 export async function removeCompacted(directory: string): Promise<void> {
-  const file = join(directory, COMPACTED_FILE)
-  for (const path of [file, `${file}-lock`]) await rm(path, { force: true })
+  await rm(join(directory, COPY_DIRECTORY), { recursive: true, force: true })
 }
 
 function watch(file: string, { onProgress, clock = systemClock }: CompactOptions): () => void {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { checkDataFile } from './data-file.ts'
+import { checkDataFile, PRIVATE } from './data-file.ts'
 import { storeError } from './failures.ts'
 
 /** Nothing is ever written to it: its readers are those who own the directory. */
@@ -25,7 +25,7 @@ export class DirectoryGuard {
     const file = join(directory, OWNER_FILE)
     try {
       await checkDataFile(file)
-      const env = open({ path: file, noSubdir: true, overlappingSync: false })
+      const env = open({ path: file, noSubdir: true, overlappingSync: false, ...PRIVATE })
       const reading = env.useReadTransaction()
       const guard = new DirectoryGuard(async () => {
         reading.done()

@@ -1,6 +1,6 @@
 import type { Database, Key, RootDatabase } from 'lmdb'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { checkDataFile } from './data-file.ts'
+import { checkDataFile, PRIVATE } from './data-file.ts'
 import { DiskRoom } from './disk-room.ts'
 import { storeError } from './failures.ts'
 import type { SyncPolicy } from './sync-policy.ts'
@@ -75,6 +75,7 @@ export class Environment {
         encoding: 'string',
         maxDbs: TABLE_NAMES.length + 1,
         noMemInit: true,
+        ...PRIVATE,
         noSync: sync === 'system',
         // With it a commit would be acknowledged before it is on the disk.
         overlappingSync: false,

@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
@@ -6,6 +5,7 @@ import type { TurnLog } from '../turn-log.ts'
 import { AllTurns } from './all-turns.ts'
 import { Chunks } from './chunks.ts'
 import { removeCompacted } from './compact.ts'
+import { checkWritable, makeDirectory } from './directory.ts'
 import { DirectoryGuard } from './directory-guard.ts'
 import { EmbeddedLog } from './embedded-log.ts'
 import { EmbeddedStore } from './embedded-store.ts'
@@ -44,7 +44,9 @@ const COMMIT_INTERVAL_MS = 30
 export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<TurnLog> {
   const { directory, sync = 'commit', commitIntervalMs = COMMIT_INTERVAL_MS } = options
   const { retentionMs = WEEK_MS, sweepMs = MINUTE_MS, clock = systemClock } = options
+  if (directory === '') throw new TurnstreamError('OPTION_INVALID', 'directory is empty')
   await makeDirectory(directory)
+  await checkWritable(directory)
   const guard = await DirectoryGuard.take(directory)
   try {
     await removeCompacted(directory)
@@ -59,15 +61,6 @@ export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<Turn
     return new EmbeddedLog(new EmbeddedStore(parts))
   } catch (error) {
     await guard.release()
-    throw await storeError(error, directory)
-  }
-}
-
-async function makeDirectory(directory: string): Promise<void> {
-  if (directory === '') throw new TurnstreamError('OPTION_INVALID', 'directory is empty')
-  try {
-    await mkdir(directory, { recursive: true })
-  } catch (error) {
     throw await storeError(error, directory)
   }
 }

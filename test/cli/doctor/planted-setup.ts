@@ -109,7 +109,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     },
     check: 'store',
     verdict: 'fail',
-    found: /turns\.mdb is no store/,
+    found: /turns\.mdb is not a turnstream store/,
     fix: /Put back a copy/,
   },
   {
@@ -121,7 +121,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     },
     check: 'store',
     verdict: 'fail',
-    found: /data is no directory/,
+    found: /data is not a directory/,
     fix: /--store <directory>/,
   },
   {
@@ -133,7 +133,15 @@ export const PLANTED_SETUP: readonly Planted[] = [
     },
     check: 'store',
     verdict: 'fail',
-    found: /file is no directory/,
+    found: /file is not a directory/,
+    fix: /--store <directory>/,
+  },
+  {
+    fault: 'a place where nobody can create a directory',
+    plant: () => ({ args: ['--store', process.platform === 'linux' ? '/proc/x' : '/dev/null/x'] }),
+    check: 'store',
+    verdict: 'fail',
+    found: /no file can be created in \/proc|null is not a directory/,
     fix: /--store <directory>/,
   },
   {
@@ -146,7 +154,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     },
     check: 'store',
     verdict: 'warn',
-    found: /every user of this machine can read the turns/,
+    found: /open to every user of this machine/,
     fix: /chmod 700 .*data/,
   },
   {

@@ -1,5 +1,5 @@
 /** Secrets that a server is started with: where they may stand, and who is warned of whom. */
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -167,4 +167,17 @@ test.each([
   ['"two\nlines"', '…'],
 ])('what %j quotes is left out', (text, rest) => {
   expect(withoutQuotes(text)).toBe(rest)
+})
+
+test('a store directory that every user may enter is warned of, and no other', () => {
+  const cwd = folder()
+  const data = join(cwd, 'data')
+  expect(warnings(['--store', 'data'], {}, cwd)).toEqual([])
+  mkdirSync(data)
+  chmodSync(data, 0o755)
+  expect(warnings(['--store', 'data'], {}, cwd)).toEqual([
+    `the store directory is open to every user of this machine: chmod 700 ${data}`,
+  ])
+  chmodSync(data, 0o750)
+  expect(warnings(['--store', 'data'], {}, cwd)).toEqual([])
 })

@@ -1,7 +1,9 @@
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -18,6 +20,7 @@ import {
   secretsOf,
   storeFault,
 } from '../../../src/cli/serve/store.ts'
+import { compactEmbeddedLog } from '../../../src/log/embedded/compact.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 
@@ -47,13 +50,34 @@ describe('a directory that is not there', () => {
     expect(existsSync(join(directory, '.gitignore'))).toBe(false)
   })
 
+  test('its files are for their owner alone, whatever the directory is', async () => {
+    const directory = folder()
+    chmodSync(directory, 0o777)
+    const log = await openStore({ kind: 'embedded', directory }, options)
+    await log.close()
+    await compactEmbeddedLog(directory)
+    const names = readdirSync(directory)
+    expect(names).toContain('turns.mdb')
+    for (const name of names) {
+      expect([name, statSync(join(directory, name)).mode & 0o777]).toEqual([name, 0o600])
+    }
+  })
+
   test('and cannot be made is an error with a code, and the place', async () => {
     const file = join(folder(), 'file')
     writeFileSync(file, '')
     const directory = join(file, 'store')
     const opening = openStore({ kind: 'embedded', directory }, options)
     await expect(opening).rejects.toBeInstanceOf(TurnstreamError)
-    await expect(opening).rejects.toThrow(directory)
+    await expect(opening).rejects.toThrow(`${file} is not a directory`)
+  })
+
+  test.runIf(existsSync('/proc/self'))('in /proc is refused at once', async () => {
+    for (const directory of ['/proc/turnstream', '/proc/turnstream/store', '/proc']) {
+      const opening = openStore({ kind: 'embedded', directory }, options)
+      await expect(opening).rejects.toMatchObject({ code: 'STORE_READ_ONLY' })
+      await expect(opening).rejects.toThrow('/proc')
+    }
   })
 })
 

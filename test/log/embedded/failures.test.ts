@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
@@ -116,13 +117,22 @@ describe('a commit that fails', () => {
 })
 
 describe('a store that cannot be opened', () => {
-  test('in a file that is no directory is a coded error that names it', async () => {
+  test('in a file that is not a directory is STORE_READ_ONLY, which names it', async () => {
     const file = join(folderOfTest(), 'file')
     writeFileSync(file, 'text')
-    await expect(openEmbeddedLog({ directory: file })).rejects.toMatchObject({
-      code: 'STORE_FAILED',
-    })
-    await expect(openEmbeddedLog({ directory: join(file, 'below') })).rejects.toThrow(file)
+    for (const directory of [file, join(file, 'below')]) {
+      const opening = openEmbeddedLog({ directory })
+      await expect(opening).rejects.toMatchObject({ code: 'STORE_READ_ONLY' })
+      await expect(opening).rejects.toThrow(`${file} is not a directory`)
+    }
+  })
+
+  test('whose data file is a named pipe is refused, and not waited for', async () => {
+    const directory = folderOfTest()
+    spawnSync('sh', ['-c', 'exec mkfifo "$0"', join(directory, DATA_FILE)])
+    const opening = openEmbeddedLog({ directory })
+    await expect(opening).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+    await expect(opening).rejects.toThrow(`${DATA_FILE} is not a file`)
   })
 
   test('without a directory is OPTION_INVALID', async () => {
