@@ -8,7 +8,6 @@ import { turnstream } from '../process.ts'
 import { bothReports, checkNamed, folder, PATIENCE, type Reported, type Setup } from './support.ts'
 
 const MAIN = new URL('../../../dist/cli/main.js', import.meta.url).pathname
-const isRoot = process.getuid?.() === 0
 const NOBODY = 65_534
 
 async function runBuilt({ args = [], env = {}, cwd = folder() }: Setup): Promise<Reported> {
@@ -18,14 +17,27 @@ async function runBuilt({ args = [], env = {}, cwd = folder() }: Setup): Promise
   return { code, text: stdout() }
 }
 
-/** With the rights of somebody who owns nothing. */
+const DIST = new URL('../../../dist/cli/', import.meta.url)
+
+/** Loads the command first and drops its rights then: another user may be unable to read this clone. */
+const RUN_AS_NOBODY = `
+  const { doctor } = await import('${new URL('doctor/doctor.js', DIST).href}')
+  const { processTerminal } = await import('${new URL('terminal.js', DIST).href}')
+  if (process.getuid() === 0) {
+    process.setgroups([])
+    process.setgid(${NOBODY})
+    process.setuid(${NOBODY})
+  }
+  process.exitCode = await doctor.run(process.argv.slice(1), processTerminal())
+`
+
+/** Runs doctor as a user that owns no files. */
 async function runAsNobody({ args = [], cwd = folder() }: Setup): Promise<Reported> {
-  const user = isRoot ? { uid: NOBODY, gid: NOBODY } : {}
-  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, 'doctor', ...args], {
+  const command = ['--input-type=module', '--eval', RUN_AS_NOBODY, '--', ...args]
+  const { status, stdout, stderr } = spawnSync(process.execPath, command, {
     cwd,
     env: {},
     encoding: 'utf8',
-    ...user,
   })
   expect(stderr).toBe('')
   return { code: status, text: stdout }

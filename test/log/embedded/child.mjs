@@ -1,7 +1,9 @@
 // A process that uses a store, as it is built. It writes a JSON line for everything that happens to it.
 //
 //     node child.mjs <what> <directory> [<options as JSON>]
-import { writeSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 const built = new URL('../../../dist/', import.meta.url)
 /** @type {typeof import('../../../src/log/embedded/open.ts')} */
@@ -38,11 +40,22 @@ async function write(turnId) {
   }
 }
 
+/**
+ * Opens a store first, which loads the rest of the code: the other user may be unable to read this clone.
+ * @param {number} uid
+ */
+async function becomeUser(uid) {
+  const other = mkdtempSync(join(tmpdir(), 'turnstream-child-'))
+  const first = await openEmbeddedLog({ directory: other })
+  await first.close()
+  rmSync(other, { recursive: true })
+  process.setuid?.(uid)
+}
+
 /** @type {import('../../../src/log/turn-log.ts').TurnLog} */
 let log
 try {
-  // Not for long: what root may do, others may not.
-  if (uid !== undefined) process.setuid?.(uid)
+  if (uid !== undefined) await becomeUser(uid)
   log = await openEmbeddedLog({ directory, sync, commitIntervalMs: 0 })
   say({ open: process.pid })
   if (what === 'write') {
