@@ -1,4 +1,5 @@
 import type { StreamOutput, ToolCall } from '../protocol/stream-output.ts'
+import { printable } from './printable.ts'
 
 export interface OutputSummary {
   readonly title: string
@@ -39,11 +40,6 @@ export function toolLine({ toolName, toolArguments, toolOutput }: ToolCall): str
 
 function faultOf({ errorCode }: { errorCode?: string }): string {
   return errorCode === undefined ? '' : `${errorCode}: `
-}
-
-/** Without what a terminal would obey: text of a model must not move the cursor or change the title. */
-export function printable(text: string): string {
-  return text.replaceAll(/[^\P{Cc}\n\t]/gu, '')
 }
 
 /** One line, cut in the middle: the beginning tells what it is, the end what is new. */

@@ -5,7 +5,8 @@ import type { StreamEventPayload } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
 import { clip, summaryOf } from './output-lines.ts'
-import { tellRemoteError } from './remote/errors.ts'
+import { printable } from './printable.ts'
+import { RemoteError, tellRemoteError } from './remote/errors.ts'
 import { EventFeed } from './remote/event-feed.ts'
 import { GatewayClient } from './remote/gateway-client.ts'
 import { keyHeaders } from './remote/key.ts'
@@ -59,8 +60,10 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   const options = parse(args, terminal)
   try {
     const outcome = await (options.raw ? tailEvents : tailOutputs)(options, terminal)
-    // Nothing followed the offset: the turn had ended, and how was seen before it.
-    return outcome === undefined || outcome === 'complete' ? EXIT.done : EXIT.failed
+    if (outcome !== undefined) return outcome === 'complete' ? EXIT.done : EXIT.failed
+    // Nothing follows the offset: the turn ended at or before it.
+    if (options.from !== undefined) return EXIT.done
+    throw new RemoteError('TURN_LOST', `the stream of turn ${options.id} ended before the turn did`)
   } catch (error) {
     await tellRemoteError(error, terminal, options.json)
     return EXIT.failed
@@ -83,7 +86,8 @@ async function tailEvents(options: Options, terminal: Terminal): Promise<TurnOut
   const { id, json } = options
   const feed = feedOf(options, terminal, ROUTES.runStream, { runId: id })
   for await (const { event: name, data, id: offset } of feed) {
-    if (name === SSE_EVENTS.resync) terminal.writeError(`turnstream: begins anew: ${data}\n`)
+    if (name === SSE_EVENTS.resync)
+      terminal.writeError(`turnstream: resync: ${clip(data, MAX_NOTE)}\n`)
     if (name !== '') continue
     const event = parseJsonSafe(data)
     if (!isStreamEvent(event)) continue
@@ -117,6 +121,7 @@ interface Line {
   readonly detail: string
 }
 
+const MAX_NOTE = 200
 const OFFSET_WIDTH = 8
 const TITLE_WIDTH = 20
 
@@ -124,7 +129,7 @@ async function writeLine({ write, status, style, columns }: Terminal, line: Line
   status('')
   if (typeof line === 'string') return write(`${line}\n`)
   const room = Math.max(20, columns - OFFSET_WIDTH - TITLE_WIDTH - 2)
-  const offset = style('dim', line.offset.padEnd(OFFSET_WIDTH))
+  const offset = style('dim', printable(line.offset).padEnd(OFFSET_WIDTH))
   const title = style('cyan', line.title.padEnd(TITLE_WIDTH))
   return write(`${offset} ${title} ${clip(line.detail, room)}\n`)
 }

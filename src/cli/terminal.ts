@@ -2,13 +2,14 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { styleText } from 'node:util'
 import { type Clock, systemClock } from '../async/clock.ts'
+import { escapeControls } from './printable.ts'
 
 type Style = Parameters<typeof styleText>[0]
 
 /** What asks a process to end. */
 export type EndSignal = 'SIGINT' | 'SIGTERM'
 
-/** Where a command reads and writes. */
+/** Where a command reads and writes. What is written cannot control the terminal: see `escapeControls`. */
 export interface Terminal {
   input: AsyncIterable<Uint8Array>
   /** Resolves when there is room for more. */
@@ -45,10 +46,10 @@ export function processTerminal(): Terminal {
   return {
     input: stdin,
     write: async (text) => {
-      if (!stdout.write(text)) await once(stdout, 'drain')
+      if (!stdout.write(escapeControls(text))) await once(stdout, 'drain')
     },
     writeError: (text) => {
-      stderr.write(text)
+      stderr.write(escapeControls(text))
     },
     status,
     progress: (text) => {
@@ -96,7 +97,7 @@ function statusLine(): Terminal['status'] {
   let shown = ''
   return (text) => {
     // Clearing what is not there would clear what was printed.
-    if (stderr.isTTY && text !== shown) stderr.write(`\r\u001b[2K${text}`)
+    if (stderr.isTTY && text !== shown) stderr.write(`\r\u001b[2K${escapeControls(text)}`)
     shown = text
   }
 }

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-export type Answer = (response: ServerResponse, headers: IncomingHttpHeaders) => void
+export type Answer = (response: ServerResponse, headers: IncomingHttpHeaders, path: string) => void
 
 /** The head of an answer that is a stream. */
 export function sse(response: ServerResponse): ServerResponse {
@@ -16,7 +16,7 @@ export async function serverWith(...answers: Answer[]) {
   const server = createServer((request, response) => {
     const answer = answers[Math.min(cursors.length, answers.length - 1)]
     cursors.push(request.headers['last-event-id'] as string | undefined)
-    answer?.(response, request.headers)
+    answer?.(response, request.headers, request.url ?? '')
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -4,6 +4,7 @@ import { ROUTES } from '../../src/protocol/names.ts'
 import { cuttingProxy } from './cutting-proxy.ts'
 import { startGateway } from './gateway.ts'
 import { patientTerminal } from './patient-terminal.ts'
+import { serverWith } from './sse-server.ts'
 import { freePort } from './support.ts'
 
 // Real connections, on a machine that runs everything else at the same time.
@@ -155,4 +156,12 @@ describe('what cannot be', PATIENCE, () => {
       await expect(run(...args)).rejects.toThrow(/one turn|nonsense/)
     },
   )
+})
+
+test('a stream that ends without the end of its turn is exit code 1', PATIENCE, async () => {
+  const { url } = await serverWith((response) => response.writeHead(204).end())
+  const { code, errors } = await run('turn-1', '--url', url)
+  expect(code).toBe(1)
+  expect(errors).toContain('the stream of turn turn-1 ended before the turn did')
+  expect((await run('turn-1', '--url', url, '--from', '1-9')).code).toBe(0)
 })

@@ -1,5 +1,6 @@
 import type { Message, StreamOutput, Thinking, ToolCall } from '../../protocol/stream-output.ts'
-import { clip, printable, toolLine } from '../output-lines.ts'
+import { clip, toolLine } from '../output-lines.ts'
+import { printable } from '../printable.ts'
 import type { Terminal } from '../terminal.ts'
 
 type Text = Message | Thinking

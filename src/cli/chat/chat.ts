@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { type Command, EXIT, type ExitCode, UsageError } from '../command.ts'
+import { printable } from '../printable.ts'
 import { tellRemoteError } from '../remote/errors.ts'
 import { keyHeaders } from '../remote/key.ts'
 import { gatewayUrl } from '../remote/target.ts'
@@ -14,13 +15,13 @@ Usage
   turnstream chat [options] <prompt>                         one answer, then it ends
   echo <prompt> | turnstream chat [options]                  the same
 
-Ctrl-C stops an answer; at the prompt, Ctrl-C or Ctrl-D leaves. When the connection breaks it is made
-again, and the answer goes on where it was.
+Ctrl-C stops an answer; at the prompt, Ctrl-C or Ctrl-D leaves and /help lists the commands. A broken
+connection is made again, and the answer continues where it was.
 
 Options
   --url <url>        the gateway (TURNSTREAM_URL, or http://127.0.0.1:4010)
   --model <model>    <provider>/<model>, such as scripted/thinking (the default of the gateway)
-  --thread <id>      goes on with a thread
+  --thread <id>      continue a thread
   --json             each snapshot as a JSON object, one to a line
 
 A gateway with keys is sent the one in TURNSTREAM_KEY, or in the file that TURNSTREAM_KEY_FILE names.
@@ -44,6 +45,7 @@ function parse(args: string[], terminal: Terminal) {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
   return {
     url: gatewayUrl(values.url, terminal),
+    urlOption: values.url,
     headers: keyHeaders(terminal),
     model: values.model,
     threadId: values.thread,
@@ -52,17 +54,21 @@ function parse(args: string[], terminal: Terminal) {
   }
 }
 
+type Options = ReturnType<typeof parse>
+
 async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { json, prompt, ...rest } = parse(args, terminal)
+  const options = parse(args, terminal)
+  const { json, prompt, threadId } = options
   const encoding = json ? 'snapshot' : 'append'
-  const conversation = new Conversation({ ...rest, encoding }, terminal)
+  const conversation = new Conversation({ ...options, encoding }, terminal)
   try {
     if (prompt === '' && terminal.isInteractive && !json) {
-      return await converse(conversation, rest.url, terminal)
+      return await converse(conversation, options, terminal)
     }
     const question = prompt === '' ? await textOf(terminal.input) : prompt
     if (question === '')
       throw new UsageError('there is no prompt, neither as an argument nor piped in')
+    if (threadId !== undefined) await conversation.check()
     const outcome = await conversation.say(question, json ? asJson(terminal) : asText(terminal))
     return outcome === 'complete' ? EXIT.done : EXIT.failed
   } catch (error) {
@@ -71,26 +77,65 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   }
 }
 
-async function converse(conversation: Conversation, url: string, terminal: Terminal) {
+const COMMANDS = `/model <model>   use another model from the next prompt on
+/new             start a new thread
+/help            this list
+/quit            leave, like Ctrl-D
+`
+
+/** A line that is a command rather than a prompt: a slash and one word, then maybe an argument. */
+const COMMAND = /^\/([a-z]+)(?:\s+(\S+))?$/
+
+async function converse(conversation: Conversation, options: Options, terminal: Terminal) {
   const { ask, style, write } = terminal
   await conversation.check()
-  await write(
-    `${style('bold', 'turnstream chat')} with ${url}: Ctrl-C stops an answer, Ctrl-D leaves\n\n`,
-  )
+  const intro = `with ${options.url}: Ctrl-C stops an answer, Ctrl-D leaves, /help lists commands`
+  await write(`${style('bold', 'turnstream chat')} ${intro}\n\n`)
+  let exit: ExitCode = EXIT.done
   for (;;) {
     const prompt = (await ask('> '))?.trim()
-    if (prompt === undefined) break
+    if (prompt === undefined || prompt === '/quit') break
     if (prompt === '') continue
-    try {
-      await conversation.say(prompt, asText(terminal))
-    } catch (error) {
-      await tellRemoteError(error, terminal, false)
-    }
+    const [, command, argument] = COMMAND.exec(prompt) ?? []
+    if (command === undefined) exit = await answer(conversation, prompt, terminal)
+    else await write(runCommand(conversation, command, argument))
     await write('\n')
   }
   const { threadId } = conversation
-  if (threadId !== undefined) await write(`\nGo on with: turnstream chat --thread ${threadId}\n`)
-  return EXIT.done
+  if (threadId !== undefined) await write(`\nTo continue: ${resumeCommand(threadId, options)}\n`)
+  return exit
+}
+
+/** An answer that failed is on the screen. One that was lost makes the command fail, unless a later one succeeds. */
+async function answer(conversation: Conversation, prompt: string, terminal: Terminal) {
+  try {
+    await conversation.say(prompt, asText(terminal))
+    return EXIT.done
+  } catch (error) {
+    await tellRemoteError(error, terminal, false)
+    return EXIT.failed
+  }
+}
+
+function runCommand(conversation: Conversation, command: string, argument: string | undefined) {
+  switch (command) {
+    case 'help':
+      return COMMANDS
+    case 'new':
+      conversation.leaveThread()
+      return 'The next prompt starts a new thread.\n'
+    case 'model':
+      if (argument === undefined) return `${conversation.model ?? 'the default model'}\n`
+      conversation.setModel(argument)
+      return `The next prompt goes to ${printable(argument)}.\n`
+    default:
+      return `Unknown command /${command}. /help lists the commands.\n`
+  }
+}
+
+function resumeCommand(threadId: string, { urlOption }: Options): string {
+  const url = urlOption === undefined ? '' : ` --url ${urlOption}`
+  return printable(`turnstream chat${url} --thread ${threadId}`)
 }
 
 function asText(terminal: Terminal): Listener {

@@ -1,6 +1,8 @@
 import { ROUTES } from '../../protocol/names.ts'
 import type { StreamOutput } from '../../protocol/stream-output.ts'
 import { EXIT } from '../command.ts'
+import { printable } from '../printable.ts'
+import { RemoteError } from '../remote/errors.ts'
 import { EventFeed } from '../remote/event-feed.ts'
 import { GatewayClient, type SubmittedTurn } from '../remote/gateway-client.ts'
 import { outcomeOf, type TurnOutcome, turnOutputs } from '../remote/turn-outputs.ts'
@@ -29,26 +31,45 @@ export class Conversation {
   readonly #terminal: Terminal
   readonly #client: GatewayClient
   #threadId: string | undefined
+  #model: string | undefined
 
   constructor(options: ConversationOptions, terminal: Terminal) {
     this.#options = options
     this.#terminal = terminal
     this.#client = new GatewayClient(options.url, terminal.clock, options.headers)
     this.#threadId = options.threadId
+    this.#model = options.model
   }
 
   get threadId(): string | undefined {
     return this.#threadId
   }
 
-  /** Rejects when nobody answers there. */
-  check(): Promise<void> {
-    return this.#client.check()
+  get model(): string | undefined {
+    return this.#model
+  }
+
+  /** Applies from the next prompt on. */
+  setModel(model: string): void {
+    this.#model = model
+  }
+
+  /** The next prompt starts a new thread. */
+  leaveThread(): void {
+    this.#threadId = undefined
+  }
+
+  /** Rejects when no gateway answers, or when it does not have the thread. */
+  async check(): Promise<void> {
+    if (this.#threadId === undefined) return this.#client.check()
+    if (await this.#client.hasThread(this.#threadId)) return
+    const message = `Thread ${this.#threadId} does not exist. Leave out --thread to start a new one.`
+    throw new RemoteError('THREAD_UNKNOWN', message)
   }
 
   /** Submits a prompt and hands over what comes of it, to the end of the turn. Ctrl-C stops the turn. */
   async say(prompt: string, listener: Listener): Promise<TurnOutcome> {
-    const { model } = this.#options
+    const model = this.#model
     const turn = await this.#client.submit({
       turnId: crypto.randomUUID(),
       prompt,
@@ -80,8 +101,7 @@ export class Conversation {
       const outcome = outcomeOf(output)
       if (outcome !== undefined) return outcome
     }
-    // The gateway says that there is no more, and this reader has seen no end.
-    return 'error'
+    throw new RemoteError('TURN_LOST', `the stream of turn ${turnId} ended before the turn did`)
   }
 
   /** Who presses Ctrl-C wants the answer to stop; who presses it again wants to leave. */
@@ -93,7 +113,7 @@ export class Conversation {
       this.#client.cancel(runId, 'stopped by the user').catch((error: unknown) => {
         isCancelling = false
         const reason = error instanceof Error ? error.message : String(error)
-        this.#terminal.writeError(`\nturnstream: it could not be stopped: ${reason}\n`)
+        this.#terminal.writeError(`\nturnstream: could not stop the turn: ${printable(reason)}\n`)
       })
     })
   }

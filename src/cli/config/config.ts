@@ -1,7 +1,7 @@
 import { redacting } from '../../protocol/redaction.ts'
 import { type Command, EXIT, type ExitCode, UsageError } from '../command.ts'
 import { suggestion } from '../nearest.ts'
-import { printable } from '../output-lines.ts'
+import { printable } from '../printable.ts'
 import { readSettings } from '../serve/configuration.ts'
 import { FLAGS, parseFlags } from '../serve/options.ts'
 import { providersFrom } from '../serve/providers.ts'

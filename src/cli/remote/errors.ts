@@ -1,4 +1,4 @@
-import { printable } from '../output-lines.ts'
+import { printable } from '../printable.ts'
 import type { Terminal } from '../terminal.ts'
 
 /** A gateway refused, or nobody answered; the message says it to people. */

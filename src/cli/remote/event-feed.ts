@@ -148,7 +148,7 @@ class Connection {
       accept: 'text/event-stream',
     }
     if (this.#cursor !== undefined) headers[HEADERS.lastEventId] = this.#cursor
-    return fetch(this.#options.url, { headers, signal: this.#abort.signal })
+    return fetch(this.#options.url, { headers, redirect: 'manual', signal: this.#abort.signal })
   }
 
   async *read(response: Response): AsyncGenerator<SseEvent[]> {

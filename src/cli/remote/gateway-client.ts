@@ -1,10 +1,10 @@
 import * as z from 'zod'
 import { type Clock, sleep } from '../../async/clock.ts'
 import { calculateRetryDelay } from '../../async/retry.ts'
-import { decode } from '../../protocol/decode.ts'
+import { decodeText } from '../../protocol/decode.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import { isRefused, lost, RemoteError, unreachable } from './errors.ts'
-import { refusalOf } from './refusal.ts'
+import { boundedText, refusalOf } from './refusal.ts'
 
 export interface SubmitBody {
   /** Made by the caller, so that a submit may be repeated. */
@@ -23,6 +23,7 @@ const RETRY_MAX_MS = 2000
 
 // A gateway answers when the turn is durable, which takes as long as its store at the most.
 const ANSWER_LIMIT_MS = 15_000
+const MAX_ANSWER_BYTES = 64 * 1024
 
 /** The calls of a gateway that answer at once. */
 export class GatewayClient {
@@ -53,10 +54,19 @@ export class GatewayClient {
 
   async submit(body: SubmitBody): Promise<SubmittedTurn> {
     const response = await this.#post(this.address(ROUTES.submit), body)
-    // What is no JSON is no answer of a gateway either.
-    const submitted = decode(submittedSchema, await response.json().catch(() => undefined))
+    const submitted = decodeText(submittedSchema, await boundedText(response, MAX_ANSWER_BYTES))
     if (submitted.ok) return submitted.value
     throw new RemoteError('ANSWER_INVALID', `${this.#url} does not answer like a gateway`)
+  }
+
+  async hasThread(threadId: string): Promise<boolean> {
+    const address = `${this.address(ROUTES.thread, { threadId })}?limit=1`
+    const response = await this.#send(address, { headers: this.#headers })
+    await (response.ok ? response.body?.cancel() : undefined)
+    if (response.ok) return true
+    const refusal = await refusalOf(response)
+    if (refusal.code === 'THREAD_UNKNOWN') return false
+    throw refusal
   }
 
   /** False when the turn had ended already, or is unknown. */
@@ -93,7 +103,8 @@ export class GatewayClient {
       limit.abort(new Error(`no answer within ${ANSWER_LIMIT_MS / 1000} s`))
     })
     try {
-      return await fetch(address, { ...init, signal: limit.signal })
+      // A redirect could send the prompt and the key to anybody.
+      return await fetch(address, { ...init, redirect: 'manual', signal: limit.signal })
     } catch (error) {
       throw isRefused(error) ? unreachable(this.#url, error) : lost(this.#url, error)
     } finally {

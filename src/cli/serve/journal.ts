@@ -1,4 +1,5 @@
 import type { Redact } from '../../protocol/redaction.ts'
+import { printable } from '../printable.ts'
 import type { Terminal } from '../terminal.ts'
 import { fullWords, plainWords } from './error-words.ts'
 
@@ -79,7 +80,6 @@ function mapTexts(fields: Fields, change: (text: string) => string): Fields {
   )
 }
 
-/** Nothing in it moves the cursor of who reads it, or turns the direction of reading. */
 function oneLine(text: string): string {
-  return text.replaceAll(/[\s\p{Cc}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
+  return printable(text.replaceAll(/[\s\p{Cc}]+/gu, ' ')).trim()
 }

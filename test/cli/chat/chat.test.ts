@@ -7,6 +7,7 @@ import { cuttingProxy } from '../cutting-proxy.ts'
 import { fakeVendor } from '../fake-vendor.ts'
 import { startGateway } from '../gateway.ts'
 import { patientTerminal } from '../patient-terminal.ts'
+import { serverWith } from '../sse-server.ts'
 import { freePort, untilTrue } from '../support.ts'
 
 // Real connections, on a machine that runs everything else at the same time.
@@ -40,6 +41,7 @@ describe('one answer', PATIENCE, () => {
 
   test('for a prompt that is piped in, of another model', async () => {
     const { url, log } = await startGateway()
+    await log.putThread({ threadId: 'riddles' })
     const args = ['--url', url, '--model', 'scripted/thinking', '--thread', 'riddles']
     const { code, output } = await run(args, 'A farmer has a wolf …\n')
     expect(code).toBe(0)
@@ -232,7 +234,60 @@ describe('a conversation', PATIENCE, () => {
     expect(threads).toHaveLength(1)
     const [thread] = threads
     expect((await log.listTurns(thread?.threadId ?? '')).items).toHaveLength(2)
-    expect(output).toContain(`Go on with: turnstream chat --thread ${thread?.threadId}\n`)
+    expect(output).toContain(
+      `To continue: turnstream chat --url ${url} --thread ${thread?.threadId}\n`,
+    )
+  })
+
+  test('knows commands, and takes none of them for a prompt', async () => {
+    const { url, log } = await startGateway()
+    const lines = ['/help', '/model scripted/thinking', 'One', '/new', '/nosuch', 'Two', '/quit']
+    const { code, output } = await converse(url, lines)
+    expect(code).toBe(0)
+    expect(output).toContain('/model <model>')
+    expect(output).toContain('Unknown command /nosuch. /help lists the commands.')
+    expect(output.split(textOf('thinking'))).toHaveLength(3)
+    const threads = (await log.listThreads()).items
+    expect(threads).toHaveLength(2)
+    for (const { threadId } of threads) {
+      expect((await log.listTurns(threadId)).items).toHaveLength(1)
+    }
+  })
+
+  test('sends a path as a prompt', async () => {
+    const { url, log } = await startGateway()
+    await converse(url, ['/etc/passwd', undefined])
+    expect((await log.listThreads()).items).toHaveLength(1)
+  })
+
+  test.each([[[]], [['Hello']]])(
+    'with a thread that does not exist is refused: %j',
+    async (args) => {
+      const { url, log } = await startGateway()
+      const { code, errors } = await converse(url, ['One'], ['--thread', 'nosuch', ...args])
+      expect(code).toBe(1)
+      expect(errors).toContain(
+        'Thread nosuch does not exist. Leave out --thread to start a new one.',
+      )
+      expect((await log.listThreads()).items).toEqual([])
+    },
+  )
+
+  test('whose last answer was lost fails', async () => {
+    const { url } = await serverWith(
+      (response) => {
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.end('{"runId":"r","turnId":"t","threadId":"h"}')
+      },
+      (response) => {
+        response.writeHead(202, { 'content-type': 'application/json' })
+        response.end('{"runId":"r","turnId":"t","threadId":"h"}')
+      },
+      (response) => response.writeHead(204).end(),
+    )
+    const { code, errors } = await converse(url, ['One', undefined])
+    expect(code).toBe(1)
+    expect(errors).toContain('the stream of turn t ended before the turn did')
   })
 
   test('survives an answer that is refused', async () => {

@@ -15,6 +15,9 @@ function clientOf(url: string) {
   return { client: new GatewayClient(url, terminal.clock), waits }
 }
 
+/** More than the buffers of a socket hold. */
+const MUCH = 256 * 1024 * 1024
+
 const body = { turnId: 'turn-1', prompt: 'Hello' }
 
 describe('an address', () => {
@@ -92,6 +95,37 @@ describe('a call', () => {
   ])('that is answered with %i and %s is %s', async (status, text, code) => {
     const vendor = await fakeVendor(status, text)
     await expect(clientOf(vendor.url).client.check()).rejects.toMatchObject({ code })
+  })
+
+  test('is never redirected: a prompt does not reach another origin', async () => {
+    const other = await fakeVendor(202, '{"runId":"r","turnId":"t","threadId":"h"}')
+    const { url } = await serverWith((response) => {
+      response.writeHead(307, { location: `${other.url}/api/v2/submit` }).end()
+    })
+    const { client } = clientOf(url)
+    const refusal = { code: 'REDIRECTED', message: expect.stringContaining(`--url ${other.url}`) }
+    await expect(client.submit(body)).rejects.toMatchObject(refusal)
+    await expect(client.check()).rejects.toMatchObject(refusal)
+    await expect(client.cancel('r', 'enough')).rejects.toMatchObject(refusal)
+    expect(other.requests).toEqual([])
+  })
+
+  test('reads no more of an error than a gateway would send', async () => {
+    let sent = 0
+    const { url } = await serverWith((response) => {
+      response.writeHead(500, { 'content-type': 'application/json' })
+      const chunk = Buffer.alloc(64 * 1024, ' ')
+      const pour = () => {
+        while (!response.destroyed && sent < MUCH) {
+          sent += chunk.length
+          if (!response.write(chunk)) return response.once('drain', pour)
+        }
+        return response.end()
+      }
+      pour()
+    })
+    await expect(clientOf(url).client.check()).rejects.toMatchObject({ code: 'HTTP_500' })
+    expect(sent).toBeLessThan(MUCH)
   })
 
   test.each(['127.0.0.1', 'localhost'])('to %s, where nobody is, says so at once', async (host) => {

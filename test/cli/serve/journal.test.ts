@@ -89,7 +89,7 @@ describe('a line', () => {
       requestId: 'z\r\nw',
     })
     expect(errors().split('\n')).toHaveLength(3)
-    expect(errors()).toContain('a b c [2Jd e f g')
+    expect(errors()).toContain('a b c [2Jd efg')
     expect(errors()).not.toMatch(/[^\P{Cc}\n]/u)
   })
 
