@@ -3,7 +3,7 @@ import { calculateRetryDelay } from '../async/retry.ts'
 import { ERROR_CODES, TurnstreamError } from '../protocol/errors.ts'
 import { formatOffset } from './offsets.ts'
 import { MAX_APPEND_RECORDS } from './records.ts'
-import type { Lease, LogName, NewRecord, TurnLog } from './turn-log.ts'
+import type { AppendOptions, Lease, LogName, NewRecord, TurnLog } from './turn-log.ts'
 
 export interface LogWriterOptions {
   /** How many writes may be unsettled: 1,000 unless given. */
@@ -13,10 +13,8 @@ export interface LogWriterOptions {
   readonly clock?: Clock
 }
 
-export interface WriteOptions extends Omit<NewRecord, 'seq' | 'data'> {
-  /** This is the last record of the log. */
-  readonly seal?: boolean
-}
+/** `seal`: this is the last record of the log. */
+export interface WriteOptions extends Omit<NewRecord, 'seq' | 'data'>, AppendOptions {}
 
 /** Told what became of a record. */
 interface Settle {
@@ -29,7 +27,8 @@ interface Batch {
   readonly records: NewRecord[]
   readonly settles: Settle[]
   readonly whenSettled: (() => void)[]
-  seal: boolean
+  /** Given with the last record of the log. */
+  seal: AppendOptions | undefined
 }
 
 /** The append that is under way. */
@@ -105,7 +104,8 @@ export class LogWriter {
     this.#next += 1
     this.#unsettled += 1
     if (options?.seal === true) {
-      batch.seal = true
+      const { response } = options
+      batch.seal = { seal: true, ...(response !== undefined && { response }) }
       this.#sealed = true
     }
     if (this.#flight === undefined) this.#sendNext()
@@ -135,7 +135,7 @@ export class LogWriter {
   #batchWithRoom(): Batch {
     const last = this.#batches.at(-1)
     if (last !== undefined && last.records.length < MAX_APPEND_RECORDS) return last
-    const batch: Batch = { records: [], settles: [], whenSettled: [], seal: false }
+    const batch: Batch = { records: [], settles: [], whenSettled: [], seal: undefined }
     this.#batches.push(batch)
     return batch
   }
@@ -147,10 +147,9 @@ export class LogWriter {
   }
 
   #append({ records, seal }: Batch): void {
-    const options = seal ? { seal } : undefined
     try {
       // Callbacks that are made once: with an `async` function an append costs several promises more.
-      this.#log.append(this.#lease, this.#name, records, options).then(this.#kept, this.#notKept)
+      this.#log.append(this.#lease, this.#name, records, seal).then(this.#kept, this.#notKept)
     } catch (error) {
       this.#notKept(error) // a log that is not ours may throw
     }

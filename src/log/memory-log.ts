@@ -10,7 +10,7 @@ import {
   parseOrdinal,
   parseThreadPlace,
 } from './paging.ts'
-import { checkId, checkIds, checkRecords } from './records.ts'
+import { checkId, checkIds, checkRecords, checkResponse } from './records.ts'
 import { RECORDS_OUTLIVE_LOGS } from './retention.ts'
 import { checkEpoch, claimed, firstState, hasRunOut, isSealed, leaseOf, renewed } from './rules.ts'
 import { LogTail } from './tail.ts'
@@ -94,10 +94,13 @@ export class MemoryLog implements log.TurnLog {
     lease: log.Lease,
     name: log.LogName,
     records: readonly log.NewRecord[],
-    { seal = false }: { readonly seal?: boolean } = {},
+    options: log.AppendOptions = {},
   ): Promise<string> {
+    const { seal = false, response } = options
     checkRecords(records, seal)
-    return this.#leased(lease).append({ lease, log: name, records, seal }, this.#clock.now())
+    checkResponse(name, options)
+    const append = { lease, log: name, records, seal, response }
+    return this.#leased(lease).append(append, this.#clock.now())
   }
 
   tail(turnId: string, name: log.LogName, after: string, signal: AbortSignal): log.Tail {
@@ -106,6 +109,12 @@ export class MemoryLog implements log.TurnLog {
 
   async snapshot(turnId: string): Promise<log.TurnSnapshot> {
     return this.#turn(turnId).snapshot()
+  }
+
+  async getResponse(turnId: string): Promise<string | undefined> {
+    this.#checkOpen()
+    this.#sweep()
+    return this.#turns.get(turnId)?.response
   }
 
   async expired(limit: number): Promise<string[]> {

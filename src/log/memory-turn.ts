@@ -31,6 +31,7 @@ export class MemoryTurn {
   #outcome: Outcome | undefined
   #events: LogRecord[] = []
   #processed = new ProcessedView()
+  #response: string | undefined
   #bytes = 0
   #gone: TurnstreamError | undefined
   readonly #waiters = { events: new Waiters(), processed: new Waiters() }
@@ -49,7 +50,7 @@ export class MemoryTurn {
   }
 
   append(append: Append, now: number): string {
-    const { log, records, seal } = append
+    const { log, records, seal, response } = append
     const fresh = freshRecords(this.state, append)
     // Everything that may be refused is made before anything is changed.
     const made = fresh.map((record) => this.#record(log, record, now))
@@ -60,6 +61,8 @@ export class MemoryTurn {
     if (outcome !== undefined && this.#outcome === undefined) {
       this.#outcome = outcome
       this.endedAt = now
+      this.#response = response
+      this.#bytes += response?.length ?? 0
     }
     this.#waiters[log].wake()
     return offsetOf(this.state.logs[log].epochs, records.at(-1)?.seq ?? head)
@@ -87,6 +90,10 @@ export class MemoryTurn {
     return this.#bytes
   }
 
+  get response(): string | undefined {
+    return this.#response
+  }
+
   /** How many readers wait for something new. */
   get waiting(): number {
     return this.#waiters.events.size + this.#waiters.processed.size
@@ -97,6 +104,7 @@ export class MemoryTurn {
     this.#gone = reason
     this.#events = []
     this.#processed = new ProcessedView()
+    this.#response = undefined
     this.#bytes = 0
     this.ownership.wake()
     for (const waiters of Object.values(this.#waiters)) waiters.wake()

@@ -4,7 +4,7 @@ import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { ErrorObject, StreamEvent, TurnStatus } from '../protocol/stream-event.ts'
 import { streamEventFault } from '../protocol/stream-event-guard.ts'
 import type { Usage } from '../protocol/usage.ts'
-import type { NewRecord, NewTurn } from './turn-log.ts'
+import type { AppendOptions, LogName, NewRecord, NewTurn } from './turn-log.ts'
 
 /** As large as an append may be, and as a chunk of `events` becomes. */
 export const MAX_APPEND_RECORDS = 256
@@ -42,6 +42,17 @@ export function checkRecords(records: readonly NewRecord[], seal: boolean): void
     }
     before = seq
   }
+}
+
+/** Text that UTF-8 cannot hold: with `u` only a surrogate without its other half matches. */
+export const LONE_SURROGATE = /[\ud800-\udfff]/u
+
+export function checkResponse(log: LogName, { seal, response }: AppendOptions): void {
+  if (response === undefined) return
+  if (log !== 'events' || seal !== true) throw invalid('a Response comes with the seal of events')
+  const { length } = response
+  if (length > MAX_RECORD_CHARS) throw invalid(`the Response has ${length} characters`)
+  if (LONE_SURROGATE.test(response)) throw invalid('the Response has half a character')
 }
 
 function invalid(detail: string): TurnstreamError {

@@ -38,6 +38,7 @@ export interface Append {
   readonly log: LogName
   readonly records: readonly NewRecord[]
   readonly seal: boolean
+  readonly response?: string | undefined
 }
 
 /** A log as a writer finds it. */

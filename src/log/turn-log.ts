@@ -51,6 +51,16 @@ export interface LogRecord {
   readonly timestamp: number
 }
 
+export interface AppendOptions {
+  /** Closes the log in the same step as its last record is added. */
+  readonly seal?: boolean
+  /**
+   * With the seal of `events` only: the finished Response of the turn as JSON text, stored in the same step
+   * and returned by `getResponse`. The store never reads it. RECORD_INVALID elsewhere.
+   */
+  readonly response?: string
+}
+
 /** A cursor that cannot be honoured is announced, and what follows begins anew. */
 export interface Resync {
   readonly resync: 'trimmed' | 'foreign'
@@ -179,14 +189,14 @@ export interface TurnLog {
    * Adds up to 256 records and resolves with the offset of the last, when all of them are durable and
    * visible; all or none are added. Records whose `seq` the log has already are dropped, so that a repeated
    * call changes nothing. LOG_SEQUENCE_GAP if one is missing before them, LEASE_LOST if a later epoch
-   * exists, LOG_SEALED after a seal. `seal` closes the log in the same step as its last record is added.
-   * Appends take effect in the order in which they were called; no reader ever delays one.
+   * exists, LOG_SEALED after a seal. A repeated seal
+   * leaves the Response of the first. Appends take effect in the order in which they were called; no reader ever delays one.
    */
   append(
     lease: Lease,
     log: LogName,
     records: readonly NewRecord[],
-    options?: { readonly seal?: boolean },
+    options?: AppendOptions,
   ): Promise<string>
 
   /**
@@ -200,6 +210,12 @@ export interface TurnLog {
 
   /** The state of `processed`. */
   snapshot(turnId: string): Promise<TurnSnapshot>
+
+  /**
+   * The Response that was stored with the seal of `events`. Undefined while there is none: the turn is
+   * unknown, runs, has expired, or was sealed without one.
+   */
+  getResponse(turnId: string): Promise<string | undefined>
 
   /** Turns of this tenant that are not sealed and whose lease ran out, by the store's clock. */
   expired(limit: number): Promise<string[]>

@@ -10,6 +10,7 @@ import { listingCases } from './turn-log/listing-cases.ts'
 import { processedCases } from './turn-log/processed-cases.ts'
 import { recordCases } from './turn-log/record-cases.ts'
 import { recreationCases } from './turn-log/recreation-cases.ts'
+import { responseCases } from './turn-log/response-cases.ts'
 import { tailCases } from './turn-log/tail-cases.ts'
 import { tenantCases } from './turn-log/tenant-cases.ts'
 import { tenantSecretCases } from './turn-log/tenant-secret-cases.ts'
@@ -38,6 +39,7 @@ const GROUPS: Readonly<Record<string, readonly Case[]>> = {
   cancel: cancelCases,
   'turn records': recordCases,
   'threads and listing': listingCases,
+  'the Response of a turn': responseCases,
   'deletion and retention': deletionCases,
   'a turn that is made again': recreationCases,
   'what comes back and what stays': lifecycleCases,

@@ -1,5 +1,5 @@
 import type { Clock } from '../async/clock.ts'
-import type { Lease, LogName, NewRecord, TurnLog } from '../log/turn-log.ts'
+import type { AppendOptions, Lease, LogName, NewRecord, TurnLog } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { TIMED_EVERY, type TurnObserver } from './turn-observer.ts'
 
@@ -34,7 +34,7 @@ export class FencedLog implements Pick<TurnLog, 'append'> {
     lease: Lease,
     log: LogName,
     records: readonly NewRecord[],
-    options?: { readonly seal?: boolean },
+    options?: AppendOptions,
   ): Promise<string> {
     if (this.#isClosed) {
       return Promise.reject(new TurnstreamError('LEASE_LOST', `turn ${lease.turnId} was let go`))

@@ -1,6 +1,13 @@
 import { LogWriter, type LogWriterOptions } from '../../src/log/log-writer.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { Lease, LogName, LogRecord, NewRecord, TurnLog } from '../../src/log/turn-log.ts'
+import type {
+  AppendOptions,
+  Lease,
+  LogName,
+  LogRecord,
+  NewRecord,
+  TurnLog,
+} from '../../src/log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../src/protocol/errors.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
 import { delta } from '../../src/testing/turn-log/texts.ts'
@@ -24,12 +31,13 @@ class WatchedLog extends MemoryLog {
     lease: Lease,
     name: LogName,
     records: readonly NewRecord[],
-    { seal = false }: { readonly seal?: boolean } = {},
+    options: AppendOptions = {},
   ): Promise<string> {
+    const { seal = false } = options
     const append = { name, records: records.slice(), seal }
     const call = this.appends.push(append) - 1
     await this.before(append, call)
-    const offset = await super.append(lease, name, records, { seal })
+    const offset = await super.append(lease, name, records, options)
     await this.after(append, call)
     return offset
   }

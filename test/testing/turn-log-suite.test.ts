@@ -182,6 +182,28 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
       }
     },
   ],
+  'loses the Response when the second log is sealed': [
+    'L15 the Response is there once events is sealed',
+    (log) => ({
+      getResponse: async (turnId) => {
+        const turn = await log.getTurn(turnId)
+        return turn?.sealed === true ? undefined : log.getResponse(turnId)
+      },
+    }),
+  ],
+  'keeps the Response of an expired turn': [
+    'L15 the Response expires with the logs of its turn',
+    (log) => {
+      const seen = new Map<string, string>()
+      return {
+        getResponse: async (turnId) => {
+          const response = await log.getResponse(turnId)
+          if (response !== undefined) seen.set(turnId, response)
+          return seen.get(turnId)
+        },
+      }
+    },
+  ],
   'forgets the reason of a cancel': [
     'L1 the owner hears of a cancel',
     (log) => ({

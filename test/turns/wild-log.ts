@@ -1,5 +1,5 @@
 import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { Lease, LogName, NewRecord } from '../../src/log/turn-log.ts'
+import type { AppendOptions, Lease, LogName, NewRecord } from '../../src/log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../src/protocol/errors.ts'
 import type { FakeClock } from '../../src/testing/index.ts'
 
@@ -26,11 +26,12 @@ export class WildLog extends MemoryLog {
     lease: Lease,
     name: LogName,
     records: readonly NewRecord[],
-    { seal = false }: { readonly seal?: boolean } = {},
+    options: AppendOptions = {},
   ): Promise<string> {
+    const { seal = false } = options
     this.epochs.push(lease.epoch)
     return this.#faulty('append', async () => {
-      const offset = await super.append(lease, name, records, { seal })
+      const offset = await super.append(lease, name, records, options)
       const { length } = this.kept[name]
       const fresh = records.filter(({ seq }) => seq > length)
       this.kept[name].push(...fresh.map(({ data }) => data))

@@ -1,7 +1,7 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import { TurnExistsError } from '../errors.ts'
-import { checkId, checkIds, checkRecords } from '../records.ts'
+import { checkId, checkIds, checkRecords, checkResponse } from '../records.ts'
 import { checkEpoch, claimed, firstState, leaseOf, renewed } from '../rules.ts'
 import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
@@ -109,14 +109,16 @@ export class EmbeddedLog implements log.TurnLog {
     lease: log.Lease,
     name: log.LogName,
     records: readonly log.NewRecord[],
-    options?: { readonly seal?: boolean },
+    options: log.AppendOptions = {},
   ): Promise<string> {
     try {
-      const seal = options?.seal === true
+      const { seal = false, response } = options
       checkRecords(records, seal)
+      checkResponse(name, options)
       const { commits, clock } = this.#store
       const turn = this.#leased(lease)
-      const { offset, isStored } = turn.append({ lease, log: name, records, seal }, clock.now())
+      const append = { lease, log: name, records, seal, response }
+      const { offset, isStored } = turn.append(append, clock.now())
       const stored = isStored ? STORED : commits.store(turn)
       // One promise instead of an `async` function's several: this runs once per token.
       return stored.then(() => {
@@ -143,6 +145,11 @@ export class EmbeddedLog implements log.TurnLog {
     const turn = this.#shown(turnId)
     turn.load(this.#store.env.tables)
     return turn.snapshot()
+  }
+
+  async getResponse(turnId: string): Promise<string | undefined> {
+    this.#checkOpen()
+    return this.#records.response(turnId)
   }
 
   async expired(limit: number): Promise<string[]> {

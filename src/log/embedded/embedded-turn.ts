@@ -37,6 +37,8 @@ export class EmbeddedTurn {
   readonly #heads: Heads
   #committed: Version | undefined
   #writing: Version | undefined
+  /** Decided with the seal of `events`, and in no commit yet. */
+  #response: string | undefined
   #isLoaded: boolean
   #readers = 0
   /** Deleted, as decided: nothing of it is stored any more. */
@@ -112,7 +114,7 @@ export class EmbeddedTurn {
     if (last === undefined) return this.#repeat(append, outcome, now)
     this.#heads[log] = last.seq
     if (seal) this.#state = appended(this.#state, append, last.seq)
-    if (outcome !== undefined) this.decide({ outcome, endedAt: now })
+    if (outcome !== undefined) this.#end(append, outcome, now)
     return { offset: formatOffset(epoch, last.seq), isStored: false }
   }
 
@@ -123,11 +125,16 @@ export class EmbeddedTurn {
     const { epochs } = this.#state.logs[log]
     this.#state = appended(this.#state, append, head)
     const { outcome: known } = this.#facts
-    if (outcome !== undefined && known === undefined) this.decide({ outcome, endedAt: now })
+    if (outcome !== undefined && known === undefined) this.#end(append, outcome, now)
     const stored = this.#committed
     const isStored =
       stored?.[log] === head && stored.state.logs[log].sealed === this.#state.logs[log].sealed
     return { offset: offsetOf(epochs, records.at(-1)?.seq ?? head), isStored }
+  }
+
+  #end({ response }: Append, outcome: Outcome, now: number): void {
+    this.decide({ outcome, endedAt: now })
+    this.#response = response
   }
 
   #stageSnapshots(fresh: readonly NewRecord[], now: number): void {
@@ -163,6 +170,10 @@ export class EmbeddedTurn {
     const key = this.keys.of(turnId)
     if (before === undefined) writes.push({ table: tables.open, key: number, value: key })
     writes.push({ table: tables.turns, key, value: formatTurn(this.decided) })
+    if (this.#response !== undefined) {
+      writes.push({ table: tables.responses, key: number, value: this.#response })
+      this.#response = undefined
+    }
     if (!this.isSealed || (before !== undefined && isSealed(before.state))) return
     writes.push({ table: tables.open, key: number })
     writes.push({ table: tables.ended, key: ['logs', endedAt, key], value: '' })
@@ -192,6 +203,7 @@ export class EmbeddedTurn {
       this.#heads.processed = processed
     }
     this.#writing = undefined
+    this.#response = undefined
     this.events.undo()
     this.processed.undo()
   }

@@ -42,6 +42,8 @@ const TABLE_NAMES = [
   'ended',
   /** [number of the turn, place of the key] to the newest snapshot. */
   'processed',
+  /** Number of the turn to its Response, once `events` is sealed with one. */
+  'responses',
   /** Number of the commit to the lines in it that no chunk holds yet. */
   'journal',
 ] as const

@@ -55,7 +55,8 @@ export class Removal {
   }
 
   #removeLogs(writes: Write[], { number }: StoredTurn): void {
-    const { chunks, processed } = this.#store.env.tables
+    const { chunks, processed, responses } = this.#store.env.tables
+    writes.push({ table: responses, key: number })
     const range = { start: [number], end: [number + 1] }
     for (const table of [chunks, processed]) {
       for (const key of table.getKeys(range)) writes.push({ table, key })

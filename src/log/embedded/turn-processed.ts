@@ -2,6 +2,7 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import { parseJsonSafe } from '../../protocol/json.ts'
 import { type EpochStart, offsetOf } from '../offsets.ts'
 import { ProcessedView } from '../processed-view.ts'
+import { LONE_SURROGATE } from '../records.ts'
 import type { LogRecord } from '../turn-log.ts'
 import type { Tables, Write } from './environment.ts'
 
@@ -10,9 +11,6 @@ interface Snapshot {
   readonly key: string
   readonly record: LogRecord
 }
-
-/** Text that UTF-8 cannot hold: with `u` only a surrogate without its other half matches. */
-const LONE_SURROGATE = /[\ud800-\udfff]/u
 
 /**
  * The log `processed` of a turn: the newest snapshot of each key, under the place of the key in the order

@@ -26,6 +26,12 @@ export class TurnRecords {
     return turn === undefined || this.remains(turn) === 'nothing' ? undefined : this.recordOf(turn)
   }
 
+  response(turnId: string): string | undefined {
+    const turn = this.#turns.stored(turnId)
+    if (turn === undefined || this.remains(turn) !== 'all') return undefined
+    return this.#store.env.tables.responses.get(turn.number)
+  }
+
   /** Only where a run has another id than its turn is there an entry for it. */
   ofRun(runId: string): TurnRecord | undefined {
     const turnId = this.#store.env.tables.runs.get(this.#turns.keys.of(runId))

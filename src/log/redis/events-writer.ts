@@ -65,8 +65,8 @@ export class EventsWriter implements LaneWriter {
   }
 
   #finish(batch: Batch, lines: string, outcome: string): Promise<unknown> {
-    const { epoch, before, last, records } = batch
-    const { state, events, chunks, meta } = this.#keys
+    const { epoch, before, last, records, seal } = batch
+    const { state, events, chunks, meta, response } = this.#keys
     const full = fullAt(batch)
     const rest = full === undefined ? '' : this.#lines(records.slice(full - before), last)
     this.#added = full === undefined ? lines : rest
@@ -76,7 +76,8 @@ export class EventsWriter implements LaneWriter {
     const { calls, creation } = this.#context
     const ends = [full ?? '', rest, outcome, merged === undefined ? '' : 1]
     const args = [epoch, before, last, merged ?? lines, ...ends, creation]
-    return calls.run(FINISH_CHUNK, [state, events, chunks, meta], args)
+    if (seal?.response !== undefined) args.push(seal.response)
+    return calls.run(FINISH_CHUNK, [state, events, chunks, meta, response], args)
   }
 
   /** The lines up to a record. A chunk stands on its own, so the templates of the one before end with it. */

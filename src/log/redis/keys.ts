@@ -17,6 +17,8 @@ export interface RunKeys {
   readonly events: string
   /** The full chunks of a log that is open. */
   readonly chunks: string
+  /** The Response of the turn, once the log is sealed with one. */
+  readonly response: string
   /** Whose run it is, its epochs, a claim that is under way, and how it ended. */
   readonly meta: string
   /** The last epoch of a log that was deleted, for a while: the next one of this run begins beyond it. */
@@ -57,6 +59,7 @@ export class RedisKeys {
       state: `${base}:state`,
       events: `${base}:events`,
       chunks: `${base}:chunks`,
+      response: `${base}:response`,
       meta: `${base}:meta`,
       fence: `${base}:fence`,
     }

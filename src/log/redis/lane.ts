@@ -9,8 +9,16 @@ import { parseState } from './replies.ts'
 interface Append {
   readonly records: readonly NewRecord[]
   readonly seal: boolean
+  readonly response: string | undefined
   resolve(offset: string): void
   reject(error: unknown): void
+}
+
+/** The end of a log. */
+interface Seal {
+  /** The last record, which the log may have already. */
+  readonly data: string
+  readonly response: string | undefined
 }
 
 /** Records that are next to each other and go to the store in one script. */
@@ -19,8 +27,7 @@ export interface Batch {
   readonly before: number
   readonly last: number
   readonly records: readonly NewRecord[]
-  /** The record that ends the log, if this batch does; the log may have it already. */
-  readonly seal: NewRecord | undefined
+  readonly seal: Seal | undefined
 }
 
 /** What writes the records of one log; a lane decides which, and when. */
@@ -75,9 +82,9 @@ export class Lane {
     this.#writer = writer
   }
 
-  append(records: readonly NewRecord[], seal: boolean): Promise<string> {
+  append(records: readonly NewRecord[], seal: boolean, response?: string): Promise<string> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ records, seal, resolve, reject })
+      this.#waiting.push({ records, seal, response, resolve, reject })
       if (this.#running) return
       this.#running = true
       // What is called in the same tick goes along with the first.
@@ -233,7 +240,7 @@ export class Lane {
   /** Resolves with the state that was found if it is not what these records need. */
   async #send(
     records: readonly NewRecord[],
-    seal: NewRecord | undefined,
+    seal: Seal | undefined,
     head = -1,
   ): Promise<HeadState | undefined> {
     const batch = this.#batch(records, seal, head)
@@ -251,7 +258,7 @@ export class Lane {
     return this.#stateOf(refusal.state)
   }
 
-  #batch(records: readonly NewRecord[], seal: NewRecord | undefined, head = -1): Batch {
+  #batch(records: readonly NewRecord[], seal: Seal | undefined, head = -1): Batch {
     const before = (records[0]?.seq ?? head + 1) - 1
     const last = records.at(-1)?.seq ?? before
     return { epoch: this.#lease.epoch, before, last, records, seal }
@@ -270,7 +277,6 @@ export class Lane {
   }
 }
 
-/** The record that ends the log, if this append does. */
-function sealOf({ records, seal }: Append): NewRecord | undefined {
-  return seal ? records.at(-1) : undefined
+function sealOf({ records, seal, response }: Append): Seal | undefined {
+  return seal ? { data: records.at(-1)?.data ?? '', response } : undefined
 }

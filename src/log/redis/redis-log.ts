@@ -1,7 +1,7 @@
 import { systemClock } from '../../async/clock.ts'
 import { ERROR_CODES, TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
-import { checkIds, checkRecords } from '../records.ts'
+import { checkIds, checkRecords, checkResponse } from '../records.ts'
 import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
@@ -101,12 +101,14 @@ class RedisLog implements log.TurnLog {
     lease: log.Lease,
     name: log.LogName,
     records: readonly log.NewRecord[],
-    { seal = false }: { readonly seal?: boolean } = {},
+    options: log.AppendOptions = {},
   ): Promise<string> {
     try {
       this.#checkOpen()
+      const { seal = false, response } = options
       checkRecords(records, seal)
-      return this.#lanes.of(lease, name).append(records, seal)
+      checkResponse(name, options)
+      return this.#lanes.of(lease, name).append(records, seal, response)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -131,6 +133,11 @@ class RedisLog implements log.TurnLog {
   async snapshot(turnId: string): Promise<log.TurnSnapshot> {
     this.#checkOpen()
     return this.#feeds.snapshot(turnId)
+  }
+
+  async getResponse(turnId: string): Promise<string | undefined> {
+    this.#checkOpen()
+    return this.#records.response(turnId)
   }
 
   async expired(limit: number): Promise<string[]> {

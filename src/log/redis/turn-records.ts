@@ -55,6 +55,14 @@ export class TurnRecords {
     return { runId, threadId, creation, processed, events }
   }
 
+  async response(turnId: string): Promise<string | undefined> {
+    const meta = await this.meta(turnId)
+    if (meta === undefined || recordOf(turnId, meta).expired) return undefined
+    const { response } = this.#keys.run(meta.runId)
+    const found = await this.#calls.command(response, 'GET', response)
+    return typeof found === 'string' ? found : undefined
+  }
+
   processed(turnId: string): Promise<LogMeta | undefined> {
     const { state, meta, processed } = this.#keys.turn(turnId)
     return this.#read([state, meta, processed])

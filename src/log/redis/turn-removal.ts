@@ -33,7 +33,7 @@ export class TurnRemoval {
     const { runId = turnId, threadId = '' } = seen.fields
     const run = keys.run(runId)
     const turn = keys.turn(turnId)
-    const ofRun = [run.meta, run.state, run.events, run.chunks, run.fence]
+    const ofRun = [run.meta, run.state, run.events, run.chunks, run.response, run.fence]
     const removed = await calls.run(REMOVE_EVENTS, ofRun, [creation, FENCE_MS])
     if (removed === 0) return false // made again since
     await threads.closeTurn(threadId, turnId, true)

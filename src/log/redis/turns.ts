@@ -148,7 +148,7 @@ export class Turns {
     const [epoch, events] = texts(
       await this.#calls.run(
         CLAIM_EVENTS,
-        [run.state, run.events, run.chunks, run.meta],
+        [run.state, run.events, run.chunks, run.meta, run.response],
         [...fence, CLAIM_MS, this.#retention.openMs(leaseMs), creation],
       ),
     )
@@ -204,7 +204,11 @@ export class Turns {
         [turn.state, turn.meta, turn.processed, turn.items],
         [epoch, leaseMs, openMs, creation],
       ),
-      this.#calls.run(KEEP_OPEN, [run.meta, run.state, run.events, run.chunks], [openMs]),
+      this.#calls.run(
+        KEEP_OPEN,
+        [run.meta, run.state, run.events, run.chunks, run.response],
+        [openMs],
+      ),
     ])
     const [answer, detail = '', threadId = ''] = texts(reply)
     if (answer !== 'ok') {
@@ -279,7 +283,7 @@ export class Turns {
     const turn = this.#keys.turn(turnId)
     const keep = [logMs, recordMs]
     await Promise.all([
-      this.#calls.run(SETTLE, [run.meta, run.state, run.events], keep),
+      this.#calls.run(SETTLE, [run.meta, run.state, run.events, run.response], keep),
       this.#calls.run(SETTLE, [turn.meta, turn.state, turn.processed, turn.items], keep),
       this.#threads.closeTurn(meta.threadId, turnId),
       this.#leases.remove(this.#named(turnId)),

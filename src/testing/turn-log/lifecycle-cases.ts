@@ -94,6 +94,7 @@ export const lifecycleCases: readonly Case[] = [
         append: () => log.append(lease, 'events', deltas('turn', 1, 1)),
         tail: () => readAll(given.tail('turn', 'events')),
         snapshot: () => log.snapshot('turn'),
+        getResponse: () => log.getResponse('turn'),
         expired: () => log.expired(1),
         orphans: () => log.orphans(1),
         requestCancel: () => log.requestCancel('turn', 'x'),

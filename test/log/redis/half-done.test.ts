@@ -35,8 +35,8 @@ afterAll(async () => {
 })
 
 function ofRun(keys: RedisKeys): string[] {
-  const { meta, state, events, chunks, fence } = keys.run('run')
-  return [meta, state, events, chunks, fence]
+  const { meta, state, events, chunks, response, fence } = keys.run('run')
+  return [meta, state, events, chunks, response, fence]
 }
 
 async function open(): Promise<{ log: TurnLog; keys: RedisKeys }> {
@@ -71,9 +71,12 @@ describe('what a process leaves that dies in the middle', () => {
     const old = await log.create(orphan, 1)
     await log.append(old, 'events', deltas('run', 1, 2))
     await until(async () => (await log.expired(5)).length === 1)
-    const { state, events, chunks, meta } = keys.run('run')
+    const { state, events, chunks, meta, response } = keys.run('run')
     const claim = [1, '', 'nonce', 300, LEASE_MS, old.creation]
-    expect(await step(CLAIM_EVENTS, [state, events, chunks, meta], claim)).toEqual(['2', '2'])
+    expect(await step(CLAIM_EVENTS, [state, events, chunks, meta, response], claim)).toEqual([
+      '2',
+      '2',
+    ])
     expect(await codeOf(log.claim('turn', 'b', LEASE_MS))).toBe('LEASE_HELD')
     expect(await codeOf(log.append(old, 'events', deltas('run', 3, 3)))).toBe('LEASE_LOST')
     let lease = await log.claim('turn', 'b', LEASE_MS).catch(() => undefined)
@@ -101,7 +104,7 @@ describe('what a process leaves that dies in the middle', () => {
     const turn = keys.turn('turn')
     await step(
       CLAIM_EVENTS,
-      [run.state, run.events, run.chunks, run.meta],
+      [run.state, run.events, run.chunks, run.meta, run.response],
       [1, '', 'n', 1, LEASE_MS, creation],
     )
     const second = [turn.state, turn.meta, turn.processed, turn.items]
@@ -213,9 +216,9 @@ describe('what a process leaves that dies in the middle', () => {
     const { creation } = await log.create(orphan, 1)
     await log.deleteTurn('turn')
     const lease = await log.create(orphan, LEASE_MS)
-    const { state, events, chunks, meta } = keys.run('run')
+    const { state, events, chunks, meta, response } = keys.run('run')
     const claim = [lease.epoch, '', 'nonce', 300, LEASE_MS, creation]
-    expect(await step(CLAIM_EVENTS, [state, events, chunks, meta], claim)).toEqual([])
+    expect(await step(CLAIM_EVENTS, [state, events, chunks, meta, response], claim)).toEqual([])
     await log.append(lease, 'events', deltas('run', 1, 2))
   })
 

@@ -52,10 +52,11 @@ const MAX_MERGED_BYTES = 15_000
  * Adds lines to `events`, if its state is the one that is expected, and merges: what is live becomes a
  * chunk, at the record with which a chunk is full and, if the log is sealed, at the last. A sealed log is its chunks, as many of an epoch in an entry
  * as is economical, under the name of the log.
- * KEYS  state, events, chunks, meta
+ * KEYS  state, events, chunks, meta, response
  * ARGV  epoch, head before, head after, lines, seq of the last of them that fills a chunk ('' if none),
  *       lines after that one, how the turn ended (JSON) to seal, otherwise '', '1' if the lines are all
- *       of their chunk and not only what is new, creation of the turn
+ *       of their chunk and not only what is new, creation of the turn, Response to store with a seal
+ *       (missing if there is none)
  * Returns 1, or the state that was found ('' if there is none of this creation).
  */
 export const FINISH_CHUNK = script(`${EVENTS_STATE}
@@ -109,6 +110,7 @@ if outcome ~= '' then
   redis.call('SET', state, epoch .. ':' .. last .. '!', 'KEEPTTL')
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if ARGV[10] then redis.call('SET', KEYS[5], ARGV[10], 'PX', redis.call('PTTL', state)) end
   redis.call('HSET', meta, 'outcome', outcome, 'endedAt', string.format('%.0f', now))
 else
   local id = epoch .. '-' .. last

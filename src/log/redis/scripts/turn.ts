@@ -102,7 +102,7 @@ return 1`)
  * The first step of a claim: raises the epoch of log A, if since the look at it no other claim did. A
  * claim that is under way keeps others out for a while, so that one which died in the middle does not
  * keep them out for good. What the old epoch left becomes a chunk: no chunk has two epochs.
- * KEYS  state, events, chunks, meta
+ * KEYS  state, events, chunks, meta, response
  * ARGV  epoch as it was seen, claim as it was seen, nonce, how long a claim may take (ms), how long an
  *       open log is kept (ms), creation of the turn
  * Returns the new epoch and the head, or nothing.
@@ -195,14 +195,14 @@ end`
 /**
  * Removes log A of a turn and tells those who follow it. What was made since under the same id stays. If an owner
  * may not know that it has ended, because it has not sealed it itself, its epoch is remembered for a while.
- * KEYS  meta, state, events, chunks, fence
+ * KEYS  meta, state, events, chunks, response, fence
  * ARGV  creation of the turn, how long the epoch is remembered (ms)
  * Returns 0 if the log is another's.
  */
 export const REMOVE_EVENTS = script(`${REMOVE}
 local epoch, mark = string.match(redis.call('GET', KEYS[2]) or '', '^(%d+):%d+(!?)$')
-if epoch and not (epoch == '1' and mark == '!') then redis.call('SET', KEYS[5], epoch, 'PX', ARGV[2]) end
-remove({ KEYS[1], KEYS[2], KEYS[3], KEYS[4] })
+if epoch and not (epoch == '1' and mark == '!') then redis.call('SET', KEYS[6], epoch, 'PX', ARGV[2]) end
+remove({ KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5] })
 return 1`)
 
 /**
