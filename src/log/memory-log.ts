@@ -191,8 +191,8 @@ export class MemoryLog implements log.TurnLog {
     this.#checkOpen()
     checkId('threadId', thread.threadId)
     const kept = this.#threads.get(thread.threadId) ?? this.#addThread(thread.threadId)
-    const { createdAt } = kept.record
-    kept.record = { ...thread, createdAt, updatedAt: this.#clock.now() }
+    const { creation, createdAt } = kept.record
+    kept.record = { ...thread, creation, createdAt, updatedAt: this.#clock.now() }
     return kept.record
   }
 
@@ -269,7 +269,9 @@ export class MemoryLog implements log.TurnLog {
 
   #addThread(threadId: string): MemoryThread {
     const now = this.#clock.now()
-    const thread = { record: { threadId, createdAt: now, updatedAt: now }, turns: [], made: 0 }
+    const creation = crypto.randomUUID()
+    const record = { threadId, creation, createdAt: now, updatedAt: now }
+    const thread = { record, turns: [], made: 0 }
     this.#threads.set(threadId, thread)
     return thread
   }

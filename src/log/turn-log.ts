@@ -119,6 +119,8 @@ export interface NewThread {
 }
 
 export interface ThreadRecord extends NewThread {
+  /** Tells the thread from a later one with the same id. Not for clients. */
+  readonly creation: string
   readonly createdAt: number
   /** When the thread was last put or got a turn. */
   readonly updatedAt: number
@@ -171,7 +173,8 @@ export interface TurnLog {
   /**
    * Makes the turn and its thread, if that is new, and gives the first lease: epoch 1, or a later one where
    * an owner of a deleted turn of the same id may still write. TURN_EXISTS, with the stored record, if the
-   * turn or its run exists already; THREAD_BUSY while another turn of the thread is not sealed.
+   * turn or its run exists already; THREAD_BUSY while another turn of the thread is not sealed, or while the
+   * thread is being deleted.
    */
   create(turn: NewTurn, leaseMs: number): Promise<Lease>
 
@@ -245,7 +248,10 @@ export interface TurnLog {
 
   /** Removes the turn, open or not, and ends its readers with TURN_DELETED. False if there was none. */
   deleteTurn(turnId: string): Promise<boolean>
-  /** Removes the thread and its turns. False if there was none. */
+  /**
+   * Removes the thread and its turns. False if there was none. A turn that is created meanwhile is removed with
+   * it, refused with THREAD_BUSY, or begins a new thread; it is never left without one.
+   */
   deleteThread(threadId: string): Promise<boolean>
 
   /** How much room the store takes, where it keeps its data: for all tenants together. */

@@ -15,6 +15,9 @@ import { TurnRecords } from './turn-records.ts'
 
 const STORED = Promise.resolve()
 
+/** So many turns of a thread are deleted in one commit. */
+const TURNS_PER_COMMIT = 16
+
 /**
  * Turns of one tenant in one directory of one process. What may be written is decided in memory, by the rules
  * that all backends share, and then stored by group commit; nobody sees or is told of anything before it is
@@ -225,19 +228,39 @@ export class EmbeddedLog implements log.TurnLog {
     this.#checkOpen()
     const turn = this.#decided(turnId)
     if (turn === undefined) return false
-    await this.#store.removal.remove(turn, new TurnstreamError('TURN_DELETED', turnId))
+    await this.#remove(turn)
     return true
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
     this.#checkOpen()
-    if (!this.#threads.exists(threadId)) return false
-    const open = this.#turns.openOf(threadId)
-    if (open !== undefined) await this.deleteTurn(open.facts.turnId)
-    for (const turnId of this.#records.idsOf(threadId)) {
-      await this.deleteTurn(turnId)
+    const creation = this.#threads.creationOf(threadId)
+    if (creation === undefined) return false
+    // Others take their turn between two commits; the thread goes in one commit with its last turns, so that
+    // a turn that is created meanwhile is deleted with it or makes a thread of its own.
+    while (this.#threads.creationOf(threadId) === creation) {
+      const turns = this.#turnsOf(threadId, TURNS_PER_COMMIT + 1)
+      const isLast = turns.length <= TURNS_PER_COMMIT
+      const removed = turns.slice(0, TURNS_PER_COMMIT).map((turn) => this.#remove(turn))
+      await Promise.all(isLast ? [...removed, this.#threads.remove(threadId)] : removed)
     }
-    return await this.#threads.remove(threadId)
+    return true
+  }
+
+  #remove(turn: EmbeddedTurn): Promise<void> {
+    return this.#store.removal.remove(turn, new TurnstreamError('TURN_DELETED', turn.facts.turnId))
+  }
+
+  /** Some turns of a thread as decided, also those that only the sweeper has not come to yet. */
+  #turnsOf(threadId: string, limit: number): EmbeddedTurn[] {
+    const open = this.#turns.openOf(threadId)
+    const turns = open === undefined ? [] : [open]
+    for (const turnId of this.#records.idsOf(threadId)) {
+      if (turns.length === limit) break
+      const turn = this.#turns.find(turnId)
+      if (turn !== undefined && turn.facts.turnId !== open?.facts.turnId) turns.push(turn)
+    }
+    return turns
   }
 
   async bytesKept(): Promise<number> {

@@ -27,15 +27,15 @@ export class EmbeddedThreads {
   /** Decides a new turn of a thread, which is made if it is new; answers with the turn's ordinal. */
   addTurn(threadId: string, now: number): { ordinal: number; write: (writes: Write[]) => void } {
     const before = this.#decided(threadId)
-    const { record = { threadId, createdAt: now, updatedAt: now }, made = 0 } = before ?? {}
+    const { record = newThread(threadId, now), made = 0 } = before ?? {}
     const after = { record: { ...record, updatedAt: now }, made: made + 1 }
     return { ordinal: after.made, write: this.#replace(before, after) }
   }
 
   async put(thread: NewThread, now: number): Promise<ThreadRecord> {
     const before = this.#decided(thread.threadId)
-    const createdAt = before?.record.createdAt ?? now
-    const record = { ...thread, createdAt, updatedAt: now }
+    const { creation, createdAt } = before?.record ?? newThread(thread.threadId, now)
+    const record = { ...thread, creation, createdAt, updatedAt: now }
     const write = this.#replace(before, { record, made: before?.made ?? 0 })
     await this.#commits.store(undefined, { write })
     return record
@@ -57,8 +57,9 @@ export class EmbeddedThreads {
     return parseThread(this.#env.tables.threads.get(this.#keys.of(threadId)))?.record
   }
 
-  exists(threadId: string): boolean {
-    return this.#decided(threadId) !== undefined
+  /** What tells the thread from others with its id, as decided; undefined if there is none. */
+  creationOf(threadId: string): string | undefined {
+    return this.#decided(threadId)?.record.creation
   }
 
   list(options: PageOptions): Page<ThreadRecord> {
@@ -90,9 +91,17 @@ export class EmbeddedThreads {
   }
 }
 
+function newThread(threadId: string, now: number): ThreadRecord {
+  return { threadId, creation: crypto.randomUUID(), createdAt: now, updatedAt: now }
+}
+
 function parseThread(text: string | undefined): StoredThread | undefined {
   if (text === undefined) return undefined
   const thread = parseJsonSafe(text)
-  if (isRecord(thread) && isRecord(thread['record'])) return thread as unknown as StoredThread
+  if (isRecord(thread) && isRecord(thread['record'])) {
+    const { record, made } = thread as unknown as StoredThread
+    // Stores of older versions have threads without one.
+    return { record: { ...record, creation: record.creation ?? String(record.createdAt) }, made }
+  }
   throw new TurnstreamError('STORE_CORRUPT', 'a stored thread cannot be read')
 }

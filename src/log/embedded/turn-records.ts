@@ -52,8 +52,8 @@ export class TurnRecords {
   }
 
   /** The ids of all turns of a thread. */
-  idsOf(threadId: string): string[] {
-    return [...this.#ids(threadId, false, undefined)]
+  idsOf(threadId: string): Iterable<string> {
+    return this.#ids(threadId, false, undefined)
   }
 
   #ids(threadId: string, isReverse: boolean, from: number | undefined): Iterable<string> {

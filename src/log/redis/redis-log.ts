@@ -62,11 +62,12 @@ class RedisLog implements log.TurnLog {
       tenants ?? new Tenants<RedisLog>(this, (name, all) => new RedisLog(store, name, all))
     const records = new TurnRecords(keys, calls)
     const threads = new Threads({ keys, calls, retention, records })
-    const turns = new Turns({ keys, calls, leases, retention, records, threads })
+    const removal = new TurnRemoval({ keys, calls, leases, records, threads })
+    const turns = new Turns({ keys, calls, leases, retention, records, threads, removal })
     this.#records = records
     this.#threads = threads
     this.#turns = turns
-    this.#removal = new TurnRemoval({ keys, calls, leases, records, threads })
+    this.#removal = removal
     this.#orphans = new Orphans(leases, (name) => this.#tenants.of(name).#turns)
     const settle = (turnId: string) => turns.settle(turnId)
     this.#lanes = new Lanes({ keys, calls, batches, clock, onError, settle })
@@ -220,8 +221,7 @@ class RedisLog implements log.TurnLog {
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
-    for (const turnId of await this.#threads.turnIds(threadId)) await this.#removal.remove(turnId)
-    return this.#threads.remove(threadId)
+    return this.#threads.remove(threadId, (turnId) => this.#removal.remove(turnId))
   }
 
   bytesKept(): Promise<number> {

@@ -15,7 +15,10 @@ import type { RedisKeys } from './keys.ts'
 import { list, text, texts } from './replies.ts'
 import type { Retention } from './retention.ts'
 import {
+  BEGIN_DELETION,
   CLOSE_TURN,
+  CONFIRM_TURN,
+  END_DELETION,
   FORGET_TURNS,
   INDEX,
   KEEP_KEYS,
@@ -50,23 +53,27 @@ export class Threads {
     if (title !== undefined) fields.push('title', title)
     if (metadata !== undefined) fields.push('metadata', JSON.stringify(metadata))
     const { record } = this.#keys.thread(threadId)
-    const reply = await this.#calls.run(PUT_THREAD, [record], [this.#keepMs, ...fields])
-    const [createdAt, updatedAt] = texts(reply).map(Number)
+    const args = [this.#keepMs, newCreation(), ...fields]
+    const reply = texts(await this.#calls.run(PUT_THREAD, [record], args))
+    const [createdAt, updatedAt] = reply.map(Number)
     await this.#touch(threadId, updatedAt ?? 0)
     const kept = { ...(title !== undefined && { title }), ...(metadata && { metadata }) }
-    return { threadId, ...kept, createdAt: createdAt ?? 0, updatedAt: updatedAt ?? 0 }
+    const times = { createdAt: createdAt ?? 0, updatedAt: updatedAt ?? 0 }
+    return { threadId, ...kept, creation: reply[2] ?? '', ...times }
   }
 
   async get(threadId: string): Promise<ThreadRecord | undefined> {
     const { record } = this.#keys.thread(threadId)
     const reply = await this.#calls.command(record, 'HMGET', record, ...THREAD_FIELDS)
-    const [createdAt, updatedAt, title, metadata] = list(reply)
+    const [createdAt, updatedAt, title, metadata, creation] = list(reply)
     if (typeof createdAt !== 'string') return undefined
     const parsed = typeof metadata === 'string' ? parseJsonSafe(metadata) : undefined
     return {
       threadId,
       ...(typeof title === 'string' && { title }),
       ...(isRecord(parsed) && { metadata: parsed }),
+      // A thread of an older version has none.
+      creation: typeof creation === 'string' ? creation : createdAt,
       createdAt: Number(createdAt),
       updatedAt: Number(updatedAt),
     }
@@ -125,10 +132,16 @@ export class Threads {
     return pageOf(found, limit, ({ ordinal }) => String(ordinal))
   }
 
-  /** The ids of all turns, whether their records are still there or not. */
-  async turnIds(threadId: string): Promise<string[]> {
+  /** Whether the turn still has its place in the thread, once it was created. */
+  async confirmTurn(threadId: string, turnId: string, ordinal: number): Promise<boolean> {
+    const { record, turns } = this.#keys.thread(threadId)
+    return (await this.#calls.run(CONFIRM_TURN, [record, turns], [turnId, ordinal])) === 1
+  }
+
+  /** Whether the thread lists the turn. */
+  async hasTurn(threadId: string, turnId: string): Promise<boolean> {
     const { turns } = this.#keys.thread(threadId)
-    return texts(await this.#calls.command(turns, 'ZRANGE', turns, '0', '-1'))
+    return (await this.#calls.command(turns, 'ZSCORE', turns, turnId)) !== null
   }
 
   /** Gives a turn its place and the thread to it alone; THREAD_BUSY while it has another. */
@@ -140,9 +153,11 @@ export class Threads {
     const { record, turns } = this.#keys.thread(threadId)
     let replaced = ''
     for (;;) {
-      const args = [turnId, leaseMs, this.#keepMs + leaseMs, replaced]
+      const args = [turnId, leaseMs, this.#keepMs + leaseMs, replaced, newCreation()]
       const reply = texts(await this.#calls.run(OPEN_TURN, [record, turns], args))
       const [answer, open = '', ends] = reply
+      if (answer === 'deleting')
+        throw new TurnstreamError('THREAD_BUSY', `${threadId} is being deleted`)
       if (answer === 'ok') {
         const now = Number(reply[2])
         await this.#touch(threadId, now)
@@ -172,14 +187,42 @@ export class Threads {
     await this.#calls.run(CLOSE_TURN, [record, turns], [turnId, isRemoved ? 1 : '', this.#keepMs])
   }
 
-  async remove(threadId: string): Promise<boolean> {
+  /**
+   * Removes a thread and its turns. While that is under way the thread gets no turns, and a turn that is just
+   * being created finds at its end that it has no place any more. Whoever dies in between leaves a thread with
+   * fewer turns.
+   */
+  async remove(
+    threadId: string,
+    removeTurn: (turnId: string) => Promise<unknown>,
+  ): Promise<boolean> {
     const { record, turns } = this.#keys.thread(threadId)
-    const [, removed] = await Promise.all([
-      this.#calls.command(turns, 'DEL', turns),
-      this.#calls.command(record, 'DEL', record),
-      this.#calls.command(this.#keys.threads, 'ZREM', this.#keys.threads, threadId),
-    ])
-    return removed === 1
+    let creation: string | undefined
+    let mark: string = crypto.randomUUID()
+    let turnIds: string[] = []
+    for (;;) {
+      const args = [mark, DELETION_MS, ...turnIds]
+      const begun = texts(await this.#calls.run(BEGIN_DELETION, [record, turns], args))
+      const [found, holding] = begun
+      if (found === undefined || holding === undefined) return creation !== undefined
+      // Another has deleted the thread, and this is a new one.
+      if (found !== (creation ?? found)) return true
+      creation = found
+      mark = holding
+      const page = await this.#calls.command(
+        turns,
+        'ZRANGE',
+        turns,
+        '0',
+        String(TURNS_PER_STEP - 1),
+      )
+      turnIds = texts(page)
+      await Promise.all(turnIds.map((turnId) => removeTurn(turnId)))
+      if (turnIds.length > 0) continue
+      // The index first: it may name a thread that is not there, and must not miss one that is.
+      await this.#calls.command(this.#keys.threads, 'ZREM', this.#keys.threads, threadId)
+      if ((await this.#calls.run(END_DELETION, [record, turns], [mark])) === 1) return true
+    }
   }
 
   async #touch(threadId: string, updatedAt: number): Promise<void> {
@@ -192,7 +235,17 @@ export class Threads {
   }
 }
 
-const THREAD_FIELDS = ['createdAt', 'updatedAt', 'title', 'metadata']
+const THREAD_FIELDS = ['createdAt', 'updatedAt', 'title', 'metadata', 'creation']
+
+/** A step of a deletion takes some milliseconds; one that has not ended after this is taken for dead. */
+const DELETION_MS = 5000
+
+/** So many turns of a thread are deleted at the same time. */
+const TURNS_PER_STEP = 16
+
+function newCreation(): string {
+  return crypto.randomUUID().slice(0, 8)
+}
 
 /** Members with their scores; the newest protocol answers pairs, the older one a flat list. */
 function scored(reply: readonly unknown[]): { member: string; score: number }[] {

@@ -24,12 +24,16 @@ export class TurnRemoval {
     this.#context = context
   }
 
-  /** The run first: half a turn can be removed again. Its own slot last: until then nobody makes it anew. */
-  async remove(turnId: string): Promise<boolean> {
+  /**
+   * The run first: half a turn can be removed again. Its own slot last: until then nobody makes it anew.
+   * With a creation, only the turn of that one.
+   */
+  async remove(turnId: string, only?: string): Promise<boolean> {
     const { keys, calls, leases, records, threads } = this.#context
     const seen = await records.processed(turnId)
     if (seen === undefined) return false
     const { creation } = seen
+    if (creation !== (only ?? creation)) return false
     const { runId = turnId, threadId = '' } = seen.fields
     const run = keys.run(runId)
     const turn = keys.turn(turnId)

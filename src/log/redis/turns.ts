@@ -20,6 +20,7 @@ import {
 } from './scripts/turn.ts'
 import type { Threads } from './threads.ts'
 import { isSealed, recordOf, type TurnMeta, type TurnRecords } from './turn-records.ts'
+import type { TurnRemoval } from './turn-removal.ts'
 
 interface TurnContext {
   readonly keys: RedisKeys
@@ -28,6 +29,7 @@ interface TurnContext {
   readonly records: TurnRecords
   readonly threads: Threads
   readonly retention: Retention
+  readonly removal: TurnRemoval
 }
 
 /**
@@ -57,14 +59,16 @@ export class Turns {
   readonly #threads: Threads
   readonly #retention: Retention
   readonly #leases: LeaseIndex
+  readonly #removal: TurnRemoval
 
-  constructor({ keys, calls, leases, records, threads, retention }: TurnContext) {
+  constructor({ keys, calls, leases, records, threads, retention, removal }: TurnContext) {
     this.#keys = keys
     this.#calls = calls
     this.#records = records
     this.#threads = threads
     this.#retention = retention
     this.#leases = leases
+    this.#removal = removal
   }
 
   /** The thread first, because it keeps others out; the turn's own slot last, because that makes the turn. */
@@ -91,6 +95,11 @@ export class Turns {
     const until = text(await this.#calls.run(CREATE_TURN, [state, processed, meta], args))
     if (until === '') return this.#refuse(turnId)
     if (until === 'late') return this.create(turn, leaseMs)
+    // The thread may have been deleted meanwhile. Whoever dies before this leaves an orphan: see `isOrphan`.
+    if (!(await this.#threads.confirmTurn(threadId, turnId, ordinal))) {
+      await this.#removal.remove(turnId, creation)
+      return this.create(turn, leaseMs)
+    }
     if (leaseMs < CREATE_MS) await this.#leases.put(this.#named(turnId), Number(until), leaseMs)
     const next = { events: 1, processed: 1 }
     return { turnId, runId, creation, epoch, until: Number(until), next }
@@ -242,7 +251,11 @@ export class Turns {
       return false
     }
     const until = Number(meta.processed.fields['until'])
-    if (meta.processed.now >= until) return true
+    if (meta.processed.now >= until) {
+      if (await this.#threads.hasTurn(meta.threadId, turnId)) return true
+      await this.#removal.remove(turnId, meta.creation)
+      return false
+    }
     await this.#leases.put(this.#named(turnId), until, until - meta.processed.now)
     return false
   }

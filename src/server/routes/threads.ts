@@ -8,6 +8,7 @@ import { idSchema, openapiPath, pageSchema } from '../schemas/parts.ts'
 import { refusals } from '../schemas/refusals.ts'
 import {
   newThreadSchema,
+  type Thread,
   type Turn,
   threadChangesSchema,
   threadSchema,
@@ -92,7 +93,7 @@ const deleteRoute = createRoute({
 export function addThreadRoutes(app: GatewayApp, { generateId }: GatewayContext): void {
   app.openapi(listRoute, async (c) => {
     const { items, ...page } = await c.get('space').log.listThreads(c.req.valid('query'))
-    return c.json({ threads: [...items], ...page }, 200)
+    return c.json({ threads: items.map(toThread), ...page }, 200)
   })
 
   app.openapi(createThreadRoute, async (c) => {
@@ -100,8 +101,8 @@ export function addThreadRoutes(app: GatewayApp, { generateId }: GatewayContext)
     const { threadId = generateId(), ...given } = c.req.valid('json')
     return changes.run(threadId, async () => {
       const existing = await log.getThread(threadId)
-      if (existing !== undefined) return c.json(existing, 200)
-      return c.json(await log.putThread({ threadId, ...given }), 201)
+      if (existing !== undefined) return c.json(toThread(existing), 200)
+      return c.json(toThread(await log.putThread({ threadId, ...given })), 201)
     })
   })
 
@@ -110,7 +111,7 @@ export function addThreadRoutes(app: GatewayApp, { generateId }: GatewayContext)
     const record = await existingThread(log, c.req.valid('param').threadId)
     const page = { ...c.req.valid('query'), first: 'newest' } as const
     const { items, ...rest } = await log.listTurns(record.threadId, page)
-    return c.json({ ...record, turns: items.map(toTurn), ...rest }, 200)
+    return c.json({ ...toThread(record), turns: items.map(toTurn), ...rest }, 200)
   })
 
   app.openapi(changeRoute, async (c) => {
@@ -120,7 +121,7 @@ export function addThreadRoutes(app: GatewayApp, { generateId }: GatewayContext)
       const record = await existingThread(log, threadId)
       return log.putThread(changed(record, c.req.valid('json')))
     })
-    return c.json(thread, 200)
+    return c.json(toThread(thread), 200)
   })
 
   app.openapi(deleteRoute, async (c) => {
@@ -160,6 +161,11 @@ function changed(
     ...(after.title !== null && { title: after.title }),
     ...(after.metadata !== null && { metadata: after.metadata }),
   }
+}
+
+/** What a client may know of a thread's record. */
+function toThread({ creation: _creation, ...thread }: ThreadRecord): Thread {
+  return thread
 }
 
 /** What a client may know of a turn's record: not who writes it, nor what it was asked with. */

@@ -36,6 +36,7 @@ const thread = {
 }
 
 export const threadSchema = z.object(thread).meta({ id: 'Thread' })
+export type Thread = z.infer<typeof threadSchema>
 
 const nextCursor = z
   .string()

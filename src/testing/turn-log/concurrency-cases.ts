@@ -1,15 +1,7 @@
 import type { Lease, LogName, NewRecord, Tailed } from '../../log/turn-log.ts'
-import { equal } from './assert.ts'
-import {
-  type Case,
-  type Given,
-  ofEachLog,
-  readAll,
-  START,
-  soon,
-  texts,
-  toRecords,
-} from './given.ts'
+import { hasCode } from '../../protocol/errors.ts'
+import { equal, ok } from './assert.ts'
+import { type Case, Given, ofEachLog, readAll, START, soon, texts, toRecords } from './given.ts'
 import { checkAgainstModel } from './model-case.ts'
 import { forSeeds, type Random } from './random.ts'
 import { checkStates } from './states.ts'
@@ -67,6 +59,35 @@ async function writeAmongReaders(
   return readers
 }
 
+/** Waits for a few answers of the store: how many of its steps that takes depends on the store. */
+async function pause({ log }: Given, answers: number): Promise<void> {
+  for (let count = 0; count < answers; count++) await log.getTurn('unknown')
+}
+
+/** A turn is listed in its thread, or neither is there. */
+async function checkThreadOf({ log }: Given, turnId: string, threadId: string): Promise<void> {
+  const turn = await log.getTurn(turnId)
+  const { items } = await log.listTurns(threadId)
+  const listed = items.some((each) => each.turnId === turnId)
+  equal(listed, turn !== undefined, `${turnId} listed`)
+  if (listed) ok((await log.getThread(threadId)) !== undefined, `${turnId} is without its thread`)
+}
+
+/** Creates a turn while its thread is deleted, and perhaps writes it to its end. */
+async function createAmongDeletions(
+  given: Given,
+  turnId: string,
+  threadId: string,
+  isSealed: boolean,
+) {
+  try {
+    const lease = await given.create(turnId, { threadId })
+    if (isSealed) await given.seal(lease)
+  } catch (error) {
+    if (!hasCode(error, 'THREAD_BUSY') && !hasCode(error, 'LEASE_LOST')) throw error
+  }
+}
+
 /** What happens at the same time. */
 export const concurrencyCases: readonly Case[] = [
   ...ofEachLog([
@@ -115,6 +136,33 @@ export const concurrencyCases: readonly Case[] = [
       },
     },
   ]),
+  {
+    name: 'L10 a turn that is created while its thread is deleted has a thread, or is deleted with it',
+    async run(given) {
+      const other = await given.under.another?.()
+      const elsewhere = new Given(given.under, given.seed, other ?? given.log)
+      await forSeeds(given.seed, 15, async (random) => {
+        const threadId = `thread-${random.seed}`
+        const turnIds = ['a', 'b', 'c', 'd'].map((name) => `turn-${name}-${random.seed}`)
+        const [first = '', ...rest] = turnIds
+        await createAmongDeletions(given, first, threadId, random.oneIn(2))
+        const made = rest.map(async (turnId) => {
+          const on = random.pick([given, elsewhere])
+          const isSealed = random.oneIn(2)
+          await pause(on, random.below(12))
+          await createAmongDeletions(on, turnId, threadId, isSealed)
+        })
+        const deletions = [given, elsewhere].map(async (on) => {
+          await pause(on, random.below(8))
+          await on.log.deleteThread(threadId)
+        })
+        await Promise.all([...made, ...deletions])
+        for (const turnId of turnIds) await checkThreadOf(given, turnId, threadId)
+        await given.log.deleteThread(threadId)
+        for (const turnId of turnIds) equal(await given.log.getTurn(turnId), undefined, turnId)
+      })
+    },
+  },
   {
     name: 'L1 random calls are answered as a small model of the contract answers them',
     run: (given) => forSeeds(given.seed, 3, (random) => checkAgainstModel(given, random)),

@@ -95,10 +95,11 @@ export const listingCases: readonly Case[] = [
       equal(await log.getThread('thread'), made, 'the thread that was kept')
       await under.elapse(3)
       const again = await log.putThread({ threadId: 'thread', title: 'Other' })
-      const { createdAt } = made
+      const { creation, createdAt } = made
       ok(again.updatedAt > createdAt, 'the time of the update did not move')
       const { updatedAt } = again
-      equal(again, { threadId: 'thread', title: 'Other', createdAt, updatedAt }, 'the new thread')
+      const other = { threadId: 'thread', title: 'Other', creation, createdAt, updatedAt }
+      equal(again, other, 'the new thread')
       equal(await log.getThread('thread'), again, 'the thread that was kept')
     },
   },
@@ -110,7 +111,8 @@ export const listingCases: readonly Case[] = [
       await given.under.elapse(3)
       await given.create('turn', { threadId: 'thread' })
       const { updatedAt = 0, ...rest } = (await given.log.getThread('thread')) ?? {}
-      equal(rest, { ...thread, createdAt: made.createdAt }, 'the thread')
+      const { creation, createdAt } = made
+      equal(rest, { ...thread, creation, createdAt }, 'the thread')
       ok(updatedAt > made.updatedAt, 'the time of the update did not move')
     },
   },

@@ -133,6 +133,25 @@ export const recreationCases: readonly Case[] = [
     },
   ]),
   {
+    name: 'L10 a thread that is deleted and put or gets a turn again is told apart from the first',
+    async run(given) {
+      const { log } = given
+      const other = await elsewhere(given)
+      const creations = new Set<string>()
+      for (let count = 0; count < 3; count++) {
+        const { creation } = await log.putThread({ threadId: 'thread' })
+        creations.add(creation)
+        await given.createSealed(`turn-${count}`, { threadId: 'thread' })
+        equal((await other.getThread('thread'))?.creation, creation, 'with a turn')
+        await other.deleteThread('thread')
+        await given.create(`turn-${count}`, { threadId: 'thread' })
+        creations.add((await other.getThread('thread'))?.creation ?? '')
+        await log.deleteThread('thread')
+      }
+      equal(creations.size, 6, 'how many threads there were')
+    },
+  },
+  {
     name: 'L1 the lease of a deleted turn is lost, although there is one with its id again',
     async run(given) {
       const other = await elsewhere(given)

@@ -3,11 +3,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startRedis } from '../../../scripts/redis-server.mjs'
 import { RedisKeys } from '../../../src/log/redis/keys.ts'
 import type { Script } from '../../../src/log/redis/script.ts'
-import { OPEN_TURN } from '../../../src/log/redis/scripts/thread.ts'
+import { BEGIN_DELETION, END_DELETION, OPEN_TURN } from '../../../src/log/redis/scripts/thread.ts'
 import {
   CLAIM_EVENTS,
   CLAIM_PROCESSED,
   CREATE_RUN,
+  CREATE_TURN,
   REMOVE_EVENTS,
   REMOVE_PROCESSED,
 } from '../../../src/log/redis/scripts/turn.ts'
@@ -135,7 +136,7 @@ describe('what a process leaves that dies in the middle', () => {
   test('L3 a create that died after any step is healed by making it again', async () => {
     const { log, keys } = await open()
     const thread = keys.thread('thread')
-    await step(OPEN_TURN, [thread.record, thread.turns], ['turn', LEASE_MS, LEASE_MS, ''])
+    await step(OPEN_TURN, [thread.record, thread.turns], ['turn', LEASE_MS, LEASE_MS, '', 'beef'])
     expect(await log.getTurn('turn')).toBeUndefined()
     expect((await log.listTurns('thread')).items).toEqual([])
     await makeRun(keys, 'turn', LEASE_MS)
@@ -148,7 +149,7 @@ describe('what a process leaves that dies in the middle', () => {
   test('D4 a turn that never came into being blocks its thread and run no longer than its lease', async () => {
     const { log, keys } = await open()
     const thread = keys.thread('thread')
-    await step(OPEN_TURN, [thread.record, thread.turns], ['never', 200, LEASE_MS, ''])
+    await step(OPEN_TURN, [thread.record, thread.turns], ['never', 200, LEASE_MS, '', 'beef'])
     await makeRun(keys, 'never', 200)
     expect(await codeOf(log.create(orphan, LEASE_MS))).toBe('THREAD_BUSY')
     await until(async () => (await codeOf(log.create(orphan, LEASE_MS))) === 'resolved')
@@ -196,6 +197,46 @@ describe('what a process leaves that dies in the middle', () => {
     expect(await log.deleteTurn('turn')).toBe(true)
     expect(await log.deleteTurn('turn')).toBe(false)
     expect(await log.create(orphan, LEASE_MS)).toMatchObject({ epoch: 2 })
+  })
+
+  test('L10 a turn whose creator died while its thread was deleted is removed when its lease ends', async () => {
+    const { log, keys } = await open()
+    const thread = keys.thread('thread')
+    await step(OPEN_TURN, [thread.record, thread.turns], ['turn', 1, LEASE_MS, '', 'beef'])
+    await makeRun(keys, 'turn', 1)
+    expect(await log.deleteThread('thread')).toBe(true)
+    const fields = ['runId', 'run', 'threadId', 'thread', 'ordinal', '1', 'owner', 'a']
+    const { state, processed, meta } = keys.turn('turn')
+    const indexed = Date.now() + LEASE_MS
+    const args = ['nonce', 1, LEASE_MS, indexed, 'cafe', 1, ...fields]
+    await step(CREATE_TURN, [state, processed, meta], args)
+    await redis.zAdd(keys.leases, { value: 'turn', score: 1 })
+    await until(async () => {
+      expect(await log.expired(5)).toEqual([])
+      return (await log.getTurn('turn')) === undefined
+    })
+    expect(await redis.zRange(keys.leases, 0, -1)).toEqual([])
+  })
+
+  test('L10 a deletion of a thread that died keeps turns out only for a while, and removes none of them', async () => {
+    const { log, keys } = await open()
+    const { record, turns } = keys.thread('thread')
+    const lease = await log.create(orphan, LEASE_MS)
+    await log.append(lease, 'events', eventsUpTo('run', 1), { seal: true })
+    await log.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
+    await step(BEGIN_DELETION, [record, turns], ['dead', 200])
+    const next = { ...orphan, turnId: 'next', runId: 'next' }
+    expect(await codeOf(log.create(next, LEASE_MS))).toBe('THREAD_BUSY')
+    await until(async () => (await codeOf(log.create(next, LEASE_MS))) === 'resolved')
+    expect(await step(END_DELETION, [record, turns], ['dead'])).toBe(0)
+    await step(BEGIN_DELETION, [record, turns], ['dead', 200, 'next'])
+    expect((await log.listTurns('thread')).items).toMatchObject([
+      { turnId: 'turn' },
+      { turnId: 'next' },
+    ])
+    expect(await log.deleteThread('thread')).toBe(true)
+    expect(await log.getTurn('next')).toBeUndefined()
+    expect(await redis.exists([record, turns])).toBe(0)
   })
 
   test('L10 a deletion that comes late touches nothing of the turn that was made since', async () => {

@@ -36,7 +36,7 @@ test('L9 a turn that was made slowly is not forgotten by the index of open turns
     turn: keys.turn('slow'),
     thread: keys.thread('thread'),
   }
-  await step(OPEN_TURN, [thread.record, thread.turns], ['slow', 5, KEEP_MS, ''])
+  await step(OPEN_TURN, [thread.record, thread.turns], ['slow', 5, KEEP_MS, '', 'beef'])
   await step(
     CREATE_RUN,
     [run.state, run.events, run.meta, run.fence],

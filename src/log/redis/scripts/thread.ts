@@ -13,13 +13,28 @@ end
 `
 
 /**
+ * The mark of a deletion that is under way. One that took too long is taken for dead: its mark goes, so that it
+ * finds out if it is not.
+ */
+const IS_DELETING = `
+local function isDeleting()
+  local mark, ends = unpack(redis.call('HMGET', KEYS[1], 'deletion', 'deletionUntil'))
+  if not mark or tonumber(now) < tonumber(ends) then return mark end
+  redis.call('HDEL', KEYS[1], 'deletion', 'deletionUntil')
+  return false
+end
+`
+
+/**
  * Gives a turn its place in the thread and marks it as the one that is open. Whether an earlier mark is
  * still true is not known in this slot; the caller looks and comes again with the mark it may replace.
  * KEYS  thread, turns
- * ARGV  turn id, lease (ms), how long a thread is kept (ms), mark that may be replaced
- * Returns 'ok', ordinal, now; or 'busy', the turn that is marked, the end of its mark, now.
+ * ARGV  turn id, lease (ms), how long a thread is kept (ms), mark that may be replaced, creation of the
+ *       thread if it is new
+ * Returns 'ok', ordinal, now; 'busy', the turn that is marked, the end of its mark, now; or 'deleting'.
  */
-export const OPEN_TURN = script(`${NOW}${KEEP}
+export const OPEN_TURN = script(`${NOW}${KEEP}${IS_DELETING}
+if isDeleting() then return { 'deleting' } end
 local open, ends = unpack(redis.call('HMGET', KEYS[1], 'open', 'openUntil'))
 if open and open ~= ARGV[1] and open ~= ARGV[4] then return { 'busy', open, ends, now } end
 local ordinal = redis.call('ZSCORE', KEYS[2], ARGV[1])
@@ -28,11 +43,48 @@ if not ordinal then
   redis.call('ZADD', KEYS[2], ordinal, ARGV[1])
 end
 redis.call('HSETNX', KEYS[1], 'createdAt', now)
+redis.call('HSETNX', KEYS[1], 'creation', ARGV[5])
 redis.call('HSET', KEYS[1], 'updatedAt', now, 'open', ARGV[1],
   'openUntil', string.format('%.0f', now + ARGV[2]))
 keep(KEYS[1], ARGV[3])
 keep(KEYS[2], ARGV[3])
 return { 'ok', tostring(ordinal), now }`)
+
+/**
+ * After a turn was created: whether it still has its place. It has none if the thread was deleted meanwhile.
+ * KEYS  thread, turns
+ * ARGV  turn id, ordinal
+ * Returns 1 or 0.
+ */
+export const CONFIRM_TURN = script(`${NOW}${IS_DELETING}
+if isDeleting() or redis.call('HGET', KEYS[1], 'open') ~= ARGV[1] then return 0 end
+return redis.call('ZSCORE', KEYS[2], ARGV[1]) == ARGV[2] and 1 or 0`)
+
+/**
+ * Begins the deletion of a thread, or goes on with it. Until it ends, or its time is over, the thread gets no
+ * turns. Several that delete the same thread do it together.
+ * KEYS  thread, turns
+ * ARGV  mark of the deletion, how long its next step may take (ms), turns that the last step has removed
+ * Returns the creation of the thread and the mark that holds, or nothing if there is no thread.
+ */
+export const BEGIN_DELETION = script(`${NOW}${IS_DELETING}
+if redis.call('EXISTS', KEYS[1]) == 0 then return {} end
+local mark = isDeleting()
+if mark == ARGV[1] and #ARGV > 2 then redis.call('ZREM', KEYS[2], unpack(ARGV, 3)) end
+mark = mark or ARGV[1]
+redis.call('HSET', KEYS[1], 'deletion', mark, 'deletionUntil', string.format('%.0f', now + ARGV[2]))
+return { redis.call('HGET', KEYS[1], 'creation') or '', mark }`)
+
+/**
+ * Ends the deletion of a thread, unless its time was over and the thread has a turn since.
+ * KEYS  thread, turns
+ * ARGV  mark of the deletion
+ * Returns 1 if the thread was there.
+ */
+export const END_DELETION = script(`
+if redis.call('HGET', KEYS[1], 'deletion') ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1], KEYS[2])
+return 1`)
 
 /**
  * Takes the mark of a turn that is no longer open away; '1' takes the turn out of the list, too.
@@ -63,15 +115,16 @@ return 1`)
 /**
  * Makes a thread or replaces its title and metadata.
  * KEYS  thread
- * ARGV  how long a thread is kept (ms), then fields and values
- * Returns createdAt, updatedAt.
+ * ARGV  how long a thread is kept (ms), creation of the thread if it is new, then fields and values
+ * Returns createdAt, updatedAt, creation.
  */
 export const PUT_THREAD = script(`${NOW}${KEEP}
 redis.call('HDEL', KEYS[1], 'title', 'metadata')
 redis.call('HSETNX', KEYS[1], 'createdAt', now)
-redis.call('HSET', KEYS[1], 'updatedAt', now, unpack(ARGV, 2))
+redis.call('HSETNX', KEYS[1], 'creation', ARGV[2])
+redis.call('HSET', KEYS[1], 'updatedAt', now, unpack(ARGV, 3))
 keep(KEYS[1], ARGV[1])
-return { redis.call('HGET', KEYS[1], 'createdAt'), now }`)
+return { redis.call('HGET', KEYS[1], 'createdAt'), now, redis.call('HGET', KEYS[1], 'creation') }`)
 
 /**
  * Puts a member into an index and drops members that are older than anything it may name.
