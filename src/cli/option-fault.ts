@@ -1,5 +1,5 @@
+import { suggestion } from '../protocol/nearest.ts'
 import { UsageError } from './command.ts'
-import { suggestion } from './nearest.ts'
 
 /** What `parseArgs` refuses, in our words: its own are advice for whoever writes a program. */
 export function optionFault(error: unknown, names: readonly string[]): UsageError | undefined {

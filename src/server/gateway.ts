@@ -92,7 +92,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   let closed: Promise<void> | undefined
   const readiness = new Readiness({ log, clock, isOpen: () => closed === undefined })
 
-  const metrics = new GatewayMetrics({ log, clock, models: options.providers.models })
+  const metrics = new GatewayMetrics({ log, clock, models: options.providers.allModels })
 
   const onError = quietly((error, about: ErrorSubject) => {
     metrics.failed(error)

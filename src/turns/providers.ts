@@ -1,12 +1,19 @@
 import type { Provider } from '../adapters/provider.ts'
+import { PROVIDER_KINDS, SCRIPTED_ID } from '../adapters/provider-kinds.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
+import { nearestNames } from '../protocol/nearest.ts'
 
 export interface ConfiguredProvider {
   readonly provider: Provider
-  /** The models it is known to have. It is asked for others as well, if they are named with it. */
-  readonly models: readonly string[]
-  /** The model of a request that names none. */
+  /**
+   * The models it lists. `any` sends it every model that nobody lists, unless the name begins with that of another
+   * provider.
+   */
+  readonly models: readonly string[] | 'any'
+  /** The model of a request that names none. It is always listed. */
   readonly defaultModel: string
+  /** Keeps its models out of lists unless it is the default: they are reached as `<id>/<model>` only. */
+  readonly unlisted?: boolean
 }
 
 export interface ChosenModel {
@@ -19,6 +26,12 @@ export interface ModelWish {
   readonly model?: string
   readonly providerId?: string
 }
+
+/** A name before a slash that means a provider, configured or not. */
+const KIND_NAMES: ReadonlySet<string> = new Set([...PROVIDER_KINDS, SCRIPTED_ID])
+
+const MAX_SUGGESTED = 3
+const MAX_LISTED = 12
 
 /** The providers of a server, the default one first. */
 export class Providers {
@@ -35,40 +48,96 @@ export class Providers {
     }
   }
 
-  /** As `<providerId>/<modelId>`, the default model of each provider first. */
+  /** The models to show, as `<providerId>/<modelId>`, the default model of each provider first. */
   get models(): string[] {
-    return [...this.#byId.values()].flatMap(({ provider, models, defaultModel }) =>
-      [...new Set([defaultModel, ...models])].map((model) => `${provider.id}/${model}`),
-    )
+    return fullNames(this.#listed)
+  }
+
+  /** The same with those of unlisted providers. */
+  get allModels(): string[] {
+    return fullNames(this.#all)
   }
 
   /**
-   * Who is asked, and for what. A model that begins with the id of a provider and a slash is that
-   * provider's; a bare one belongs to whoever lists it, or else to the default provider. MODEL_UNKNOWN
-   * for a provider that is not there.
+   * Picks the provider and the model of a request. A prompt never goes to a provider that the caller did not mean:
+   * the one of `providerId`; the one before the slash of `<id>/<model>`; the one that lists the model; or one that
+   * takes `any`, unless the name before the slash means another provider. Otherwise MODEL_UNKNOWN.
    */
   choose({ model, providerId }: ModelWish): ChosenModel {
-    if (providerId !== undefined) return this.#ofProvider(providerId, model)
-    if (model === undefined) return chosen(this.#default)
+    if (providerId !== undefined) return this.#byProviderId(providerId, model)
+    if (model === undefined || model === '') return toChosen(this.#default)
     const slash = model.indexOf('/')
-    const owner = slash > 0 ? this.#byId.get(model.slice(0, slash)) : undefined
-    if (owner !== undefined) return chosen(owner, model.slice(slash + 1))
-    const lister = [...this.#byId.values()].find(({ models }) => models.includes(model))
-    return chosen(lister ?? this.#default, model)
+    const named = slash > 0 ? this.#byId.get(model.slice(0, slash)) : undefined
+    if (named !== undefined) return toChosen(named, model.slice(slash + 1))
+    const owner = this.#listed.find((each) => listedModels(each).includes(model))
+    return toChosen(owner ?? this.#takerOfAny(model), model)
   }
 
-  #ofProvider(providerId: string, model: string | undefined): ChosenModel {
+  get #all(): ConfiguredProvider[] {
+    return [...this.#byId.values()]
+  }
+
+  get #listed(): ConfiguredProvider[] {
+    return this.#all.filter((each) => each === this.#default || each.unlisted !== true)
+  }
+
+  #takerOfAny(model: string): ConfiguredProvider {
+    const prefix = model.split('/', 1)[0]?.toLowerCase() ?? ''
+    if (KIND_NAMES.has(prefix) || this.#byId.has(prefix)) throw this.#unknownModel(model, prefix)
+    const taker = this.#all.find(({ models }) => models === 'any')
+    if (taker === undefined) throw this.#unknownModel(model)
+    return taker
+  }
+
+  #byProviderId(providerId: string, model: string | undefined): ChosenModel {
     const owner = this.#byId.get(providerId)
-    if (owner === undefined) {
-      const known = [...this.#byId.keys()].join(', ')
-      const detail = `there is no provider ${providerId}; there are: ${known}`
-      throw new TurnstreamError('MODEL_UNKNOWN', detail)
-    }
+    if (owner === undefined) throw this.#unknownProvider(providerId)
     const prefix = `${providerId}/`
-    return chosen(owner, model?.startsWith(prefix) ? model.slice(prefix.length) : model)
+    return toChosen(owner, model?.startsWith(prefix) ? model.slice(prefix.length) : model)
+  }
+
+  #unknownProvider(id: string): TurnstreamError {
+    const known = [...this.#byId.keys()].join(', ')
+    return new TurnstreamError(
+      'MODEL_UNKNOWN',
+      `provider ${id} is not configured; there are ${known}`,
+    )
+  }
+
+  #unknownModel(model: string, prefix?: string): TurnstreamError {
+    if (prefix !== undefined && model.includes('/') && !this.#byId.has(prefix)) {
+      return this.#unknownProvider(prefix)
+    }
+    return new TurnstreamError('MODEL_UNKNOWN', `${model}${this.#advice(model)}`)
+  }
+
+  /** With or without its provider a name may be near to what was written. */
+  #advice(model: string): string {
+    const names = new Map<string, string>()
+    for (const full of this.allModels) {
+      const bare = full.slice(full.indexOf('/') + 1)
+      names.set(full, full)
+      if (!names.has(bare)) names.set(bare, full)
+    }
+    const near = nearestNames(model, [...names.keys()], 2 * MAX_SUGGESTED)
+    const meant = [...new Set(near.map((name) => names.get(name) ?? name))].slice(0, MAX_SUGGESTED)
+    if (meant.length > 0) return `; did you mean ${meant.join(', ')}?`
+    const listed = this.models
+    return listed.length > MAX_LISTED ? '' : `; there are ${listed.join(', ')}`
   }
 }
 
-function chosen({ provider, defaultModel }: ConfiguredProvider, model?: string): ChosenModel {
-  return { provider, model: model === undefined || model === '' ? defaultModel : model }
+/** The models that a provider lists, its default first. */
+export function listedModels({ models, defaultModel }: ConfiguredProvider): string[] {
+  return [...new Set([defaultModel, ...(models === 'any' ? [] : models)])]
+}
+
+function fullNames(configured: readonly ConfiguredProvider[]): string[] {
+  return configured.flatMap((each) =>
+    listedModels(each).map((model) => `${each.provider.id}/${model}`),
+  )
+}
+
+function toChosen({ provider, defaultModel }: ConfiguredProvider, model = ''): ChosenModel {
+  return { provider, model: model === '' ? defaultModel : model }
 }

@@ -17,11 +17,6 @@ const rows = [
   },
   { name: 'of two that list it the first', wish: { model: 'gpt-5' }, chosen: 'openai gpt-5' },
   {
-    name: 'a bare model that nobody lists is of the first',
-    wish: { model: 'o9' },
-    chosen: 'openai o9',
-  },
-  {
     name: 'a provider before the slash',
     wish: { model: 'anthropic/gpt-5' },
     chosen: 'anthropic gpt-5',
@@ -34,8 +29,6 @@ const rows = [
     chosen: 'router meta/llama',
   },
   { name: 'two slashes', wish: { model: 'router/meta/llama' }, chosen: 'router meta/llama' },
-  { name: 'a slash after nobody', wish: { model: 'who/what' }, chosen: 'openai who/what' },
-  { name: 'a slash at the start', wish: { model: '/x' }, chosen: 'openai /x' },
   { name: 'an empty model', wish: { model: '' }, chosen: 'openai gpt-5-mini' },
   { name: 'a provider alone', wish: { providerId: 'anthropic' }, chosen: 'anthropic claude' },
   {
@@ -61,13 +54,53 @@ describe('W7 the model of a turn', () => {
     expect(`${provider.id} ${model}`).toBe(chosen)
   })
 
-  test('is refused when its provider is not there, with the names of those that are', () => {
-    expect(() => providers.choose({ providerId: 'nobody' })).toThrow(
-      expect.objectContaining({
-        code: 'MODEL_UNKNOWN',
-        message: expect.stringContaining('openai, anthropic, router') as string,
-      }),
+  const refused = [
+    ['a provider that is not configured', { providerId: 'nobody' }, 'openai, anthropic, router'],
+    ['the kind of one', { model: 'gemini/flash' }, 'gemini is not configured; there are openai'],
+    ['a model that nobody lists', { model: 'o9' }, 'there are openai/gpt-5-mini, openai/gpt-5'],
+    ['a misspelt model', { model: 'gpt5' }, 'did you mean openai/gpt-5'],
+    ['a misspelt provider', { model: 'antropic/claude' }, 'did you mean anthropic/claude?'],
+    ['a provider in capitals', { model: 'OpenAI/gpt-5' }, 'did you mean openai/gpt-5, '],
+    ['a provider alone', { model: 'anthropic' }, 'anthropic; there are'],
+    ['a slash at the start', { model: '/x' }, 'there are'],
+    ['a slash after nobody', { model: 'who/what' }, 'who/what; there are'],
+    ['a long name', { model: 'x'.repeat(300) }, 'there are'],
+  ] as const
+
+  test.each(refused)('V1 %s is refused with what there is', (_, wish, told) => {
+    const message = expect.stringContaining(told) as string
+    expect(() => providers.choose(wish)).toThrow(
+      expect.objectContaining({ code: 'MODEL_UNKNOWN', message }),
     )
+  })
+
+  test('V1 goes to a provider that takes any unless the name is that of another', () => {
+    const some = new Providers([
+      { provider: puppet([], 'anthropic'), models: ['claude'], defaultModel: 'claude' },
+      { provider: puppet([], 'router'), models: 'any', defaultModel: 'llama' },
+      { provider: puppet([], 'other'), models: 'any', defaultModel: 'llama' },
+    ])
+    const taken = ['o9', 'meta/llama', '/x', 'who/what'].map((model) => some.choose({ model }))
+    expect(taken.map(({ provider }) => provider.id)).toEqual(taken.map(() => 'router'))
+    expect(some.choose({ model: 'claude' }).provider.id).toBe('anthropic')
+    for (const model of ['openai/gpt-5', 'Gemini/x', 'scripted/answer', 'ANTHROPIC/x', 'openai']) {
+      expect(() => some.choose({ model })).toThrow('There is no such model')
+    }
+    expect(some.choose({ model: 'router/openai/gpt-5' }).model).toBe('openai/gpt-5')
+  })
+
+  test('of an unlisted provider is reached by its full name alone', () => {
+    const scripted = {
+      ...{ provider: puppet([], 'scripted'), models: ['answer'], defaultModel: 'answer' },
+      unlisted: true,
+    }
+    const openai = { provider: puppet([], 'openai'), models: ['gpt-5'], defaultModel: 'gpt-5' }
+    const some = new Providers([openai, scripted])
+    expect(some.models).toEqual(['openai/gpt-5'])
+    expect(some.allModels).toEqual(['openai/gpt-5', 'scripted/answer'])
+    expect(some.choose({ model: 'scripted/answer' }).provider.id).toBe('scripted')
+    expect(() => some.choose({ model: 'answer' })).toThrow('did you mean scripted/answer?')
+    expect(new Providers([scripted, openai]).models).toEqual(['scripted/answer', 'openai/gpt-5'])
   })
 
   test('is one of a list with the default of each provider first, and none twice', () => {

@@ -5,6 +5,7 @@ import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
 import { EventStamp } from '../event-stamp.ts'
 import { Pauses } from '../pause.ts'
 import type { Provider, ProviderRequest, RunContext } from '../provider.ts'
+import { SCRIPTED_ID } from '../provider-kinds.ts'
 import { type Recordings, selectRecording } from './request.ts'
 import { translateScripted } from './translate.ts'
 import type { Recording } from './wire.ts'
@@ -20,7 +21,7 @@ export interface ScriptedProviderOptions {
 
 /** A provider that plays recorded turns: no key, no network, always the same. */
 export function createScriptedProvider(options: ScriptedProviderOptions): Provider {
-  const { id = 'scripted', recordings, speed = 1, clock = systemClock } = options
+  const { id = SCRIPTED_ID, recordings, speed = 1, clock = systemClock } = options
   if (!(speed > 0))
     throw new TurnstreamError('OPTION_INVALID', `speed is ${speed}, it must be above 0`)
   return {

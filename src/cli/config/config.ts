@@ -1,6 +1,6 @@
+import { suggestion } from '../../protocol/nearest.ts'
 import { redacting } from '../../protocol/redaction.ts'
 import { type Command, EXIT, type ExitCode, UsageError } from '../command.ts'
-import { suggestion } from '../nearest.ts'
 import { printable } from '../printable.ts'
 import { readSettings } from '../serve/configuration.ts'
 import { FLAGS, parseFlags } from '../serve/options.ts'
@@ -91,8 +91,8 @@ function providerLines(provider: ShownProvider, at: number): string[] {
   const state = active ? (at === 0 ? 'the default' : 'there') : 'not there'
   const told = keyVariable === undefined ? '' : `, ${hasKey ? 'with' : 'without'} ${keyVariable}`
   const where = baseUrl === null ? '' : `, at ${baseUrl}`
-  const others = models.filter((model) => model !== defaultModel)
-  const names = [...(defaultModel === null ? [] : [defaultModel]), ...others]
+  const listed = models === 'any' ? ['any'] : models
+  const names = [...new Set([...(defaultModel === null ? [] : [defaultModel]), ...listed])]
   return [
     `provider ${id}: ${state}${told}${where}`,
     ...(names.length === 0 ? [] : [`  models: ${names.join(', ')}`]),

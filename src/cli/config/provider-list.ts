@@ -12,7 +12,7 @@ export interface ShownProvider {
   readonly keyVariable?: string
   /** Null: that of the vendor. */
   readonly baseUrl: string | null
-  readonly models: readonly string[]
+  readonly models: readonly string[] | 'any'
   readonly defaultModel: string | null
 }
 

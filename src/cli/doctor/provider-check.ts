@@ -4,12 +4,12 @@ import {
 } from '../../adapters/anthropic-messages/request.ts'
 import { BASE_URL as GEMINI_URL } from '../../adapters/gemini/request.ts'
 import { BASE_URL as OPENAI_URL } from '../../adapters/openai-responses/request.ts'
+import type { ProviderKind } from '../../adapters/provider-kinds.ts'
 import type { Clock } from '../../async/clock.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { UsageError } from '../command.ts'
-import type { ProviderKind } from '../serve/provider-settings.ts'
 import {
-  KNOWN_PROVIDERS,
+  defaultModelFor,
   keyOf,
   missingFor,
   type ProviderChoice,
@@ -94,8 +94,7 @@ function callableOf(plan: ProviderPlan, choice: ProviderChoice): Callable | Chec
     const missing = missingFor(plan, key)
     if (missing !== undefined) return skipped(name, `no ${missing}`)
     const baseUrl = setting.baseUrl ?? LISTINGS[kind].baseUrl ?? ''
-    const model = setting.defaultModel ?? setting.models?.[0] ?? KNOWN_PROVIDERS[kind].models[0]
-    return { plan, baseUrl, key, model }
+    return { plan, baseUrl, key, model: defaultModelFor(plan) }
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
     const fix = `Set ${keyVariable}, or name a file that this user can read with ${keyVariable}_FILE`

@@ -1,5 +1,5 @@
 import { ROUTES } from '../../protocol/names.ts'
-import type { ConfiguredProvider } from '../../turns/providers.ts'
+import { type ConfiguredProvider, listedModels } from '../../turns/providers.ts'
 import { formatDuration } from './duration.ts'
 import type { ServeOptions } from './options.ts'
 import type { ServerKeys } from './server-keys.ts'
@@ -37,8 +37,9 @@ function keysLines({ file, ring }: ServerKeys): string[] {
   ]
 }
 
-function providerLine({ provider, models, defaultModel }: ConfiguredProvider, index: number) {
-  const names = [defaultModel, ...models.filter((model) => model !== defaultModel)].join(', ')
+function providerLine(configured: ConfiguredProvider, index: number) {
+  const { provider, models } = configured
+  const names = [...listedModels(configured), ...(models === 'any' ? ['any'] : [])].join(', ')
   return `${index === 0 ? '  providers ' : '            '} ${provider.id}: ${names}`
 }
 

@@ -1,22 +1,16 @@
 import * as z from 'zod'
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/base-url.ts'
+import { PROVIDER_KINDS, type ProviderKind, SCRIPTED_ID } from '../../adapters/provider-kinds.ts'
 import { isRecord } from '../../protocol/json.ts'
+import { suggestion } from '../../protocol/nearest.ts'
 import { UsageError } from '../command.ts'
-import { suggestion } from '../nearest.ts'
 import { parseDuration } from './duration.ts'
-
-/** What a provider speaks. */
-const PROVIDER_KINDS = ['openai', 'anthropic', 'gemini', 'openai-compatible'] as const
-export type ProviderKind = (typeof PROVIDER_KINDS)[number]
 
 /** The providers that need no file, in the order in which one of them becomes the default: one of each kind. */
 export const PROVIDER_IDS: readonly ProviderKind[] = PROVIDER_KINDS
 
 /** The name of a provider stands before that of a model, with a slash between them. */
 const PROVIDER_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
-
-/** Plays recorded turns, and is always there. */
-const TAKEN = 'scripted'
 
 const word = z.string().trim().min(1, 'takes a word')
 
@@ -36,7 +30,9 @@ const providerSchema = z.strictObject({
     .regex(/^[A-Z][A-Z0-9_]*$/, 'takes the name of a variable, such as GROQ_API_KEY')
     .exactOptional(),
   baseUrl: address.exactOptional(),
-  models: z.array(word).min(1, 'takes at least one model').exactOptional(),
+  models: z
+    .union([z.literal('any'), z.array(word).min(1)], 'takes a list of at least one model, or "any"')
+    .exactOptional(),
   defaultModel: word.exactOptional(),
   connectTimeout: duration.exactOptional(),
   firstEventTimeout: duration.exactOptional(),
@@ -74,10 +70,10 @@ function entriesOf(value: unknown, file: string): [id: string, written: unknown]
 }
 
 function checkId(id: string, file: string): void {
-  if (PROVIDER_ID.test(id) && id !== TAKEN) return
+  if (PROVIDER_ID.test(id) && id !== SCRIPTED_ID) return
   throw new UsageError(
     `providers of ${file} has ${JSON.stringify(id.slice(0, 64))}: an id is of lower-case letters, digits, ` +
-      `dots and dashes, and is not ${TAKEN}`,
+      `dots and dashes, and is not ${SCRIPTED_ID}`,
   )
 }
 

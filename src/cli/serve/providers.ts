@@ -5,17 +5,13 @@ import type { HttpProviderOptions, TimeLimits } from '../../adapters/http-provid
 import { createOpenaiChatProvider } from '../../adapters/openai-chat/adapter.ts'
 import { createOpenaiResponsesProvider } from '../../adapters/openai-responses/adapter.ts'
 import type { Provider } from '../../adapters/provider.ts'
+import type { ProviderKind } from '../../adapters/provider-kinds.ts'
 import { createScriptedProvider } from '../../adapters/scripted/adapter.ts'
+import { suggestion } from '../../protocol/nearest.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
-import { suggestion } from '../nearest.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../recordings/built-in.ts'
-import {
-  PROVIDER_IDS,
-  type ProviderKind,
-  type ProviderSetting,
-  type ProviderSettings,
-} from './provider-settings.ts'
+import { PROVIDER_IDS, type ProviderSetting, type ProviderSettings } from './provider-settings.ts'
 import { type Environment, secretOf } from './secrets.ts'
 
 interface KnownProvider {
@@ -26,7 +22,7 @@ interface KnownProvider {
   readonly models: readonly string[]
 }
 
-/** Models as their vendors name them in November 2026; others can be asked for by name. */
+/** Models as their vendors name them in November 2026; others are called as `<id>/<model>`. */
 export const KNOWN_PROVIDERS: Readonly<Record<ProviderKind, KnownProvider>> = {
   openai: {
     create: createOpenaiResponsesProvider,
@@ -143,10 +139,11 @@ function calledProvider(
   const { baseUrl } = setting
   const { create, models: offered } = KNOWN_PROVIDERS[kind]
   const models = setting.models ?? offered
-  const defaultModel = setting.defaultModel ?? models[0]
+  const defaultModel = defaultModelFor(plan)
   if (defaultModel === undefined) {
     const advice = isOwn ? 'set' : 'set OPENAI_COMPATIBLE_MODEL, or'
-    throw new UsageError(`${id} has an address but no model: ${advice} models in the configuration`)
+    const key = models === 'any' ? 'defaultModel' : 'models'
+    throw new UsageError(`${id} has an address but no model: ${advice} ${key} in the configuration`)
   }
   const provider = create({
     id,
@@ -155,6 +152,13 @@ function calledProvider(
     ...(baseUrl !== undefined && { baseUrl }),
   })
   return { provider, models: models.length === 0 ? [defaultModel] : models, defaultModel }
+}
+
+/** The model of a request that names only this provider; undefined if none is set or known. */
+export function defaultModelFor({ kind, setting }: ProviderPlan): string | undefined {
+  const { models = 'any' } = setting
+  const [first] = models === 'any' ? KNOWN_PROVIDERS[kind].models : models
+  return setting.defaultModel ?? first
 }
 
 function timeLimitsOf(setting: ProviderSetting): Partial<TimeLimits> {
@@ -168,7 +172,8 @@ function timeLimitsOf(setting: ProviderSetting): Partial<TimeLimits> {
 
 function scripted(speed: number): ConfiguredProvider {
   const provider = createScriptedProvider({ recordings: builtInRecordings(), speed })
-  return { provider, models: RECORDING_NAMES, defaultModel: RECORDING_NAMES[0] ?? '' }
+  const defaultModel = RECORDING_NAMES[0] ?? ''
+  return { provider, models: RECORDING_NAMES, defaultModel, unlisted: true }
 }
 
 function withDefaultFirst(

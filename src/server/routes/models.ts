@@ -23,7 +23,9 @@ const listRoute = createRoute({
   method: 'get',
   path: openapiPath(ROUTES.models),
   summary: 'List the models, as OpenAI does',
-  description: 'Those that the providers are known to have. They may be asked for others as well.',
+  description:
+    'Those that the providers list. Others of a provider are called as `<providerId>/<modelId>`, as are those of ' +
+    '`scripted` where there is another provider.',
   tags: ['openai'],
   responses: {
     200: {
@@ -59,8 +61,9 @@ export function addModelRoutes(app: GatewayApp, { providers, clock }: GatewayCon
 
   app.openapi(readRoute, (c) => {
     const { model } = c.req.valid('param')
-    const { models } = providers
-    const id = models.find((each) => each === model) ?? models.find((each) => isBare(each, model))
+    const { models, allModels } = providers
+    const id =
+      allModels.find((each) => each === model) ?? models.find((each) => isBare(each, model))
     if (id === undefined) throw new TurnstreamError('MODEL_UNKNOWN', model)
     return c.json(modelOf(id), 200)
   })

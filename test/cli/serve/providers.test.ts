@@ -152,6 +152,45 @@ describe('their models', () => {
     expect(providers.choose({ model: 'openai-compatible/meta/other' }).model).toBe('meta/other')
   })
 
+  test('V1 a Chat Completions server from the environment lists the named model alone', () => {
+    const { configured } = from({
+      OPENAI_COMPATIBLE_BASE_URL: 'http://localhost:11434/v1',
+      OPENAI_COMPATIBLE_MODEL: 'qwen3',
+    })
+    const providers = new Providers(configured)
+    expect(providers.models).toEqual(['openai-compatible/qwen3'])
+    expect(providers.choose({ model: 'qwen3' }).provider.id).toBe('openai-compatible')
+    for (const model of ['gpt-5', 'openai/gpt-5', 'anthropic/claude', 'meta/llama', 'answer']) {
+      expect(() => providers.choose({ model })).toThrow('There is no such model')
+    }
+  })
+
+  test('V1 "any" takes what nobody lists, and needs a default model', () => {
+    const router = {
+      kind: 'openai-compatible',
+      baseUrl: 'http://localhost:1',
+      models: 'any',
+    } as const
+    const named = { ...router, defaultModel: 'meta/llama' }
+    const providers = new Providers(from({ OPENAI_API_KEY: 'k' }, { router: named }).configured)
+    expect(providers.choose({ model: 'qwen/qwen3' }).provider.id).toBe('router')
+    expect(providers.choose({ model: 'gpt-5.6-sol' }).provider.id).toBe('openai')
+    expect(() => providers.choose({ model: 'anthropic/claude' })).toThrow('not configured')
+    expect(() => from({}, { router })).toThrow('no model: set defaultModel in the configuration')
+    const [openai] = from({ OPENAI_API_KEY: 'k' }, { openai: { models: 'any' } }).configured
+    expect(openai).toMatchObject({ models: 'any', defaultModel: KNOWN_PROVIDERS.openai.models[0] })
+  })
+
+  test('those of the scripted provider are listed only where it is the default', () => {
+    const env = { OPENAI_API_KEY: 'k' }
+    const listed = (more = {}) =>
+      new Providers(from(env, {}, more).configured).models.map((model) => model.split('/')[0])
+    expect(new Set(listed())).toEqual(new Set(['openai']))
+    expect(new Set(listed({ defaultProvider: 'scripted' }))).toEqual(
+      new Set(['scripted', 'openai']),
+    )
+  })
+
   test('those of the scripted provider are its recordings', () => {
     expect(new Providers(from({}).configured).models).toEqual(
       ['answer', 'thinking', 'tools', 'error', 'long'].map((name) => `scripted/${name}`),

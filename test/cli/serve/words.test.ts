@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { nearest, suggestion } from '../../../src/cli/nearest.ts'
 import { formatDuration, parseDuration } from '../../../src/cli/serve/duration.ts'
+import { nearest, suggestion } from '../../../src/protocol/nearest.ts'
 
 describe('a duration', () => {
   test.each([

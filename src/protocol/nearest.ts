@@ -1,17 +1,26 @@
 /** The name that was probably meant, if one is near enough. */
 export function nearest(typed: string, names: readonly string[]): string | undefined {
-  const ranked = names
+  return nearestNames(typed, names, 1)[0]
+}
+
+// Comparing takes time proportional to the product of both lengths.
+const MAX_TYPED_CHARS = 128
+
+/** The names that were probably meant, the nearest first. */
+export function nearestNames(typed: string, names: readonly string[], max: number): string[] {
+  if (typed.length > MAX_TYPED_CHARS) return []
+  return names
     .map((name) => ({ name, distance: distanceOf(typed.toLowerCase(), name.toLowerCase()) }))
+    .filter(({ name, distance }) => distance <= Math.max(2, name.length / 3))
     .toSorted((a, b) => a.distance - b.distance)
-  const [best] = ranked
-  if (best === undefined) return undefined
-  return best.distance <= Math.max(2, best.name.length / 3) ? best.name : undefined
+    .slice(0, max)
+    .map(({ name }) => name)
 }
 
 /** More than these nobody reads in a sentence; the help lists them with what they mean. */
 const MAX_LISTED = 12
 
-/** `; did you mean …?`, or what there is where nothing is near. */
+/** `; did you mean …?`, or the list of names where none is near. */
 export function suggestion(typed: string, names: readonly string[]): string {
   const name = nearest(typed, names)
   if (name !== undefined) return `; did you mean ${name}?`
