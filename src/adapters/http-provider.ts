@@ -1,5 +1,4 @@
 import { type Clock, systemClock } from '../async/clock.ts'
-import { ResponseStream } from '../async/response-stream.ts'
 import type { ErrorObject, StreamEvent } from '../protocol/stream-event.ts'
 import { checkBaseUrl } from './base-url.ts'
 import { EventStamp } from './event-stamp.ts'
@@ -10,6 +9,7 @@ import {
   unreachable,
 } from './http-call.ts'
 import type { Provider, ProviderRequest, RunContext, VendorRequest } from './provider.ts'
+import { ProviderStream } from './provider-stream.ts'
 import type { Translation, TranslationContext } from './translation.ts'
 import { concealing, withConcealedErrors } from './vendor-errors.ts'
 import { VendorReader } from './vendor-reader.ts'
@@ -56,9 +56,6 @@ const DEFAULT_LIMITS: TimeLimits = {
   betweenEventsMs: 300_000,
 }
 
-// Enough to keep the socket busy while the reader is, and little enough that a slow reader is felt.
-const MAX_BUFFERED_EVENTS = 256
-
 /**
  * A provider that is called over HTTP and answers with a stream. Where it is called follows from its options
  * alone; OPTION_INVALID when that is no address.
@@ -89,35 +86,6 @@ export function httpProvider(vendor: Vendor, options: HttpProviderOptions): Prov
       void pump(attempt, reader, stream)
       return stream
     },
-  }
-}
-
-/** Aborting it from either side stops the call that fills it. */
-class ProviderStream extends ResponseStream<StreamEvent> {
-  readonly #controller = new AbortController()
-
-  constructor(signal: AbortSignal | undefined, clock: Clock) {
-    // The time limits are kept where the bytes arrive, which can end the response truthfully.
-    super(signal, { maxBufferSize: MAX_BUFFERED_EVENTS, eventTimeout: Infinity, clock })
-    if (signal?.aborted) this.#controller.abort()
-    else signal?.addEventListener('abort', this.#stop, { once: true })
-    this.signal.addEventListener('abort', () => signal?.removeEventListener('abort', this.#stop))
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
-  readonly #stop = (): void => this.#controller.abort()
-
-  override abort(): void {
-    this.#controller.abort()
-    super.abort()
-  }
-
-  override complete(): void {
-    super.complete()
-    this.#controller.abort()
   }
 }
 
@@ -154,9 +122,10 @@ function createReader(
 async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStream): Promise<void> {
   try {
     const fault = await openVendorStream(attempt, async (chunk) => {
-      const events = reader.feed(chunk)
+      const events = upToEnd(reader.feed(chunk))
       await sendAll(stream, events)
-      return { arrived: events.length, isOver: reader.fault !== undefined }
+      const isOver = reader.fault !== undefined || events.some(isTerminal)
+      return { arrived: events.length, isOver }
     })
     await sendAll(stream, reader.end(fault))
   } catch (error) {
@@ -164,6 +133,16 @@ async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStre
     await sendAll(stream, reader.end(unreachable(error))).catch(() => {}) // the reader has left
   }
   stream.complete()
+}
+
+/** One call is one response: not every vendor closes the connection after its end. */
+function upToEnd(events: readonly StreamEvent[]): readonly StreamEvent[] {
+  const end = events.findIndex(isTerminal)
+  return end === -1 ? events : events.slice(0, end + 1)
+}
+
+function isTerminal({ type }: StreamEvent): boolean {
+  return type === 'response_done' || type === 'response_error' || type === 'turn_aborted_by_user'
 }
 
 async function sendAll(stream: ProviderStream, events: readonly StreamEvent[]): Promise<void> {

@@ -1,9 +1,12 @@
 import type { Clock } from './clock.ts'
 
+// A timer keeps a process alive. One that nobody waits for any more must not do so for minutes.
+const MAX_PERIOD_MS = 1000
+
 /**
  * Calls `onIdle` when a wait lasts `ms`. Setting a timer costs more than moving an event through
  * a stream, so a wait only notes its deadline: the one timer, set by an earlier wait, looks at the
- * deadline when it fires and goes on for the rest.
+ * deadline once a second, and is not set again when nobody waits.
  */
 export class IdleTimer {
   readonly #ms: number
@@ -38,7 +41,7 @@ export class IdleTimer {
   }
 
   #arm(ms: number): void {
-    this.#cancel = this.#clock.after(ms, () => this.#check())
+    this.#cancel = this.#clock.after(Math.min(ms, MAX_PERIOD_MS), () => this.#check())
   }
 
   #check(): void {

@@ -57,9 +57,23 @@ describe('IdleTimer', () => {
     expect(firedAt).toEqual([1160])
   })
 
-  test('a thousand waits in one period share one timer', async () => {
+  test('a timer that nobody waits for is gone after a second, however long a wait may last', async () => {
+    const timer = timerOf(300_000)
+    timer.startWait()
+    await time.advance(200_000)
+    timer.endWait()
+    await time.advance(1000)
+    expect(time.pending()).toBe(0)
+    timer.startWait()
+    await time.advance(299_999)
+    expect(firedAt).toEqual([])
+    await time.advance(1)
+    expect(firedAt).toHaveLength(1)
+  })
+
+  test('the waits of a second share one timer', async () => {
     const timer = timerOf(5000)
-    for (let i = 0; i < 1000; i++) {
+    for (let i = 0; i < 999; i++) {
       timer.startWait()
       timer.endWait()
       await time.advance(1)

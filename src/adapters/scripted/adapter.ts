@@ -1,11 +1,11 @@
 import { type Clock, systemClock } from '../../async/clock.ts'
-import { ResponseStream } from '../../async/response-stream.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
+import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { EventStamp } from '../event-stamp.ts'
 import { Pauses } from '../pause.ts'
 import type { Provider, ProviderRequest, RunContext } from '../provider.ts'
 import { SCRIPTED_ID } from '../provider-kinds.ts'
+import { ProviderStream } from '../provider-stream.ts'
 import { type Recordings, selectRecording } from './request.ts'
 import { translateScripted } from './translate.ts'
 import type { Recording } from './wire.ts'
@@ -26,9 +26,9 @@ export function createScriptedProvider(options: ScriptedProviderOptions): Provid
     throw new TurnstreamError('OPTION_INVALID', `speed is ${speed}, it must be above 0`)
   return {
     id,
-    stream(request, run, signal = new AbortController().signal) {
-      const stream = new ResponseStream<StreamEvent>(signal, { eventTimeout: Infinity, clock })
-      const player = { id, request, run, recordings, speed, clock, signal }
+    stream(request, run, signal) {
+      const stream = new ProviderStream(signal, clock)
+      const player = { id, request, run, recordings, speed, clock }
       // After an abort, which makes a send fail, this changes nothing.
       play(player, stream).catch((error: unknown) => stream.error(error))
       return stream
@@ -43,11 +43,10 @@ interface Player {
   recordings: Recordings
   speed: number
   clock: Clock
-  signal: AbortSignal
 }
 
-async function play(player: Player, stream: ResponseStream<StreamEvent>): Promise<void> {
-  const { clock, run, signal, speed } = player
+async function play(player: Player, stream: ProviderStream): Promise<void> {
+  const { clock, run, speed } = player
   const now = (): number => clock.now()
   const translation = translateScripted({
     ...run,
@@ -59,7 +58,7 @@ async function play(player: Player, stream: ResponseStream<StreamEvent>): Promis
   const stamp = new EventStamp({ now, ...(traceContext !== undefined && { traceContext }) })
 
   const { recording, fault } = select(player)
-  const pauses = new Pauses(clock, signal)
+  const pauses = new Pauses(clock, stream.signal)
   try {
     const first = recording[0]?.timestamp ?? 0
     const start = now()

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../../scripts/redis-server.mjs'
 import { ROUTES } from '../../../src/protocol/names.ts'
+import { chunk, END, HEAD, rawVendor } from '../../adapters/raw-vendor.ts'
 import { type ProcessOptions, turnstream } from '../process.ts'
 import { freePort, untilTrue } from '../support.ts'
 
@@ -96,6 +97,24 @@ describe('serve', PATIENCE, () => {
       expect(stderr()).toContain('shutting down: waiting up to 30s for a turn')
     },
   )
+
+  test('exits after SIGTERM though a provider ended its stream and its body in one packet', async () => {
+    const frames = [
+      '{"model":"m","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}',
+      '[DONE]',
+    ]
+    const body = frames.map((frame) => `data: ${frame}\n\n`).join('')
+    const vendor = await rawVendor((socket) => {
+      socket.write(HEAD)
+      setTimeout(() => socket.write(chunk(body) + END), 50)
+    })
+    const env = { OPENAI_COMPATIBLE_BASE_URL: vendor.url, OPENAI_COMPATIBLE_MODEL: 'm' }
+    const { url, child, ended } = await serve(['--port', '0', '--store', 'memory'], { env })
+    await submit(url, { turnId: 'a', model: 'openai-compatible/m' })
+    expect(await streamOf(url, 'a')).toContain('"type":"turn_complete"')
+    child.kill('SIGTERM')
+    expect(await ended).toBe(0)
+  })
 
   test('a turn that is left when the grace is over ends as SERVER_SHUTDOWN', async () => {
     const { url, child, ended } = await serve(['--port', '0', '--shutdown-grace', '100ms'])
