@@ -8,7 +8,7 @@ import { NewTurns } from './streams/new-turns.ts'
 export interface TenantSpace {
   readonly tenant: string
   readonly log: TurnLog
-  /** To be told of every turn that is made here. */
+  /** To be told of every turn that is created here, and of every thread that is deleted. */
   readonly newTurns: NewTurns
   /** By thread: what is read of it, changed and written back must not be changed by somebody else meanwhile. */
   readonly changes: OneAtATime

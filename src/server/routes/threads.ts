@@ -84,7 +84,7 @@ const deleteRoute = createRoute({
   method: 'delete',
   path: openapiPath(ROUTES.thread),
   summary: 'Delete a thread and its turns',
-  description: 'A turn that is running is stopped. Whoever reads one is told `TURN_DELETED`.',
+  description: 'A turn that is running is stopped. Streams of the thread and of its turns end.',
   tags: ['threads'],
   request: { params },
   responses: { 204: { description: 'It is gone' }, ...refusals('THREAD_UNKNOWN') },
@@ -125,9 +125,10 @@ export function addThreadRoutes(app: GatewayApp, { generateId }: GatewayContext)
   })
 
   app.openapi(deleteRoute, async (c) => {
-    const { log, changes } = c.get('space')
+    const { log, changes, newTurns } = c.get('space')
     const { threadId } = c.req.valid('param')
     await changes.run(threadId, () => deleteThread(log, threadId))
+    newTurns.announce(threadId)
     return c.body(null, 204)
   })
 }

@@ -8,15 +8,22 @@ const LOOK_EVERY_MS = 1000
 /** How many threads are looked at together. */
 const THREADS_PER_LOOK = 100
 
-interface Follower {
-  /** The newest turn that it knows of, 0 if there is none. */
+/** A thread as a subscriber knows it. */
+export interface KnownThread {
+  /** Tells it from a later thread with the same id. */
+  readonly creation: string
+  /** The ordinal of its newest turn, 0 if it has none. */
   readonly newest: number
+}
+
+interface Follower extends KnownThread {
   readonly wake: () => void
 }
 
 /**
- * Wakes those who follow a thread when it has a new turn: at once when it was made here, and otherwise by
- * looking once a second, for all who follow the thread together and only while somebody does.
+ * Notifies thread subscribers of new turns and of the thread's deletion. What this process does is announced
+ * immediately; what others do is found by polling once a second, with one shared poll per thread while it has
+ * subscribers.
  */
 export class NewTurns {
   readonly #log: TurnLog
@@ -30,17 +37,17 @@ export class NewTurns {
     this.#clock = clock
   }
 
-  /** A turn of this thread was made in this process. */
+  /** A turn of this thread was created in this process, or the thread was deleted. */
   announce(threadId: string): void {
     for (const { wake } of this.#followers.get(threadId) ?? []) wake()
   }
 
-  /** Resolves when the turns of the thread may be others than up to `newest`, and when `signal` aborts. */
-  wait(threadId: string, newest: number, signal: AbortSignal): Promise<void> {
+  /** Resolves when the thread may be another than the known one, and when `signal` aborts. */
+  wait(threadId: string, known: KnownThread, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve()
     return new Promise((resolve) => {
       const follower = {
-        newest,
+        ...known,
         wake: () => {
           stopListening()
           this.#remove(threadId, follower)
@@ -95,17 +102,19 @@ export class NewTurns {
   }
 
   async #look(threadId: string): Promise<void> {
-    const newest = await this.#newestOf(threadId)
+    const found = await this.#find(threadId)
     for (const follower of this.#followers.get(threadId) ?? []) {
-      if (follower.newest !== newest) follower.wake()
+      const isSame = follower.creation === found?.creation && follower.newest === found.newest
+      if (!isSame) follower.wake()
     }
   }
 
-  /** Undefined when the store fails: those who follow then look for themselves, and meet the failure. */
-  async #newestOf(threadId: string): Promise<number | undefined> {
+  /** Undefined when there is none, and when the store fails: subscribers then look, and meet the failure. */
+  async #find(threadId: string): Promise<KnownThread | undefined> {
     try {
       const { items } = await this.#log.listTurns(threadId, { first: 'newest', limit: 1 })
-      return items[0]?.ordinal ?? 0
+      const thread = await this.#log.getThread(threadId)
+      return thread && { creation: thread.creation, newest: items[0]?.ordinal ?? 0 }
     } catch {
       return undefined
     }

@@ -33,7 +33,8 @@ const GONE: ReadonlySet<ErrorCode> = new Set(['TURN_DELETED', 'TURN_EXPIRED', 'T
 
 /**
  * Answers with the snapshots of every turn of a thread, one turn after the other, those that are there and
- * those that will be made. Ends when the thread is deleted. CURSOR_INVALID, THREAD_UNKNOWN.
+ * those that will be made. When the thread is deleted the response ends, and a client that reconnects gets
+ * THREAD_UNKNOWN; a new thread with the same id is another thread. CURSOR_INVALID, THREAD_UNKNOWN.
  */
 export async function openThreadStream(
   c: Context<GatewayEnv>,
@@ -46,9 +47,9 @@ export async function openThreadStream(
   if (thread === undefined || !mayReadThread(c.get('caller'), threadId)) {
     throw new TurnstreamError('THREAD_UNKNOWN', threadId)
   }
-  const { createdAt } = thread
+  const { creation } = thread
   const headers = { [HEADERS.threadId]: headerOf(threadId) }
-  const reading = { log, newTurns, threadId, createdAt, encoding }
+  const reading = { log, newTurns, threadId, creation, encoding }
   return openSse(c, context, {
     kind: 'thread',
     cursor: after,
@@ -62,7 +63,7 @@ interface ThreadReading {
   readonly newTurns: NewTurns
   readonly threadId: string
   /** Tells the thread from a later one with the same id. */
-  readonly createdAt: number
+  readonly creation: string
   readonly encoding: StreamEncoding
 }
 
@@ -78,15 +79,19 @@ class ThreadReader {
   }
 
   async run(cursor: ThreadCursor): Promise<void> {
-    const { log, newTurns, threadId } = this.#reading
+    const { log, newTurns, threadId, creation } = this.#reading
     const { signal } = this.#connection
     if (cursor !== undefined) await this.#resume(cursor.turnId, cursor.offset)
     while (!signal.aborted) {
       const { turns, newest } = await turnsAfter(log, threadId, this.#ordinal)
-      for (const turn of turns) await this.#send(turn, START)
+      for (const turn of turns) {
+        // After the listing: as long as the thread is there, no turn of a later one was listed.
+        if (!(await this.#isThere())) return
+        await this.#send(turn, START)
+      }
       if (turns.length > 0) continue
       if (!(await this.#isThere())) return
-      await newTurns.wait(threadId, newest, signal)
+      await newTurns.wait(threadId, { creation, newest }, signal)
     }
   }
 
@@ -114,9 +119,9 @@ class ThreadReader {
   }
 
   async #isThere(): Promise<boolean> {
-    const { log, threadId, createdAt } = this.#reading
+    const { log, threadId, creation } = this.#reading
     const thread = await log.getThread(threadId)
-    return thread?.createdAt === createdAt
+    return thread?.creation === creation
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
-import type { Page, TurnRecord } from '../../../src/log/turn-log.ts'
+import type { Page, ThreadRecord, TurnRecord } from '../../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import { NewTurns } from '../../../src/server/streams/new-turns.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
@@ -11,6 +11,13 @@ import { createTurn } from './server.ts'
 class AskedLog extends MemoryLog {
   readonly asked: string[] = []
   isAway = false
+  /** Of all threads. */
+  creation: string | undefined = 'first'
+
+  override async getThread(threadId: string): Promise<ThreadRecord | undefined> {
+    const { creation } = this
+    return creation === undefined ? undefined : { threadId, creation, createdAt: 0, updatedAt: 0 }
+  }
 
   override async listTurns(threadId: string): Promise<Page<TurnRecord>> {
     this.asked.push(threadId)
@@ -26,7 +33,7 @@ function given() {
   const { signal } = new AbortController()
   const woken: string[] = []
   const wait = (name: string, threadId: string, newest = 0, until = signal) =>
-    newTurns.wait(threadId, newest, until).then(() => woken.push(name))
+    newTurns.wait(threadId, { creation: 'first', newest }, until).then(() => woken.push(name))
   return { clock, log, newTurns, woken, wait }
 }
 
@@ -90,7 +97,7 @@ test('nobody is asked when nobody waits, and a new look begins with the next who
 
 test('who comes with a signal that has aborted does not wait', async () => {
   const { newTurns } = given()
-  await newTurns.wait('thread', 0, AbortSignal.abort())
+  await newTurns.wait('thread', { creation: 'first', newest: 0 }, AbortSignal.abort())
   expect(newTurns.size).toBe(0)
 })
 
@@ -104,6 +111,19 @@ test('who knows the newest turn waits, also when it is deleted it is woken', asy
   await clock.advance(2000)
   expect(woken).toEqual([])
   await log.deleteTurn('turn')
+  await clock.advance(1000)
+  expect(woken).toEqual(['a'])
+})
+
+test.each([
+  ['is deleted', undefined],
+  ['is deleted and created again', 'second'],
+])('who waits is woken within a second when the thread %s', async (_what, creation) => {
+  const { clock, log, woken, wait } = given()
+  void wait('a', 'thread')
+  await clock.advance(2000)
+  expect(woken).toEqual([])
+  log.creation = creation
   await clock.advance(1000)
   expect(woken).toEqual(['a'])
 })

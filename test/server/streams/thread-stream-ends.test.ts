@@ -1,15 +1,43 @@
-import { expect, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { startRedis } from '../../../scripts/redis-server.mjs'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
+import type { TurnLog } from '../../../src/log/turn-log.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
+import { OpenLogs } from '../../log/redis/support.ts'
 import { CountingLog } from './counting-log.ts'
 import { UnreadableLog } from './faulty-logs.ts'
 import { codeOf, get, RawClient } from './raw-client.ts'
-import { createTurn, serve } from './server.ts'
+import { createTurn, openLog, serve } from './server.ts'
 
 const PATH = '/xapi/threads/thread/stream'
 
-async function endedTurn(log: MemoryLog, turnId: string): Promise<void> {
+const server = await startRedis()
+afterAll(() => server.stop())
+
+const STORES = ['memory', 'embedded', 'redis'] as const
+
+/** A store as the process has it that serves, and as another has it where there can be one. */
+async function openTwice(
+  store: (typeof STORES)[number],
+): Promise<{ log: TurnLog; other: TurnLog }> {
+  if (store !== 'redis') {
+    const log = await openLog(store)
+    return { log, other: log }
+  }
+  const logs = new OpenLogs({ url: server.url })
+  onTestFinished(() => logs.close())
+  return { log: await logs.open(), other: await logs.open() }
+}
+
+/** A client that the server has begun to answer. */
+async function openReader(port: number): Promise<RawClient> {
+  const client = await RawClient.open(port, PATH)
+  await client.until(({ body }) => body.includes('retry: 1000'))
+  return client
+}
+
+async function endedTurn(log: TurnLog, turnId: string): Promise<void> {
   const lease = await createTurn(log, turnId)
   await log.append(lease, 'events', [{ seq: 1, data: responseDone(turnId, 1) }], { seal: true })
   await log.append(lease, 'processed', [{ seq: 1, data: turnComplete(turnId) }], { seal: true })
@@ -68,6 +96,53 @@ test('the stream of a thread ends when the thread is deleted', async () => {
   await client.untilIn(clock, ({ answer }) => answer.isWhole)
   expect((await get(port, PATH)).status).toBe(404)
   client.close()
+})
+
+/** What a reader of the thread may be at when the thread is deleted. */
+const MOMENTS = {
+  'before its first turn': (log: TurnLog) => log.putThread({ threadId: 'thread' }),
+  'while a turn runs': (log: TurnLog) => createTurn(log, 'one'),
+  'after a turn': (log: TurnLog) => endedTurn(log, 'one'),
+}
+
+describe.each(Object.entries(MOMENTS))('a thread that is deleted %s', (_moment, begin) => {
+  test.each(STORES)('ends its stream, whichever process deletes it (%s)', async (store) => {
+    const clock = fakeClock(1000)
+    const { log, other } = await openTwice(store)
+    await begin(log)
+    const { port, errors } = await serve(log, { clock })
+    const client = await openReader(port)
+    await other.deleteThread('thread')
+    await client.untilIn(clock, ({ answer }) => answer.isWhole)
+    expect((await get(port, PATH)).status).toBe(404)
+    expect(errors).toEqual([])
+    client.close()
+  })
+
+  test.each(STORES)('sends nothing of a new thread with its id (%s)', async (store) => {
+    const clock = fakeClock(1000)
+    const { log, other } = await openTwice(store)
+    await begin(log)
+    const { port } = await serve(log, { clock })
+    const client = await openReader(port)
+    await other.deleteThread('thread')
+    await endedTurn(other, 'one')
+    await endedTurn(other, 'two')
+    await client.untilIn(clock, ({ answer }) => answer.isWhole)
+    expect(turnIdsOf(client)).not.toContain('two')
+    client.close()
+  })
+
+  test('ends its stream at once when it is deleted here', async () => {
+    const log = new MemoryLog()
+    await begin(log)
+    const { port } = await serve(log, { clock: fakeClock(1000) })
+    const client = await openReader(port)
+    const path = `http://127.0.0.1:${port}/api/v2/threads/thread`
+    expect((await fetch(path, { method: 'DELETE' })).status).toBe(204)
+    await client.until(({ answer }) => answer.isWhole)
+    client.close()
+  })
 })
 
 test('a thread with the same id that is made later is another thread', async () => {
