@@ -27,6 +27,7 @@ function wordFor(name: SettingName): string {
     case 'corsOrigins':
     case 'allowedHosts':
       return 'list'
+    case 'storeTimeout':
     case 'retention':
     case 'lease':
     case 'heartbeat':

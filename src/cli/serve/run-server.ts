@@ -75,6 +75,7 @@ async function open(options: ServeOptions, around: Surroundings): Promise<TurnLo
       // Before that, what goes wrong is the reason why it does not open.
       onError: (error) => isOpen && around.journal.error(error),
       retentionMs: settings.retention,
+      silentAfterMs: settings.storeTimeout,
     })
     isOpen = true
     return log

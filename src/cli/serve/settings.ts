@@ -117,6 +117,7 @@ export const SETTINGS = {
     about: 'what the keys in Redis begin with',
     standard: 'codex',
   },
+  storeTimeout: span('how long Redis may leave a ping unanswered before it is reconnected', '3s'),
   retention: {
     schema: duration,
     takes: SPAN,

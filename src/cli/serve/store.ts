@@ -17,6 +17,8 @@ export type StoreChoice =
 
 export interface StoreOptions {
   readonly retentionMs: number | undefined
+  /** How long a connection to Redis may be silent before it is replaced. */
+  readonly silentAfterMs: number
   readonly clock: Clock
   /** Hears what goes wrong beside any call. */
   readonly onError: (error: unknown) => void
@@ -57,7 +59,7 @@ function isDecodable(text: string): boolean {
 }
 
 export async function openStore(choice: StoreChoice, options: StoreOptions): Promise<TurnLog> {
-  const { retentionMs, clock, onError } = options
+  const { retentionMs, silentAfterMs, clock, onError } = options
   const common = { clock, ...(retentionMs !== undefined && { retentionMs }) }
   switch (choice.kind) {
     case 'memory':
@@ -67,7 +69,7 @@ export async function openStore(choice: StoreChoice, options: StoreOptions): Pro
       return openEmbeddedLog({ ...common, directory: choice.directory })
     case 'redis': {
       const { url, prefix } = choice
-      return openRedisLog({ ...common, onError, url, prefix })
+      return openRedisLog({ ...common, silentAfterMs, onError, url, prefix })
     }
   }
 }

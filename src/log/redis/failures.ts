@@ -29,17 +29,22 @@ export function failureOf(error: unknown): Failure {
   return word === 'NOSCRIPT' ? 'noscript' : 'final'
 }
 
-/** The error for the caller. Messages of the client and the server name hosts and users, never passwords. */
+/** The error for the caller. Messages name hosts and users; what the server quotes of a command is left out. */
 export function storeError(error: unknown): TurnstreamError {
   if (error instanceof TurnstreamError) return error
   const word = wordOf(error)
-  const said = error instanceof Error ? error.message || error.name : String(error)
+  const said = withoutQuotes(error instanceof Error ? error.message || error.name : String(error))
   const cause = { cause: error }
   if (word === 'OOM') return new TurnstreamError('STORE_FULL', said, cause)
   if (word === undefined || PASSING.has(word) || REFUSED.has(word)) {
     return new TurnstreamError('STORE_UNAVAILABLE', said, cause)
   }
   return new TurnstreamError('STORE_FAILED', said, cause)
+}
+
+/** `ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' …` quotes the password. */
+function withoutQuotes(message: string): string {
+  return message.replaceAll(/(['"`]).*?\1/gs, '…')
 }
 
 function wordOf(error: unknown): string | undefined {

@@ -20,6 +20,11 @@ export type RedisLogOptions = RedisServer & {
   readonly retentionMs?: number
   /** For how long a call is repeated while the server is away: 5 s unless given. Then STORE_UNAVAILABLE. */
   readonly unavailableAfterMs?: number
+  /**
+   * How long a connection may leave a ping unanswered before it is replaced: 3 s by default. Calls in flight
+   * are repeated on the new connection.
+   */
+  readonly silentAfterMs?: number
   /** Hears what goes wrong beside any call: lost connections, and upkeep that failed and will be repeated. */
   readonly onError?: (error: unknown) => void
   readonly clock?: Clock
@@ -27,6 +32,8 @@ export type RedisLogOptions = RedisServer & {
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const UNAVAILABLE_AFTER_MS = 5000
+/** Shorter than the time of a call: a call on a silent connection succeeds on the next one. */
+const SILENT_AFTER_MS = 3000
 
 /** A prefix stands before the hash tag of every key and must not have one itself. */
 const PREFIX = /^[^\s{}\p{Cc}\p{Cs}]{1,100}$/u
@@ -36,15 +43,16 @@ export function checkedOptions(options: RedisLogOptions) {
     prefix = 'codex',
     retentionMs = DAY_MS,
     unavailableAfterMs = UNAVAILABLE_AFTER_MS,
+    silentAfterMs = SILENT_AFTER_MS,
   } = options
   if (!PREFIX.test(prefix)) {
     const detail = 'prefix must have 1 to 100 characters, without white space and braces'
     throw new TurnstreamError('OPTION_INVALID', detail)
   }
-  for (const [name, ms] of Object.entries({ retentionMs, unavailableAfterMs })) {
+  for (const [name, ms] of Object.entries({ retentionMs, unavailableAfterMs, silentAfterMs })) {
     if (!Number.isSafeInteger(ms) || ms < 1) {
       throw new TurnstreamError('OPTION_INVALID', `${name} is ${ms}`)
     }
   }
-  return { prefix, retentionMs, unavailableAfterMs }
+  return { prefix, retentionMs, unavailableAfterMs, silentAfterMs }
 }

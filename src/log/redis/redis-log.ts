@@ -7,6 +7,7 @@ import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
 import { Waiters } from '../waiters.ts'
 import { connect } from './connection.ts'
+import { storeError } from './failures.ts'
 import { Feeds } from './feeds.ts'
 import { RedisKeys } from './keys.ts'
 import { Lanes } from './lanes.ts'
@@ -24,12 +25,14 @@ import { Turns } from './turns.ts'
  */
 export async function openRedisLog(options: RedisLogOptions = {}): Promise<log.TurnLog> {
   const checked = checkedOptions(options)
-  const { clock = systemClock, onError = () => {} } = options
+  const { clock = systemClock } = options
+  const onError = (error: unknown) => options.onError?.(storeError(error))
   let store: RedisStore | undefined
   let opened: RedisLog | undefined
   const connection = await connect(options, {
     clock,
     limitMs: checked.unavailableAfterMs,
+    silentAfterMs: checked.silentAfterMs,
     onError,
     onReady: () => store?.hints.lookAgain(),
     onLost: () => opened?.connectionLost(),

@@ -24,7 +24,12 @@ import { compactEmbeddedLog } from '../../../src/log/embedded/compact.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 
-const options = { clock: systemClock, retentionMs: undefined, onError: () => {} }
+const options = {
+  clock: systemClock,
+  retentionMs: undefined,
+  silentAfterMs: 3000,
+  onError: () => {},
+}
 
 function folder(): string {
   const made = mkdtempSync(join(tmpdir(), 'turnstream-store-'))

@@ -26,6 +26,13 @@ describe('what the server says', () => {
     expect(storeError(error)).toMatchObject({ code, cause: error })
   })
 
+  test('what the server quotes of a command is left out: it may be a password', () => {
+    const said = "ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'me' 's e c' "
+    expect(storeError(new ErrorReply(said)).message).toMatch(
+      /ERR unknown command …, with args beginning with: … … … … $/,
+    )
+  })
+
   test('what the connection says passes, and is STORE_UNAVAILABLE in the end', () => {
     const error = new Error('Socket closed unexpectedly')
     expect(failureOf(error)).toBe('passing')

@@ -1,7 +1,8 @@
 import { createServer } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { redisCommand, startRedis } from '../../../scripts/redis-server.mjs'
+import { redisCommand, startRedis, startRedisCluster } from '../../../scripts/redis-server.mjs'
 import { FORMAT } from '../../../src/log/redis/format.ts'
+import type { RedisLogOptions } from '../../../src/log/redis/options.ts'
 import { openRedisLog } from '../../../src/log/redis/redis-log.ts'
 import type { LogRecord, TurnLog } from '../../../src/log/turn-log.ts'
 import { deltas, eventsUpTo, message, turnStarted } from '../../../src/testing/turn-log/texts.ts'
@@ -197,6 +198,146 @@ describe('a Redis that goes away', () => {
   })
 })
 
+describe('a connection to Redis that does not answer', () => {
+  const SILENT_AFTER_MS = 400
+
+  async function proxied(options: Partial<RedisLogOptions> = {}) {
+    const server = await start()
+    const proxy = await Proxy.start(server)
+    ends.push(() => proxy.stop())
+    const logs = new OpenLogs({ url: proxy.url }, { silentAfterMs: SILENT_AFTER_MS, ...options })
+    ends.push(() => logs.close())
+    return { server, proxy, logs, log: await logs.open() }
+  }
+
+  /** Asks again and again; how often it took. */
+  async function callsUntilAnswer(log: TurnLog): Promise<number> {
+    let calls = 0
+    await until(async () => {
+      calls += 1
+      return (await log.getTurn('turn').catch(() => undefined)) !== undefined
+    })
+    return calls
+  }
+
+  test('L9 is replaced while calls wait, which then succeed', async () => {
+    const { proxy, logs, log } = await proxied()
+    const lease = await log.create(turn, LEASE_MS)
+    const reading = follow(log, 'turn')
+    await log.append(lease, 'events', deltas('turn', 1, 1))
+    await until(() => reading.seen.length === 1)
+    const cancelled = log.cancelled(lease, new AbortController().signal)
+    proxy.silence()
+    const appends = [2, 3, 4].map((seq) => log.append(lease, 'events', deltas('turn', seq, seq)))
+    await log.renew(lease, LEASE_MS)
+    expect(await Promise.all(appends)).toEqual(['1-2', '1-3', '1-4'])
+    await log.requestCancel('turn', 'enough')
+    expect(await cancelled).toBe('enough')
+    await log.append(lease, 'events', eventsUpTo('turn', 5, 5), { seal: true })
+    await reading.ended
+    expect(reading.seen.map(({ offset }) => offset)).toEqual(['1-1', '1-2', '1-3', '1-4', '1-5'])
+    const silence = expect.stringMatching(/did not answer|Socket timeout/)
+    expect(logs.reported).toContainEqual(
+      expect.objectContaining({ code: 'STORE_UNAVAILABLE', message: silence }),
+    )
+  })
+
+  test('L9 is replaced when nobody calls', async () => {
+    const { proxy, log } = await proxied()
+    const before = proxy.accepted
+    proxy.silence()
+    await until(() => proxy.accepted >= before + 2)
+    expect(await log.create(turn, LEASE_MS)).toMatchObject({ epoch: 1 })
+  })
+
+  test('L9 is replaced although calls keep it busy', async () => {
+    const { proxy, log } = await proxied({ unavailableAfterMs: 300 })
+    await log.create(turn, LEASE_MS)
+    proxy.silence()
+    const calls = await callsUntilAnswer(log)
+    expect(calls).toBeGreaterThan(1)
+  })
+
+  test('L9 is replaced again while it hangs before its first reply', async () => {
+    const { proxy, log } = await proxied({ unavailableAfterMs: 300 })
+    await log.create(turn, LEASE_MS)
+    proxy.isDeaf = true
+    proxy.silence()
+    const before = proxy.accepted
+    await until(() => proxy.accepted >= before + 4)
+    proxy.isDeaf = false
+    expect(await callsUntilAnswer(log)).toBeGreaterThan(0)
+  })
+
+  test('L9 is replaced in a Cluster', async () => {
+    const cluster = await startRedisCluster()
+    ends.push(() => cluster.stop())
+    const proxies = await Promise.all(cluster.nodes.map((node) => Proxy.start(node)))
+    ends.push(async () => void (await Promise.all(proxies.map((proxy) => proxy.stop()))))
+    const nodeAddressMap = Object.fromEntries(
+      cluster.nodes.map(({ host, port }, at) => {
+        return [`${host}:${port}`, { host: '127.0.0.1', port: proxies[at]?.port ?? 0 }]
+      }),
+    )
+    const rootNodes = cluster.rootNodes.map((socket) => ({ socket }))
+    const logs = new OpenLogs(
+      { cluster: { rootNodes, nodeAddressMap } },
+      { silentAfterMs: SILENT_AFTER_MS },
+    )
+    ends.push(() => logs.close())
+    const log = await logs.open()
+    const lease = await log.create(turn, LEASE_MS)
+    const reading = follow(log, 'turn')
+    await log.append(lease, 'events', deltas('turn', 1, 1))
+    await until(() => reading.seen.length === 1)
+    const cancelled = log.cancelled(lease, new AbortController().signal)
+    for (const proxy of proxies) proxy.silence()
+    expect(await log.append(lease, 'events', deltas('turn', 2, 2))).toBe('1-2')
+    await log.requestCancel('turn', 'enough')
+    expect(await cancelled).toBe('enough')
+    await log.append(lease, 'events', eventsUpTo('turn', 3, 3), { seal: true })
+    await reading.ended
+    expect(reading.seen).toHaveLength(3)
+  })
+
+  test('L9 is STORE_UNAVAILABLE at the start', async () => {
+    const { proxy } = await proxied()
+    proxy.isDeaf = true
+    const open = openRedisLog({ url: proxy.url, unavailableAfterMs: 200 })
+    await expect(open).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  })
+
+  test('L9 does not keep the log from being closed', async () => {
+    const { proxy, log } = await proxied({ unavailableAfterMs: 200, silentAfterMs: 60_000 })
+    const lease = await log.create(turn, LEASE_MS)
+    proxy.silence()
+    const append = log.append(lease, 'events', deltas('turn', 1, 1))
+    const closed = log.close()
+    await expect(append).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await closed
+  })
+
+  test.each([
+    ['no reply at all', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
+    ['a reply too many', '+OK\r\n'],
+    ['a text without end', '$99999999999\r\n'],
+    ['an array without end', '*1000000\r\n'],
+    ['a push of nobody', '>3\r\n$8\r\nsmessage\r\n$1\r\nx\r\n'],
+  ])('L9 is replaced when it sends %s', async (_what, bytes) => {
+    const { proxy, log } = await proxied()
+    const lease = await log.create(turn, LEASE_MS)
+    const reading = follow(log, 'turn')
+    await log.append(lease, 'events', deltas('turn', 1, 1))
+    await until(() => reading.seen.length === 1)
+    const before = proxy.accepted
+    proxy.inject(bytes)
+    await until(() => proxy.accepted >= before + 2)
+    await log.append(lease, 'events', eventsUpTo('turn', 2, 2), { seal: true })
+    await reading.ended
+    expect(reading.seen.map(({ offset }) => offset)).toEqual(['1-1', '1-2'])
+  })
+})
+
 describe('a Redis that refuses', () => {
   test('L9 no room left is STORE_FULL, and what was acknowledged stays', async () => {
     const server = await start({ args: ['--maxmemory', '4mb', '--maxmemory-policy', 'noeviction'] })
@@ -276,6 +417,7 @@ describe('a Redis that refuses', () => {
     { prefix: '' },
     { retentionMs: 0 },
     { unavailableAfterMs: Number.NaN },
+    { silentAfterMs: 0 },
   ])('an option that cannot be used is OPTION_INVALID: %o', async (options) => {
     await expect(openRedisLog(options)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
   })

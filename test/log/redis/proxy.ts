@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** Stands between client and server, and cuts connections where a test says. */
+/** Stands between client and server: cuts, silences and corrupts connections where a test says. */
 export class Proxy {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -9,6 +9,12 @@ export class Proxy {
   #bytesLeft = Number.POSITIVE_INFINITY
   #nextCut: (() => number) | undefined
   cuts = 0
+  /** How many connections were opened. */
+  accepted = 0
+  /** Swallows what new connections send, too. */
+  isDeaf = false
+  readonly #silenced = new WeakSet<Socket>()
+  readonly #nearSides = new Set<Socket>()
 
   private constructor(server: Server) {
     this.#server = server
@@ -23,8 +29,12 @@ export class Proxy {
     return proxy
   }
 
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
   get url(): string {
-    return `redis://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return `redis://127.0.0.1:${this.port}`
   }
 
   /** Cuts again and again, each time after as many bytes as `next` says. */
@@ -38,6 +48,16 @@ export class Proxy {
     this.#nextCut = undefined
   }
 
+  /** Connections that exist stay open and carry nothing any more; new ones work. */
+  silence(): void {
+    for (const socket of this.#sockets) this.#silenced.add(socket)
+  }
+
+  /** Sends bytes to every client, as if they came from the server. */
+  inject(bytes: string): void {
+    for (const near of this.#nearSides) near.write(bytes)
+  }
+
   async stop(): Promise<void> {
     this.#server.close()
     this.#cut()
@@ -45,6 +65,9 @@ export class Proxy {
   }
 
   #join(near: Socket, far: Socket): void {
+    this.accepted += 1
+    this.#nearSides.add(near)
+    near.on('close', () => this.#nearSides.delete(near))
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -56,7 +79,9 @@ export class Proxy {
         this.#sockets.delete(from)
         to.destroy()
       })
-      from.on('data', (chunk: Buffer) => this.#forward(chunk, to))
+      from.on('data', (chunk: Buffer) => {
+        if (!this.isDeaf && !this.#silenced.has(from)) this.#forward(chunk, to)
+      })
     }
   }
 

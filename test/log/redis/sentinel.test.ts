@@ -8,6 +8,7 @@ import { afterAll, expect, test } from 'vitest'
 import { findRedis, startRedis } from '../../../scripts/redis-server.mjs'
 import { openRedisLog } from '../../../src/log/redis/redis-log.ts'
 import { deltas, eventsUpTo } from '../../../src/testing/turn-log/texts.ts'
+import { Proxy } from './proxy.ts'
 import { OpenLogs, until } from './support.ts'
 
 const master = await startRedis()
@@ -66,6 +67,22 @@ test('L9 a log is found by way of Sentinel, written and followed', async () => {
   expect(seen).toEqual(['1-1', '1-2', '1-3'])
   expect(await log.bytesKept()).toBeGreaterThan(0)
   await logs.close()
+})
+
+test('L9 a silent connection to the master is replaced', async () => {
+  const proxy = await Proxy.start(master)
+  const { sentinel: found } = options(sentinel.port)
+  const nodeAddressMap = { [`127.0.0.1:${master.port}`]: { host: '127.0.0.1', port: proxy.port } }
+  const logs = new OpenLogs({ sentinel: { ...found, nodeAddressMap } }, { silentAfterMs: 400 })
+  const log = await logs.open()
+  const lease = await log.create({ turnId: 'silent', threadId: 'silent', owner: 'a' }, 600_000)
+  const cancelled = log.cancelled(lease, new AbortController().signal)
+  proxy.silence()
+  expect(await log.append(lease, 'events', deltas('silent', 1, 2))).toBe('1-2')
+  await log.requestCancel('silent', 'enough')
+  expect(await cancelled).toBe('enough')
+  await logs.close()
+  await proxy.stop()
 })
 
 test('L9 no Sentinel is STORE_UNAVAILABLE', async () => {
