@@ -3,6 +3,8 @@ import { isRecord } from '../protocol/json.ts'
 
 type Fields = Record<string, unknown>
 
+const ID = 'id'
+
 /** The item that a notification is about. */
 export function itemOf(notification: Fields): Fields {
   const item = notification['item'] ?? notification['output_item'] ?? notification['outputItem']
@@ -19,14 +21,19 @@ export function isCall(item: Fields): boolean {
  */
 export function aliasesOf(notification: Fields, item: Fields): string[] {
   return [
-    alias('id', item['call_id'] ?? notification['call_id']),
+    alias(ID, item['call_id'] ?? notification['call_id']),
     alias('index', notification['output_index']),
-    alias('id', item['id'] ?? notification['item_id'] ?? notification['id']),
+    alias(ID, item['id'] ?? notification['item_id'] ?? notification['id']),
   ].filter((name) => name !== undefined)
 }
 
+/** Whether an alias is an id, and not a place that another call can take. */
+export function isId(name: string): boolean {
+  return name.startsWith(`${ID}:`)
+}
+
 function alias(kind: string, value: unknown): string | undefined {
-  if (typeof value !== 'number' && !isId(value)) return undefined
+  if (typeof value !== 'number' && !isName(value)) return undefined
   return `${kind}:${value}`
 }
 
@@ -46,9 +53,9 @@ function text(value: unknown): string | undefined {
 }
 
 function id(value: unknown): string | undefined {
-  return isId(value) ? value : undefined
+  return isName(value) ? value : undefined
 }
 
-function isId(value: unknown): value is string {
+function isName(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }

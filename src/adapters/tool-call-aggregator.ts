@@ -1,7 +1,8 @@
+import { Fifo } from '../async/fifo.ts'
 import { GrowingText } from '../async/growing-text.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
-import { aliasesOf, callFields, isCall, itemOf } from './call-notification.ts'
+import { aliasesOf, callFields, isCall, isId, itemOf } from './call-notification.ts'
 import { oncePerType } from './once-per-type.ts'
 
 /** A tool call as far as it has arrived. */
@@ -46,6 +47,9 @@ export interface CallFields {
 // than every other turn of a machine together.
 const MAX_ARGUMENT_CHARS = 1_000_000
 
+// A vendor repeats itself within a response, and none of them has this many calls.
+const MAX_DRAINED = 1000
+
 interface Call {
   key: string
   state: ToolCallState
@@ -67,6 +71,8 @@ export class ToolCallAggregator {
   readonly #open = new Set<Call>()
   readonly #aliases = new Map<string, Call>()
   #completed: Call[] = []
+  /** Without their arguments, oldest first. */
+  readonly #drained = new Fifo<Call>()
   #nextIndex = 0
 
   constructor({
@@ -106,11 +112,15 @@ export class ToolCallAggregator {
     }
   }
 
-  /** The calls that are whole, in the order of their index; each is handed out once, then forgotten. */
+  /**
+   * Returns the completed calls in the order of their index, each once. Of the last 1,000 only the ids are
+   * remembered, so that a repeated `.done` does not hand them out again.
+   */
   drainCompletedCalls(): ToolCallState[] {
     const completed = this.#completed.toSorted((a, b) => a.state.index - b.state.index)
-    for (const call of completed) this.#forget(call)
+    for (const call of completed) this.#forgetAllButIds(call)
     this.#completed = []
+    while (this.#drained.size > MAX_DRAINED) this.#forget(this.#drained.shift())
     return completed.map(({ state }) => state)
   }
 
@@ -175,6 +185,7 @@ export class ToolCallAggregator {
     this.#open.clear()
     this.#aliases.clear()
     this.#completed = []
+    while (this.#drained.size > 0) this.#drained.shift()
     this.#nextIndex = 0
   }
 
@@ -249,6 +260,16 @@ export class ToolCallAggregator {
     const message = `the arguments of ${name || id} exceed ${this.maxArgumentChars} characters`
     const error = { code: 'TOOL_ARGUMENTS_TOO_LARGE', message }
     return { change: 'failed', key: call.key, call: call.state, error }
+  }
+
+  /** The next response uses the same indexes, but other ids. */
+  #forgetAllButIds(call: Call): void {
+    this.#forget(call)
+    const aliases = new Set([...call.aliases].filter(isId))
+    if (aliases.size === 0) return
+    const drained: Call = { ...call, aliases, state: { ...call.state, args: '' } }
+    for (const alias of aliases) this.#aliases.set(alias, drained)
+    this.#drained.push(drained)
   }
 
   #forget(call: Call): void {

@@ -261,6 +261,33 @@ describe('T5 a drain', () => {
     aggregator.ingestDelta(done({ call_id: 'b' }))
     expect(aggregator.drainCompletedCalls()).toMatchObject([{ id: 'b', index: 1 }])
   })
+
+  test.each([
+    ['output_item.done', done(f, { output_index: 0 })],
+    ['output_item.done with another item id', done({ ...f, id: 'fc_x' })],
+    ['output_item.done without a call id', done({ id: 'fc_1', name: 'f' })],
+    ['arguments.done', argsDone({ item_id: 'fc_1', output_index: 0, arguments: '{}' })],
+    ['a late fragment', delta('x', { item_id: 'fc_1', output_index: 0 })],
+  ])('hands a call out once, though the vendor repeats %s', (_name, repeated) => {
+    const aggregator = new ToolCallAggregator()
+    aggregator.ingestDelta(added(f, { output_index: 0 }))
+    aggregator.ingestDelta(done(f, { output_index: 0 }))
+    expect(drained(aggregator)).toEqual(['call_1 f {}'])
+    expect(aggregator.ingest(repeated)).toEqual([])
+    expect(drained(aggregator)).toEqual([])
+    expect(aggregator.size).toBe(0)
+  })
+
+  test('frees the place of a call, and its ids for a call that is opened', () => {
+    const aggregator = new ToolCallAggregator()
+    aggregator.ingestDelta(done(f, { output_index: 0 }))
+    expect(drained(aggregator)).toEqual(['call_1 f {}'])
+    aggregator.ingestDelta(done({ call_id: 'call_2', name: 'g' }, { output_index: 0 }))
+    expect(drained(aggregator)).toEqual(['call_2 g {}'])
+    aggregator.ingestDelta(added(f, { output_index: 0 }))
+    aggregator.ingestDelta(done(f, { output_index: 0 }))
+    expect(drained(aggregator)).toEqual(['call_1 f {}'])
+  })
 })
 
 test('T9 unknown types are told once for each type', () => {

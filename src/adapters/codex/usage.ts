@@ -39,6 +39,15 @@ const NAMES = [
 ] as const
 
 /**
+ * codex fills in a total without any tokens that make it up: the context window when a request exceeded it, which
+ * also replaces the counts of the thread, or an estimate of what is left after a compaction.
+ */
+function isEstimate(usage: Usage | undefined): boolean {
+  if (usage === undefined) return false
+  return usage.prompt_tokens + usage.completion_tokens === 0 && usage.total_tokens > 0
+}
+
+/**
  * What one turn cost. codex counts for the whole thread and repeats itself, so that the sum of its
  * `last` counts is too much; the growth of its `total` is right.
  */
@@ -48,6 +57,8 @@ export class TurnUsage {
   #before: Usage | undefined
   #responses: Usage | undefined
   #grown: Usage | undefined
+  /** What the thread had grown by when its count began anew. */
+  #settled: Usage | undefined
 
   beginTurn(threadId: string | undefined): void {
     if (threadId !== this.#threadId) this.#total = undefined
@@ -55,6 +66,7 @@ export class TurnUsage {
     this.#before = this.#total
     this.#responses = undefined
     this.#grown = undefined
+    this.#settled = undefined
   }
 
   /** The counts of a thread before the turn. */
@@ -66,6 +78,12 @@ export class TurnUsage {
   /** The counts of the thread so far, and those of its last response. */
   addThreadTotal(total: Usage, last: Usage | undefined): void {
     this.#total = total
+    if (isEstimate(total) || isEstimate(last)) {
+      this.#settled = sum(this.#settled, this.#grown)
+      this.#grown = undefined
+      this.#before = total
+      return
+    }
     // The first count of a thread that began before we listened: what came before is not ours.
     if (last !== undefined && last.total_tokens > 0) this.#before ??= combine(total, last, -1)
     this.#grown = this.#before === undefined ? total : combine(total, this.#before, -1)
@@ -73,15 +91,19 @@ export class TurnUsage {
 
   /** The counts of one response of the turn. */
   addResponse(usage: Usage): void {
-    this.#responses = this.#responses === undefined ? usage : combine(this.#responses, usage, 1)
+    this.#responses = sum(this.#responses, usage)
   }
 
   /** Each way of counting can miss a response, none counts one twice. */
   get usage(): Usage | undefined {
-    const [grown, responses] = [this.#grown, this.#responses]
+    const [grown, responses] = [sum(this.#settled, this.#grown), this.#responses]
     if (grown === undefined || responses === undefined) return grown ?? responses
     return responses.total_tokens >= grown.total_tokens ? responses : grown
   }
+}
+
+function sum(a: Usage | undefined, b: Usage | undefined): Usage | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : combine(a, b, 1)
 }
 
 function combine(a: Usage, b: Usage, sign: 1 | -1): Usage {

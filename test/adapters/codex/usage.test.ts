@@ -48,6 +48,54 @@ describe('usage', () => {
     expect(responsesOf(payloads).map(({ usage }) => usage?.total_tokens)).toEqual([110, 67])
   })
 
+  /** What codex writes in the place of its counts when a request did not fit. */
+  const filled = (totalTokens: number) => ({ ...counts(0, 0), totalTokens })
+
+  test('is not the context window, which codex reports as the total when it is exceeded', () => {
+    const used = tokenUsage(counts(100, 10), counts(100, 10))
+    for (const last of [filled(258_290), counts(0, 0)]) {
+      expect(usageOf(used, tokenUsage(filled(258_400), last))).toMatchObject({
+        prompt_tokens: 100,
+        completion_tokens: 10,
+        total_tokens: 110,
+      })
+      expect(usageOf(tokenUsage(filled(258_400), last))).toBeUndefined()
+    }
+  })
+
+  test('goes on after the context window was exceeded', () => {
+    const payloads = translate([
+      turnStarted(),
+      tokenUsage(counts(100, 10), counts(100, 10)),
+      tokenUsage(filled(258_400), filled(258_290)),
+      turnFailed('too long', 'contextWindowExceeded'),
+      turnStarted('v'),
+      note('thread/tokenUsage/updated', {
+        turnId: 'v',
+        tokenUsage: {
+          total: { ...counts(20, 5), totalTokens: 258_425 },
+          last: counts(20, 5),
+        },
+      }),
+      turnCompleted('completed', { id: 'v' }),
+    ])
+    expect(responsesOf(payloads).map(({ usage }) => usage)).toMatchObject([
+      { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 },
+      { prompt_tokens: 20, completion_tokens: 5, total_tokens: 25 },
+    ])
+  })
+
+  test('is not the estimate that codex makes after it compacted the thread', () => {
+    expect(
+      usageOf(
+        tokenUsage(counts(1000, 100), counts(100, 10)),
+        tokenUsage(counts(1000, 100), filled(400)),
+        tokenUsage(counts(1050, 105), counts(50, 5)),
+      ),
+    ).toMatchObject({ prompt_tokens: 150, completion_tokens: 15, total_tokens: 165 })
+    expect(usageOf(tokenUsage(counts(1000, 100), filled(400)))).toBeUndefined()
+  })
+
   test('is summed over the raw responses when codex counts nothing else', () => {
     expect(usageOf(rawCompleted(counts(10, 1)), rawCompleted(counts(20, 2)))).toMatchObject({
       prompt_tokens: 30,
