@@ -68,6 +68,11 @@ export const ERROR_CODES = {
   STORE_FAILED: { status: 500, retryable: true, summary: 'The store failed' },
   STORE_FULL: { status: 507, retryable: true, summary: 'The store has no room left' },
   STORE_LOCKED: { status: 503, retryable: true, summary: 'Another process uses the store' },
+  STORE_LOST: {
+    status: 503,
+    retryable: false,
+    summary: 'The store directory was removed or replaced',
+  },
   STORE_READ_ONLY: { status: 503, retryable: false, summary: 'The store cannot be written' },
   STORE_UNAVAILABLE: { status: 503, retryable: true, summary: 'The store does not answer' },
   STORE_VERSION: { status: 500, retryable: false, summary: 'The store has another format' },

@@ -6,10 +6,12 @@ import type { Environment } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
 import type { Journal } from './journal.ts'
 import { Removal, Sweeper } from './removal.ts'
+import type { StoreFiles } from './store-files.ts'
 
 /** What an embedded store is made of. */
 export interface EmbeddedParts {
   readonly env: Environment
+  readonly files: StoreFiles
   readonly chunks: Chunks
   readonly journal: Journal
   readonly commits: GroupCommit
@@ -21,6 +23,9 @@ export interface EmbeddedParts {
   readonly release: () => Promise<void>
 }
 
+/** How often a store that is only read looks whether its files are there. */
+const FILES_CHECK_MS = 1000
+
 /** What the logs of all tenants in a directory have in common. */
 export class EmbeddedStore {
   readonly env: Environment
@@ -31,6 +36,8 @@ export class EmbeddedStore {
   readonly retentionMs: number
   readonly removal: Removal
   readonly #journal: Journal
+  readonly #files: StoreFiles
+  #filesCheckedAt: number
   readonly #release: () => Promise<void>
   readonly #sweeper: Sweeper
   #closing: Promise<void> | undefined
@@ -45,6 +52,9 @@ export class EmbeddedStore {
     this.clock = clock
     this.retentionMs = retentionMs
     this.#journal = parts.journal
+    this.#files = parts.files
+    this.#files.onLost = () => this.#endAll(this.#files.error())
+    this.#filesCheckedAt = clock.now()
     this.#release = parts.release
     this.#nextNumber = Number(env.tables.store.get('nextNumber') ?? 1)
     this.removal = new Removal(parts)
@@ -63,10 +73,19 @@ export class EmbeddedStore {
     return this.env.bytesUsed() + this.#journal.bytesNeeded()
   }
 
+  /** Throws STORE_CLOSED, or STORE_LOST, which a store that commits nothing notices within a second of use. */
   checkOpen(): void {
     if (this.#closing !== undefined) {
       throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
     }
+    const now = this.clock.now()
+    if (!this.#files.isLost && Math.abs(now - this.#filesCheckedAt) < FILES_CHECK_MS) return
+    this.#filesCheckedAt = now
+    this.#files.check()
+  }
+
+  #endAll(reason: TurnstreamError): void {
+    for (const turn of this.turns.values()) turn.end(reason)
   }
 
   close(): Promise<void> {
@@ -77,9 +96,7 @@ export class EmbeddedStore {
   async #close(): Promise<void> {
     await this.#sweeper.stop()
     await this.commits.idle()
-    for (const turn of this.turns.values()) {
-      turn.end(new TurnstreamError('STORE_CLOSED', 'the log was closed'))
-    }
+    if (!this.#files.isLost) this.#endAll(new TurnstreamError('STORE_CLOSED', 'the log was closed'))
     await this.env.close()
     await this.#release()
   }

@@ -4,6 +4,7 @@ import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Environment, Table, Write } from './environment.ts'
 import { sameError } from './failures.ts'
 import { type Journal, JournalEntry } from './journal.ts'
+import type { StoreFiles } from './store-files.ts'
 import type { TurnEvents } from './turn-events.ts'
 
 /** What somebody wants stored besides what the turn itself has decided. */
@@ -43,6 +44,14 @@ interface Staged {
   readonly group: Group
 }
 
+interface CommitParts {
+  readonly env: Environment
+  readonly files: StoreFiles
+  readonly journal: Journal
+  readonly chunks: Chunks
+  readonly intervalMs: number
+}
+
 /** Changes per second from which on commits are as far apart as they may be. */
 const BUSY_RATE = 6000
 
@@ -57,6 +66,7 @@ const NEWEST = 0.3
  */
 export class GroupCommit {
   readonly #env: Environment
+  readonly #files: StoreFiles
   readonly #journal: Journal
   readonly #chunks: Chunks
   readonly #intervalMs: number
@@ -67,8 +77,9 @@ export class GroupCommit {
   /** Changes per millisecond. */
   #rate = 0
 
-  constructor(env: Environment, journal: Journal, chunks: Chunks, intervalMs: number) {
+  constructor({ env, files, journal, chunks, intervalMs }: CommitParts) {
     this.#env = env
+    this.#files = files
     this.#journal = journal
     this.#chunks = chunks
     this.#intervalMs = intervalMs
@@ -139,7 +150,7 @@ export class GroupCommit {
     const entry = new JournalEntry()
     try {
       const writes = this.#put(group, overdue, entry)
-      if (writes.length > 0) await this.#env.commit(writes)
+      if (writes.length > 0) await this.#write(writes)
     } catch (error) {
       for (const events of overdue) events.undo()
       this.#fail(group, error)
@@ -159,6 +170,15 @@ export class GroupCommit {
     for (const { committed } of group.changes) committed?.()
     group.resolve()
     return true
+  }
+
+  /** What was written to files that are gone by then is not acknowledged. */
+  async #write(writes: readonly Write[]): Promise<void> {
+    try {
+      await this.#env.commit(writes)
+    } finally {
+      this.#files.check()
+    }
   }
 
   /** Everything that a group stores. */

@@ -5,6 +5,7 @@ import { checkDataFile } from './data-file.ts'
 import { DirectoryGuard, OWNER_FILE } from './directory-guard.ts'
 import { DATA_FILE, FORMAT_VERSION } from './environment.ts'
 import { storeError } from './failures.ts'
+import { PathLock } from './path-lock.ts'
 
 /** What is in a directory that may have a store. */
 export interface EmbeddedFacts {
@@ -23,10 +24,13 @@ export async function inspectEmbeddedLog(directory: string): Promise<EmbeddedFac
     await checkDataFile(file)
     const bytes = await sizeOf(file)
     const owner = join(directory, OWNER_FILE)
-    // Where one of these is missing, looking would make it; and nobody has the store open.
+    // Where one of these is missing, looking would make it; at most a process has the path that lost its files.
     const needed = [file, lockOf(file), owner, lockOf(owner)]
     const sizes = await Promise.all(needed.map(sizeOf))
-    if (sizes.includes(undefined)) return { bytes }
+    if (sizes.includes(undefined)) {
+      await (await PathLock.take(directory)).release()
+      return { bytes }
+    }
     const guard = await DirectoryGuard.take(directory)
     try {
       await checkFormat(file)

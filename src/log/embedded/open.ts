@@ -14,6 +14,7 @@ import { storeError } from './failures.ts'
 import { GroupCommit } from './group-commit.ts'
 import { Journal } from './journal.ts'
 import { recover } from './recovery.ts'
+import { StoreFiles } from './store-files.ts'
 import type { SyncPolicy } from './sync-policy.ts'
 
 export interface EmbeddedLogOptions {
@@ -53,11 +54,23 @@ export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<Turn
     const env = await Environment.open(join(directory, DATA_FILE), sync)
     const chunks = new Chunks(env.tables.chunks)
     const journal = new Journal(env.tables.journal)
-    const commits = new GroupCommit(env, journal, chunks, commitIntervalMs)
+    const files = new StoreFiles(directory)
+    const commits = new GroupCommit({ env, files, journal, chunks, intervalMs: commitIntervalMs })
     const turns = new AllTurns(env, commits)
     await recover({ env, journal, chunks, turns })
     const release = () => guard.release()
-    const parts = { env, chunks, journal, commits, turns, clock, retentionMs, sweepMs, release }
+    const parts = {
+      env,
+      files,
+      chunks,
+      journal,
+      commits,
+      turns,
+      clock,
+      retentionMs,
+      sweepMs,
+      release,
+    }
     return new EmbeddedLog(new EmbeddedStore(parts))
   } catch (error) {
     await guard.release()

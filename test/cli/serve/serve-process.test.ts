@@ -1,5 +1,5 @@
 /** The server as an operator meets it: the built program, started as a process. */
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,6 +34,10 @@ async function submit(url: string, body: Record<string, unknown>): Promise<Respo
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ prompt: 'Hello', ...body }),
   })
+}
+
+async function codeOf(response: Response): Promise<string> {
+  return ((await response.json()) as { error: { code: string } }).error.code
 }
 
 async function streamOf(url: string, turnId: string): Promise<string> {
@@ -164,6 +168,30 @@ describe('what keeps it from starting', PATIENCE, () => {
     expect(code).toBe(1)
     expect(said).toMatch(/^turnstream: Another process uses the store: .*\(STORE_LOCKED\)\n$/)
     expect(said).toContain(`process ${child.pid}`)
+  })
+
+  test('a directory that was recreated under another server, which takes no more turns', async () => {
+    const { cwd, child, url, stderr, ended } = await serve(['--port', '0'])
+    await submit(url, { turnId: 'open', model: 'scripted/long' })
+    // Cut, as by any failure of the store: its reader comes back, and is refused.
+    const open = await fetch(`${url}${ROUTES.turnOutputStream.replace(':turnId', 'open')}`)
+    const cut = open.text().catch((error: unknown) => error)
+    const directory = join(cwd, '.turnstream')
+    rmSync(directory, { recursive: true })
+    mkdirSync(directory)
+    const refused = await submit(url, { turnId: 'next' })
+    expect([refused.status, await codeOf(refused)]).toEqual([503, 'STORE_LOST'])
+    const ready = await fetch(`${url}/readyz`)
+    expect([ready.status, await codeOf(ready)]).toEqual([503, 'STORE_LOST'])
+    expect(String(await cut)).toContain('terminated')
+    expect(await streamOf(url, 'open')).toContain('STORE_LOST')
+    expect(stderr()).toContain('The store directory was removed or replaced')
+    const { code, said } = await fail(['--port', '0'], cwd)
+    expect(code).toBe(1)
+    expect(said).toContain(`used by process ${child.pid}`)
+    child.kill('SIGTERM')
+    expect(await ended).toBe(0)
+    await serve(['--port', '0'], { cwd })
   })
 
   test('options that make no sense', async () => {
