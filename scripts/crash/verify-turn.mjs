@@ -10,6 +10,8 @@ import { StreamProcessor } from './library.mjs'
 /** @typedef {import('./plan.mjs').PlannedTurn} PlannedTurn */
 
 const EVENT_ENDINGS = new Set(['response_done', 'response_error', 'turn_aborted_by_user'])
+const ITEM_ENDINGS = new Set(['item_done', 'item_error', 'item_cancelled'])
+const LOSSES = new Set(['item_error', 'response_error'])
 const OUTPUT_ENDINGS = new Set(['turn_complete', 'turn_error'])
 const STATUSES = {
   response_done: 'complete',
@@ -30,7 +32,7 @@ export async function faultOfTurn(plan, promised, observed) {
   if (!record.sealed || !observed.snapshot.sealed) return 'the turn is not sealed'
   const fault =
     faultOfEvents(plan, promised, observed.events) ??
-    faultOfEnd(plan, observed) ??
+    faultOfEnd(observed) ??
     faultOfProcessed(promised, observed) ??
     faultOfResumed(observed)
   return fault ?? (await faultOfState(plan, promised, observed))
@@ -60,21 +62,39 @@ function faultOfEvent(plan, index, event) {
   }
   const { event_id, timestamp, type, payload } = JSON.parse(event.data)
   if (event.eventId !== event_id || event.timestamp !== timestamp) return 'has another envelope'
-  // Whoever claims a turn adds one record to it, the end.
-  const isLoss = type === 'response_error' && payload.error.code === 'PRODUCER_LOST'
+  // Whoever claims a turn settles its items and ends it.
+  const isLoss = LOSSES.has(type) && payload.error.code === 'PRODUCER_LOST'
   return epoch === 1 || isLoss ? undefined : `is of epoch ${epoch} and a ${type}`
 }
 
-/** @param {PlannedTurn} plan @param {Observed} observed */
-function faultOfEnd(plan, { record, events }) {
+/** @param {Observed} observed */
+function faultOfEnd({ record, events }) {
   const types = events.map((event) => ('data' in event ? JSON.parse(event.data).type : ''))
   const endings = types.filter((type) => EVENT_ENDINGS.has(type))
   if (endings.length !== 1) return `events has ${endings.length} ends`
   const last = /** @type {keyof typeof STATUSES} */ (types.at(-1))
   if (last !== endings[0]) return `events ends with ${last}`
-  if (events.length > plan.events.length) return 'events goes on after its end'
+  const end = events.at(-1)
+  const [open] = openItems(events)
+  // The plan leaves items open; whoever claims a turn does not.
+  if (end !== undefined && 'offset' in end && placeOf(end).epoch > 1 && open !== undefined) {
+    return `events: ${open} was not settled`
+  }
   if (record?.status !== STATUSES[last]) return `the record says ${record?.status} after ${last}`
   return undefined
+}
+
+/** The items that have no end. @param {readonly Tailed[]} events */
+function openItems(events) {
+  /** @type {Set<string>} */
+  const open = new Set()
+  for (const event of events) {
+    if (!('data' in event)) continue
+    const { type, payload } = JSON.parse(event.data)
+    if (type === 'item_start') open.add(payload.item_id)
+    if (ITEM_ENDINGS.has(type)) open.delete(payload.item_id)
+  }
+  return [...open]
 }
 
 /** @param {Promised} promised @param {Observed} observed */

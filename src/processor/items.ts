@@ -7,7 +7,7 @@ import { ContentBuffer } from './content-buffer.ts'
 import { completedText, snapshot, withError } from './outputs.ts'
 import { reportOnce } from './report.ts'
 import { conclude, isPastThreshold, NOTHING, restTimer, showGrowth, wakeFor } from './showing.ts'
-import { completeCall, registerCall } from './tool-calls.ts'
+import { completeCall, registerCall, removeCall } from './tool-calls.ts'
 import type { Effect, TurnState } from './turn-state.ts'
 
 // Adapters may open the user's own message with the wrong origin and correct it only at its end;
@@ -90,7 +90,7 @@ export function wouldShow(turn: TurnState, itemId: string, deltaLength: number):
 
 export function finishItem(
   turn: TurnState,
-  { item_id: itemId, final_item: item }: StreamEventPayload<'item_done'>,
+  { item_id: itemId, final_item: item, finish_reason: reason }: StreamEventPayload<'item_done'>,
 ): readonly Effect[] {
   if (turn.finished.has(itemId) || turn.items.get(itemId)?.isComplete() === true) {
     return stray(turn, itemId)
@@ -99,7 +99,7 @@ export function finishItem(
     case 'message':
     case 'reasoning': {
       const buffer = bufferFor(turn, itemId, item.type)
-      return endItem(turn, buffer, completedText(turn.rules, buffer, item))
+      return endItem(turn, buffer, completedText(turn.rules, buffer, item, reason))
     }
     case 'function_call':
       return registerCall(turn, bufferFor(turn, itemId, item.type), item)
@@ -116,13 +116,17 @@ export function finishItem(
   }
 }
 
-/** An item that was never started still gets its one last snapshot. */
+/** An item that was never started, or was started as something else, still gets its one last snapshot. */
 function bufferFor(
   turn: TurnState,
   itemId: string,
   itemType: keyof typeof CONTENT_TYPES,
 ): ContentBuffer {
-  return turn.items.get(itemId) ?? newBuffer(turn, { item_id: itemId }, CONTENT_TYPES[itemType])
+  const contentType = CONTENT_TYPES[itemType]
+  const open = turn.items.get(itemId)
+  return open?.contentType === contentType
+    ? open
+    : newBuffer(turn, { item_id: itemId }, contentType)
 }
 
 function showErrorItem(
@@ -171,9 +175,7 @@ function forget(turn: TurnState, buffer: ContentBuffer): void {
   buffer.markComplete()
   turn.items.delete(buffer.itemId)
   turn.finished.add(buffer.itemId)
-  if (buffer.callId !== undefined && turn.calls.get(buffer.callId) === buffer) {
-    turn.calls.delete(buffer.callId)
-  }
+  if (buffer.callId !== undefined) removeCall(turn, buffer.callId, buffer)
 }
 
 function stray(turn: TurnState, itemId: string): readonly Effect[] {

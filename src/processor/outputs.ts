@@ -73,13 +73,19 @@ export function snapshot(
 }
 
 /** The final text is authoritative, also when it is shorter than what was streamed. */
-export function completedText(rules: TurnRules, buffer: ContentBuffer, item: TextItem): Content {
+export function completedText(
+  rules: TurnRules,
+  buffer: ContentBuffer,
+  item: TextItem,
+  finishReason?: string | null,
+): Content {
   const { turnId, threadId } = rules
   const { itemId } = buffer
   const common = { turnId, threadId, itemId, status: 'complete', content: item.content } as const
+  const reason = finishReason ? { finishReason } : undefined
   return item.type === 'message'
-    ? { type: 'message', ...common, origin: item.origin }
-    : { type: 'thinking', ...common, providerId: buffer.providerId ?? '' }
+    ? { type: 'message', ...common, origin: item.origin, ...reason }
+    : { type: 'thinking', ...common, providerId: buffer.providerId ?? '', ...reason }
 }
 
 export function completedCall(

@@ -13,7 +13,7 @@ export function registerCall(
 ): readonly Effect[] {
   call.finishCall(item.name, item.call_id, item.arguments)
   turn.items.set(call.itemId, call)
-  turn.calls.set(item.call_id, call)
+  addCall(turn, item.call_id, call)
   const created = conclude(
     turn,
     'final',
@@ -27,13 +27,24 @@ export function registerCall(
 }
 
 export function completeCall(turn: TurnState, item: ToolOutputItem): readonly Effect[] {
-  const call = turn.calls.get(item.call_id)
+  // Some vendors use an id twice: outputs come in the order of the calls.
+  const call = turn.calls.get(item.call_id)?.[0]
   if (call === undefined) {
     turn.waitingOutputs.set(item.call_id, item)
     return []
   }
-  turn.calls.delete(item.call_id)
+  removeCall(turn, item.call_id, call)
   turn.items.delete(call.itemId)
   turn.finished.add(call.itemId)
   return [conclude(turn, 'final', call, completedCall(turn.rules, call, item))]
+}
+
+function addCall(turn: TurnState, callId: string, call: ContentBuffer): void {
+  turn.calls.set(callId, [...(turn.calls.get(callId) ?? []), call])
+}
+
+export function removeCall(turn: TurnState, callId: string, call: ContentBuffer): void {
+  const others = turn.calls.get(callId)?.filter((other) => other !== call) ?? []
+  if (others.length > 0) turn.calls.set(callId, others)
+  else turn.calls.delete(callId)
 }

@@ -60,8 +60,8 @@ export interface TurnState {
   usage: Usage | undefined
   /** Items that may still change: open ones, and tool calls that wait for their output. */
   readonly items: Map<string, ContentBuffer>
-  /** The calls among them, by `call_id`. */
-  readonly calls: Map<string, ContentBuffer>
+  /** The calls among them, by `call_id`, oldest first. */
+  readonly calls: Map<string, readonly ContentBuffer[]>
   /** Outputs that came before their call, by `call_id`. */
   readonly waitingOutputs: Map<string, ToolOutputItem>
   /** Items whose start and deltas mean nothing to a reader: tool outputs and errors. */

@@ -18,6 +18,8 @@ export type ResponseStatus = z.infer<typeof responseStatusSchema>
 const outcome = {
   error: errorObjectSchema.exactOptional(),
   cancelled: openObject({ reason: z.string().exactOptional() }).exactOptional(),
+  /** Why its text ended early, as `item_done` says. */
+  finish_reason: z.string().nullable().exactOptional(),
 }
 
 const responseItemSchema = z.discriminatedUnion('type', [

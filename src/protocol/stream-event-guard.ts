@@ -156,7 +156,9 @@ const PAYLOAD_FAULTS: Record<StreamEventType, (payload: Fields) => string | unde
         provider_metadata: isRecord,
       },
     ),
-  item_done: (payload) => fault(payload, { item_id: isId }) ?? itemFault(payload['final_item']),
+  item_done: (payload) =>
+    fault(payload, { item_id: isId }, { finish_reason: isNullableString }) ??
+    itemFault(payload['final_item']),
   item_error: (payload) => fault(payload, { item_id: isId, error: isErrorObject }),
   item_cancelled: (payload) => fault(payload, { item_id: isId }, { reason: isString }),
   usage_update: (payload) => fault(payload, { response_id: isId, usage: isUsage }),

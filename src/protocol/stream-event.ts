@@ -60,6 +60,7 @@ const payloads = {
     type: z.literal('item_done'),
     item_id: idSchema,
     final_item: outputItemSchema,
+    finish_reason: z.string().nullable().exactOptional(),
   }),
   item_error: openObject({
     type: z.literal('item_error'),

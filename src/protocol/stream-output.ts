@@ -15,6 +15,8 @@ const contentBase = {
   status: statusSchema,
   /** The whole text so far, never a difference. */
   content: z.string(),
+  /** Why a text ended early: `cancelled`, `length`. */
+  finishReason: z.string().exactOptional(),
   errorCode: z.string().exactOptional(),
   errorMessage: z.string().exactOptional(),
 }

@@ -43,7 +43,9 @@ export function finishItem(items: Items, payload: StreamEventPayload<'item_done'
   const entry = items.get(item_id)
   if (entry && entry.phase !== 'open') return items
   const phase = final.type === 'error' || final.type === 'cancelled' ? 'failed' : 'done'
-  return items.set(item_id, { phase, item: entry ? finished(itemOf(entry), final) : final })
+  const item = entry ? finished(itemOf(entry), final) : final
+  const { finish_reason } = payload
+  return items.set(item_id, { phase, item: finish_reason ? { ...item, finish_reason } : item })
 }
 
 /** Also for an item that is done: a call whose arguments are complete may still fail to run. */

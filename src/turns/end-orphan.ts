@@ -1,16 +1,22 @@
 import { type Clock, systemClock } from '../async/clock.ts'
-import { START } from '../log/offsets.ts'
+import { parseOffset, START } from '../log/offsets.ts'
 import { MAX_APPEND_RECORDS } from '../log/records.ts'
-import type { Lease, NewRecord, TurnLog } from '../log/turn-log.ts'
+import type { Lease, LogName, NewRecord, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { StreamProcessor } from '../processor/stream-processor.ts'
 import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
+import { isInputItem } from '../protocol/input-items.ts'
 import { parseJsonSafe } from '../protocol/json.ts'
-import type { ErrorObject, StreamEvent, TraceContext } from '../protocol/stream-event.ts'
+import type {
+  ErrorObject,
+  StreamEvent,
+  StreamEventPayload,
+  TraceContext,
+} from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
-import type { StreamOutput } from '../protocol/stream-output.ts'
 import { DerivedOutputs } from './derived-outputs.ts'
 import { isForProcessor } from './opening.ts'
+import { UnsettledItems } from './unsettled-items.ts'
 
 export interface OrphanOptions {
   /** The name of whoever ends the turn. */
@@ -50,9 +56,9 @@ const RENEWALS_PER_LEASE = 3
 const TIMELESS: Clock = { now: () => 0, after: () => () => {} }
 
 /**
- * Ends a turn whose owner is gone, so that no reader waits for ever. `events` gets an error as its end,
- * unless it has one; `processed` gets whatever follows from `events` and was not shown yet, then its end.
- * May stop anywhere and be begun again by anybody: each log gets one end.
+ * Ends a turn whose owner is gone, so that no reader waits for ever. The items in `events` are settled and
+ * it gets an error as its end, unless it has one; `processed` gets whatever follows from `events` and was not
+ * shown yet, then its end. May stop anywhere and be begun again by anybody: each log gets one end.
  */
 export async function endOrphan(
   log: TurnLog,
@@ -62,8 +68,9 @@ export async function endOrphan(
   const clock = options.clock ?? systemClock
   const claimedAt = clock.now()
   try {
-    const lease = await log.claim(turnId, options.owner, options.leaseMs)
-    const orphan = new Orphan(log, lease, claimedAt, { ...options, clock })
+    const { owner, leaseMs } = options
+    const lease = await log.claim(turnId, owner, leaseMs)
+    const orphan = await Orphan.load(log, { lease, claimedAt, leaseMs, clock })
     await orphan.endEvents()
     await orphan.endProcessed()
     return 'ended'
@@ -74,99 +81,155 @@ export async function endOrphan(
   }
 }
 
+interface ClaimOptions {
+  readonly lease: Lease
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly claimedAt: number
+}
+
 class Orphan {
   readonly #log: TurnLog
   readonly #lease: Lease
+  readonly #turn: TurnRecord
   readonly #leaseMs: number
   readonly #clock: Clock
+  /** The newest record of `processed` of every key. */
+  readonly #stored: ReadonlyMap<string, string>
+  readonly #derived: DerivedOutputs
+  readonly #processor: StreamProcessor
+  readonly #unsettled = new UnsettledItems()
+  #responseId: string
+  #traceContext: TraceContext | undefined
+  #isWhole = true
   #renewAt: number
 
-  constructor(log: TurnLog, lease: Lease, claimedAt: number, options: Required<OrphanOptions>) {
+  private constructor(
+    log: TurnLog,
+    turn: TurnRecord,
+    stored: ReadonlyMap<string, string>,
+    options: ClaimOptions,
+  ) {
+    const { lease } = options
     this.#log = log
     this.#lease = lease
+    this.#turn = turn
     this.#leaseMs = options.leaseMs
     this.#clock = options.clock
-    this.#renewAt = claimedAt + options.leaseMs / RENEWALS_PER_LEASE
-  }
-
-  async endEvents(): Promise<void> {
-    const seq = this.#lease.next.events
-    const data = JSON.stringify(await this.#ending(seq))
-    try {
-      await this.#log.append(this.#lease, 'events', [{ seq, data }], { seal: true })
-    } catch (error) {
-      // The owner, or whoever claimed the turn before, came as far as the end of this log.
-      if (!hasCode(error, 'LOG_SEALED')) throw error
-    }
-  }
-
-  async #ending(seq: number): Promise<StreamEvent> {
-    const { runId } = this.#lease
-    const first = seq > 1 ? await this.#firstEvent() : undefined
-    const payload = first?.type === 'response_start' ? first.payload : undefined
-    return {
-      event_id: eventIdsOf(runId, seq - 1)(),
-      timestamp: this.#clock.now(),
-      trace_context: first?.trace_context ?? NO_TRACE,
-      run_id: runId,
-      type: 'response_error',
-      payload: {
-        type: 'response_error',
-        response_id: payload?.response_id ?? runId,
-        error: LOST,
-      },
-    }
-  }
-
-  async #firstEvent(): Promise<StreamEvent | undefined> {
-    for await (const record of this.#tail()) if ('data' in record) return eventOf(record.data)
-    return undefined
-  }
-
-  async endProcessed(): Promise<void> {
-    const { next } = this.#lease
-    const outputs = await this.#missingOutputs()
-    const records = outputs.map((output, index): NewRecord => {
-      return { seq: next.processed + index, data: JSON.stringify(output) }
-    })
-    for (let at = 0; at < records.length; at += MAX_APPEND_RECORDS) {
-      const batch = records.slice(at, at + MAX_APPEND_RECORDS)
-      await this.#keepLease()
-      const seal = at + batch.length === records.length
-      await this.#log.append(this.#lease, 'processed', batch, { seal })
-    }
-  }
-
-  /** What `processed` lacks, its end last. */
-  async #missingOutputs(): Promise<StreamOutput[]> {
-    const { turnId } = this.#lease
-    const turn = await this.#log.getTurn(turnId)
-    if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
-    const { threadId } = turn
-    const { records } = await this.#log.snapshot(turnId)
-    const stored = new Map(records.map(({ key = '', data }) => [key, data]))
+    this.#renewAt = options.claimedAt + options.leaseMs / RENEWALS_PER_LEASE
+    this.#responseId = lease.runId
+    this.#stored = stored
     const derived = new DerivedOutputs(stored)
-    const processor = new StreamProcessor({
-      turnId,
-      threadId,
+    this.#derived = derived
+    this.#processor = new StreamProcessor({
+      turnId: lease.turnId,
+      threadId: turn.threadId,
       batchGradient: [],
       clock: TIMELESS,
       onEmit: (_message, output) => derived.take(output),
     })
-    let isWhole = true
-    for await (const record of this.#tail()) {
-      await this.#keepLease()
-      if ('data' in record) await replay(processor, eventOf(record.data), stored)
-      else isWhole = false
-    }
-    const ending = derived.ending ?? { type: 'turn_error', turnId, threadId, error: UNREADABLE }
-    // What is left of a trimmed log says less than what readers have seen.
-    return isWhole ? [...derived.missing.values(), ending] : [ending]
   }
 
-  #tail() {
-    // Nothing to abort: the log is read only as far as it is known to go.
-    return this.#log.tail(this.#lease.turnId, 'events', START, new AbortController().signal)
+  static async load(log: TurnLog, options: ClaimOptions): Promise<Orphan> {
+    const { lease } = options
+    const turn = await log.getTurn(lease.turnId)
+    if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', lease.turnId)
+    const { records } = await log.snapshot(lease.turnId)
+    const stored = new Map(records.map(({ key = '', data }) => [key, data]))
+    return new Orphan(log, turn, stored, options)
+  }
+
+  /** Reads the log `events`, settles its items and ends it, unless it has its end. */
+  async endEvents(): Promise<void> {
+    const { next } = this.#lease
+    await this.#readEvents()
+    if (this.#derived.ending !== undefined) return
+    const settling = this.#unsettled.settleAll({ kind: 'failed', error: LOST })
+    const error: StreamEventPayload = {
+      type: 'response_error',
+      response_id: this.#responseId,
+      error: LOST,
+    }
+    const eventId = eventIdsOf(this.#lease.runId, next.events - 1)
+    const events = [...settling, error].map((payload) => this.#event(eventId(), payload))
+    const records = events.map((event, index): NewRecord => {
+      return { seq: next.events + index, data: JSON.stringify(event) }
+    })
+    try {
+      await this.#append('events', records)
+    } catch (cause) {
+      // The log is sealed, and its end cannot be read.
+      if (!hasCode(cause, 'LOG_SEALED')) throw cause
+      return
+    }
+    for (const event of events) await this.#replay(event)
+  }
+
+  async endProcessed(): Promise<void> {
+    const { turnId, next } = this.#lease
+    const { threadId } = this.#turn
+    const { missing, ending } = this.#derived
+    const end = ending ?? { type: 'turn_error', turnId, threadId, error: UNREADABLE }
+    // What is left of a trimmed log says less than what readers have seen.
+    const outputs = this.#isWhole ? [...missing.values(), end] : [end]
+    const records = outputs.map((output, index): NewRecord => {
+      return { seq: next.processed + index, data: JSON.stringify(output) }
+    })
+    await this.#append('processed', records)
+  }
+
+  /** Reads as far as the log goes now: nobody else can write to it any more. */
+  async #readEvents(): Promise<void> {
+    const last = this.#lease.next.events - 1
+    if (last < 1) return
+    const controller = new AbortController()
+    const records = this.#log.tail(this.#lease.turnId, 'events', START, controller.signal)
+    for await (const record of records) {
+      await this.#keepLease()
+      if ('data' in record) {
+        const event = parseEvent(record.data)
+        if (event !== undefined) await this.#take(event)
+        if (parseOffset(record.offset).seq >= last) break
+      } else this.#isWhole = false
+    }
+    controller.abort()
+  }
+
+  async #take(event: StreamEvent): Promise<void> {
+    const { payload, run_id } = event
+    this.#traceContext ??= event.trace_context
+    if (payload.type === 'response_start') this.#responseId = payload.response_id
+    const isInput = payload.type === 'item_done' && isInputItem(run_id, payload.item_id)
+    this.#unsettled.take(payload, isInput)
+    await this.#replay(event)
+  }
+
+  async #replay(event: StreamEvent): Promise<void> {
+    if (!isForProcessor(event)) return
+    // An item that was cancelled before anybody saw it is never shown; the processor must know of those
+    // that readers have seen.
+    if (this.#stored.has(cancelledItem(event) ?? '')) await this.#processor.flush()
+    await this.#processor.processEvent(event)
+  }
+
+  #event(event_id: string, payload: StreamEventPayload): StreamEvent {
+    return {
+      event_id,
+      timestamp: this.#clock.now(),
+      trace_context: this.#traceContext ?? NO_TRACE,
+      run_id: this.#lease.runId,
+      type: payload.type,
+      payload,
+    } as StreamEvent
+  }
+
+  async #append(name: LogName, records: readonly NewRecord[]): Promise<void> {
+    for (let at = 0; at < records.length; at += MAX_APPEND_RECORDS) {
+      const batch = records.slice(at, at + MAX_APPEND_RECORDS)
+      await this.#keepLease()
+      const seal = at + batch.length === records.length
+      await this.#log.append(this.#lease, name, batch, { seal })
+    }
   }
 
   async #keepLease(): Promise<void> {
@@ -178,21 +241,9 @@ class Orphan {
 }
 
 /** Undefined for what a live processor passes over too: what is malformed, or of an unknown type. */
-function eventOf(data: string): StreamEvent | undefined {
+function parseEvent(data: string): StreamEvent | undefined {
   const event = parseJsonSafe(data)
   return isStreamEvent(event) ? event : undefined
-}
-
-async function replay(
-  processor: StreamProcessor,
-  event: StreamEvent | undefined,
-  stored: ReadonlyMap<string, string>,
-): Promise<void> {
-  if (event === undefined || !isForProcessor(event)) return
-  // An item that was cancelled before anybody saw it is never shown; the processor must know of those
-  // that readers have seen.
-  if (stored.has(cancelledItem(event) ?? '')) await processor.flush()
-  await processor.processEvent(event)
 }
 
 function cancelledItem({ payload }: StreamEvent): string | undefined {

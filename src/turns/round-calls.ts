@@ -47,13 +47,6 @@ export class RoundCalls {
     return [...this.#unanswered.values()].some(({ name }) => !this.#registry.has(name))
   }
 
-  /** The items of the calls that this server was to answer and did not. */
-  takeUnanswered(): TurnItem[] {
-    const items = [...this.#unanswered].filter(([, { name }]) => this.#registry.has(name))
-    for (const [item] of items) this.#unanswered.delete(item)
-    return items.map(([item]) => item)
-  }
-
   /** The oldest call of this id: some vendors use an id twice. */
   #answer(callId: string): void {
     for (const [item, { call_id }] of this.#unanswered) {

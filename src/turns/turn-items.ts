@@ -10,6 +10,10 @@ export interface TurnItem {
   readonly place: number
   /** How much of its text was streamed. */
   chars: number
+  /** Whether it was started and has not ended. */
+  isOpen: boolean
+  /** Whether it has ended. */
+  isOver: boolean
 }
 
 /** The items of a turn: numbered through all rounds, and as many and as long as the caps allow. */
@@ -17,7 +21,6 @@ export class TurnItems {
   readonly #runId: string
   readonly #caps: TurnCaps
   readonly #whole: (OutputItem | undefined)[] = []
-  readonly #open = new Set<TurnItem>()
   /** The items of the round, by the ids of its provider, which may give them again in the next. */
   #known = new Map<string, TurnItem>()
   #chars = 0
@@ -38,12 +41,13 @@ export class TurnItems {
     return this.#whole.filter((item) => item !== undefined)
   }
 
-  get open(): ReadonlySet<TurnItem> {
-    return this.#open
-  }
-
   beginRound(): void {
     this.#known = new Map()
+  }
+
+  /** The item that the provider means, if it has begun. */
+  known(providersId: string): TurnItem | undefined {
+    return this.#known.get(providersId)
   }
 
   /** The item that the provider means, or a new one; undefined when there are too many. */
@@ -54,7 +58,7 @@ export class TurnItems {
   /** Opens an item. One of the same name before it has lost its name by that. */
   start(providersId: string): TurnItem | undefined {
     const item = this.#begin(providersId)
-    if (item !== undefined) this.#open.add(item)
+    if (item !== undefined) item.isOpen = true
     return item
   }
 
@@ -66,7 +70,7 @@ export class TurnItems {
       return undefined
     }
     const place = this.#whole.push(undefined) - 1
-    return { id: `${this.#runId}:${place + 1}`, place, chars: 0 }
+    return { id: `${this.#runId}:${place + 1}`, place, chars: 0, isOpen: false, isOver: false }
   }
 
   #begin(providersId: string): TurnItem | undefined {
@@ -96,7 +100,8 @@ export class TurnItems {
 
   /** No more will come of it. */
   end(item: TurnItem): void {
-    this.#open.delete(item)
+    item.isOpen = false
+    item.isOver = true
   }
 
   #exceed(code: ErrorCode, detail: string): void {

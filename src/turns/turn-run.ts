@@ -12,9 +12,10 @@ import type { TurnCaps } from './turn-caps.ts'
 import { errorObject, failed, naturalEnd, stoppedEnd, type Terminal } from './turn-ending.ts'
 import type { TurnFacts, TurnObserver } from './turn-observer.ts'
 import { outcomeOf } from './turn-outcome.ts'
-import { TurnScript } from './turn-script.ts'
+import { settlementOf, TurnScript } from './turn-script.ts'
 import { type EndReason, TurnStop } from './turn-stop.ts'
 import { TurnWriter } from './turn-writer.ts'
+import { UnsettledItems } from './unsettled-items.ts'
 
 /** What all turns of a process have in common. */
 export interface TurnSurroundings {
@@ -45,6 +46,7 @@ export class TurnRun {
   readonly #task: TurnTask
   readonly #around: TurnSurroundings
   readonly #stop = new TurnStop()
+  readonly #unsettled = new UnsettledItems()
   readonly #script: TurnScript
   readonly #writer: TurnWriter
   readonly #onError: (error: unknown) => void
@@ -61,7 +63,14 @@ export class TurnRun {
     this.#facts = { turnId, threadId, tenant, provider: provider.id, model }
     this.#around = around
     this.#onError = (error) => around.onError(error, { turnId })
-    this.#script = new TurnScript({ runId, registry: tools.names, caps })
+    const unsettled = this.#unsettled
+    this.#script = new TurnScript({
+      runId,
+      registry: tools.names,
+      caps,
+      unsettled,
+      onError: this.#onError,
+    })
     this.#writer = new TurnWriter({
       log,
       lease,
@@ -69,6 +78,7 @@ export class TurnRun {
       traceContext,
       clock,
       leaseMs,
+      unsettled,
       observer,
       onLost: this.#lose,
       onError: this.#onError,
@@ -203,7 +213,8 @@ export class TurnRun {
   async #finish(): Promise<void> {
     const { reason } = this.#stop
     if (reason?.kind === 'lost') return
-    if (reason !== undefined) await this.#writer.writeAll(this.#script.close(reason))
+    const settlement = reason ?? settlementOf(this.#script.end)
+    await this.#writer.writeAll(this.#unsettled.settleAll(settlement))
     const news = this.#script.usageNews()
     if (news !== undefined) this.#writer.write(news)
     this.#end = this.#terminal(reason)

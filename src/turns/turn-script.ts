@@ -1,12 +1,13 @@
+import { TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import { streamEventFault } from '../protocol/stream-event-guard.ts'
 import { markedAsRunHere } from './registry-mark.ts'
 import { type FunctionCall, RoundCalls } from './round-calls.ts'
 import type { TurnCaps } from './turn-caps.ts'
-import { type TurnItem, TurnItems } from './turn-items.ts'
-import type { EndReason } from './turn-stop.ts'
+import { TurnItems } from './turn-items.ts'
 import { TurnUsage } from './turn-usage.ts'
+import type { Settlement, UnsettledItems } from './unsettled-items.ts'
 
 /** How a round came to its end. */
 export type RoundEnd = StreamEventPayload<
@@ -18,6 +19,10 @@ export interface TurnScriptOptions {
   /** The names of the tools that this server runs. */
   readonly registry: ReadonlySet<string>
   readonly caps: TurnCaps
+  /** Kept up to date with everything that is written. */
+  readonly unsettled: UnsettledItems
+  /** Told of events that are ignored, once for each item. */
+  readonly onError: (error: unknown) => void
 }
 
 /** What a tool made of a call. */
@@ -28,14 +33,12 @@ export interface ToolAnswer {
 
 type RareEvent = Exclude<StreamEvent, { type: 'item_delta' }>
 
+// Ids come from outside, and a broken provider must not fill the log of the operator.
+const MAX_REPORTS = 100
+
 const TRUNCATED: ErrorObject = {
   code: 'UPSTREAM_TRUNCATED',
   message: 'The stream of the provider stopped before its end',
-}
-
-const UNFINISHED: ErrorObject = {
-  code: 'UPSTREAM_TRUNCATED',
-  message: 'The provider did not finish this item',
 }
 
 /**
@@ -47,10 +50,16 @@ export class TurnScript {
   readonly #items: TurnItems
   readonly #calls: RoundCalls
   readonly #usage = new TurnUsage()
+  readonly #unsettled: UnsettledItems
+  readonly #onError: (error: unknown) => void
+  /** The ids in events that were ignored and reported. */
+  readonly #ignored = new Set<string>()
   #end: RoundEnd | undefined
 
-  constructor({ runId, registry, caps }: TurnScriptOptions) {
+  constructor({ runId, registry, caps, unsettled, onError }: TurnScriptOptions) {
     this.#runId = runId
+    this.#unsettled = unsettled
+    this.#onError = onError
     this.#items = new TurnItems(runId, caps)
     this.#calls = new RoundCalls(registry)
   }
@@ -121,11 +130,17 @@ export class TurnScript {
   }
 
   #grow(payload: StreamEventPayload<'item_delta'>): StreamEventPayload | undefined {
-    const item = this.#items.named(payload.item_id)
-    if (item === undefined || !this.#items.grow(item, payload.delta_content.length)) {
-      return undefined
-    }
+    const item = this.#items.known(payload.item_id)
+    if (item === undefined || !item.isOpen) return this.#ignore(payload.item_id)
+    if (!this.#items.grow(item, payload.delta_content.length)) return undefined
     return { ...payload, item_id: item.id }
+  }
+
+  /** The item was never started, or has ended. */
+  #ignore(providersId: string): undefined {
+    if (this.#ignored.has(providersId) || this.#ignored.size >= MAX_REPORTS) return
+    this.#ignored.add(providersId)
+    this.#onError(new TurnstreamError('ITEM_UNKNOWN', `${providersId.slice(0, 200)} is not open`))
   }
 
   #start(payload: StreamEventPayload<'item_start'>): StreamEventPayload | undefined {
@@ -146,6 +161,7 @@ export class TurnScript {
   #finish(payload: StreamEventPayload<'item_done'>): StreamEventPayload | undefined {
     const item = this.#items.named(payload.item_id)
     if (item === undefined) return undefined
+    if (item.isOver) return this.#ignore(payload.item_id)
     const final = { ...payload.final_item, id: item.id }
     if (!this.#items.finish(item, final)) return undefined
     this.#calls.note(item, final)
@@ -162,6 +178,8 @@ export class TurnScript {
   ): StreamEventPayload | undefined {
     const item = this.#items.named(payload.item_id)
     if (item === undefined) return undefined
+    // A finished call may still fail to run.
+    if (item.isOver && !this.#unsettled.has(item.id)) return this.#ignore(payload.item_id)
     this.#items.end(item)
     this.#calls.drop(item)
     return { ...payload, item_id: item.id }
@@ -176,7 +194,7 @@ export class TurnScript {
   *endRound(): Generator<StreamEventPayload> {
     this.failRound(TRUNCATED)
     const end = this.#end
-    yield* this.#closeOpen(closingOf(end))
+    yield* this.#unsettled.settleOpen(settlementOf(end))
     if (end?.type === 'response_done' && end.usage !== undefined) this.#usage.update(end.usage)
     const news = this.usageNews()
     this.#usage.endRound()
@@ -202,31 +220,18 @@ export class TurnScript {
     const usage = this.#usage.takeNews()
     return usage && { type: 'usage_update', response_id: this.#runId, usage }
   }
-
-  /** Gives up what is open, and the calls that this server was to run. */
-  *close(how: EndReason): Generator<StreamEventPayload> {
-    yield* this.#closeOpen(how)
-    for (const item of this.#calls.takeUnanswered()) yield closing(item, how)
-  }
-
-  *#closeOpen(how: EndReason): Generator<StreamEventPayload> {
-    for (const item of this.#items.open) {
-      this.#items.end(item)
-      yield closing(item, how)
-    }
-  }
 }
 
-/** What becomes of the items that a provider left open. */
-function closingOf(end: RoundEnd | undefined): EndReason {
-  if (end?.type === 'turn_aborted_by_user') return { kind: 'cancelled', reason: end.reason ?? '' }
-  return { kind: 'failed', error: end?.type === 'response_error' ? end.error : UNFINISHED }
-}
-
-function closing({ id: item_id }: TurnItem, how: EndReason): StreamEventPayload {
-  return how.kind === 'cancelled'
-    ? { type: 'item_cancelled', item_id, reason: how.reason }
-    : { type: 'item_error', item_id, error: how.error }
+/** What becomes of the items that are not settled when a round has ended. */
+export function settlementOf(end: RoundEnd | undefined): Settlement {
+  switch (end?.type) {
+    case 'turn_aborted_by_user':
+      return { kind: 'cancelled', reason: end.reason ?? '' }
+    case 'response_error':
+      return { kind: 'failed', error: end.error }
+    default:
+      return { kind: 'done', finishReason: end?.finish_reason ?? null }
+  }
 }
 
 /** Does not compile when a type of ours is forgotten; the types of later versions pass by. */

@@ -5,12 +5,14 @@ import type { Lease, TurnLog } from '../log/turn-log.ts'
 import { StreamProcessor } from '../processor/stream-processor.ts'
 import { hasCode } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
+import { isInputItem } from '../protocol/input-items.ts'
 import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
 import { EventText } from './event-text.ts'
 import { FencedLog } from './fenced-log.ts'
 import { isForProcessor } from './opening.ts'
 import { type TurnCounts, type TurnObserver, unobserved } from './turn-observer.ts'
+import type { UnsettledItems } from './unsettled-items.ts'
 
 export interface TurnWriterOptions {
   readonly log: TurnLog
@@ -19,6 +21,8 @@ export interface TurnWriterOptions {
   readonly traceContext: TraceContext
   readonly clock: Clock
   readonly leaseMs: number
+  /** Told of everything that is written. */
+  readonly unsettled: UnsettledItems
   readonly observer?: TurnObserver
   /** Told once, when nothing can be written any more. */
   readonly onLost: (error: unknown) => void
@@ -92,6 +96,9 @@ export class TurnWriter {
     if (this.#failure !== undefined) return
     if (payload.type === 'item_start') this.#items += 1
     this.#write(payload, undefined)
+    const { unsettled, lease } = this.#options
+    const isInput = payload.type === 'item_done' && isInputItem(lease.runId, payload.item_id)
+    unsettled.take(payload, isInput)
   }
 
   /** As `write`, one after the other, each when there is room. */

@@ -25,7 +25,7 @@ describe('D3 a cancel', () => {
       'done r:1 Whole',
       'open r:2 message',
       'r:2 + Half',
-      'cancelled r:2 enough',
+      'done r:2 Half',
       'aborted enough',
     ])
     expect(await payloadsOf(rig.log)).toContainEqual(
@@ -88,7 +88,10 @@ describe('D3 a cancel', () => {
     await rig.runner.cancel('r', 'enough')
     await rig.settled()
     expect(signal?.aborted).toBe(true)
-    expect((await storyOf(rig.log)).slice(-2)).toEqual(['cancelled r:1 enough', 'aborted enough'])
+    expect((await storyOf(rig.log)).slice(-2)).toEqual([
+      'error r:1 ITEM_CANCELLED',
+      'aborted enough',
+    ])
     expect((await outputsOf(rig.log)).at(-2)).toMatchObject({
       status: 'error',
       errorCode: 'ITEM_CANCELLED',

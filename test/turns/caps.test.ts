@@ -86,8 +86,8 @@ const rows: Row[] = [
   {
     name: 'items count that nobody started',
     caps: { maxItems: 1 },
-    rounds: [[delta('a', 'x'), delta('b', 'x'), end()]],
-    story: ['r:1 + x', 'end TURN_ITEM_LIMIT'],
+    rounds: [[done('a', 'x'), done('b', 'x'), end()]],
+    story: ['done r:1 x', 'end TURN_ITEM_LIMIT'],
   },
   {
     name: 'answers of tools count as items',

@@ -104,7 +104,7 @@ describe('the history of a thread', () => {
     await rig.runner.cancel('one', 'enough')
     await rig.settled()
     await talk(rig, ['Two'])
-    expect(given(rig)).toEqual(['user: One', 'agent: Half (cancelled)', 'user: Two'])
+    expect(given(rig)).toEqual(['user: One', 'agent: Half', 'user: Two'])
   })
 
   test('holds a turn whose process died, without the call it had begun', async () => {
@@ -124,7 +124,7 @@ describe('the history of a thread', () => {
     await rig.clock.advance(1000)
     await rig.runner.start()
     await talk(rig, ['Two'])
-    expect(given(rig)).toEqual(['agent: Half', 'user: Two'])
+    expect(given(rig)).toEqual(['agent: Half (broken)', 'user: Two'])
     await rig.runner.shutdown(0)
   })
 

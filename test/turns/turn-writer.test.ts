@@ -3,6 +3,7 @@ import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { Lease, LogName, NewRecord } from '../../src/log/turn-log.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { TurnWriter } from '../../src/turns/turn-writer.ts'
+import { UnsettledItems } from '../../src/turns/unsettled-items.ts'
 import { answer, BEGIN, delta, done, end, line, open } from './payloads.ts'
 import { newRig, outputsOf, payloadsOf, readLog, tick } from './rig.ts'
 
@@ -54,6 +55,7 @@ async function newWriter() {
     threadId: 'h',
     traceContext: { traceparent: '' },
     clock,
+    unsettled: new UnsettledItems(),
     leaseMs: 10_000,
     onLost: (error) => lost.push(error),
     onError: (error) => errors.push(error),

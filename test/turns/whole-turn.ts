@@ -1,6 +1,9 @@
 /** What must hold of every turn, whatever happened to it. */
 import { expect } from 'vitest'
+import type { OutputItem } from '../../src/protocol/output-item.ts'
+import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
+import { isExecutedByProvider } from '../../src/protocol/tool-execution.ts'
 import { TURN_ID } from '../processor/events.ts'
 import { lastOutputs } from './recording.ts'
 import type { WildLog } from './wild-log.ts'
@@ -42,8 +45,64 @@ export async function checkWhole(log: WildLog): Promise<void> {
     if (shown.has(key) || !isUnseen(last)) expected.set(key, settled(last))
   }
   expect(shown).toEqual(expected)
+  checkSettled(events)
+  checkSnapshotSettled([...shown.values()].map((output) => JSON.stringify(output)))
   checkGrowth(processed)
   expect(await log.getTurn(TURN_ID)).toMatchObject({ sealed: true })
+}
+
+/** V6: every item of `events` has exactly one end, before that of the turn, or is a call for the client. */
+export function checkSettled(events: readonly string[]): void {
+  const open = new Set<string>()
+  const ended = new Set<string>()
+  const calls = new Map<string, string>()
+  for (const text of events) {
+    const { payload } = JSON.parse(text) as StreamEvent
+    switch (payload.type) {
+      case 'item_start':
+        expect(open.has(payload.item_id) || ended.has(payload.item_id), text).toBe(false)
+        open.add(payload.item_id)
+        break
+      case 'item_delta':
+        expect(open, text).toContain(payload.item_id)
+        break
+      case 'item_done':
+        expect(ended, text).not.toContain(payload.item_id)
+        open.delete(payload.item_id)
+        ended.add(payload.item_id)
+        noteCall(calls, payload.item_id, payload.final_item)
+        break
+      case 'item_error':
+      case 'item_cancelled':
+        // A finished call fails when it gets no output.
+        if (!calls.delete(payload.item_id)) expect(ended, text).not.toContain(payload.item_id)
+        open.delete(payload.item_id)
+        ended.add(payload.item_id)
+        break
+      default:
+    }
+  }
+  expect([...open]).toEqual([])
+  expect([...calls.keys()]).toEqual([])
+}
+
+/** `calls`: those that the client need not answer and that have no output, by item. */
+function noteCall(calls: Map<string, string>, itemId: string, item: OutputItem): void {
+  if (item.type === 'function_call' && isExecutedByProvider(item.provider_metadata)) {
+    calls.set(itemId, item.call_id)
+  }
+  if (item.type !== 'function_call_output') return
+  const [answered] = [...calls].find(([, id]) => id === item.call_id) ?? []
+  if (answered !== undefined) calls.delete(answered)
+}
+
+/** Only calls that are left to the client are still open. */
+export function checkSnapshotSettled(outputs: readonly string[]): void {
+  for (const text of outputs) {
+    const output = JSON.parse(text) as StreamOutput
+    if (!('itemId' in output) || output.type === 'tool_call') continue
+    expect(['complete', 'error'], text).toContain(output.status)
+  }
 }
 
 /** A text that was cancelled before anybody saw it is never shown. */

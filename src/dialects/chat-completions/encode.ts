@@ -138,9 +138,11 @@ export class ChatCompletionsEncoder {
     else if (isText(route)) this.#sendText(route, this.#lanes[route].grow(id, piece))
   }
 
-  #finish({ item_id: id, final_item: final }: StreamEventPayload<'item_done'>): void {
+  #finish(payload: StreamEventPayload<'item_done'>): void {
+    const { item_id: id, final_item: final } = payload
     const started = this.#routes.get(id)
     if (started === 'ended') return
+    if (payload.finish_reason === 'cancelled') return this.#cancel(id, undefined)
     if (final.type === 'error') return this.#fail(id, final)
     if (final.type === 'cancelled') return this.#cancel(id, final.reason)
     if (final.type === 'function_call_output') this.#calls.answer(final.call_id)

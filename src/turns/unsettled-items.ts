@@ -1,0 +1,149 @@
+import { GrowingText } from '../async/growing-text.ts'
+import { ERROR_CODES } from '../protocol/errors.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
+import { isExecutedByProvider } from '../protocol/tool-execution.ts'
+import type { EndReason } from './turn-stop.ts'
+
+/** How the response that the items belong to ended. */
+export type Settlement = EndReason | { readonly kind: 'done'; readonly finishReason: string | null }
+
+interface OpenItem {
+  readonly start: StreamEventPayload<'item_start'>
+  readonly text: GrowingText
+}
+
+type FunctionCall = Extract<OutputItem, { type: 'function_call' }>
+
+const UNFINISHED: ErrorObject = {
+  code: 'UPSTREAM_TRUNCATED',
+  message: 'The provider did not finish this item',
+}
+
+/**
+ * Tracks which items in the log `events` have not ended, and settles them when their turn ends. Takes every
+ * payload of the log in order, whether it was just written or is read back.
+ */
+export class UnsettledItems {
+  readonly #open = new Map<string, OpenItem>()
+  /** Finished calls without an output, by item id. */
+  readonly #calls = new Map<string, FunctionCall>()
+  /** Call ids of outputs that came before their call. */
+  readonly #earlyOutputs = new Set<string>()
+  #lastId = ''
+  #lastText: GrowingText | undefined
+
+  /** Whether the item is open, or is a call without its output. */
+  has(itemId: string): boolean {
+    return this.#open.has(itemId) || this.#calls.has(itemId)
+  }
+
+  /** `isInput`: the item belongs to the request, so nobody waits for its output. */
+  take(payload: StreamEventPayload, isInput = false): void {
+    switch (payload.type) {
+      case 'item_delta':
+        this.#grow(payload.item_id, payload.delta_content)
+        return
+      case 'item_start': {
+        const { initial_content, arguments: args } = payload
+        const text = new GrowingText(args ?? initial_content)
+        this.#open.set(payload.item_id, { start: payload, text })
+        return
+      }
+      case 'item_done':
+        this.#end(payload.item_id)
+        if (!isInput) this.#finish(payload.item_id, payload.final_item)
+        return
+      case 'item_error':
+      case 'item_cancelled':
+        this.#end(payload.item_id)
+        this.#calls.delete(payload.item_id)
+        return
+      default:
+    }
+  }
+
+  /** The events that end the open items. */
+  settleOpen(how: Settlement): StreamEventPayload[] {
+    return [...this.#open.values()].map((item) => settleOpenItem(item, how))
+  }
+
+  /** The events that end every item but the finished calls that are left to the client. */
+  settleAll(how: Settlement): StreamEventPayload[] {
+    const unanswered = [...this.#calls].filter(([, call]) =>
+      isExecutedByProvider(call.provider_metadata),
+    )
+    return [...this.settleOpen(how), ...unanswered.map(([id]) => settleCall(id, how))]
+  }
+
+  // Nearly every payload is a delta, and of the same item as the one before.
+  #grow(itemId: string, text: string): void {
+    if (itemId !== this.#lastId || this.#lastText === undefined) {
+      this.#lastId = itemId
+      this.#lastText = this.#open.get(itemId)?.text
+    }
+    this.#lastText?.append(text)
+  }
+
+  #end(itemId: string): void {
+    this.#open.delete(itemId)
+    if (itemId === this.#lastId) this.#lastText = undefined
+  }
+
+  #finish(itemId: string, final: OutputItem): void {
+    if (final.type === 'function_call') {
+      if (!this.#earlyOutputs.delete(final.call_id)) this.#calls.set(itemId, final)
+    } else if (final.type === 'function_call_output') this.#answer(final.call_id)
+  }
+
+  /** The oldest call of this id, as in the StreamProcessor: some vendors use an id twice. */
+  #answer(callId: string): void {
+    for (const [itemId, call] of this.#calls) {
+      if (call.call_id !== callId) continue
+      this.#calls.delete(itemId)
+      return
+    }
+    this.#earlyOutputs.add(callId)
+  }
+}
+
+function settleOpenItem({ start, text }: OpenItem, how: Settlement): StreamEventPayload {
+  const { item_id, item_type: type, origin = 'agent', provider_metadata } = start
+  if (how.kind !== 'cancelled') {
+    const error = how.kind === 'failed' ? how.error : UNFINISHED
+    return { type: 'item_error', item_id, error }
+  }
+  if (type === 'function_call') return cancelledCall(item_id, how.reason)
+  if ((type !== 'message' && type !== 'reasoning') || text.length === 0) {
+    return { type: 'item_cancelled', item_id, reason: how.reason }
+  }
+  const metadata = provider_metadata && { provider_metadata }
+  const final_item: OutputItem = {
+    type,
+    id: item_id,
+    content: text.toString(),
+    origin,
+    ...metadata,
+  }
+  return { type: 'item_done', item_id, final_item, finish_reason: 'cancelled' }
+}
+
+/** A call that nobody will answer: the server or the provider was to run it. */
+function settleCall(item_id: string, how: Settlement): StreamEventPayload {
+  switch (how.kind) {
+    case 'cancelled':
+      return cancelledCall(item_id, how.reason)
+    case 'failed':
+      return { type: 'item_error', item_id, error: how.error }
+    case 'done': {
+      const message = `The call got no output; the response ended with "${how.finishReason}"`
+      return { type: 'item_error', item_id, error: { code: 'ITEM_CANCELLED', message } }
+    }
+  }
+}
+
+function cancelledCall(item_id: string, reason: string): StreamEventPayload {
+  const code = 'ITEM_CANCELLED'
+  const message = reason === '' ? ERROR_CODES[code].summary : reason
+  return { type: 'item_error', item_id, error: { code, message } }
+}
