@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../async/clock.ts'
+import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { parseOffset, START } from '../log/offsets.ts'
 import { MAX_APPEND_RECORDS } from '../log/records.ts'
 import type { Lease, LogName, NewRecord, TurnLog, TurnRecord } from '../log/turn-log.ts'
@@ -185,6 +186,7 @@ class Orphan {
     const controller = new AbortController()
     const records = this.#log.tail(this.#lease.turnId, 'events', START, controller.signal)
     for await (const record of records) {
+      if (isSliceOver()) await nextSlice()
       await this.#keepLease()
       if ('data' in record) {
         const event = parseEvent(record.data)

@@ -1,4 +1,5 @@
 import type { Clock } from '../../async/clock.ts'
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import type { ChatCompletionsOptions } from '../../dialects/chat-completions/encode.ts'
 import { ChatCompletionsRecords } from '../../dialects/chat-completions/records.ts'
 import type { Tail, Tailed } from '../../log/turn-log.ts'
@@ -92,6 +93,7 @@ export class ChatAnswer {
       const result = await (this.#next ?? this.#records.next())
       this.#next = undefined
       if (result.done === true) break
+      if (isSliceOver()) await nextSlice()
       this.#text += this.#encoder.take(dataOf(result.value))
       if (this.#text.length > MAX_FRAME_CHARS) this.#flush()
       else this.#flushSoon()

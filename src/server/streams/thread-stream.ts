@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { START } from '../../log/offsets.ts'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
@@ -133,6 +134,7 @@ async function turnsAfter(log: TurnLog, threadId: string, ordinal: number) {
   let newest: number | undefined
   let cursor: string | undefined
   do {
+    if (isSliceOver()) await nextSlice()
     const place = cursor === undefined ? { limit: FIRST_PAGE } : { cursor }
     const page = await log.listTurns(threadId, { first: 'newest', ...place })
     newest ??= page.items[0]?.ordinal ?? 0

@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { parseOffset, START } from '../../log/offsets.ts'
 import type { LogName, TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
@@ -79,6 +80,7 @@ async function hasMore(log: TurnLog, { turnId, log: name, after }: Reading): Pro
   const tail = log.tail(turnId, name, after, new AbortController().signal)
   let isForeign = false
   for await (const each of tail) {
+    if (isSliceOver()) await nextSlice()
     isForeign ||= 'resync' in each && each.resync === 'foreign'
     if (!isForeign) return true
   }
