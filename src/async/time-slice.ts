@@ -48,7 +48,7 @@ export class TimeSlices {
     while (this.#waiting.size > 0 && !this.isOver()) {
       this.#waiting.shift()()
       // Lets it make a step, after which the slice may be over.
-      await undefined
+      await Promise.resolve()
     }
   }
 }

@@ -57,6 +57,7 @@ export const ERROR_CODES = {
     retryable: true,
     summary: 'The process that wrote the turn is gone',
   },
+  READS_LIMITED: { status: 429, retryable: true, summary: 'Too many reads are in progress' },
   RECORD_INVALID: { status: 400, retryable: false, summary: 'The record cannot be kept' },
   REQUEST_INVALID: { status: 400, retryable: false, summary: 'The request cannot be read' },
   RETRY_EXHAUSTED: { status: 503, retryable: true, summary: 'Every attempt failed' },
@@ -103,6 +104,11 @@ export const ERROR_CODES = {
   TURN_TEXT_LIMIT: { status: 422, retryable: false, summary: 'The turn has too much text' },
   TURN_TIME_LIMIT: { status: 504, retryable: true, summary: 'The turn took too long' },
   TURN_UNKNOWN: { status: 404, retryable: false, summary: 'There is no such turn' },
+  UNREAD_LIMITED: {
+    status: 429,
+    retryable: true,
+    summary: 'Too much of earlier answers is unread',
+  },
   UPSTREAM_MALFORMED: {
     status: 502,
     retryable: false,

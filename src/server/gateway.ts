@@ -184,7 +184,7 @@ function createApp(context: GatewayContext, parts: AppParts): GatewayApp {
   addSubmitRoute(app, context)
   addRunRoutes(app, context)
   addThreadRoutes(app, context)
-  addOutputRoutes(app)
+  addOutputRoutes(app, context)
   addThreadTurnRoute(app, context)
   addStreamRoutes(app, context)
   addStreamTokenRoute(app, access.tokens)

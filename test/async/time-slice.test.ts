@@ -15,11 +15,11 @@ function newSlices() {
       now += ms
     },
     /** One iteration of the loop. */
-    async iterate(): Promise<void> {
+    iterate: async (): Promise<void> => {
       const due = tasks
       tasks = []
       for (const task of due) task()
-      for (let each = 0; each < 100; each++) await undefined
+      for (let each = 0; each < 100; each++) await Promise.resolve()
     },
   }
 }
@@ -36,7 +36,7 @@ async function work(
     if (stage.slices.isOver()) await stage.slices.next()
     stage.pass(ms)
     done.push(name)
-    await undefined
+    await Promise.resolve()
   }
 }
 

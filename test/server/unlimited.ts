@@ -5,4 +5,6 @@ export const UNLIMITED: GatewayLimits = {
   submitsPerMinute: Infinity,
   runningTurns: Infinity,
   openStreams: Infinity,
+  concurrentReads: Infinity,
+  unsentBytes: Infinity,
 }

@@ -8,6 +8,8 @@ export function keyLimitsOf(settings: Settings): GatewayLimits {
     submitsPerMinute: settings.submitsPerMinute,
     runningTurns: settings.maxRunningTurns,
     openStreams: settings.maxOpenStreams,
+    concurrentReads: settings.maxConcurrentReads,
+    unsentBytes: settings.maxUnsentBytes,
   }
 }
 

@@ -134,6 +134,8 @@ export const SETTINGS = {
   submitsPerMinute: limit('the most turns that a key may submit in a minute', '60'),
   maxRunningTurns: limit('the most turns of a key that run at a time', '10'),
   maxOpenStreams: limit('the most streams that a key may have open', '200'),
+  maxConcurrentReads: limit('the most reads of a key in progress at a time', '100'),
+  maxUnsentBytes: limit('the most bytes that clients of a key may leave unread', '67108864'),
   maxConnections: limit('the most connections that are open at a time', '10000'),
   maxUrlBytes: count('the longest address of a request', '8192'),
   maxHeaderBytes: count('the most headers of a request, in bytes', '16384'),

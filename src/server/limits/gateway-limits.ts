@@ -8,9 +8,19 @@ export interface GatewayLimits {
   readonly runningTurns: number
   /** How many streams it may have open: 200 unless given. */
   readonly openStreams: number
+  /** Reads of turns and threads in progress, those that wait for earlier ones included. 100 by default. */
+  readonly concurrentReads: number
+  /** Bytes of answers and streams that its clients have not taken yet. 64 MB by default. */
+  readonly unsentBytes: number
 }
 
-const DEFAULTS: GatewayLimits = { submitsPerMinute: 60, runningTurns: 10, openStreams: 200 }
+const DEFAULTS: GatewayLimits = {
+  submitsPerMinute: 60,
+  runningTurns: 10,
+  openStreams: 200,
+  concurrentReads: 100,
+  unsentBytes: 64 * 1024 * 1024,
+}
 
 /** Fills in the defaults. OPTION_INVALID for what is neither a whole number from 1 nor `Infinity`. */
 export function resolveLimits(given: Partial<GatewayLimits> = {}): GatewayLimits {

@@ -2,7 +2,9 @@ import type { Clock } from '../../async/clock.ts'
 import type { Caller } from '../auth/caller.ts'
 import { type GatewayLimits, resolveLimits } from './gateway-limits.ts'
 import { LimitedError } from './limited-error.ts'
+import { ReadQueue } from './read-queue.ts'
 import { SlidingWindow } from './sliding-window.ts'
+import { UnsentBytes } from './unsent-bytes.ts'
 
 const MINUTE_MS = 60_000
 
@@ -14,22 +16,29 @@ class KeyUse {
   turns = 0
   streams = 0
   readonly submits: SlidingWindow
+  readonly reads = new ReadQueue()
+  readonly unsent: UnsentBytes
 
-  constructor({ submitsPerMinute }: GatewayLimits) {
+  constructor({ submitsPerMinute, unsentBytes }: GatewayLimits) {
     this.submits = new SlidingWindow(submitsPerMinute, MINUTE_MS)
+    this.unsent = new UnsentBytes(unsentBytes)
   }
 
   isIdleAt(now: number): boolean {
-    return this.turns === 0 && this.streams === 0 && this.submits.isEmptyAt(now)
+    const inFlight = this.turns + this.streams + this.reads.size + this.unsent.size
+    return inFlight === 0 && this.submits.isEmptyAt(now)
   }
 }
 
 /** The place of one open stream among those of its key. */
 export class StreamSlot {
+  /** Those of the key. */
+  readonly unsent: UnsentBytes
   #use: KeyUse | undefined
 
   constructor(use: KeyUse) {
     use.streams += 1
+    this.unsent = use.unsent
     this.#use = use
   }
 
@@ -93,6 +102,37 @@ export class KeyLimits {
       throw new LimitedError('STREAMS_LIMITED', `${openStreams} are allowed`, RETRY_MS)
     }
     return new StreamSlot(use)
+  }
+
+  /**
+   * Runs a read when it is its turn among those of its key. READS_LIMITED when too many are in progress,
+   * UNREAD_LIMITED while clients of the key leave too much unread.
+   */
+  async read<T>(caller: Caller, read: () => Promise<T>): Promise<T> {
+    const { concurrentReads } = this.#limits
+    const { reads, unsent } = this.#useOf(caller, this.#clock.now())
+    if (reads.size >= concurrentReads) {
+      throw new LimitedError('READS_LIMITED', `${concurrentReads} are allowed`, RETRY_MS)
+    }
+    return reads.run(() => {
+      if (unsent.isFull) throw this.#unread()
+      return read()
+    })
+  }
+
+  /**
+   * Counts an answer that is about to be sent; call what is returned when the client has taken it or left.
+   * UNREAD_LIMITED.
+   */
+  holdAnswer(caller: Caller, bytes: number): () => void {
+    const { unsent } = this.#useOf(caller, this.#clock.now())
+    if (!unsent.fits(bytes)) throw this.#unread()
+    return unsent.hold(bytes)
+  }
+
+  #unread(): LimitedError {
+    const { unsentBytes } = this.#limits
+    return new LimitedError('UNREAD_LIMITED', `${unsentBytes} bytes are allowed`, RETRY_MS)
   }
 
   #useOf({ tenant, key }: Caller, now: number): KeyUse {

@@ -22,6 +22,7 @@ const CODES: Partial<Record<ErrorCode, string>> = {
   STREAMS_LIMITED: 'rate_limit_exceeded',
   SUBMITS_LIMITED: 'rate_limit_exceeded',
   TURNS_LIMITED: 'rate_limit_exceeded',
+  UNREAD_LIMITED: 'rate_limit_exceeded',
 }
 
 /** What is told of an error otherwise, in this form. The id of the request is in a header. */

@@ -27,6 +27,7 @@ import { openaiRefusals } from '../schemas/refusals.ts'
 import type { SseConnection } from '../streams/sse-connection.ts'
 import { headerOf, openSse } from '../streams/sse-response.ts'
 import type { SubmitHeaders } from '../submission.ts'
+import { sendJson, toWrittenJson } from '../written-json.ts'
 import { SUBMIT_REFUSALS, submitHeadersSchema } from './submit.ts'
 
 /** So long the head of a stream waits for the first word: a turn that fails before it is told by a status. */
@@ -68,6 +69,7 @@ const chatRoute = createRoute({
       'TURN_ROUND_LIMIT',
       'TURN_TEXT_LIMIT',
       'TURN_TIME_LIMIT',
+      'UNREAD_LIMITED',
       'UPSTREAM_MALFORMED',
       'UPSTREAM_TIMEOUT',
       'UPSTREAM_TRUNCATED',
@@ -104,7 +106,7 @@ export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext
         if (body.stream === true) return await streamed(asked)
         const completion = await whole(asked)
         slot.free()
-        return c.json(completion, 200)
+        return sendJson(c, context, toWrittenJson(completion))
       } catch (error) {
         slot.free()
         throw error

@@ -7,7 +7,7 @@ import { openapiDocument } from '../openapi.ts'
 import { openapiPath } from '../schemas/parts.ts'
 import { publicRefusals } from '../schemas/refusals.ts'
 import { NO_SECURITY } from '../schemas/security.ts'
-import { writtenJson } from '../written-json.ts'
+import { toWrittenJson, type WrittenJson, writtenJson } from '../written-json.ts'
 
 const openapiRoute = createRoute({
   method: 'get',
@@ -38,18 +38,20 @@ const docsRoute = createRoute({
 
 /** To be called last: the document describes the routes that the app has when it is first asked for. */
 export function addDocumentRoutes(app: GatewayApp): void {
-  let kept: { readonly text: string; readonly pageFor: (origin: string) => string } | undefined
+  let kept:
+    | { json: WrittenJson<Record<string, unknown>>; pageFor: (origin: string) => string }
+    | undefined
 
   // Anybody may ask for them, and both take far longer to make than to send.
   function described() {
     if (kept === undefined) {
       const document = openapiDocument(app)
-      kept = { text: JSON.stringify(document), pageFor: docsPages(document) }
+      kept = { json: toWrittenJson({ ...document }), pageFor: docsPages(document) }
     }
     return kept
   }
 
-  app.openapi(openapiRoute, (c) => writtenJson<Record<string, unknown>>(c, described()))
+  app.openapi(openapiRoute, (c) => writtenJson(c, described().json))
 
   app.openapi(docsRoute, (c) => {
     const page = described().pageFor(c.get('address').origin)

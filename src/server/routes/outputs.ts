@@ -1,12 +1,12 @@
 import { createRoute } from '@hono/zod-openapi'
 import * as z from 'zod'
 import { ROUTES } from '../../protocol/names.ts'
-import type { GatewayApp } from '../context.ts'
+import type { GatewayApp, GatewayContext } from '../context.ts'
 import { threadOutputs, turnOutputs } from '../outputs.ts'
 import { threadOutputsSchema, turnOutputsSchema } from '../schemas/outputs.ts'
 import { idSchema, openapiPath, pageSchema } from '../schemas/parts.ts'
-import { refusals } from '../schemas/refusals.ts'
-import { writtenJson } from '../written-json.ts'
+import { READ_REFUSALS, refusals } from '../schemas/refusals.ts'
+import { answerRead } from '../written-json.ts'
 
 const turnRoute = createRoute({
   method: 'get',
@@ -20,7 +20,7 @@ const turnRoute = createRoute({
       description: 'The turn as it is now',
       content: { 'application/json': { schema: turnOutputsSchema } },
     },
-    ...refusals('TURN_EXPIRED', 'TURN_UNKNOWN'),
+    ...refusals(...READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
@@ -29,7 +29,7 @@ const threadRoute = createRoute({
   path: openapiPath(ROUTES.threadOutputs),
   summary: 'Read the turns of a thread in the shape in which they are streamed',
   description:
-    'A page ends early when its turns come to more than 8 million characters. A turn whose outputs ' +
+    'A page ends early when its turns come to more than 8 MB. A turn whose outputs ' +
     'have expired is listed without them.',
   tags: ['xapi'],
   request: {
@@ -46,21 +46,23 @@ const threadRoute = createRoute({
       description: 'A page of turns',
       content: { 'application/json': { schema: threadOutputsSchema } },
     },
-    ...refusals('CURSOR_INVALID', 'THREAD_UNKNOWN'),
+    ...refusals(...READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'),
   },
 })
 
-export function addOutputRoutes(app: GatewayApp): void {
-  app.openapi(turnRoute, async (c) => {
+export function addOutputRoutes(app: GatewayApp, context: GatewayContext): void {
+  app.openapi(turnRoute, (c) => {
     const { turnId } = c.req.valid('param')
-    const outputs = await turnOutputs(c.get('space').log, turnId)
-    c.set('turnId', turnId)
-    return writtenJson(c, outputs)
+    return answerRead(c, context, async () => {
+      const outputs = await turnOutputs(c.get('space').log, turnId)
+      c.set('turnId', turnId)
+      return outputs
+    })
   })
 
-  app.openapi(threadRoute, async (c) => {
+  app.openapi(threadRoute, (c) => {
     const { threadId } = c.req.valid('param')
     const { log } = c.get('space')
-    return writtenJson(c, await threadOutputs(log, threadId, c.req.valid('query')))
+    return answerRead(c, context, () => threadOutputs(log, threadId, c.req.valid('query')))
   })
 }

@@ -1,12 +1,14 @@
 import { createRoute } from '@hono/zod-openapi'
+import type * as z from 'zod'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
-import { reducedRun } from '../reduced-run.ts'
+import { RunReader } from '../reduced-run.ts'
 import { openapiPath } from '../schemas/parts.ts'
-import { refusals } from '../schemas/refusals.ts'
+import { READ_REFUSALS, refusals } from '../schemas/refusals.ts'
 import { cancelBodySchema, cancelledSchema, runParamsSchema, runSchema } from '../schemas/runs.ts'
+import { answerRead } from '../written-json.ts'
 
 const runRoute = createRoute({
   method: 'get',
@@ -17,7 +19,7 @@ const runRoute = createRoute({
   request: { params: runParamsSchema },
   responses: {
     200: { description: 'The run', content: { 'application/json': { schema: runSchema } } },
-    ...refusals('TURN_EXPIRED', 'TURN_UNKNOWN'),
+    ...refusals(...READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
@@ -46,12 +48,17 @@ const cancelRoute = createRoute({
 
 const DEFAULT_REASON = 'cancelled by the client'
 
-export function addRunRoutes(app: GatewayApp, { turns }: GatewayContext): void {
-  app.openapi(runRoute, async (c) => {
-    const { log } = c.get('space')
-    const turn = await turnOfRun(log, c.req.valid('param').runId)
-    c.set('turnId', turn.turnId)
-    return c.json(await reducedRun(log, turn), 200)
+export function addRunRoutes(app: GatewayApp, context: GatewayContext): void {
+  const runs = new RunReader()
+
+  app.openapi(runRoute, (c) => {
+    const { log, tenant } = c.get('space')
+    const { runId } = c.req.valid('param')
+    return answerRead<z.infer<typeof runSchema>>(c, context, async () => {
+      const turn = await turnOfRun(log, runId)
+      c.set('turnId', turn.turnId)
+      return { bytes: await runs.read(log, tenant, turn) }
+    })
   })
 
   app.openapi(cancelRoute, async (c) => {
@@ -61,7 +68,7 @@ export function addRunRoutes(app: GatewayApp, { turns }: GatewayContext): void {
     const { reason = DEFAULT_REASON } = c.req.valid('json')
     // Of a turn that has expired the store knows no more whether it could be stopped.
     if (turn.sealed) return c.json({ cancelled: false }, 200)
-    const isStopping = await turns.cancel(turn.turnId, reason, tenant)
+    const isStopping = await context.turns.cancel(turn.turnId, reason, tenant)
     return isStopping ? c.json({ cancelled: true }, 202) : c.json({ cancelled: false }, 200)
   })
 }

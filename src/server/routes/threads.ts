@@ -4,8 +4,9 @@ import type { NewThread, ThreadRecord, TurnLog, TurnRecord } from '../../log/tur
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
+import { encodePage } from '../pages.ts'
 import { idSchema, openapiPath, pageSchema } from '../schemas/parts.ts'
-import { refusals } from '../schemas/refusals.ts'
+import { READ_REFUSALS, refusals } from '../schemas/refusals.ts'
 import {
   newThreadSchema,
   type Thread,
@@ -15,6 +16,7 @@ import {
   threadsSchema,
   threadWithTurnsSchema,
 } from '../schemas/threads.ts'
+import { answerRead } from '../written-json.ts'
 
 const params = z.object({ threadId: idSchema })
 const thread = { content: { 'application/json': { schema: threadSchema } } }
@@ -28,7 +30,7 @@ const listRoute = createRoute({
   request: { query: pageSchema() },
   responses: {
     200: { description: 'A page', content: { 'application/json': { schema: threadsSchema } } },
-    ...refusals('CURSOR_INVALID'),
+    ...refusals(...READ_REFUSALS, 'CURSOR_INVALID'),
   },
 })
 
@@ -60,7 +62,7 @@ const readRoute = createRoute({
       description: 'The thread, with a page of its turns',
       content: { 'application/json': { schema: threadWithTurnsSchema } },
     },
-    ...refusals('CURSOR_INVALID', 'THREAD_UNKNOWN'),
+    ...refusals(...READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'),
   },
 })
 
@@ -90,10 +92,19 @@ const deleteRoute = createRoute({
   responses: { 204: { description: 'It is gone' }, ...refusals('THREAD_UNKNOWN') },
 })
 
-export function addThreadRoutes(app: GatewayApp, { generateId }: GatewayContext): void {
-  app.openapi(listRoute, async (c) => {
-    const { items, ...page } = await c.get('space').log.listThreads(c.req.valid('query'))
-    return c.json({ threads: items.map(toThread), ...page }, 200)
+export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void {
+  const { generateId } = context
+
+  app.openapi(listRoute, (c) => {
+    const { log } = c.get('space')
+    return answerRead<z.infer<typeof threadsSchema>>(c, context, async () => {
+      const bytes = await encodePage(c.req.valid('query'), {
+        head: '{"threads":[',
+        list: (page) => log.listThreads(page),
+        encode: (record) => encodeJson(toThread(record)),
+      })
+      return { bytes }
+    })
   })
 
   app.openapi(createThreadRoute, async (c) => {
@@ -106,12 +117,18 @@ export function addThreadRoutes(app: GatewayApp, { generateId }: GatewayContext)
     })
   })
 
-  app.openapi(readRoute, async (c) => {
+  app.openapi(readRoute, (c) => {
     const { log } = c.get('space')
-    const record = await existingThread(log, c.req.valid('param').threadId)
-    const page = { ...c.req.valid('query'), first: 'newest' } as const
-    const { items, ...rest } = await log.listTurns(record.threadId, page)
-    return c.json({ ...toThread(record), turns: items.map(toTurn), ...rest }, 200)
+    return answerRead<z.infer<typeof threadWithTurnsSchema>>(c, context, async () => {
+      const record = await existingThread(log, c.req.valid('param').threadId)
+      const options = { ...c.req.valid('query'), first: 'newest' } as const
+      const bytes = await encodePage(options, {
+        head: `${JSON.stringify(toThread(record)).slice(0, -1)},"turns":[`,
+        list: (page) => log.listTurns(record.threadId, page),
+        encode: (turn) => encodeJson(toTurn(turn)),
+      })
+      return { bytes }
+    })
   })
 
   app.openapi(changeRoute, async (c) => {
@@ -131,6 +148,10 @@ export function addThreadRoutes(app: GatewayApp, { generateId }: GatewayContext)
     newTurns.announce(threadId)
     return c.body(null, 204)
   })
+}
+
+function encodeJson(value: unknown): Buffer<ArrayBuffer>[] {
+  return [Buffer.from(JSON.stringify(value))]
 }
 
 async function deleteThread(log: TurnLog, threadId: string): Promise<void> {

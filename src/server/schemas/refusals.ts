@@ -38,6 +38,9 @@ const ALWAYS: readonly ErrorCode[] = [
   'URL_TOO_LONG',
 ]
 
+/** What may happen to a read of turns and threads. */
+export const READ_REFUSALS: readonly ErrorCode[] = ['READS_LIMITED', 'UNREAD_LIMITED']
+
 /** What may happen to a request that needs a key. */
 const WITHOUT_KEY: readonly ErrorCode[] = ['KEY_INVALID', 'KEY_REQUIRED']
 

@@ -1,3 +1,4 @@
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import type { Resync, Tail } from '../../log/turn-log.ts'
 import { SSE_EVENTS } from '../../protocol/names.ts'
 import { encodeSse } from '../../sse/encode.ts'
@@ -29,6 +30,8 @@ async function sendAll(connection: SseConnection, following: Following): Promise
   const { tail, frames, idOf } = following
   let { cursor } = tail
   for await (const each of tail) {
+    if (isSliceOver()) await nextSlice()
+    while (connection.isHeldBack) await connection.room()
     const id = tail.cursor === cursor ? undefined : idOf(tail.cursor)
     cursor = tail.cursor
     if ('resync' in each) sendResync(connection, each, idOf(cursor))

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { onResponseClose } from '../response-close.ts'
 import { type Frame, LAST_CHUNK } from './frame.ts'
 import { MAX_WAITING_BYTES, type SseSink } from './sse-sink.ts'
 
@@ -13,8 +14,7 @@ export class NodeSink implements SseSink {
   /** `onClose` is called after the end, and when the reader leaves before it; it may be called again. */
   constructor(response: ServerResponse, headers: Headers, onClose: () => void) {
     this.#response = response
-    response.on('close', onClose)
-    if (response.socket === null) watchSocket(response, onClose)
+    onResponseClose(response, onClose)
     response.writeHead(200, Object.fromEntries(headers))
     response.socket?.setNoDelay(true)
     this.#isChunked = response.chunkedEncoding
@@ -41,8 +41,8 @@ export class NodeSink implements SseSink {
     })
   }
 
-  get isIdle(): boolean {
-    return this.#response.writableLength === 0
+  get waitingBytes(): number {
+    return this.#response.writableLength
   }
 
   end(): void {
@@ -56,16 +56,4 @@ export class NodeSink implements SseSink {
     if (socket === null) this.#response.destroy()
     else socket.destroySoon()
   }
-}
-
-/**
- * Requests may be sent one after the other without waiting for answers. An answer whose turn has not come
- * is not told that the connection is gone.
- */
-function watchSocket(response: ServerResponse, onClose: () => void): void {
-  const { socket } = response.req
-  // There may be many of them, and that is no leak.
-  socket.setMaxListeners(0)
-  socket.on('close', onClose)
-  response.on('close', () => socket.off('close', onClose))
 }

@@ -73,13 +73,25 @@ export class SseConnection {
   async drained(): Promise<void> {
     if (this.#sink === undefined) return
     this.behindSince = this.#streams.now()
+    const release = this.#slot.unsent.hold(this.#sink.waitingBytes)
     await this.#sink.drained()
+    release()
     this.behindSince = undefined
+  }
+
+  /** The clients of the key leave too much unread: wait for `room`, and look again. */
+  get isHeldBack(): boolean {
+    return this.#slot.unsent.isFull && !this.signal.aborted
+  }
+
+  /** Resolves when others of the key have taken something, or nobody reads here any more. */
+  room(): Promise<void> {
+    return this.#slot.unsent.room(this.signal)
   }
 
   /** A sign of life, unless something waits to be sent anyway. */
   beat(): void {
-    if (this.#sink?.isIdle) this.#sink.write(HEARTBEAT)
+    if (this.#sink?.waitingBytes === 0) this.#sink.write(HEARTBEAT)
   }
 
   end(): void {

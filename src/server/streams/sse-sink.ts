@@ -12,8 +12,8 @@ export interface SseSink {
   write(frame: Frame): boolean
   /** Resolves when everything was taken, or when the reader has left. */
   drained(): Promise<void>
-  /** Nothing waits to be sent. */
-  readonly isIdle: boolean
+  /** How much was written and not taken. */
+  readonly waitingBytes: number
   /** The answer is over. */
   end(): void
   /** The answer stops in the middle, and the reader shall notice it. */

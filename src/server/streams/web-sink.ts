@@ -33,8 +33,8 @@ export class WebSink implements SseSink {
     })
   }
 
-  get isIdle(): boolean {
-    return this.#room === MAX_WAITING_BYTES
+  get waitingBytes(): number {
+    return MAX_WAITING_BYTES - this.#room
   }
 
   end(): void {

@@ -147,9 +147,11 @@ describe('docs/operations.md', () => {
 describe('docs/api.md', () => {
   test('gives the limits of a key as they are unless set', () => {
     const rows = tableRows(section(read('docs/api.md'), 'Limits'))
-    const { submitsPerMinute, runningTurns, openStreams } = resolveLimits()
-    expect(rows.map(([, standard]) => Number(standard))).toEqual([
-      ...[submitsPerMinute, runningTurns, openStreams],
+    const limits = resolveLimits()
+    expect(rows.map(([, standard]) => Number(standard?.replace(' MB', '000000')))).toEqual([
+      ...[limits.submitsPerMinute, limits.runningTurns, limits.openStreams],
+      ...[limits.concurrentReads, 64_000_000],
     ])
+    expect(limits.unsentBytes).toBe(64 * 1024 * 1024)
   })
 })

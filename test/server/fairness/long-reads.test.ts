@@ -1,0 +1,50 @@
+/** Reads of long turns share the event loop with everybody else. */
+import { describe, expect, test } from 'vitest'
+import { endOrphan } from '../../../src/turns/end-orphan.ts'
+import { openLog, STORES } from '../streams/server.ts'
+import { startServer } from '../support.ts'
+import { writeLongTurn } from './long-turns.ts'
+import { type LoopGaps, loopGaps } from './loop-gap.ts'
+
+const DELTAS = 40_000
+
+/** A busy machine may stop the whole process for so long. */
+const FLOOR_MS = 120
+
+async function text(url: string): Promise<string> {
+  return await (await fetch(url)).text()
+}
+
+/** Whether the loop was held for no more than a small part of the work. */
+function isShared({ longest, total }: LoopGaps): boolean {
+  return longest < Math.max(FLOOR_MS, total / 6)
+}
+
+const PATHS = {
+  'the run': '/api/v2/runs/long',
+  'the stream of its events': '/api/v2/stream/long',
+}
+
+describe.each(STORES)('while a long turn is read from the %s store', (store) => {
+  test.each(Object.entries(PATHS))(
+    'as %s, other work goes on',
+    async (_name, path) => {
+      const log = await openLog(store)
+      await writeLongTurn(log, { turnId: 'long', deltas: DELTAS })
+      const { url } = await startServer({ log })
+      const gaps = await loopGaps(() =>
+        Promise.all(Array.from({ length: 4 }, () => text(`${url}${path}`))),
+      )
+      expect(gaps).toSatisfy(isShared)
+    },
+    60_000,
+  )
+})
+
+test('while a long turn is ended for its dead owner, other work goes on', async () => {
+  const log = await openLog()
+  await writeLongTurn(log, { turnId: 'long', deltas: DELTAS, isSealed: false, leaseMs: 0 })
+  const gaps = await loopGaps(() => endOrphan(log, 'long', { owner: 'reaper', leaseMs: 60_000 }))
+  expect(await log.getTurn('long')).toMatchObject({ sealed: true })
+  expect(gaps).toSatisfy(isShared)
+}, 60_000)
