@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/global-setup.ts',
+    setupFiles: ['test/watchdog.ts'],
     restoreMocks: true,
     // Many tests wait for processes that they have started: all cores, and not one less, as is the default.
     maxWorkers: '100%',

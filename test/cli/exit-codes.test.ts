@@ -23,7 +23,7 @@ const MAIN = new URL('../../dist/cli/main.js', import.meta.url).pathname
 let folder = ''
 let server: Process
 let url = ''
-const taken = createServer()
+const taken = createServer((socket) => socket.destroy())
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'turnstream-exit-'))

@@ -153,7 +153,7 @@ test(
   'who never answers is given up after five seconds, all of them at the same time',
   PATIENCE,
   async () => {
-    const silent = createServer(() => {}).listen(0, '127.0.0.1')
+    const silent = createServer((socket) => socket.resume()).listen(0, '127.0.0.1')
     await once(silent, 'listening')
     onTestFinished(() => {
       silent.close()

@@ -20,7 +20,10 @@ function keysFile(text: string, mode = 0o600): Setup {
 const KEY_LINE = `acme:web:${sha256Of('a')}\n`
 
 async function takenPort(): Promise<Setup> {
-  const server = createServer((socket) => socket.end('SSH-2.0-OpenSSH\r\n')).listen(0, '127.0.0.1')
+  const server = createServer((socket) => socket.end('SSH-2.0-OpenSSH\r\n').resume()).listen(
+    0,
+    '127.0.0.1',
+  )
   await once(server, 'listening')
   onTestFinished(() => {
     server.close()

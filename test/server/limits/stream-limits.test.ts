@@ -200,6 +200,7 @@ describe('a stream gives its place back, and only its own', () => {
       Array.from({ length: LIMIT + 1 }, async () => app.request(OPEN)),
     )
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429])
+    for (const { body } of answers) await body?.cancel()
   })
 
   test('where the app is called as a function', async () => {
