@@ -16,7 +16,7 @@ export class EventText {
 
   /** Throws for what a provider put into a payload and JSON cannot say. */
   payload(payload: StreamEventPayload): string {
-    if (payload.type !== 'item_delta' || !isPlain(payload)) return JSON.stringify(payload)
+    if (payload.type !== 'item_delta' || !isPlainDelta(payload)) return JSON.stringify(payload)
     if (payload.item_id !== this.#itemId) {
       this.#itemId = payload.item_id
       this.#itemIdJson = JSON.stringify(payload.item_id)
@@ -31,7 +31,7 @@ export class EventText {
 }
 
 /** Whether a delta has no field but those that every one has. */
-function isPlain(payload: object): boolean {
+export function isPlainDelta(payload: object): boolean {
   for (const name in payload) {
     if (name !== 'type' && name !== 'item_id' && name !== 'delta_content') return false
   }

@@ -16,6 +16,9 @@ export interface TurnItem {
   isOver: boolean
 }
 
+// A record of the log holds 64 million characters, and in JSON a character may take six.
+const MAX_ITEM_CHARS = 10_000_000
+
 /** The items of a turn: numbered through all rounds, and as many and as long as the caps allow. */
 export class TurnItems {
   readonly #runId: string
@@ -82,6 +85,15 @@ export class TurnItems {
   /** False when the turn has too much text with it. */
   grow(item: TurnItem, chars: number): boolean {
     item.chars += chars
+    if (item.chars > MAX_ITEM_CHARS) {
+      this.#exceed('TURN_TEXT_LIMIT', `${MAX_ITEM_CHARS} characters are allowed in an item`)
+      return false
+    }
+    return this.spend(chars)
+  }
+
+  /** Counts what is stored besides text. False when the turn has too much with it. */
+  spend(chars: number): boolean {
     this.#chars += chars
     const { maxTextChars } = this.#caps
     if (this.#chars <= maxTextChars) return true

@@ -2,8 +2,10 @@ import { TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import { streamEventFault } from '../protocol/stream-event-guard.ts'
+import { isPlainDelta } from './event-text.ts'
 import { markedAsRunHere } from './registry-mark.ts'
 import { type FunctionCall, RoundCalls } from './round-calls.ts'
+import { boundEnd, boundError, extraChars } from './stored-size.ts'
 import type { TurnCaps } from './turn-caps.ts'
 import { TurnItems } from './turn-items.ts'
 import { TurnUsage } from './turn-usage.ts'
@@ -115,11 +117,13 @@ export class TurnScript {
         return this.#giveUp(payload)
       case 'usage_update':
         this.#usage.update(payload.usage)
-        return this.usageNews()
+        return this.#items.spend(JSON.stringify(payload.usage).length)
+          ? this.usageNews()
+          : undefined
       case 'response_done':
       case 'response_error':
       case 'turn_aborted_by_user':
-        this.#end = payload
+        this.#endWith(payload)
         return undefined
       case 'response_start':
       case 'heartbeat':
@@ -132,7 +136,11 @@ export class TurnScript {
   #grow(payload: StreamEventPayload<'item_delta'>): StreamEventPayload | undefined {
     const item = this.#items.known(payload.item_id)
     if (item === undefined || !item.isOpen) return this.#ignore(payload.item_id)
-    if (!this.#items.grow(item, payload.delta_content.length)) return undefined
+    const { length } = payload.delta_content
+    // Nothing to show, and a provider could send it for ever.
+    if (length === 0) return undefined
+    if (!this.#items.grow(item, length)) return undefined
+    if (!isPlainDelta(payload) && !this.#items.spend(extraChars(payload))) return undefined
     return { ...payload, item_id: item.id }
   }
 
@@ -147,7 +155,7 @@ export class TurnScript {
     const item = this.#items.start(payload.item_id)
     const text = payload.initial_content ?? payload.arguments ?? ''
     if (item === undefined) return undefined
-    if (!this.#items.grow(item, text.length)) {
+    if (!this.#items.spend(extraChars(payload)) || !this.#items.grow(item, text.length)) {
       this.#items.end(item)
       return undefined
     }
@@ -163,6 +171,7 @@ export class TurnScript {
     if (item === undefined) return undefined
     if (item.isOver) return this.#ignore(payload.item_id)
     const final = { ...payload.final_item, id: item.id }
+    if (!this.#items.spend(extraChars(payload))) return undefined
     if (!this.#items.finish(item, final)) return undefined
     this.#calls.note(item, final)
     const { provider_metadata: metadata } = final
@@ -180,6 +189,7 @@ export class TurnScript {
     if (item === undefined) return undefined
     // A finished call may still fail to run.
     if (item.isOver && !this.#unsettled.has(item.id)) return this.#ignore(payload.item_id)
+    if (!this.#items.spend(extraChars(payload))) return undefined
     this.#items.end(item)
     this.#calls.drop(item)
     return { ...payload, item_id: item.id }
@@ -187,7 +197,14 @@ export class TurnScript {
 
   /** The provider broke off; the first end of a round stays. */
   failRound(error: ErrorObject): void {
-    this.#end ??= { type: 'response_error', response_id: this.#runId, error }
+    this.#end ??= { type: 'response_error', response_id: this.#runId, error: boundError(error) }
+  }
+
+  #endWith(payload: RoundEnd): void {
+    const { end, isCut } = boundEnd(payload)
+    this.#end = end
+    if (!isCut) return
+    this.#onError(new TurnstreamError('UPSTREAM_MALFORMED', `${payload.type} was too large`))
   }
 
   /** Ends a round, also one that the provider left without its end. */

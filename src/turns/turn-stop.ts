@@ -1,4 +1,5 @@
 import type { ErrorObject } from '../protocol/stream-event.ts'
+import { boundError, boundReason } from './stored-size.ts'
 
 /**
  * Why a turn does not go on. `cancelled`: somebody asked for it. `failed`: a cap was reached, or the
@@ -29,7 +30,7 @@ export class TurnStop {
   }
 
   stop(reason: StopReason): void {
-    if (this.#reason === undefined || isLostNow(this.#reason, reason)) this.#reason = reason
+    if (this.#reason === undefined || isLostNow(this.#reason, reason)) this.#reason = bound(reason)
     this.#controller.abort()
   }
 
@@ -41,4 +42,15 @@ export class TurnStop {
 
 function isLostNow(before: StopReason, now: StopReason): boolean {
   return now.kind === 'lost' && before.kind !== 'lost'
+}
+
+/** What is stored with every item of the turn is short. */
+function bound(reason: StopReason): StopReason {
+  if (reason.kind === 'cancelled') {
+    const short = boundReason(reason.reason)
+    return short === reason.reason ? reason : { kind: 'cancelled', reason: short }
+  }
+  if (reason.kind === 'lost') return reason
+  const error = boundError(reason.error)
+  return error === reason.error ? reason : { kind: 'failed', error }
 }

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import type { TurnCaps } from '../../src/turns/turn-caps.ts'
 import { resolveCaps } from '../../src/turns/turn-caps.ts'
 import { answer, call, delta, done, end, open, usage, used } from './payloads.ts'
-import { newRig, outputsOf, type Round, storyOf } from './rig.ts'
+import { newRig, outputsOf, type Round, readLog, storyOf } from './rig.ts'
+import { checkSettled } from './whole-turn.ts'
 
 const TOOLS = [
   { name: 'add', parameters: {}, execute: () => 'added' },
@@ -25,7 +27,7 @@ const rows: Row[] = [
   },
   {
     name: 'one character more is not, and is not written',
-    caps: { maxTextChars: 10 },
+    caps: { maxTextChars: 10 + JSON.stringify(usage(1, 2)).length },
     rounds: [
       [used(usage(1, 2)), open('a'), delta('a', '1234567890'), open('b'), delta('b', '!'), end()],
     ],
@@ -53,7 +55,8 @@ const rows: Row[] = [
   },
   {
     name: 'the arguments of calls and the answers of tools count as text',
-    caps: { maxTextChars: 21 },
+    // The name and the id of the call count at its start and at its end.
+    caps: { maxTextChars: 21 + 2 * '"name":"flood","call_id":"call-1"'.length },
     rounds: [[...call('1', 'flood'), end()], [end()]],
     story: [
       'open r:1 function_call',
@@ -136,6 +139,80 @@ describe('the caps of a turn', () => {
     await rig.settled()
     expect(await storyOf(rig.log)).toEqual(story)
     expect(rig.provider.calls.at(-1)?.signal.aborted).toBe(true)
+  })
+
+  const big = { blob: 'x'.repeat(1000) }
+  const failure = { code: 'X', message: 'x'.repeat(1000) }
+  const output = { type: 'function_call_output', id: 'o', call_id: 'y'.repeat(1000) } as const
+  test.each<[string, Round]>([
+    ['metadata at the start', [open('a', { provider_metadata: big }), end()]],
+    ['metadata at the end', [...call('a', 'ask', { provider_metadata: big }), end()]],
+    ['the name of a call', [...call('a', 'x'.repeat(1000)), end()]],
+    ['a call id', [...call('a', 'ask', { call_id: 'x'.repeat(1000) }), end()]],
+    ['an unknown field of a delta', [open('a'), { ...delta('a', 'x'), ...big }, end()]],
+    ['an unknown field of an item', [open('a'), { ...done('a', 'x'), ...big }, end()]],
+    [
+      'the error of an item',
+      [open('a'), { type: 'item_error', item_id: 'a', error: failure }, end()],
+    ],
+    [
+      'an output',
+      [
+        { type: 'item_done', item_id: 'o', final_item: { ...output, output: '', success: true } },
+        end(),
+      ],
+    ],
+    ['usage', [used({ ...usage(1, 1), ...big }), end()]],
+    [
+      'many updates of the usage',
+      [...Array.from({ length: 20 }, (_, n) => used(usage(1, n))), end()],
+    ],
+  ])('V13 count %s, drop it and end the turn', async (_what, round) => {
+    const rig = newRig({ caps: { maxTextChars: 500 }, rounds: [round] })
+    await rig.submit()
+    await rig.settled()
+    const events = await readLog(rig.log, 'r', 'events')
+    expect(events.join('').length).toBeLessThan(10_000)
+    expect((await storyOf(rig.log)).at(-1)).toBe('end TURN_TEXT_LIMIT')
+    expect(await rig.log.getTurn('r')).toMatchObject({ sealed: true })
+    checkSettled(events)
+  })
+
+  test.each<[string, StreamEventPayload, string]>([
+    ['an unknown field', { ...end(), ...{ blob: 'x'.repeat(70_000_000) } }, 'end stop ?'],
+    ['what is no JSON', { ...end(), ...{ blob: 1n } }, 'end stop ?'],
+    [
+      'its usage',
+      end({ usage: { ...usage(1, 1), ...{ blob: 'x'.repeat(70_000_000) } } }),
+      'end stop 2',
+    ],
+    [
+      'its error',
+      {
+        type: 'response_error',
+        response_id: 'v',
+        error: { ...failure, ...{ blob: 'x'.repeat(70_000_000) } },
+      },
+      'end X',
+    ],
+  ])('V13 a turn ends although its end is too large by %s', async (_what, last, story) => {
+    const rig = newRig({ rounds: [[...answer('a', 'x'), open('b'), last]] })
+    await rig.submit()
+    await rig.settled()
+    expect((await storyOf(rig.log)).at(-1)).toBe(story)
+    expect(rig.errors).toEqual(['UPSTREAM_MALFORMED'])
+    const events = await readLog(rig.log, 'r', 'events')
+    expect(events.join('').length).toBeLessThan(100_000)
+    checkSettled(events)
+  })
+
+  test('V13 empty deltas are not stored', async () => {
+    const rig = newRig({
+      rounds: [[open('a'), delta('a', ''), delta('a', 'x'), done('a', 'x'), end()]],
+    })
+    await rig.submit()
+    await rig.settled()
+    expect(await storyOf(rig.log)).toHaveLength(4)
   })
 
   test('stop a provider that goes on and on', async () => {
