@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
+import { DEFAULT_TENANT } from '../protocol/tenant.ts'
 import { TurnExistsError } from './errors.ts'
 import { MemoryTurn } from './memory-turn.ts'
 import {
@@ -28,6 +29,9 @@ const DAY_MS = 24 * 60 * 60 * 1000
 // Looking at every turn is not for every call: what is due goes within a hundredth of its time.
 const SWEEPS_PER_RETENTION = 100
 
+// So many turns and threads are looked at in one call: a sweep of many must not hold up the event loop.
+const SWEPT_PER_CALL = 1000
+
 interface MemoryThread {
   record: log.ThreadRecord
   readonly turns: MemoryTurn[]
@@ -44,6 +48,8 @@ export class MemoryLog implements log.TurnLog {
   readonly #tenants: Tenants<MemoryLog>
   #closed = false
   #nextSweepAt = 0
+  /** The sweep of all tenants that is under way; only the log of `default` has one. */
+  #sweeping: Iterator<unknown> | undefined
 
   constructor(options: MemoryLogOptions = {}, tenants?: Tenants<MemoryLog>) {
     const { retentionMs = DAY_MS, clock = systemClock } = options
@@ -63,7 +69,7 @@ export class MemoryLog implements log.TurnLog {
     this.#sweep()
     const existing = this.#turns.get(turn.turnId) ?? this.#runs.get(turn.runId ?? turn.turnId)
     if (existing !== undefined) throw new TurnExistsError(existing.toRecord())
-    const thread = this.#threads.get(turn.threadId) ?? this.#addThread(turn.threadId)
+    const thread = this.#thread(turn.threadId) ?? this.#addThread(turn.threadId)
     const open = thread.turns.find(({ state }) => !isSealed(state))
     if (open !== undefined) throw new TurnstreamError('THREAD_BUSY', `turn ${open.turn.turnId}`)
     const now = this.#clock.now()
@@ -124,6 +130,8 @@ export class MemoryLog implements log.TurnLog {
 
   async orphans(limit: number): Promise<log.Orphan[]> {
     this.#checkOpen()
+    // Called again and again while a server runs, so that the turns of idle tenants go, too.
+    this.#sweep()
     const orphans: log.Orphan[] = []
     for (const [tenant, each] of this.#tenants.entries()) {
       for (const turnId of each.#expired()) orphans.push({ tenant, turnId })
@@ -190,7 +198,8 @@ export class MemoryLog implements log.TurnLog {
   async putThread(thread: log.NewThread): Promise<log.ThreadRecord> {
     this.#checkOpen()
     checkId('threadId', thread.threadId)
-    const kept = this.#threads.get(thread.threadId) ?? this.#addThread(thread.threadId)
+    this.#sweep()
+    const kept = this.#thread(thread.threadId) ?? this.#addThread(thread.threadId)
     const { creation, createdAt } = kept.record
     kept.record = { ...thread, creation, createdAt, updatedAt: this.#clock.now() }
     return kept.record
@@ -198,18 +207,28 @@ export class MemoryLog implements log.TurnLog {
 
   async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
     this.#checkOpen()
-    return this.#threads.get(threadId)?.record
+    this.#sweep()
+    return this.#thread(threadId)?.record
   }
 
   async listThreads(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
     this.#checkOpen()
+    this.#sweep()
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
+    const now = this.#clock.now()
     const found = [...this.#threads.values()]
+      .filter((thread) => !this.#isOver(thread, now))
       .map(({ record }) => record)
       .filter((record) => from === undefined || compareThreads(record, from) > 0)
       .toSorted(compareThreads)
     return pageOf(found.slice(0, limit + 1), limit, formatThreadPlace)
+  }
+
+  async countThreads(): Promise<number> {
+    this.#checkOpen()
+    this.#sweep()
+    return this.#threads.size
   }
 
   async deleteTurn(turnId: string): Promise<boolean> {
@@ -221,8 +240,9 @@ export class MemoryLog implements log.TurnLog {
 
   async deleteThread(threadId: string): Promise<boolean> {
     this.#checkOpen()
+    this.#sweep()
     // In one go: what was made in between would be left without a thread.
-    for (const turn of this.#threads.get(threadId)?.turns.slice() ?? []) this.#delete(turn)
+    for (const turn of this.#thread(threadId)?.turns.slice() ?? []) this.#delete(turn)
     return this.#threads.delete(threadId)
   }
 
@@ -267,6 +287,17 @@ export class MemoryLog implements log.TurnLog {
     throw new TurnstreamError('LEASE_LOST', `turn ${lease.turnId} is gone`)
   }
 
+  #thread(threadId: string): MemoryThread | undefined {
+    const thread = this.#threads.get(threadId)
+    if (thread === undefined || !this.#isOver(thread, this.#clock.now())) return thread
+    this.#threads.delete(threadId)
+    return undefined
+  }
+
+  #isOver({ record, turns }: MemoryThread, now: number): boolean {
+    return turns.length === 0 && now - record.updatedAt >= this.#retentionMs
+  }
+
   #addThread(threadId: string): MemoryThread {
     const now = this.#clock.now()
     const creation = crypto.randomUUID()
@@ -289,18 +320,34 @@ export class MemoryLog implements log.TurnLog {
     turns.splice(turns.indexOf(turn), 1)
   }
 
-  /** Memory needs no sweeper of its own: whoever looks for a turn clears away what is due. */
+  /** Memory needs no sweeper of its own: every call clears away some of what is due, of all tenants. */
   #sweep(): void {
+    const root = this.#tenants.of(DEFAULT_TENANT)
     const now = this.#clock.now()
-    if (now < this.#nextSweepAt) return
-    this.#nextSweepAt = now + this.#retentionMs / SWEEPS_PER_RETENTION
-    for (const turn of this.#turns.values()) {
-      if (!isSealed(turn.state)) continue
-      const age = now - (turn.endedAt ?? now)
-      if (age >= this.#retentionMs * RECORDS_OUTLIVE_LOGS) this.#forget(turn)
-      else if (age >= this.#retentionMs) {
-        turn.dropLogs(new TurnstreamError('TURN_EXPIRED', turn.turn.turnId))
-      }
+    if (root.#sweeping === undefined && now < root.#nextSweepAt) return
+    root.#sweeping ??= root.#sweepAll()
+    for (let count = 0; count < SWEPT_PER_CALL; count++) {
+      if (root.#sweeping.next().done !== true) continue
+      root.#sweeping = undefined
+      root.#nextSweepAt = now + this.#retentionMs / SWEEPS_PER_RETENTION
+      return
+    }
+  }
+
+  *#sweepAll(): Generator<unknown, void> {
+    for (const [, each] of this.#tenants.entries()) {
+      for (const turn of each.#turns.values()) yield each.#sweepTurn(turn)
+      for (const threadId of each.#threads.keys()) yield each.#thread(threadId)
+    }
+  }
+
+  #sweepTurn(turn: MemoryTurn): void {
+    if (!isSealed(turn.state)) return
+    const now = this.#clock.now()
+    const age = now - (turn.endedAt ?? now)
+    if (age >= this.#retentionMs * RECORDS_OUTLIVE_LOGS) this.#forget(turn)
+    else if (age >= this.#retentionMs && !turn.isGone) {
+      turn.dropLogs(new TurnstreamError('TURN_EXPIRED', turn.turn.turnId))
     }
   }
 }

@@ -110,6 +110,11 @@ export class MemoryTurn {
     for (const waiters of Object.values(this.#waiters)) waiters.wake()
   }
 
+  /** Its logs were dropped. */
+  get isGone(): boolean {
+    return this.#gone !== undefined
+  }
+
   checkThere(): void {
     // Made anew for every reader: an error's stack tells who was refused.
     const gone = this.#gone

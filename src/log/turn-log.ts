@@ -243,8 +243,14 @@ export interface TurnLog {
   /** Makes the thread or replaces its title and metadata. */
   putThread(thread: NewThread): Promise<ThreadRecord>
   getThread(threadId: string): Promise<ThreadRecord | undefined>
-  /** The thread that was last put or got a turn comes first. */
+  /**
+   * The thread that was last put or got a turn comes first. A thread expires once it has no turns left, not even
+   * their records, and was not put for the retention.
+   */
   listThreads(options?: PageOptions): Promise<Page<ThreadRecord>>
+
+  /** The number of threads of this tenant. Some that expired of late may be counted. */
+  countThreads(): Promise<number>
 
   /** Removes the turn, open or not, and ends its readers with TURN_DELETED. False if there was none. */
   deleteTurn(turnId: string): Promise<boolean>

@@ -66,7 +66,7 @@ export async function openStore(choice: StoreChoice, options: StoreOptions): Pro
       return new MemoryLog(common)
     case 'embedded':
       await createDirectory(choice.directory)
-      return openEmbeddedLog({ ...common, directory: choice.directory })
+      return openEmbeddedLog({ ...common, onError, directory: choice.directory })
     case 'redis': {
       const { url, prefix } = choice
       return openRedisLog({ ...common, silentAfterMs, onError, url, prefix })

@@ -7,10 +7,11 @@ import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
-import { EmbeddedThreads } from './embedded-threads.ts'
+import type { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn } from './embedded-turn.ts'
 import type { LoadedTurns } from './loaded-turns.ts'
 import { newFacts } from './stored-turn.ts'
+import { threadsOf } from './thread-sweep.ts'
 import { TurnRecords } from './turn-records.ts'
 
 const STORED = Promise.resolve()
@@ -35,8 +36,8 @@ export class EmbeddedLog implements log.TurnLog {
     this.#tenants =
       tenants ?? new Tenants<EmbeddedLog>(this, (name, all) => new EmbeddedLog(store, name, all))
     this.#turns = store.turns.of(tenant)
-    this.#threads = new EmbeddedThreads(this.#turns.keys, store.env, store.commits)
     this.#records = new TurnRecords(store, this.#turns)
+    this.#threads = threadsOf(store, this.#turns)
   }
 
   ofTenant(tenant: string): log.TurnLog {
@@ -222,6 +223,11 @@ export class EmbeddedLog implements log.TurnLog {
   async listThreads(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
     this.#checkOpen()
     return this.#threads.list(options)
+  }
+
+  async countThreads(): Promise<number> {
+    this.#checkOpen()
+    return this.#threads.count()
   }
 
   async deleteTurn(turnId: string): Promise<boolean> {

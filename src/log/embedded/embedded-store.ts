@@ -7,6 +7,7 @@ import type { GroupCommit } from './group-commit.ts'
 import type { Journal } from './journal.ts'
 import { Removal, Sweeper } from './removal.ts'
 import type { StoreFiles } from './store-files.ts'
+import { ThreadSweep } from './thread-sweep.ts'
 
 /** What an embedded store is made of. */
 export interface EmbeddedParts {
@@ -19,6 +20,8 @@ export interface EmbeddedParts {
   readonly clock: Clock
   readonly retentionMs: number
   readonly sweepMs: number
+  /** Callback for what goes wrong beside any call. */
+  readonly onError: (error: unknown) => void
   /** Lets go of the directory. */
   readonly release: () => Promise<void>
 }
@@ -57,9 +60,14 @@ export class EmbeddedStore {
     this.#filesCheckedAt = clock.now()
     this.#release = parts.release
     this.#nextNumber = Number(env.tables.store.get('nextNumber') ?? 1)
-    this.removal = new Removal(parts)
-    const step = () => this.removal.sweep(clock.now(), retentionMs)
-    this.#sweeper = new Sweeper(step, clock, parts.sweepMs)
+    const { sweepMs: everyMs, onError } = parts
+    this.removal = new Removal(parts, onError)
+    const threads = new ThreadSweep(parts, onError)
+    const step = async () => {
+      const hasMoreTurns = await this.removal.sweep(clock.now(), retentionMs)
+      return (await threads.step(clock.now())) || hasMoreTurns
+    }
+    this.#sweeper = new Sweeper(step, { clock, everyMs, onError })
   }
 
   /** The number of a new turn, of whichever tenant. It is stored with the change that is handed in next. */

@@ -1,6 +1,13 @@
+import type { Clock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
-import { formatThreadPlace, pageLimit, pageOf, parseThreadPlace } from '../paging.ts'
+import {
+  formatThreadPlace,
+  pageLimit,
+  pageOf,
+  parseThreadPlace,
+  type ThreadPlace,
+} from '../paging.ts'
 import type { NewThread, Page, PageOptions, ThreadRecord } from '../turn-log.ts'
 import type { Environment, Write } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
@@ -12,29 +19,42 @@ interface StoredThread {
   readonly made: number
 }
 
+interface Store {
+  readonly env: Environment
+  readonly commits: GroupCommit
+  readonly clock: Clock
+  readonly retentionMs: number
+}
+
 /** The records of a tenant's threads, and the order in which they were last used. */
 export class EmbeddedThreads {
   readonly #keys: TenantKeys
   readonly #env: Environment
   readonly #commits: GroupCommit
+  readonly #store: Store
+  readonly #hasTurns: (threadId: string) => boolean
 
-  constructor(keys: TenantKeys, env: Environment, commits: GroupCommit) {
+  /** `hasTurns` says whether anything is left of the turns of a thread, as decided. */
+  constructor(keys: TenantKeys, store: Store, hasTurns: (threadId: string) => boolean) {
     this.#keys = keys
-    this.#env = env
-    this.#commits = commits
+    this.#env = store.env
+    this.#commits = store.commits
+    this.#store = store
+    this.#hasTurns = hasTurns
   }
 
   /** Decides a new turn of a thread, which is made if it is new; answers with the turn's ordinal. */
   addTurn(threadId: string, now: number): { ordinal: number; write: (writes: Write[]) => void } {
-    const before = this.#decided(threadId)
-    const { record = newThread(threadId, now), made = 0 } = before ?? {}
-    const after = { record: { ...record, updatedAt: now }, made: made + 1 }
+    const before = this.#found(threadId)
+    const { record } = this.#live(before) ?? { record: newThread(threadId, now) }
+    // A thread that has expired may have turns that are not swept yet: their places stay theirs.
+    const after = { record: { ...record, updatedAt: now }, made: (before?.made ?? 0) + 1 }
     return { ordinal: after.made, write: this.#replace(before, after) }
   }
 
   async put(thread: NewThread, now: number): Promise<ThreadRecord> {
-    const before = this.#decided(thread.threadId)
-    const { creation, createdAt } = before?.record ?? newThread(thread.threadId, now)
+    const before = this.#found(thread.threadId)
+    const { creation, createdAt } = this.#live(before)?.record ?? newThread(thread.threadId, now)
     const record = { ...thread, creation, createdAt, updatedAt: now }
     const write = this.#replace(before, { record, made: before?.made ?? 0 })
     await this.#commits.store(undefined, { write })
@@ -54,7 +74,8 @@ export class EmbeddedThreads {
   }
 
   get(threadId: string): ThreadRecord | undefined {
-    return parseThread(this.#env.tables.threads.get(this.#keys.of(threadId)))?.record
+    const stored = parseThread(this.#env.tables.threads.get(this.#keys.of(threadId)))
+    return this.#live(stored)?.record
   }
 
   /** What tells the thread from others with its id, as decided; undefined if there is none. */
@@ -66,12 +87,54 @@ export class EmbeddedThreads {
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
     const found: ThreadRecord[] = []
-    const range = { ...this.#keys.newestFirst(from), limit: limit + 1, snapshot: false }
+    const range = { ...this.#keys.newestFirst(from), snapshot: false }
     for (const key of this.#env.tables.recency.getKeys(range)) {
       const record = Array.isArray(key) ? this.get(String(key.at(-1))) : undefined
       if (record !== undefined) found.push(record)
+      if (found.length > limit) break
     }
     return pageOf(found, limit, formatThreadPlace)
+  }
+
+  /** Counts those that expired of late, too. */
+  count(): number {
+    return this.#env.tables.recency.getKeysCount(this.#keys.newestFirst(undefined))
+  }
+
+  /**
+   * Removes what the index has at a place if it is over. A record that cannot be read goes as well, unless the
+   * thread has turns; STORE_CORRUPT then tells of it.
+   */
+  async sweep({ threadId, updatedAt }: ThreadPlace): Promise<void> {
+    const key = this.#keys.of(threadId)
+    const { threads, recency } = this.#env.tables
+    let failure: unknown
+    let thread: StoredThread | undefined
+    try {
+      thread = this.#found(threadId)
+    } catch (error) {
+      failure = error
+    }
+    const isElsewhere = thread !== undefined && thread.record.updatedAt !== updatedAt
+    if (!isElsewhere && this.#hasTurns(threadId)) {
+      if (failure !== undefined) throw failure
+      return
+    }
+    if (!isElsewhere) this.#commits.stage(threads, key, undefined)
+    await this.#commits.store(undefined, {
+      write: (writes) => {
+        writes.push({ table: recency, key: this.#keys.recency({ threadId, updatedAt }) })
+        if (!isElsewhere) this.#removePlaces(writes, key)
+      },
+    })
+    if (failure !== undefined) throw failure
+  }
+
+  /** The places of turns that could not be read are left until now. */
+  #removePlaces(writes: Write[], key: string): void {
+    const table = this.#env.tables.threadTurns
+    const range = { start: [key, 0], end: [key, Infinity] }
+    for (const place of table.getKeys(range)) writes.push({ table, key: place })
   }
 
   async remove(threadId: string): Promise<boolean> {
@@ -81,13 +144,30 @@ export class EmbeddedThreads {
     this.#commits.stage(threads, this.#keys.of(threadId), undefined)
     const key = this.#keys.recency(before.record)
     await this.#commits.store(undefined, {
-      write: (writes) => writes.push({ table: recency, key }),
+      write: (writes) => {
+        writes.push({ table: recency, key })
+        this.#removePlaces(writes, this.#keys.of(threadId))
+      },
     })
     return true
   }
 
   #decided(threadId: string): StoredThread | undefined {
+    return this.#live(this.#found(threadId))
+  }
+
+  /** As decided, also when it has expired and is not swept yet. */
+  #found(threadId: string): StoredThread | undefined {
     return parseThread(this.#commits.get(this.#env.tables.threads, this.#keys.of(threadId)))
+  }
+
+  /** Nothing if the thread has expired. */
+  #live(thread: StoredThread | undefined): StoredThread | undefined {
+    if (thread === undefined) return undefined
+    const { threadId, updatedAt } = thread.record
+    const { clock, retentionMs } = this.#store
+    if (clock.now() - updatedAt < retentionMs || this.#hasTurns(threadId)) return thread
+    return undefined
   }
 }
 

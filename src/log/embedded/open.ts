@@ -26,8 +26,10 @@ export interface EmbeddedLogOptions {
   readonly sync?: SyncPolicy
   /** How far apart commits are under load, in real time: 30 ms unless given. */
   readonly commitIntervalMs?: number
-  /** How often is looked for turns whose time is over: every minute unless given. */
+  /** How often to sweep expired turns and threads: every minute unless given. */
   readonly sweepMs?: number
+  /** Callback for failures of the sweep: records that cannot be read, a full disk. */
+  readonly onError?: (error: unknown) => void
   /** What leases and retention are told by. */
   readonly clock?: Clock
 }
@@ -45,6 +47,7 @@ const COMMIT_INTERVAL_MS = 30
 export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<TurnLog> {
   const { directory, sync = 'commit', commitIntervalMs = COMMIT_INTERVAL_MS } = options
   const { retentionMs = WEEK_MS, sweepMs = MINUTE_MS, clock = systemClock } = options
+  const { onError = () => {} } = options
   if (directory === '') throw new TurnstreamError('OPTION_INVALID', 'directory is empty')
   await makeDirectory(directory)
   await checkWritable(directory)
@@ -69,6 +72,7 @@ export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<Turn
       clock,
       retentionMs,
       sweepMs,
+      onError,
       release,
     }
     return new EmbeddedLog(new EmbeddedStore(parts))

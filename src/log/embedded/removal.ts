@@ -1,5 +1,6 @@
 import type { Clock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
+import { MAX_APPEND_RECORDS } from '../records.ts'
 import { RECORDS_OUTLIVE_LOGS } from '../retention.ts'
 import type { AllTurns } from './all-turns.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
@@ -16,15 +17,32 @@ interface Store {
   readonly turns: AllTurns
 }
 
-/** So many turns are swept in one commit; then whoever else wants to store something has its turn. */
+/** So many turns, and about so many keys of their logs, are swept in one commit: then others have their turn. */
 const TURNS_PER_STEP = 16
+const KEYS_PER_STEP = 1000
+
+/** A turn of which something is over, as the index has it. */
+interface Due {
+  readonly kind: 'logs' | 'record'
+  readonly endedAt: number
+  readonly key: string
+  /** Undefined when it is not there or cannot be read. */
+  readonly turn: EmbeddedTurn | undefined
+}
+
+/** About how many keys the logs of a turn have. */
+function logKeysOf({ state }: EmbeddedTurn): number {
+  return Math.ceil(state.logs.events.head / MAX_APPEND_RECORDS) + state.logs.processed.head
+}
 
 /** Takes turns of any tenant out of the store, on request and when their time is over. */
 export class Removal {
   readonly #store: Store
+  readonly #onError: (error: unknown) => void
 
-  constructor(store: Store) {
+  constructor(store: Store, onError: (error: unknown) => void) {
     this.#store = store
+    this.#onError = onError
   }
 
   /** Removes everything of a turn and ends its readers. */
@@ -75,25 +93,56 @@ export class Removal {
 
   /** Clears away some of what is due; false when nothing is left. */
   async sweep(now: number, retentionMs: number): Promise<boolean> {
-    const logs = this.#due('logs', now - retentionMs)
-    const records = this.#due('record', now - retentionMs * RECORDS_OUTLIVE_LOGS)
     const work = [
-      ...logs.map((turn) => this.#expire(turn)),
-      ...records.map((turn) => this.remove(turn, new TurnstreamError('TURN_EXPIRED', ''))),
-    ]
+      ...this.#due('logs', now - retentionMs),
+      ...this.#due('record', now - retentionMs * RECORDS_OUTLIVE_LOGS),
+    ].map((due) => this.#clear(due))
     await Promise.all(work)
     return work.length > 0
   }
 
-  #due(kind: 'logs' | 'record', until: number): EmbeddedTurn[] {
-    const { env, turns } = this.#store
+  #due(kind: Due['kind'], until: number): Due[] {
     const range = { start: [kind], end: [kind, until, '\uffff'], limit: TURNS_PER_STEP }
-    const due: EmbeddedTurn[] = []
-    for (const key of env.tables.ended.getKeys(range)) {
-      const turn = Array.isArray(key) ? turns.find(String(key[2])) : undefined
-      if (turn !== undefined) due.push(turn)
+    const all: Due[] = []
+    let keys = 0
+    for (const key of this.#store.env.tables.ended.getKeys(range)) {
+      if (!Array.isArray(key)) continue
+      const due = this.#find(kind, Number(key[1]), String(key[2]))
+      keys += due.turn === undefined ? 0 : logKeysOf(due.turn)
+      if (all.length > 0 && keys > KEYS_PER_STEP) break
+      all.push(due)
     }
-    return due
+    return all
+  }
+
+  #find(kind: Due['kind'], endedAt: number, key: string): Due {
+    try {
+      return { kind, endedAt, key, turn: this.#store.turns.find(key) }
+    } catch (error) {
+      // One turn that cannot be read must not stop the sweep of all that follow it.
+      this.#onError(error)
+      return { kind, endedAt, key, turn: undefined }
+    }
+  }
+
+  #clear(due: Due): Promise<void> {
+    const { kind, turn } = due
+    if (turn === undefined) return this.#clearUnreadable(due)
+    if (kind === 'logs') return this.#expire(turn)
+    return this.remove(turn, new TurnstreamError('TURN_EXPIRED', turn.facts.turnId))
+  }
+
+  /** A record that cannot be read goes when it would have gone. Which logs are its own nobody knows. */
+  async #clearUnreadable({ kind, endedAt, key }: Due): Promise<void> {
+    const { commits, env } = this.#store
+    if (kind === 'record') commits.stage(env.tables.turns, key, undefined)
+    await commits.store(undefined, {
+      write: (writes) => {
+        writes.push({ table: env.tables.ended, key: [kind, endedAt, key] })
+        if (kind === 'logs')
+          writes.push({ table: env.tables.ended, key: ['record', endedAt, key], value: '' })
+      },
+    })
   }
 
   /** Removes the logs; the record stays. */
@@ -122,9 +171,18 @@ export class Sweeper {
   #isStopped = false
   #cancel: (() => void) | undefined
   #sweeping: Promise<void>
+  readonly #onError: (error: unknown) => void
 
-  constructor(step: () => Promise<boolean>, clock: Clock, everyMs: number) {
+  constructor(
+    step: () => Promise<boolean>,
+    {
+      clock,
+      everyMs,
+      onError,
+    }: { clock: Clock; everyMs: number; onError: (error: unknown) => void },
+  ) {
     this.#step = step
+    this.#onError = onError
     this.#clock = clock
     this.#everyMs = everyMs
     this.#sweeping = this.#sweep()
@@ -135,8 +193,9 @@ export class Sweeper {
       // Each step is a commit of its own, and lets others in.
       let isMore = true
       while (isMore && !this.#isStopped) isMore = await this.#step()
-    } catch {
-      // The store is full, say. Whoever writes hears of it, and what is due stays due.
+    } catch (error) {
+      // The store is full, say. What is due stays due.
+      this.#onError(error)
     }
     if (this.#isStopped) return
     this.#cancel = this.#clock.after(this.#everyMs, () => {

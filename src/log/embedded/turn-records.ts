@@ -66,6 +66,20 @@ export class TurnRecords {
     return this.#store.env.tables.threadTurns.getRange(range).map(({ value }) => value)
   }
 
+  /** Whether anything is left of the turns of a thread, as decided. */
+  hasAny(threadId: string): boolean {
+    if (this.#turns.openOf(threadId) !== undefined) return true
+    for (const turnId of this.idsOf(threadId)) {
+      try {
+        if (this.get(turnId) !== undefined) return true
+      } catch {
+        // What cannot be read is there, until the sweeper removes it.
+        return true
+      }
+    }
+    return false
+  }
+
   recordOf(turn: StoredTurn): TurnRecord {
     return turnRecord(turn, this.remains(turn) !== 'all')
   }

@@ -219,6 +219,10 @@ class RedisLog implements log.TurnLog {
     return this.#threads.list(options)
   }
 
+  countThreads(): Promise<number> {
+    return this.#threads.count()
+  }
+
   async deleteTurn(turnId: string): Promise<boolean> {
     return this.#removal.remove(turnId)
   }

@@ -48,7 +48,7 @@ export class RedisStore {
   async checkFormat(): Promise<void> {
     try {
       const { format } = new RedisKeys(this.prefix)
-      await checkFormat(this.calls, format, this.retention.threadMs)
+      await checkFormat(this.calls, format, this.retention.indexMs)
     } catch (error) {
       await this.#connection.close()
       throw error

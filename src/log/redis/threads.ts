@@ -18,6 +18,7 @@ import {
   BEGIN_DELETION,
   CLOSE_TURN,
   CONFIRM_TURN,
+  DROP,
   END_DELETION,
   FORGET_TURNS,
   INDEX,
@@ -38,13 +39,13 @@ export class Threads {
   readonly #keys: RedisKeys
   readonly #calls: Calls
   readonly #records: TurnRecords
-  readonly #keepMs: number
+  readonly #retention: Retention
 
   constructor({ keys, calls, records, retention }: ThreadContext) {
     this.#keys = keys
     this.#calls = calls
     this.#records = records
-    this.#keepMs = retention.threadMs
+    this.#retention = retention
   }
 
   async put({ threadId, title, metadata }: NewThread): Promise<ThreadRecord> {
@@ -53,7 +54,7 @@ export class Threads {
     if (title !== undefined) fields.push('title', title)
     if (metadata !== undefined) fields.push('metadata', JSON.stringify(metadata))
     const { record } = this.#keys.thread(threadId)
-    const args = [this.#keepMs, newCreation(), ...fields]
+    const args = [this.#retention.logMs, newCreation(), ...fields]
     const reply = texts(await this.#calls.run(PUT_THREAD, [record], args))
     const [createdAt, updatedAt] = reply.map(Number)
     await this.#touch(threadId, updatedAt ?? 0)
@@ -84,6 +85,7 @@ export class Threads {
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
     const index = this.#keys.threads
     const found: { place: string; record: ThreadRecord }[] = []
+    const gone: { member: string; score: number }[] = []
     for (let skip = 0; found.length <= limit; skip += limit + 1) {
       const range = [from === undefined ? '+inf' : String(from.updatedAt), '-inf', 'BYSCORE', 'REV']
       const page = ['LIMIT', String(skip), String(limit + 1), 'WITHSCORES']
@@ -94,13 +96,33 @@ export class Threads {
       for (const [at, { member, score }] of after.entries()) {
         const record = records[at]
         const place = formatThreadPlace({ updatedAt: score, threadId: member })
-        if (record !== undefined) found.push({ place, record })
+        if (record === undefined) gone.push({ member, score })
+        else found.push({ place, record })
       }
       if (places.length <= limit) break
     }
+    await Promise.all(gone.map((each) => this.#drop(each)))
     const { items, nextCursor } = pageOf(found, limit, ({ place }) => place)
     const threads = items.map(({ record }) => record)
     return nextCursor === undefined ? { items: threads } : { items: threads, nextCursor }
+  }
+
+  /** How many there are; some that expired of late may be among them. */
+  async count(): Promise<number> {
+    const index = this.#keys.threads
+    // Every call clears away more than a caller can add before the next one.
+    const oldest = await this.#calls.command(index, 'ZRANGE', index, '0', '15', 'WITHSCORES')
+    const places = scored(list(oldest))
+    const records = await Promise.all(places.map(({ member }) => this.get(member)))
+    await Promise.all(
+      places.filter((_, at) => records[at] === undefined).map((each) => this.#drop(each)),
+    )
+    return Number(await this.#calls.command(index, 'ZCARD', index))
+  }
+
+  /** Takes a thread that is gone out of the index, unless it was put in anew since. */
+  async #drop({ member, score }: { member: string; score: number }): Promise<void> {
+    await this.#calls.run(DROP, [this.#keys.threads], [member, score])
   }
 
   async turns(threadId: string, options: TurnPageOptions = {}): Promise<Page<TurnRecord>> {
@@ -153,7 +175,7 @@ export class Threads {
     const { record, turns } = this.#keys.thread(threadId)
     let replaced = ''
     for (;;) {
-      const args = [turnId, leaseMs, this.#keepMs + leaseMs, replaced, newCreation()]
+      const args = [turnId, leaseMs, this.#retention.threadMs + leaseMs, replaced, newCreation()]
       const reply = texts(await this.#calls.run(OPEN_TURN, [record, turns], args))
       const [answer, open = '', ends] = reply
       if (answer === 'deleting')
@@ -173,7 +195,7 @@ export class Threads {
   /** A thread stays while a turn of it is open. */
   async keep(threadId: string, leaseMs: number): Promise<void> {
     const { record, turns } = this.#keys.thread(threadId)
-    await this.#calls.run(KEEP_KEYS, [record, turns], [this.#keepMs + leaseMs])
+    await this.#calls.run(KEEP_KEYS, [record, turns], [this.#retention.threadMs + leaseMs])
   }
 
   /** A mark is wrong when its turn has ended, or never came into being in the time it had for that. */
@@ -184,7 +206,8 @@ export class Threads {
 
   async closeTurn(threadId: string, turnId: string, isRemoved = false): Promise<void> {
     const { record, turns } = this.#keys.thread(threadId)
-    await this.#calls.run(CLOSE_TURN, [record, turns], [turnId, isRemoved ? 1 : '', this.#keepMs])
+    const args = [turnId, isRemoved ? 1 : '', this.#retention.threadMs]
+    await this.#calls.run(CLOSE_TURN, [record, turns], args)
   }
 
   /**
@@ -226,7 +249,8 @@ export class Threads {
   }
 
   async #touch(threadId: string, updatedAt: number): Promise<void> {
-    await this.#calls.run(INDEX, [this.#keys.threads], [updatedAt, threadId, this.#keepMs * 2])
+    const { indexMs } = this.#retention
+    await this.#calls.run(INDEX, [this.#keys.threads], [updatedAt, threadId, indexMs])
   }
 
   async #forget(threadId: string, turnIds: readonly string[]): Promise<void> {

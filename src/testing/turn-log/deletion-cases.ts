@@ -142,6 +142,37 @@ export const deletionCases: readonly Case[] = [
     },
   },
   {
+    name: 'L10 a thread expires once it has no turns left and was not touched for the retention',
+    retentionMs: RETENTION_MS,
+    async run(given) {
+      const { log, under } = given
+      const first = await log.putThread({ threadId: 'empty', title: 'T', metadata: { a: 1 } })
+      await given.createSealed('done', { threadId: 'used' })
+      await given.create('open', { threadId: 'busy' }, LONG_MS)
+      const idle = given.ofTenant('idle')
+      await idle.log.putThread({ threadId: 'empty' })
+      await idle.createSealed('done', { threadId: 'used' })
+      const listed = async () => {
+        const { items } = await log.listThreads()
+        return items.map(({ threadId }) => threadId).toSorted()
+      }
+      await under.elapse(RETENTION_MS * 1.5)
+      equal(await log.getThread('empty'), undefined, 'a thread without turns')
+      equal(await listed(), ['busy', 'used'], 'the threads with turns')
+      const again = await log.putThread({ threadId: 'empty' })
+      ok(again.creation !== first.creation, 'an expired thread came back')
+      equal((await log.getThread('empty'))?.title, undefined, 'the title of the new thread')
+      await under.elapse(RETENTION_MS * 4.5)
+      equal(await log.getThread('used'), undefined, 'a thread whose turns are gone')
+      equal(await listed(), ['busy'], 'the thread with an open turn')
+      equal((await idle.log.listThreads()).items, [], 'the threads of a tenant that was idle')
+      equal(await log.deleteThread('used'), false, 'deleting an expired thread')
+      await given.createSealed('next', { threadId: 'used' })
+      equal((await log.listTurns('used')).items.length, 1, 'the turns of the new thread')
+      equal(await listed(), ['busy', 'used'], 'the threads in the end')
+    },
+  },
+  {
     name: 'L10 bytesKept grows with what is written and shrinks when it is deleted',
     async run(given) {
       const { log } = given

@@ -1,5 +1,6 @@
+import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { Environment } from '../../../src/log/embedded/environment.ts'
+import { DATA_FILE, Environment } from '../../../src/log/embedded/environment.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 import { deltas, message } from '../../../src/testing/turn-log/texts.ts'
 import { createTurn, endTurn, folderOfTest, openLog, tablesOf } from './support.ts'
@@ -19,6 +20,16 @@ async function endedTurns(directory: string, count: number, clock = fakeClock())
   })
   await Promise.all(made)
   return { log, clock }
+}
+
+/** How much is left in the tables of turns and threads. */
+async function rowsOf(directory: string) {
+  const env = await Environment.open(join(directory, DATA_FILE), 'system')
+  const { turns, threads, threadTurns, recency, ended } = env.tables
+  const tables = { turns, threads, threadTurns, recency, ended }
+  const counts = Object.entries(tables).map(([name, table]) => [name, table.getKeysCount()])
+  await env.close()
+  return Object.fromEntries(counts)
 }
 
 describe('the sweeper', () => {
@@ -42,7 +53,7 @@ describe('the sweeper', () => {
       expect(await again.bytesKept()).toBeLessThan(80_000)
     })
     expect(await again.getTurn('turn-1')).toBeUndefined()
-    expect(await again.getThread('thread-of-turn-1')).toBeDefined()
+    expect(await again.getThread('thread-of-turn-1')).toBeUndefined()
   })
 
   test('clears away what fell due while the store was closed, after it was opened', async () => {
@@ -69,6 +80,76 @@ describe('the sweeper', () => {
       await clock.advance(SWEEP_MS)
       expect(await log.bytesKept()).toBeLessThan(kept)
       expect(await log.getTurn('turn-1')).toMatchObject({ expired: true })
+    })
+  })
+
+  test('passes a record that cannot be read, reports it, and clears away the others', async () => {
+    const directory = folderOfTest()
+    const { log, clock } = await endedTurns(directory, 40)
+    await log.putThread({ threadId: 'damaged' })
+    await log.putThread({ threadId: 'empty' })
+    await log.close()
+    const env = await Environment.open(join(directory, DATA_FILE), 'system')
+    const { turns, threads } = env.tables
+    const damaged = [
+      { table: turns, key: 'turn-0', value: '{' },
+      { table: turns, key: 'turn-7', value: '{}' },
+      { table: threads, key: 'damaged', value: '{' },
+    ]
+    await env.commit(damaged)
+    await env.close()
+    const reported: unknown[] = []
+    const onError = (error: unknown) => reported.push(error)
+    const options = { clock, retentionMs: RETENTION_MS, sweepMs: SWEEP_MS, onError }
+    const again = await openLog(directory, options)
+    await clock.advance(RETENTION_MS * 1.2)
+    await vi.waitFor(async () => {
+      await clock.advance(SWEEP_MS)
+      expect(await again.getTurn('turn-39')).toMatchObject({ expired: true })
+      expect(reported.length).toBeGreaterThanOrEqual(3)
+    })
+    for (const error of reported) expect(error).toMatchObject({ code: 'STORE_CORRUPT' })
+    await clock.advance(RETENTION_MS * 5)
+    await vi.waitFor(async () => {
+      await clock.advance(SWEEP_MS)
+      expect(await again.countThreads()).toBe(0)
+    })
+    await again.close()
+    expect(await rowsOf(directory)).toEqual({
+      turns: 0,
+      threads: 0,
+      threadTurns: 0,
+      recency: 0,
+      ended: 0,
+    })
+  })
+
+  test('clears away many turns and threads in short steps', async () => {
+    const directory = folderOfTest()
+    const { log, clock } = await endedTurns(directory, 400)
+    const idle = log.ofTenant('idle')
+    const ids = Array.from({ length: 600 }, (_, index) => `thread-${index}`)
+    for (const each of [log, idle])
+      await Promise.all(ids.map((threadId) => each.putThread({ threadId })))
+    const commit = vi.spyOn(Environment.prototype, 'commit')
+    const removed = () =>
+      commit.mock.calls.flatMap(([writes]) =>
+        writes.filter(({ key, value }) => value === undefined && /^turn-\d+$/.test(String(key))),
+      ).length
+    await clock.advance(RETENTION_MS * 6)
+    await vi.waitFor(async () => {
+      await clock.advance(SWEEP_MS)
+      expect([await log.countThreads(), await idle.countThreads()]).toEqual([0, 0])
+      expect(removed()).toBe(400)
+    }, 10_000)
+    expect(Math.max(...commit.mock.calls.map(([writes]) => writes.length))).toBeLessThan(600)
+    await log.close()
+    expect(await rowsOf(directory)).toEqual({
+      turns: 0,
+      threads: 0,
+      threadTurns: 0,
+      recency: 0,
+      ended: 0,
     })
   })
 

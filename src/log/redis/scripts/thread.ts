@@ -87,16 +87,16 @@ redis.call('DEL', KEYS[1], KEYS[2])
 return 1`)
 
 /**
- * Takes the mark of a turn that is no longer open away; '1' takes the turn out of the list, too.
+ * Takes the mark of a turn that is no longer open away; '1' takes the turn out of the list, too. The time of the
+ * thread runs from now on: turns before this one ended earlier.
  * KEYS  thread, turns
  * ARGV  turn id, '' or '1', how long a thread is kept (ms)
  */
-export const CLOSE_TURN = script(`${KEEP}
+export const CLOSE_TURN = script(`
 if ARGV[2] == '1' then redis.call('ZREM', KEYS[2], ARGV[1]) end
 if redis.call('HGET', KEYS[1], 'open') == ARGV[1] then
   redis.call('HDEL', KEYS[1], 'open', 'openUntil')
-  keep(KEYS[1], ARGV[3])
-  keep(KEYS[2], ARGV[3])
+  for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
 end
 return 1`)
 
