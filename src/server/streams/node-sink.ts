@@ -30,6 +30,8 @@ export class NodeSink implements SseSink {
 
   drained(): Promise<void> {
     const response = this.#response
+    // An event that is over does not come again.
+    if (response.destroyed || !response.writableNeedDrain) return Promise.resolve()
     return new Promise((resolve) => {
       const go = () => {
         response.off('drain', go)

@@ -10,7 +10,7 @@ export const MAX_WAITING_BYTES = 64 * 1024
 export interface SseSink {
   /** False when enough is waiting: then `drained` says when to go on. */
   write(frame: Frame): boolean
-  /** Resolves when everything was taken, or when the reader has left. */
+  /** Resolves when everything was taken, or when the reader has left; at once if that has happened already. */
   drained(): Promise<void>
   /** How much was written and not taken. */
   readonly waitingBytes: number

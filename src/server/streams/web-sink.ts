@@ -28,6 +28,7 @@ export class WebSink implements SseSink {
   }
 
   drained(): Promise<void> {
+    if (this.#controller === undefined || this.#room > 0) return Promise.resolve()
     return new Promise((resolve) => {
       this.#resume = resolve
     })

@@ -141,3 +141,14 @@ describe('the body', () => {
     expect(closed).toBe(1)
   })
 })
+
+test('a sink that is asked when its reader has caught up keeps nobody waiting', async () => {
+  const sink = new WebSink(() => {})
+  const reader = sink.body.getReader()
+  expect(sink.write(new Frame('x'.repeat(MAX_WAITING_BYTES)))).toBe(false)
+  await reader.read()
+  await sink.drained()
+  sink.write(new Frame('x'.repeat(MAX_WAITING_BYTES)))
+  await reader.cancel()
+  await sink.drained()
+})
