@@ -202,11 +202,10 @@ test('every route that is served is described, and every one that is described h
   expect(names.toSorted()).toEqual(Object.keys(ROUTE_ROWS).toSorted())
 })
 
-test('what is planned and not served is no route yet', async () => {
+test('every name of a route is served', async () => {
   const server = await startServer()
   const paths = Object.values(ROUTES).map((path) => path.replaceAll(/:(\w+)/g, '{$1}'))
-  const planned = paths.filter((path) => !(path in server.document.paths))
-  expect(planned).toEqual(['/v1/responses', '/v1/responses/{responseId}', '/v1/messages'])
+  expect(paths.filter((path) => !(path in server.document.paths))).toEqual([])
 })
 
 test('the first page leads to the description', async () => {
