@@ -5,16 +5,20 @@ import type { GatewayEnv } from './context.ts'
 import { RequestInvalidError } from './request-error.ts'
 import { poisonedKey } from './web/poisoned-json.ts'
 
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i
+
 /**
  * Reads the body of a request before anything else does: never more than `maxBytes` of it, and only what is
- * text. What the routes then see is the same request, with the text as its body.
+ * text. What the routes then see is the same request, with the text as its body; an empty one with a JSON type
+ * is an empty object.
  */
 export function boundedBody(maxBytes: number): MiddlewareHandler<GatewayEnv> {
   return async (c, next) => {
     const { method, url, headers, body, signal } = c.req.raw
     if (method === 'GET' || method === 'HEAD' || body === null) return next()
     if (Number(headers.get('content-length')) > maxBytes) throw tooLarge(maxBytes)
-    const text = await readText(body, maxBytes)
+    const sent = await readText(body, maxBytes)
+    const text = sent === '' && JSON_TYPE.test(headers.get('content-type') ?? '') ? '{}' : sent
     if (isNestedDeeperThan(text, MAX_JSON_NESTING)) {
       throw invalidBody(`is nested more than ${MAX_JSON_NESTING} levels deep`)
     }

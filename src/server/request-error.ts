@@ -26,9 +26,17 @@ export class RequestInvalidError extends TurnstreamError {
 
 /** What a schema says of a part of a request: `body`, `query`, `params` or `headers`. */
 export function requestInvalid(part: string, error: z.ZodError): RequestInvalidError {
-  const faults = error.issues.slice(0, MAX_FAULTS).map(({ path, message }) => ({
-    path: [part, ...path.map(String)].join('.').slice(0, MAX_CHARS),
-    message: message.slice(0, MAX_CHARS),
+  const faults = error.issues.slice(0, MAX_FAULTS).map((issue) => ({
+    path: [part, ...issue.path.map(String)].join('.').slice(0, MAX_CHARS),
+    message: messageOf(issue).slice(0, MAX_CHARS),
   }))
   return new RequestInvalidError(faults)
+}
+
+/** A union only says that nothing fits; which field is unknown is more useful. */
+function messageOf(issue: z.core.$ZodIssue): string {
+  if (issue.code !== 'invalid_union') return issue.message
+  return (
+    issue.errors.flat().find(({ code }) => code === 'unrecognized_keys')?.message ?? issue.message
+  )
 }

@@ -1,7 +1,7 @@
 /** Whatever is sent, the answer is JSON with a code, and nothing was begun. */
 import { describe, expect, test } from 'vitest'
 import { MAX_JSON_NESTING } from '../../src/protocol/json.ts'
-import { type CallOptions, call, startServer } from './support.ts'
+import { type CallOptions, call, heldTurn, startServer } from './support.ts'
 
 const PROMPT = { prompt: 'Hi' }
 const message = { type: 'message', origin: 'user', content: 'Hi' }
@@ -71,6 +71,78 @@ const SUBMITS: [name: string, body: unknown, path: string][] = [
     'body.responseFormat.type',
   ],
 ]
+
+const CHANGE = 'PATCH /api/v2/threads/h'
+
+/** A body with a field that nobody knows, where it is, and what is said of it. */
+const UNKNOWN: [ask: `${string} /${string}`, body: unknown, path: string, told: string][] = [
+  ['POST /api/v2/submit', { ...PROMPT, modle: 'm' }, 'body', 'modle, did you mean model?'],
+  ['POST /xapi/threads/h/turn', { ...PROMPT, Model: 'm' }, 'body', 'Model, did you mean model?'],
+  ['POST /api/v2/submit', { ...PROMPT, telemetry: 1 }, 'body', 'telemetry'],
+  ['POST /api/v2/submit', { ...PROMPT, [long(100_000)]: 1 }, 'body', 'xxx'],
+  [
+    'POST /api/v2/submit',
+    { input: [{ ...message, contents: '' }] },
+    'body.input.0',
+    'contents, did you mean content?',
+  ],
+  ['POST /api/v2/submit', { input: [{ ...output, sucess: 1 }] }, 'body.input.0', 'sucess, did'],
+  ['POST /api/v2/submit', { ...PROMPT, tools: [{ ...tool, nam: 1 }] }, 'body.tools.0', 'nam, did'],
+  [
+    'POST /api/v2/submit',
+    { ...PROMPT, toolChoice: { name: 'n', nmae: 'n' } },
+    'body.toolChoice',
+    'nmae, did you mean name?',
+  ],
+  [
+    'POST /api/v2/submit',
+    { ...PROMPT, responseFormat: { type: 'text', stict: true } },
+    'body.responseFormat',
+    'stict',
+  ],
+  ['POST /api/v2/threads', { titel: 'x' }, 'body', 'titel, did you mean title?'],
+  [CHANGE, { title: 'x', metdata: {} }, 'body', 'metdata, did you mean metadata?'],
+  ['POST /api/v2/stream-tokens', { turnId: 't', treadId: 'h' }, 'body', 'treadId, did'],
+  ['POST /api/v2/runs/r/cancel', { raeson: 'x' }, 'body', 'raeson, did you mean reason?'],
+]
+
+describe('V2 an unknown field', () => {
+  test.each(UNKNOWN)('%s %j', async (ask, body, path, told) => {
+    const server = await startServer()
+    const { status, json } = await call(server, ask, { body })
+    expect([status, json.error.code]).toEqual([400, 'REQUEST_INVALID'])
+    const message = expect.stringContaining(`unknown field ${told}`)
+    expect(json.error.details).toEqual([{ path, message }])
+    expect(json.error.message.length).toBeLessThan(400)
+    expect((await server.log.listThreads()).items).toEqual([])
+  })
+
+  test('is free where the object is not ours', async () => {
+    const server = await startServer()
+    const tools = [{ name: 'n', parameters: { modle: { nam: 1 } } }]
+    const submitted = await call(server, 'POST /api/v2/submit', { body: { ...PROMPT, tools } })
+    expect(submitted.status).toBe(202)
+    const body = { metadata: { titel: { any: 'thing' } } }
+    expect((await call(server, 'POST /api/v2/threads', { body })).status).toBe(201)
+  })
+
+  test.each(['', undefined])('V2 an empty body where none is needed: %j', async (body) => {
+    const server = await startServer()
+    const headers = { 'content-type': 'application/json; charset=utf-8' }
+    const post = (path: string) =>
+      fetch(`${server.url}${path}`, {
+        method: 'POST',
+        headers,
+        ...(body !== undefined && { body }),
+      })
+    expect((await post('/api/v2/threads')).status).toBe(201)
+    const { runId } = await heldTurn(server)
+    expect((await post(`/api/v2/runs/${runId}/cancel`)).status).toBe(202)
+    const refused = await post('/api/v2/submit')
+    expect(refused.status).toBe(400)
+    expect(await refused.text()).toContain('must have either a prompt or an input')
+  })
+})
 
 describe('a submit with', () => {
   test.each(SUBMITS)('%s', async (_name, body, path) => {

@@ -51,11 +51,6 @@ describe('W7 a submit', () => {
     expect(held.call.request).toMatchObject({ ...settings, model: 'large' })
   })
 
-  test('passes over fields that it does not know', async () => {
-    const { status } = await submit(await startServer(), { prompt: 'Hi', colour: 'blue' })
-    expect(status).toBe(202)
-  })
-
   test('carries the trace of its request into the events', async () => {
     const server = await startServer()
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'

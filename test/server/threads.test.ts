@@ -126,10 +126,6 @@ describe('changing a thread', () => {
     [{ title: null }, { metadata: { a: 1 } }],
     [{ metadata: null }, { title: 'A' }],
     [{ title: null, metadata: null }, {}],
-    [
-      { title: 'A', colour: 'blue' },
-      { title: 'A', metadata: { a: 1 } },
-    ],
   ]
 
   test.each(ROWS)('with %j makes it %j', async (change, after) => {

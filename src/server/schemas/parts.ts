@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { ID_PATTERN } from '../../log/records.ts'
+import { nearest } from '../../protocol/nearest.ts'
 
 // Characters without width, marks that turn the direction of what follows, selectors of variants: with them
 // two ids look like one, and an id can change the look of a line that it stands in.
@@ -21,6 +22,20 @@ export const headerIdSchema = z
   .string()
   .regex(/^[!-z|~]{1,200}$/, 'must have 1 to 200 visible ASCII characters, without braces')
   .refine(isMoreThanDots, 'must be more than dots')
+
+/** An object of our own API: an unknown field is refused, because a misspelt `model` must not cost money. */
+export function bodySchema<Shape extends z.ZodRawShape>(shape: Shape) {
+  const names = Object.keys(shape)
+  return z.strictObject(shape, {
+    error: (issue) => (issue.code === 'unrecognized_keys' ? unknownField(issue, names) : undefined),
+  })
+}
+
+function unknownField(issue: { readonly keys?: unknown }, names: readonly string[]): string {
+  const key = Array.isArray(issue.keys) ? String(issue.keys[0]) : ''
+  const near = nearest(key, names)
+  return `unknown field ${key}${near === undefined ? '' : `, did you mean ${near}?`}`
+}
 
 /** A text that says something. */
 export function textSchema(maxChars: number) {

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { responseSchema } from '../../protocol/response.ts'
-import { idSchema } from './parts.ts'
+import { bodySchema, idSchema } from './parts.ts'
 
 export const runParamsSchema = z.object({ runId: idSchema })
 
@@ -9,9 +9,9 @@ export const runSchema = responseSchema.meta({
   description: 'Everything a turn came to, or has come to so far: docs/protocol.md',
 })
 
-export const cancelBodySchema = z
-  .object({ reason: z.string().min(1).max(1000).exactOptional() })
-  .meta({ id: 'Cancel', examples: [{ reason: 'not needed any more' }] })
+export const cancelBodySchema = bodySchema({
+  reason: z.string().min(1).max(1000).exactOptional(),
+}).meta({ id: 'Cancel', examples: [{ reason: 'not needed any more' }] })
 
 export const cancelledSchema = z
   .object({ cancelled: z.boolean().meta({ description: 'False when it had ended already' }) })

@@ -1,15 +1,14 @@
 import * as z from 'zod'
-import { idSchema } from './parts.ts'
+import { bodySchema, idSchema } from './parts.ts'
 
-export const streamTokenBodySchema = z
-  .object({
-    turnId: idSchema
-      .exactOptional()
-      .meta({ description: 'Opens the streams of this turn, raw events and snapshots' }),
-    threadId: idSchema
-      .exactOptional()
-      .meta({ description: 'Opens the stream of this thread, and those of its turns' }),
-  })
+export const streamTokenBodySchema = bodySchema({
+  turnId: idSchema
+    .exactOptional()
+    .meta({ description: 'Opens the streams of this turn, raw events and snapshots' }),
+  threadId: idSchema
+    .exactOptional()
+    .meta({ description: 'Opens the stream of this thread, and those of its turns' }),
+})
   .refine(({ turnId, threadId }) => (turnId === undefined) !== (threadId === undefined), {
     message: 'must have either a turnId or a threadId',
   })

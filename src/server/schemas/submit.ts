@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { idSchema, jsonObjectSchema, textSchema } from './parts.ts'
+import { bodySchema, idSchema, jsonObjectSchema, textSchema } from './parts.ts'
 
 // As much as a whole turn may come to. What may be sent at once is bounded by `maxBodyBytes` first.
 const MAX_TEXT_CHARS = 10_000_000
@@ -7,12 +7,12 @@ const MAX_NAME_CHARS = 200
 const MAX_TOKENS = 10_000_000
 
 const inputSchema = z.discriminatedUnion('type', [
-  z.object({
+  bodySchema({
     type: z.literal('message'),
     origin: z.enum(['user', 'system']),
     content: textSchema(MAX_TEXT_CHARS),
   }),
-  z.object({
+  bodySchema({
     type: z.literal('function_call_output'),
     call_id: z.string().min(1).max(MAX_NAME_CHARS),
     output: z.string().max(MAX_TEXT_CHARS),
@@ -20,16 +20,16 @@ const inputSchema = z.discriminatedUnion('type', [
   }),
 ])
 
-const toolSchema = z.object({
+const toolSchema = bodySchema({
   name: z.string().min(1).max(MAX_NAME_CHARS),
   description: z.string().max(20_000).exactOptional(),
   parameters: jsonObjectSchema(200_000).meta({ description: 'A JSON Schema' }),
 })
 
 const responseFormatSchema = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('text') }),
-  z.object({ type: z.literal('json_object') }),
-  z.object({
+  bodySchema({ type: z.literal('text') }),
+  bodySchema({ type: z.literal('json_object') }),
+  bodySchema({
     type: z.literal('json_schema'),
     name: z.string().min(1).max(MAX_NAME_CHARS),
     schema: jsonObjectSchema(200_000),
@@ -47,7 +47,7 @@ const settings = {
   toolChoice: z
     .union([
       z.enum(['auto', 'none', 'required']),
-      z.object({ name: z.string().min(1).max(MAX_NAME_CHARS) }),
+      bodySchema({ name: z.string().min(1).max(MAX_NAME_CHARS) }),
     ])
     .exactOptional(),
   reasoningEffort: z.enum(['none', 'minimal', 'low', 'medium', 'high']).exactOptional(),
@@ -60,25 +60,24 @@ const settings = {
   parallelToolCalls: z.boolean().exactOptional(),
 }
 
-/** What starts a turn. Fields that are not known are passed over. */
-export const submitBodySchema = z
-  .object({
-    prompt: textSchema(MAX_TEXT_CHARS)
-      .exactOptional()
-      .meta({ description: 'Short for one message of the user' }),
-    input: z.array(inputSchema).min(1).max(1000).exactOptional(),
-    model: z
-      .string()
-      .min(1)
-      .max(300)
-      .exactOptional()
-      .meta({ description: '`<providerId>/<modelId>`, or a model alone' }),
-    providerId: z.string().min(1).max(MAX_NAME_CHARS).exactOptional(),
-    threadId: idSchema.exactOptional(),
-    turnId: idSchema.exactOptional(),
-    runId: idSchema.exactOptional(),
-    ...settings,
-  })
+/** What starts a turn. */
+export const submitBodySchema = bodySchema({
+  prompt: textSchema(MAX_TEXT_CHARS)
+    .exactOptional()
+    .meta({ description: 'Short for one message of the user' }),
+  input: z.array(inputSchema).min(1).max(1000).exactOptional(),
+  model: z
+    .string()
+    .min(1)
+    .max(300)
+    .exactOptional()
+    .meta({ description: '`<providerId>/<modelId>`, or a model alone' }),
+  providerId: z.string().min(1).max(MAX_NAME_CHARS).exactOptional(),
+  threadId: idSchema.exactOptional(),
+  turnId: idSchema.exactOptional(),
+  runId: idSchema.exactOptional(),
+  ...settings,
+})
   .refine(({ prompt, input }) => (prompt === undefined) !== (input === undefined), {
     message: 'must have either a prompt or an input',
   })

@@ -1,27 +1,24 @@
 import * as z from 'zod'
 import { errorObjectSchema, turnStatusSchema } from '../../protocol/stream-event.ts'
 import { usageSchema } from '../../protocol/usage.ts'
-import { idSchema, jsonObjectSchema } from './parts.ts'
+import { bodySchema, idSchema, jsonObjectSchema } from './parts.ts'
 
 const titleSchema = z.string().max(1000)
 const metadataSchema = jsonObjectSchema(16_384)
 
 const time = z.number().meta({ description: 'Milliseconds since the epoch' })
 
-export const newThreadSchema = z
-  .object({
-    threadId: idSchema.exactOptional(),
-    title: titleSchema.exactOptional(),
-    metadata: metadataSchema.exactOptional(),
-  })
-  .meta({ id: 'NewThread', examples: [{ title: 'A thread' }] })
+export const newThreadSchema = bodySchema({
+  threadId: idSchema.exactOptional(),
+  title: titleSchema.exactOptional(),
+  metadata: metadataSchema.exactOptional(),
+}).meta({ id: 'NewThread', examples: [{ title: 'A thread' }] })
 
 /** `null` takes away what is there; what is not named stays. */
-export const threadChangesSchema = z
-  .object({
-    title: titleSchema.nullable().exactOptional(),
-    metadata: metadataSchema.nullable().exactOptional(),
-  })
+export const threadChangesSchema = bodySchema({
+  title: titleSchema.nullable().exactOptional(),
+  metadata: metadataSchema.nullable().exactOptional(),
+})
   .refine(({ title, metadata }) => title !== undefined || metadata !== undefined, {
     message: 'must have a title or metadata',
   })
