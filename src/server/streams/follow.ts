@@ -31,11 +31,15 @@ async function sendAll(connection: SseConnection, following: Following): Promise
   let { cursor } = tail
   for await (const each of tail) {
     if (isSliceOver()) await nextSlice()
-    while (connection.isHeldBack) await connection.room()
     const id = tail.cursor === cursor ? undefined : idOf(tail.cursor)
     cursor = tail.cursor
-    if ('resync' in each) sendResync(connection, each, idOf(cursor))
-    else if (!connection.send(frames.frameOf(each, id))) await connection.drained()
+    if ('resync' in each) {
+      sendResync(connection, each, idOf(cursor))
+    } else {
+      const frame = frames.frameOf(each, id)
+      while (connection.isHeldBack(frame)) await connection.room()
+      if (!connection.send(frame)) await connection.drained()
+    }
   }
 }
 

@@ -9,6 +9,9 @@ import type { StreamCounts, StreamKind } from './stream-counts.ts'
 /** How long a reader that lost its connection waits before it comes back, in ms. */
 const RETRY_MS = 1000
 
+/** Larger than nearly every answer of a model, and small enough for each of a key's streams to hold one. */
+const SMALL_FRAME_BYTES = 256 * 1024
+
 const HEARTBEAT = new Frame(encodeComment('heartbeat'))
 
 /**
@@ -79,9 +82,13 @@ export class SseConnection {
     this.behindSince = undefined
   }
 
-  /** The clients of the key leave too much unread: wait for `room`, and look again. */
-  get isHeldBack(): boolean {
-    return this.#slot.unsent.isFull && !this.signal.aborted
+  /**
+   * The clients of the key leave too much unread for a frame of this size: wait for `room`, and look again. Small
+   * frames are always sent, so that a few clients that do not read stop none that do.
+   */
+  isHeldBack({ chunk }: Frame): boolean {
+    if (chunk.byteLength <= SMALL_FRAME_BYTES || !this.#slot.unsent.isFull) return false
+    return !this.signal.aborted
   }
 
   /** Resolves when others of the key have taken something, or nobody reads here any more. */

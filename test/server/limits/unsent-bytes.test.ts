@@ -120,6 +120,17 @@ describe('a stream', () => {
   )
 })
 
+test('a stream of small frames does not wait for others of its key that are unread', async () => {
+  const server = await bigServer(8 * MB)
+  const log = server.log.ofTenant('acme')
+  await writeLongTurn(log, { turnId: 'small', deltas: 10 })
+  const stuck = await unread(server, '/xapi/turns/big/stream')
+  await expect.poll(() => status(server, '/xapi/turns/big')).toBe('429 5')
+  const small = await request(server, '/xapi/turns/small/stream', ACME)
+  await small.until('turn_complete')
+  for (const wire of [small, stuck]) wire.close()
+})
+
 describe('what a key has unsent', () => {
   const CALLER: Caller = { tenant: 'acme', key: 'one' }
 
