@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts'
+import { type Clock, monotonicNow } from './clock.ts'
 
 // Reading the time costs 50 to 100 ns, as much as all the rest of what a delta needs.
 const BURST = 64
@@ -22,7 +22,7 @@ export class BurstClock {
   }
 
   #read(): number {
-    const time = this.#clock.now()
+    const time = monotonicNow(this.#clock)
     this.#readings = time === this.#time ? this.#readings + 1 : 0
     this.#time = time
     if (this.#readings === BURST) {

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts'
+import { type Clock, monotonicNow } from './clock.ts'
 
 // A timer keeps a process alive. One that nobody waits for any more must not do so for minutes.
 const MAX_PERIOD_MS = 1000
@@ -25,7 +25,7 @@ export class IdleTimer {
 
   startWait(): void {
     if (this.#ms === Infinity) return
-    this.#deadline = this.#clock.now() + this.#ms
+    this.#deadline = monotonicNow(this.#clock) + this.#ms
     if (!this.#cancel) this.#arm(this.#ms)
   }
 
@@ -47,7 +47,7 @@ export class IdleTimer {
   #check(): void {
     this.#cancel = undefined
     if (this.#deadline === Infinity) return
-    const rest = this.#deadline - this.#clock.now()
+    const rest = this.#deadline - monotonicNow(this.#clock)
     if (rest > 0) this.#arm(rest)
     else this.#onIdle()
   }

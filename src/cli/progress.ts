@@ -1,14 +1,14 @@
-import type { Clock } from '../async/clock.ts'
+import { type Clock, monotonicNow } from '../async/clock.ts'
 
 /** Before that nobody wonders, and a line that comes and goes more often cannot be read. */
 const EVERY_MS = 200
 
 /** Passes on what there is to tell, a few times in a second; what is not told is not made either. */
 export function atTimes(clock: Clock, tell: (text: string) => void): (say: () => string) => void {
-  let last = clock.now()
+  let last = monotonicNow(clock)
   return (say) => {
-    if (clock.now() - last < EVERY_MS) return
-    last = clock.now()
+    if (monotonicNow(clock) - last < EVERY_MS) return
+    last = monotonicNow(clock)
     tell(say())
   }
 }

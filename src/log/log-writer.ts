@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../async/clock.ts'
+import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
 import { ERROR_CODES, TurnstreamError } from '../protocol/errors.ts'
 import { formatOffset } from './offsets.ts'
@@ -171,7 +171,7 @@ export class LogWriter {
   readonly #notKept = (error: unknown): void => {
     const flight = this.#flight
     if (flight === undefined) return
-    const now = this.#clock.now()
+    const now = monotonicNow(this.#clock)
     if (flight.attempt === 0) flight.giveUpAt = now + this.#retryForMs
     const delay = calculateRetryDelay(flight.attempt, FIRST_RETRY_MS, MAX_RETRY_MS)
     if (!isRetryable(error) || now + delay > flight.giveUpAt) {

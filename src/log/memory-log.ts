@@ -1,7 +1,7 @@
-import { type Clock, systemClock } from '../async/clock.ts'
+import { type Clock, monotonicNow, steadyTime, systemClock } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../protocol/tenant.ts'
-import { TurnExistsError } from './errors.ts'
+import { TurnExistsError, turnGone } from './errors.ts'
 import { MemoryTurn } from './memory-turn.ts'
 import {
   compareThreads,
@@ -42,6 +42,8 @@ interface MemoryThread {
 export class MemoryLog implements log.TurnLog {
   readonly #clock: Clock
   readonly #retentionMs: number
+  /** A clock that is set forward must not make every turn due at once. */
+  readonly #steadyNow: () => number
   readonly #turns = new Map<string, MemoryTurn>()
   readonly #runs = new Map<string, MemoryTurn>()
   readonly #threads = new Map<string, MemoryThread>()
@@ -54,6 +56,7 @@ export class MemoryLog implements log.TurnLog {
   constructor(options: MemoryLogOptions = {}, tenants?: Tenants<MemoryLog>) {
     const { retentionMs = DAY_MS, clock = systemClock } = options
     this.#clock = clock
+    this.#steadyNow = steadyTime(clock)
     this.#retentionMs = retentionMs
     this.#tenants = tenants ?? new Tenants<MemoryLog>(this, (_, all) => new MemoryLog(options, all))
   }
@@ -75,7 +78,12 @@ export class MemoryLog implements log.TurnLog {
     const now = this.#clock.now()
     thread.made += 1
     thread.record = { ...thread.record, updatedAt: now }
-    const made = new MemoryTurn(turn, thread.made, now, firstState(now + leaseMs))
+    const made = new MemoryTurn(
+      turn,
+      thread.made,
+      now,
+      firstState(monotonicNow(this.#clock) + leaseMs),
+    )
     thread.turns.push(made)
     this.#turns.set(turn.turnId, made)
     this.#runs.set(made.runId, made)
@@ -84,7 +92,7 @@ export class MemoryLog implements log.TurnLog {
 
   async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
     const turn = this.#turn(turnId)
-    turn.state = claimed(turn.state, turnId, this.#clock.now(), leaseMs)
+    turn.state = claimed(turn.state, turnId, monotonicNow(this.#clock), leaseMs)
     turn.owner = owner
     turn.ownership.wake()
     return leaseOf(turn.ids, turn.state)
@@ -92,7 +100,7 @@ export class MemoryLog implements log.TurnLog {
 
   async renew(lease: log.Lease, leaseMs: number): Promise<void> {
     const turn = this.#leased(lease)
-    turn.state = renewed(turn.state, { lease, leaseMs, now: this.#clock.now() })
+    turn.state = renewed(turn.state, { lease, leaseMs, now: monotonicNow(this.#clock) })
     lease.until = turn.state.until
   }
 
@@ -140,7 +148,7 @@ export class MemoryLog implements log.TurnLog {
   }
 
   #expired(): string[] {
-    const now = this.#clock.now()
+    const now = monotonicNow(this.#clock)
     return [...this.#turns.values()]
       .filter(({ state }) => !isSealed(state) && hasRunOut(state, now))
       .map(({ turn }) => turn.turnId)
@@ -284,12 +292,12 @@ export class MemoryLog implements log.TurnLog {
     this.#checkOpen()
     const turn = this.#turns.get(lease.turnId)
     if (turn?.creation === lease.creation) return turn
-    throw new TurnstreamError('LEASE_LOST', `turn ${lease.turnId} is gone`)
+    throw turnGone(lease.turnId)
   }
 
   #thread(threadId: string): MemoryThread | undefined {
     const thread = this.#threads.get(threadId)
-    if (thread === undefined || !this.#isOver(thread, this.#clock.now())) return thread
+    if (thread === undefined || !this.#isOver(thread, this.#steadyNow())) return thread
     this.#threads.delete(threadId)
     return undefined
   }
@@ -323,7 +331,7 @@ export class MemoryLog implements log.TurnLog {
   /** Memory needs no sweeper of its own: every call clears away some of what is due, of all tenants. */
   #sweep(): void {
     const root = this.#tenants.of(DEFAULT_TENANT)
-    const now = this.#clock.now()
+    const now = this.#steadyNow()
     if (root.#sweeping === undefined && now < root.#nextSweepAt) return
     root.#sweeping ??= root.#sweepAll()
     for (let count = 0; count < SWEPT_PER_CALL; count++) {
@@ -343,7 +351,7 @@ export class MemoryLog implements log.TurnLog {
 
   #sweepTurn(turn: MemoryTurn): void {
     if (!isSealed(turn.state)) return
-    const now = this.#clock.now()
+    const now = this.#steadyNow()
     const age = now - (turn.endedAt ?? now)
     if (age >= this.#retentionMs * RECORDS_OUTLIVE_LOGS) this.#forget(turn)
     else if (age >= this.#retentionMs && !turn.isGone) {

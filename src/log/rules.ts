@@ -116,12 +116,9 @@ export interface Renewal {
   readonly leaseMs: number
 }
 
-/** A lease that ran out stays lost, so that "it ran out" cannot become untrue while another claims it. */
+/** Also after the lease ran out: as long as nobody has claimed the turn, its owner may go on. */
 export function renewed(state: WriteState, { lease, now, leaseMs }: Renewal): WriteState {
   checkEpoch(state, lease)
-  if (hasRunOut(state, now)) {
-    throw new TurnstreamError('LEASE_LOST', `the lease of turn ${lease.turnId} ran out`)
-  }
   return { ...state, until: now + leaseMs }
 }
 

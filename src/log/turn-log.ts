@@ -185,7 +185,7 @@ export interface TurnLog {
    */
   claim(turnId: string, owner: string, leaseMs: number): Promise<Lease>
 
-  /** Moves `lease.until`. LEASE_LOST once the lease ran out, was claimed by another, or the turn is gone. */
+  /** Moves `lease.until`. LEASE_LOST once another has claimed the turn, or it is gone. */
   renew(lease: Lease, leaseMs: number): Promise<void>
 
   /**

@@ -1,4 +1,4 @@
-import { sleep } from '../async/clock.ts'
+import { monotonicNow, sleep } from '../async/clock.ts'
 import { Fifo } from '../async/fifo.ts'
 import { calculateRetryDelay, RetryExhaustedError } from '../async/retry.ts'
 import type { ResolvedOptions } from './options.ts'
@@ -81,7 +81,7 @@ export class EmissionQueue {
       failure = (await this.#attempt(needed)) ?? failure
       if (failure !== undefined && needed.kind === 'opening') {
         // Order before progress: nothing of a turn is shown before its beginning.
-        step(this.#turn, { type: 'emit_failed', emission }, this.#options.clock.now())
+        step(this.#turn, { type: 'emit_failed', emission }, monotonicNow(this.#options.clock))
         return failure
       }
     }
@@ -97,13 +97,13 @@ export class EmissionQueue {
         break
       } catch (cause) {
         if (attempt >= retryAttempts) {
-          step(this.#turn, { type: 'emit_failed', emission }, clock.now())
+          step(this.#turn, { type: 'emit_failed', emission }, monotonicNow(clock))
           return new RetryExhaustedError(attempt + 1, cause)
         }
         await sleep(calculateRetryDelay(attempt, retryBaseMs, retryMaxMs), clock)
       }
     }
-    step(this.#turn, { type: 'emitted', emission }, clock.now())
+    step(this.#turn, { type: 'emitted', emission }, monotonicNow(clock))
     return undefined
   }
 

@@ -1,4 +1,5 @@
 import { BurstClock } from '../async/burst-clock.ts'
+import { monotonicNow } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import { streamEventFault } from '../protocol/stream-event-guard.ts'
@@ -122,7 +123,7 @@ export class StreamProcessor {
   #wakeAt(at: number): void {
     const { clock } = this.#options
     this.#cancelTimer?.()
-    this.#cancelTimer = clock.after(Math.max(0, at - clock.now()), () => this.#ring())
+    this.#cancelTimer = clock.after(Math.max(0, at - monotonicNow(clock)), () => this.#ring())
   }
 
   #sleep(): void {
@@ -134,14 +135,14 @@ export class StreamProcessor {
     this.#cancelTimer = undefined
     const { clock, batchTimeoutMs } = this.#options
     if (this.#isCrowded()) {
-      this.#wakeAt(clock.now() + batchTimeoutMs)
+      this.#wakeAt(monotonicNow(clock) + batchTimeoutMs)
       return
     }
     this.#takeTimer().catch((error: unknown) => this.#report(error))
   }
 
   async #takeTimer(): Promise<void> {
-    await this.#take({ type: 'timer' }, this.#options.clock.now())
+    await this.#take({ type: 'timer' }, monotonicNow(this.#options.clock))
   }
 
   #report(error: unknown): void {

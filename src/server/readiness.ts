@@ -1,4 +1,4 @@
-import type { Clock } from '../async/clock.ts'
+import { type Clock, monotonicNow } from '../async/clock.ts'
 import type { TurnLog } from '../log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 
@@ -31,7 +31,7 @@ export class Readiness {
     const isRefusal = error instanceof TurnstreamError && UNWRITABLE.has(error.code)
     // Our own answer is no new reason.
     if (!isRefusal || error === this.#refusal?.error) return
-    this.#refusal = { error, at: this.#options.clock.now() }
+    this.#refusal = { error, at: monotonicNow(this.#options.clock) }
   }
 
   /** Rejects with the code of what is in the way: SERVER_SHUTDOWN, or what the store says. */
@@ -39,7 +39,7 @@ export class Readiness {
     const { isOpen, clock } = this.#options
     if (!isOpen()) throw new TurnstreamError('SERVER_SHUTDOWN', 'no more turns')
     const refusal = this.#refusal
-    if (refusal !== undefined && clock.now() - refusal.at < DOUBT_MS) throw refusal.error
+    if (refusal !== undefined && monotonicNow(clock) - refusal.at < DOUBT_MS) throw refusal.error
     this.#answer ??= this.#ask().finally(() => {
       this.#answer = undefined
     })

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../async/clock.ts'
+import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { parseOffset, START } from '../log/offsets.ts'
 import { MAX_APPEND_RECORDS } from '../log/records.ts'
@@ -67,7 +67,7 @@ export async function endOrphan(
   options: OrphanOptions,
 ): Promise<OrphanResult> {
   const clock = options.clock ?? systemClock
-  const claimedAt = clock.now()
+  const claimedAt = monotonicNow(clock)
   try {
     const { owner, leaseMs } = options
     const lease = await log.claim(turnId, owner, leaseMs)
@@ -235,7 +235,7 @@ class Orphan {
   }
 
   async #keepLease(): Promise<void> {
-    const now = this.#clock.now()
+    const now = monotonicNow(this.#clock)
     if (now < this.#renewAt) return
     await this.#log.renew(this.#lease, this.#leaseMs)
     this.#renewAt = now + this.#leaseMs / RENEWALS_PER_LEASE

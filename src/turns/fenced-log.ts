@@ -1,4 +1,4 @@
-import type { Clock } from '../async/clock.ts'
+import { type Clock, monotonicNow } from '../async/clock.ts'
 import type { AppendOptions, Lease, LogName, NewRecord, TurnLog } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { TIMED_EVERY, type TurnObserver } from './turn-observer.ts'
@@ -23,7 +23,7 @@ export class FencedLog implements Pick<TurnLog, 'append'> {
 
   /** How long ago this log was written last, or was tried to be. */
   sinceWrite(log: LogName): number {
-    return this.#clock.now() - this.#writtenAt[log]
+    return monotonicNow(this.#clock) - this.#writtenAt[log]
   }
 
   close(): void {
@@ -39,7 +39,7 @@ export class FencedLog implements Pick<TurnLog, 'append'> {
     if (this.#isClosed) {
       return Promise.reject(new TurnstreamError('LEASE_LOST', `turn ${lease.turnId} was let go`))
     }
-    const now = this.#clock.now()
+    const now = monotonicNow(this.#clock)
     this.#writtenAt[log] = now
     const appended = this.#log.append(lease, log, records, options)
     // The first of a turn, and then one of so many.
@@ -49,7 +49,7 @@ export class FencedLog implements Pick<TurnLog, 'append'> {
 
   #time(appended: Promise<string>, since: number): void {
     appended.then(
-      () => this.#observer?.appended(this.#clock.now() - since),
+      () => this.#observer?.appended(monotonicNow(this.#clock) - since),
       () => {}, // whoever writes is told
     )
   }

@@ -1,4 +1,4 @@
-import type { Clock } from '../async/clock.ts'
+import { type Clock, monotonicNow } from '../async/clock.ts'
 import type { Lease, TurnLog } from '../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 
@@ -6,7 +6,7 @@ export interface LeaseKeeperOptions {
   readonly log: TurnLog
   readonly lease: Lease
   readonly leaseMs: number
-  /** When the lease was asked for. */
+  /** When the lease was asked for, in monotonic time. */
   readonly since: number
   readonly clock: Clock
   /** Whether the turn cannot be written any more: whoever keeps it from others should be able to. */
@@ -24,6 +24,8 @@ export class LeaseKeeper {
   readonly #options: LeaseKeeperOptions
   /** When the store was asked that last said yes: by our clock the lease lasts from then at least. */
   #heldSince: number
+  /** When the timer is due. */
+  #ringsAt = 0
   #lastError: unknown
   #isRenewing = false
   #isOver = false
@@ -43,25 +45,31 @@ export class LeaseKeeper {
   /** Rings when it is time to renew the lease, and when it has run out. */
   #setTimer(rings: number): () => void {
     const { clock, leaseMs } = this.#options
-    const left = this.#heldSince + leaseMs - clock.now()
-    return clock.after(Math.max(0, Math.min(leaseMs / rings, left)), () => this.#ring())
+    const now = monotonicNow(clock)
+    const waitMs = Math.max(0, Math.min(leaseMs / rings, this.#heldSince + leaseMs - now))
+    this.#ringsAt = now + waitMs
+    return clock.after(waitMs, () => this.#ring())
   }
 
   #ring(): void {
     const { clock, leaseMs, lease, isStuck } = this.#options
     const { turnId } = lease
-    if (clock.now() >= this.#heldSince + leaseMs) {
+    const now = monotonicNow(clock)
+    // A process that did not run asked for nothing: only the store can say whether it lost the lease.
+    const lateMs = now - this.#ringsAt
+    if (lateMs > leaseMs / RETRIES_PER_LEASE) this.#heldSince += lateMs
+    if (now >= this.#heldSince + leaseMs) {
       const detail = `turn ${turnId}: the store did not renew it for ${leaseMs} ms`
       this.#lose(new TurnstreamError('LEASE_LOST', detail, { cause: this.#lastError }))
       return
     }
-    if (isStuck()) {
+    if (lateMs <= leaseMs / RETRIES_PER_LEASE && isStuck()) {
       const detail = `turn ${turnId}: no append was answered for ${leaseMs} ms`
       this.#lose(new TurnstreamError('STORE_UNAVAILABLE', detail))
       return
     }
     this.#cancelTimer = this.#setTimer(RENEWALS_PER_LEASE)
-    if (!this.#isRenewing) void this.#renew(clock.now())
+    if (!this.#isRenewing) void this.#renew(now)
   }
 
   async #renew(askedAt: number): Promise<void> {

@@ -8,6 +8,8 @@ export interface ReaperOptions {
   readonly owner: string
   readonly leaseMs: number
   readonly clock: Clock
+  /** Whether a turn is run by this process: its run renews the lease, late as it may be. */
+  readonly isRunning: (orphan: Orphan) => boolean
   readonly observer: TurnObserver
   readonly onError: (error: unknown, about: { readonly turnId?: string }) => void
 }
@@ -49,14 +51,16 @@ export class Reaper {
 
   async #endAll(): Promise<void> {
     try {
-      let failed: Orphan[] = []
+      let left = 0
       let ended: number
+      let before: number
       do {
         // Those that cannot be ended now come first again: they must not hide the others.
-        const limit = BATCH + failed.length
-        failed = []
-        ended = await this.#endSome(limit, failed)
-      } while (ended > 0 && !this.#isStopped)
+        before = left
+        const kept: Orphan[] = []
+        ended = await this.#endSome(BATCH + before, kept)
+        left = kept.length
+      } while ((ended > 0 || left > before) && !this.#isStopped)
     } catch (error) {
       this.#options.onError(error, {})
     }
@@ -64,15 +68,20 @@ export class Reaper {
     this.#cancelTimer = this.#options.clock.after(PAUSE_MS, () => void this.#next())
   }
 
-  async #endSome(limit: number, failed: Orphan[]): Promise<number> {
-    const { log, owner, leaseMs, clock, observer, onError } = this.#options
+  async #endSome(limit: number, kept: Orphan[]): Promise<number> {
+    const { log, owner, leaseMs, clock, observer, onError, isRunning } = this.#options
     const ended = await endOrphans(log, {
       owner,
       leaseMs,
       clock,
       limit,
+      isRunning: (orphan) => {
+        const isOurs = isRunning(orphan)
+        if (isOurs) kept.push(orphan)
+        return isOurs
+      },
       onError: (error, orphan) => {
-        failed.push(orphan)
+        kept.push(orphan)
         onError(error, { turnId: orphan.turnId })
       },
     })

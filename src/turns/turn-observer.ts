@@ -9,9 +9,9 @@ export interface TurnFacts {
   readonly model: string
 }
 
-/** How a turn ended. `lost`: it is no longer this process's to end. */
+/** How a turn ended. `lost`: it is no longer this process's to end. `deleted`: while it ran. */
 export interface TurnOutcome {
-  readonly status: 'completed' | 'failed' | 'aborted' | 'lost'
+  readonly status: 'completed' | 'failed' | 'aborted' | 'lost' | 'deleted'
   /** Of a turn that failed; a provider may have codes of its own. */
   readonly code?: string
   /** Since its submit. */

@@ -9,11 +9,15 @@ interface TurnTimes {
   readonly cancelledAt: number | undefined
 }
 
-/** The end of a turn for those who count; a turn that got none was lost. */
-export function outcomeOf(end: Terminal | undefined, times: TurnTimes): TurnOutcome {
+/** The end of a turn for those who count; a turn that got none was lost or deleted. */
+export function outcomeOf(
+  end: Terminal | undefined,
+  times: TurnTimes,
+  isDeleted = false,
+): TurnOutcome {
   const { now, since, cancelledAt } = times
   const durationMs = now - since
-  if (end === undefined) return { status: 'lost', durationMs }
+  if (end === undefined) return { status: isDeleted ? 'deleted' : 'lost', durationMs }
   const known = { durationMs, ...(end.usage && { usage: end.usage }) }
   switch (end.type) {
     case 'response_error':

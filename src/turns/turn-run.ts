@@ -1,5 +1,6 @@
-import type { Clock } from '../async/clock.ts'
-import type { Lease, TurnLog } from '../log/turn-log.ts'
+import { type Clock, monotonicNow } from '../async/clock.ts'
+import { isTurnGone } from '../log/errors.ts'
+import type { Lease, Orphan, TurnLog } from '../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import { awaitCancel } from './await-cancel.ts'
@@ -31,7 +32,7 @@ export interface TurnSurroundings {
 export interface TurnTask extends TurnPlan {
   readonly tenant: string
   readonly lease: Lease
-  /** When the lease was asked for. */
+  /** When the lease was asked for, in monotonic time. */
   readonly since: number
   /** What was asked, as items of the turn. */
   readonly asked: readonly OutputItem[]
@@ -92,7 +93,13 @@ export class TurnRun {
   /** Somebody asks in this process for this turn to stop; the store has yet to say so. */
   noteCancel(log: TurnLog, turnId: string): void {
     if (log !== this.#around.log || turnId !== this.#facts.turnId) return
-    this.#cancelledAt ??= this.#around.clock.now()
+    this.#cancelledAt ??= monotonicNow(this.#around.clock)
+  }
+
+  /** Whether this is the turn, and it is still written here. */
+  isOf({ tenant, turnId }: Orphan): boolean {
+    if (this.#stop.reason?.kind === 'lost') return false
+    return this.#facts.turnId === turnId && this.#facts.tenant === tenant
   }
 
   /** Ends the turn early, unless it has ended or is about to. */
@@ -102,7 +109,9 @@ export class TurnRun {
 
   readonly #lose = (error: unknown): void => {
     this.#writer.letGo(error)
-    if (this.#stop.reason?.kind !== 'lost') this.#onError(error)
+    // Whoever deleted the turn knows.
+    const isNews = this.#stop.reason?.kind !== 'lost' && !isTurnGone(error)
+    if (isNews) this.#onError(error)
     this.#stop.stop({ kind: 'lost', error })
   }
 
@@ -166,8 +175,14 @@ export class TurnRun {
   #tellEnd(): void {
     const { clock, observer } = this.#around
     const end = this.#stop.reason?.kind === 'lost' ? undefined : this.#end
-    const times = { now: clock.now(), since: this.#task.since, cancelledAt: this.#cancelledAt }
-    observer.ended(this.#facts, outcomeOf(end, times))
+    const times = {
+      now: monotonicNow(clock),
+      since: this.#task.since,
+      cancelledAt: this.#cancelledAt,
+    }
+    const { reason } = this.#stop
+    const isDeleted = reason?.kind === 'lost' && isTurnGone(reason.error)
+    observer.ended(this.#facts, outcomeOf(end, times, isDeleted))
   }
 
   /** Something went wrong here. A turn that is lost was told of already. */
@@ -183,7 +198,7 @@ export class TurnRun {
     const reason = await awaitCancel({ log, lease, clock, signal: this.#stop.signal })
     if (reason === undefined || this.#isOver) return
     if (reason.kind === 'lost') return this.#lose(reason.error)
-    this.#cancelledAt ??= clock.now()
+    this.#cancelledAt ??= monotonicNow(clock)
     this.#stop.stop(reason)
   }
 
@@ -203,7 +218,7 @@ export class TurnRun {
       stop: this.#stop,
       maxRounds: caps.maxRounds,
       onError: this.#onError,
-      onAnswered: () => observer.answered(this.#facts, clock.now() - since),
+      onAnswered: () => observer.answered(this.#facts, monotonicNow(clock) - since),
       onRetry: () => observer.retried(this.#facts),
     })
     await rounds.run([...before, ...asked])

@@ -1,7 +1,7 @@
-import { type Clock, systemClock } from '../async/clock.ts'
+import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
 import { TurnExistsError } from '../log/errors.ts'
 import { logOf } from '../log/tenants.ts'
-import type { Lease, TurnLog, TurnRecord } from '../log/turn-log.ts'
+import type { Lease, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../protocol/tenant.ts'
 import { createTurn } from './create-turn.ts'
@@ -40,6 +40,8 @@ export interface TurnRunnerOptions {
 
 const LEASE_MS = 10_000
 const NO_TRACE = { traceparent: '' }
+/** After the grace, turns have so long to be written to their end. */
+const LAST_WRITES_MS = 2000
 const SHUTDOWN = failed('SERVER_SHUTDOWN', 'the turn was still running')
 
 export interface SubmitOptions {
@@ -78,6 +80,10 @@ export class TurnRunner {
   readonly #submits = new Map<string, UnderWay>()
   #shutdown: Promise<void> | undefined
   #isGraceOver = false
+  #giveUp = () => {}
+  readonly #givenUp = new Promise<void>((resolve) => {
+    this.#giveUp = resolve
+  })
 
   constructor(options: TurnRunnerOptions) {
     const { log, owner, leaseMs = LEASE_MS, clock = systemClock, onError } = options
@@ -88,7 +94,8 @@ export class TurnRunner {
     this.#generateId = options.generateId ?? (() => crypto.randomUUID())
     const caps = resolveCaps(options.caps)
     this.#around = { log, tools, caps, leaseMs, clock, observer, onError: report }
-    this.#reaper = new Reaper({ log, owner, leaseMs, clock, observer, onError: report })
+    const isRunning = (turn: Orphan) => [...this.#runs].some((run) => run.isOf(turn))
+    this.#reaper = new Reaper({ log, owner, leaseMs, clock, isRunning, observer, onError: report })
   }
 
   /**
@@ -133,16 +140,23 @@ export class TurnRunner {
   }
 
   /**
-   * Takes no more turns, waits for those that run, and ends those that are left after `graceMs`. May be
+   * Takes no more turns, waits for those that run, and ends those that are left after `graceMs`. Resolves two
+   * seconds later at the latest, whatever the store does: `running` then says how many are left. May be
    * called again: the shortest time counts.
    */
   shutdown(graceMs: number): Promise<void> {
     this.#shutdown ??= this.#drain()
-    const cancelTimer = this.#around.clock.after(graceMs, () => {
+    const { clock } = this.#around
+    const cancelTimer = clock.after(graceMs, () => {
       this.#isGraceOver = true
       for (const run of this.#runs) run.stop(SHUTDOWN)
+      cancelLast = clock.after(LAST_WRITES_MS, this.#giveUp)
     })
-    return this.#shutdown.finally(cancelTimer)
+    let cancelLast: (() => void) | undefined
+    return Promise.race([this.#shutdown, this.#givenUp]).finally(() => {
+      cancelTimer()
+      cancelLast?.()
+    })
   }
 
   async #submitAfter({ submitted }: UnderWay, asked: Asked): Promise<Submitted> {
@@ -162,7 +176,7 @@ export class TurnRunner {
       if (known === undefined) throw refusal
       return submittedBefore(known, asked)
     }
-    const since = this.#around.clock.now()
+    const since = monotonicNow(this.#around.clock)
     let lease: Lease
     try {
       lease = await this.#create(asked)
@@ -223,10 +237,8 @@ export class TurnRunner {
 
   async #drain(): Promise<void> {
     const reaped = this.#reaper.stop()
-    // A turn whose submit is under way may still begin.
-    while (this.#submits.size > 0) {
-      await Promise.allSettled([...this.#submits.values()].map(({ submitted }) => submitted))
-    }
+    // A turn whose submit is in flight may still begin; submits that come now begin none.
+    await Promise.allSettled([...this.#submits.values()].map(({ submitted }) => submitted))
     await Promise.all([...this.#runs].map(({ done }) => done))
     await reaped
   }

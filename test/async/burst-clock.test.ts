@@ -7,7 +7,7 @@ function setUp() {
   let readings = 0
   const counted = {
     ...clock,
-    now: () => {
+    monotonic: () => {
       readings += 1
       return clock.now()
     },

@@ -5,7 +5,7 @@ import { look } from './support.ts'
 
 describe('systemClock', () => {
   beforeEach(() => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now: 5000 })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'], now: 5000 })
   })
   afterEach(() => {
     vi.useRealTimers()

@@ -3,6 +3,7 @@ import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { Lease, Orphan, TurnLog } from '../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import { fakeClock } from '../../src/testing/index.ts'
+import { open } from './payloads.ts'
 import { newRig, storyOf } from './rig.ts'
 
 const ORPHAN_LEASE_MS = 5000
@@ -116,6 +117,31 @@ describe('D5 orphans', () => {
     expect(passes).toBe(2)
     await runner.start()
     expect(clock.pending()).toBe(0)
+  })
+
+  test('are not the turns of its own process that run, though those of other tenants are', async () => {
+    const rig = newRig({ rounds: [({ say }) => say(open('a'))] })
+    await rig.submit()
+    await rig.provider.called(1)
+    const other = (rig.log as MemoryLog).ofTenant('other')
+    await leaveBehind(other, ['r'])
+    rig.log.orphans = async () => [
+      { tenant: 'default', turnId: 'r' },
+      { tenant: 'other', turnId: 'r' },
+    ]
+    let claims = 0
+    const claim = rig.log.claim.bind(rig.log)
+    rig.log.claim = (...args) => {
+      claims += 1
+      return claim(...args)
+    }
+    await rig.clock.advance(ORPHAN_LEASE_MS)
+    await rig.runner.start()
+    expect(claims).toBe(0)
+    expect(await sealedOf(other, ['r'])).toEqual([true])
+    const shutdown = rig.runner.shutdown(0)
+    await rig.clock.advance(0)
+    await shutdown
   })
 
   test('of this process, whose lease it could not keep, are ended by it too', async () => {

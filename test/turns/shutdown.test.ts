@@ -151,6 +151,40 @@ describe('D5 a shutdown', () => {
     expect(runner.running).toBe(0)
   })
 
+  test('resolves two seconds after the grace although a submit never settles', async () => {
+    const clock = fakeClock()
+    const log = new MemoryLog({ clock })
+    log.create = () => new Promise(() => {})
+    const { runner, submit } = newRig({ log, clock })
+    void submit()
+    const watched = watch(runner.shutdown(1000))
+    await clock.advance(2999)
+    expect(watched.isSettled).toBe(false)
+    await clock.advance(1)
+    expect(watched.isSettled).toBe(true)
+  })
+
+  test('does not wait for submits that are repeated', async () => {
+    const clock = fakeClock()
+    const log = new MemoryLog({ clock })
+    const { runner, submit } = newRig({ log, clock, rounds: [SPEAKING] })
+    await submit()
+    await tick(clock)
+    const watched = watch(runner.shutdown(1000))
+    log.getTurn = (turnId) =>
+      new Promise((resolve) => {
+        clock.after(100, () => resolve(MemoryLog.prototype.getTurn.call(log, turnId)))
+      })
+    const repeat = (): void => void submit().then(repeat, repeat)
+    repeat()
+    await clock.advance(50)
+    repeat()
+    await clock.advance(1000)
+    expect(watched.isSettled).toBe(true)
+    expect((await storyOf(log)).at(-1)).toBe('end SERVER_SHUTDOWN')
+    log.getTurn = () => new Promise(() => {})
+  })
+
   test('leaves a turn that was cancelled as it was', async () => {
     const { runner, clock, submit, log } = newRig({ rounds: [SPEAKING] })
     await submit()

@@ -6,6 +6,7 @@ import { type Listening, listen } from '../../server/listen.ts'
 import { Providers } from '../../turns/providers.ts'
 import { EXIT } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
+import { watchClock } from './clock-watch.ts'
 import { formatDuration } from './duration.ts'
 import { greeting, greetingJson } from './greeting.ts'
 import type { Journal } from './journal.ts'
@@ -27,6 +28,8 @@ export interface Surroundings {
 export async function runServer(options: ServeOptions, around: Surroundings): Promise<void> {
   const keys = keysOf(options, around)
   const log = await open(options, around)
+  const stopWatch = watchClock(around)
+  let stopEnding: (() => void) | undefined
   try {
     const providers = new Providers(options.providers.configured)
     const gateway = createGateway(gatewayOptions(options, { ...around, log, providers, keys }))
@@ -42,9 +45,12 @@ export async function runServer(options: ServeOptions, around: Surroundings): Pr
     )
     await asked
     around.journal.info(farewell(gateway.turns.running, options))
+    stopEnding = endInTime(gateway, options, around)
     await listening.close()
   } finally {
+    stopWatch()
     await log.close()
+    stopEnding?.()
   }
 }
 
@@ -145,6 +151,23 @@ function firstSignal({ journal, terminal }: Surroundings): Promise<void> {
       journal.info('ended at once, as asked')
       terminal.exit(EXIT.failed)
     })
+  })
+}
+
+// What is left after the grace is written, sent and closed within this time, or not at all.
+const END_MS = 5000
+
+/** Ends the process when the grace is over, whatever the store and the clients do. */
+function endInTime(
+  { turns }: Gateway,
+  { settings }: ServeOptions,
+  { journal, terminal }: Surroundings,
+): () => void {
+  return terminal.clock.after(settings.shutdownGrace + END_MS, () => {
+    const { running } = turns
+    const left = running === 0 ? 'the store did not close' : `${running} running turns are left`
+    journal.warn(`ended after the grace of ${formatDuration(settings.shutdownGrace)}: ${left}`)
+    terminal.exit(EXIT.failed)
   })
 }
 

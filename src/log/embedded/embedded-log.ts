@@ -1,6 +1,7 @@
+import { monotonicNow } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
-import { TurnExistsError } from '../errors.ts'
+import { TurnExistsError, turnGone } from '../errors.ts'
 import { checkId, checkIds, checkRecords, checkResponse } from '../records.ts'
 import { checkEpoch, claimed, firstState, leaseOf, renewed } from '../rules.ts'
 import { LogTail } from '../tail.ts'
@@ -59,7 +60,7 @@ export class EmbeddedLog implements log.TurnLog {
     const names = { turnId, runId, threadId, owner, request }
     const facts = newFacts(names, { number, ordinal, createdAt: now })
     const added = EmbeddedTurn.create(facts, firstState(0), keys)
-    added.until = now + leaseMs
+    added.until = monotonicNow(clock) + leaseMs
     this.#turns.add(added)
     if (runId !== turnId) commits.stage(env.tables.runs, keys.of(runId), turnId)
     await commits.store(added, {
@@ -89,7 +90,7 @@ export class EmbeddedLog implements log.TurnLog {
   async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
     const turn = this.#turn(turnId)
     const { commits, clock } = this.#store
-    const state = claimed(turn.state, turnId, clock.now(), leaseMs)
+    const state = claimed(turn.state, turnId, monotonicNow(clock), leaseMs)
     const { until } = turn
     turn.decide({ owner }, state)
     turn.until = state.until
@@ -104,7 +105,7 @@ export class EmbeddedLog implements log.TurnLog {
     const turn = this.#leased(lease)
     // Once a turn has ended, only who held its lease last may know until when.
     const state = turn.isSealed ? { ...turn.state, until: lease.until } : turn.state
-    const { until } = renewed(state, { lease, leaseMs, now: this.#store.clock.now() })
+    const { until } = renewed(state, { lease, leaseMs, now: monotonicNow(this.#store.clock) })
     turn.until = until
     lease.until = until
   }
@@ -158,13 +159,13 @@ export class EmbeddedLog implements log.TurnLog {
 
   async expired(limit: number): Promise<string[]> {
     this.#checkOpen()
-    return this.#turns.orphans(this.#store.clock.now(), limit)
+    return this.#turns.orphans(monotonicNow(this.#store.clock), limit)
   }
 
   async orphans(limit: number): Promise<log.Orphan[]> {
     this.#checkOpen()
     const { turns, clock } = this.#store
-    return turns.orphans(clock.now(), limit)
+    return turns.orphans(monotonicNow(clock), limit)
   }
 
   async requestCancel(turnId: string, reason: string): Promise<boolean> {
@@ -310,6 +311,6 @@ export class EmbeddedLog implements log.TurnLog {
     this.#checkOpen()
     const turn = this.#decided(lease.turnId)
     if (turn?.creation === lease.creation) return turn
-    throw new TurnstreamError('LEASE_LOST', `turn ${lease.turnId} is gone`)
+    throw turnGone(lease.turnId)
   }
 }

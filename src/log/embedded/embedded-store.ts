@@ -1,4 +1,4 @@
-import type { Clock } from '../../async/clock.ts'
+import { type Clock, steadyTime } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { AllTurns } from './all-turns.ts'
 import type { Chunks } from './chunks.ts'
@@ -63,9 +63,11 @@ export class EmbeddedStore {
     const { sweepMs: everyMs, onError } = parts
     this.removal = new Removal(parts, onError)
     const threads = new ThreadSweep(parts, onError)
+    // A clock that is set forward must not make every turn due at once.
+    const steadyNow = steadyTime(clock)
     const step = async () => {
-      const hasMoreTurns = await this.removal.sweep(clock.now(), retentionMs)
-      return (await threads.step(clock.now())) || hasMoreTurns
+      const hasMoreTurns = await this.removal.sweep(steadyNow(), retentionMs)
+      return (await threads.step(steadyNow())) || hasMoreTurns
     }
     this.#sweeper = new Sweeper(step, { clock, everyMs, onError })
   }

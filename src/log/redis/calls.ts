@@ -1,4 +1,4 @@
-import { type Clock, sleep } from '../../async/clock.ts'
+import { type Clock, monotonicNow, sleep } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { RedisConnection } from './connection.ts'
 import { failureOf, storeError } from './failures.ts'
@@ -77,7 +77,7 @@ export class Calls {
   #call(key: string, args: string[], script?: Script): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.checkOpen()
-      const deadline = this.#clock.now() + this.#unavailableAfterMs
+      const deadline = monotonicNow(this.#clock) + this.#unavailableAfterMs
       const call: Call = { key, args, script, deadline, resolve, reject }
       this.#pending.add(call)
       this.#cancelLook ??= this.#lookLater()
@@ -102,7 +102,7 @@ export class Calls {
       this.#send(call, pauseMs)
       return
     }
-    const isOver = this.#clock.now() + pauseMs >= call.deadline
+    const isOver = monotonicNow(this.#clock) + pauseMs >= call.deadline
     if (failure !== 'passing' || isOver) {
       this.#settle(call)
       call.reject(storeError(error))
@@ -127,7 +127,7 @@ export class Calls {
   #lookLater(): () => void {
     return this.#clock.after(this.#unavailableAfterMs / LOOKS_PER_LIMIT, () => {
       this.#cancelLook = undefined
-      const now = this.#clock.now()
+      const now = monotonicNow(this.#clock)
       for (const call of this.#pending) {
         if (now < call.deadline) break
         this.#settle(call)

@@ -1,4 +1,5 @@
-import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
+import { hasCode } from '../../protocol/errors.ts'
+import { turnGone } from '../errors.ts'
 import { type EpochStart, formatOffset, offsetOf } from '../offsets.ts'
 import { MAX_APPEND_RECORDS } from '../records.ts'
 import { freshAfter, type HeadState } from '../rules.ts'
@@ -273,7 +274,7 @@ export class Lane {
   async #stateOf(refusal: unknown): Promise<HeadState> {
     const state = typeof refusal === 'string' ? refusal : await this.#writer.found()
     if (typeof state === 'string' && state !== '') return parseState(state)
-    throw new TurnstreamError('LEASE_LOST', `turn ${this.#lease.turnId} is gone`)
+    throw turnGone(this.#lease.turnId)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../async/clock.ts'
+import { type Clock, monotonicNow } from '../../async/clock.ts'
 import type { Lease, LogName } from '../turn-log.ts'
 import type { Batches } from './batches.ts'
 import type { Calls } from './calls.ts'
@@ -41,7 +41,7 @@ export class Lanes {
 
   constructor(context: LaneContext) {
     this.#context = context
-    this.#sweptAt = context.clock.now()
+    this.#sweptAt = monotonicNow(context.clock)
   }
 
   of(lease: Lease, log: LogName): Lane {
@@ -86,7 +86,7 @@ export class Lanes {
 
   /** Forgets, when the time has come, what was used neither in this period nor in the one before it. */
   #sweep(): void {
-    const now = this.#context.clock.now()
+    const now = monotonicNow(this.#context.clock)
     if (now - this.#sweptAt < KEEP_IDLE_MS) return
     this.#sweptAt = now
     for (const [turnId, all] of this.#lanes) {

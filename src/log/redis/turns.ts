@@ -1,5 +1,5 @@
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
-import { TurnExistsError } from '../errors.ts'
+import { TurnExistsError, turnGone } from '../errors.ts'
 import { checkEpoch } from '../rules.ts'
 import type { Lease, NewTurn, Orphan } from '../turn-log.ts'
 import type { Calls } from './calls.ts'
@@ -203,6 +203,27 @@ export class Turns {
   }
 
   async renew(lease: Lease, leaseMs: number): Promise<void> {
+    let reply = await this.#renew(lease, leaseMs, false)
+    if (reply[0] === 'over') {
+      // Log A is fenced first: whoever claims the turn shows there before log B says so.
+      const events = await this.#records.events(lease.runId)
+      if (events !== undefined) checkEpoch(events.state, lease)
+      reply = await this.#renew(lease, leaseMs, true)
+    }
+    const { turnId } = lease
+    const [answer, detail = '', threadId = ''] = reply
+    if (answer === 'gone') throw turnGone(turnId)
+    if (answer !== 'ok') {
+      throw new TurnstreamError('LEASE_LOST', `turn ${turnId} is at ${detail}`)
+    }
+    lease.until = Number(detail)
+    await Promise.all([
+      this.#leases.put(this.#named(turnId), lease.until, leaseMs),
+      this.#threads.keep(threadId, leaseMs),
+    ])
+  }
+
+  async #renew(lease: Lease, leaseMs: number, isLate: boolean): Promise<string[]> {
     const { turnId, runId, creation, epoch } = lease
     const openMs = this.#retention.openMs(leaseMs)
     const turn = this.#keys.turn(turnId)
@@ -211,25 +232,11 @@ export class Turns {
       this.#calls.run(
         RENEW,
         [turn.state, turn.meta, turn.processed, turn.items],
-        [epoch, leaseMs, openMs, creation],
+        [epoch, leaseMs, openMs, creation, isLate ? 1 : ''],
       ),
-      this.#calls.run(
-        KEEP_OPEN,
-        [run.meta, run.state, run.events, run.chunks, run.response],
-        [openMs],
-      ),
+      this.#calls.run(KEEP_OPEN, [run.meta, run.state, run.events, run.chunks], [openMs]),
     ])
-    const [answer, detail = '', threadId = ''] = texts(reply)
-    if (answer !== 'ok') {
-      const what = { gone: 'is gone', lost: `is at ${detail}`, over: 'had a lease that ran out' }
-      const said = what[answer as keyof typeof what]
-      throw new TurnstreamError('LEASE_LOST', `turn ${turnId} ${said}`)
-    }
-    lease.until = Number(detail)
-    await Promise.all([
-      this.#leases.put(this.#named(turnId), lease.until, leaseMs),
-      this.#threads.keep(threadId, leaseMs),
-    ])
+    return texts(reply)
   }
 
   /** As the index of all tenants has it. */
@@ -278,7 +285,7 @@ export class Turns {
     const { turnId } = lease
     const seen = await this.#records.processed(turnId)
     if (seen?.creation !== lease.creation) {
-      throw new TurnstreamError('LEASE_LOST', `turn ${turnId} is gone`)
+      throw turnGone(turnId)
     }
     checkEpoch(seen.state, lease)
     return seen.fields['cancel']

@@ -1,4 +1,4 @@
-import type { Clock } from '../../async/clock.ts'
+import { type Clock, monotonicNow } from '../../async/clock.ts'
 import type { Caller } from '../auth/caller.ts'
 import { type GatewayLimits, resolveLimits } from './gateway-limits.ts'
 import { LimitedError } from './limited-error.ts'
@@ -76,7 +76,7 @@ export class KeyLimits {
    */
   admitTurn(caller: Caller): () => void {
     const { submitsPerMinute, runningTurns } = this.#limits
-    const now = this.#clock.now()
+    const now = monotonicNow(this.#clock)
     const use = this.#useOf(caller, now)
     const waitMs = use.submits.waitAt(now)
     if (waitMs > 0) {
@@ -97,7 +97,7 @@ export class KeyLimits {
   /** Takes a place for a stream that is about to be opened. STREAMS_LIMITED. */
   takeStream(caller: Caller): StreamSlot {
     const { openStreams } = this.#limits
-    const use = this.#useOf(caller, this.#clock.now())
+    const use = this.#useOf(caller, monotonicNow(this.#clock))
     if (use.streams >= openStreams) {
       throw new LimitedError('STREAMS_LIMITED', `${openStreams} are allowed`, RETRY_MS)
     }
@@ -110,7 +110,7 @@ export class KeyLimits {
    */
   async read<T>(caller: Caller, read: () => Promise<T>): Promise<T> {
     const { concurrentReads } = this.#limits
-    const { reads, unsent } = this.#useOf(caller, this.#clock.now())
+    const { reads, unsent } = this.#useOf(caller, monotonicNow(this.#clock))
     if (reads.size >= concurrentReads) {
       throw new LimitedError('READS_LIMITED', `${concurrentReads} are allowed`, RETRY_MS)
     }
@@ -125,7 +125,7 @@ export class KeyLimits {
    * UNREAD_LIMITED.
    */
   holdAnswer(caller: Caller, bytes: number): () => void {
-    const { unsent } = this.#useOf(caller, this.#clock.now())
+    const { unsent } = this.#useOf(caller, monotonicNow(this.#clock))
     if (!unsent.fits(bytes)) throw this.#unread()
     return unsent.hold(bytes)
   }

@@ -23,7 +23,7 @@ function histogram(help: string, buckets: number[], ...labels: string[]): Metric
 export const METRICS = {
   turnstream_turns_started_total: counter('Turns that were begun here.'),
   turnstream_turns_ended_total: counter(
-    'Turns that ended here: completed, failed (with its code), aborted, or lost to another process.',
+    'Turns that ended here: completed, failed (with its code), aborted, deleted, or lost to another process.',
     'status',
     'code',
   ),

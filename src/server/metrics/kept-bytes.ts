@@ -1,4 +1,4 @@
-import type { Clock } from '../../async/clock.ts'
+import { type Clock, monotonicNow } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 
 /** A store may have to look at all it has. */
@@ -21,7 +21,7 @@ export class KeptBytes {
 
   /** What the store last said; undefined if it never did. */
   async read(): Promise<number | undefined> {
-    const now = this.#clock.now()
+    const now = monotonicNow(this.#clock)
     if (this.#asking === undefined && Math.abs(now - this.#askedAt) >= ASK_EVERY_MS) {
       this.#askedAt = now
       this.#asking = this.#ask().finally(() => {

@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { matchedRoutes } from 'hono/route'
-import type { Clock } from '../../async/clock.ts'
+import { type Clock, monotonicNow } from '../../async/clock.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { GatewayEnv } from '../context.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
@@ -33,13 +33,13 @@ export interface RequestObserver {
 export function observeRequests(observer: RequestObserver): MiddlewareHandler<GatewayEnv> {
   const { metrics, clock, onRequest } = observer
   return async (c, next) => {
-    const since = clock.now()
+    const since = monotonicNow(clock)
     await next()
     const route = routeOf(c)
     const refusal = c.get('refusal')
     metrics.answeredRequest(route, c.req.method, c.res.status)
     if (refusal !== undefined) metrics.refused(refusal)
-    if (onRequest !== undefined) tell(onRequest, factsOf(c, route, clock.now() - since))
+    if (onRequest !== undefined) tell(onRequest, factsOf(c, route, monotonicNow(clock) - since))
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../async/clock.ts'
+import { type Clock, monotonicNow } from '../../async/clock.ts'
 import { onAbort } from '../../log/on-abort.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { SseConnection } from './sse-connection.ts'
@@ -38,7 +38,7 @@ export class OpenStreams {
   get longestLag(): number {
     let since = Infinity
     for (const connection of this.#open) since = Math.min(since, connection.behindSince ?? Infinity)
-    return since === Infinity ? 0 : Math.max(0, this.#clock.now() - since)
+    return since === Infinity ? 0 : Math.max(0, monotonicNow(this.#clock) - since)
   }
 
   /** Breaks off the streams of all who may not read any more. */
@@ -47,19 +47,19 @@ export class OpenStreams {
   }
 
   now(): number {
-    return this.#clock.now()
+    return monotonicNow(this.#clock)
   }
 
   add(connection: SseConnection): void {
     this.counts.clients[connection.kind] += 1
-    connection.silentSince = this.#clock.now()
+    connection.silentSince = monotonicNow(this.#clock)
     this.#open.add(connection)
     if (this.#cancelTimer === undefined) this.#arm(this.#heartbeatMs)
   }
 
   /** Something is sent on a connection that was added. */
   touch(connection: SseConnection): void {
-    const now = this.#clock.now()
+    const now = monotonicNow(this.#clock)
     if (connection.silentSince === now) return
     connection.silentSince = now
     this.#open.delete(connection)
@@ -80,7 +80,7 @@ export class OpenStreams {
   readonly #beat = (): void => {
     this.#cancelTimer = undefined
     for (const connection of this.#open) {
-      const silence = this.#clock.now() - connection.silentSince
+      const silence = monotonicNow(this.#clock) - connection.silentSince
       // A clock may be set back: then it is not known how long the silence has lasted.
       if (silence >= 0 && silence < this.#heartbeatMs) return this.#arm(this.#heartbeatMs - silence)
       this.touch(connection)

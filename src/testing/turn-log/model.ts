@@ -56,7 +56,7 @@ export class Model {
   /** With `lapse` the lease is renewed for so short a time that it has run out afterwards. */
   renew(turnId: string, epoch: number, lapse: boolean): unknown {
     const turn = this.turns.get(turnId)
-    if (turn?.epoch !== epoch || turn.lapsed) return 'LEASE_LOST'
+    if (turn?.epoch !== epoch) return 'LEASE_LOST'
     turn.lapsed = lapse
     return undefined
   }

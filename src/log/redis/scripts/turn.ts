@@ -70,7 +70,7 @@ local state = redis.call('GET', KEYS[1])
 local isSame = redis.call('HGET', KEYS[2], 'creation') == ARGV[4]
 if not state or not isSame then return { 'gone' } end
 if string.match(state, '^%d+') ~= ARGV[1] then return { 'lost', state } end
-if now >= tonumber(redis.call('HGET', KEYS[2], 'until')) then return { 'over' } end
+if ARGV[5] == '' and now >= tonumber(redis.call('HGET', KEYS[2], 'until')) then return { 'over' } end
 local ends = text(now + ARGV[2])
 redis.call('HSET', KEYS[2], 'until', ends)
 if redis.call('HEXISTS', KEYS[2], 'settled') == 0 then

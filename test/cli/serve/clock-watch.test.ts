@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import { watchClock } from '../../../src/cli/serve/clock-watch.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+
+test('warns once of each step of the system clock, with its size', async () => {
+  const clock = fakeClock()
+  const warnings: string[] = []
+  const journal = { info: () => {}, error: () => {}, warn: (text: string) => warnings.push(text) }
+  const stop = watchClock({ journal, terminal: { clock } })
+  await clock.advance(10_000)
+  expect(warnings).toEqual([])
+  clock.step(8000)
+  await clock.advance(10_000)
+  clock.step(-3000)
+  await clock.advance(10_000)
+  expect(warnings).toEqual([
+    'the system clock was set forward by 8000 ms',
+    'the system clock was set back by 3000 ms',
+  ])
+  stop()
+  expect(clock.pending()).toBe(0)
+})
