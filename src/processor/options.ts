@@ -68,11 +68,34 @@ export function resolveOptions(options: ProcessorOptions): ResolvedOptions {
   if (!Array.isArray(resolved.batchGradient)) {
     refuse('batchGradient', resolved.batchGradient, 'an array of numbers')
   }
+  resolved.estimateTokens = guardEstimate(resolved)
   const { retryAttempts } = resolved
   if (!Number.isInteger(retryAttempts) || retryAttempts < 0) {
     refuse('retryAttempts', retryAttempts, 'a whole number, zero or more')
   }
   return resolved
+}
+
+/** An estimate that throws costs a report, never a snapshot or the end of a turn. */
+function guardEstimate({ estimateTokens, onError }: ResolvedOptions): (length: number) => number {
+  if (estimateTokens === estimateTokensOfLength) return estimateTokens
+  let isReported = false
+  return (length) => {
+    try {
+      return estimateTokens(length)
+    } catch (cause) {
+      if (!isReported) {
+        isReported = true
+        const error = new TurnstreamError('OPTION_INVALID', 'estimateTokens threw', { cause })
+        try {
+          onError(error)
+        } catch {
+          // The one who would be told of this failure is the one who failed.
+        }
+      }
+      return estimateTokensOfLength(length)
+    }
+  }
 }
 
 function refuse(name: string, value: unknown, wanted: string): never {
