@@ -148,7 +148,10 @@ class Pair {
       await this.both(turn, (log, id) => log.getTurn(id))
       await this.both(turn, (log, id) => log.snapshot(id))
       await this.both(turn, (log, id) => log.listTurns(`thread-${id}`))
-      await this.both(turn, (log) => log.listThreads())
+      await this.both(turn, async (log) => {
+        const { items, ...page } = await log.listThreads()
+        return { items: items.map(({ creation: _creation, ...thread }) => thread), ...page }
+      })
       for (const name of ['events', 'processed'] as const) {
         const head = this.heads.get(`${turn} ${name}`) ?? 0
         const start = { name, head, after: '0-0' }
