@@ -9,7 +9,9 @@ import type { VendorRequest } from './provider.ts'
 
 export interface ResolvedHttpOptions {
   limits: TimeLimits
+  maxStalledBytes: number
   maxRetries: number
+  retryTimeouts: boolean
   fetch: typeof globalThis.fetch
   clock: Clock
   random: () => number
@@ -24,7 +26,7 @@ export interface Attempt {
 }
 
 /** What a chunk amounted to. */
-interface Progress {
+export interface Progress {
   arrived: number
   /** The rest is of no interest. */
   isOver: boolean
@@ -38,7 +40,11 @@ interface CallFault extends ErrorObject {
   retryAfterMs?: number | undefined
 }
 
-const RETRYABLE_STATUSES = new Set([408, 409, 425, 429, 500, 502, 503, 504, 529])
+const RETRYABLE_STATUSES = new Set([408, 409, 425, 429, 500, 502, 503, 529])
+/** A gateway that gave up waiting for a model which had the request. */
+const GATEWAY_TIMEOUT = 504
+/** The limits of Node's `fetch` itself: 300 s for headers, and between two chunks. */
+const FETCH_TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
 const RETRY_BASE_MS = 500
 const RETRY_MAX_MS = 8000
 // A vendor that asks for more patience than this has, in effect, refused.
@@ -79,7 +85,7 @@ class Call {
   readonly #attempt: Attempt
   readonly #onChunk: OnChunk
   readonly #controller = new AbortController()
-  #interrupt: () => void = () => {}
+  #interrupt: (reason: unknown) => void = () => {}
   hasArrived = false
 
   constructor(attempt: Attempt, onChunk: OnChunk) {
@@ -91,14 +97,14 @@ class Call {
     const { signal } = this.#attempt
     const abort = (): void => {
       this.#controller.abort()
-      this.#interrupt()
+      this.#interrupt(ABORTED)
     }
     if (signal.aborted) abort()
     signal.addEventListener('abort', abort, { once: true })
     try {
       return await this.#talk()
     } catch (error) {
-      return faultOf(error)
+      return this.#faultOf(error)
     } finally {
       signal.removeEventListener('abort', abort)
       abort()
@@ -109,8 +115,8 @@ class Call {
     const { fetch, limits } = this.#attempt.options
     const { url, headers, body } = this.#attempt.buildRequest()
     const response = await this.#within(
-      limits.connectMs,
-      'an answer',
+      limits.firstEventMs,
+      'headers',
       fetch(url, {
         method: 'POST',
         headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
@@ -123,20 +129,31 @@ class Call {
     if (isRedirect(response)) return redirectFault(response)
     if (!response.ok || response.body === null) {
       const text = await this.#within(limits.firstEventMs, 'the error', readStart(response))
-      return httpFault(response, text)
+      return this.#httpFault(response, text)
     }
     return this.#read(response.body.getReader())
   }
 
   async #read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<CallFault | undefined> {
-    const { limits } = this.#attempt.options
-    for (;;) {
-      const limit = this.hasArrived ? limits.betweenEventsMs : limits.firstEventMs
-      const { done, value } = await this.#within(limit, 'an event', reader.read())
-      if (done) return this.hasArrived ? undefined : emptyAnswer()
-      const { arrived, isOver } = await this.#onChunk(value)
-      if (arrived > 0) this.hasArrived = true
-      if (isOver) return undefined
+    const { limits, maxStalledBytes } = this.#attempt.options
+    const stall = new Stall(this.#attempt.options, (error) => this.#interrupt(error))
+    try {
+      for (;;) {
+        stall.watch()
+        const limit = this.hasArrived ? limits.betweenEventsMs : limits.firstEventMs
+        const { done, value } = await this.#within(limit, 'an event', reader.read())
+        if (done) return this.hasArrived ? undefined : emptyAnswer()
+        const { arrived, isOver } = await this.#onChunk(value)
+        if (isOver) return undefined
+        if (arrived === 0) stall.add(value.length)
+        else {
+          this.hasArrived = true
+          stall.end()
+        }
+        if (stall.bytes > maxStalledBytes) return junkFault(maxStalledBytes)
+      }
+    } finally {
+      stall.end()
     }
   }
 
@@ -147,24 +164,93 @@ class Call {
   #within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
     const { clock } = this.#attempt.options
     return new Promise<T>((resolve, reject) => {
-      const timeOut = (): void => reject(new SilenceError(what, ms))
+      const message = `The provider did not send ${what} within ${ms} ms`
+      const timeOut = (): void => reject(new TimeoutError(message))
       const cancel = ms === Infinity ? () => {} : clock.after(ms, timeOut)
-      this.#interrupt = () => {
+      this.#interrupt = (reason) => {
         cancel()
-        reject(new DOMException('The call was aborted', 'AbortError'))
+        reject(reason)
       }
+      if (this.#controller.signal.aborted) this.#interrupt(ABORTED)
       promise.then(resolve, reject).finally(cancel)
     })
   }
+
+  #faultOf(error: unknown): CallFault {
+    const { retryTimeouts } = this.#attempt.options
+    if (error instanceof TimeoutError) {
+      return { code: 'UPSTREAM_TIMEOUT', message: error.message, isRetryable: retryTimeouts }
+    }
+    if (error instanceof TurnstreamError) {
+      // The request could not even be made: asking again would change nothing.
+      return { code: error.code, message: error.message, isRetryable: false }
+    }
+    const fault = unreachable(error)
+    return { ...fault, isRetryable: fault.code !== 'UPSTREAM_TIMEOUT' || retryTimeouts }
+  }
+
+  #httpFault(response: Response, body: string): CallFault {
+    const { status } = response
+    const retryAfterMs = retryAfter(response.headers.get('retry-after'))
+    const isPatient = retryAfterMs === undefined || retryAfterMs <= MAX_RETRY_AFTER_MS
+    const { retryTimeouts } = this.#attempt.options
+    const canRetry = status === GATEWAY_TIMEOUT ? retryTimeouts : RETRYABLE_STATUSES.has(status)
+    return {
+      code: `HTTP_${status}`,
+      message: vendorMessage(body) || response.statusText || 'no message',
+      isRetryable: canRetry && isPatient,
+      retryAfterMs,
+    }
+  }
 }
 
-class SilenceError extends Error {
-  readonly fault: CallFault
+const ABORTED = new DOMException('The call was aborted', 'AbortError')
 
-  constructor(what: string, ms: number) {
-    super(`The provider did not send ${what} within ${ms} ms`)
-    this.fault = { code: 'UPSTREAM_TIMEOUT', message: this.message, isRetryable: true }
+/** The vendor was silent, or sent nothing of use, for too long. It may have been paid for. */
+class TimeoutError extends Error {}
+
+/**
+ * Bounds a stretch in which bytes arrive but no event of ours comes of them: keep-alives while a model thinks, and
+ * unknown or empty events. A timer rather than the time of day, which can be set.
+ */
+class Stall {
+  readonly #options: ResolvedHttpOptions
+  readonly #onTimeout: (error: TimeoutError) => void
+  #cancel: (() => void) | undefined
+  #error: TimeoutError | undefined
+  bytes = 0
+
+  constructor(options: ResolvedHttpOptions, onTimeout: (error: TimeoutError) => void) {
+    this.#options = options
+    this.#onTimeout = onTimeout
   }
+
+  watch(): void {
+    const { clock, limits } = this.#options
+    if (this.#cancel !== undefined || limits.stallMs === Infinity) return
+    this.#cancel = clock.after(limits.stallMs, () => {
+      const message = `The provider sent no event within ${limits.stallMs} ms, only keep-alives`
+      this.#error = new TimeoutError(message)
+      this.#onTimeout(this.#error)
+    })
+  }
+
+  add(bytes: number): void {
+    this.bytes += bytes
+    if (this.#error !== undefined) throw this.#error
+  }
+
+  end(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+    this.#error = undefined
+    this.bytes = 0
+  }
+}
+
+function junkFault(bytes: number): CallFault {
+  const message = `The provider sent more than ${bytes} bytes without an event`
+  return { code: 'UPSTREAM_MALFORMED', message, isRetryable: false }
 }
 
 function emptyAnswer(): CallFault {
@@ -173,15 +259,6 @@ function emptyAnswer(): CallFault {
     message: 'The provider answered with an empty stream',
     isRetryable: true,
   }
-}
-
-function faultOf(error: unknown): CallFault {
-  if (error instanceof SilenceError) return error.fault
-  if (error instanceof TurnstreamError) {
-    // The request could not even be made: asking again would change nothing.
-    return { code: error.code, message: error.message, isRetryable: false }
-  }
-  return { ...unreachable(error), isRetryable: true }
 }
 
 /**
@@ -193,6 +270,9 @@ export function unreachable(error: unknown): ErrorObject {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   const word = /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? ` (${code})` : ''
+  if (FETCH_TIMEOUTS.has(code)) {
+    return { code: 'UPSTREAM_TIMEOUT', message: `The provider was silent for too long${word}` }
+  }
   return { code: 'UPSTREAM_UNREACHABLE', message: `The call to the provider failed${word}` }
 }
 
@@ -205,17 +285,6 @@ function redirectFault({ status }: Response): CallFault {
   const code = `HTTP_${status === 0 ? 302 : status}`
   const message = 'The provider answered with a redirect, which is not followed'
   return { code, message, isRetryable: false }
-}
-
-function httpFault(response: Response, body: string): CallFault {
-  const retryAfterMs = retryAfter(response.headers.get('retry-after'))
-  const isPatient = retryAfterMs === undefined || retryAfterMs <= MAX_RETRY_AFTER_MS
-  return {
-    code: `HTTP_${response.status}`,
-    message: vendorMessage(body) || response.statusText || 'no message',
-    isRetryable: RETRYABLE_STATUSES.has(response.status) && isPatient,
-    retryAfterMs,
-  }
 }
 
 /** Seconds or a date; anything else is nothing. */

@@ -1,10 +1,12 @@
 import { type Clock, systemClock } from '../async/clock.ts'
+import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import type { ErrorObject, StreamEvent } from '../protocol/stream-event.ts'
 import { checkBaseUrl } from './base-url.ts'
 import { EventStamp } from './event-stamp.ts'
 import {
   type Attempt,
   openVendorStream,
+  type Progress,
   type ResolvedHttpOptions,
   unreachable,
 } from './http-call.ts'
@@ -14,14 +16,14 @@ import type { Translation, TranslationContext } from './translation.ts'
 import { concealing, withConcealedErrors } from './vendor-errors.ts'
 import { VendorReader } from './vendor-reader.ts'
 
-/** How long a provider may be silent, in milliseconds; whatever it sends is a sign of life. */
+/** How long to wait for a provider, in milliseconds. `Infinity` turns a limit off. Connecting is up to `fetch`. */
 export interface TimeLimits {
-  /** Until it answers at all, with a status and headers (10 s). */
-  connectMs: number
-  /** At a time, before the first event of an answer (120 s). */
+  /** Silence before the first event: for headers, and then for bytes (120 s). */
   firstEventMs: number
-  /** At a time, once events have come (300 s). */
+  /** Silence once events have come (300 s). */
   betweenEventsMs: number
+  /** How long keep-alives, unknown and empty events can put off those limits, in all (600 s). */
+  stallMs: number
 }
 
 /** What every HTTP provider can be told. */
@@ -32,8 +34,12 @@ export interface HttpProviderOptions {
   apiKey?: string
   headers?: Record<string, string>
   timeLimits?: Partial<TimeLimits>
+  /** How many bytes may come without an event among them (64 MiB). */
+  maxStalledBytes?: number
   /** Tries after the first one, as long as no event has arrived (2). */
   maxRetries?: number
+  /** Whether to try again after a time-out, although the first call may be charged for (false). */
+  retryTimeouts?: boolean
   fetch?: typeof globalThis.fetch
   clock?: Clock
   /** Spreads retries, from 0 to 1. */
@@ -51,10 +57,16 @@ export interface Vendor {
 }
 
 const DEFAULT_LIMITS: TimeLimits = {
-  connectMs: 10_000,
   firstEventMs: 120_000,
   betweenEventsMs: 300_000,
+  stallMs: 600_000,
 }
+
+// More than the largest event that is read, which has 16 Mi characters.
+const MAX_STALLED_BYTES = 64 * 1024 * 1024
+
+// What is parsed at a time: 2 ms of the smallest events.
+const PART_BYTES = 16 * 1024
 
 /**
  * A provider that is called over HTTP and answers with a stream. Where it is called follows from its options
@@ -67,7 +79,9 @@ export function httpProvider(vendor: Vendor, options: HttpProviderOptions): Prov
   const clock = options.clock ?? systemClock
   const resolved: ResolvedHttpOptions = {
     limits: { ...DEFAULT_LIMITS, ...options.timeLimits },
+    maxStalledBytes: options.maxStalledBytes ?? MAX_STALLED_BYTES,
     maxRetries: options.maxRetries ?? 2,
+    retryTimeouts: options.retryTimeouts ?? false,
     fetch: options.fetch ?? globalThis.fetch,
     clock,
     random: options.random ?? Math.random,
@@ -121,18 +135,30 @@ function createReader(
 /** Moves the answer into the stream, as fast as its reader takes it. Never rejects. */
 async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStream): Promise<void> {
   try {
-    const fault = await openVendorStream(attempt, async (chunk) => {
-      const events = upToEnd(reader.feed(chunk))
-      await sendAll(stream, events)
-      const isOver = reader.fault !== undefined || events.some(isTerminal)
-      return { arrived: events.length, isOver }
-    })
+    const fault = await openVendorStream(attempt, (chunk) => pumpChunk(chunk, reader, stream))
     await sendAll(stream, reader.end(fault))
   } catch (error) {
     if (attempt.signal.aborted) return
     await sendAll(stream, reader.end(unreachable(error))).catch(() => {}) // the reader has left
   }
   stream.complete()
+}
+
+/** In parts, between which others have the event loop. */
+async function pumpChunk(
+  chunk: Uint8Array,
+  reader: VendorReader,
+  stream: ProviderStream,
+): Promise<Progress> {
+  let arrived = 0
+  for (let at = 0; at < chunk.length; at += PART_BYTES) {
+    if (isSliceOver()) await nextSlice()
+    const events = upToEnd(reader.feed(chunk.subarray(at, at + PART_BYTES)))
+    await sendAll(stream, events)
+    arrived += events.length
+    if (reader.fault !== undefined || events.some(isTerminal)) return { arrived, isOver: true }
+  }
+  return { arrived, isOver: false }
 }
 
 /** One call is one response: not every vendor closes the connection after its end. */

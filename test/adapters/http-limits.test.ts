@@ -1,11 +1,11 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { collect, collectWith, last, request, run, STOP, setUp, TEXT } from './http-support.ts'
 import { type Answer, sse } from './vendor-server.ts'
 
 describe('silence', () => {
   test.each([
-    ['connectMs', () => {}],
+    ['firstEventMs', () => {}],
     [
       'firstEventMs',
       (response) => {
@@ -23,9 +23,9 @@ describe('silence', () => {
   ] satisfies [string, Answer][])('longer than %s is a timeout', async (limit, answer) => {
     const clock = fakeClock()
     const timeLimits = {
-      connectMs: Infinity,
       firstEventMs: Infinity,
       betweenEventsMs: Infinity,
+      stallMs: Infinity,
       [limit]: 5000,
     }
     const { provider } = await setUp(answer, { clock, timeLimits, maxRetries: 0 })
@@ -35,6 +35,54 @@ describe('silence', () => {
       error: { code: 'UPSTREAM_TIMEOUT', message: expect.stringContaining('5000 ms') },
     })
   })
+})
+
+test.each([
+  ['no headers', () => {}],
+  [
+    'no event',
+    (response) => {
+      response.writeHead(200)
+      response.flushHeaders()
+    },
+  ],
+  [
+    'the time-out of a gateway',
+    (response) => {
+      response.writeHead(504)
+      response.end()
+    },
+  ],
+] satisfies [string, Answer][])(
+  'a call that ended with %s is not made again, unless that is configured',
+  async (_name, answer) => {
+    for (const [retryTimeouts, calls] of [
+      [false, 1],
+      [true, 3],
+    ] as const) {
+      const clock = fakeClock()
+      const { provider, server } = await setUp(answer, { clock, retryTimeouts })
+      await collectWith(clock, provider.stream(request, run))
+      expect(server.bodies).toHaveLength(calls)
+    }
+  },
+)
+
+test('a cold model may take two minutes to its headers', async () => {
+  const clock = fakeClock()
+  let answer = (): void => {}
+  const { provider, server } = await setUp(
+    (response, incoming, count) => {
+      answer = () => void sse(TEXT, STOP)(response, incoming, count)
+    },
+    { clock },
+  )
+  const events = collect(provider.stream(request, run))
+  await vi.waitFor(() => expect(server.bodies).toHaveLength(1))
+  await clock.advance(119_000)
+  answer()
+  expect(last(await events)).toMatchObject({ type: 'response_done' })
+  expect(server.bodies).toHaveLength(1)
 })
 
 describe('abort', () => {

@@ -163,8 +163,9 @@ test.each(['a body', 'an answer'])(
     const provider = VENDORS['openai']?.create({ fetch, clock })
     const stream = provider?.stream(request, run)
     await settle()
-    expect(clock.pending()).toBe(1)
+    expect(clock.pending()).toBeGreaterThan(0)
     stream?.abort()
+    await settle()
     expect(clock.pending()).toBe(0)
   },
 )

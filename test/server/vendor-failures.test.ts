@@ -61,7 +61,7 @@ const FAILURES: Record<string, Row> = {
   '500': { answer: status(500), code: 'HTTP_500' },
   '529': { answer: status(529), code: 'HTTP_529' },
   'a page of HTML': { answer: page, code: 'UPSTREAM_MALFORMED' },
-  'nothing at all': { answer: silent, code: 'UPSTREAM_TIMEOUT', limits: { connectMs: 50 } },
+  'nothing at all': { answer: silent, code: 'UPSTREAM_TIMEOUT', limits: { firstEventMs: 50 } },
   'silence after an event': {
     answer: open,
     code: 'UPSTREAM_TIMEOUT',

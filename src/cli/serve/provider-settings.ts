@@ -37,6 +37,8 @@ const providerSchema = z.strictObject({
   connectTimeout: duration.exactOptional(),
   firstEventTimeout: duration.exactOptional(),
   betweenEventsTimeout: duration.exactOptional(),
+  stallTimeout: duration.exactOptional(),
+  retryTimeouts: z.boolean('takes true or false').exactOptional(),
 })
 
 /** What the file says of one provider. Its key is never there. */

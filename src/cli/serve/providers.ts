@@ -8,6 +8,7 @@ import type { Provider } from '../../adapters/provider.ts'
 import type { ProviderKind } from '../../adapters/provider-kinds.ts'
 import { createScriptedProvider } from '../../adapters/scripted/adapter.ts'
 import { suggestion } from '../../protocol/nearest.ts'
+import { createProviderFetch } from '../../server/provider-fetch.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../recordings/built-in.ts'
@@ -148,6 +149,8 @@ function calledProvider(
   const provider = create({
     id,
     timeLimits: timeLimitsOf(setting),
+    fetch: createProviderFetch({ connectMs: setting.connectTimeout }),
+    retryTimeouts: setting.retryTimeouts ?? false,
     ...(apiKey !== undefined && { apiKey }),
     ...(baseUrl !== undefined && { baseUrl }),
   })
@@ -162,11 +165,11 @@ export function defaultModelFor({ kind, setting }: ProviderPlan): string | undef
 }
 
 function timeLimitsOf(setting: ProviderSetting): Partial<TimeLimits> {
-  const { connectTimeout, firstEventTimeout, betweenEventsTimeout } = setting
+  const { firstEventTimeout, betweenEventsTimeout, stallTimeout } = setting
   return {
-    ...(connectTimeout !== undefined && { connectMs: connectTimeout }),
     ...(firstEventTimeout !== undefined && { firstEventMs: firstEventTimeout }),
     ...(betweenEventsTimeout !== undefined && { betweenEventsMs: betweenEventsTimeout }),
+    ...(stallTimeout !== undefined && { stallMs: stallTimeout }),
   }
 }
 

@@ -104,7 +104,7 @@ describe('a vendor that refuses', () => {
   })
 
   test('to answer in time is 504', async () => {
-    const provider = { timeLimits: { connectMs: 20 } }
+    const provider = { timeLimits: { firstEventMs: 20 } }
     const { client } = await stage('openai-chat', () => {}, { provider })
     const error = await failure(client.chat.completions.create({ ...ASK, stream: true }))
     expect([error.status, error.code]).toEqual([504, 'UPSTREAM_TIMEOUT'])
