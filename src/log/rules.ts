@@ -7,7 +7,7 @@ import { type Lease, LOG_NAMES, type LogName, type NewRecord } from './turn-log.
  * own, by scripts that say the same (`redis/scripts.ts`).
  */
 
-interface LogState {
+export interface LogState {
   readonly head: number
   readonly sealed: boolean
   readonly epochs: readonly EpochStart[]

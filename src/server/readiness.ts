@@ -1,6 +1,6 @@
 import { type Clock, monotonicNow } from '../async/clock.ts'
 import type { TurnLog } from '../log/turn-log.ts'
-import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
+import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
 
 /** Whoever asks whether we are ready gives up after a few seconds. */
 const LIMIT_MS = 2000
@@ -54,6 +54,10 @@ export class Readiness {
       })
       void log
         .listThreads({ limit: 1 })
+        // A damaged thread is no reason to take no turns: the store answers.
+        .catch((error: unknown) => {
+          if (!hasCode(error, 'STORE_CORRUPT')) throw error
+        })
         .then(() => resolve(), reject)
         .finally(stopWaiting)
     })

@@ -1,15 +1,13 @@
 import { statSync } from 'node:fs'
-import { chmod, mkdir, open, rename, rm, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { DIRECTORY_MODE, FILE_MODE } from './directory.ts'
+import { replaceData } from './data-copy.ts'
 import { DirectoryGuard } from './directory-guard.ts'
 import { DATA_FILE, Environment } from './environment.ts'
 import { storeError } from './failures.ts'
-
-/** Holds the copy until it replaces the data. LMDB creates a copy for all to read, so the directory is private. */
-const COPY_DIRECTORY = 'turns.mdb.compacting'
+import { migrate } from './migrate.ts'
 
 export interface Compaction {
   readonly bytesBefore: number
@@ -36,36 +34,27 @@ export async function compactEmbeddedLog(
   const file = join(directory, DATA_FILE)
   const bytesBefore = await sizeOf(file)
   const guard = await DirectoryGuard.take(directory)
-  const compacted = join(directory, COPY_DIRECTORY, DATA_FILE)
   try {
-    await removeCompacted(directory)
-    await mkdir(join(directory, COPY_DIRECTORY), { mode: DIRECTORY_MODE })
-    const env = await Environment.open(file, 'commit')
-    const stopWatching = watch(compacted, options)
-    try {
-      await env.copyTo(compacted)
-    } finally {
-      stopWatching()
-      await env.close()
-    }
-    await chmod(compacted, FILE_MODE)
-    await syncFile(compacted)
-    const bytesAfter = await sizeOf(compacted)
-    await rename(compacted, file)
-    await syncFile(directory)
-    await removeCompacted(directory)
+    await migrate(directory)
+    const bytesAfter = await replaceData(directory, (copy) => copyData(file, copy, options))
     return { bytesBefore, bytesAfter }
   } catch (error) {
-    await removeCompacted(directory)
     throw await storeError(error, file)
   } finally {
     await guard.release()
   }
 }
 
-/** Removes what an interrupted compaction left, and the lock file that LMDB creates beside the copy. */
-export async function removeCompacted(directory: string): Promise<void> {
-  await rm(join(directory, COPY_DIRECTORY), { recursive: true, force: true })
+async function copyData(file: string, copy: string, options: CompactOptions): Promise<number> {
+  const env = await Environment.open(file, 'commit')
+  const stopWatching = watch(copy, options)
+  try {
+    await env.copyTo(copy)
+  } finally {
+    stopWatching()
+    await env.close()
+  }
+  return await sizeOf(copy)
 }
 
 function watch(file: string, { onProgress, clock = systemClock }: CompactOptions): () => void {
@@ -85,15 +74,5 @@ async function sizeOf(file: string): Promise<number> {
     return (await stat(file)).size
   } catch (error) {
     throw new TurnstreamError('STORE_FAILED', `there is no store at ${file}`, { cause: error })
-  }
-}
-
-/** So that a power cut cannot undo what is done next. */
-async function syncFile(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }

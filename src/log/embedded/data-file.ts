@@ -24,18 +24,19 @@ export const PRIVATE = { permissionsMode: FILE_MODE }
 
 /**
  * Refuses with STORE_CORRUPT what LMDB could not open: lmdb 3.5.6 brings the process down where it should
- * throw. A file that is missing or empty is a store that is yet to be made.
+ * throw. A file that is missing or empty is a store that is yet to be made. Answers with the number of its newest
+ * transaction.
  */
-export async function checkDataFile(file: string): Promise<void> {
+export async function checkDataFile(file: string): Promise<number> {
   const found = await stat(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw error
   })
-  if (found === undefined) return
+  if (found === undefined) return 0
   // To open a named pipe would never return.
   if (!found.isFile()) throw new TurnstreamError('STORE_CORRUPT', `${file} is not a file`)
   const { size } = found
-  if (size === 0) return
+  if (size === 0) return 0
   const handle = await open(file, 'r')
   try {
     const read = async (at: number) => {
@@ -49,6 +50,7 @@ export async function checkDataFile(file: string): Promise<void> {
       const isThere = root === NO_ROOT || (root + 1n) * BigInt(first.pageSize) <= BigInt(size)
       if (!isThere) throw new TurnstreamError('STORE_CORRUPT', `${file} is cut off`)
     }
+    return Number(newest.transaction)
   } finally {
     await handle.close()
   }

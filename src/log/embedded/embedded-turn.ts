@@ -226,7 +226,7 @@ export class EmbeddedTurn {
   load(tables: Tables): void {
     if (this.#isLoaded) return
     this.#isLoaded = true
-    this.processed.restore(tables, this.#state.logs.processed.epochs)
+    this.processed.restore(tables, this.#state.logs.processed)
   }
 
   /** Takes the heads of the open logs from what was read. */

@@ -4,16 +4,15 @@ import { checkDataFile, PRIVATE } from './data-file.ts'
 import { DiskRoom } from './disk-room.ts'
 import { storeError } from './failures.ts'
 import type { SyncPolicy } from './sync-policy.ts'
+import { ByteTable, Table } from './table.ts'
+
+export type { ByteTable, Table }
 
 /** The name of the file that holds everything. */
 export const DATA_FILE = 'turns.mdb'
 
 /** Raised when what is stored changes its form. */
-export const FORMAT_VERSION = 1
-
-export type Table = Database<string>
-/** A table whose values are bytes. */
-export type ByteTable = Database<Uint8Array>
+export const FORMAT_VERSION = 2
 
 /** One change to a table; without a value the key is removed. */
 export interface Write {
@@ -23,7 +22,7 @@ export interface Write {
 }
 
 /* Where an id is named it is that of the tenant `default`; see `TenantKeys` for those of others. */
-const TABLE_NAMES = [
+export const TABLE_NAMES = [
   /** `format` and `nextNumber`. */
   'store',
   /** Turn id to StoredTurn. */
@@ -53,16 +52,22 @@ export type Tables = Readonly<Record<(typeof TABLE_NAMES)[number], Table>> & {
   readonly chunks: ByteTable
 }
 
+/** More transactions than it takes to create a store. */
+const CREATING = 2 * (TABLE_NAMES.length + 1)
+
 /** The LMDB file: its tables, and commits that happen as a whole or not at all. */
 export class Environment {
   readonly file: string
   readonly tables: Tables
   readonly #room: DiskRoom
   readonly #root: RootDatabase<string>
+  /** The table `store` without checksums: every version must be able to read `format`. */
+  readonly #plainStore: Database<string>
 
   private constructor(file: string, root: RootDatabase<string>, tables: Tables) {
     this.file = file
     this.#root = root
+    this.#plainStore = root.openDB<string>({ name: 'store', encoding: 'string' })
     this.#room = new DiskRoom(file)
     this.tables = tables
   }
@@ -70,7 +75,7 @@ export class Environment {
   static async open(file: string, sync: SyncPolicy): Promise<Environment> {
     const { open } = await import('lmdb')
     try {
-      await checkDataFile(file)
+      const transactions = await checkDataFile(file)
       const root = open<string>({
         path: file,
         noSubdir: true,
@@ -84,29 +89,60 @@ export class Environment {
         // With it a failed commit is also an unhandled rejection (lmdb 3.5.6).
         eventTurnBatching: false,
       })
+      const existing = new Set([...root.getKeys({})].map(String))
       const named = TABLE_NAMES.map((name) => {
-        return [name, root.openDB<string>({ name, encoding: 'string' })] as const
+        return [name, new Table(name, root.openDB<string>({ name, encoding: 'string' }))] as const
       })
-      const chunks = root.openDB<Uint8Array>({ name: 'chunks', encoding: 'binary' })
+      const bytes = root.openDB<Uint8Array>({ name: 'chunks', encoding: 'binary' })
+      const chunks = new ByteTable('chunks', bytes)
       const tables = { ...Object.fromEntries(named), chunks } as unknown as Tables
       const env = new Environment(file, root, tables)
-      await env.#checkFormat()
+      try {
+        await env.#checkFormat(transactions)
+        env.#checkTables(existing)
+      } catch (error) {
+        await env.close()
+        throw error
+      }
       return env
     } catch (error) {
       throw await storeError(error, file)
     }
   }
 
-  async #checkFormat(): Promise<void> {
-    const { store } = this.tables
-    const stored = store.get('format')
+  /** The format is written right after the tables are created. */
+  async #checkFormat(transactions: number): Promise<void> {
+    const stored = this.#plainStore.get('format')
     if (stored === undefined) {
-      await this.commit([{ table: store, key: 'format', value: String(FORMAT_VERSION) }])
+      if (transactions > CREATING) throw this.#damaged('its format is missing')
+      await this.#writeFormat()
     } else if (stored !== String(FORMAT_VERSION)) {
-      await this.close()
       const detail = `${this.file} has format ${stored}, and this version reads format ${FORMAT_VERSION}`
       throw new TurnstreamError('STORE_VERSION', detail)
     }
+  }
+
+  /** A damaged page can look like an empty table, or hide one: then turns would be unknown instead of damaged. */
+  #checkTables(existing: ReadonlySet<string>): void {
+    for (const table of Object.values(this.tables)) {
+      if (existing.size > 0 && !existing.has(table.name)) {
+        throw this.#damaged(`table ${table.name} is missing`)
+      }
+      const [first] = table.getKeys({ limit: 1 })
+      const { entryCount } = table.getStats() as { entryCount: number }
+      if ((first === undefined) !== (entryCount === 0)) {
+        throw this.#damaged(`table ${table.name} cannot be read`)
+      }
+    }
+  }
+
+  #damaged(detail: string): TurnstreamError {
+    return new TurnstreamError('STORE_CORRUPT', `${this.file}: ${detail}`)
+  }
+
+  async #writeFormat(): Promise<void> {
+    await this.#room.take(0)
+    await this.#plainStore.put('format', String(FORMAT_VERSION))
   }
 
   /** Resolves when all of it is stored, as safely as the policy says; rejects when none of it is. */
@@ -117,9 +153,8 @@ export class Environment {
       await this.#room.take(bytes)
       await this.#root.batch(() => {
         for (const { table, key, value } of writes) {
-          // The promise of the batch speaks for all of them.
-          if (value === undefined) void table.remove(key)
-          else void (table as Database<string | Uint8Array>).put(key, value)
+          if (value === undefined) table.remove(key)
+          else put(table, key, value)
         }
       })
     } catch (error) {
@@ -152,8 +187,7 @@ export class Environment {
     await this.#root.backup(file, true)
     const copy = await Environment.open(file, 'commit')
     try {
-      const { store } = copy.tables
-      await copy.commit([{ table: store, key: 'format', value: String(FORMAT_VERSION) }])
+      await copy.#writeFormat()
     } finally {
       await copy.close()
     }
@@ -162,4 +196,10 @@ export class Environment {
   async close(): Promise<void> {
     await this.#root.close()
   }
+}
+
+function put(table: Table | ByteTable, key: Key, value: string | Uint8Array): void {
+  // A table of texts gets texts, one of bytes gets bytes.
+  if (table instanceof ByteTable) table.put(key, value as Uint8Array)
+  else table.put(key, value as string)
 }

@@ -60,7 +60,8 @@ async function checkFormat(file: string): Promise<void> {
   const root = open<string>({ path: file, noSubdir: true, encoding: 'string', readOnly: true })
   try {
     const stored = root.openDB<string>({ name: 'store', encoding: 'string' }).get('format')
-    if (stored === undefined || stored === String(FORMAT_VERSION)) return
+    // An older format is rewritten when the store is next opened.
+    if (stored === undefined || Number(stored) <= FORMAT_VERSION) return
     const detail = `${file} has format ${stored}, and this version reads format ${FORMAT_VERSION}`
     throw new TurnstreamError('STORE_VERSION', detail)
   } finally {

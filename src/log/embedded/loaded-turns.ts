@@ -14,14 +14,21 @@ export class LoadedTurns {
   readonly keys: TenantKeys
   readonly #env: Environment
   readonly #commits: GroupCommit
+  readonly #damaged: ReadonlySet<string>
   readonly #turns = new Map<string, EmbeddedTurn>()
   /** The open turn of a thread, as decided. */
   readonly #openOfThread = new Map<string, EmbeddedTurn>()
 
-  constructor(keys: TenantKeys, env: Environment, commits: GroupCommit) {
+  constructor(
+    keys: TenantKeys,
+    env: Environment,
+    commits: GroupCommit,
+    damaged: ReadonlySet<string>,
+  ) {
     this.keys = keys
     this.#env = env
     this.#commits = commits
+    this.#damaged = damaged
   }
 
   add(turn: EmbeddedTurn): void {
@@ -51,7 +58,7 @@ export class LoadedTurns {
   find(turnId: string): EmbeddedTurn | undefined {
     const loaded = this.#turns.get(turnId)
     if (loaded !== undefined) return loaded
-    const text = this.#commits.get(this.#env.tables.turns, this.keys.of(turnId))
+    const text = this.#commits.get(this.#env.tables.turns, this.#key(turnId))
     return text === undefined ? undefined : EmbeddedTurn.load(parseTurn(text), this.keys)
   }
 
@@ -59,8 +66,15 @@ export class LoadedTurns {
   stored(turnId: string): StoredTurn | undefined {
     const loaded = this.#turns.get(turnId)?.committed
     if (loaded !== undefined) return loaded
-    const text = this.#env.tables.turns.get(this.keys.of(turnId))
+    const text = this.#env.tables.turns.get(this.#key(turnId))
     return text === undefined ? undefined : parseTurn(text)
+  }
+
+  /** STORE_CORRUPT for a turn that is known to be damaged. */
+  #key(turnId: string): string {
+    const key = this.keys.of(turnId)
+    if (!this.#damaged.has(key)) return key
+    throw new TurnstreamError('STORE_CORRUPT', `turn ${turnId} is damaged`)
   }
 
   /** Keeps a turn in memory while somebody uses it. */

@@ -4,7 +4,7 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import type { TurnLog } from '../turn-log.ts'
 import { AllTurns } from './all-turns.ts'
 import { Chunks } from './chunks.ts'
-import { removeCompacted } from './compact.ts'
+import { removeCopy } from './data-copy.ts'
 import { checkWritable, makeDirectory } from './directory.ts'
 import { DirectoryGuard } from './directory-guard.ts'
 import { EmbeddedLog } from './embedded-log.ts'
@@ -13,6 +13,7 @@ import { DATA_FILE, Environment } from './environment.ts'
 import { storeError } from './failures.ts'
 import { GroupCommit } from './group-commit.ts'
 import { Journal } from './journal.ts'
+import { migrate } from './migrate.ts'
 import { recover } from './recovery.ts'
 import { StoreFiles } from './store-files.ts'
 import type { SyncPolicy } from './sync-policy.ts'
@@ -53,7 +54,8 @@ export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<Turn
   await checkWritable(directory)
   const guard = await DirectoryGuard.take(directory)
   try {
-    await removeCompacted(directory)
+    await removeCopy(directory)
+    await migrate(directory)
     const env = await Environment.open(join(directory, DATA_FILE), sync)
     const chunks = new Chunks(env.tables.chunks)
     const journal = new Journal(env.tables.journal)

@@ -1,4 +1,4 @@
-import { TurnstreamError } from '../../protocol/errors.ts'
+import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { AllTurns } from './all-turns.ts'
 import type { Chunks } from './chunks.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
@@ -14,26 +14,61 @@ interface Store {
 }
 
 /**
- * Reads the open turns of all tenants when the store is opened, and stores the lines that only the journal has as chunks,
- * so that the journal begins empty. What ended is not looked at: it may be much.
+ * Reads the open turns of all tenants when the store is opened, and stores the lines that only the journal has as
+ * chunks, so that the journal begins empty. Turns that have ended are not read: there may be many. A turn of which
+ * something is damaged is STORE_CORRUPT from then on, and the others are not affected.
  */
 export async function recover(store: Store): Promise<void> {
   const { env, journal } = store
   const turns = new Map<number, EmbeddedTurn>()
+  const damaged = new Set<EmbeddedTurn>()
   for (const { key, value } of env.tables.open.getRange({})) {
-    const turn = store.turns.find(value)
-    if (turn === undefined) {
-      throw new TurnstreamError('STORE_CORRUPT', `turn ${parseKey(value).id} is missing`)
+    const turn = findTurn(store, value)
+    if (turn === undefined) continue
+    turns.set(Number(key), turn)
+    unlessDamaged(turn, damaged, () => recoverTurn(turn, env))
+  }
+  try {
+    for (const section of journal.read()) {
+      const turn = turns.get(section.number)
+      if (turn === undefined || damaged.has(turn)) continue
+      const { epochs } = turn.state.logs.events
+      unlessDamaged(turn, damaged, () => turn.events.restoreLines(section, epochs))
     }
-    turns.set(Number(key), recoverTurn(turn, env))
+  } catch (error) {
+    if (!hasCode(error, 'STORE_CORRUPT')) throw error
+    // Nobody knows whose lines were in that entry.
+    for (const turn of turns.values()) damaged.add(turn)
   }
-  for (const section of journal.read()) {
-    const turn = turns.get(section.number)
-    turn?.events.restoreLines(section, turn.state.logs.events.epochs)
+  const intact = [...turns.values()].filter((turn) => !damaged.has(turn))
+  for (const turn of intact) turn.settleHeads()
+  await emptyJournal(store, intact, damaged)
+  for (const turn of intact) store.turns.of(turn.keys.tenant).add(turn)
+}
+
+/** Undefined if the turn's record is damaged, which whoever reads it is told. */
+function findTurn({ turns }: Store, key: string): EmbeddedTurn | undefined {
+  try {
+    const turn = turns.find(key)
+    if (turn !== undefined) return turn
+  } catch (error) {
+    if (!hasCode(error, 'STORE_CORRUPT')) throw error
+    return undefined
   }
-  for (const turn of turns.values()) turn.settleHeads()
-  await emptyJournal(store, [...turns.values()])
-  for (const turn of turns.values()) store.turns.of(turn.keys.tenant).add(turn)
+  throw new TurnstreamError('STORE_CORRUPT', `turn ${parseKey(key).id} is missing`)
+}
+
+function unlessDamaged(
+  turn: EmbeddedTurn,
+  damaged: Set<EmbeddedTurn>,
+  restore: () => unknown,
+): void {
+  try {
+    restore()
+  } catch (error) {
+    if (!hasCode(error, 'STORE_CORRUPT')) throw error
+    damaged.add(turn)
+  }
 }
 
 function recoverTurn(turn: EmbeddedTurn, { tables }: Environment): EmbeddedTurn {
@@ -48,10 +83,12 @@ function recoverTurn(turn: EmbeddedTurn, { tables }: Environment): EmbeddedTurn 
 }
 
 async function emptyJournal(
-  { env, journal, chunks }: Store,
+  { env, journal, chunks, turns: all }: Store,
   turns: readonly EmbeddedTurn[],
+  damaged: Iterable<EmbeddedTurn>,
 ): Promise<void> {
   const writes: Write[] = []
+  for (const turn of damaged) all.markDamaged(turn, writes)
   for (const { events } of turns) events.write(writes, env.tables, new JournalEntry(), true)
   journal.clear(writes)
   if (writes.length > 0) await env.commit(writes)

@@ -1,3 +1,4 @@
+import { TurnstreamError } from '../../protocol/errors.ts'
 import { EventLineEncoder, envelopeOf } from '../event-lines.ts'
 import { type EpochStart, epochOf, formatOffset } from '../offsets.ts'
 import { MAX_APPEND_RECORDS } from '../records.ts'
@@ -200,10 +201,12 @@ export class TurnEvents {
     this.#settle()
   }
 
-  /** Takes lines of the journal; those that are there already are skipped. */
+  /** Takes lines of the journal; those that are there already are skipped. STORE_CORRUPT if some are missing. */
   restoreLines({ first, lines }: JournalLines, epochs: readonly EpochStart[]): void {
     for (const [index, line] of lines.entries()) {
       const seq = first + index
+      if (seq > this.#end)
+        throw new TurnstreamError('STORE_CORRUPT', `event ${this.#end} is missing`)
       if (seq === this.#end) this.#addLine(epochOf(epochs, seq), line)
     }
     // A chunk that has a successor was stored before the first line of that.

@@ -3,6 +3,7 @@ import { parseJsonSafe } from '../../protocol/json.ts'
 import { type EpochStart, offsetOf } from '../offsets.ts'
 import { ProcessedView } from '../processed-view.ts'
 import { LONE_SURROGATE } from '../records.ts'
+import type { LogState } from '../rules.ts'
 import type { LogRecord } from '../turn-log.ts'
 import type { Tables, Write } from './environment.ts'
 
@@ -71,18 +72,24 @@ export class TurnProcessed {
     return this.#head
   }
 
-  /** Reads what is stored. */
-  restore({ processed }: Tables, epochs: readonly EpochStart[]): void {
+  /** Reads what is stored. STORE_CORRUPT if snapshots are missing; of an open log the head is not known. */
+  restore({ processed }: Tables, { epochs, sealed, head }: LogState): void {
     let newest: Snapshot | undefined
     const range = { start: [this.#number], end: [this.#number + 1] }
-    for (const { value } of processed.getRange(range)) {
+    for (const { key, value } of processed.getRange(range)) {
+      if (!Array.isArray(key) || key[1] !== this.#places.size) throw missing()
       const snapshot = parse(value, epochs)
       this.#keep(snapshot)
       if (newest === undefined || snapshot.seq > newest.seq) newest = snapshot
     }
     // They come in the order of their keys, and for the view the last one set is the newest.
     if (newest !== undefined) this.#keep(newest)
+    if (sealed && this.#head !== head) throw missing()
   }
+}
+
+function missing(): TurnstreamError {
+  return new TurnstreamError('STORE_CORRUPT', 'a stored snapshot is missing')
 }
 
 /** One line of JSON with what is around the data, then the data. */

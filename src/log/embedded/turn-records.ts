@@ -56,14 +56,14 @@ export class TurnRecords {
     return this.#ids(threadId, false, undefined)
   }
 
-  #ids(threadId: string, isReverse: boolean, from: number | undefined): Iterable<string> {
+  *#ids(threadId: string, isReverse: boolean, from: number | undefined): Generator<string> {
     const key = this.#turns.keys.of(threadId)
     const oldest = [key, 0]
     const newest = [key, Infinity]
     const end = isReverse ? oldest : newest
     const start = from === undefined ? (isReverse ? newest : oldest) : [key, from]
     const range = { start, end, reverse: isReverse, exclusiveStart: true }
-    return this.#store.env.tables.threadTurns.getRange(range).map(({ value }) => value)
+    for (const { value } of this.#store.env.tables.threadTurns.getRange(range)) yield value
   }
 
   /** Whether anything is left of the turns of a thread, as decided. */

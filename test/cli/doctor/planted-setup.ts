@@ -99,7 +99,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     plant: newerStore,
     check: 'store',
     verdict: 'fail',
-    found: /has format 99, and this version reads format 1/,
+    found: /has format 99.*format 2/,
     fix: /npm install -g turnstream@latest/,
   },
   {

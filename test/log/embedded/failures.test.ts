@@ -161,12 +161,13 @@ describe('a store that cannot be opened', () => {
   test('L10 of a newer format is STORE_VERSION, which names both formats', async () => {
     const directory = folderOfTest()
     await (await openLog(directory)).close()
-    const env = await Environment.open(join(directory, DATA_FILE), 'system')
-    await env.commit([{ table: env.tables.store, key: 'format', value: '7' }])
-    await env.close()
+    const { open } = await import('lmdb')
+    const root = open({ path: join(directory, DATA_FILE), noSubdir: true })
+    await root.openDB({ name: 'store', encoding: 'string' }).put('format', '7')
+    await root.close()
     const opening = openEmbeddedLog({ directory })
     await expect(opening).rejects.toMatchObject({ code: 'STORE_VERSION' })
-    await expect(opening).rejects.toThrow(/format 7.* format 1/)
+    await expect(opening).rejects.toThrow(/format 7.* format 2/)
   })
 
   const bytes = (text: string) => new TextEncoder().encode(text)

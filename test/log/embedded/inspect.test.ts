@@ -71,7 +71,7 @@ describe('a store that cannot be opened', () => {
     const directory = await closedStore()
     const { open } = await import('lmdb')
     const root = open({ path: join(directory, 'turns.mdb'), noSubdir: true, encoding: 'string' })
-    await root.openDB({ name: 'store', encoding: 'string' }).put('format', '2')
+    await root.openDB({ name: 'store', encoding: 'string' }).put('format', '3')
     await root.close()
     for (const _ of [1, 2]) {
       await expect(inspectEmbeddedLog(directory)).rejects.toMatchObject({ code: 'STORE_VERSION' })

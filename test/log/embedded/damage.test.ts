@@ -1,0 +1,178 @@
+/** Damage to the data file: what is answered is true, or an error of the store. */
+import { spawnSync } from 'node:child_process'
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { DATA_FILE, TABLE_NAMES } from '../../../src/log/embedded/environment.ts'
+import type { TurnLog } from '../../../src/log/turn-log.ts'
+import { deltas, message, responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
+import { folderOfTest, LEASE_MS, openLog } from './support.ts'
+
+const CHILD = fileURLToPath(new URL('damage-child.mjs', import.meta.url))
+const DAMAGES = 120
+
+interface Answer {
+  readonly value?: unknown
+  readonly error?: string
+}
+
+interface Outcome {
+  readonly directory: string
+  /** Why the store was not opened. */
+  readonly opening?: string
+  readonly answers: Readonly<Record<string, Answer>>
+}
+
+async function writeTurn(log: TurnLog, turnId: string, threadId: string): Promise<void> {
+  const lease = await log.create({ turnId, threadId, owner: 'test', request: turnId }, LEASE_MS)
+  await log.append(lease, 'events', deltas(turnId, 1, 250))
+  await log.append(lease, 'events', deltas(turnId, 251, 400))
+  for (let seq = 1; seq <= 5; seq++) {
+    const data = message(turnId, `item-${seq}`, `text ${seq} of ${turnId} `.repeat(40))
+    await log.append(lease, 'processed', [{ seq, data }])
+  }
+  if (turnId === 'open') return
+  const response = JSON.stringify({ id: turnId, output: [`${turnId} `.repeat(50)] })
+  const done = [{ seq: 401, data: responseDone(turnId, 401) }]
+  await log.append(lease, 'events', done, { seal: true, response })
+  const complete = [{ seq: 6, data: turnComplete(turnId) }]
+  await log.append(lease, 'processed', complete, { seal: true })
+}
+
+async function writeStore(directory: string): Promise<void> {
+  const log = await openLog(directory)
+  for (const turnId of ['a', 'b', 'c']) await writeTurn(log, turnId, 'one')
+  await log.putThread({ threadId: 'two', title: 'A title' })
+  await writeTurn(log, 'd', 'two')
+  await writeTurn(log, 'open', 'two')
+  await log.close()
+}
+
+/** Mulberry32: the same damages every time. */
+function randomOf(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
+  }
+}
+
+const PAGE = 4096
+
+function damage(file: Buffer, seed: number): Buffer {
+  const random = randomOf(seed)
+  const pages = file.length / PAGE
+  const page = PAGE * random(pages)
+  switch (seed % 6) {
+    case 0:
+      return file.subarray(0, random(file.length))
+    case 1:
+      return file.fill(0, page, page + PAGE)
+    case 2:
+      file.copy(file, page, PAGE * random(pages), PAGE * random(pages) + PAGE)
+      return file
+    default:
+      for (let left = 1 + random(16); left > 0; left--) {
+        const at = page + random(PAGE)
+        file[at] = (file[at] ?? 0) ^ (1 + random(255))
+      }
+      return file
+  }
+}
+
+/** Reads each store in a process; where that dies, goes on with the next in another. */
+function readStores(directories: readonly string[]): (Outcome | 'crash')[] {
+  const outcomes: (Outcome | 'crash')[] = []
+  while (outcomes.length < directories.length) {
+    const rest = directories.slice(outcomes.length)
+    const { stdout } = spawnSync(process.execPath, [CHILD, ...rest], {
+      encoding: 'utf8',
+      maxBuffer: 1e9,
+      timeout: 60_000,
+    })
+    const lines = stdout.split('\n').filter((line) => line !== '')
+    outcomes.push(...lines.map((line) => JSON.parse(line) as Outcome))
+    if (lines.length < rest.length) outcomes.push('crash')
+  }
+  return outcomes
+}
+
+/** A damaged page may hide what it held: that is then unknown, and never something else. */
+function isHidden({ error, value }: Answer): boolean {
+  return error === 'TURN_UNKNOWN' || value === null || JSON.stringify(value) === '{"items":[]}'
+}
+
+test(`${DAMAGES} damages: true answers or STORE_ errors`, { timeout: 300_000 }, async () => {
+  const folder = folderOfTest()
+  const whole = join(folder, 'whole')
+  await writeStore(whole)
+  const copies = Array.from({ length: DAMAGES }, (_, seed) => {
+    const copy = join(folder, `${seed}`)
+    cpSync(whole, copy, { recursive: true })
+    for (const name of [`${DATA_FILE}-lock`, 'owner.mdb-lock']) rmSync(join(copy, name))
+    const file = join(copy, DATA_FILE)
+    writeFileSync(file, damage(readFileSync(file), seed))
+    return copy
+  })
+  const [truth, ...outcomes] = readStores([whole, ...copies])
+  if (truth === undefined || truth === 'crash') throw new Error('the whole store cannot be read')
+  expect(truth.opening).toBeUndefined()
+  let hidden = 0
+  let crashes = 0
+  let corrupt = 0
+  for (const [seed, outcome] of outcomes.entries()) {
+    if (outcome === 'crash') {
+      crashes += 1
+      continue
+    }
+    const { opening = 'STORE_', answers } = outcome
+    expect([seed, opening]).toEqual([seed, expect.stringMatching(/^STORE_/)])
+    const others = Object.entries(answers).filter(([name, answer]) => {
+      return JSON.stringify(answer) !== JSON.stringify(truth.answers[name])
+    })
+    if (others.some(([, answer]) => isHidden(answer))) hidden += 1
+    if (others.length > 0) corrupt += 1
+    for (const [name, answer] of others.filter(([, answer]) => !isHidden(answer))) {
+      expect([seed, name, answer]).toEqual([seed, name, { error: 'STORE_CORRUPT' }])
+    }
+  }
+  // LMDB dies of some damage to its pages, and a page in the place of another can hide a table.
+  expect(crashes).toBeLessThanOrEqual(DAMAGES / 10)
+  expect(hidden).toBeLessThanOrEqual(2)
+  // The damages do reach what is stored.
+  expect(corrupt).toBeGreaterThan(5)
+})
+
+/** As the version before checksums stored it. */
+async function toFormat1(directory: string): Promise<void> {
+  const { open } = await import('lmdb')
+  const path = join(directory, DATA_FILE)
+  const root = open({ path, noSubdir: true, encoding: 'string', maxDbs: TABLE_NAMES.length + 1 })
+  for (const name of TABLE_NAMES) {
+    const table = root.openDB<string>({ name, encoding: 'string' })
+    for (const { key, value } of [...table.getRange({})]) await table.put(key, value.slice(8))
+    if (name === 'store') await table.put('format', '1')
+  }
+  const chunks = root.openDB<Uint8Array>({ name: 'chunks', encoding: 'binary' })
+  for (const { key, value } of [...chunks.getRange({})]) {
+    await chunks.put(key, Uint8Array.from(value.subarray(4)))
+  }
+  await root.close()
+}
+
+test('a store of format 1 is rewritten when it is opened, with all that it has', async () => {
+  const folder = folderOfTest()
+  const [before, old] = [join(folder, 'before'), join(folder, 'old')]
+  await writeStore(before)
+  cpSync(before, old, { recursive: true })
+  await toFormat1(old)
+  const [expected, migrated] = readStores([before, old]) as Outcome[]
+  expect(expected?.opening).toBeUndefined()
+  expect(migrated?.opening).toBeUndefined()
+  expect(migrated?.answers).toEqual(expected?.answers)
+  // The second time there is nothing to do.
+  expect((readStores([old])[0] as Outcome).answers).toEqual(expected?.answers)
+})
