@@ -47,8 +47,7 @@ export function answerRefused(error: TurnstreamError, response: ServerResponse):
   const { status, body } = answerOf(error, id)
   const isVendors = isVendorPath(response.req.url ?? '')
   const text = JSON.stringify(isVendors ? openaiErrorBody(error, body, status) : body)
-  // Its body may be on its way, and is not read.
-  response.writeHead(status, { ...headers(id), ...sizeOf(text), connection: 'close' })
+  response.writeHead(status, { ...headers(id), ...sizeOf(text) })
   response.end(text)
 }
 

@@ -1,17 +1,24 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Clock } from '../async/clock.ts'
 
 export interface ConnectionsOptions {
   /** How many there may be. */
   readonly max: number
   /** After how long an answer is given up of which the client takes nothing; 0 is never. */
   readonly writeTimeoutMs: number
+  readonly clock: Clock
   /** Told of each connection that is one too many. It is not counted, and nothing else is done with it. */
   readonly onCrowded: (socket: Socket) => void
 }
 
 /** So many that are one too many are told so at a time; others are closed without a word. */
 const TOLD_AT_ONCE = 100
+
+// A client that is still sending its body may not see the answer when the connection is reset. So the rest of a
+// body that was refused is read and discarded, within these bounds; then the connection is closed.
+const MAX_DISCARDED_BYTES = 16 * 1024 * 1024
+const MAX_DISCARD_MS = 2000
 
 /**
  * The connections of a server: no more than it may have, none whose client does not read, and at its end it
@@ -54,14 +61,34 @@ export class Connections {
     })
   }
 
-  readonly #occupy = ({ socket }: IncomingMessage, response: ServerResponse): void => {
+  readonly #occupy = (request: IncomingMessage, response: ServerResponse): void => {
+    const { socket } = request
     this.#idle.delete(socket)
+    response.on('finish', () => {
+      if (!request.complete) this.#discard(request)
+    })
     socket.setTimeout(this.#options.writeTimeoutMs)
     response.on('close', () => {
       if (socket.destroyed) return
       if (this.#isEnding) socket.destroySoon()
       else this.#idle.add(socket)
     })
+  }
+
+  /** Reads what is left of a request that was answered before all of it had come. */
+  #discard(request: IncomingMessage): void {
+    const { socket } = request
+    let bytes = 0
+    const stopWaiting = this.#options.clock.after(MAX_DISCARD_MS, () => socket.destroySoon())
+    // The stream that the app was given would pause it again.
+    request.removeAllListeners('data')
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > MAX_DISCARDED_BYTES) socket.destroySoon()
+    })
+    request.once('end', stopWaiting)
+    socket.once('close', stopWaiting)
+    request.resume()
   }
 
   /**

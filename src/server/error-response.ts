@@ -76,10 +76,6 @@ function answer(code: ErrorCode, told: Told): ErrorAnswer {
     // 499 is no status that a server may send.
     status: status === 499 ? 500 : status,
     body: { error: { code, message: summary, ...told } },
-    headers: {
-      ...(waits && { 'retry-after': RETRY_AFTER_S }),
-      // The rest of the body is still on its way, and is not read.
-      ...(code === 'BODY_TOO_LARGE' && { connection: 'close' }),
-    },
+    headers: waits ? { 'retry-after': RETRY_AFTER_S } : {},
   }
 }

@@ -50,6 +50,7 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
   const connections = new Connections(server, {
     max: limits.maxConnections,
     writeTimeoutMs: nodeWriteTimeout(limits),
+    clock,
     onCrowded: (socket) => {
       gateway.refused('CONNECTIONS_LIMITED')
       answerCrowded(socket, clock)
@@ -103,6 +104,8 @@ function createNodeServer(limits: PortLimits): Server {
 function requestListener(gateway: Gateway, limits: PortLimits): RequestListener {
   const listener = getRequestListener((request, env) => gateway.app.fetch(request, env), {
     errorHandler: answerUnreadable,
+    // `Connections` discards what is left of a body.
+    autoCleanupIncoming: false,
     // The process may not be ours alone.
     overrideGlobalObjects: false,
   })

@@ -195,7 +195,10 @@ async function whole({ c, context, turn, options, isTied, isNamed }: Asked) {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'the turn is still running')
     }
     const completion = toChatCompletion(response, options)
-    if ('error' in completion) throw new TurnFailedError(completion.error, isNamed)
+    if ('error' in completion) {
+      // The error of the turn also says when to try again.
+      throw new TurnFailedError(response.error ?? completion.error, isNamed)
+    }
     return completion
   } finally {
     client.release()

@@ -81,10 +81,10 @@ describe('a vendor that refuses', () => {
     expect(vendor.bodies).toHaveLength(1)
   })
 
-  test('says when to come back, and so do we', async () => {
+  test.each([true, false])('says when to come back, and so do we (stream: %s)', async (stream) => {
     const answer = refuses(429, { 'retry-after': '7' })
     const { client } = await stage('openai-chat', answer)
-    const error = await failure(client.chat.completions.create({ ...ASK, stream: true }))
+    const error = await failure(client.chat.completions.create({ ...ASK, stream }))
     expect(error).toBeInstanceOf(RateLimitError)
     expect(error.headers?.get('retry-after')).toBe('7')
   })
