@@ -5,6 +5,7 @@ export { MemoryLog, type MemoryLogOptions } from './log/memory-log.ts'
 export type { RedisLogOptions, RedisServer } from './log/redis/options.ts'
 export { openRedisLog } from './log/redis/redis-log.ts'
 export type {
+  AppendOptions,
   Lease,
   LogName,
   LogRecord,

@@ -2,7 +2,7 @@ import { TurnstreamError } from '../protocol/errors.ts'
 import { envelopeOf } from './event-lines.ts'
 import { formatOffset, type Offset, offsetOf, resume } from './offsets.ts'
 import { ProcessedView } from './processed-view.ts'
-import { keyOfOutput, type Outcome, outcomeOf, outputEnvelope } from './records.ts'
+import { keyOfOutput, type Outcome, outcomeOf, outputEnvelope, responseSize } from './records.ts'
 import { type Append, appended, freshRecords, isSealed, type WriteState } from './rules.ts'
 import type { Block, LogSource } from './tail.ts'
 import type {
@@ -32,6 +32,7 @@ export class MemoryTurn {
   #events: LogRecord[] = []
   #processed = new ProcessedView()
   #response: string | undefined
+  #responseSize: { responseBytes?: number } = {}
   #bytes = 0
   #gone: TurnstreamError | undefined
   readonly #waiters = { events: new Waiters(), processed: new Waiters() }
@@ -62,6 +63,7 @@ export class MemoryTurn {
       this.#outcome = outcome
       this.endedAt = now
       this.#response = response
+      this.#responseSize = responseSize(response)
       this.#bytes += response?.length ?? 0
     }
     this.#waiters[log].wake()
@@ -167,6 +169,7 @@ export class MemoryTurn {
       status: 'in_progress',
       ...this.#outcome,
       ...(this.endedAt !== undefined && { endedAt: this.endedAt }),
+      ...this.#responseSize,
       sealed: isSealed(this.state),
       ...(this.cancelReason !== undefined && { cancelReason: this.cancelReason }),
       ...(request !== undefined && { request }),

@@ -10,7 +10,7 @@ import type { AppendOptions, LogName, NewRecord, NewTurn } from './turn-log.ts'
 export const MAX_APPEND_RECORDS = 256
 
 // A turn holds 10 MB of text at most; in JSON every character of it may take six.
-const MAX_RECORD_CHARS = 64 * 1024 * 1024
+export const MAX_RECORD_CHARS = 64 * 1024 * 1024
 
 // Ids stand in the keys of the stores: LMDB takes keys up to 1,978 bytes, and in Redis braces and white
 // space would change the slot or the look of a key.
@@ -53,6 +53,11 @@ export function checkResponse(log: LogName, { seal, response }: AppendOptions): 
   const { length } = response
   if (length > MAX_RECORD_CHARS) throw invalid(`the Response has ${length} characters`)
   if (LONE_SURROGATE.test(response)) throw invalid('the Response has half a character')
+}
+
+/** What the record of a turn says of its Response. */
+export function responseSize(response: string | undefined): { responseBytes?: number } {
+  return response === undefined ? {} : { responseBytes: Buffer.byteLength(response) }
 }
 
 function invalid(detail: string): TurnstreamError {

@@ -104,6 +104,8 @@ export interface TurnRecord {
   readonly usage?: Usage
   readonly finishReason?: string
   readonly error?: ErrorObject
+  /** The size of the Response in bytes, if `events` was sealed with one. */
+  readonly responseBytes?: number
   /** Both logs are sealed. */
   readonly sealed: boolean
   readonly cancelReason?: string

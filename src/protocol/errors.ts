@@ -22,6 +22,11 @@ export const ERROR_CODES = {
     summary: 'The headers of the request are too large',
   },
   HOST_REFUSED: { status: 421, retryable: false, summary: 'The server has not this name' },
+  INPUT_TOO_LARGE: {
+    status: 413,
+    retryable: false,
+    summary: 'The input is larger than a turn may send to a provider',
+  },
   INTERNAL_ERROR: { status: 500, retryable: true, summary: 'Something went wrong here' },
   ITEM_CANCELLED: { status: 409, retryable: false, summary: 'The item was cancelled' },
   ITEM_UNKNOWN: { status: 409, retryable: false, summary: 'The event names no open item' },

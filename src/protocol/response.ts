@@ -8,7 +8,7 @@ import {
   reasoningItemSchema,
 } from './output-item.ts'
 import { idSchema, openObject } from './shape.ts'
-import { errorObjectSchema } from './stream-event.ts'
+import { errorObjectSchema, historyTruncatedSchema } from './stream-event.ts'
 import { usageSchema } from './usage.ts'
 
 const responseStatusSchema = z.enum(['queued', 'in_progress', 'complete', 'error', 'aborted'])
@@ -41,6 +41,7 @@ export const responseSchema = openObject({
   model_id: z.string(),
   provider_id: z.string(),
   created_at: z.number(),
+  history_truncated: historyTruncatedSchema.exactOptional(),
   updated_at: z.number(),
   status: responseStatusSchema,
   output_items: z.array(responseItemSchema),

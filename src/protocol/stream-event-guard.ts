@@ -123,6 +123,10 @@ function itemFault(value: unknown): string | undefined {
   return reason === undefined ? undefined : `final_item.${reason}`
 }
 
+function isHistoryTruncated(value: unknown): boolean {
+  return isRecord(value) && isNumber(value['turns_dropped'])
+}
+
 const PAYLOAD_FAULTS: Record<StreamEventType, (payload: Fields) => string | undefined> = {
   item_delta(payload) {
     if (!isId(payload['item_id'])) return 'item_id is not a non-empty string'
@@ -140,7 +144,7 @@ const PAYLOAD_FAULTS: Record<StreamEventType, (payload: Fields) => string | unde
         provider_id: isString,
         created_at: isNumber,
       },
-      { agent_id: isId },
+      { agent_id: isId, history_truncated: isHistoryTruncated },
     ),
   item_start: (payload) =>
     fault(

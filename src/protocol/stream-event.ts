@@ -27,6 +27,9 @@ const traceContextSchema = openObject({
 })
 export type TraceContext = z.infer<typeof traceContextSchema>
 
+/** The provider was not sent all of the thread: so many of the oldest turns were left out. */
+export const historyTruncatedSchema = openObject({ turns_dropped: z.number() })
+
 /** Every payload that log A may hold, by its type. The one place where they are spelled. */
 const payloads = {
   response_start: openObject({
@@ -38,6 +41,7 @@ const payloads = {
     model_id: z.string(),
     provider_id: z.string(),
     created_at: z.number(),
+    history_truncated: historyTruncatedSchema.exactOptional(),
   }),
   item_start: openObject({
     type: z.literal('item_start'),

@@ -6,6 +6,7 @@ import { parseJsonSafe } from '../protocol/json.ts'
 import type { Response } from '../protocol/response.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../reducer/response-reducer.ts'
+import { withTurnIds } from '../turns/turn-response.ts'
 
 /** A turn's Response as JSON, in UTF-8. */
 type ResponseJson = Uint8Array<ArrayBuffer>
@@ -141,7 +142,7 @@ async function reduced(tail: Tail, turn: TurnRecord): Promise<Response> {
     const event = 'data' in record ? parseJsonSafe(record.data) : undefined
     if (isStreamEvent(event)) reducer.apply(event)
   }
-  return withIds(reducer.response, turn)
+  return withTurnIds(reducer.response, turn)
 }
 
 /** Encodes one item at a time, because a Response may have thousands. */
@@ -152,13 +153,4 @@ async function encodeResponse({ output_items, ...head }: Response): Promise<Resp
     parts.push(Buffer.from(`${index === 0 ? '' : ','}${JSON.stringify(item)}`))
   }
   return Buffer.concat([...parts, Buffer.from(']}')])
-}
-
-/** Before its first event a response knows nothing of its turn. */
-function withIds(response: Response, turn: TurnRecord): Response {
-  if (response.turn_id !== '') return response
-  const { turnId, runId, threadId, createdAt } = turn
-  const created_at = response.created_at === 0 ? createdAt : response.created_at
-  const updated_at = Math.max(response.updated_at, created_at)
-  return { ...response, id: runId, turn_id: turnId, thread_id: threadId, created_at, updated_at }
 }

@@ -1,7 +1,7 @@
 import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { parseOffset, START } from '../log/offsets.ts'
-import { MAX_APPEND_RECORDS } from '../log/records.ts'
+import { MAX_APPEND_RECORDS, MAX_RECORD_CHARS } from '../log/records.ts'
 import type { Lease, LogName, NewRecord, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { StreamProcessor } from '../processor/stream-processor.ts'
 import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
@@ -15,8 +15,10 @@ import type {
   TraceContext,
 } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
+import { ResponseReducer } from '../reducer/response-reducer.ts'
 import { DerivedOutputs } from './derived-outputs.ts'
 import { isForProcessor } from './opening.ts'
+import { withTurnIds } from './turn-response.ts'
 import { UnsettledItems } from './unsettled-items.ts'
 
 export interface OrphanOptions {
@@ -100,6 +102,7 @@ class Orphan {
   readonly #derived: DerivedOutputs
   readonly #processor: StreamProcessor
   readonly #unsettled = new UnsettledItems()
+  readonly #reducer = new ResponseReducer()
   #responseId: string
   #traceContext: TraceContext | undefined
   #isWhole = true
@@ -156,8 +159,9 @@ class Orphan {
     const records = events.map((event, index): NewRecord => {
       return { seq: next.events + index, data: JSON.stringify(event) }
     })
+    for (const event of events) this.#reducer.apply(event)
     try {
-      await this.#append('events', records)
+      await this.#append('events', records, this.#responseJson())
     } catch (cause) {
       // The log is sealed, and its end cannot be read.
       if (!hasCode(cause, 'LOG_SEALED')) throw cause
@@ -203,6 +207,7 @@ class Orphan {
     if (payload.type === 'response_start') this.#responseId = payload.response_id
     const isInput = payload.type === 'item_done' && isInputItem(run_id, payload.item_id)
     this.#unsettled.take(payload, isInput)
+    this.#reducer.apply(event)
     await this.#replay(event)
   }
 
@@ -225,12 +230,23 @@ class Orphan {
     } as StreamEvent
   }
 
-  async #append(name: LogName, records: readonly NewRecord[]): Promise<void> {
+  /** Undefined where part of the log is missing, or for a Response that is too large. */
+  #responseJson(): string | undefined {
+    if (!this.#isWhole) return undefined
+    const json = JSON.stringify(withTurnIds(this.#reducer.response, this.#turn))
+    return json.length <= MAX_RECORD_CHARS ? json : undefined
+  }
+
+  async #append(name: LogName, records: readonly NewRecord[], response?: string): Promise<void> {
     for (let at = 0; at < records.length; at += MAX_APPEND_RECORDS) {
       const batch = records.slice(at, at + MAX_APPEND_RECORDS)
       await this.#keepLease()
       const seal = at + batch.length === records.length
-      await this.#log.append(this.#lease, name, batch, { seal })
+      const isWithResponse = seal && response !== undefined
+      await this.#log.append(this.#lease, name, batch, {
+        seal,
+        ...(isWithResponse && { response }),
+      })
     }
   }
 

@@ -1,36 +1,82 @@
-import { parseJsonSafe } from '../protocol/json.ts'
+import { isSliceOver, nextSlice } from '../async/time-slice.ts'
+import { START } from '../log/offsets.ts'
+import type { Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
+import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
+import type { StreamEvent } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../reducer/response-reducer.ts'
-import { withoutMark } from './registry-mark.ts'
 
-/** The log `events` of a turn, record by record. */
-export type StoredTurn = readonly string[]
+export interface StoredItems {
+  readonly items: readonly OutputItem[]
+  /** As JSON. */
+  readonly bytes: number
+}
 
 /** As our own deltas say it. Inside a string it would be escaped, so it is found nowhere else in them. */
 const DELTA = '"type":"item_delta","payload":{"type":"item_delta"'
 
 /**
- * The items of an ended turn, as a provider is told of them. A call that never became whole is none. The
- * deltas of a finished item are in its last word, so they are read only where an item has none.
+ * The items of an ended turn. Undefined when they take more than `maxBytes`, of which hardly more is ever read
+ * into memory.
  */
-export function storedItems(texts: StoredTurn): OutputItem[] {
-  const rare = itemsOf(texts.filter((text) => !text.includes(DELTA)))
-  const { items, unfinished } = rare.unfinished.size === 0 ? rare : itemsOf(texts)
-  return items
-    .filter(({ id, type }) => type !== 'function_call' || !unfinished.has(id))
-    .map((item) => withoutMark(item))
+export async function readStoredItems(
+  log: TurnLog,
+  turn: TurnRecord,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<StoredItems | undefined> {
+  const { turnId, responseBytes } = turn
+  if (responseBytes === undefined) return reduceEvents(log, turnId, maxBytes, signal)
+  if (responseBytes > maxBytes) return undefined
+  const text = await log.getResponse(turnId)
+  // Deleted since it was listed.
+  if (text === undefined) return { items: [], bytes: 0 }
+  const response = parseJsonSafe(text)
+  if (!isRecord(response) || !Array.isArray(response['output_items'])) {
+    return reduceEvents(log, turnId, maxBytes, signal)
+  }
+  return { items: response['output_items'] as OutputItem[], bytes: responseBytes }
 }
 
-function itemsOf(texts: StoredTurn): { items: OutputItem[]; unfinished: ReadonlySet<string> } {
+/**
+ * For turns that were sealed without a Response. The content of a finished item is in its `item_done`, so
+ * deltas are read only if an item has none, in a second pass.
+ */
+async function reduceEvents(
+  log: TurnLog,
+  turnId: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<StoredItems | undefined> {
+  const read = () => log.tail(turnId, 'events', START, signal)
+  const finished = await reducePass(read(), maxBytes)
+  if (finished === undefined || finished.unfinished.size === 0) return finished
+  return reducePass(read(), maxBytes, finished.unfinished)
+}
+
+async function reducePass(
+  tail: Tail,
+  maxBytes: number,
+  grown: ReadonlySet<string> = new Set(),
+): Promise<(StoredItems & { readonly unfinished: ReadonlySet<string> }) | undefined> {
   const reducer = new ResponseReducer()
   const unfinished = new Set<string>()
-  for (const text of texts) {
-    const event = parseJsonSafe(text)
-    if (!isStreamEvent(event)) continue
+  let bytes = 0
+  for await (const record of tail) {
+    if (isSliceOver()) await nextSlice()
+    if (!('data' in record) || (grown.size === 0 && record.data.includes(DELTA))) continue
+    const event = parseJsonSafe(record.data)
+    if (!isStreamEvent(event) || !isNeeded(event, grown)) continue
+    bytes += event.type === 'item_delta' ? event.payload.delta_content.length : record.data.length
+    if (bytes > maxBytes) return undefined
     reducer.apply(event)
     if (event.type === 'item_start') unfinished.add(event.payload.item_id)
     else if (event.type === 'item_done') unfinished.delete(event.payload.item_id)
   }
-  return { items: reducer.response.output_items, unfinished }
+  return { items: reducer.response.output_items, bytes, unfinished }
+}
+
+function isNeeded(event: StreamEvent, grown: ReadonlySet<string>): boolean {
+  return event.type !== 'item_delta' || grown.has(event.payload.item_id)
 }

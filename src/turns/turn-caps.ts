@@ -10,6 +10,10 @@ export interface TurnCaps {
   readonly maxDurationMs: number
   /** 32 unless given. */
   readonly maxRounds: number
+  /** The most that a provider is sent of the thread, input included: 8 MiB of JSON unless given. */
+  readonly maxHistoryBytes: number
+  /** The same in estimated tokens: 2 million unless given. */
+  readonly maxHistoryTokens: number
 }
 
 const DEFAULT_CAPS: TurnCaps = {
@@ -17,6 +21,8 @@ const DEFAULT_CAPS: TurnCaps = {
   maxItems: 2000,
   maxDurationMs: 30 * 60 * 1000,
   maxRounds: 32,
+  maxHistoryBytes: 8 * 1024 * 1024,
+  maxHistoryTokens: 2_000_000,
 }
 
 /** Fills in the defaults; OPTION_INVALID for a cap under which no turn could run. */

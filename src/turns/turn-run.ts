@@ -4,10 +4,11 @@ import type { Lease, Orphan, TurnLog } from '../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import { awaitCancel } from './await-cancel.ts'
+import type { InputSize } from './input-size.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { inputEvents } from './opening.ts'
 import { Rounds, type TurnPlan } from './run-rounds.ts'
-import { threadHistory } from './thread-history.ts'
+import { type ThreadHistory, threadHistory } from './thread-history.ts'
 import type { ToolRegistry } from './tool-registry.ts'
 import type { TurnCaps } from './turn-caps.ts'
 import { errorObject, failed, naturalEnd, stoppedEnd, type Terminal } from './turn-ending.ts'
@@ -36,6 +37,8 @@ export interface TurnTask extends TurnPlan {
   readonly since: number
   /** What was asked, as items of the turn. */
   readonly asked: readonly OutputItem[]
+  /** What is left for the history of the thread. */
+  readonly historyRoom: InputSize
 }
 
 /** A turn that runs, from its first record to its last. */
@@ -50,6 +53,7 @@ export class TurnRun {
   readonly #unsettled = new UnsettledItems()
   readonly #script: TurnScript
   readonly #writer: TurnWriter
+  readonly #history: Promise<ThreadHistory>
   readonly #onError: (error: unknown) => void
   readonly #facts: TurnFacts
   #end: Terminal | undefined
@@ -85,6 +89,8 @@ export class TurnRun {
       onError: this.#onError,
     })
     observer.started(this.#facts)
+    this.#history = this.#readHistory()
+    this.#history.catch(() => {}) // it is the end of the turn, see `#play`
     this.opened = this.#open()
     this.opened.catch(() => {}) // whoever submitted the turn is told
     this.done = this.#run()
@@ -115,9 +121,25 @@ export class TurnRun {
     this.#stop.stop({ kind: 'lost', error })
   }
 
+  #readHistory(): Promise<ThreadHistory> {
+    const { lease, threadId, asked, historyRoom } = this.#task
+    return threadHistory({
+      log: this.#around.log,
+      threadId,
+      turnId: lease.turnId,
+      input: asked,
+      room: historyRoom,
+      signal: this.#stop.signal,
+    })
+  }
+
   async #open(): Promise<void> {
     const { lease, threadId, model, provider, asked } = this.#task
     const { turnId, runId } = lease
+    const turns_dropped = await this.#history.then(
+      ({ turnsDropped }) => turnsDropped,
+      () => 0,
+    )
     this.#writer.write({
       type: 'response_start',
       response_id: runId,
@@ -126,6 +148,7 @@ export class TurnRun {
       model_id: model,
       provider_id: provider.id,
       created_at: Math.trunc(this.#around.clock.now()),
+      ...(turns_dropped > 0 && { history_truncated: { turns_dropped } }),
     })
     await this.#writer.writeAll(inputEvents(asked))
     try {
@@ -203,11 +226,10 @@ export class TurnRun {
   }
 
   async #play(): Promise<void> {
-    const { log, tools, caps, clock, observer } = this.#around
-    const { lease, asked, threadId, since } = this.#task
-    const { turnId } = lease
+    const { tools, caps, clock, observer } = this.#around
+    const { lease, asked, since } = this.#task
     await this.opened
-    const before = await threadHistory(log, threadId, turnId, this.#stop.signal)
+    const { items } = await this.#history
     const rounds = new Rounds({
       plan: this.#task,
       lease,
@@ -221,7 +243,7 @@ export class TurnRun {
       onAnswered: () => observer.answered(this.#facts, monotonicNow(clock) - since),
       onRetry: () => observer.retried(this.#facts),
     })
-    await rounds.run([...before, ...asked])
+    await rounds.run([...items, ...asked])
   }
 
   /** Decides how the turn ends, once, and writes it. */

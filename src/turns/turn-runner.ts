@@ -5,6 +5,7 @@ import type { Lease, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../protocol/tenant.ts'
 import { createTurn } from './create-turn.ts'
+import { historyRoom, type InputSize } from './input-size.ts'
 import { inputItems } from './opening.ts'
 import type { ChosenModel, Providers } from './providers.ts'
 import { quietly } from './quietly.ts'
@@ -16,7 +17,7 @@ import { resolveCaps, type TurnCaps } from './turn-caps.ts'
 import { failed } from './turn-ending.ts'
 import { type TurnObserver, unobserved } from './turn-observer.ts'
 import type { Submission, Submitted } from './turn-request.ts'
-import { TurnRun, type TurnSurroundings } from './turn-run.ts'
+import { TurnRun, type TurnSurroundings, type TurnTask } from './turn-run.ts'
 
 export type { TurnCaps }
 
@@ -100,8 +101,8 @@ export class TurnRunner {
 
   /**
    * Resolves when the turn, with what was asked, is durable; it then runs whatever its readers do. The same
-   * ids with the same body are the same turn. SUBMIT_CONFLICT, THREAD_BUSY, MODEL_UNKNOWN, SERVER_SHUTDOWN,
-   * REQUEST_INVALID, what `admit` throws, or a code of the store.
+   * ids with the same body are the same turn. SUBMIT_CONFLICT, THREAD_BUSY, MODEL_UNKNOWN, INPUT_TOO_LARGE,
+   * SERVER_SHUTDOWN, REQUEST_INVALID, what `admit` throws, or a code of the store.
    */
   async submit(submission: Submission, options: SubmitOptions = {}): Promise<Submitted> {
     const { tenant = DEFAULT_TENANT, admit = freely } = options
@@ -166,10 +167,14 @@ export class TurnRunner {
 
   async #submit(asked: Asked): Promise<Submitted> {
     const { submission, ids } = asked
+    const { history = [], input } = submission
+    const items = inputItems(ids.runId, history, input)
     let chosen: ChosenModel
+    let room: InputSize
     let leave: () => void
     try {
       chosen = this.#choose(submission)
+      room = historyRoom(items, this.#around.caps)
       leave = asked.admit()
     } catch (refusal) {
       const known = isNamed(submission) ? await this.#find(asked) : undefined
@@ -185,7 +190,7 @@ export class TurnRunner {
       if (!(error instanceof TurnExistsError)) throw error
       return submittedBefore(error.turn, asked)
     }
-    const run = this.#begin(asked, chosen, lease, since)
+    const run = this.#begin(asked, { ...chosen, lease, since, asked: items, historyRoom: room })
     void run.done.then(leave)
     await run.opened
     return ids
@@ -211,14 +216,11 @@ export class TurnRunner {
 
   #begin(
     { tenant, log, submission, ids }: Asked,
-    chosen: ChosenModel,
-    lease: Lease,
-    since: number,
+    begun: Omit<TurnTask, 'tenant' | 'threadId' | 'settings' | 'traceContext'>,
   ): TurnRun {
     const { threadId } = ids
-    const { history = [], input, settings = {}, traceContext = NO_TRACE } = submission
-    const asked = inputItems(ids.runId, history, input)
-    const task = { ...chosen, tenant, lease, since, threadId, asked, settings, traceContext }
+    const { settings = {}, traceContext = NO_TRACE } = submission
+    const task = { ...begun, tenant, threadId, settings, traceContext }
     const run = new TurnRun(task, { ...this.#around, log })
     this.#runs.add(run)
     void run.done.then(() => this.#runs.delete(run))

@@ -12,6 +12,7 @@ import { EventText } from './event-text.ts'
 import { FencedLog } from './fenced-log.ts'
 import { isForProcessor } from './opening.ts'
 import { type TurnCounts, type TurnObserver, unobserved } from './turn-observer.ts'
+import { TurnResponse } from './turn-response.ts'
 import type { UnsettledItems } from './unsettled-items.ts'
 
 export interface TurnWriterOptions {
@@ -53,6 +54,7 @@ export class TurnWriter {
   readonly #nextEventId: () => string
   readonly #text: EventText
   readonly #counts: TurnCounts
+  readonly #response: TurnResponse
   /** Handed to the log, in order, and not acknowledged yet. */
   readonly #unacknowledged = new Fifo<StreamEvent>()
   #unsettled = 0
@@ -67,6 +69,7 @@ export class TurnWriter {
     const { turnId, runId, next } = lease
     this.#options = options
     this.#counts = observer.counts
+    this.#response = new TurnResponse(options.unsettled)
     this.#fence = new FencedLog(log, clock, observer)
     const retryForMs = leaseMs + LONGEST_PAUSE_MS
     this.#events = new LogWriter(this.#fence, lease, 'events', { clock, retryForMs })
@@ -95,7 +98,7 @@ export class TurnWriter {
   write(payload: StreamEventPayload): void {
     if (this.#failure !== undefined) return
     if (payload.type === 'item_start') this.#items += 1
-    this.#write(payload, undefined)
+    this.#write(payload)
     const { unsettled, lease } = this.#options
     const isInput = payload.type === 'item_done' && isInputItem(lease.runId, payload.item_id)
     unsettled.take(payload, isInput)
@@ -127,7 +130,7 @@ export class TurnWriter {
       await this.#processor.flush().catch(() => {}) // what failed is known from `#show`
     }
     if (this.#failure !== undefined) return
-    this.#write(payload, { seal: true })
+    this.#write(payload, true)
     await this.#until(() => this.#unsettled === 0)
   }
 
@@ -154,7 +157,7 @@ export class TurnWriter {
     this.#processor.destroy().catch(() => {}) // see above
   }
 
-  #write(payload: StreamEventPayload, options: WriteOptions | undefined): void {
+  #write(payload: StreamEventPayload, isLast = false): void {
     const { lease, clock, traceContext } = this.#options
     // First, because a payload of an unruly provider may throw, and no id may be lost by that.
     const json = this.#text.payload(payload)
@@ -171,7 +174,19 @@ export class TurnWriter {
     const text = this.#text.event(event_id, timestamp, payload, json)
     this.#unsettled += 1
     this.#unacknowledged.push(event)
-    this.#events.writeWith(this.#settler, text, options)
+    if (payload.type !== 'item_delta') this.#response.take(event)
+    this.#events.writeWith(this.#settler, text, isLast ? this.#seal() : undefined)
+  }
+
+  /** A turn without its Response is read by its events, so that a failure here must not cost the end. */
+  #seal(): WriteOptions {
+    try {
+      const response = this.#response.toJson()
+      if (response !== undefined) return { seal: true, response }
+    } catch (error) {
+      this.#options.onError(error)
+    }
+    return { seal: true }
   }
 
   // These are made once for each turn, and not once for each of its events.

@@ -38,6 +38,14 @@ export class UnsettledItems {
     return this.#open.has(itemId) || this.#calls.has(itemId)
   }
 
+  /** What the deltas of an open item have added to it. */
+  streamedText(itemId: string): string {
+    const item = this.#open.get(itemId)
+    if (item === undefined) return ''
+    const { initial_content = '', arguments: started = initial_content } = item.start
+    return item.text.toString().slice(started.length)
+  }
+
   /** `isInput`: the item belongs to the request, so nobody waits for its output. */
   take(payload: StreamEventPayload, isInput = false): void {
     switch (payload.type) {

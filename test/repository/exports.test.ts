@@ -170,6 +170,7 @@ const PUBLIC = {
       'parseKeysFile',
     ],
     types: [
+      'AppendOptions',
       'ConfiguredProvider',
       'EmbeddedLogOptions',
       'ErrorBody',

@@ -294,6 +294,8 @@ describe('the caps of a turn', () => {
       maxItems: 2000,
       maxDurationMs: 1_800_000,
       maxRounds: 32,
+      maxHistoryBytes: 8_388_608,
+      maxHistoryTokens: 2_000_000,
     })
   })
 

@@ -5,8 +5,8 @@ import { TurnstreamError } from '../../src/protocol/errors.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { fakeClock } from '../../src/testing/index.ts'
-import { storedItems } from '../../src/turns/stored-items.ts'
-import { answer, broken, call, delta, done, end, open } from './payloads.ts'
+import { OldLog } from './old-log.ts'
+import { answer, broken, call, delta, end, open } from './payloads.ts'
 import { enveloped, newRig, type Rig, type Round, storyOf, tick } from './rig.ts'
 
 /** What the provider was given in its last call, each item as a line. */
@@ -50,9 +50,9 @@ const earlier: { name: string; round: Round; items: string[] }[] = [
     items: ['agent: So far (broken)'],
   },
   {
-    name: 'that has a call without an answer',
-    round: [...call('c', 'ask'), end('tool_calls')],
-    items: ['calls ask as call-c'],
+    name: 'that has a call without an answer, but not the call',
+    round: [...answer('a', 'So'), ...call('c', 'ask'), end('tool_calls')],
+    items: ['agent: So'],
   },
   {
     name: 'that failed in the middle of a call',
@@ -69,6 +69,12 @@ const earlier: { name: string; round: Round; items: string[] }[] = [
 describe('the history of a thread', () => {
   test.each(earlier)('holds a turn $name', async ({ round, items }) => {
     const rig = newRig({ rounds: [round, [end()]] })
+    await talk(rig, ['One', 'Two'])
+    expect(given(rig)).toEqual(['user: One', ...items, 'user: Two'])
+  })
+
+  test.each(earlier)('holds a turn of an earlier version $name', async ({ round, items }) => {
+    const rig = newRig({ log: new OldLog(), rounds: [round, [end()]] })
     await talk(rig, ['One', 'Two'])
     expect(given(rig)).toEqual(['user: One', ...items, 'user: Two'])
   })
@@ -193,7 +199,7 @@ describe('the history of a thread', () => {
   test.each(['TURN_EXPIRED', 'TURN_DELETED', 'TURN_UNKNOWN'] as const)(
     'skips a turn that goes while it is read (%s)',
     async (code) => {
-      const log = new (class extends MemoryLog {
+      const log = new (class extends OldLog {
         override tail(...args: Parameters<MemoryLog['tail']>): Tail {
           if (args[0] === 'run-1') throw new TurnstreamError(code, 'run-1')
           return super.tail(...args)
@@ -204,6 +210,17 @@ describe('the history of a thread', () => {
       expect(given(rig)).toEqual(['user: Two'])
     },
   )
+
+  test('skips a turn whose Response goes before it is read', async () => {
+    const log = new (class extends MemoryLog {
+      override async getResponse() {
+        return undefined
+      }
+    })()
+    const rig = newRig({ log, rounds: [[end()], [end()]] })
+    await talk(rig, ['One', 'Two'])
+    expect(given(rig)).toEqual(['user: Two'])
+  })
 
   test('that cannot be read is the end of the turn', async () => {
     const log = new MemoryLog()
@@ -224,37 +241,5 @@ describe('the history of a thread', () => {
     await rig.settled()
     expect(await storyOf(log)).toEqual(['end INTERNAL_ERROR'])
     expect(rig.errors).toEqual(['secret'])
-  })
-})
-
-describe('the items of a stored turn', () => {
-  function stored(payloads: readonly StreamEventPayload[]): string[] {
-    return payloads.map((payload, index) =>
-      JSON.stringify({ ...enveloped(payload), event_id: `e${index}` }),
-    )
-  }
-
-  test('are the same whether their deltas are read or not', () => {
-    const texts = stored([...answer('a', 'One'), ...call('c', 'ask'), ...answer('b', 'Two')])
-    const withoutDeltas = texts.filter((text) => !text.includes('item_delta'))
-    expect(withoutDeltas).toHaveLength(texts.length - 3)
-    expect(storedItems(withoutDeltas)).toEqual(storedItems(texts))
-  })
-
-  test('are read from their deltas where they have no last word', () => {
-    const texts = stored([...answer('a', 'One'), open('b'), delta('b', 'Tw'), delta('b', 'o')])
-    expect(storedItems(texts).map(lineOf)).toEqual(['agent: One', 'agent: Two'])
-  })
-
-  test('are not confused by a text that looks like a delta', () => {
-    const trick = '"type":"item_delta","payload":{"type":"item_delta"'
-    const texts = stored([open('a'), delta('a', trick), done('a', trick)])
-    expect(storedItems(texts).map(lineOf)).toEqual([`agent: ${trick}`])
-  })
-
-  test('are those that can be read', () => {
-    expect(storedItems(['{', '{}', ...stored(answer('a', 'One'))]).map(lineOf)).toEqual([
-      'agent: One',
-    ])
   })
 })

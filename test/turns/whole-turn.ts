@@ -1,9 +1,13 @@
 /** What must hold of every turn, whatever happened to it. */
 import { expect } from 'vitest'
+import { parseJsonSafe } from '../../src/protocol/json.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 import { isExecutedByProvider } from '../../src/protocol/tool-execution.ts'
+import { ResponseReducer } from '../../src/reducer/response-reducer.ts'
+import { withTurnIds } from '../../src/turns/turn-response.ts'
 import { TURN_ID } from '../processor/events.ts'
 import { lastOutputs } from './recording.ts'
 import type { WildLog } from './wild-log.ts'
@@ -49,6 +53,21 @@ export async function checkWhole(log: WildLog): Promise<void> {
   checkSnapshotSettled([...shown.values()].map((output) => JSON.stringify(output)))
   checkGrowth(processed)
   expect(await log.getTurn(TURN_ID)).toMatchObject({ sealed: true })
+  await checkResponse(log)
+}
+
+/** The stored Response is what the events come to. */
+async function checkResponse(log: WildLog): Promise<void> {
+  const stored = await log.getResponse(TURN_ID)
+  const reducer = new ResponseReducer()
+  for (const text of log.kept.events) {
+    const event = parseJsonSafe(text)
+    if (isStreamEvent(event)) reducer.apply(event)
+  }
+  const turn = await log.getTurn(TURN_ID)
+  if (turn === undefined) throw new Error('there is no turn')
+  const expected = withTurnIds(reducer.response, turn)
+  expect(parseJsonSafe(stored ?? '')).toEqual(parseJsonSafe(JSON.stringify(expected)))
 }
 
 /** V6: every item of `events` has exactly one end, before that of the turn, or is a call for the client. */

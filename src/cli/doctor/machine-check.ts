@@ -54,9 +54,10 @@ const BYTES_PER_CHAR = 2
 
 /** What the limits allow at the same time, in the worst case, if that is bounded at all. */
 function neededBytes(settings: Settings, keys: number): number {
-  const { maxConnections, maxRunningTurns, maxTurnChars } = settings
+  const { maxConnections, maxRunningTurns, maxTurnChars, maxHistoryBytes } = settings
   const turns = maxRunningTurns * Math.max(1, keys)
-  return START_BYTES + turns * maxTurnChars * BYTES_PER_CHAR + maxConnections * CONNECTION_BYTES
+  const turnBytes = maxTurnChars * BYTES_PER_CHAR + maxHistoryBytes
+  return START_BYTES + turns * turnBytes + maxConnections * CONNECTION_BYTES
 }
 
 export function memoryCheck(machine: Machine, settings: Settings, keys: number): Check {
@@ -79,7 +80,7 @@ export function memoryCheck(machine: Machine, settings: Settings, keys: number):
   return warn(
     'memory',
     found,
-    `Give it ${more}, or lower --max-running-turns, --max-turn-chars or --max-connections`,
+    `Give it ${more}, or lower --max-running-turns, --max-turn-chars, --max-history-bytes or --max-connections`,
   )
 }
 

@@ -111,6 +111,8 @@ function gatewayOptions(options: ServeOptions, parts: Parts): GatewayOptions {
       maxItems: settings.maxTurnItems,
       maxDurationMs: settings.maxTurnTime,
       maxRounds: settings.maxTurnRounds,
+      maxHistoryBytes: settings.maxHistoryBytes,
+      maxHistoryTokens: settings.maxHistoryTokens,
     },
     leaseMs: settings.lease,
     heartbeatMs: settings.heartbeat,

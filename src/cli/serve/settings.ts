@@ -131,6 +131,8 @@ export const SETTINGS = {
   maxTurnItems: count('the most items of a turn', '2000'),
   maxTurnRounds: count('the most rounds of tool calls in a turn', '32'),
   maxTurnTime: span('the longest that a turn may run', '30m'),
+  maxHistoryBytes: count('the most of a thread that a provider is sent, in bytes', '8388608'),
+  maxHistoryTokens: count('the same in estimated tokens', '2000000'),
   submitsPerMinute: limit('the most turns that a key may submit in a minute', '60'),
   maxRunningTurns: limit('the most turns of a key that run at a time', '10'),
   maxOpenStreams: limit('the most streams that a key may have open', '200'),

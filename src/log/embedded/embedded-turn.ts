@@ -1,6 +1,6 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { formatOffset, offsetOf, resume } from '../offsets.ts'
-import { keyOfOutput, type Outcome, outcomeOf, outputEnvelope } from '../records.ts'
+import { keyOfOutput, type Outcome, outcomeOf, outputEnvelope, responseSize } from '../records.ts'
 import { type Append, appended, freshAfter, isSealed, type WriteState } from '../rules.ts'
 import type { Block, LogSource } from '../tail.ts'
 import { LOG_NAMES, type LogName, type NewRecord, type TurnSnapshot } from '../turn-log.ts'
@@ -133,7 +133,7 @@ export class EmbeddedTurn {
   }
 
   #end({ response }: Append, outcome: Outcome, now: number): void {
-    this.decide({ outcome, endedAt: now })
+    this.decide({ outcome, endedAt: now, ...responseSize(response) })
     this.#response = response
   }
 

@@ -18,6 +18,7 @@ export interface TurnFacts {
   readonly request?: string | undefined
   readonly outcome?: Outcome | undefined
   readonly endedAt?: number | undefined
+  readonly responseBytes?: number | undefined
   readonly cancelReason?: string | undefined
   readonly expired: boolean
 }
@@ -45,6 +46,7 @@ export function newFacts(
     request,
     outcome: undefined,
     endedAt: undefined,
+    responseBytes: undefined,
     cancelReason: undefined,
     expired: false,
   }
@@ -72,7 +74,7 @@ export function remains(turn: StoredTurn, now: number, retentionMs: number) {
 
 export function turnRecord(turn: StoredTurn, expired: boolean): TurnRecord {
   const { turnId, runId, threadId, ordinal, owner, createdAt, state, outcome } = turn
-  const { endedAt, cancelReason, request } = turn
+  const { endedAt, responseBytes, cancelReason, request } = turn
   return {
     turnId,
     runId,
@@ -84,6 +86,7 @@ export function turnRecord(turn: StoredTurn, expired: boolean): TurnRecord {
     status: 'in_progress',
     ...outcome,
     ...(endedAt !== undefined && { endedAt }),
+    ...(responseBytes !== undefined && { responseBytes }),
     sealed: isSealed(state),
     ...(cancelReason !== undefined && { cancelReason }),
     ...(request !== undefined && { request }),

@@ -56,9 +56,14 @@ export class TurnRecords {
   }
 
   async response(turnId: string): Promise<string | undefined> {
-    const meta = await this.meta(turnId)
+    // As in `meta`: mostly the run has the name of the turn.
+    const [meta, guess] = await Promise.all([this.meta(turnId), this.#responseOf(turnId)])
     if (meta === undefined || recordOf(turnId, meta).expired) return undefined
-    const { response } = this.#keys.run(meta.runId)
+    return meta.runId === turnId ? guess : this.#responseOf(meta.runId)
+  }
+
+  async #responseOf(runId: string): Promise<string | undefined> {
+    const { response } = this.#keys.run(runId)
     const found = await this.#calls.command(response, 'GET', response)
     return typeof found === 'string' ? found : undefined
   }
@@ -95,7 +100,7 @@ export function isSealed({ processed, events }: TurnMeta): boolean {
 export function recordOf(turnId: string, meta: TurnMeta): TurnRecord {
   const { runId, threadId, processed, events } = meta
   const { ordinal, owner = '', createdAt, cancel, request } = processed.fields
-  const { outcome, endedAt } = events.fields
+  const { outcome, endedAt, responseBytes } = events.fields
   const sealed = isSealed(meta)
   return {
     turnId,
@@ -108,6 +113,7 @@ export function recordOf(turnId: string, meta: TurnMeta): TurnRecord {
     status: 'in_progress',
     ...(outcome !== undefined && parseOutcome(outcome)),
     ...(endedAt !== undefined && { endedAt: Number(endedAt) }),
+    ...(responseBytes !== undefined && { responseBytes: Number(responseBytes) }),
     sealed,
     ...(cancel !== undefined && { cancelReason: cancel }),
     ...(request !== undefined && { request }),

@@ -26,6 +26,7 @@ export const submitHeadersSchema = z.object({
 /** Why a turn may not begin, wherever it is asked for. */
 export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
   'BODY_TOO_LARGE',
+  'INPUT_TOO_LARGE',
   'MEDIA_TYPE_UNSUPPORTED',
   'MODEL_UNKNOWN',
   'SERVER_SHUTDOWN',

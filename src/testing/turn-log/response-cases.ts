@@ -32,11 +32,14 @@ export const responseCases: readonly Case[] = [
       const lease = await given.create('turn', { runId: 'run' })
       await log.append(lease, 'events', deltas('run', 1, 300).slice(0, 256))
       equal(await log.getResponse('turn'), undefined, 'while the turn runs')
+      equal((await log.getTurn('turn'))?.responseBytes, undefined, 'the size while the turn runs')
       await log.append(lease, 'events', eventsUpTo('run', 300, 257), {
         seal: true,
         response: RESPONSE,
       })
       equal(await log.getResponse('turn'), RESPONSE, 'after the seal of events')
+      const responseBytes = new TextEncoder().encode(RESPONSE).length
+      equal((await log.getTurn('turn'))?.responseBytes, responseBytes, 'its size')
       await log.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
       equal(await log.getResponse('turn'), RESPONSE, 'after the seal of both logs')
       equal((await given.read('turn', 'events')).length, 300, 'the number of events')
@@ -47,6 +50,7 @@ export const responseCases: readonly Case[] = [
     async run(given) {
       await given.createSealed('turn')
       equal(await given.log.getResponse('turn'), undefined, 'the Response')
+      equal((await given.log.getTurn('turn'))?.responseBytes, undefined, 'its size')
     },
   },
   {

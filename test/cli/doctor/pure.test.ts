@@ -102,7 +102,7 @@ describe('the machine', () => {
 
   test('what is in the way is named: the heap, or the memory', () => {
     const heap = memoryCheck({ ...machine, heapBytes: 400e6 }, settings, 1)
-    expect(heap.fix).toContain('NODE_OPTIONS=--max-old-space-size=468')
+    expect(heap.fix).toContain('NODE_OPTIONS=--max-old-space-size=548')
     const memory = memoryCheck({ ...machine, freeBytes: 400e6 }, settings, 1)
     expect(memory.fix).toContain('Give it more memory')
   })

@@ -110,7 +110,10 @@ if outcome ~= '' then
   redis.call('SET', state, epoch .. ':' .. last .. '!', 'KEEPTTL')
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  if ARGV[10] then redis.call('SET', KEYS[5], ARGV[10], 'PX', redis.call('PTTL', state)) end
+  if ARGV[10] then
+    redis.call('SET', KEYS[5], ARGV[10], 'PX', redis.call('PTTL', state))
+    redis.call('HSET', meta, 'responseBytes', #ARGV[10])
+  end
   redis.call('HSET', meta, 'outcome', outcome, 'endedAt', string.format('%.0f', now))
 else
   local id = epoch .. '-' .. last
