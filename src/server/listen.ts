@@ -2,11 +2,12 @@ import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
-import { type Clock, systemClock } from '../async/clock.ts'
+import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { answerCrowded, answerMalformed, answerRefused, answerUnreadable } from './bare-answers.ts'
 import { Connections } from './connections.ts'
 import type { Gateway } from './gateway.ts'
+import { connectionsFor, openFilesLimit } from './limits/open-files.ts'
 import { oversizeOf } from './limits/oversize.ts'
 import {
   nodeMaxHeaders,
@@ -22,6 +23,14 @@ export interface ListenOptions extends Partial<PortLimits> {
   /** 4010 unless given; 0 takes a free one. */
   readonly port?: number
   readonly clock?: Clock
+  /** Called at most once a minute while connections are refused because too many are open. */
+  readonly onCrowded?: (crowd: Crowd) => void
+}
+
+/** How many connections were refused since the last report, and how many may be open. */
+export interface Crowd {
+  readonly refused: number
+  readonly maxConnections: number
 }
 
 export interface Listening {
@@ -36,6 +45,8 @@ export interface Listening {
 const HOST = '127.0.0.1'
 const PORT = 4010
 
+const CROWD_REPORT_MS = 60_000
+
 // How soon a peer that is gone without a word is noticed, on a stream that has nothing to send.
 const PROBE_AFTER_MS = 30_000
 // What is still being sent when everything has ended gets so long to arrive.
@@ -47,14 +58,22 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
   const limits = resolvePortLimits(options)
   await gateway.start()
   const server = createNodeServer(limits)
+  const max = connectionsFor(limits.maxConnections, openFilesLimit())
+  const crowd = new CrowdReport(max, options)
   const connections = new Connections(server, {
-    max: limits.maxConnections,
+    max,
     writeTimeoutMs: nodeWriteTimeout(limits),
     clock,
     onCrowded: (socket) => {
       gateway.refused('CONNECTIONS_LIMITED')
+      crowd.add()
       answerCrowded(socket, clock)
     },
+  })
+  // So many more that Node closes them without a word.
+  server.on('drop', () => {
+    gateway.refused('CONNECTIONS_LIMITED')
+    crowd.add()
   })
   server.on('clientError', (error, socket) => {
     const code = answerMalformed(error, socket, { clock, limits })
@@ -85,6 +104,29 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
       closed ??= close()
       return closed
     },
+  }
+}
+
+/** Reports refused connections, at most once a minute. */
+class CrowdReport {
+  readonly #maxConnections: number
+  readonly #options: ListenOptions
+  #refused = 0
+  #reportedAt = -Infinity
+
+  constructor(maxConnections: number, options: ListenOptions) {
+    this.#maxConnections = maxConnections
+    this.#options = options
+  }
+
+  add(): void {
+    const { clock = systemClock, onCrowded } = this.#options
+    this.#refused += 1
+    const now = monotonicNow(clock)
+    if (now - this.#reportedAt < CROWD_REPORT_MS) return
+    this.#reportedAt = now
+    onCrowded?.({ refused: this.#refused, maxConnections: this.#maxConnections })
+    this.#refused = 0
   }
 }
 

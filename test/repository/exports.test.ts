@@ -172,6 +172,7 @@ const PUBLIC = {
     types: [
       'AppendOptions',
       'ConfiguredProvider',
+      'Crowd',
       'EmbeddedLogOptions',
       'ErrorBody',
       'Gateway',

@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8'
-import { isRecord } from '../../protocol/json.ts'
+import { openFilesLimit, RESERVED_FILES } from '../../server/limits/open-files.ts'
 import type { Settings } from '../serve/settings.ts'
 import { type Check, fail, ok, skipped, warn } from './check.ts'
 import { megabytes } from './words.ts'
@@ -20,18 +20,8 @@ export function thisMachine(): Machine {
     // A container may have less than the machine; this knows it.
     freeBytes: process.availableMemory(),
     heapBytes: getHeapStatistics().heap_size_limit,
-    openFiles: openFiles(),
+    openFiles: openFilesLimit(),
   }
-}
-
-/** Node raises the limit to the highest that it may have, for a server as for us. */
-function openFiles(): number | undefined {
-  const report: unknown = process.report.getReport()
-  const limits = isRecord(report) ? report['userLimits'] : undefined
-  const files = isRecord(limits) ? limits['open_files'] : undefined
-  const soft = isRecord(files) ? files['soft'] : undefined
-  if (soft === 'unlimited') return Number.POSITIVE_INFINITY
-  return typeof soft === 'number' ? soft : undefined
 }
 
 /** Of package.json; test/cli/doctor/machine-check.test.ts compares. */
@@ -84,8 +74,6 @@ export function memoryCheck(machine: Machine, settings: Settings, keys: number):
   )
 }
 
-/** For the store, the providers and what the process itself has open. */
-const RESERVED_FILES = 100
 const LEAST_FILES = 256
 
 export function filesCheck({ openFiles }: Machine, { maxConnections }: Settings): Check {

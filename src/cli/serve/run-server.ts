@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../server/gateway.ts'
-import { type Listening, listen } from '../../server/listen.ts'
+import { type Crowd, type Listening, listen } from '../../server/listen.ts'
 import { Providers } from '../../turns/providers.ts'
 import { EXIT } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
@@ -33,7 +33,7 @@ export async function runServer(options: ServeOptions, around: Surroundings): Pr
   try {
     const providers = new Providers(options.providers.configured)
     const gateway = createGateway(gatewayOptions(options, { ...around, log, providers, keys }))
-    const listening = await listenOn(gateway, options)
+    const listening = await listenOn(gateway, options, around)
     const { url } = listening
     // Whoever reads the greeting may answer with a signal.
     const asked = firstSignal(around)
@@ -128,10 +128,21 @@ function gatewayOptions(options: ServeOptions, parts: Parts): GatewayOptions {
   }
 }
 
-async function listenOn(gateway: Gateway, { settings }: ServeOptions): Promise<Listening> {
+async function listenOn(
+  gateway: Gateway,
+  { settings }: ServeOptions,
+  { journal }: Surroundings,
+): Promise<Listening> {
   const { host, port } = settings
+  const onCrowded = ({ refused, maxConnections }: Crowd) => {
+    const cause =
+      maxConnections < settings.maxConnections
+        ? 'the limit of open files allows no more; raise it with ulimit -n'
+        : 'raise --max-connections to allow more'
+    journal.warn(`refused ${refused} connections: ${maxConnections} are open, and ${cause}`)
+  }
   try {
-    return await listen(gateway, { host, port, ...portLimitsOf(settings) })
+    return await listen(gateway, { host, port, onCrowded, ...portLimitsOf(settings) })
   } catch (error) {
     if (!hasCode(error, 'OPTION_INVALID')) throw error
     throw new StartError(error.message, { cause: error })

@@ -1,6 +1,7 @@
 /** More connections than the server takes. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { listen } from '../../../src/server/listen.ts'
+import { connectionsFor } from '../../../src/server/limits/open-files.ts'
+import { type Crowd, listen } from '../../../src/server/listen.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { CountingLog } from '../streams/counting-log.ts'
 import { createTurn, gatewayOn } from '../streams/server.ts'
@@ -153,4 +154,39 @@ test('the end of the server does not wait for those that are one too many', asyn
   await wire.until('CONNECTIONS_LIMITED')
   await Promise.all([close(), stream?.closed, wire.closed])
   expect([stream?.isClosed, wire.isClosed]).toEqual([true, true])
+})
+
+test('refused connections are reported once a minute, with their number', async () => {
+  const clock = fakeClock()
+  const reports: Crowd[] = []
+  const listening = await listen(gatewayOn(new CountingLog()), {
+    port: 0,
+    maxConnections: 1,
+    clock,
+    onCrowded: (crowd) => reports.push(crowd),
+  })
+  onTestFinished(() => listening.close())
+  const first = await Wire.open(listening.url)
+  const refuse = async () => {
+    const wire = await Wire.open(listening.url)
+    await wire.closed
+  }
+  first.send(GET('/healthz'))
+  await first.until('HTTP/1.1 200')
+  await refuse()
+  await refuse()
+  await refuse()
+  expect(reports).toEqual([{ refused: 1, maxConnections: 1 }])
+  await clock.advance(60_000)
+  await refuse()
+  expect(reports.slice(1)).toEqual([{ refused: 3, maxConnections: 1 }])
+})
+
+test.each([
+  [10_000, 1_048_576, 10_000],
+  [10_000, 256, 156],
+  [10_000, 50, 1],
+  [Infinity, undefined, Infinity],
+])('%d connections with %d open files: %d', (max, openFiles, expected) => {
+  expect(connectionsFor(max, openFiles)).toBe(expected)
 })
