@@ -30,41 +30,44 @@ function failingLog() {
 }
 
 const CODES = ['STORE_UNAVAILABLE', 'STORE_FULL', 'STORE_FAILED', 'STORE_CLOSED'] as const
-const ASKS = [
-  'POST /api/v2/submit',
-  'GET /api/v2/runs/r',
-  'POST /api/v2/runs/r/cancel',
-  'GET /api/v2/threads',
-  'POST /api/v2/threads',
-  'GET /api/v2/threads/h',
-  'PATCH /api/v2/threads/h',
-  'DELETE /api/v2/threads/h',
-  'GET /xapi/turns/t',
-  'GET /xapi/turns/t/stream',
-  'GET /xapi/threads/h',
-  'GET /readyz',
-] as const
+const REQUESTS: readonly [request: string, body?: object][] = [
+  ['POST /api/v2/submit', { prompt: 'Hi' }],
+  ['GET /api/v2/runs/r'],
+  ['POST /api/v2/runs/r/cancel', {}],
+  ['GET /api/v2/threads'],
+  ['POST /api/v2/threads', { title: 'A' }],
+  ['GET /api/v2/threads/h'],
+  ['PATCH /api/v2/threads/h', { title: 'A' }],
+  ['DELETE /api/v2/threads/h'],
+  ['GET /xapi/turns/t'],
+  ['GET /xapi/turns/t/stream'],
+  ['GET /xapi/threads/h'],
+  ['GET /readyz'],
+]
 
 describe.each(CODES)('%s', (code) => {
-  test.each(ASKS)('is the answer to %s, without what only we should know', async (ask) => {
-    const { log, state } = failingLog()
-    // Time stands still, so that nobody looks for orphans meanwhile and meets the same store.
-    const server = await startServer({ log, clock: fakeClock() })
-    state.code = code
-    const { status, summary } = ERROR_CODES[code]
-    const body = ask.startsWith('P') ? { body: { prompt: 'Hi', title: 'A' } } : {}
-    const response = await fetch(`${server.url}${ask.split(' ')[1]}`, {
-      method: ask.split(' ')[0] ?? '',
-      ...('body' in body && {
-        body: JSON.stringify(body.body),
-        headers: { 'content-type': 'application/json' },
-      }),
-    })
-    expect(response.status).toBe(status)
-    const requestId = response.headers.get('x-request-id')
-    expect(await response.json()).toEqual({ error: { code, message: summary, requestId } })
-    expect(server.errors).toEqual([{ error: expect.objectContaining({ code }), requestId }])
-  })
+  test.each(REQUESTS)(
+    'is the answer to %s, without what only we should know',
+    async (request, body) => {
+      const { log, state } = failingLog()
+      // Time stands still, so that nobody looks for orphans meanwhile and meets the same store.
+      const server = await startServer({ log, clock: fakeClock() })
+      state.code = code
+      const { status, summary } = ERROR_CODES[code]
+      const [method = '', path = ''] = request.split(' ')
+      const response = await fetch(`${server.url}${path}`, {
+        method,
+        ...(body !== undefined && {
+          body: JSON.stringify(body),
+          headers: { 'content-type': 'application/json' },
+        }),
+      })
+      expect(response.status).toBe(status)
+      const requestId = response.headers.get('x-request-id')
+      expect(await response.json()).toEqual({ error: { code, message: summary, requestId } })
+      expect(server.errors).toEqual([{ error: expect.objectContaining({ code }), requestId }])
+    },
+  )
 
   test('passes, and what was written is still there', async () => {
     const { log, state } = failingLog()

@@ -23,6 +23,8 @@ const duration = z.string().transform((written, context) => {
   return z.NEVER
 })
 
+const MODELS_MESSAGE = 'takes a list of at least one model, or "any"'
+
 const providerSchema = z.strictObject({
   kind: z.enum(PROVIDER_KINDS, `takes one of ${PROVIDER_KINDS.join(', ')}`).exactOptional(),
   keyVariable: z
@@ -31,7 +33,7 @@ const providerSchema = z.strictObject({
     .exactOptional(),
   baseUrl: address.exactOptional(),
   models: z
-    .union([z.literal('any'), z.array(word).min(1)], 'takes a list of at least one model, or "any"')
+    .union([z.literal('any'), z.array(word).min(1, MODELS_MESSAGE)], MODELS_MESSAGE)
     .exactOptional(),
   defaultModel: word.exactOptional(),
   connectTimeout: duration.exactOptional(),

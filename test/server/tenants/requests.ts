@@ -143,7 +143,8 @@ function inParameters({ method, template, operation }: Route): Attack[] {
 /** What the attacker has itself: used where the path must lead somewhere. */
 export const OWN: Ids = { turnId: 'own-turn', runId: 'own-run', threadId: 'own-thread' }
 
-function plainBody({ operationId, requestBody }: Operation): object | undefined {
+/** What the operation needs besides ids, where it takes a body. */
+export function plainBody({ operationId, requestBody }: Operation): object | undefined {
   return requestBody === undefined ? undefined : bodyOf(operationId).plain
 }
 
