@@ -12,6 +12,8 @@ export interface Check {
   readonly expected?: string
   /** One sentence, with what to type. */
   readonly fix?: string
+  /** The numbers in `found`, for scripts. */
+  readonly counts?: Readonly<Record<string, number>>
 }
 
 export function ok(name: string, found: string): Check {

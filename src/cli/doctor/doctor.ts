@@ -26,9 +26,10 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
 
 async function checkSetup(args: string[], terminal: Terminal): Promise<ExitCode> {
   const { config, json, ...flags } = parseFlags(args)
-  const { env, cwd, clock } = terminal
+  const { env, cwd, clock, status } = terminal
   const sources = { flags, env, cwd, ...(typeof config === 'string' && { configFile: config }) }
-  const checks = await setupChecks({ sources, machine: thisMachine(), clock })
+  const setup = { sources, machine: thisMachine(), clock, onProgress: status }
+  const checks = await setupChecks(setup).finally(() => status(''))
   return writeReport(checks, terminal, json === true)
 }
 

@@ -1,14 +1,17 @@
 import { constants, readFileSync, statSync } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import type { Clock } from '../../async/clock.ts'
 import { checkWritable } from '../../log/embedded/directory.ts'
-import { inspectEmbeddedLog } from '../../log/embedded/inspect.ts'
-import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import type { EmbeddedFacts } from '../../log/embedded/inspect.ts'
+import type { ErrorCode } from '../../protocol/errors.ts'
 import { isOpenToAll } from '../serve/warnings.ts'
 import { type Check, fail, ok, skipped, warn } from './check.ts'
+import { inspectInChild } from './store-child.ts'
 import { megabytes } from './words.ts'
 
 const NAME = 'store'
+const RECORDS = 'store records'
 const ROOM = 'store disk'
 const CHOOSE = 'Choose another place with --store <directory>'
 
@@ -16,15 +19,19 @@ export interface EmbeddedLook {
   readonly directory: string
   /** Where a server of ours answers, if one does: then it has the store. */
   readonly runningAt: string | undefined
+  readonly clock: Clock
+  /** Called now and then while the records are verified. */
+  readonly onProgress: (text: string) => void
 }
 
 /** Checks the directory of a store, or the place where it would be created. Leaves nothing behind. */
-export async function embeddedChecks({ directory, runningAt }: EmbeddedLook): Promise<Check[]> {
+export async function embeddedChecks(look: EmbeddedLook): Promise<Check[]> {
+  const { directory } = look
   const place = nearestThere(directory)
   const obstacle = await obstacleOf(place, directory)
   if (obstacle !== undefined) return [obstacle, skipped(ROOM, 'the directory cannot be used')]
-  const store = place === directory ? await storeCheck(directory, runningAt) : madeLater(directory)
-  return [store, await roomCheck(place)]
+  const store = place === directory ? await storeChecks(look) : [madeLater(directory)]
+  return [...store, await roomCheck(place)]
 }
 
 function nearestThere(path: string): string {
@@ -66,20 +73,44 @@ function madeLater(directory: string): Check {
   return ok(NAME, `embedded; ${directory} will be made`)
 }
 
-async function storeCheck(directory: string, runningAt: string | undefined): Promise<Check> {
-  try {
-    const { bytes } = await inspectEmbeddedLog(directory)
-    const size = bytes === undefined ? 'no turns yet' : megabytes(bytes)
-    return modeCheck(directory, `embedded in ${directory}, ${size}`)
-  } catch (error) {
-    if (!(error instanceof TurnstreamError)) throw error
-    return error.code === 'STORE_LOCKED'
-      ? lockedCheck(error, directory, runningAt)
-      : fail(NAME, error.message, FIXES[error.code] ?? FIX)
+async function storeChecks(look: EmbeddedLook): Promise<Check[]> {
+  const { directory, runningAt, clock, onProgress } = look
+  const inspection = await inspectInChild(directory, clock, (done, total) => {
+    onProgress(`verifying the store: ${Math.floor((100 * done) / total)} %`)
+  })
+  if ('facts' in inspection) return factsChecks(directory, inspection.facts)
+  if ('crash' in inspection) {
+    const found = `the process that verifies ${directory} ${inspection.crash}`
+    return [fail(NAME, found, 'Run doctor again; if it recurs, restore a backup of the directory')]
   }
+  const { code, message } = inspection.error
+  if (code !== 'STORE_LOCKED') return [fail(NAME, message, FIXES[code] ?? FIX)]
+  return [
+    lockedCheck(message, directory, runningAt),
+    skipped(RECORDS, 'the store is in use: stop that process to verify it'),
+  ]
+}
+
+function factsChecks(directory: string, { bytes, verification }: EmbeddedFacts): Check[] {
+  if (bytes === undefined) return [modeCheck(directory, `embedded in ${directory}, no turns yet`)]
+  const store = modeCheck(directory, `embedded in ${directory}, ${megabytes(bytes)}`)
+  if (verification === undefined) {
+    const found = 'not verified: it is of an older format or lacks its lock files; open it once'
+    return [store, skipped(RECORDS, found)]
+  }
+  const { findings, ...counts } = verification
+  const { records, turns, damagedRecords, damagedTurns } = counts
+  const read = `${records} records of ${turns} turns`
+  if (damagedRecords + damagedTurns === 0) {
+    return [store, { ...ok(RECORDS, `${read} verified`), counts }]
+  }
+  const found = `${damagedRecords} of ${read} are damaged, and ${damagedTurns} turns: ${findings.join('; ')}`
+  return [store, { ...fail(RECORDS, found, DAMAGED_FIX), counts }]
 }
 
 const FIX = 'Choose another place with --store <directory>, and keep this one to look into it'
+
+const DAMAGED_FIX = 'Restore a backup of the directory; damaged turns are STORE_CORRUPT until then'
 
 const FIXES: Partial<Record<ErrorCode, string>> = {
   STORE_READ_ONLY: 'Let this user write it (chown, chmod u+rw), or choose another with --store',
@@ -88,8 +119,8 @@ const FIXES: Partial<Record<ErrorCode, string>> = {
   STORE_CORRUPT: 'Put back a copy of the directory, or begin anew with --store <directory>',
 }
 
-function lockedCheck(error: TurnstreamError, directory: string, runningAt?: string): Check {
-  const pid = /used by process (\d+)/.exec(error.message)?.[1]
+function lockedCheck(message: string, directory: string, runningAt?: string): Check {
+  const pid = /used by process (\d+)/.exec(message)?.[1]
   const who = pid === undefined ? 'a process' : `process ${pid}${programOf(pid)}`
   const found = `${directory} is used by ${who}`
   if (runningAt !== undefined) {

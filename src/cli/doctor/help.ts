@@ -5,8 +5,9 @@ Usage
   turnstream doctor --endpoint <url> [--model <model>] [--json]
 
 Without --endpoint it looks at what "turnstream serve" would be started with here: configuration, store,
-port, keys, limits of the machine, providers, clock. It changes nothing, needs a few seconds, and may run
-beside a server. Give it the options that the server gets.
+port, keys, limits of the machine, providers, clock. It changes nothing, and may run beside a server. Give
+it the options that the server gets. It reads every record of an embedded store that no process uses, which
+takes seconds per gigabyte; meanwhile no server can open that store.
 
 With --endpoint it asks a server that speaks Chat Completions for answers, streams, tool calls and
 refusals, and says where they differ from what clients expect. That costs some thousand tokens.
@@ -20,6 +21,7 @@ Options
 
 Examples
   turnstream doctor
+  turnstream doctor --store ./data
   turnstream doctor --store redis://localhost:6379
   turnstream doctor --endpoint http://localhost:11434/v1 --model qwen3
 

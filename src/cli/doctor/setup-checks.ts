@@ -24,9 +24,11 @@ export interface Setup {
   readonly sources: ConfigurationSources
   readonly machine: Machine
   readonly clock: Clock
+  /** Called now and then while a large store is verified. */
+  readonly onProgress: (text: string) => void
 }
 
-/** Everything that a server would be started with. Changes nothing, and ends within a few seconds. */
+/** Everything that a server would be started with. Changes nothing. Takes seconds, plus the time to read the store. */
 export async function setupChecks(setup: Setup): Promise<Check[]> {
   const configuration = configurationOf(setup.sources)
   if ('verdict' in configuration) {
@@ -52,7 +54,7 @@ function configurationOf(sources: ConfigurationSources): Configuration | Check {
 }
 
 async function checksOf(
-  { sources, machine, clock }: Setup,
+  { sources, machine, clock, onProgress }: Setup,
   configuration: Configuration,
 ): Promise<Check[]> {
   const { settings, providers: providerSettings } = configuration
@@ -61,7 +63,7 @@ async function checksOf(
   const port = portLook(settings, clock)
   const [{ check: portCheck }, stored, providers] = await Promise.all([
     port,
-    storeLook(store, port, clock),
+    storeLook(store, port, { clock, onProgress }),
     providerLooks(choice, clock),
   ])
   const keys = keysLook(settings, sources.cwd)
@@ -91,7 +93,7 @@ interface StoreLook {
 async function storeLook(
   store: StoreChoice,
   port: ReturnType<typeof portLook>,
-  clock: Clock,
+  { clock, onProgress }: Pick<Setup, 'clock' | 'onProgress'>,
 ): Promise<StoreLook> {
   switch (store.kind) {
     case 'memory': {
@@ -101,7 +103,7 @@ async function storeLook(
     case 'embedded': {
       const { runningAt } = await port
       const { directory } = store
-      const checks = embeddedChecks({ directory, runningAt })
+      const checks = embeddedChecks({ directory, runningAt, clock, onProgress })
       return { checks: await checks.catch((error: unknown) => [unforeseen(directory, error)]) }
     }
     case 'redis':

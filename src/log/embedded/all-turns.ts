@@ -6,7 +6,7 @@ import { LoadedTurns } from './loaded-turns.ts'
 import { parseKey, TenantKeys } from './tenant-keys.ts'
 
 /** In the table `store`: [DAMAGED, key of the turn] to nothing. */
-const DAMAGED = 'damaged'
+export const DAMAGED = 'damaged'
 const DAMAGED_RANGE = { start: [DAMAGED, ''], end: [DAMAGED, '\uffff'] }
 
 /** The turns in memory of every tenant, also of one that nobody has asked for since the store was opened. */

@@ -90,16 +90,11 @@ export class Environment {
         eventTurnBatching: false,
       })
       const existing = new Set([...root.getKeys({})].map(String))
-      const named = TABLE_NAMES.map((name) => {
-        return [name, new Table(name, root.openDB<string>({ name, encoding: 'string' }))] as const
-      })
-      const bytes = root.openDB<Uint8Array>({ name: 'chunks', encoding: 'binary' })
-      const chunks = new ByteTable('chunks', bytes)
-      const tables = { ...Object.fromEntries(named), chunks } as unknown as Tables
+      const tables = openTables(root)
       const env = new Environment(file, root, tables)
       try {
         await env.#checkFormat(transactions)
-        env.#checkTables(existing)
+        checkTables(file, tables, existing)
       } catch (error) {
         await env.close()
         throw error
@@ -114,30 +109,12 @@ export class Environment {
   async #checkFormat(transactions: number): Promise<void> {
     const stored = this.#plainStore.get('format')
     if (stored === undefined) {
-      if (transactions > CREATING) throw this.#damaged('its format is missing')
+      if (transactions > CREATING) throw damaged(this.file, 'its format is missing')
       await this.#writeFormat()
     } else if (stored !== String(FORMAT_VERSION)) {
       const detail = `${this.file} has format ${stored}, and this version reads format ${FORMAT_VERSION}`
       throw new TurnstreamError('STORE_VERSION', detail)
     }
-  }
-
-  /** A damaged page can look like an empty table, or hide one: then turns would be unknown instead of damaged. */
-  #checkTables(existing: ReadonlySet<string>): void {
-    for (const table of Object.values(this.tables)) {
-      if (existing.size > 0 && !existing.has(table.name)) {
-        throw this.#damaged(`table ${table.name} is missing`)
-      }
-      const [first] = table.getKeys({ limit: 1 })
-      const { entryCount } = table.getStats() as { entryCount: number }
-      if ((first === undefined) !== (entryCount === 0)) {
-        throw this.#damaged(`table ${table.name} cannot be read`)
-      }
-    }
-  }
-
-  #damaged(detail: string): TurnstreamError {
-    return new TurnstreamError('STORE_CORRUPT', `${this.file}: ${detail}`)
   }
 
   async #writeFormat(): Promise<void> {
@@ -202,4 +179,30 @@ function put(table: Table | ByteTable, key: Key, value: string | Uint8Array): vo
   // A table of texts gets texts, one of bytes gets bytes.
   if (table instanceof ByteTable) table.put(key, value as Uint8Array)
   else table.put(key, value as string)
+}
+
+export function openTables(root: RootDatabase<string>): Tables {
+  const named = TABLE_NAMES.map((name) => {
+    return [name, new Table(name, root.openDB<string>({ name, encoding: 'string' }))] as const
+  })
+  const bytes = root.openDB<Uint8Array>({ name: 'chunks', encoding: 'binary' })
+  const chunks = new ByteTable('chunks', bytes)
+  return { ...Object.fromEntries(named), chunks } as unknown as Tables
+}
+
+/** A damaged page can look like an empty table, or hide one: then turns would be unknown instead of damaged. */
+export function checkTables(file: string, tables: Tables, existing: ReadonlySet<string>): void {
+  for (const table of Object.values(tables)) {
+    if (existing.size > 0 && !existing.has(table.name)) {
+      throw damaged(file, `table ${table.name} is missing`)
+    }
+    const [first] = table.getKeys({ limit: 1 })
+    if ((first === undefined) !== (table.entryCount === 0)) {
+      throw damaged(file, `table ${table.name} cannot be read`)
+    }
+  }
+}
+
+function damaged(file: string, detail: string): TurnstreamError {
+  return new TurnstreamError('STORE_CORRUPT', `${file}: ${detail}`)
 }

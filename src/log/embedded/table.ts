@@ -60,6 +60,11 @@ abstract class CheckedTable<Value extends string | Uint8Array> {
     return this.#db.getStats()
   }
 
+  /** The number of records as the table itself has it; those that can be reached may be fewer when it is damaged. */
+  get entryCount(): number {
+    return (this.#db.getStats() as { entryCount: number }).entryCount
+  }
+
   /** For a batch, whose promise speaks for all of it. */
   put(key: Key, value: Value): void {
     void this.#db.put(key, this.seal(value, this.#seedOf(key)))

@@ -1,0 +1,25 @@
+import { inspectEmbeddedLog } from '../../log/embedded/inspect.ts'
+import { TurnstreamError } from '../../protocol/errors.ts'
+import type { FromChild } from './store-child.ts'
+
+/*
+ * Verifies the store in a directory and reports by messages. A process of its own, because LMDB can crash on
+ * damaged pages.
+ */
+
+function report(message: FromChild): void {
+  process.send?.(message)
+}
+
+// Nobody is left to report to.
+process.on('disconnect', () => process.exit(1))
+
+const [, , directory = ''] = process.argv
+try {
+  const facts = await inspectEmbeddedLog(directory, (done, total) => report({ done, total }))
+  report({ facts })
+} catch (error) {
+  if (!(error instanceof TurnstreamError)) throw error
+  report({ error: { code: error.code, message: error.message } })
+}
+process.disconnect()
