@@ -1,7 +1,13 @@
 import type { InputFault } from '../adapters/vendor-input.ts'
 import { VendorInput } from '../adapters/vendor-input.ts'
 import { generateEventId } from '../protocol/ids.ts'
-import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
+import { normalizeEvent } from '../protocol/lenient-event.ts'
+import type {
+  ErrorObject,
+  ItemType,
+  StreamEvent,
+  StreamEventPayload,
+} from '../protocol/stream-event.ts'
 import { isStreamEvent, streamEventFault } from '../protocol/stream-event-guard.ts'
 
 const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_user'])
@@ -9,7 +15,7 @@ const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_u
 /** Our own raw events as input: passed on as they are, and ended truthfully when they are not. */
 export class V2Source {
   readonly #input: VendorInput
-  readonly #openItems = new Set<string>()
+  readonly #openItems = new Map<string, ItemType>()
   #events: StreamEvent[] = []
   #last: StreamEvent | undefined
   #isOpen = false
@@ -34,8 +40,9 @@ export class V2Source {
     return this.#drain()
   }
 
-  #take(event: unknown): void {
+  #take(given: unknown): void {
     if (this.fault !== undefined) return
+    const event = normalizeEvent(given, { startedType: (id) => this.#openItems.get(id) })
     const reason = streamEventFault(event)
     if (reason !== undefined) this.#badEvent = { at: this.#input.position, reason }
     else if (isStreamEvent(event)) this.#add(event)
@@ -43,7 +50,7 @@ export class V2Source {
 
   #add(event: StreamEvent): void {
     const { payload } = event
-    if (payload.type === 'item_start') this.#openItems.add(payload.item_id)
+    if (payload.type === 'item_start') this.#openItems.set(payload.item_id, payload.item_type)
     else if ('item_id' in payload && payload.type !== 'item_delta') {
       this.#openItems.delete(payload.item_id)
     }
@@ -58,7 +65,8 @@ export class V2Source {
       this.fault === undefined
         ? { code: 'UPSTREAM_TRUNCATED', message: 'The events stop before the end of the turn' }
         : { code: 'UPSTREAM_MALFORMED', message: this.fault.reason }
-    for (const item_id of this.#openItems) this.#append({ type: 'item_error', item_id, error })
+    for (const item_id of this.#openItems.keys())
+      this.#append({ type: 'item_error', item_id, error })
     this.#append({ type: 'response_error', response_id: this.#last?.run_id ?? '', error })
   }
 

@@ -1,6 +1,7 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
+import { normalizeEvent } from '../protocol/lenient-event.ts'
 import type { ErrorObject, StreamEvent, TurnStatus } from '../protocol/stream-event.ts'
 import { streamEventFault } from '../protocol/stream-event-guard.ts'
 import type { Usage } from '../protocol/usage.ts'
@@ -94,7 +95,7 @@ export interface Outcome {
 
 /** The last record of `events` is one of the three terminal events. */
 export function outcomeOf(data: string): Outcome {
-  const event = parseJsonSafe(data)
+  const event = normalizeEvent(parseJsonSafe(data))
   const fault = streamEventFault(event)
   if (fault !== undefined) throw invalid(`the last event of a turn: ${fault}`)
   const { payload } = event as StreamEvent

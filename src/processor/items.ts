@@ -1,7 +1,7 @@
 /** The life of an item: opened, grown, and ended in one of three ways. */
 import { unreachable } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
+import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { Content, ContentType } from '../protocol/stream-output.ts'
 import { ContentBuffer } from './content-buffer.ts'
 import { completedText, snapshot, withError } from './outputs.ts'
@@ -27,7 +27,7 @@ export function openItem(
 ): readonly Effect[] {
   const { item_id: itemId, item_type: itemType } = payload
   if (itemType === 'function_call_output' || itemType === 'error') {
-    turn.ignored.add(itemId)
+    turn.ignored.set(itemId, itemType)
     return NOTHING
   }
   if (turn.items.has(itemId) || turn.finished.has(itemId)) {
@@ -38,6 +38,18 @@ export function openItem(
   if (buffer.isHeld() || !buffer.hasUnshownContent()) return NOTHING
   buffer.touch(now)
   return wakeFor(turn, buffer)
+}
+
+const ITEM_TYPES: Record<ContentType, ItemType> = {
+  message: 'message',
+  thinking: 'reasoning',
+  tool_call: 'function_call',
+}
+
+/** What an open item was started as. */
+export function startedType(turn: TurnState, itemId: string): ItemType | undefined {
+  const buffer = turn.items.get(itemId)
+  return buffer === undefined ? turn.ignored.get(itemId) : ITEM_TYPES[buffer.contentType]
 }
 
 function newBuffer(

@@ -51,7 +51,7 @@ function stepEvent(turn: TurnState, event: RareEvent, now: number): readonly Eff
     case 'response_start':
       return start(turn, event.payload)
     case 'usage_update':
-      turn.usage = event.payload.usage
+      turn.usage = event.payload.usage ?? turn.usage
       return NOTHING
     case 'heartbeat':
       return NOTHING

@@ -1,11 +1,14 @@
 import { BurstClock } from '../async/burst-clock.ts'
 import { monotonicNow } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
+import { normalizeEvent } from '../protocol/lenient-event.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import { streamEventFault } from '../protocol/stream-event-guard.ts'
 import type { BufferInfo } from './content-buffer.ts'
 import { EmissionQueue } from './emission-queue.ts'
+import { startedType } from './items.ts'
 import { type ProcessorOptions, type ResolvedOptions, resolveOptions } from './options.ts'
+import { reportOnce } from './report.ts'
 import { emissionsOf, type StepInput, step } from './step.ts'
 import {
   createTurn,
@@ -49,8 +52,9 @@ export class StreamProcessor {
    */
   processEvent(event: StreamEvent): Promise<void> {
     try {
-      this.#admit(event)
-      return this.#take(event)
+      const normalized = event?.type === 'item_delta' ? event : this.#normalize(event)
+      this.#admit(normalized)
+      return this.#take(normalized)
     } catch (error) {
       return handled(Promise.reject(error))
     }
@@ -74,6 +78,15 @@ export class StreamProcessor {
   /** What is open, by item id. */
   getBufferState(): Map<string, BufferInfo> {
     return new Map([...this.#turn.items].map(([id, buffer]) => [id, buffer.toBufferInfo()]))
+  }
+
+  #normalize(event: StreamEvent): StreamEvent {
+    const startedTypeOf = (itemId: string) => startedType(this.#turn, itemId)
+    const onUsageDropped = (): void => {
+      const detail = `the usage of ${event.type} is malformed and was dropped`
+      void this.#perform(reportOnce(this.#turn, 'EVENT_INVALID', 'usage', detail))
+    }
+    return normalizeEvent(event, { startedType: startedTypeOf, onUsageDropped }) as StreamEvent
   }
 
   /** Throws, before anything is changed, when the event cannot be taken. */

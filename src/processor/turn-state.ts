@@ -1,5 +1,6 @@
 import type { TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
+import type { ItemType } from '../protocol/stream-event.ts'
 import type {
   Content,
   StreamMessage,
@@ -65,7 +66,7 @@ export interface TurnState {
   /** Outputs that came before their call, by `call_id`. */
   readonly waitingOutputs: Map<string, ToolOutputItem>
   /** Items whose start and deltas mean nothing to a reader: tool outputs and errors. */
-  readonly ignored: Set<string>
+  readonly ignored: Map<string, ItemType>
   readonly finished: Set<string>
   /** Last snapshots of finished items that the sink did not take, by item. */
   readonly unsent: Map<string, Emission>
@@ -92,7 +93,7 @@ export function createTurn(options: ResolvedOptions): TurnState {
     items: new Map(),
     calls: new Map(),
     waitingOutputs: new Map(),
-    ignored: new Set(),
+    ignored: new Map(),
     finished: new Set(),
     unsent: new Map(),
     wakeAt: Infinity,

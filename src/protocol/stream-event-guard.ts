@@ -3,14 +3,22 @@
  * cost more than the work itself. `stream-event-guard.test.ts` holds the two to the same verdicts.
  */
 import { isRecord } from './json.ts'
+import { isUsage, normalizeEvent } from './lenient-event.ts'
 import type { OutputItem } from './output-item.ts'
 import type { ItemType, StreamEvent, StreamEventType, TurnStatus } from './stream-event.ts'
 
 type Fields = Record<string, unknown>
 type Check = (value: unknown) => boolean
 
-/** Why `value` is not a StreamEvent, or undefined when it is one, of a known type or not. */
+/**
+ * Why `value` cannot be read as a StreamEvent, or undefined when it can, of a known type or not. An incomplete
+ * `final_item` and a malformed `usage` can be read: see `normalizeEvent`.
+ */
 export function streamEventFault(value: unknown): string | undefined {
+  return eventFault(normalizeEvent(value))
+}
+
+function eventFault(value: unknown): string | undefined {
   if (!isRecord(value)) return 'not an object'
   const { type, payload } = value
   if (!isId(type)) return 'type is not a non-empty string'
@@ -25,8 +33,9 @@ export function streamEventFault(value: unknown): string | undefined {
   return isKnownType(type) ? PAYLOAD_FAULTS[type](payload) : undefined
 }
 
+/** Whether `value` is exactly a StreamEvent, with nothing left to normalize. */
 export function isStreamEvent(value: unknown): value is StreamEvent {
-  return streamEventFault(value) === undefined && isKnownType((value as { type: string }).type)
+  return eventFault(value) === undefined && isKnownType((value as { type: string }).type)
 }
 
 function isKnownType(type: string): type is StreamEventType {
@@ -45,7 +54,6 @@ const ORIGINS = { user: true, agent: true, system: true }
 
 const isString: Check = (value) => typeof value === 'string'
 const isNumber: Check = (value) => Number.isFinite(value)
-const isCount: Check = (value) => typeof value === 'number' && value >= 0 && value < Infinity
 const isBoolean: Check = (value) => typeof value === 'boolean'
 const isOrigin: Check = (value) => isKeyOf(ORIGINS, value)
 const isNullableString: Check = (value) => value === null || typeof value === 'string'
@@ -65,18 +73,6 @@ function isTraceContext(value: unknown): boolean {
 
 function isErrorObject(value: unknown): boolean {
   return isRecord(value) && isString(value['code']) && isString(value['message'])
-}
-
-function isUsage(value: unknown): boolean {
-  return isRecord(value) && fault(value, USAGE_REQUIRED, USAGE_OPTIONAL) === undefined
-}
-
-const USAGE_REQUIRED = { prompt_tokens: isCount, completion_tokens: isCount, total_tokens: isCount }
-const USAGE_OPTIONAL = {
-  cached_tokens: isCount,
-  cache_write_tokens: isCount,
-  reasoning_tokens: isCount,
-  estimated: isBoolean,
 }
 
 function isAttachments(value: unknown): boolean {
@@ -165,7 +161,7 @@ const PAYLOAD_FAULTS: Record<StreamEventType, (payload: Fields) => string | unde
     itemFault(payload['final_item']),
   item_error: (payload) => fault(payload, { item_id: isId, error: isErrorObject }),
   item_cancelled: (payload) => fault(payload, { item_id: isId }, { reason: isString }),
-  usage_update: (payload) => fault(payload, { response_id: isId, usage: isUsage }),
+  usage_update: (payload) => fault(payload, { response_id: isId }, { usage: isUsage }),
   heartbeat: () => undefined,
   response_done: (payload) =>
     fault(

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { type Decoded, decode, parseJson } from './decode.ts'
 import { isRecord } from './json.ts'
+import { normalizeEvent } from './lenient-event.ts'
 import { messageOriginSchema, outputItemSchema } from './output-item.ts'
 import { idSchema, metadataSchema, openObject } from './shape.ts'
 import { usageSchema } from './usage.ts'
@@ -79,7 +80,7 @@ const payloads = {
   usage_update: openObject({
     type: z.literal('usage_update'),
     response_id: idSchema,
-    usage: usageSchema,
+    usage: usageSchema.exactOptional(),
   }),
   heartbeat: openObject({ type: z.literal('heartbeat') }),
   response_done: openObject({
@@ -155,11 +156,11 @@ function eventSchema<Type extends StreamEventType>(type: Type) {
   return openObject({ ...envelope, type: z.literal(type), payload: payloads[type] })
 }
 
-/** Reads one event off the wire. An unknown type is a value, not an error. */
+/** Reads one event off the wire, normalized. An unknown type is a value, not an error. */
 export function decodeStreamEvent(json: unknown): DecodedStreamEvent {
   const type = isRecord(json) ? json['type'] : undefined
   if (typeof type === 'string' && Object.hasOwn(payloads, type)) {
-    const known = decode(streamEventSchema, json)
+    const known = decode(streamEventSchema, normalizeEvent(json))
     return known.ok ? { ...known, known: true } : known
   }
   const unknown = decode(anyEventSchema, json)

@@ -22,6 +22,12 @@ export function startItem(items: Items, payload: StreamEventPayload<'item_start'
   return items.set(payload.item_id, { phase: 'open', started: newItem(payload), added: '' })
 }
 
+/** What an open item was started as. */
+export function startedType(items: Items, itemId: string): ItemType | undefined {
+  const entry = items.get(itemId)
+  return entry?.phase === 'open' ? entry.started.type : undefined
+}
+
 /**
  * What deltas add is kept beside the item until someone looks: copying the item for each of them
  * would double the cost of an event. Text grows by `+`, which engines keep as a rope, so that a

@@ -1,3 +1,4 @@
+import { normalizeEvent } from '../protocol/lenient-event.ts'
 import type { Response } from '../protocol/response.ts'
 import type { StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { Usage } from '../protocol/usage.ts'
@@ -10,6 +11,7 @@ import {
   type Items,
   listItems,
   NO_ITEMS,
+  startedType,
   startItem,
 } from './items.ts'
 
@@ -52,8 +54,9 @@ const INITIAL: ReducerState = {
  *
  * Returns `state` itself when the event was seen before or says nothing about the turn.
  */
-export function reduce(state: ReducerState, event: StreamEvent): ReducerState {
-  if (state.seen.has(event.event_id)) return state
+export function reduce(state: ReducerState, given: StreamEvent): ReducerState {
+  if (state.seen.has(given.event_id)) return state
+  const event = normalize(state, given)
   if (hasEnded(state.head)) return reduceLate(state, event)
   const { head, items } = state
   switch (event.type) {
@@ -70,13 +73,18 @@ export function reduce(state: ReducerState, event: StreamEvent): ReducerState {
     case 'item_cancelled':
       return take(state, event, head, cancelItem(items, event.payload))
     case 'usage_update':
-      return take(state, event, { ...head, usage: event.payload.usage }, items)
+      return take(state, event, updateUsage(head, event.payload.usage), items)
     case 'response_done':
       return take(state, event, endResponse(head, event.payload), items)
     case 'response_error':
-      return take(state, event, { ...head, status: 'error', error: event.payload.error }, items)
+      return take(state, event, failResponse(head, event.payload), items)
     case 'turn_aborted_by_user':
-      return take(state, event, { ...head, status: 'aborted' }, items)
+      return take(
+        state,
+        event,
+        { ...updateUsage(head, event.payload.usage), status: 'aborted' },
+        items,
+      )
     case 'heartbeat':
       return state
     default:
@@ -131,6 +139,20 @@ function startResponse(head: Head, payload: StreamEventPayload<'response_start'>
   const agent = agent_id === undefined ? undefined : { agent_id }
   const truncated = history_truncated === undefined ? undefined : { history_truncated }
   return { ...head, ...ids, ...agent, created_at, ...truncated, status: 'in_progress' }
+}
+
+/** Deltas are nearly all events, and have nothing to normalize. */
+function normalize({ items }: ReducerState, event: StreamEvent): StreamEvent {
+  if (event.type === 'item_delta') return event
+  return normalizeEvent(event, { startedType: (id) => startedType(items, id) }) as StreamEvent
+}
+
+function updateUsage(head: Head, usage: Usage | undefined): Head {
+  return usage === undefined ? head : { ...head, usage }
+}
+
+function failResponse(head: Head, { error, usage }: StreamEventPayload<'response_error'>): Head {
+  return { ...updateUsage(head, usage), status: 'error', error }
 }
 
 function endResponse(head: Head, payload: StreamEventPayload<'response_done'>): Head {

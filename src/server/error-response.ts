@@ -28,7 +28,8 @@ const RETRY_AFTER_S = '1'
  */
 export function answerOf(error: unknown, requestId: string): ErrorAnswer {
   const known = error instanceof HTTPException ? ofFramework(error) : error
-  if (!(known instanceof TurnstreamError)) return answer('INTERNAL_ERROR', { requestId })
+  if (!(known instanceof TurnstreamError) || !Object.hasOwn(ERROR_CODES, known.code))
+    return answer('INTERNAL_ERROR', { requestId })
   const { code } = known
   // What fails on our side is told by its code alone: the rest may name hosts and paths of ours.
   if (ERROR_CODES[code].status >= 500) return answer(code, { requestId })

@@ -11,7 +11,7 @@ export interface SubmitHeaders extends TraceHeaders {
 
 /** A body as the turns take it. */
 export function submissionOf(body: SubmitBody, headers: SubmitHeaders): Submission {
-  const { prompt, input, model, providerId, threadId, turnId, runId, ...settings } = body
+  const { prompt, input, model, providerId, agentId, threadId, turnId, runId, ...settings } = body
   const run = runOf(runId, headers[HEADERS.idempotencyKey])
   const traceContext = traceContextOf(headers)
   return {
@@ -19,6 +19,7 @@ export function submissionOf(body: SubmitBody, headers: SubmitHeaders): Submissi
     settings,
     ...(model !== undefined && { model }),
     ...(providerId !== undefined && { providerId }),
+    ...(agentId !== undefined && { agentId }),
     ...(threadId !== undefined && { threadId }),
     ...(turnId !== undefined && { turnId }),
     ...(run !== undefined && { runId: run }),

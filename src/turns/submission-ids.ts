@@ -20,8 +20,11 @@ export function isNamed({ turnId, runId }: Submission): boolean {
  * found, nor the trace, which is new each time, are part of it.
  */
 export function fingerprintOf(submission: Submission): string {
-  const { threadId, model, providerId, history, input, settings } = submission
-  const body = JSON.stringify({ threadId, model, providerId, history, input, settings }, inOrder)
+  const { threadId, model, providerId, agentId, history, input, settings } = submission
+  const body = JSON.stringify(
+    { threadId, model, providerId, agentId, history, input, settings },
+    inOrder,
+  )
   return createHash('sha256').update(body).digest('hex')
 }
 

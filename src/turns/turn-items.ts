@@ -1,6 +1,6 @@
 import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { ErrorObject } from '../protocol/stream-event.ts'
+import type { ErrorObject, ItemType } from '../protocol/stream-event.ts'
 import type { TurnCaps } from './turn-caps.ts'
 
 /** An item of the turn. Its id is ours; its provider knows it by another. */
@@ -8,6 +8,8 @@ export interface TurnItem {
   readonly id: string
   /** Its place among the items of the turn. */
   readonly place: number
+  /** What `item_start` said it is. */
+  type?: ItemType
   /** How much of its text was streamed. */
   chars: number
   /** Whether it was started and has not ended. */
@@ -59,9 +61,11 @@ export class TurnItems {
   }
 
   /** Opens an item. One of the same name before it has lost its name by that. */
-  start(providersId: string): TurnItem | undefined {
+  start(providersId: string, type: ItemType): TurnItem | undefined {
     const item = this.#begin(providersId)
-    if (item !== undefined) item.isOpen = true
+    if (item === undefined) return undefined
+    item.isOpen = true
+    item.type = type
     return item
   }
 

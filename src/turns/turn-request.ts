@@ -39,6 +39,8 @@ export interface Submission {
   readonly threadId?: string
   readonly model?: string
   readonly providerId?: string
+  /** The agent that answers: `agent_id` of `response_start`. */
+  readonly agentId?: string
   /** Comes before the input. None of its calls is run. */
   readonly history?: readonly HistoryItem[]
   readonly input: readonly TurnInput[]

@@ -32,6 +32,7 @@ export interface TurnSurroundings {
 
 export interface TurnTask extends TurnPlan {
   readonly tenant: string
+  readonly agentId?: string
   readonly lease: Lease
   /** When the lease was asked for, in monotonic time. */
   readonly since: number
@@ -134,7 +135,7 @@ export class TurnRun {
   }
 
   async #open(): Promise<void> {
-    const { lease, threadId, model, provider, asked } = this.#task
+    const { lease, threadId, agentId, model, provider, asked } = this.#task
     const { turnId, runId } = lease
     const turns_dropped = await this.#history.then(
       ({ turnsDropped }) => turnsDropped,
@@ -145,6 +146,7 @@ export class TurnRun {
       response_id: runId,
       turn_id: turnId,
       thread_id: threadId,
+      ...(agentId !== undefined && { agent_id: agentId }),
       model_id: model,
       provider_id: provider.id,
       created_at: Math.trunc(this.#around.clock.now()),

@@ -216,11 +216,12 @@ export class TurnRunner {
 
   #begin(
     { tenant, log, submission, ids }: Asked,
-    begun: Omit<TurnTask, 'tenant' | 'threadId' | 'settings' | 'traceContext'>,
+    begun: Omit<TurnTask, 'tenant' | 'agentId' | 'threadId' | 'settings' | 'traceContext'>,
   ): TurnRun {
     const { threadId } = ids
-    const { settings = {}, traceContext = NO_TRACE } = submission
-    const task = { ...begun, tenant, threadId, settings, traceContext }
+    const { agentId, settings = {}, traceContext = NO_TRACE } = submission
+    const agent = agentId === undefined ? {} : { agentId }
+    const task = { ...begun, ...agent, tenant, threadId, settings, traceContext }
     const run = new TurnRun(task, { ...this.#around, log })
     this.#runs.add(run)
     void run.done.then(() => this.#runs.delete(run))

@@ -1,4 +1,5 @@
 import { TurnstreamError } from '../protocol/errors.ts'
+import { type LenientOptions, normalizeEvent } from '../protocol/lenient-event.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import { streamEventFault } from '../protocol/stream-event-guard.ts'
@@ -56,6 +57,11 @@ export class TurnScript {
   readonly #onError: (error: unknown) => void
   /** The ids in events that were ignored and reported. */
   readonly #ignored = new Set<string>()
+  readonly #lenient: LenientOptions = {
+    startedType: (providersId) => this.#items.known(providersId)?.type,
+    onUsageDropped: () => this.#reportUsage(),
+  }
+  #isUsageReported = false
   #end: RoundEnd | undefined
 
   constructor({ runId, registry, caps, unsettled, onError }: TurnScriptOptions) {
@@ -100,8 +106,9 @@ export class TurnScript {
     if (event.type === 'item_delta' && typeof event.payload.delta_content === 'string') {
       return this.#grow(event.payload)
     }
-    const fault = streamEventFault(event)
-    if (fault === undefined) return this.#takeRare(event as RareEvent)
+    const normalized = normalizeEvent(event, this.#lenient)
+    const fault = streamEventFault(normalized)
+    if (fault === undefined) return this.#takeRare(normalized as RareEvent)
     this.failRound({ code: 'UPSTREAM_MALFORMED', message: `an event of the provider: ${fault}` })
     return undefined
   }
@@ -116,6 +123,7 @@ export class TurnScript {
       case 'item_cancelled':
         return this.#giveUp(payload)
       case 'usage_update':
+        if (payload.usage === undefined) return undefined
         this.#usage.update(payload.usage)
         return this.#items.spend(JSON.stringify(payload.usage).length)
           ? this.usageNews()
@@ -131,6 +139,12 @@ export class TurnScript {
       default:
         return passOver(payload)
     }
+  }
+
+  #reportUsage(): void {
+    if (this.#isUsageReported) return
+    this.#isUsageReported = true
+    this.#onError(new TurnstreamError('UPSTREAM_MALFORMED', 'usage was malformed and dropped'))
   }
 
   #grow(payload: StreamEventPayload<'item_delta'>): StreamEventPayload | undefined {
@@ -152,7 +166,7 @@ export class TurnScript {
   }
 
   #start(payload: StreamEventPayload<'item_start'>): StreamEventPayload | undefined {
-    const item = this.#items.start(payload.item_id)
+    const item = this.#items.start(payload.item_id, payload.item_type)
     const text = payload.initial_content ?? payload.arguments ?? ''
     if (item === undefined) return undefined
     if (!this.#items.spend(extraChars(payload)) || !this.#items.grow(item, text.length)) {

@@ -58,6 +58,11 @@ describe('ResponseStreamError', () => {
     expect(error).toBeInstanceOf(TurnstreamError)
   })
 
+  test.each(['MY_CODE', 'toString', ''])('V9 takes any string as code: %j', (code) => {
+    const error = new ResponseStreamError('outer', code)
+    expect(error).toMatchObject({ name: 'ResponseStreamError', message: 'outer', code })
+  })
+
   test('code and cause may be left out', () => {
     const error = new ResponseStreamError('outer')
     expect(error.code).toBe('STREAM_ERROR')

@@ -177,6 +177,7 @@ describe('a model', () => {
     [{ providerId: 'held' }, { provider_id: 'held', model_id: 'm' }],
     [{ model: 'm' }, { provider_id: 'plain', model_id: 'm' }],
     [{}, { provider_id: 'plain', model_id: 'm' }],
+    [{ agentId: 'planner' }, { agent_id: 'planner' }],
   ])('%j is %j', async (wish, chosen) => {
     const server = await startServer()
     const { json } = await submit(server, { prompt: 'Hi', ...wish })

@@ -18,7 +18,7 @@ export function line(payload: StreamEventPayload): string {
     case 'item_cancelled':
       return `cancelled ${payload.item_id} ${payload.reason}`
     case 'usage_update':
-      return `usage ${payload.usage.total_tokens}`
+      return `usage ${payload.usage?.total_tokens}`
     case 'heartbeat':
       return 'heartbeat'
     case 'response_done':

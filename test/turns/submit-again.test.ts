@@ -60,6 +60,12 @@ const rows: Row[] = [
     result: 'SUBMIT_CONFLICT',
   },
   {
+    name: 'another agent',
+    first: { runId: 'a', agentId: 'x' },
+    second: { runId: 'a', agentId: 'y' },
+    result: 'SUBMIT_CONFLICT',
+  },
+  {
     name: 'other settings',
     first: { runId: 'a' },
     second: { runId: 'a', settings: { temperature: 1 } },

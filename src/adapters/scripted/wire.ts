@@ -1,6 +1,7 @@
 import type { Decoded } from '../../protocol/decode.ts'
 import { parseJsonSafe } from '../../protocol/json.ts'
-import type { StreamEvent } from '../../protocol/stream-event.ts'
+import { normalizeEvent } from '../../protocol/lenient-event.ts'
+import type { ItemType, StreamEvent } from '../../protocol/stream-event.ts'
 import { isStreamEvent, streamEventFault } from '../../protocol/stream-event-guard.ts'
 
 /** A recorded turn is a file of StreamEvents, one to a line; their timestamps are its pace. */
@@ -9,12 +10,16 @@ export type Recording = readonly StreamEvent[]
 /** Events of a type unknown to this version are left out; anything worse names its line. */
 export function decodeRecording(text: string): Decoded<Recording> {
   const events: StreamEvent[] = []
+  const types = new Map<string, ItemType>()
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue
-    const event = parseJsonSafe(line)
+    const event = normalizeEvent(parseJsonSafe(line), { startedType: (id) => types.get(id) })
     const fault = streamEventFault(event)
     if (fault !== undefined) return { ok: false, reason: `line ${index + 1}: ${fault}` }
-    if (isStreamEvent(event)) events.push(event)
+    if (!isStreamEvent(event)) continue
+    const { payload } = event
+    if (payload.type === 'item_start') types.set(payload.item_id, payload.item_type)
+    events.push(event)
   }
   if (events.length === 0) return { ok: false, reason: 'there are no events in it' }
   return { ok: true, value: events }

@@ -62,8 +62,10 @@ export function fullWords(error: unknown): ErrorWords {
  * what they could not use. A message counts only if it is known who wrote it.
  */
 export function plainWords(error: unknown): ErrorWords {
-  if (!(error instanceof TurnstreamError))
+  // A ResponseStreamError may have a code that is not in the table.
+  if (!(error instanceof TurnstreamError) || !Object.hasOwn(ERROR_CODES, error.code)) {
     return { message: foreignWords(error), ...placeOf(error) }
+  }
   const { code, cause, message } = error
   return {
     message: PLAIN.has(code) ? withoutQuotes(message) : ERROR_CODES[code].summary,
@@ -81,7 +83,8 @@ function foreignWords(error: unknown): string {
   if (!(error instanceof Error)) return `something that is no error; ${WITHHELD}`
   const { name } = error.constructor
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
-  if (OF_THE_LANGUAGE.has(name) || SYSTEM_CODE.test(code)) return withoutQuotes(error.message)
+  const isSystem = SYSTEM_CODE.test(code) && !(error instanceof TurnstreamError)
+  if (OF_THE_LANGUAGE.has(name) || isSystem) return withoutQuotes(error.message)
   return `${name}; ${WITHHELD}`
 }
 

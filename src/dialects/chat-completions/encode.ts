@@ -104,7 +104,7 @@ export class ChatCompletionsEncoder {
       case 'item_cancelled':
         return this.#cancel(event.payload.item_id, event.payload.reason)
       case 'usage_update':
-        this.#usage = event.payload.usage
+        this.#usage = event.payload.usage ?? this.#usage
         return
       case 'response_done':
         return this.#end(event.payload)

@@ -73,6 +73,9 @@ export const submitBodySchema = bodySchema({
     .exactOptional()
     .meta({ description: '`<providerId>/<modelId>`, or a model alone' }),
   providerId: z.string().min(1).max(MAX_NAME_CHARS).exactOptional(),
+  agentId: idSchema
+    .exactOptional()
+    .meta({ description: 'The agent that answers, as `agent_id` of the response' }),
   threadId: idSchema.exactOptional(),
   turnId: idSchema.exactOptional(),
   runId: idSchema.exactOptional(),

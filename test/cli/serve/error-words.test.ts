@@ -1,6 +1,7 @@
 /** Which words of an error a log may have: none of what was asked and answered, unless an operator wants it. */
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
+import { ResponseStreamError } from '../../../src/async/response-stream-error.ts'
 import { fullWords, plainWords } from '../../../src/cli/serve/error-words.ts'
 import { decode } from '../../../src/protocol/decode.ts'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../../src/protocol/errors.ts'
@@ -32,6 +33,7 @@ const FOREIGN: Record<string, unknown> = {
     'STORE_FAILED',
     `ERR unknown command 'X', with args beginning with: '${CONTENT}' 'b'`,
   ),
+  'a stream error with a code of its thrower': new ResponseStreamError(CONTENT, 'MY_CODE'),
   'a word that somebody threw': CONTENT,
   'an object that somebody threw': { message: CONTENT },
   nothing: undefined,
