@@ -1,0 +1,115 @@
+// A gateway in a process of its own whose clock can be stepped, and which reports how it is.
+//
+//     fork('gateway.mjs', [JSON.stringify({ store, tenants })])
+//
+// It is sent { off: ms } and sends { url } once, then a sample each second. It ends with its parent.
+import { readdirSync } from 'node:fs'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+
+/** @typedef {{ kind: 'embedded', directory: string } | { kind: 'redis', url: string }} Store */
+/**
+ * @typedef {object} Sample
+ * @property {number} at Milliseconds since the epoch.
+ * @property {number} rss Bytes.
+ * @property {number} heap Bytes after a garbage collection, ArrayBuffers included.
+ * @property {number} handles Open file descriptors, or active resources where those cannot be counted.
+ * @property {number} delay The 99th percentile of event-loop delay in the last second, in milliseconds.
+ * @property {number} running Turns.
+ */
+
+const built = new URL('../../dist/', import.meta.url)
+/** @type {typeof import('../../src/server.ts')} */
+const server = await import(new URL('server.js', built).href)
+/** @type {typeof import('../../src/index.ts')} */
+const library = await import(new URL('index.js', built).href)
+/** @type {typeof import('../../src/async/clock.ts')} */
+const { systemClock } = await import(new URL('async/clock.js', built).href)
+/** @type {typeof import('../../src/cli/recordings/built-in.ts')} */
+const recordings = await import(new URL('cli/recordings/built-in.js', built).href)
+
+/** Longer than a step of the clock and a turn together. */
+const RETENTION_MS = 45_000
+const SWEEP_MS = 2000
+/** The recordings, many times faster than they were made. */
+const SPEED = 15
+const SAMPLE_MS = 1000
+
+/** @type {{ name: string, store: Store, keys: import('../../src/server.ts').KeyEntry[] }} */
+const { name, store, keys } = JSON.parse(process.argv[2] ?? '')
+
+let off = 0
+const clock = { ...systemClock, now: () => systemClock.now() + off }
+
+/** @param {unknown} message */
+function report(message) {
+  if (process.connected) process.send?.(message)
+}
+
+/** @param {unknown} error */
+const onError = (error) => report({ error: String(error) })
+
+function openLog() {
+  const options = { retentionMs: RETENTION_MS, clock }
+  return store.kind === 'embedded'
+    ? server.openEmbeddedLog({ ...options, directory: store.directory, sweepMs: SWEEP_MS })
+    : server.openRedisLog({ ...options, url: store.url, onError })
+}
+
+const log = await openLog().catch((/** @type {unknown} */ error) => {
+  onError(error)
+  process.exit(1)
+})
+
+const provider = library.createScriptedProvider({
+  recordings: recordings.builtInRecordings(),
+  speed: SPEED,
+  clock,
+})
+const models = recordings.RECORDING_NAMES
+const gateway = server.createGateway({
+  log,
+  providers: new server.Providers([{ provider, models, defaultModel: 'answer' }]),
+  owner: name,
+  clock,
+  keys: new server.KeyRing(keys),
+  limits: { submitsPerMinute: Infinity, runningTurns: Infinity },
+  heartbeatMs: 2000,
+  shutdownGraceMs: 5000,
+  onError,
+})
+const listening = await server.listen(gateway, { port: 0 })
+
+function handles() {
+  try {
+    return readdirSync('/proc/self/fd').length
+  } catch {
+    return process.getActiveResourcesInfo().length
+  }
+}
+
+const delays = monitorEventLoopDelay({ resolution: 10 })
+delays.enable()
+const sampling = setInterval(() => {
+  const delay = delays.percentile(99) / 1e6
+  globalThis.gc?.()
+  const { rss, heapUsed, arrayBuffers } = process.memoryUsage()
+  const { running } = gateway.turns
+  const heap = heapUsed + arrayBuffers
+  report({ sample: { at: Date.now(), rss, heap, handles: handles(), delay, running } })
+  // Not what the collection above took.
+  delays.reset()
+}, SAMPLE_MS)
+
+async function close() {
+  clearInterval(sampling)
+  await listening.close()
+  await log.close()
+  if (process.connected) process.disconnect()
+}
+
+process.on('message', (/** @type {{ off?: number, close?: true }} */ message) => {
+  if (message.off !== undefined) off = message.off
+  if (message.close) void close()
+})
+process.once('disconnect', () => setTimeout(() => process.exit(1), 10_000).unref())
+report({ url: listening.url })

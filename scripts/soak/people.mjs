@@ -1,0 +1,151 @@
+// What the users of a gateway do all day: submit, follow, cut, stall, cancel, delete, list and read.
+import { setTimeout as delay } from 'node:timers/promises'
+import { contentGrows, eventsInOrder, follow, readSlowly, Violation } from './reader.mjs'
+
+/** @typedef {import('./processes.mjs').SoakGateway} SoakGateway */
+/** @typedef {import('../crash/random.mjs').Random} Random */
+
+/**
+ * @typedef {object} Person
+ * @property {SoakGateway} gateway
+ * @property {string} tenant
+ * @property {string} key
+ * @property {Random} random
+ * @property {(name: string) => void} count
+ */
+
+/** How a turn may end whose gateway lives. */
+const RECORDED_ERROR = 'overloaded_error'
+
+/** A non-streamed answer comes with the end of its turn. */
+const ANSWER_MS = 60_000
+
+/** @param {Person} person @param {() => boolean} isOver */
+export async function live(person, isOver) {
+  for (let turn = 1; !isOver(); turn++) await takeTurn(person, turn)
+}
+
+/** @param {Person} person @param {number} turn */
+async function takeTurn(person, turn) {
+  const { gateway, tenant, key, random, count } = person
+  const headers = { authorization: `Bearer ${key}` }
+  const turnId = `${gateway.name}-${tenant}-${turn}-${random.between(0, 1e9)}`
+  const threadId = random.chance(0.8) ? `${tenant}-${random.between(1, 3)}` : `of-${turnId}`
+  const model = `scripted/${random.pick(['answer', 'answer', 'thinking', 'tools', 'error', 'long'])}`
+  if (random.chance(0.15)) return chat({ ...person, headers })
+  const body = { turnId, threadId, model, prompt: 'x'.repeat(random.between(1, 2000)) }
+  const status = await post(gateway, '/api/v2/submit', headers, body)
+  if (status !== 202) {
+    count(`submit ${status}`)
+    await delay(random.between(10, 200))
+    return
+  }
+  count('turns')
+  const stream = { gateway, headers, random }
+  const events = `/api/v2/stream/${turnId}`
+  const outputs = `/xapi/turns/${turnId}/stream`
+  const disturbed = disturb({ ...person, headers, turnId, threadId })
+  const readings = await Promise.all([
+    follow({ ...stream, path: events }, eventsInOrder(events)),
+    follow({ ...stream, path: outputs }, contentGrows(outputs)),
+    ...(random.chance(0.2)
+      ? [readSlowly({ ...stream, path: random.pick([events, outputs]) })]
+      : []),
+  ])
+  const hasDeleted = await disturbed
+  for (const reading of readings) {
+    if (reading === undefined) continue
+    if (reading.how === 'gone') {
+      count('gone')
+      // Its thread is shared: another person may have deleted it.
+      if (!hasDeleted && threadId.startsWith('of-')) throw new Violation(`${turnId} is gone`)
+    } else if (reading.code !== undefined && reading.code !== RECORDED_ERROR) {
+      count(reading.code)
+      if (!gateway.isMortal) throw new Violation(`${turnId} ended with ${reading.code}`)
+    }
+  }
+}
+
+/**
+ * Does something to the turn while it runs. Resolves with whether the turn may be gone by that.
+ * @param {Person & { headers: Record<string, string>, turnId: string, threadId: string }} person
+ */
+async function disturb({ gateway, headers, random, count, turnId, threadId }) {
+  const what = random.pick([
+    'nothing',
+    'nothing',
+    'cancel',
+    'read',
+    'list',
+    'thread stream',
+    'delete',
+  ])
+  await delay(random.between(0, 1500))
+  count(what)
+  switch (what) {
+    case 'cancel':
+      await post(gateway, `/api/v2/runs/${turnId}/cancel`, headers)
+      return false
+    case 'read':
+      await request(gateway, `GET /api/v2/runs/${turnId}`, { headers })
+      await request(gateway, `GET /xapi/threads/${threadId}`, { headers })
+      return false
+    case 'list':
+      await request(gateway, 'GET /api/v2/threads', { headers })
+      return false
+    case 'thread stream':
+      await readSlowly({ gateway, headers, random, path: `/xapi/threads/${threadId}/stream` })
+      return false
+    case 'delete':
+      await request(gateway, `DELETE /api/v2/threads/${threadId}`, { headers })
+      return true
+    default:
+      return false
+  }
+}
+
+/** @param {Person & { headers: Record<string, string> }} person */
+async function chat({ gateway, headers, random, count }) {
+  const stream = random.chance(0.6)
+  const status = await post(gateway, '/v1/chat/completions', headers, {
+    model: random.pick(['scripted/answer', 'scripted/thinking']),
+    stream,
+    messages: [{ role: 'user', content: 'hello' }],
+  })
+  count(`chat ${status}`)
+}
+
+/** @param {SoakGateway} gateway @param {string} path @param {object} headers @param {object} [body] */
+function post(gateway, path, headers, body = {}) {
+  const init = { headers: { ...headers, 'content-type': 'application/json' } }
+  return request(gateway, `POST ${path}`, { ...init, body: JSON.stringify(body) })
+}
+
+/**
+ * The status, or 0 where there was no answer: a gateway that is killed gives none.
+ * @param {SoakGateway} gateway
+ * @param {string} what Method and path.
+ * @param {RequestInit} init
+ */
+async function request(gateway, what, init) {
+  const [method = '', path] = what.split(' ')
+  const status = await statusOf(`${gateway.url}${path}`, { ...init, method })
+  const isFine = status > 0 && status < 500
+  // A store that is away, and a process that is, may be told; nothing else.
+  const isExcused =
+    status === 503 ? gateway.store.kind === 'redis' : status === 0 && gateway.isMortal
+  if (isFine || isExcused) return status
+  throw new Violation(`${what} of ${gateway.name}: ${status}`)
+}
+
+/** @param {string} url @param {RequestInit} init */
+async function statusOf(url, init) {
+  try {
+    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(ANSWER_MS) })
+    await response.arrayBuffer()
+    return response.status
+  } catch (error) {
+    if (!(error instanceof Error && error.name === 'TimeoutError')) return 0
+    throw new Violation(`${init.method} ${url} had no answer for ${ANSWER_MS} ms`)
+  }
+}

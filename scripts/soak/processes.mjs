@@ -1,0 +1,90 @@
+// The gateways of a soak: started, sampled, stepped, killed and started again.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+/** @typedef {import('./gateway.mjs').Sample} Sample */
+/** @typedef {import('./gateway.mjs').Store} Store */
+/** @typedef {import('node:child_process').ChildProcess} ChildProcess */
+
+const PROGRAM = fileURLToPath(new URL('gateway.mjs', import.meta.url))
+const CLOSE_LIMIT_MS = 20_000
+
+export class SoakGateway {
+  url = ''
+  /** @readonly */ name
+  /** @readonly */ store
+  /** Whether it is killed now and then. Its turns may be lost; those of others may not. @readonly */
+  isMortal
+  /** @type {Sample[]} */
+  samples = []
+  /** The last errors that it reported. @type {string[]} */
+  errors = []
+  kills = 0
+  #keys
+  /** @type {ChildProcess | undefined} */
+  #child
+
+  /**
+   * @param {string} name
+   * @param {Store} store
+   * @param {{ isMortal: boolean, keys: object[] }} options
+   */
+  constructor(name, store, { isMortal, keys }) {
+    this.name = name
+    this.store = store
+    this.isMortal = isMortal
+    this.#keys = keys
+  }
+
+  async start() {
+    const { name, store } = this
+    const child = fork(PROGRAM, [JSON.stringify({ name, store, keys: this.#keys })], {
+      execArgv: ['--expose-gc'],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
+    this.#child = child
+    await new Promise((resolve, reject) => {
+      child.on('message', (/** @type {any} */ { url, sample, error }) => {
+        if (sample !== undefined) this.samples.push(sample)
+        if (error !== undefined) this.errors = [...this.errors.slice(-19), error]
+        if (url === undefined) return
+        this.url = url
+        resolve(undefined)
+      })
+      child.once('exit', (code, signal) => {
+        reject(new Error(`gateway ${name} ended with ${code ?? signal}: ${this.errors.join('; ')}`))
+      })
+    })
+  }
+
+  get isRunning() {
+    return this.#child?.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** Sets its wall clock so far off the time of this machine. @param {number} ms */
+  setClock(ms) {
+    if (this.#child?.connected) this.#child.send({ off: ms })
+  }
+
+  async kill() {
+    const child = this.#child
+    if (child === undefined || !this.isRunning) return
+    const gone = once(child, 'exit')
+    child.kill('SIGKILL')
+    await gone
+    this.kills += 1
+  }
+
+  /** Ends it as SIGTERM would; rejects when it does not end by itself. */
+  async close() {
+    const child = this.#child
+    if (child === undefined || !this.isRunning) return
+    const gone = once(child, 'exit')
+    child.send({ close: true })
+    const timer = setTimeout(() => child.kill('SIGKILL'), CLOSE_LIMIT_MS)
+    const [code, signal] = await gone
+    clearTimeout(timer)
+    if (code !== 0) throw new Error(`gateway ${this.name} closed with ${code ?? signal}`)
+  }
+}

@@ -1,0 +1,168 @@
+// Readers that are cut off and come back, or do not read at all, and what they check of what they read.
+import { connect } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+
+const built = new URL('../../dist/index.js', import.meta.url).href
+/** @type {typeof import('../../src/index.ts')} */
+const { SseDecoder } = await import(built)
+
+/** @typedef {import('./processes.mjs').SoakGateway} SoakGateway */
+/** @typedef {import('../crash/random.mjs').Random} Random */
+
+/**
+ * `ended`: with its terminal. `gone`: deleted or expired meanwhile.
+ * @typedef {{ how: 'ended', code?: string } | { how: 'gone' }} Reading
+ */
+
+/** A turn takes a few seconds; with a crash, its lease more. */
+const HANG_MS = 60_000
+const RETRY_MS = 100
+
+/**
+ * @typedef {object} Stream
+ * @property {SoakGateway} gateway
+ * @property {Record<string, string>} headers
+ * @property {string} path
+ * @property {Random} random
+ */
+
+export class Violation extends Error {}
+
+/**
+ * Follows a stream to its end over any number of cuts, and checks each frame.
+ * @param {Stream} stream
+ * @param {(frame: { id: string, data: any }) => void} check
+ * @returns {Promise<Reading>}
+ */
+export async function follow(stream, check) {
+  const follower = new Follower(stream, check)
+  const until = Date.now() + HANG_MS
+  while (Date.now() < until) {
+    const reading = await follower.readOnce(AbortSignal.timeout(until - Date.now()))
+    if (reading !== undefined) return reading
+    await delay(RETRY_MS)
+  }
+  throw new Violation(`${stream.path} of ${stream.gateway.name} hung for ${HANG_MS} ms`)
+}
+
+class Follower {
+  #stream
+  #check
+  #cursor = ''
+
+  /** @param {Stream} stream @param {(frame: { id: string, data: any }) => void} check */
+  constructor(stream, check) {
+    this.#stream = stream
+    this.#check = check
+  }
+
+  /** One connection; undefined when it broke before the end. @param {AbortSignal} limit */
+  async readOnce(limit) {
+    const { path } = this.#stream
+    const cut = new AbortController()
+    try {
+      const response = await this.#connect(AbortSignal.any([limit, cut.signal]))
+      if (response.ok && response.status !== 204) return await this.#read(response, cut)
+      await response.body?.cancel()
+      if (response.status === 404 || response.status === 410) return GONE
+      if (response.status === 204) throw new Violation(`${path}: 204 before its end`)
+    } catch (error) {
+      if (error instanceof Violation) throw error
+    }
+    return undefined
+  }
+
+  /** @param {AbortSignal} signal */
+  #connect(signal) {
+    const { gateway, path, headers } = this.#stream
+    const resume = this.#cursor === '' ? {} : { 'last-event-id': this.#cursor }
+    return fetch(`${gateway.url}${path}`, { headers: { ...headers, ...resume }, signal })
+  }
+
+  /** @param {Response} response @param {AbortController} cut @returns {Promise<Reading | undefined>} */
+  async #read(response, cut) {
+    const { random } = this.#stream
+    let chunks = random.chance(0.3) ? random.between(1, 40) : Infinity
+    const decoder = new SseDecoder()
+    for await (const bytes of /** @type {AsyncIterable<Uint8Array>} */ (response.body ?? [])) {
+      for (const frame of decoder.feed(bytes)) {
+        const end = this.#take(frame)
+        if (end !== undefined) return end
+      }
+      this.#cursor = decoder.lastEventId || this.#cursor
+      chunks -= 1
+      if (chunks <= 0) cut.abort()
+    }
+    return undefined
+  }
+
+  /** @param {{ id: string, event: string, data: string }} frame */
+  #take({ id, event, data }) {
+    if (data === '') return undefined
+    const parsed = JSON.parse(data)
+    if (event === 'error') return GONE
+    this.#check({ id, data: parsed })
+    return endOf(parsed)
+  }
+}
+
+/** @type {Reading} */
+const GONE = { how: 'gone' }
+
+/** @param {any} data @returns {Reading | undefined} */
+function endOf({ type, payload, error }) {
+  switch (type) {
+    case 'response_done':
+    case 'turn_aborted_by_user':
+    case 'turn_complete':
+      return { how: 'ended' }
+    case 'response_error':
+      return { how: 'ended', code: payload.error.code }
+    case 'turn_error':
+      return { how: 'ended', code: error.code }
+    default:
+      return undefined
+  }
+}
+
+/** Events have no gap, no repetition and no other order. @param {string} path */
+export function eventsInOrder(path) {
+  let last = 0
+  return (/** @type {{ id: string }} */ { id }) => {
+    const seq = Number(id.split('-')[1])
+    if (seq !== last + 1) throw new Violation(`${path}: event ${seq} after ${last}`)
+    last = seq
+  }
+}
+
+/** What is shown of an item that is not finished only grows. @param {string} path */
+export function contentGrows(path) {
+  /** @type {Map<string, string>} */
+  const shown = new Map()
+  return (/** @type {{ data: any }} */ { data: { itemId, content, status } }) => {
+    if (itemId === undefined || content === undefined) return
+    const before = shown.get(itemId) ?? ''
+    if (status !== 'complete' && status !== 'error' && !content.startsWith(before)) {
+      throw new Violation(`${path}: ${itemId} had ${before.length} characters and shrank`)
+    }
+    shown.set(itemId, content)
+  }
+}
+
+/**
+ * Opens a stream and reads nothing for a while; then it reads a little, or just leaves.
+ * @param {Stream} stream
+ */
+export async function readSlowly({ gateway, headers, path, random }) {
+  const { hostname, port } = new URL(gateway.url)
+  const socket = connect({ host: hostname, port: Number(port) })
+  socket.on('error', () => {})
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.write(`GET ${path} HTTP/1.1\r\nhost: ${hostname}\r\n${lines.join('')}\r\n`)
+  await delay(random.between(500, 6000))
+  if (random.chance(0.5)) {
+    socket.resume()
+    await delay(random.between(1, 500))
+  }
+  socket.destroy()
+}
