@@ -87,6 +87,7 @@ export const ERROR_CODES = {
   STREAM_SEQUENCE_ERROR: { status: 409, retryable: false, summary: 'The event came out of order' },
   SUBMITS_LIMITED: { status: 429, retryable: true, summary: 'Too many turns were submitted' },
   SUBMIT_CONFLICT: { status: 409, retryable: false, summary: 'The ids belong to another request' },
+  THREADS_LIMITED: { status: 429, retryable: false, summary: 'Too many threads are stored' },
   THREAD_BUSY: { status: 409, retryable: true, summary: 'Another turn of the thread is running' },
   THREAD_UNKNOWN: { status: 404, retryable: false, summary: 'There is no such thread' },
   TIMEOUT: { status: 504, retryable: true, summary: 'No event arrived in time' },

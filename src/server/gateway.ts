@@ -10,7 +10,7 @@ import { StreamTokens } from './auth/stream-tokens.ts'
 import { boundedBody } from './body.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from './context.ts'
 import { refuse } from './error-response.ts'
-import type { GatewayLimits } from './limits/gateway-limits.ts'
+import { type GatewayLimits, resolveLimits } from './limits/gateway-limits.ts'
 import { KeyLimits } from './limits/key-limits.ts'
 import { GatewayMetrics } from './metrics/gateway-metrics.ts'
 import { observeRequests, type RequestFacts } from './metrics/observe-requests.ts'
@@ -88,6 +88,7 @@ const SHUTDOWN_GRACE_MS = 30_000
 export function createGateway(options: GatewayOptions): Gateway {
   const { log, keys, shutdownGraceMs = SHUTDOWN_GRACE_MS } = options
   const { clock = systemClock, heartbeatMs = HEARTBEAT_MS } = options
+  const limits = resolveLimits(options.limits)
   const closing = new AbortController()
   let closed: Promise<void> | undefined
   const readiness = new Readiness({ log, clock, isOpen: () => closed === undefined })
@@ -103,7 +104,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const access: Access = {
     keys,
     tokens: tokensOf(options.streamTokenSecret, clock),
-    spaces: new TenantSpaces(log, clock),
+    spaces: new TenantSpaces(log, clock, limits.storedThreads),
   }
   const observer = listenedTo(metrics, options.onTurn)
   const turns = new TurnRunner({ ...options, observer, onError })
@@ -116,7 +117,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     readiness,
     closing: closing.signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: closing.signal }),
-    limits: new KeyLimits(options.limits, clock),
+    limits: new KeyLimits(limits, clock),
     isInForce: (caller) => isInForce(keys, caller),
     onError,
   }

@@ -45,6 +45,8 @@ const NO_TRACE = { traceparent: '' }
 const LAST_WRITES_MS = 2000
 const SHUTDOWN = failed('SERVER_SHUTDOWN', 'the turn was still running')
 
+type Admit = () => (() => void) | Promise<() => void>
+
 export interface SubmitOptions {
   /** Whose turn it is: `default` unless given. */
   readonly tenant?: string
@@ -52,14 +54,14 @@ export interface SubmitOptions {
    * Called before a turn is made, and throws if it may not be. What it returns is called once, when that
    * turn has ended or could not be made.
    */
-  readonly admit?: () => () => void
+  readonly admit?: Admit
 }
 
 /** A submission with its ids, and what it is compared by. */
 interface Asked {
   readonly tenant: string
   readonly log: TurnLog
-  readonly admit: () => () => void
+  readonly admit: Admit
   readonly submission: Submission
   readonly ids: Submitted
   readonly fingerprint: string
@@ -175,7 +177,7 @@ export class TurnRunner {
     try {
       chosen = this.#choose(submission)
       room = historyRoom(items, this.#around.caps)
-      leave = asked.admit()
+      leave = await asked.admit()
     } catch (refusal) {
       const known = isNamed(submission) ? await this.#find(asked) : undefined
       if (known === undefined) throw refusal

@@ -7,4 +7,5 @@ export const UNLIMITED: GatewayLimits = {
   openStreams: Infinity,
   concurrentReads: Infinity,
   unsentBytes: Infinity,
+  storedThreads: Infinity,
 }

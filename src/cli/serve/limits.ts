@@ -10,6 +10,7 @@ export function keyLimitsOf(settings: Settings): GatewayLimits {
     openStreams: settings.maxOpenStreams,
     concurrentReads: settings.maxConcurrentReads,
     unsentBytes: settings.maxUnsentBytes,
+    storedThreads: settings.maxThreads,
   }
 }
 

@@ -138,6 +138,7 @@ export const SETTINGS = {
   maxOpenStreams: limit('the most streams that a key may have open', '200'),
   maxConcurrentReads: limit('the most reads of a key in progress at a time', '100'),
   maxUnsentBytes: limit('the most bytes that clients of a key may leave unread', '67108864'),
+  maxThreads: limit('the most stored threads of a tenant', '100000'),
   maxConnections: limit('the most connections that are open at a time', '10000'),
   maxUrlBytes: count('the longest address of a request', '8192'),
   maxHeaderBytes: count('the most headers of a request, in bytes', '16384'),

@@ -1,4 +1,5 @@
 import type { Clock } from '../../async/clock.ts'
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import {
@@ -12,6 +13,9 @@ import type { NewThread, Page, PageOptions, ThreadRecord } from '../turn-log.ts'
 import type { Environment, Write } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
 import type { TenantKeys } from './tenant-keys.ts'
+
+/** Threads are counted in steps of this many, which take about a millisecond. */
+const COUNT_STEP = 1000
 
 interface StoredThread {
   readonly record: ThreadRecord
@@ -97,8 +101,20 @@ export class EmbeddedThreads {
   }
 
   /** Counts those that expired of late, too. */
-  count(): number {
-    return this.#env.tables.recency.getKeysCount(this.#keys.newestFirst(undefined))
+  async count(): Promise<number> {
+    const range = this.#keys.newestFirst(undefined)
+    let { start } = range
+    let count = 0
+    for (;;) {
+      let size = 0
+      for (const key of this.#env.tables.recency.getKeys({ ...range, start, limit: COUNT_STEP })) {
+        size += 1
+        start = key
+      }
+      count += size
+      if (size < COUNT_STEP) return count
+      if (isSliceOver()) await nextSlice()
+    }
   }
 
   /**

@@ -12,6 +12,8 @@ export interface GatewayLimits {
   readonly concurrentReads: number
   /** Bytes of answers and streams that its clients have not taken yet. 64 MB by default. */
   readonly unsentBytes: number
+  /** Stored threads of its tenant. 100,000 by default. */
+  readonly storedThreads: number
 }
 
 const DEFAULTS: GatewayLimits = {
@@ -20,6 +22,7 @@ const DEFAULTS: GatewayLimits = {
   openStreams: 200,
   concurrentReads: 100,
   unsentBytes: 64 * 1024 * 1024,
+  storedThreads: 100_000,
 }
 
 /** Fills in the defaults. OPTION_INVALID for what is neither a whole number from 1 nor `Infinity`. */

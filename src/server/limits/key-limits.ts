@@ -75,13 +75,10 @@ export class KeyLimits {
    * TURNS_LIMITED.
    */
   admitTurn(caller: Caller): () => void {
-    const { submitsPerMinute, runningTurns } = this.#limits
+    const { runningTurns } = this.#limits
     const now = monotonicNow(this.#clock)
     const use = this.#useOf(caller, now)
-    const waitMs = use.submits.waitAt(now)
-    if (waitMs > 0) {
-      throw new LimitedError('SUBMITS_LIMITED', `${submitsPerMinute} a minute are allowed`, waitMs)
-    }
+    this.#checkSubmits(use, now)
     if (use.turns >= runningTurns) {
       throw new LimitedError('TURNS_LIMITED', `${runningTurns} are allowed`, RETRY_MS)
     }
@@ -92,6 +89,14 @@ export class KeyLimits {
       if (!isOver) use.turns -= 1
       isOver = true
     }
+  }
+
+  /** Counts a thread that is about to be created as a submit. SUBMITS_LIMITED. */
+  admitThread(caller: Caller): void {
+    const now = monotonicNow(this.#clock)
+    const use = this.#useOf(caller, now)
+    this.#checkSubmits(use, now)
+    use.submits.add(now)
   }
 
   /** Takes a place for a stream that is about to be opened. STREAMS_LIMITED. */
@@ -128,6 +133,13 @@ export class KeyLimits {
     const { unsent } = this.#useOf(caller, monotonicNow(this.#clock))
     if (!unsent.fits(bytes)) throw this.#unread()
     return unsent.hold(bytes)
+  }
+
+  #checkSubmits({ submits }: KeyUse, now: number): void {
+    const waitMs = submits.waitAt(now)
+    if (waitMs === 0) return
+    const { submitsPerMinute } = this.#limits
+    throw new LimitedError('SUBMITS_LIMITED', `${submitsPerMinute} a minute are allowed`, waitMs)
   }
 
   #unread(): LimitedError {

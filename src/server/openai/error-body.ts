@@ -21,6 +21,7 @@ const CODES: Partial<Record<ErrorCode, string>> = {
   MODEL_UNKNOWN: 'model_not_found',
   STREAMS_LIMITED: 'rate_limit_exceeded',
   SUBMITS_LIMITED: 'rate_limit_exceeded',
+  THREADS_LIMITED: 'rate_limit_exceeded',
   TURNS_LIMITED: 'rate_limit_exceeded',
   UNREAD_LIMITED: 'rate_limit_exceeded',
 }

@@ -9,6 +9,7 @@ import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
+import { admitTurn } from '../limits/admit-turn.ts'
 import { ChatAnswer } from '../openai/chat-answer.ts'
 import { chatSubmission, keptMetadata } from '../openai/chat-submission.ts'
 import { watchClient } from '../openai/client-watch.ts'
@@ -127,8 +128,8 @@ async function submitted(
   headers: ChatHeaders,
 ): Promise<Asked> {
   const { tenant, newTurns, log } = c.get('space')
-  const admit = () => context.limits.admitTurn(c.get('caller'))
   const submission = chatSubmission(body, headers)
+  const admit = admitTurn(c, context, submission)
   const { turnId, threadId } = await context.turns.submit(submission, { tenant, admit })
   newTurns.announce(threadId)
   const turn = await log.getTurn(turnId)

@@ -3,6 +3,7 @@ import * as z from 'zod'
 import type { ErrorCode } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
+import { admitTurn } from '../limits/admit-turn.ts'
 import { headerIdSchema, openapiPath } from '../schemas/parts.ts'
 import { refusals } from '../schemas/refusals.ts'
 import { submitBodySchema, submittedSchema } from '../schemas/submit.ts'
@@ -33,6 +34,7 @@ export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
   'STORE_FULL',
   'SUBMITS_LIMITED',
   'SUBMIT_CONFLICT',
+  'THREADS_LIMITED',
   'THREAD_BUSY',
   'TURNS_LIMITED',
 ]
@@ -58,12 +60,12 @@ const submitRoute = createRoute({
   },
 })
 
-export function addSubmitRoute(app: GatewayApp, { turns, limits }: GatewayContext): void {
+export function addSubmitRoute(app: GatewayApp, context: GatewayContext): void {
   app.openapi(submitRoute, async (c) => {
     const submission = submissionOf(c.req.valid('json'), c.req.valid('header'))
     const { tenant, newTurns } = c.get('space')
-    const admit = () => limits.admitTurn(c.get('caller'))
-    const { runId, turnId, threadId } = await turns.submit(submission, { tenant, admit })
+    const admit = admitTurn(c, context, submission)
+    const { runId, turnId, threadId } = await context.turns.submit(submission, { tenant, admit })
     c.set('turnId', turnId)
     newTurns.announce(threadId)
     return c.json({ runId, turnId, threadId }, 202)

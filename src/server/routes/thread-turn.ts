@@ -5,6 +5,7 @@ import { START } from '../../log/offsets.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import type { Submission } from '../../turns/turn-request.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
+import { admitTurn } from '../limits/admit-turn.ts'
 import { RequestInvalidError } from '../request-error.ts'
 import { outputSchema } from '../schemas/outputs.ts'
 import { idSchema, openapiPath } from '../schemas/parts.ts'
@@ -63,12 +64,12 @@ export function addThreadTurnRoute(app: GatewayApp, context: GatewayContext): vo
 
 async function submit(
   c: Context<GatewayEnv>,
-  { turns, limits }: GatewayContext,
+  context: GatewayContext,
   submission: Submission,
 ): Promise<string> {
   const { tenant, newTurns } = c.get('space')
-  const admit = () => limits.admitTurn(c.get('caller'))
-  const { turnId, threadId } = await turns.submit(submission, { tenant, admit })
+  const admit = admitTurn(c, context, submission)
+  const { turnId, threadId } = await context.turns.submit(submission, { tenant, admit })
   newTurns.announce(threadId)
   return turnId
 }

@@ -47,7 +47,13 @@ const createThreadRoute = createRoute({
   responses: {
     200: { description: 'It existed, and was not changed', ...thread },
     201: { description: 'It was made', ...thread },
-    ...refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'STORE_FULL'),
+    ...refusals(
+      'BODY_TOO_LARGE',
+      'MEDIA_TYPE_UNSUPPORTED',
+      'STORE_FULL',
+      'SUBMITS_LIMITED',
+      'THREADS_LIMITED',
+    ),
   },
 })
 
@@ -93,7 +99,7 @@ const deleteRoute = createRoute({
 })
 
 export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void {
-  const { generateId } = context
+  const { generateId, limits } = context
 
   app.openapi(listRoute, (c) => {
     const { log } = c.get('space')
@@ -108,12 +114,19 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 
   app.openapi(createThreadRoute, async (c) => {
-    const { log, changes } = c.get('space')
+    const { log, changes, threadQuota } = c.get('space')
     const { threadId = generateId(), ...given } = c.req.valid('json')
     return changes.run(threadId, async () => {
       const existing = await log.getThread(threadId)
       if (existing !== undefined) return c.json(toThread(existing), 200)
-      return c.json(toThread(await log.putThread({ threadId, ...given })), 201)
+      const release = await threadQuota.reserve()
+      try {
+        limits.admitThread(c.get('caller'))
+        return c.json(toThread(await log.putThread({ threadId, ...given })), 201)
+      } catch (error) {
+        release()
+        throw error
+      }
     })
   })
 
@@ -142,9 +155,10 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 
   app.openapi(deleteRoute, async (c) => {
-    const { log, changes, newTurns } = c.get('space')
+    const { log, changes, newTurns, threadQuota } = c.get('space')
     const { threadId } = c.req.valid('param')
     await changes.run(threadId, () => deleteThread(log, threadId))
+    threadQuota.release()
     newTurns.announce(threadId)
     return c.body(null, 204)
   })
