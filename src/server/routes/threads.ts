@@ -204,7 +204,8 @@ function toThread({ creation: _creation, ...thread }: ThreadRecord): Thread {
   return thread
 }
 
-/** What a client may know of a turn's record: not who writes it, nor what it was asked with. */
-function toTurn({ owner: _owner, epoch: _epoch, request: _request, ...turn }: TurnRecord): Turn {
+/** The public part of a turn's record: without its writer, its request and what only the store needs. */
+function toTurn(record: TurnRecord): Turn {
+  const { owner: _owner, epoch: _epoch, request: _request, responseBytes: _bytes, ...turn } = record
   return turn
 }
