@@ -107,11 +107,15 @@ export function finishItem(
   if (turn.finished.has(itemId) || turn.items.get(itemId)?.isComplete() === true) {
     return stray(turn, itemId)
   }
+  turn.lastText = undefined
   switch (item.type) {
     case 'message':
     case 'reasoning': {
       const buffer = bufferFor(turn, itemId, item.type)
-      return endItem(turn, buffer, completedText(turn.rules, buffer, item, reason))
+      const output = completedText(turn.rules, buffer, item, reason)
+      const effects = endItem(turn, buffer, output)
+      if (item.origin !== 'user') turn.lastText = { buffer, output }
+      return effects
     }
     case 'function_call':
       return registerCall(turn, bufferFor(turn, itemId, item.type), item)
@@ -185,6 +189,8 @@ function endItem(turn: TurnState, buffer: ContentBuffer, output: Content): reado
 
 function forget(turn: TurnState, buffer: ContentBuffer): void {
   buffer.markComplete()
+  turn.lastText = undefined
+  turn.pendingCalls.delete(buffer.itemId)
   turn.items.delete(buffer.itemId)
   turn.finished.add(buffer.itemId)
   if (buffer.callId !== undefined) removeCall(turn, buffer.callId, buffer)

@@ -1,16 +1,18 @@
 /** How decisions look on the wire: the only place where outputs are put together. */
 import { parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
+import type { ErrorObject } from '../protocol/stream-event.ts'
 import type {
   Content,
   Status,
   StreamOutput,
   ToolCall,
   TurnComplete,
+  TurnError,
 } from '../protocol/stream-output.ts'
 import type { Usage } from '../protocol/usage.ts'
 import type { ContentBuffer } from './content-buffer.ts'
-import type { Emission, ToolOutputItem, TurnRules } from './turn-state.ts'
+import type { Emission, ToolOutputItem, TurnRules, TurnState } from './turn-state.ts'
 
 type TextItem = Extract<OutputItem, { type: 'message' | 'reasoning' }>
 
@@ -114,21 +116,49 @@ export function withError(content: Content, errorCode: string, errorMessage: str
 }
 
 export function turnComplete(
-  { turnId, threadId }: TurnRules,
+  turn: TurnState,
   status: TurnComplete['status'],
-  usage: Usage | undefined,
+  end: TurnEnd,
 ): TurnComplete {
-  if (usage === undefined) return { type: 'turn_complete', turnId, threadId, status }
-  const { prompt_tokens, completion_tokens, total_tokens } = usage
+  const { turnId, threadId } = turn.rules
+  return { type: 'turn_complete', turnId, threadId, status, ...endFields(turn, end) }
+}
+
+export function turnError(
+  turn: TurnState,
+  { code, message }: ErrorObject,
+  end: TurnEnd,
+): TurnError {
+  const { turnId, threadId } = turn.rules
+  const error = { code, message }
+  return { type: 'turn_error', turnId, threadId, error, ...endFields(turn, end) }
+}
+
+interface TurnEnd {
+  readonly finishReason: string | null | undefined
+  readonly usage: Usage | undefined
+  readonly endedAt: number
+}
+
+/** Follows from the events alone: whoever replays them gets the same. */
+function endFields(turn: TurnState, { finishReason, usage = turn.usage, endedAt }: TurnEnd) {
   return {
-    type: 'turn_complete',
-    turnId,
-    threadId,
-    status,
-    usage: {
-      promptTokens: prompt_tokens,
-      completionTokens: completion_tokens,
-      totalTokens: total_tokens,
-    },
+    ...(finishReason != null && { finishReason }),
+    ...(usage !== undefined && { usage: usageFields(usage) }),
+    ...(turn.startedAt !== undefined && { startedAt: turn.startedAt }),
+    endedAt,
+  }
+}
+
+function usageFields(usage: Usage): NonNullable<TurnComplete['usage']> {
+  const { cached_tokens, cache_write_tokens, reasoning_tokens, estimated } = usage
+  return {
+    promptTokens: usage.prompt_tokens,
+    completionTokens: usage.completion_tokens,
+    totalTokens: usage.total_tokens,
+    ...(cached_tokens !== undefined && { cachedTokens: cached_tokens }),
+    ...(cache_write_tokens !== undefined && { cacheWriteTokens: cache_write_tokens }),
+    ...(reasoning_tokens !== undefined && { reasoningTokens: reasoning_tokens }),
+    ...(estimated !== undefined && { estimated }),
   }
 }

@@ -3,12 +3,12 @@
  * nothing and knows no time but `now`. The shell around it, `stream-processor.ts`, has no rules.
  */
 import { TurnstreamError } from '../protocol/errors.ts'
-import type { StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
+import type { StreamEvent } from '../protocol/stream-event.ts'
 import type { TurnComplete, TurnError } from '../protocol/stream-output.ts'
 import { cancelItem, failItem, finishItem, growItem, openItem, wouldShow } from './items.ts'
-import { turnComplete } from './outputs.ts'
+import { turnComplete, turnError } from './outputs.ts'
 import { reportOnce } from './report.ts'
-import { emit, NOTHING, ringTimer, showUnshown } from './showing.ts'
+import { conclude, emit, NOTHING, ringTimer, showUnshown } from './showing.ts'
 import { type Effect, type Emission, releaseItems, type TurnState } from './turn-state.ts'
 
 /** What can happen to a turn: an event, time passing, a wish, and the fate of an emission. */
@@ -49,7 +49,7 @@ function stepEvent(turn: TurnState, event: RareEvent, now: number): readonly Eff
     case 'item_cancelled':
       return cancelItem(turn, event.payload.item_id, event.payload.reason)
     case 'response_start':
-      return start(turn, event.payload)
+      return start(turn, event)
     case 'usage_update':
       turn.usage = event.payload.usage ?? turn.usage
       return NOTHING
@@ -58,7 +58,7 @@ function stepEvent(turn: TurnState, event: RareEvent, now: number): readonly Eff
     case 'response_done':
     case 'response_error':
     case 'turn_aborted_by_user':
-      return end(turn, event.payload)
+      return end(turn, event)
     default:
       return unknownType(turn, event)
   }
@@ -69,7 +69,10 @@ function unknownType(turn: TurnState, { type }: { type: string }): readonly Effe
   return reportOnce(turn, 'EVENT_TYPE_UNKNOWN', type, type)
 }
 
-function start(turn: TurnState, payload: StreamEventPayload<'response_start'>): readonly Effect[] {
+function start(
+  turn: TurnState,
+  { payload, timestamp }: Extract<StreamEvent, { type: 'response_start' }>,
+): readonly Effect[] {
   if (turn.opening !== undefined) return NOTHING
   const { turnId, threadId } = turn.rules
   const { model_id: modelId, provider_id: providerId } = payload
@@ -78,30 +81,47 @@ function start(turn: TurnState, payload: StreamEventPayload<'response_start'>): 
     output: { type: 'turn_started', turnId, threadId, modelId, providerId },
   }
   turn.providerId = providerId
+  turn.startedAt = timestamp
   turn.opening = { emission, fate: 'queued' }
   return [emit(emission)]
 }
 
-type Terminal = StreamEventPayload<'response_done' | 'response_error' | 'turn_aborted_by_user'>
+type Terminal = Extract<
+  StreamEvent,
+  { type: 'response_done' | 'response_error' | 'turn_aborted_by_user' }
+>
 
-function end(turn: TurnState, payload: Terminal): readonly Effect[] {
-  const emission: Emission = { kind: 'ending', output: endingOutput(turn, payload) }
+function end(turn: TurnState, event: Terminal): readonly Effect[] {
+  const emission: Emission = { kind: 'ending', output: endingOutput(turn, event) }
+  const cut = markCutText(turn, event)
   turn.ending = { emission, fate: 'queued' }
   turn.wakeAt = Infinity
-  return [{ do: 'sleep' }, ...reportOrphans(turn), ...showUnshown(turn), emit(emission)]
+  return [{ do: 'sleep' }, ...reportOrphans(turn), ...cut, ...showUnshown(turn), emit(emission)]
 }
 
-function endingOutput(turn: TurnState, payload: Terminal): TurnComplete | TurnError {
+/** Vendors say only at the end of the response that its last text was cut by the token limit. */
+function markCutText(turn: TurnState, { payload }: Terminal): readonly Effect[] {
+  const { lastText } = turn
+  if (payload.type !== 'response_done' || payload.finish_reason !== 'length') return NOTHING
+  if (lastText === undefined || lastText.output.finishReason !== undefined) return NOTHING
+  const output = { ...lastText.output, finishReason: 'length' }
+  return [conclude(turn, 'final', lastText.buffer, output)]
+}
+
+function endingOutput(turn: TurnState, { payload, timestamp }: Terminal): TurnComplete | TurnError {
+  const { usage } = payload
+  const end = { usage, endedAt: timestamp }
   switch (payload.type) {
-    case 'response_done':
-      return turnComplete(turn.rules, payload.status, payload.usage ?? turn.usage)
-    case 'turn_aborted_by_user':
-      return turnComplete(turn.rules, 'aborted', turn.usage)
-    case 'response_error': {
-      const { turnId, threadId } = turn.rules
-      const { code, message } = payload.error
-      return { type: 'turn_error', turnId, threadId, error: { code, message } }
+    case 'response_done': {
+      const finishReason = payload.finish_reason
+      const output = turnComplete(turn, payload.status, { ...end, finishReason })
+      const pendingCalls = [...turn.pendingCalls.values()]
+      return pendingCalls.length === 0 ? output : { ...output, pendingCalls }
     }
+    case 'turn_aborted_by_user':
+      return turnComplete(turn, 'aborted', { ...end, finishReason: 'cancelled' })
+    case 'response_error':
+      return turnError(turn, payload.error, { ...end, finishReason: 'error' })
   }
 }
 
@@ -192,7 +212,7 @@ export function emissionsOf(turn: TurnState, event: StreamEvent): number {
     case 'response_done':
     case 'response_error':
     case 'turn_aborted_by_user':
-      return turn.unsent.size + turn.items.size + 1
+      return turn.unsent.size + turn.items.size + 2
     default:
       return 0
   }

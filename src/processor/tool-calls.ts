@@ -1,5 +1,6 @@
 /** A call and its output are two items of the provider and one of the reader. */
 import type { OutputItem } from '../protocol/output-item.ts'
+import { isExecutedByProvider } from '../protocol/tool-execution.ts'
 import type { ContentBuffer } from './content-buffer.ts'
 import { completedCall, snapshot } from './outputs.ts'
 import { conclude } from './showing.ts'
@@ -14,6 +15,10 @@ export function registerCall(
   call.finishCall(item.name, item.call_id, item.arguments)
   turn.items.set(call.itemId, call)
   addCall(turn, item.call_id, call)
+  if (!isExecutedByProvider(item.provider_metadata)) {
+    const { itemId } = call
+    turn.pendingCalls.set(itemId, { callId: item.call_id, itemId, toolName: item.name })
+  }
   const created = conclude(
     turn,
     'final',
@@ -35,6 +40,7 @@ export function completeCall(turn: TurnState, item: ToolOutputItem): readonly Ef
   }
   removeCall(turn, item.call_id, call)
   turn.items.delete(call.itemId)
+  turn.pendingCalls.delete(call.itemId)
   turn.finished.add(call.itemId)
   return [conclude(turn, 'final', call, completedCall(turn.rules, call, item))]
 }

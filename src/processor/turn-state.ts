@@ -3,6 +3,7 @@ import type { OutputItem } from '../protocol/output-item.ts'
 import type { ItemType } from '../protocol/stream-event.ts'
 import type {
   Content,
+  PendingCall,
   StreamMessage,
   TurnComplete,
   TurnError,
@@ -59,6 +60,12 @@ export interface TurnState {
   ending: Milestone | undefined
   providerId: string
   usage: Usage | undefined
+  /** The time of `response_start`. */
+  startedAt: number | undefined
+  /** The finished text after which no other item has ended: the one that the token limit cuts. */
+  lastText: { readonly buffer: ContentBuffer; readonly output: Content } | undefined
+  /** Finished calls without an output that neither the server nor the provider runs, by item id. */
+  readonly pendingCalls: Map<string, PendingCall>
   /** Items that may still change: open ones, and tool calls that wait for their output. */
   readonly items: Map<string, ContentBuffer>
   /** The calls among them, by `call_id`, oldest first. */
@@ -90,6 +97,9 @@ export function createTurn(options: ResolvedOptions): TurnState {
     ending: undefined,
     providerId: '',
     usage: undefined,
+    startedAt: undefined,
+    lastText: undefined,
+    pendingCalls: new Map(),
     items: new Map(),
     calls: new Map(),
     waitingOutputs: new Map(),
@@ -104,6 +114,8 @@ export function createTurn(options: ResolvedOptions): TurnState {
 /** Lets go of everything that was kept for items. */
 export function releaseItems(turn: TurnState): void {
   turn.items.clear()
+  turn.lastText = undefined
+  turn.pendingCalls.clear()
   turn.calls.clear()
   turn.waitingOutputs.clear()
   turn.ignored.clear()

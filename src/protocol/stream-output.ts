@@ -65,15 +65,36 @@ const turnStartedSchema = openObject({
 })
 export type TurnStarted = z.infer<typeof turnStartedSchema>
 
-const turnCompleteSchema = openObject({
-  type: z.literal('turn_complete'),
-  ...turn,
-  status: turnStatusSchema,
+/** What every end of a turn may say. Times are those of the first and the last event, in ms since the epoch. */
+const turnEnd = {
+  finishReason: z.string().exactOptional(),
   usage: openObject({
     promptTokens: z.number(),
     completionTokens: z.number(),
     totalTokens: z.number(),
+    cachedTokens: z.number().exactOptional(),
+    cacheWriteTokens: z.number().exactOptional(),
+    reasoningTokens: z.number().exactOptional(),
+    estimated: z.boolean().exactOptional(),
   }).exactOptional(),
+  startedAt: z.number().exactOptional(),
+  endedAt: z.number().exactOptional(),
+}
+
+/** A call that the client has to answer in the next turn. */
+const pendingCallSchema = openObject({
+  callId: z.string(),
+  itemId: idSchema,
+  toolName: z.string(),
+})
+export type PendingCall = z.infer<typeof pendingCallSchema>
+
+const turnCompleteSchema = openObject({
+  type: z.literal('turn_complete'),
+  ...turn,
+  status: turnStatusSchema,
+  ...turnEnd,
+  pendingCalls: z.array(pendingCallSchema).exactOptional(),
 })
 export type TurnComplete = z.infer<typeof turnCompleteSchema>
 
@@ -82,6 +103,7 @@ const turnErrorSchema = openObject({
   type: z.literal('turn_error'),
   ...turn,
   error: openObject({ code: z.string(), message: z.string() }),
+  ...turnEnd,
 })
 export type TurnError = z.infer<typeof turnErrorSchema>
 

@@ -5,6 +5,8 @@ import {
   cancel,
   delta,
   done,
+  fail,
+  finish,
   open,
   output,
   responseDone,
@@ -71,6 +73,155 @@ export const turnRows: Row[] = [
     script: [usage(1, 1), responseDone({ usage: tokens(5, 6) })],
     shows: [
       { type: 'turn_complete', usage: { promptTokens: 5, completionTokens: 6, totalTokens: 11 } },
+    ],
+  },
+  {
+    name: 'V5 an end says why, what it cost and when',
+    script: [
+      { ...start(), timestamp: 1000 },
+      {
+        ...responseDone({
+          usage: {
+            ...tokens(5, 6),
+            cached_tokens: 1,
+            cache_write_tokens: 2,
+            reasoning_tokens: 3,
+            estimated: true,
+          },
+          finish_reason: 'tool_calls',
+        }),
+        timestamp: 4000,
+      },
+    ],
+    shows: [
+      started,
+      {
+        ...complete,
+        finishReason: 'tool_calls',
+        usage: {
+          promptTokens: 5,
+          completionTokens: 6,
+          totalTokens: 11,
+          cachedTokens: 1,
+          cacheWriteTokens: 2,
+          reasoningTokens: 3,
+          estimated: true,
+        },
+        startedAt: 1000,
+        endedAt: 4000,
+      },
+    ],
+  },
+  {
+    name: 'V5 an error says what it cost and when',
+    script: [
+      { ...start(), timestamp: 1000 },
+      usage(3, 4),
+      { ...responseError('E', 'why'), timestamp: 4000 },
+    ],
+    shows: [
+      started,
+      {
+        type: 'turn_error',
+        finishReason: 'error',
+        usage: { totalTokens: 7 },
+        startedAt: 1000,
+        endedAt: 4000,
+      },
+    ],
+  },
+  {
+    name: 'V5 an abort is cancelled',
+    script: [aborted('stop')],
+    shows: [{ type: 'turn_complete', status: 'aborted', finishReason: 'cancelled' }],
+  },
+  {
+    name: 'V5 the last text of a response that was cut says so',
+    script: [
+      open('m'),
+      done('m', 'whole'),
+      open('n'),
+      delta('n', x(41)),
+      done('n', x(50)),
+      responseDone({ finish_reason: 'length' }),
+    ],
+    shows: [
+      { itemId: 'm', status: 'complete' },
+      { itemId: 'n', status: 'create' },
+      { itemId: 'n', status: 'complete', content: x(50) },
+      { itemId: 'n', status: 'complete', content: x(50), finishReason: 'length' },
+      { ...complete, finishReason: 'length' },
+    ],
+  },
+  {
+    name: 'V5 a text that the sink did not take is sent once, and says that it was cut',
+    script: [
+      open('m'),
+      { sink: 'fails' },
+      done('m', 'half'),
+      { sink: 'accepts' },
+      responseDone({ finish_reason: 'length' }),
+    ],
+    shows: [{ itemId: 'm', status: 'complete', finishReason: 'length' }, complete],
+  },
+  {
+    name: 'V5 a text before a call was not cut, and the prompt never is',
+    script: [
+      done('r-user-prompt', 'Hi', 'user'),
+      open('m'),
+      done('m', 'whole'),
+      call('c', 'x', '{}'),
+      responseDone({ finish_reason: 'length' }),
+    ],
+    shows: [
+      { itemId: 'r-user-prompt', status: 'complete' },
+      { itemId: 'm', status: 'complete' },
+      { itemId: 'c', status: 'create' },
+      complete,
+    ],
+  },
+  {
+    name: 'V5 the prompt is not cut when nothing was answered',
+    script: [done('r-user-prompt', 'Hi', 'user'), responseDone({ finish_reason: 'length' })],
+    shows: [{ itemId: 'r-user-prompt', status: 'complete' }, complete],
+  },
+  {
+    name: 'V5 the calls that the client has to answer are listed',
+    script: [
+      call('a', 'x', '{}', 'ask'),
+      call('b', 'y', '{}', 'look'),
+      output('o', 'y', 'seen'),
+      call('c', 'z', '{}', 'fail'),
+      fail('c', 'E', 'why'),
+      responseDone({ finish_reason: 'tool_calls' }),
+    ],
+    shows: [
+      { itemId: 'a', status: 'create' },
+      { itemId: 'b', status: 'create' },
+      { itemId: 'b', status: 'complete' },
+      { itemId: 'c', status: 'create' },
+      { itemId: 'c', status: 'error' },
+      { ...complete, pendingCalls: [{ callId: 'x', itemId: 'a', toolName: 'ask' }] },
+    ],
+  },
+  {
+    name: 'V5 a call that its provider runs is not listed',
+    script: [
+      call('b', 'y', '{}', 'ask'),
+      finish('a', {
+        type: 'function_call',
+        id: 'a',
+        name: 'web_search',
+        arguments: '{}',
+        call_id: 'x',
+        provider_metadata: { executed_by: 'provider' },
+      }),
+      responseDone(),
+    ],
+    shows: [
+      { itemId: 'b', status: 'create' },
+      { itemId: 'a', status: 'create' },
+      { ...complete, pendingCalls: [{ itemId: 'b' }] },
     ],
   },
   {

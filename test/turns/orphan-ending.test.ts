@@ -88,8 +88,8 @@ describe('the event that ends an orphan', () => {
       trace_context: { traceparent },
       payload: { response_id: RUN_ID },
     })
-    expect(await outputsOf(log)).toEqual([
-      { type: 'turn_error', turnId: 't', threadId: 'th', error: ERROR },
+    expect(await outputsOf(log)).toMatchObject([
+      { type: 'turn_error', turnId: 't', threadId: 'th', error: ERROR, finishReason: 'error' },
     ])
   })
 

@@ -1,0 +1,41 @@
+/** V5: what the end of a turn says, whoever writes it to the log `processed`. */
+import { expect, test } from 'vitest'
+import { endOrphan } from '../../src/turns/end-orphan.ts'
+import { delta, done, end, open } from './payloads.ts'
+import { LEASE_MS, newRig, outputsOf, tick } from './rig.ts'
+
+const CUT = [open('a'), delta('a', 'Half'), done('a', 'Half'), end('length')]
+
+const shown = [
+  { itemId: 'r:1', status: 'complete', content: 'Half', finishReason: 'length' },
+  {
+    type: 'turn_complete',
+    status: 'complete',
+    finishReason: 'length',
+    startedAt: 1_000_000,
+    endedAt: 1_000_000,
+  },
+]
+
+test('a text that was cut says so, and its turn says when it ran', async () => {
+  const rig = newRig({ rounds: [CUT] })
+  await rig.submit()
+  await rig.settled()
+  expect((await outputsOf(rig.log)).slice(-2)).toMatchObject(shown)
+  const { records } = await rig.log.snapshot('r')
+  expect(records.filter(({ key }) => key === 'r:1')).toHaveLength(1)
+})
+
+test('a process that ends the turn of another one says the same', async () => {
+  const rig = newRig({ rounds: [CUT] })
+  const { log, clock } = rig
+  const append = log.append.bind(log)
+  log.append = (lease, name, ...rest) =>
+    lease.epoch === 1 && name === 'processed' ? new Promise(() => {}) : append(lease, name, ...rest)
+  log.renew = () => new Promise(() => {})
+  await rig.submit()
+  await tick(clock)
+  await clock.advance(LEASE_MS)
+  expect(await endOrphan(log, 'r', { owner: 'another', leaseMs: LEASE_MS, clock })).toBe('ended')
+  expect((await outputsOf(log)).slice(-2)).toMatchObject(shown)
+})
