@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { type Command, EXIT, type ExitCode, isFailure, parseChoice, UsageError } from './command.ts'
 import { fileFault } from './file-fault.ts'
 import { atTimes, megabytes } from './progress.ts'
+import { Recognition } from './recognise.ts'
 import { createSource, SOURCE_NAMES } from './sources.ts'
 import { createTarget, TARGET_NAMES } from './targets.ts'
 import type { Terminal } from './terminal.ts'
@@ -55,11 +56,13 @@ function parse(args: string[]) {
 async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   const options = parse(args)
   const { clock, write } = terminal
+  const recognition = new Recognition(options.from)
   const source = createSource(options.from, {
     runId: crypto.randomUUID(),
     threadId: crypto.randomUUID(),
     now: () => clock.now(),
     onUnknown: (type) => {
+      recognition.hasUnknown = true
       if (options.verbose) terminal.writeError(`turnstream: unknown event type ${type}\n`)
     },
   })
@@ -74,19 +77,28 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   let count = 0
 
   async function pass(events: ReturnType<typeof source.end>): Promise<void> {
-    for (const event of events) {
+    for (const event of recognition.take(events)) {
       count += 1
       hasFailed ||= isFailure(event)
       await target.event(event)
     }
   }
 
+  async function passHeld(): Promise<void> {
+    recognition.check(source.fault !== undefined)
+    // A fault alone is no turn.
+    if (source.fault === undefined) await pass(recognition.release())
+  }
+
   try {
     for await (const chunk of inputOf(options.file, terminal)) {
+      recognition.note(chunk)
       await pass(source.feed(chunk))
       if (source.fault !== undefined) break
+      if (recognition.isUndecided) await passHeld()
     }
     await pass(source.end())
+    await passHeld()
     await target.end()
   } finally {
     terminal.progress('')
