@@ -16,6 +16,8 @@ import { replay } from './replay.ts'
 import { serveCommand } from './serve/serve.ts'
 import { tail } from './tail.ts'
 import { processTerminal, type Terminal } from './terminal.ts'
+import { exportCommand } from './transfer/export.ts'
+import { importCommand } from './transfer/import.ts'
 
 const COMMANDS: Record<string, Command> = {
   serve: serveCommand,
@@ -27,6 +29,8 @@ const COMMANDS: Record<string, Command> = {
   convert,
   replay,
   compact: compactCommand,
+  export: exportCommand,
+  import: importCommand,
   demo,
   completions: completionsOf(() => COMMANDS),
 }

@@ -49,6 +49,7 @@ beforeAll(async () => {
   }
   const log = await openEmbeddedLog({ directory: join(folder, 'data') })
   await log.close()
+  writeFileSync(join(folder, 'turns.jsonl'), (await run('export', '--store', 'data')).stdout)
   taken.listen(0, '127.0.0.1')
   await once(taken, 'listening')
 })
@@ -119,6 +120,16 @@ const CASES: Record<string, () => [string[], string[] | undefined, string[]]> = 
     ['none.jsonl', '--json'],
   ],
   compact: () => [['data', '--json'], ['nowhere', '--json'], ['--json']],
+  export: () => [
+    ['--store', 'data', '--json'],
+    ['--store', 'nowhere', '--json'],
+    ['--store', 'memory', '--json'],
+  ],
+  import: () => [
+    ['--store', 'copy', '--json', 'turns.jsonl'],
+    ['--store', 'good.sse/copy', '--json', 'turns.jsonl'],
+    ['--store', 'copy', '--json', 'none.sse'],
+  ],
   demo: () => [['--json', '--speed', '0'], undefined, ['--speed', 'none', '--json']],
   completions: () => [['--json'], undefined, ['tcsh', '--json']],
 }

@@ -3,6 +3,7 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../scripts/redis-server.mjs'
+import { openEmbeddedLog } from '../../src/log/embedded/open.ts'
 import { sha256Of } from '../../src/server/auth/key-ring.ts'
 import { fakeEndpoint, KEY } from '../cli/doctor/endpoint/fake-endpoint.ts'
 import { bothReports, folder, PATIENCE } from '../cli/doctor/support.ts'
@@ -25,8 +26,10 @@ test('every check of a set-up has its row', PATIENCE, async () => {
   onTestFinished(async () => {
     await redis.stop()
   })
+  const log = await openEmbeddedLog({ directory: join(cwd, 'data') })
+  await log.close()
   const args = ['--port', '0', '--keys-file', 'turnstream.keys']
-  const embedded = await bothReports({ cwd, args })
+  const embedded = await bothReports({ cwd, args: [...args, '--store', 'data'] })
   const shared = await bothReports({
     cwd,
     args,

@@ -110,7 +110,8 @@ function factsChecks(directory: string, { bytes, verification }: EmbeddedFacts):
 
 const FIX = 'Choose another place with --store <directory>, and keep this one to look into it'
 
-const DAMAGED_FIX = 'Restore a backup of the directory; damaged turns are STORE_CORRUPT until then'
+const DAMAGED_FIX =
+  'Restore a backup, or save what is intact: turnstream export --store <directory> > turns.jsonl'
 
 const FIXES: Partial<Record<ErrorCode, string>> = {
   STORE_READ_ONLY: 'Let this user write it (chown, chmod u+rw), or choose another with --store',

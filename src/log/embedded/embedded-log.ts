@@ -12,7 +12,7 @@ import type { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn } from './embedded-turn.ts'
 import type { LoadedTurns } from './loaded-turns.ts'
 import { newFacts } from './stored-turn.ts'
-import { threadsOf } from './thread-sweep.ts'
+import { indexedThreads, threadsOf } from './thread-sweep.ts'
 import { TurnRecords } from './turn-records.ts'
 
 const STORED = Promise.resolve()
@@ -224,6 +224,18 @@ export class EmbeddedLog implements log.TurnLog {
   async listThreads(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
     this.#checkOpen()
     return this.#threads.list(options)
+  }
+
+  /** The threads of all tenants, those changed last at the end of each tenant; also those whose record is damaged. */
+  *allThreads(): Generator<{ readonly tenant: string; readonly threadId: string }> {
+    this.#checkOpen()
+    yield* indexedThreads(this.#store.env.tables.recency)
+  }
+
+  /** The ids of a thread's turns in order. For one whose id is damaged, the error. */
+  *turnIds(threadId: string): Generator<string | TurnstreamError> {
+    this.#checkOpen()
+    yield* this.#records.readableIds(threadId)
   }
 
   async countThreads(): Promise<number> {

@@ -1,9 +1,10 @@
+import type { Key } from 'lmdb'
 import type { Clock } from '../../async/clock.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import type { ThreadPlace } from '../paging.ts'
 import type { AllTurns } from './all-turns.ts'
 import { EmbeddedThreads } from './embedded-threads.ts'
-import type { Environment } from './environment.ts'
+import type { Environment, Table } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
 import type { LoadedTurns } from './loaded-turns.ts'
 import { TurnRecords } from './turn-records.ts'
@@ -18,6 +19,8 @@ interface Store {
 
 /** So many threads are looked at in one step. */
 const THREADS_PER_STEP = 100
+
+const LISTED_AT_ONCE = 1000
 
 /** Threads that still have turns are looked at in every pass: a pass starts this often in the retention. */
 const PASSES_PER_RETENTION = 100
@@ -77,6 +80,21 @@ export class ThreadSweep {
     }
     if (last === undefined) this.#at = undefined
     return due
+  }
+}
+
+/** The threads of all tenants, those changed last at the end of each tenant, without reading their records. */
+export function* indexedThreads(recency: Table): Generator<IndexedThread> {
+  let start: Key = [0]
+  for (;;) {
+    const keys: Key[] = [...recency.getKeys({ start, exclusiveStart: true, limit: LISTED_AT_ONCE })]
+    for (const key of keys) {
+      const place = parsePlace(key)
+      if (place !== undefined) yield place
+    }
+    const last = keys.at(-1)
+    if (last === undefined) return
+    start = last
   }
 }
 

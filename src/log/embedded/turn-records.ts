@@ -1,4 +1,5 @@
 import type { Clock } from '../../async/clock.ts'
+import { hasCode, type TurnstreamError } from '../../protocol/errors.ts'
 import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
 import type { Page, TurnPageOptions, TurnRecord } from '../turn-log.ts'
 import type { Environment } from './environment.ts'
@@ -54,6 +55,22 @@ export class TurnRecords {
   /** The ids of all turns of a thread. */
   idsOf(threadId: string): Iterable<string> {
     return this.#ids(threadId, false, undefined)
+  }
+
+  /** The same, with the error in the place of an id that is damaged. */
+  *readableIds(threadId: string): Generator<string | TurnstreamError> {
+    const key = this.#turns.keys.of(threadId)
+    const { threadTurns } = this.#store.env.tables
+    // All at once: a cursor of LMDB must not stay open while turns are read.
+    const places = [...threadTurns.getKeys({ start: [key, 0], end: [key, Infinity] })]
+    for (const place of places) {
+      try {
+        yield threadTurns.get(place) ?? ''
+      } catch (error) {
+        if (!hasCode(error, 'STORE_CORRUPT')) throw error
+        yield error
+      }
+    }
   }
 
   *#ids(threadId: string, isReverse: boolean, from: number | undefined): Generator<string> {
