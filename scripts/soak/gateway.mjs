@@ -28,8 +28,10 @@ const { systemClock } = await import(new URL('async/clock.js', built).href)
 const recordings = await import(new URL('cli/recordings/built-in.js', built).href)
 
 /** Longer than a step of the clock and a turn together. */
-const RETENTION_MS = 45_000
+const RETENTION_MS = 60_000
 const SWEEP_MS = 2000
+/** Several times the longest outage, also where the machine is busy. */
+const LEASE_MS = 15_000
 /** The recordings, many times faster than they were made. */
 const SPEED = 15
 const SAMPLE_MS = 1000
@@ -70,6 +72,7 @@ const gateway = server.createGateway({
   log,
   providers: new server.Providers([{ provider, models, defaultModel: 'answer' }]),
   owner: name,
+  leaseMs: LEASE_MS,
   clock,
   keys: new server.KeyRing(keys),
   limits: { submitsPerMinute: Infinity, runningTurns: Infinity },

@@ -135,8 +135,8 @@ async function hasStarted(gateway) {
 async function stepClocks(gateways, seed, note, isOver) {
   const random = new Random(`${seed} steps`)
   while (await passed(random.between(5000, 15_000), isOver)) {
-    // Steps are longer than the lease, which is 10 s. A killed gateway starts again with the right time.
-    const ms = random.pick([-15_000, -8000, -500, 500, 8000, 15_000])
+    // Up to more than a lease. A killed gateway starts again with the right time.
+    const ms = random.pick([-20_000, -8000, -500, 500, 8000, 20_000])
     for (const gateway of gateways) gateway.setClock(ms)
     note('step')
   }

@@ -79,12 +79,16 @@ export class Connections {
   #discard(request: IncomingMessage): void {
     const { socket } = request
     let bytes = 0
-    const stopWaiting = this.#options.clock.after(MAX_DISCARD_MS, () => socket.destroySoon())
+    const close = () => {
+      request.removeAllListeners('data').pause()
+      socket.destroySoon()
+    }
+    const stopWaiting = this.#options.clock.after(MAX_DISCARD_MS, close)
     // The stream that the app was given would pause it again.
     request.removeAllListeners('data')
     request.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > MAX_DISCARDED_BYTES) socket.destroySoon()
+      if (bytes > MAX_DISCARDED_BYTES) close()
     })
     request.once('end', stopWaiting)
     socket.once('close', stopWaiting)
