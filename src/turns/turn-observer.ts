@@ -31,7 +31,7 @@ export interface TurnCounts {
   snapshots: number
 }
 
-/** Told of what becomes of turns. None of it may throw, and all of it is called often. */
+/** Notified of what becomes of turns. All of it is called often; what it throws is reported and ignored. */
 export interface TurnObserver {
   readonly counts: TurnCounts
   started(turn: TurnFacts): void
@@ -61,5 +61,30 @@ export function unobserved(): TurnObserver {
     ended: ignore,
     appended: ignore,
     orphanEnded: ignore,
+  }
+}
+
+/** The same observer; what it throws goes to `onError` and never into a turn. */
+export function guardObserver(
+  observer: TurnObserver,
+  onError: (error: unknown) => void,
+): TurnObserver {
+  function guard<Args extends readonly unknown[]>(notify: (...args: Args) => void) {
+    return (...args: Args): void => {
+      try {
+        notify(...args)
+      } catch (error) {
+        onError(error)
+      }
+    }
+  }
+  return {
+    counts: observer.counts,
+    started: guard((turn) => observer.started(turn)),
+    answered: guard((turn, waitedMs) => observer.answered(turn, waitedMs)),
+    retried: guard((turn) => observer.retried(turn)),
+    ended: guard((turn, outcome) => observer.ended(turn, outcome)),
+    appended: guard((tookMs) => observer.appended(tookMs)),
+    orphanEnded: guard(() => observer.orphanEnded()),
   }
 }

@@ -15,7 +15,7 @@ import type { Tool } from './tool.ts'
 import { ToolRegistry } from './tool-registry.ts'
 import { resolveCaps, type TurnCaps } from './turn-caps.ts'
 import { failed } from './turn-ending.ts'
-import { type TurnObserver, unobserved } from './turn-observer.ts'
+import { guardObserver, type TurnObserver, unobserved } from './turn-observer.ts'
 import type { Submission, Submitted } from './turn-request.ts'
 import { TurnRun, type TurnSurroundings, type TurnTask } from './turn-run.ts'
 
@@ -90,9 +90,9 @@ export class TurnRunner {
 
   constructor(options: TurnRunnerOptions) {
     const { log, owner, leaseMs = LEASE_MS, clock = systemClock, onError } = options
-    const { observer = unobserved() } = options
     const tools = new ToolRegistry(options.tools)
     const report = quietly(onError)
+    const observer = guardObserver(options.observer ?? unobserved(), (error) => report(error, {}))
     this.#options = options
     this.#generateId = options.generateId ?? (() => crypto.randomUUID())
     const caps = resolveCaps(options.caps)
