@@ -4,7 +4,7 @@ import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../server/gateway.ts'
 import { type Crowd, type Listening, listen } from '../../server/listen.ts'
 import { Providers } from '../../turns/providers.ts'
-import { EXIT } from '../command.ts'
+import { EXIT, type ExitCode } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import { watchClock } from './clock-watch.ts'
 import { formatDuration } from './duration.ts'
@@ -24,8 +24,11 @@ export interface Surroundings {
   readonly terminal: Terminal
 }
 
-/** Opens store and port, and resolves when both are closed again. StartError when there is no way to. */
-export async function runServer(options: ServeOptions, around: Surroundings): Promise<void> {
+/**
+ * Opens store and port, and resolves when both are closed again; with `EXIT.failed` if turns are left without an end.
+ * StartError when there is no way to.
+ */
+export async function runServer(options: ServeOptions, around: Surroundings): Promise<ExitCode> {
   const keys = keysOf(options, around)
   const log = await open(options, around)
   const stopWatch = watchClock(around)
@@ -45,8 +48,14 @@ export async function runServer(options: ServeOptions, around: Surroundings): Pr
     )
     await asked
     around.journal.info(farewell(gateway.turns.running, options))
-    stopEnding = endInTime(gateway, options, around)
+    stopEnding = endInTime(options, around)
     await listening.close()
+    const { running } = gateway.turns
+    if (running === 0) return EXIT.done
+    around.journal.warn(
+      `the store did not take the end of ${countTurns(running)}: the next server on it ends what is left`,
+    )
+    return EXIT.failed
   } finally {
     stopWatch()
     await log.close()
@@ -171,21 +180,19 @@ function firstSignal({ journal, terminal }: Surroundings): Promise<void> {
 const END_MS = 5000
 
 /** Ends the process when the grace is over, whatever the store and the clients do. */
-function endInTime(
-  { turns }: Gateway,
-  { settings }: ServeOptions,
-  { journal, terminal }: Surroundings,
-): () => void {
+function endInTime({ settings }: ServeOptions, { journal, terminal }: Surroundings): () => void {
   return terminal.clock.after(settings.shutdownGrace + END_MS, () => {
-    const { running } = turns
-    const left = running === 0 ? 'the store did not close' : `${running} running turns are left`
-    journal.warn(`ended after the grace of ${formatDuration(settings.shutdownGrace)}: ${left}`)
+    const grace = formatDuration(settings.shutdownGrace)
+    journal.warn(`ended after the grace of ${grace}: the store did not close`)
     terminal.exit(EXIT.failed)
   })
 }
 
+function countTurns(count: number): string {
+  return count === 1 ? 'a turn' : `${count} turns`
+}
+
 function farewell(running: number, { settings }: ServeOptions): string {
   if (running === 0) return 'shutting down'
-  const turns = running === 1 ? 'a turn' : `${running} turns`
-  return `shutting down: waiting up to ${formatDuration(settings.shutdownGrace)} for ${turns}; a second signal ends at once`
+  return `shutting down: waiting up to ${formatDuration(settings.shutdownGrace)} for ${countTurns(running)}; a second signal ends at once`
 }

@@ -23,8 +23,7 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   // The server takes longer to load than the other commands to run.
   const { runServer } = await import('./run-server.ts')
   try {
-    await runServer(options, { journal, terminal })
-    return EXIT.done
+    return await runServer(options, { journal, terminal })
   } catch (error) {
     if (!(error instanceof StartError)) {
       journal.error(error)

@@ -143,6 +143,48 @@ describe('serve', PATIENCE, () => {
   })
 })
 
+describe('the grace of a shutdown is kept', PATIENCE, () => {
+  test('while clients repeat submits', async () => {
+    const limits = ['--submits-per-minute', 'unlimited', '--max-running-turns', 'unlimited']
+    const args = ['--port', '0', '--store', 'memory', '--shutdown-grace', '1s', ...limits]
+    const { url, child, ended, stderr } = await serve(args)
+    const turn = { turnId: 'a', model: 'scripted/long' }
+    expect((await submit(url, turn)).status).toBe(202)
+    const stream = streamOf(url, 'a')
+    const answers = new Set<number>()
+    const repeat = async (body: Record<string, unknown>) => {
+      while (child.exitCode === null) {
+        // The port closes at some time.
+        const answer = await submit(url, body).catch(() => undefined)
+        if (answer !== undefined) answers.add(answer.status)
+        await answer?.text().catch(() => '')
+      }
+    }
+    const clients = [turn, turn, { model: 'scripted/long' }].map(repeat)
+    await untilTrue(() => answers.has(202))
+    child.kill('SIGTERM')
+    expect(await ended).toBe(0)
+    await Promise.all(clients)
+    expect(await stream).toContain('SERVER_SHUTDOWN')
+    expect(stderr()).not.toContain('ended after the grace')
+  })
+
+  test('with a Redis that does not answer, and what is left is logged', async () => {
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    const args = ['--port', '0', '--store', redis.url, '--shutdown-grace', '500ms']
+    const { url, child, ended, stderr } = await serve(args)
+    expect((await submit(url, { turnId: 'a', model: 'scripted/long' })).status).toBe(202)
+    redis.process.kill('SIGSTOP')
+    const since = performance.now()
+    child.kill('SIGTERM')
+    expect(await ended).toBe(1)
+    // 500 ms and 5 s for the last writes, and as much again for a busy machine.
+    expect(performance.now() - since).toBeLessThan(11_000)
+    expect(stderr()).toContain('the store did not take the end of a turn')
+  })
+})
+
 describe('what keeps it from starting', PATIENCE, () => {
   async function fail(args: string[], cwd = folder()) {
     const { ended, stdout, stderr } = turnstream(['serve', ...args], { cwd })
