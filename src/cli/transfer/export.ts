@@ -55,6 +55,8 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   })
 }
 
+const GONE = ['TURN_UNKNOWN', 'TURN_DELETED', 'TURN_EXPIRED'] as const
+
 interface Selection {
   readonly tenant: string | undefined
   readonly thread: string | undefined
@@ -127,6 +129,8 @@ class Export {
     try {
       await task()
     } catch (error) {
+      // Deleted or expired meanwhile. Without its last line, nobody imports what was written of it.
+      if (GONE.some((code) => hasCode(error, code))) return
       if (!hasCode(error, 'STORE_CORRUPT')) throw error
       this.#counts.damaged += 1
       this.#warn(`${name} of tenant ${tenant} is damaged and was skipped: ${error.message}`)

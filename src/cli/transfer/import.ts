@@ -48,23 +48,33 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   const [file, ...rest] = positionals
   if (rest.length > 0) throw new UsageError('import takes one file')
   const input = file === undefined ? terminal.input : readFile(file)
-  const lines = checkedLines(input)
-  // Before a store is created for what is no export.
-  const first = await lines.next()
-  return await withStore(values, terminal, { mustExist: false }, async (log) => {
-    const task = new Import(log, terminal)
-    try {
-      if (first.done !== true) await task.take(first.value)
-      for await (const line of lines) await task.take(line)
-    } finally {
-      await task.finish()
-    }
-    const { imported, skipped, refused, complete } = task.counts
-    const cut = complete ? '' : '; the export is cut off'
-    const text = `${imported} turns imported, ${skipped} skipped, ${refused} refused${cut}`
-    await terminal.write(`${values.json ? JSON.stringify(task.counts) : text}\n`)
-    return refused > 0 || !complete ? EXIT.failed : EXIT.done
-  })
+  const texts = readLines(input)
+  try {
+    const lines = checkedLines(texts)
+    // Before a store is created for what is no export.
+    const first = await lines.next()
+    return await withStore(values, terminal, { mustExist: false }, async (log) => {
+      const task = new Import(log, terminal)
+      try {
+        if (first.done !== true) await task.take(first.value)
+        for await (const line of lines) await task.take(line)
+      } finally {
+        await task.finish()
+      }
+      return await report(task.counts, values.json, terminal)
+    })
+  } finally {
+    // An input that stays open would keep the process.
+    await texts.return(undefined)
+  }
+}
+
+async function report(counts: Counts, json: boolean, { write }: Terminal): Promise<ExitCode> {
+  const { imported, skipped, refused, complete } = counts
+  const cut = complete ? '' : '; the export is cut off'
+  const text = `${imported} turns imported, ${skipped} skipped, ${refused} refused${cut}`
+  await write(`${json ? JSON.stringify(counts) : text}\n`)
+  return refused > 0 || !complete ? EXIT.failed : EXIT.done
 }
 
 async function* readFile(file: string): AsyncIterable<Uint8Array> {
@@ -76,8 +86,7 @@ async function* readFile(file: string): AsyncIterable<Uint8Array> {
 }
 
 /** What the lines after the header say. UsageError names the first that cannot be read. */
-async function* checkedLines(input: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
-  const texts = readLines(input)
+async function* checkedLines(texts: AsyncGenerator<string>): AsyncGenerator<Line> {
   for (let number = 1; ; number++) {
     const refuse = (reason: string) => new UsageError(`line ${number} of the input: ${reason}`)
     const { value, done } = await texts.next().catch((error: unknown) => {
@@ -94,8 +103,16 @@ async function* checkedLines(input: AsyncIterable<Uint8Array>): AsyncGenerator<L
   }
 }
 
+interface Counts {
+  imported: number
+  skipped: number
+  refused: number
+  /** The last line was there. */
+  complete: boolean
+}
+
 class Import {
-  readonly counts = { imported: 0, skipped: 0, refused: 0, complete: false }
+  readonly counts: Counts = { imported: 0, skipped: 0, refused: 0, complete: false }
   readonly #log: TurnLog
   readonly #terminal: Terminal
   readonly #tell: (say: () => string) => void

@@ -23,6 +23,7 @@ import {
 } from '../../../src/testing/turn-log/texts.ts'
 import { folderOfTest } from '../../log/embedded/support.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
+import { turnstream } from '../process.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -187,6 +188,26 @@ describe('export and import', () => {
     expect(await use(back, t3)).toEqual(await use(from, t3))
   })
 
+  test('a turn that is deleted meanwhile does not end an export', async () => {
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    const log = await openRedisLog({ url: redis.url })
+    onTestFinished(() => log.close())
+    await fill(log)
+    let text = ''
+    const write = async (line: string) => {
+      text += line
+      // In the middle of a turn, and before another.
+      if (!line.includes('"word 1 "') || !line.includes('run-of-t1')) return
+      await Promise.all([log.deleteTurn('t1'), log.deleteTurn('t2')])
+    }
+    const { terminal } = fakeTerminal([], { clock: systemClock, write })
+    expect(await exportCommand.run(['--store', redis.url], terminal)).toBe(0)
+    const to = join(folderOfTest(), 'copy')
+    expect(await importInto(to, text)).toMatchObject({ code: 1 })
+    expect(await use(to, (own) => own.getTurn('t4'))).toMatchObject({ sealed: true })
+  })
+
   test('a cursor of the old store begins anew in the other', async () => {
     const from = await filledStore()
     const to = join(folderOfTest(), 'copy')
@@ -321,6 +342,19 @@ describe('import', () => {
       expect(readdirSync(folder)).toEqual([])
     },
   )
+
+  test('ends at once when it fails, also while its input stays open', async () => {
+    const folder = folderOfTest()
+    writeFileSync(join(folder, 'file'), '')
+    const start = (store: string, text: string) => {
+      const { child, ended } = turnstream(['import', '--store', store], { cwd: folder })
+      child.stdin?.write(text)
+      return ended
+    }
+    expect(await start('copy', 'text\n')).toBe(2)
+    const header = '{"format":"turnstream-export","version":1}\n'
+    expect(await start('file/copy', `${header}{"sealed":true}\n`)).toBe(1)
+  })
 
   test('goes on where one was interrupted', async () => {
     const from = await filledStore()
