@@ -26,6 +26,10 @@ export class TrimmedLog extends MemoryLog {
 
 /** A log that can be written, and not read. */
 export class UnreadableLog extends MemoryLog {
+  override async getResponse(): Promise<never> {
+    throw new TurnstreamError('STORE_UNAVAILABLE', 'the wire was cut')
+  }
+
   override tail(): Tail {
     return {
       cursor: START,
