@@ -91,7 +91,7 @@ export class Connections {
       if (bytes > MAX_DISCARDED_BYTES) close()
     })
     request.once('end', stopWaiting)
-    socket.once('close', stopWaiting)
+    request.once('close', stopWaiting)
     request.resume()
   }
 

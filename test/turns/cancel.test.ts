@@ -115,6 +115,7 @@ describe('D3 a cancel', () => {
   test('before the provider is asked leaves it unasked', async () => {
     const rig = newRig()
     const submitted = rig.submit()
+    while ((await rig.log.getTurn('r')) === undefined);
     await rig.runner.cancel('r', 'at once')
     await submitted
     await rig.settled()
