@@ -57,7 +57,11 @@ test.each(Object.entries(VENDORS))('%s', async (id, { create, path, keyHeader })
   onTestFinished(() => vendor.close())
   const provider = create({ id, apiKey: 'vendor-secret', baseUrl: vendor.url, maxRetries: 0 })
   const server = await startServer({ more: [provider] })
-  const body = { ...FIELDS, prompt: 'Hello', model: `${id}/m`, runId: 'evil-run', turnId: 'a' }
+  const body = { prompt: 'Hello', model: `${id}/m`, runId: 'evil-run', turnId: 'a' }
+  for (const [name, value] of Object.entries(FIELDS)) {
+    const refused = await call(server, 'POST /api/v2/submit', { body: { ...body, [name]: value } })
+    expect(refused.status).toBe(400)
+  }
   const submitted = await call(server, 'POST /api/v2/submit', { body, headers: HEADERS })
   expect(submitted.status).toBe(202)
   await sealed(server.log, 'a')
