@@ -1,7 +1,7 @@
 export { createAnthropicMessagesProvider } from './adapters/anthropic-messages/adapter.ts'
 export { translateAnthropicMessages } from './adapters/anthropic-messages/translate.ts'
 export { translateCodex } from './adapters/codex/translate.ts'
-export { EventStamp, type StampOptions } from './adapters/event-stamp.ts'
+export { EventStamp, type StampOptions, stamp } from './adapters/event-stamp.ts'
 export type { FinishReason } from './adapters/finish-reason.ts'
 export { createGeminiProvider } from './adapters/gemini/adapter.ts'
 export { translateGemini } from './adapters/gemini/translate.ts'

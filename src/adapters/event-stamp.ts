@@ -1,23 +1,30 @@
+import { systemClock } from '../async/clock.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
 import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 
 export interface StampOptions {
-  now: () => number
+  /** The run of payloads that come before a `response_start`. */
+  runId?: string
   traceContext?: TraceContext
+  /** The time of an event, in milliseconds. The system clock by default. */
+  now?: () => number
 }
 
 const NO_TRACE: TraceContext = { traceparent: '' }
 
-/** Puts payloads into envelopes: ids that follow from the run and the place, times from the clock. */
+/** Puts payloads into envelopes: ids derived from the run and the position, times from the clock. */
 export class EventStamp {
   readonly #now: () => number
   readonly #traceContext: TraceContext
-  #runId = ''
-  #nextEventId: () => string = () => ''
+  #runId: string
+  #nextEventId: () => string
 
-  constructor({ now, traceContext = NO_TRACE }: StampOptions) {
+  constructor(options: StampOptions = {}) {
+    const { runId = '', traceContext = NO_TRACE, now = () => systemClock.now() } = options
     this.#now = now
     this.#traceContext = traceContext
+    this.#runId = runId
+    this.#nextEventId = eventIdsOf(runId)
   }
 
   /** Each `response_start` begins a run of its own. */
@@ -35,4 +42,13 @@ export class EventStamp {
       payload,
     } as StreamEvent
   }
+}
+
+/** The payloads of a provider or a translation as StreamEvents. */
+export async function* stamp(
+  payloads: AsyncIterable<StreamEventPayload> | Iterable<StreamEventPayload>,
+  options: StampOptions = {},
+): AsyncGenerator<StreamEvent, void> {
+  const envelopes = new EventStamp(options)
+  for await (const payload of payloads) yield envelopes.stamp(payload)
 }

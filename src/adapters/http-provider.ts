@@ -1,8 +1,7 @@
 import { type Clock, systemClock } from '../async/clock.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
-import type { ErrorObject, StreamEvent } from '../protocol/stream-event.ts'
+import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
 import { checkBaseUrl } from './base-url.ts'
-import { EventStamp } from './event-stamp.ts'
 import {
   type Attempt,
   openVendorStream,
@@ -14,7 +13,7 @@ import type { Provider, ProviderRequest, RunContext, VendorRequest } from './pro
 import { ProviderStream } from './provider-stream.ts'
 import type { Translation, TranslationContext } from './translation.ts'
 import { concealing, withConcealedErrors } from './vendor-errors.ts'
-import { VendorReader } from './vendor-reader.ts'
+import { PayloadReader } from './vendor-reader.ts'
 
 /** How long to wait for a provider, in milliseconds. `Infinity` turns a limit off. Connecting is up to `fetch`. */
 export interface TimeLimits {
@@ -115,25 +114,27 @@ interface ReaderParts {
 function createReader(
   vendor: Vendor,
   { id, request, run, options, conceal, clock }: ReaderParts,
-): VendorReader {
-  const { runId, turnId, threadId, traceContext } = run
-  const now = (): number => clock.now()
+): PayloadReader {
+  const { runId, turnId, threadId } = run
   const translation = vendor.createTranslation({
     runId,
     turnId,
     threadId,
     providerId: id,
     modelId: request.model,
-    now,
+    now: () => clock.now(),
     ...(options.onUnknown !== undefined && { onUnknown: options.onUnknown }),
     ...(options.maxArgumentChars !== undefined && { maxArgumentChars: options.maxArgumentChars }),
   })
-  const stamp = new EventStamp({ now, ...(traceContext !== undefined && { traceContext }) })
-  return new VendorReader(withConcealedErrors(translation, conceal), stamp, { format: 'sse' })
+  return new PayloadReader(withConcealedErrors(translation, conceal), { format: 'sse' })
 }
 
 /** Moves the answer into the stream, as fast as its reader takes it. Never rejects. */
-async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStream): Promise<void> {
+async function pump(
+  attempt: Attempt,
+  reader: PayloadReader,
+  stream: ProviderStream,
+): Promise<void> {
   try {
     const fault = await openVendorStream(attempt, (chunk) => pumpChunk(chunk, reader, stream))
     await sendAll(stream, reader.end(fault))
@@ -147,30 +148,33 @@ async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStre
 /** In parts, between which others have the event loop. */
 async function pumpChunk(
   chunk: Uint8Array,
-  reader: VendorReader,
+  reader: PayloadReader,
   stream: ProviderStream,
 ): Promise<Progress> {
   let arrived = 0
   for (let at = 0; at < chunk.length; at += PART_BYTES) {
     if (isSliceOver()) await nextSlice()
-    const events = upToEnd(reader.feed(chunk.subarray(at, at + PART_BYTES)))
-    await sendAll(stream, events)
-    arrived += events.length
-    if (reader.fault !== undefined || events.some(isTerminal)) return { arrived, isOver: true }
+    const payloads = upToEnd(reader.feed(chunk.subarray(at, at + PART_BYTES)))
+    await sendAll(stream, payloads)
+    arrived += payloads.length
+    if (reader.fault !== undefined || payloads.some(isTerminal)) return { arrived, isOver: true }
   }
   return { arrived, isOver: false }
 }
 
 /** One call is one response: not every vendor closes the connection after its end. */
-function upToEnd(events: readonly StreamEvent[]): readonly StreamEvent[] {
-  const end = events.findIndex(isTerminal)
-  return end === -1 ? events : events.slice(0, end + 1)
+function upToEnd(payloads: readonly StreamEventPayload[]): readonly StreamEventPayload[] {
+  const end = payloads.findIndex(isTerminal)
+  return end === -1 ? payloads : payloads.slice(0, end + 1)
 }
 
-function isTerminal({ type }: StreamEvent): boolean {
+function isTerminal({ type }: StreamEventPayload): boolean {
   return type === 'response_done' || type === 'response_error' || type === 'turn_aborted_by_user'
 }
 
-async function sendAll(stream: ProviderStream, events: readonly StreamEvent[]): Promise<void> {
-  for (const event of events) await stream.send(event)
+async function sendAll(
+  stream: ProviderStream,
+  payloads: readonly StreamEventPayload[],
+): Promise<void> {
+  for (const payload of payloads) await stream.send(payload)
 }

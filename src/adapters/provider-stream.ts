@@ -1,12 +1,12 @@
 import type { Clock } from '../async/clock.ts'
 import { ResponseStream } from '../async/response-stream.ts'
-import type { StreamEvent } from '../protocol/stream-event.ts'
+import type { StreamEventPayload } from '../protocol/stream-event.ts'
 
 // Enough to keep the socket busy while the reader is, and little enough that a slow reader is felt.
 const MAX_BUFFERED_EVENTS = 256
 
-/** The events of one call. Its `signal` stops the producer, whichever side aborts. */
-export class ProviderStream extends ResponseStream<StreamEvent> {
+/** The payloads of one call. Its `signal` stops the producer, whichever side aborts. */
+export class ProviderStream extends ResponseStream<StreamEventPayload> {
   readonly #controller = new AbortController()
 
   constructor(signal: AbortSignal | undefined, clock: Clock) {

@@ -1,6 +1,6 @@
 import type { ResponseStream } from '../async/response-stream.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { StreamEvent, TraceContext } from '../protocol/stream-event.ts'
+import type { StreamEventPayload } from '../protocol/stream-event.ts'
 
 /** A tool that the model may call; `parameters` is a JSON Schema. */
 export interface ToolDefinition {
@@ -44,12 +44,11 @@ export interface RunContext {
   runId: string
   turnId: string
   threadId: string
-  traceContext?: TraceContext
-  /** Told each time that a call is made again. */
+  /** Called each time that a call is retried. */
   onRetry?: () => void
 }
 
-/** A source of responses. */
+/** A source of responses, as payloads; `stamp` makes StreamEvents of them. */
 export interface Provider {
   readonly id: string
   /**
@@ -60,7 +59,7 @@ export interface Provider {
     request: ProviderRequest,
     run: RunContext,
     signal?: AbortSignal,
-  ): ResponseStream<StreamEvent>
+  ): ResponseStream<StreamEventPayload>
 }
 
 /** The request as the vendor wants it. */

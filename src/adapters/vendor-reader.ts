@@ -1,35 +1,33 @@
-import type { ErrorObject, StreamEvent } from '../protocol/stream-event.ts'
+import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { EventStamp } from './event-stamp.ts'
 import type { Translation } from './translation.ts'
 import { type InputFault, VendorInput, type VendorInputOptions } from './vendor-input.ts'
 
-/** A vendor's bytes to StreamEvents: parse, translate, stamp. Waits for nothing. */
-export class VendorReader {
+/** A vendor's bytes to payloads: parse and translate. Never waits. */
+export class PayloadReader {
   readonly #translation: Translation
-  readonly #stamp: EventStamp
   readonly #input: VendorInput
-  #events: StreamEvent[] = []
+  #payloads: StreamEventPayload[] = []
   #isOver = false
 
-  constructor(translation: Translation, stamp: EventStamp, options: VendorInputOptions = {}) {
+  constructor(translation: Translation, options: VendorInputOptions = {}) {
     this.#translation = translation
-    this.#stamp = stamp
     this.#input = new VendorInput((event) => this.#add(translation.translate(event)), options)
   }
 
-  /** Set when the input could not be read to its end; the last event says so, too. */
+  /** Set when the input is malformed; the last payload reports it, too. */
   get fault(): InputFault | undefined {
     return this.#input.fault
   }
 
-  feed(chunk: Uint8Array): readonly StreamEvent[] {
+  feed(chunk: Uint8Array): readonly StreamEventPayload[] {
     if (this.#isOver) return []
     this.#input.feed(chunk)
     return this.#input.fault === undefined ? this.#take() : this.end()
   }
 
-  /** The bytes are over, or broke for the reason given: what is open ends truthfully. */
-  end(fault?: ErrorObject): readonly StreamEvent[] {
+  /** The input has ended, or failed for the reason given: what is open ends truthfully. */
+  end(fault?: ErrorObject): readonly StreamEventPayload[] {
     if (this.#isOver) return []
     this.#isOver = true
     if (fault === undefined) this.#input.end()
@@ -37,14 +35,39 @@ export class VendorReader {
     return this.#take()
   }
 
-  #add(payloads: ReturnType<Translation['translate']>): void {
-    for (const payload of payloads) this.#events.push(this.#stamp.stamp(payload))
+  #add(payloads: readonly StreamEventPayload[]): void {
+    for (const payload of payloads) this.#payloads.push(payload)
   }
 
-  #take(): readonly StreamEvent[] {
-    const events = this.#events
-    if (events.length > 0) this.#events = []
-    return events
+  #take(): readonly StreamEventPayload[] {
+    const payloads = this.#payloads
+    if (payloads.length > 0) this.#payloads = []
+    return payloads
+  }
+}
+
+/** A vendor's bytes to StreamEvents: parse, translate, stamp. Never waits. */
+export class VendorReader {
+  readonly #reader: PayloadReader
+  readonly #stamp: EventStamp
+
+  constructor(translation: Translation, stamp: EventStamp, options: VendorInputOptions = {}) {
+    this.#reader = new PayloadReader(translation, options)
+    this.#stamp = stamp
+  }
+
+  /** Set when the input is malformed; the last event reports it, too. */
+  get fault(): InputFault | undefined {
+    return this.#reader.fault
+  }
+
+  feed(chunk: Uint8Array): readonly StreamEvent[] {
+    return this.#reader.feed(chunk).map((payload) => this.#stamp.stamp(payload))
+  }
+
+  /** The input has ended, or failed for the reason given: what is open ends truthfully. */
+  end(fault?: ErrorObject): readonly StreamEvent[] {
+    return this.#reader.end(fault).map((payload) => this.#stamp.stamp(payload))
   }
 }
 

@@ -13,21 +13,22 @@ export interface LenientOptions {
   readonly onUsageDropped?: () => void
 }
 
-/**
- * The event with `final_item` completed and `usage` in our spelling, or without it when it is malformed. Whatever else
- * is wrong with it stays. The event itself when there is nothing to do.
- */
+/** The event with its payload normalized. The event itself when there is nothing to do. */
 export function normalizeEvent(event: unknown, options: LenientOptions = {}): unknown {
   if (!isRecord(event) || event['type'] === 'item_delta') return event
   const { payload } = event
-  if (!isRecord(payload)) return event
-  const normalized =
-    payload['type'] === 'item_done'
-      ? completeItem(payload, options)
-      : HAS_USAGE.has(payload['type'])
-        ? normalizeUsage(payload, options)
-        : payload
+  const normalized = normalizePayload(payload, options)
   return normalized === payload ? event : { ...event, payload: normalized }
+}
+
+/**
+ * The payload with `final_item` completed and `usage` in our spelling, or without it when it is malformed. Other
+ * faults stay. The payload itself when there is nothing to do.
+ */
+export function normalizePayload(payload: unknown, options: LenientOptions = {}): unknown {
+  if (!isRecord(payload)) return payload
+  if (payload['type'] === 'item_done') return completeItem(payload, options)
+  return HAS_USAGE.has(payload['type']) ? normalizeUsage(payload, options) : payload
 }
 
 const HAS_USAGE: ReadonlySet<unknown> = new Set<StreamEventType>([

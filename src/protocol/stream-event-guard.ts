@@ -3,7 +3,7 @@
  * cost more than the work itself. `stream-event-guard.test.ts` holds the two to the same verdicts.
  */
 import { isRecord } from './json.ts'
-import { isUsage, normalizeEvent } from './lenient-event.ts'
+import { isUsage, normalizeEvent, normalizePayload } from './lenient-event.ts'
 import type { OutputItem } from './output-item.ts'
 import type { ItemType, StreamEvent, StreamEventType, TurnStatus } from './stream-event.ts'
 
@@ -28,6 +28,18 @@ function eventFault(value: unknown): string | undefined {
   if (!isId(value['run_id'])) return 'run_id is not a non-empty string'
   if (!isNumber(value['timestamp'])) return 'timestamp is not a number'
   if (!isTraceContext(value['trace_context'])) return 'trace_context has no traceparent'
+  return fieldsFault(type, payload)
+}
+
+/** Like `streamEventFault`, for a payload without its envelope. */
+export function payloadFault(value: unknown): string | undefined {
+  const payload = normalizePayload(value)
+  if (!isRecord(payload)) return 'payload is not an object'
+  const { type } = payload
+  return isId(type) ? fieldsFault(type, payload) : 'type is not a non-empty string'
+}
+
+function fieldsFault(type: string, payload: Fields): string | undefined {
   // Nearly every event is a delta, and looking it up in the table costs more than checking it.
   if (type === 'item_delta') return PAYLOAD_FAULTS.item_delta(payload)
   return isKnownType(type) ? PAYLOAD_FAULTS[type](payload) : undefined

@@ -4,7 +4,7 @@ import type { ResponseStream } from '../async/response-stream.ts'
 import { onAbort } from '../log/on-abort.ts'
 import type { Lease } from '../log/turn-log.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
+import type { StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 import { providerFault } from './provider-fault.ts'
 import type { ChosenModel } from './providers.ts'
 import type { FunctionCall } from './round-calls.ts'
@@ -92,13 +92,13 @@ export class Rounds {
     }
   }
 
-  async #follow(stream: ResponseStream<StreamEvent>): Promise<void> {
+  async #follow(stream: ResponseStream<StreamEventPayload>): Promise<void> {
     const { script, writer, stop } = this.#options
     // A provider that does not heed the signal is not waited for.
     const forget = onAbort(stop.signal, () => stream.abort())
     try {
-      for await (const event of stream) {
-        const payload = script.take(event)
+      for await (const said of stream) {
+        const payload = script.take(said)
         if (payload !== undefined) this.#write(payload)
         else if (script.end !== undefined || this.#isPastCap()) break
         if (writer.isFull) await writer.room()
@@ -131,9 +131,9 @@ export class Rounds {
   #contextOf(round: number): RunContext {
     const { plan, lease, onRetry } = this.#options
     const { turnId, runId } = lease
-    const { threadId, traceContext } = plan
+    const { threadId } = plan
     const inner = round === 1 ? runId : `${runId}-${round}`
-    return { runId: inner, turnId, threadId, traceContext, onRetry }
+    return { runId: inner, turnId, threadId, onRetry }
   }
 
   async #runTools(calls: readonly FunctionCall[]): Promise<void> {

@@ -1,8 +1,8 @@
 import { TurnstreamError } from '../protocol/errors.ts'
-import { type LenientOptions, normalizeEvent } from '../protocol/lenient-event.ts'
+import { type LenientOptions, normalizePayload } from '../protocol/lenient-event.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
-import { streamEventFault } from '../protocol/stream-event-guard.ts'
+import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
+import { payloadFault } from '../protocol/stream-event-guard.ts'
 import { isPlainDelta } from './event-text.ts'
 import { markedAsRunHere } from './registry-mark.ts'
 import { type FunctionCall, RoundCalls } from './round-calls.ts'
@@ -34,7 +34,7 @@ export interface ToolAnswer {
   readonly success: boolean
 }
 
-type RareEvent = Exclude<StreamEvent, { type: 'item_delta' }>
+type RarePayload = Exclude<StreamEventPayload, { type: 'item_delta' }>
 
 // Ids come from outside, and a broken provider must not fill the log of the operator.
 const MAX_REPORTS = 100
@@ -101,19 +101,19 @@ export class TurnScript {
     this.#end = undefined
   }
 
-  /** What an event of the provider becomes in the log, if anything. */
-  take(event: StreamEvent): StreamEventPayload | undefined {
-    if (event.type === 'item_delta' && typeof event.payload.delta_content === 'string') {
-      return this.#grow(event.payload)
+  /** What a payload of the provider becomes in the log, if anything. */
+  take(payload: StreamEventPayload): StreamEventPayload | undefined {
+    if (payload.type === 'item_delta' && typeof payload.delta_content === 'string') {
+      return this.#grow(payload)
     }
-    const normalized = normalizeEvent(event, this.#lenient)
-    const fault = streamEventFault(normalized)
-    if (fault === undefined) return this.#takeRare(normalized as RareEvent)
+    const normalized = normalizePayload(payload, this.#lenient)
+    const fault = payloadFault(normalized)
+    if (fault === undefined) return this.#takeRare(normalized as RarePayload)
     this.failRound({ code: 'UPSTREAM_MALFORMED', message: `an event of the provider: ${fault}` })
     return undefined
   }
 
-  #takeRare({ payload }: RareEvent): StreamEventPayload | undefined {
+  #takeRare(payload: RarePayload): StreamEventPayload | undefined {
     switch (payload.type) {
       case 'item_start':
         return this.#start(payload)

@@ -1,9 +1,10 @@
 /** Providers over HTTP against a server that a test tells what to do. */
 import { afterEach } from 'vitest'
+import { stamp } from '../../src/adapters/event-stamp.ts'
 import { type HttpProviderOptions, httpProvider } from '../../src/adapters/http-provider.ts'
 import { translateOpenaiChat } from '../../src/adapters/openai-chat/translate.ts'
 import type { Provider, ProviderRequest } from '../../src/adapters/provider.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import type { StreamEvent, StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import type { FakeClock } from '../../src/testing/fake-clock.ts'
 import { type Answer, startVendor, type VendorServer } from './vendor-server.ts'
 
@@ -38,19 +39,19 @@ export async function setUp(answer: Answer, options: HttpProviderOptions = {}): 
   return { provider, server }
 }
 
-export async function collect(events: AsyncIterable<StreamEvent>): Promise<StreamEvent[]> {
+export async function collect(payloads: AsyncIterable<StreamEventPayload>): Promise<StreamEvent[]> {
   const all: StreamEvent[] = []
-  for await (const event of events) all.push(event)
+  for await (const event of stamp(payloads, run)) all.push(event)
   return all
 }
 
 /** Moves a clock on until the stream has ended. */
 export async function collectWith(
   clock: FakeClock,
-  events: AsyncIterable<StreamEvent>,
+  payloads: AsyncIterable<StreamEventPayload>,
 ): Promise<StreamEvent[]> {
   let isOver = false
-  const all = collect(events).finally(() => {
+  const all = collect(payloads).finally(() => {
     isOver = true
   })
   while (!isOver) await clock.advance(1000)

@@ -6,13 +6,13 @@ import { describe, expect, test, vi } from 'vitest'
 import type { HttpProviderOptions } from '../../src/adapters/http-provider.ts'
 import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
 import type { ResponseStream } from '../../src/async/response-stream.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { collect, request, run } from './http-support.ts'
 import { chunk, END, HEAD, rawVendor } from './raw-vendor.ts'
 import { VENDORS, type VendorRow } from './vendors.ts'
 
-type Stream = ResponseStream<StreamEvent>
+type Stream = ResponseStream<StreamEventPayload>
 
 const FIXTURES: Record<string, string> = {
   openai: 'openai-responses',

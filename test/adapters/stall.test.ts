@@ -108,13 +108,12 @@ test('a reader that is slow is no stall of the vendor', async () => {
     },
     { clock },
   )
-  const stream = provider.stream(request, run)
-  const events = []
-  for await (const event of stream) {
-    if (events.length === 0) await clock.advance(3_600_000)
-    events.push(event)
+  const payloads = []
+  for await (const payload of provider.stream(request, run)) {
+    if (payloads.length === 0) await clock.advance(3_600_000)
+    payloads.push(payload)
   }
-  expect(last(events)).toMatchObject({ type: 'response_done' })
+  expect(payloads.at(-1)).toMatchObject({ type: 'response_done' })
 })
 
 test('five floods leave the event loop to others every few milliseconds', async () => {

@@ -1,7 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { decodeStreamEvent } from '../../src/protocol/stream-event.ts'
-import { isStreamEvent, streamEventFault } from '../../src/protocol/stream-event-guard.ts'
+import {
+  isStreamEvent,
+  payloadFault,
+  streamEventFault,
+} from '../../src/protocol/stream-event-guard.ts'
 import { sampleEvents } from './samples.ts'
 
 /** Every path to a field of a value, outermost first. */
@@ -58,6 +62,22 @@ test('guard and schema agree on every field of every event, made odd in every wa
     }
   }
   expect(compared).toBeGreaterThan(2000)
+})
+
+test('a payload is judged alike with and without its envelope', () => {
+  for (const event of sampleEvents) {
+    for (const path of paths(event.payload)) {
+      // The envelope repeats the type, so it would differ from a changed one.
+      if (path[0] === 'type') continue
+      for (const oddity of oddities) {
+        const payload = replaced(event.payload, path, oddity)
+        expect(payloadFault(payload)).toBe(streamEventFault({ ...event, payload }))
+      }
+    }
+  }
+  expect(payloadFault(null)).toBe('payload is not an object')
+  expect(payloadFault({})).toBe('type is not a non-empty string')
+  expect(payloadFault({ type: 'of a later version' })).toBeUndefined()
 })
 
 test('guard and schema agree on events made odd in two places at once', () => {

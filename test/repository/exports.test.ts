@@ -62,6 +62,7 @@ const PUBLIC = {
       'responseEventSchema',
       'responseSchema',
       'sleep',
+      'stamp',
       'streamEventFault',
       'streamEventSchema',
       'streamMessageSchema',

@@ -1,49 +1,47 @@
-import { EventStamp } from '../../src/adapters/event-stamp.ts'
 import type { Provider, ProviderRequest, RunContext } from '../../src/adapters/provider.ts'
 import { ResponseStream } from '../../src/async/response-stream.ts'
-import type { StreamEvent, StreamEventPayload } from '../../src/protocol/stream-event.ts'
+import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 
 /** One call to a provider that says only what the test tells it to. */
 export class HeldCall {
   readonly request: ProviderRequest
   readonly signal: AbortSignal
-  readonly stream: ResponseStream<StreamEvent>
-  readonly #stamp: EventStamp
+  readonly stream: ResponseStream<StreamEventPayload>
   readonly #run: RunContext
   #text = ''
 
   constructor(request: ProviderRequest, run: RunContext, signal: AbortSignal) {
     this.request = request
     this.signal = signal
-    this.stream = new ResponseStream<StreamEvent>(signal, { eventTimeout: Infinity })
+    this.stream = new ResponseStream<StreamEventPayload>(signal, { eventTimeout: Infinity })
     this.#run = run
-    this.#stamp = new EventStamp({ now: () => 1_700_000_000_000 })
     const { turnId: turn_id, threadId: thread_id } = run
-    this.#send({
+    this.stream.addEvent({
       ...{ type: 'response_start', response_id: 'vendor', turn_id, thread_id },
       ...{ model_id: request.model, provider_id: 'held', created_at: 1_700_000_000_000 },
     })
-    this.#send({ type: 'item_start', item_id: 'a', item_type: 'message', origin: 'agent' })
+    this.stream.addEvent({
+      type: 'item_start',
+      item_id: 'a',
+      item_type: 'message',
+      origin: 'agent',
+    })
   }
 
   say(text: string): void {
     this.#text += text
-    this.#send({ type: 'item_delta', item_id: 'a', delta_content: text })
+    this.stream.addEvent({ type: 'item_delta', item_id: 'a', delta_content: text })
   }
 
   finish(): void {
     const item = { type: 'message', id: 'a', content: this.#text, origin: 'agent' } as const
-    this.#send({ type: 'item_done', item_id: 'a', final_item: item })
+    this.stream.addEvent({ type: 'item_done', item_id: 'a', final_item: item })
     const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
-    this.#send({
+    this.stream.addEvent({
       ...{ type: 'response_done', response_id: 'vendor', status: 'complete' },
       ...{ usage, finish_reason: 'stop' },
     })
     this.stream.complete()
-  }
-
-  #send(payload: StreamEventPayload): void {
-    this.stream.addEvent(this.#stamp.stamp(payload))
   }
 
   get runId(): string {

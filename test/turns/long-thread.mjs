@@ -15,26 +15,12 @@ const [directory = '', turns = '', chars = ''] = process.argv.slice(2)
 const provider = {
   id: 'echo',
   /** @type {import('../../src/adapters/provider.ts').Provider['stream']} */
-  stream(request, { runId, turnId, threadId, traceContext }) {
-    /** @type {import('../../src/index.ts').ResponseStream<import('../../src/index.ts').StreamEvent>} */
-    const stream = new ResponseStream()
+  stream(request, { runId, turnId, threadId }) {
     const sent = request.input.reduce((sum, item) => sum + JSON.stringify(item).length, 0)
     writeSync(1, `${JSON.stringify({ turnId, threadId, items: request.input.length, sent })}\n`)
-    const payload = /** @type {const} */ ({
-      type: 'response_done',
-      response_id: runId,
-      status: 'complete',
-    })
-    stream.addEvent({
-      event_id: runId,
-      timestamp: 0,
-      trace_context: traceContext ?? { traceparent: '' },
-      run_id: runId,
-      type: 'response_done',
-      payload,
-    })
-    stream.complete()
-    return stream
+    return ResponseStream.fromEvents([
+      { type: 'response_done', response_id: runId, status: 'complete' },
+    ])
   },
 }
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { ResponseStreamError } from '../../src/async/response-stream-error.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
-import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { answer, broken, call, delta, done, end, open, usage, used } from './payloads.ts'
-import { enveloped, newRig, outputsOf, payloadsOf, type Round, storyOf } from './rig.ts'
+import { newRig, outputsOf, payloadsOf, type Round, storyOf } from './rig.ts'
 
 interface Row {
   name: string
@@ -16,7 +16,7 @@ interface Row {
 function raw(value: unknown): Round {
   return ({ stream, say }) => {
     say(...answer('a', 'x'))
-    stream.addEvent(value as StreamEvent)
+    stream.addEvent(value as StreamEventPayload)
     stream.complete()
   }
 }
@@ -133,18 +133,23 @@ const rows: Row[] = [
     errors: ['Cannot read properties of null'],
   },
   {
+    name: 'sends an event without its type',
+    round: raw({ item_id: 'a' }),
+    story: [...SAID, 'end UPSTREAM_MALFORMED'],
+  },
+  {
     name: 'sends an event without its fields',
-    round: raw(enveloped({ type: 'item_done', item_id: 'a' } as never)),
+    round: raw({ type: 'item_done', item_id: 'a' }),
     story: [...SAID, 'end UPSTREAM_MALFORMED'],
   },
   {
     name: 'sends a delta without text',
-    round: raw(enveloped({ type: 'item_delta', item_id: 'a' } as never)),
+    round: raw({ type: 'item_delta', item_id: 'a' }),
     story: [...SAID, 'end UPSTREAM_MALFORMED'],
   },
   {
     name: 'sends what cannot be written as JSON',
-    round: raw(enveloped(open('b', { provider_metadata: { big: 1n } }))),
+    round: raw(open('b', { provider_metadata: { big: 1n } })),
     story: [...SAID, 'end STREAM_ERROR'],
     errors: ['Do not know how to serialize a BigInt'],
   },

@@ -17,7 +17,7 @@ export interface Call {
   readonly request: ProviderRequest
   readonly run: RunContext
   readonly signal: AbortSignal
-  readonly stream: ResponseStream<StreamEvent>
+  readonly stream: ResponseStream<StreamEventPayload>
   readonly say: (...payloads: readonly StreamEventPayload[]) => void
 }
 
@@ -42,12 +42,12 @@ export function puppet(rounds: readonly Round[] = [], id = 'puppet'): Puppet {
       return new Promise((resolve) => waiters.push({ count, resolve }))
     },
     stream(request, run, signal = new AbortController().signal) {
-      const stream = new ResponseStream<StreamEvent>(signal, {
+      const stream = new ResponseStream<StreamEventPayload>(signal, {
         eventTimeout: Infinity,
         maxBufferSize: Infinity,
       })
       const say = (...payloads: readonly StreamEventPayload[]): void => {
-        for (const payload of payloads) stream.addEvent(enveloped(payload, run.runId))
+        for (const payload of payloads) stream.addEvent(payload)
       }
       const call: Call = { request, run, signal, stream, say }
       const round = rounds[calls.push(call) - 1]

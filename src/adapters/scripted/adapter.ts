@@ -1,7 +1,6 @@
 import { type Clock, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
-import { EventStamp } from '../event-stamp.ts'
 import { Pauses } from '../pause.ts'
 import type { Provider, ProviderRequest, RunContext } from '../provider.ts'
 import { SCRIPTED_ID } from '../provider-kinds.ts'
@@ -54,9 +53,6 @@ async function play(player: Player, stream: ProviderStream): Promise<void> {
     modelId: player.request.model,
     now,
   })
-  const { traceContext } = run
-  const stamp = new EventStamp({ now, ...(traceContext !== undefined && { traceContext }) })
-
   const { recording, fault } = select(player)
   const pauses = new Pauses(clock, stream.signal)
   try {
@@ -66,9 +62,9 @@ async function play(player: Player, stream: ProviderStream): Promise<void> {
       // From the start, and not from the event before: what is late for once does not stay late.
       const ms = start + (event.timestamp - first) / speed - now()
       if (ms > 0) await pauses.pause(ms)
-      for (const payload of translation.translate(event)) await stream.send(stamp.stamp(payload))
+      for (const payload of translation.translate(event)) await stream.send(payload)
     }
-    for (const payload of translation.end(fault)) await stream.send(stamp.stamp(payload))
+    for (const payload of translation.end(fault)) await stream.send(payload)
   } finally {
     pauses.release()
   }

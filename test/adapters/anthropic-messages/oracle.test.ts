@@ -6,6 +6,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAnthropicMessagesProvider } from '../../../src/adapters/anthropic-messages/adapter.ts'
 import { toHistory } from '../../../src/adapters/anthropic-messages/history.ts'
+import { stamp } from '../../../src/adapters/event-stamp.ts'
 import type { Response } from '../../../src/protocol/response.ts'
 import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
 import type { Fields } from './events.ts'
@@ -36,12 +37,8 @@ async function ours(model: string): Promise<Response> {
   const request = { model, input: [{ type: 'message', id: 'i', origin: 'user', content: 'Hi' }] }
   const reducer = new ResponseReducer()
   const run = { runId: 'run', turnId: 'turn', threadId: 'thread' }
-  for await (const event of provider.stream(
-    request as Parameters<typeof provider.stream>[0],
-    run,
-  )) {
-    reducer.apply(event)
-  }
+  const payloads = provider.stream(request as Parameters<typeof provider.stream>[0], run)
+  for await (const event of stamp(payloads)) reducer.apply(event)
   return reducer.response
 }
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { stamp } from '../../../src/adapters/event-stamp.ts'
 import { createGeminiProvider } from '../../../src/adapters/gemini/adapter.ts'
 import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
 import { startVendor } from '../vendor-server.ts'
@@ -14,7 +15,8 @@ test('a response comes over HTTP, with the key in its header', async () => {
   const provider = createGeminiProvider({ baseUrl: server.url, apiKey: 'key', maxRetries: 0 })
   const run = { runId: 'run', turnId: 'turn', threadId: 'thread' }
   const reducer = new ResponseReducer()
-  for await (const event of provider.stream({ model: 'm', input: [] }, run)) reducer.apply(event)
+  const payloads = provider.stream({ model: 'm', input: [] }, run)
+  for await (const event of stamp(payloads)) reducer.apply(event)
   await server.close()
   expect(calls).toEqual([['/v1beta/models/m:streamGenerateContent?alt=sse', 'key']])
   expect(reducer.response).toMatchObject({

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { stamp } from '../../../src/adapters/event-stamp.ts'
 import { createOpenaiChatProvider } from '../../../src/adapters/openai-chat/adapter.ts'
 import type { Response } from '../../../src/protocol/response.ts'
 import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
@@ -25,7 +26,7 @@ async function ours(model: string): Promise<Response> {
   const input = [{ type: 'message', id: 'i', origin: 'user', content: 'Hi' } as const]
   const reducer = new ResponseReducer()
   const run = { runId: 'run', turnId: 'turn', threadId: 'thread' }
-  for await (const event of provider.stream({ model, input }, run)) reducer.apply(event)
+  for await (const event of stamp(provider.stream({ model, input }, run))) reducer.apply(event)
   return reducer.response
 }
 

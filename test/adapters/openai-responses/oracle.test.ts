@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { stamp } from '../../../src/adapters/event-stamp.ts'
 import { createOpenaiResponsesProvider } from '../../../src/adapters/openai-responses/adapter.ts'
 import type { Response } from '../../../src/protocol/response.ts'
 import { isExecutedByProvider } from '../../../src/protocol/tool-execution.ts'
@@ -27,7 +28,7 @@ async function ours(model: string): Promise<Response> {
   const provider = createOpenaiResponsesProvider({ baseUrl: vendor.url, maxRetries: 0 })
   const reducer = new ResponseReducer()
   const run = { runId: 'run', turnId: 'turn', threadId: 'thread' }
-  for await (const event of provider.stream({ model, input: [] }, run)) reducer.apply(event)
+  for await (const event of stamp(provider.stream({ model, input: [] }, run))) reducer.apply(event)
   return reducer.response
 }
 

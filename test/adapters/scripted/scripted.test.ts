@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { stamp } from '../../../src/adapters/event-stamp.ts'
 import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.ts'
 import { decodeRecording, type Recording } from '../../../src/adapters/scripted/wire.ts'
 import { recordToolsTurn } from '../../../src/cli/recordings/tools.ts'
@@ -14,7 +15,7 @@ async function play(clock: FakeClock, speed: number, model = 'demo', events = re
   const played: StreamEvent[] = []
   const times: number[] = []
   const done = (async () => {
-    for await (const event of provider.stream({ model, input: [] }, run)) {
+    for await (const event of stamp(provider.stream({ model, input: [] }, run))) {
       played.push(event)
       times.push(clock.now())
     }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { stamp } from '../../../src/adapters/event-stamp.ts'
 import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.ts'
 import type { Recording } from '../../../src/adapters/scripted/wire.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../../../src/cli/recordings/built-in.ts'
@@ -25,7 +26,8 @@ async function play(model: string): Promise<StreamEvent[]> {
   const provider = createScriptedProvider({ recordings, speed: Infinity })
   const run = { runId: 'run', turnId: 'run', threadId: 'thread' }
   const events: StreamEvent[] = []
-  for await (const event of provider.stream({ model, input: [] }, run)) events.push(event)
+  const payloads = provider.stream({ model, input: [] }, run)
+  for await (const event of stamp(payloads)) events.push(event)
   return events
 }
 

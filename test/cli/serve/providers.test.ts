@@ -208,8 +208,8 @@ describe('a call', () => {
       { model: 'm', input: [{ type: 'message', id: 'a', content: 'Hi', origin: 'user' }] },
       { runId: 'r', turnId: 'r', threadId: 't' },
     )
-    const events = (await stream?.toArray()) ?? []
-    expect(events.at(-1)?.payload).toMatchObject({ error: { code: 'HTTP_401' } })
+    const payloads = (await stream?.toArray()) ?? []
+    expect(payloads.at(-1)).toMatchObject({ error: { code: 'HTTP_401' } })
     expect(vendor.requests).toMatchObject([
       { path: '/v1/chat/completions', headers: { authorization: 'Bearer sk-1' } },
     ])

@@ -3,10 +3,9 @@ import { describe, expect, test } from 'vitest'
 import type { Provider, ProviderRequest } from '../../../src/adapters/provider.ts'
 import { ResponseStream } from '../../../src/async/response-stream.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
-import type { StreamEvent, StreamEventPayload } from '../../../src/protocol/stream-event.ts'
+import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
 import { createGateway, type Gateway } from '../../../src/server/gateway.ts'
 import { type ConfiguredProvider, Providers } from '../../../src/turns/providers.ts'
-import { enveloped } from '../../turns/rig.ts'
 import { UNLIMITED } from '../unlimited.ts'
 
 /*
@@ -100,7 +99,6 @@ function recorder(id: string, received: string[]): Provider {
     stream({ model, input }: ProviderRequest) {
       const last = input.at(-1)
       received.push(`${id} ${model} ${last?.type === 'message' ? last.content : '?'}`)
-      const stream = new ResponseStream<StreamEvent>()
       const payloads: StreamEventPayload[] = [
         {
           type: 'response_start',
@@ -113,9 +111,7 @@ function recorder(id: string, received: string[]): Provider {
         },
         { type: 'response_done', response_id: 'x', status: 'complete', finish_reason: 'stop' },
       ]
-      for (const payload of payloads) stream.addEvent(enveloped(payload))
-      stream.complete()
-      return stream
+      return ResponseStream.fromEvents(payloads)
     },
   }
 }
