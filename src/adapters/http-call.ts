@@ -1,10 +1,10 @@
 import type { Clock } from '../async/clock.ts'
+import { pause } from '../async/pause.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
 import type { TimeLimits } from './http-provider.ts'
-import { pause } from './pause.ts'
 import type { VendorRequest } from './provider.ts'
 
 export interface ResolvedHttpOptions {

@@ -1,5 +1,5 @@
-import { pause } from '../adapters/pause.ts'
 import type { Clock } from '../async/clock.ts'
+import { pause } from '../async/pause.ts'
 import type { Lease, TurnLog } from '../log/turn-log.ts'
 import { hasCode } from '../protocol/errors.ts'
 import type { StopReason } from './turn-stop.ts'

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../async/clock.ts'
+import { Pauses } from '../../async/pause.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
-import { Pauses } from '../pause.ts'
 import type { Provider, ProviderRequest, RunContext } from '../provider.ts'
 import { SCRIPTED_ID } from '../provider-kinds.ts'
 import { ProviderStream } from '../provider-stream.ts'

@@ -1,5 +1,5 @@
-import { pause } from '../../adapters/pause.ts'
 import type { Clock } from '../../async/clock.ts'
+import { pause } from '../../async/pause.ts'
 import { calculateRetryDelay } from '../../async/retry.ts'
 import { HEADERS } from '../../protocol/names.ts'
 import { SseDecoder, type SseEvent } from '../../sse/decode.ts'

@@ -1,6 +1,6 @@
-import type { Clock } from '../async/clock.ts'
+import type { Clock } from './clock.ts'
 
-/** Sleeps, unless it is woken by an abort. */
+/** Sleeps until the time is over or the signal aborts. Never rejects. */
 export function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const wake = (): void => {
@@ -14,7 +14,7 @@ export function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<vo
   })
 }
 
-/** Sleeps again and again with one listener for all: with one each, a sleep costs five times as much. */
+/** Repeated sleeps with one abort listener for all: with one each, a sleep costs five times as much. */
 export class Pauses {
   readonly #clock: Clock
   readonly #signal: AbortSignal
@@ -29,7 +29,7 @@ export class Pauses {
     signal.addEventListener('abort', this.#interrupt, { once: true })
   }
 
-  /** Sleeps, unless it is woken by an abort, as every one is that follows it. One at a time. */
+  /** Sleeps until the time is over or the signal aborts; after an abort, not at all. One at a time. */
   pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       this.#resolve = resolve
@@ -38,7 +38,7 @@ export class Pauses {
     })
   }
 
-  /** There will be no more pauses. */
+  /** Removes the listener; no pause follows. */
   release(): void {
     this.#signal.removeEventListener('abort', this.#interrupt)
   }
