@@ -23,6 +23,7 @@ export {
   createScriptedProvider,
   type ScriptedProviderOptions,
 } from './adapters/scripted/adapter.ts'
+export type { Recordings } from './adapters/scripted/request.ts'
 export { decodeRecording, type Recording } from './adapters/scripted/wire.ts'
 export {
   ToolCallAggregator,
@@ -50,9 +51,18 @@ export {
 } from './dialects/chat-completions/encode.ts'
 export type {
   ChatChunk,
+  ChatChunkChoice,
+  ChatChunkHead,
   ChatCompletion,
+  ChatDelta,
   ChatError,
+  ChatFinishReason,
   ChatFrame,
+  ChatMessage,
+  ChatTextField,
+  ChatToolCall,
+  ChatToolCallDelta,
+  ChatUsage,
 } from './dialects/chat-completions/wire.ts'
 export { v2Sse } from './dialects/v2/encode.ts'
 export { xapiSse } from './dialects/xapi/encode.ts'

@@ -1,4 +1,5 @@
 export { type EmbeddedLogOptions, openEmbeddedLog } from './log/embedded/open.ts'
+export type { SyncPolicy } from './log/embedded/sync-policy.ts'
 export { TurnExistsError } from './log/errors.ts'
 export { LogWriter, type LogWriterOptions, type WriteOptions } from './log/log-writer.ts'
 export { MemoryLog, type MemoryLogOptions } from './log/memory-log.ts'
@@ -12,6 +13,7 @@ export type {
   NewRecord,
   NewThread,
   NewTurn,
+  Orphan,
   Page,
   PageOptions,
   Resync,
@@ -23,19 +25,37 @@ export type {
   TurnRecord,
   TurnSnapshot,
 } from './log/turn-log.ts'
+export type { Attachment } from './protocol/output-item.ts'
 export { type KeyEntry, type KeyName, KeyRing } from './server/auth/key-ring.ts'
 export { parseKeysFile } from './server/auth/keys-file.ts'
+export type { GatewayApp } from './server/context.ts'
 export type { ErrorBody } from './server/error-response.ts'
-export { createGateway, type Gateway, type GatewayOptions } from './server/gateway.ts'
+export {
+  createGateway,
+  type ErrorSubject,
+  type Gateway,
+  type GatewayOptions,
+} from './server/gateway.ts'
 export type { GatewayLimits } from './server/limits/gateway-limits.ts'
 export type { PortLimits } from './server/limits/port-limits.ts'
-export { type Crowd, type Listening, type ListenOptions, listen } from './server/listen.ts'
+export {
+  type Crowd,
+  createRequestListener,
+  type Listening,
+  type ListenOptions,
+  listen,
+} from './server/listen.ts'
 export type { RequestFacts } from './server/metrics/observe-requests.ts'
 export type { TurnListener } from './server/metrics/turn-listener.ts'
 export { createProviderFetch, type ProviderFetchOptions } from './server/provider-fetch.ts'
-export { endOrphan } from './turns/end-orphan.ts'
-export { endOrphans } from './turns/end-orphans.ts'
-export { type ConfiguredProvider, Providers } from './turns/providers.ts'
+export { endOrphan, type OrphanOptions, type OrphanResult } from './turns/end-orphan.ts'
+export { endOrphans, type OrphansOptions } from './turns/end-orphans.ts'
+export {
+  type ChosenModel,
+  type ConfiguredProvider,
+  type ModelWish,
+  Providers,
+} from './turns/providers.ts'
 export type { Tool, ToolCallContext } from './turns/tool.ts'
 export type { TurnCounts, TurnFacts, TurnObserver, TurnOutcome } from './turns/turn-observer.ts'
 export type {
@@ -45,4 +65,9 @@ export type {
   TurnInput,
   TurnSettings,
 } from './turns/turn-request.ts'
-export { type TurnCaps, TurnRunner, type TurnRunnerOptions } from './turns/turn-runner.ts'
+export {
+  type SubmitOptions,
+  type TurnCaps,
+  TurnRunner,
+  type TurnRunnerOptions,
+} from './turns/turn-runner.ts'

@@ -1,7 +1,9 @@
+import { hostname } from 'node:os'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import { type Clock, systemClock } from '../async/clock.ts'
 import type { ErrorCode } from '../protocol/errors.ts'
+import { type ConfiguredProvider, Providers } from '../turns/providers.ts'
 import { quietly } from '../turns/quietly.ts'
 import { TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
 import { type Access, authenticate, isInForce } from './auth/authenticate.ts'
@@ -35,7 +37,12 @@ import { TenantSpaces } from './tenant-space.ts'
 import { unmatched } from './unmatched.ts'
 import { webGuards } from './web/guards.ts'
 
-export interface GatewayOptions extends Omit<TurnRunnerOptions, 'onError' | 'observer'> {
+export interface GatewayOptions
+  extends Omit<TurnRunnerOptions, 'onError' | 'observer' | 'owner' | 'providers'> {
+  /** The providers, the default one first. */
+  readonly providers: Providers | readonly ConfiguredProvider[]
+  /** The name of this process in the record of each turn, for people. `<host name>:<process id>` by default. */
+  readonly owner?: string
   /** A comment is sent on streams this often: 15 s unless given. */
   readonly heartbeatMs?: number
   /** How large the body of a request may be: 4 MB unless given. */
@@ -64,7 +71,7 @@ export interface GatewayOptions extends Omit<TurnRunnerOptions, 'onError' | 'obs
 }
 
 /** What an error belongs to, as far as that is known. */
-interface ErrorSubject {
+export interface ErrorSubject {
   readonly turnId?: string
   readonly requestId?: string
 }
@@ -87,13 +94,15 @@ const SHUTDOWN_GRACE_MS = 30_000
 
 export function createGateway(options: GatewayOptions): Gateway {
   const { log, keys, shutdownGraceMs = SHUTDOWN_GRACE_MS } = options
+  const { owner = `${hostname()}:${process.pid}` } = options
+  const providers = toProviders(options.providers)
   const { clock = systemClock, heartbeatMs = HEARTBEAT_MS } = options
   const limits = resolveLimits(options.limits)
   const closing = new AbortController()
   let closed: Promise<void> | undefined
   const readiness = new Readiness({ log, clock, isOpen: () => closed === undefined })
 
-  const metrics = new GatewayMetrics({ log, clock, models: options.providers.allModels })
+  const metrics = new GatewayMetrics({ log, clock, models: providers.allModels })
 
   const onError = quietly((error, about: ErrorSubject) => {
     metrics.failed(error)
@@ -107,10 +116,10 @@ export function createGateway(options: GatewayOptions): Gateway {
     spaces: new TenantSpaces(log, clock, limits.storedThreads),
   }
   const observer = listenedTo(metrics, options.onTurn)
-  const turns = new TurnRunner({ ...options, observer, onError })
+  const turns = new TurnRunner({ ...options, owner, providers, observer, onError })
   const context: GatewayContext = {
     turns,
-    providers: options.providers,
+    providers,
     clock,
     generateId: options.generateId ?? (() => crypto.randomUUID()),
     maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
@@ -144,6 +153,10 @@ export function createGateway(options: GatewayOptions): Gateway {
       return closed
     },
   }
+}
+
+function toProviders(providers: GatewayOptions['providers']): Providers {
+  return providers instanceof Providers ? providers : new Providers(providers)
 }
 
 /** The last records of turns that ended just now are on their way to readers that are here. */

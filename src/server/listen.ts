@@ -143,14 +143,33 @@ function createNodeServer(limits: PortLimits): Server {
   return server
 }
 
-function requestListener(gateway: Gateway, limits: PortLimits): RequestListener {
-  const listener = getRequestListener((request, env) => gateway.app.fetch(request, env), {
+/**
+ * Serves the gateway from a server of yours: `node:http`, Express, Fastify. The limits of `listen` are not applied: they
+ * are those of your server.
+ */
+export function createRequestListener(gateway: Gateway): RequestListener {
+  const listener = listenerOf(gateway, { autoCleanupIncoming: true })
+  return (request, response) => {
+    if (!request.readableDidRead) return void listener(request, response)
+    const detail = 'its body was read before. Mount the gateway before body parsers'
+    const error = new TurnstreamError('REQUEST_INVALID', detail)
+    gateway.refused(error.code)
+    answerRefused(error, response)
+  }
+}
+
+function listenerOf(gateway: Gateway, options: { readonly autoCleanupIncoming: boolean }) {
+  return getRequestListener((request, env) => gateway.app.fetch(request, env), {
+    ...options,
     errorHandler: answerUnreadable,
-    // `Connections` discards what is left of a body.
-    autoCleanupIncoming: false,
     // The process may not be ours alone.
     overrideGlobalObjects: false,
   })
+}
+
+function requestListener(gateway: Gateway, limits: PortLimits): RequestListener {
+  // `Connections` discards what is left of a body.
+  const listener = listenerOf(gateway, { autoCleanupIncoming: false })
   return (request, response) => {
     // On a connection that has had its last answer nobody waits for one.
     if (!request.socket.writable) return

@@ -6,10 +6,10 @@ import { nearestNames } from '../protocol/nearest.ts'
 export interface ConfiguredProvider {
   readonly provider: Provider
   /**
-   * The models it lists. `any` sends it every model that nobody lists, unless the name begins with that of another
-   * provider.
+   * The models it lists beside the default one. `any` sends it every model that nobody lists, unless the name begins
+   * with that of another provider.
    */
-  readonly models: readonly string[] | 'any'
+  readonly models?: readonly string[] | 'any'
   /** The model of a request that names none. It is always listed. */
   readonly defaultModel: string
   /** Keeps its models out of lists unless it is the default: they are reached as `<id>/<model>` only. */
@@ -128,7 +128,7 @@ export class Providers {
 }
 
 /** The models that a provider lists, its default first. */
-export function listedModels({ models, defaultModel }: ConfiguredProvider): string[] {
+export function listedModels({ models = [], defaultModel }: ConfiguredProvider): string[] {
   return [...new Set([defaultModel, ...(models === 'any' ? [] : models)])]
 }
 

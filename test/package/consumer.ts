@@ -79,6 +79,7 @@ export function tsconfig(resolution: Record<string, string>): object {
 export const PROGRAM = `
 import {
   type Message,
+  type Provider,
   ResponseStream,
   ResponseStreamError,
   RetryExhaustedError,
@@ -88,6 +89,7 @@ import {
   type TurnstreamError,
   decodeStreamEvent,
 } from 'turnstream'
+import * as server from 'turnstream/server'
 import { type Lease, LogWriter, MemoryLog, TurnExistsError, type TurnLog } from 'turnstream/server'
 import { type SuiteRunner, describeTurnLog, fakeClock } from 'turnstream/testing'
 import packageJson from 'turnstream/package.json' with { type: 'json' }
@@ -146,6 +148,46 @@ export async function keep(log: TurnLog, lease: Lease, events: AsyncIterable<str
     const offset: string = each.offset
     if (offset !== '') break
   }
+}
+
+/** Each function of turnstream/server, with the names of what it takes and returns. */
+interface ServerFunctions {
+  createGateway: (options: server.GatewayOptions) => server.Gateway
+  createProviderFetch: (options?: server.ProviderFetchOptions) => typeof fetch
+  createRequestListener: (gateway: server.Gateway) => Function
+  endOrphan: (log: TurnLog, turnId: string, options: server.OrphanOptions) => Promise<server.OrphanResult>
+  endOrphans: (log: TurnLog, options: server.OrphansOptions) => Promise<number>
+  listen: (gateway: server.Gateway, options?: server.ListenOptions) => Promise<server.Listening>
+  openEmbeddedLog: (options: server.EmbeddedLogOptions) => Promise<TurnLog>
+  openRedisLog: (options?: server.RedisLogOptions) => Promise<TurnLog>
+  parseKeysFile: (text: string) => server.KeyEntry[]
+}
+type FunctionName = {
+  [Name in keyof typeof server]: (typeof server)[Name] extends (...args: never[]) => unknown ? Name : never
+}[keyof typeof server]
+export const functions: ServerFunctions = server
+export const forgotten: Exclude<FunctionName, keyof ServerFunctions> extends never ? true : false = true
+
+export function embed(log: TurnLog, provider: Provider): server.Gateway {
+  const configured: server.ConfiguredProvider = { provider, defaultModel: 'model' }
+  const limits: Partial<server.GatewayLimits> = { runningTurns: 2 }
+  const caps: Partial<server.TurnCaps> = { maxItems: 10 }
+  const tool: server.Tool = {
+    name: 'clock',
+    parameters: {},
+    execute: (args: Record<string, unknown>, { signal }: server.ToolCallContext) => signal.aborted,
+  }
+  return server.createGateway({
+    log,
+    limits,
+    caps,
+    providers: [configured],
+    tools: [tool],
+    keys: new server.KeyRing([]),
+    onRequest: ({ route }: server.RequestFacts) => route,
+    onTurn: ({ turnId }: server.TurnFacts, outcome?: server.TurnOutcome) => [turnId, outcome],
+    onError: (error: unknown, { requestId }: server.ErrorSubject) => [error, requestId],
+  })
 }
 
 export function testMine(log: TurnLog, runner: SuiteRunner): void {

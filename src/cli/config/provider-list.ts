@@ -35,7 +35,7 @@ export function shownProviders(choice: ProviderChoice): ShownProvider[] {
   })
   const others = configured
     .filter(({ provider }) => !known.some(({ id }) => id === provider.id))
-    .map(({ provider, models, defaultModel }): ShownProvider => {
+    .map(({ provider, models = [], defaultModel }): ShownProvider => {
       const { id } = provider
       return { id, kind: id, active: true, hasKey: false, baseUrl: null, models, defaultModel }
     })

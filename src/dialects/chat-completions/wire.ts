@@ -34,7 +34,7 @@ export type ChatDelta =
   | { [Field in ChatTextField]?: string }
   | { tool_calls: [ChatToolCallDelta] }
 
-interface ChatChunkChoice {
+export interface ChatChunkChoice {
   index: 0
   delta: ChatDelta
   logprobs: null

@@ -58,5 +58,6 @@ export function addDocumentRoutes(app: GatewayApp): void {
     return c.html(page, 200, { 'content-security-policy': DOCS_POLICY })
   })
 
-  app.get('/', (c) => c.redirect(ROUTES.docs))
+  // Relative, because the gateway may be mounted under a prefix.
+  app.get('/', (c) => c.redirect(ROUTES.docs.slice(1)))
 }
