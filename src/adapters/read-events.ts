@@ -1,0 +1,85 @@
+import { TurnstreamError } from '../protocol/errors.ts'
+import type { ErrorObject, StreamEvent, TraceContext } from '../protocol/stream-event.ts'
+import { translateAnthropicMessages } from './anthropic-messages/translate.ts'
+import { translateCodex } from './codex/translate.ts'
+import { EventStamp } from './event-stamp.ts'
+import { translateGemini } from './gemini/translate.ts'
+import { unreachable } from './http-call.ts'
+import { translateOpenaiChat } from './openai-chat/translate.ts'
+import { translateOpenaiResponses } from './openai-responses/translate.ts'
+import { translateResponseNotifications } from './response-notifications/translate.ts'
+import type { Translation, TranslationContext } from './translation.ts'
+import { VendorReader } from './vendor-reader.ts'
+
+/** The streams that can be read, by the names of their adapters. */
+export const TRANSLATIONS = {
+  'openai-responses': translateOpenaiResponses,
+  'anthropic-messages': translateAnthropicMessages,
+  'openai-chat': translateOpenaiChat,
+  gemini: translateGemini,
+  codex: translateCodex,
+  'response-notifications': translateResponseNotifications,
+} as const satisfies Record<string, (context: TranslationContext) => Translation>
+
+export type VendorName = keyof typeof TRANSLATIONS
+
+export interface ReadEventsOptions extends Partial<TranslationContext> {
+  readonly traceContext?: TraceContext
+}
+
+/**
+ * Reads the body of a vendor's response, SSE or JSON lines, as StreamEvents. A body that fails, is malformed or ends
+ * early never throws: its last event is a `response_error`. Leaving the loop cancels the body. `runId` is random by
+ * default; `turnId` and `threadId` equal it. OPTION_INVALID for an unknown vendor.
+ */
+export async function* readEvents(
+  body: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | null,
+  vendor: VendorName,
+  options: ReadEventsOptions = {},
+): AsyncGenerator<StreamEvent, void> {
+  if (!Object.hasOwn(TRANSLATIONS, vendor)) {
+    const known = Object.keys(TRANSLATIONS).join(', ')
+    throw new TurnstreamError('OPTION_INVALID', `vendor ${vendor} is unknown; use one of ${known}`)
+  }
+  const { traceContext, ...context } = options
+  const { runId = crypto.randomUUID(), now = Date.now } = context
+  const translation = TRANSLATIONS[vendor]({
+    turnId: runId,
+    threadId: runId,
+    providerId: vendor,
+    modelId: 'unknown',
+    ...context,
+    runId,
+    now,
+  })
+  const stamp = new EventStamp({ runId, now, ...(traceContext && { traceContext }) })
+  const reader = new VendorReader(translation, stamp)
+  let fault: ErrorObject | undefined
+  try {
+    for await (const chunk of chunksOf(body)) {
+      yield* reader.feed(chunk)
+      if (reader.fault !== undefined) return
+    }
+  } catch (error) {
+    fault = unreachable(error)
+  }
+  yield* reader.end(fault)
+}
+
+/** Not every browser can iterate over a ReadableStream. */
+async function* chunksOf(
+  body: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | null,
+): AsyncGenerator<Uint8Array, void> {
+  if (body === null) return
+  if (Symbol.asyncIterator in body) return yield* body as AsyncIterable<Uint8Array>
+  const reader = (body as ReadableStream<Uint8Array>).getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    await reader.cancel()
+  }
+}
