@@ -1,6 +1,6 @@
 // The turns that the benches of the gateway run, as recordings for the scripted provider, and what their
 // readers must have seen in the end. `test/bench/gateway-turns.test.ts` checks that they are what they claim.
-import { turnstream } from './turnstream.mjs'
+import { EventStamp } from './turnstream.mjs'
 
 /** @typedef {import('../src/index.ts').StreamEvent} StreamEvent */
 /** @typedef {import('../src/index.ts').StreamEventPayload} StreamEventPayload */
@@ -29,7 +29,7 @@ export function textOf({ atOnce, tokens }) {
 export function recordingOf(pace) {
   const { atOnce, tokens, perSecond } = pace
   let now = 0
-  const stamp = new turnstream.EventStamp({ now: () => now })
+  const stamp = new EventStamp({ now: () => now })
   /** @type {StreamEventPayload} */
   const start = {
     type: 'response_start',

@@ -1,6 +1,6 @@
 // Whole turns, as their owner writes them to the log. `test/bench/log-turns.test.ts` checks that they
 // are what they claim. The same number always gives the same turn, to the byte.
-import { turnstream } from './turnstream.mjs'
+import { eventIdsOf, turnstream } from './turnstream.mjs'
 
 /** @typedef {import('../src/index.ts').StreamEvent} StreamEvent */
 /** @typedef {import('../src/index.ts').StreamEventPayload} StreamEventPayload */
@@ -15,7 +15,7 @@ import { turnstream } from './turnstream.mjs'
  *   tokens at once would fill the heap, and what is measured is not the heap.
  */
 
-const { eventIdsOf, StreamProcessor } = turnstream
+const { StreamProcessor } = turnstream
 
 export const TOKEN_CHARS = 4
 const FIRST_TIMESTAMP = 1_700_000_000_000

@@ -13,17 +13,11 @@ import {
   OpenAI,
   streamText,
 } from './sdks.mjs'
-import { turnstream } from './turnstream.mjs'
+import { EventStamp, turnstream, VendorReader } from './turnstream.mjs'
 import { anthropicMessages, anthropicToolCall, openaiResponses } from './vendor-streams.mjs'
 
-const {
-  EventStamp,
-  StreamProcessor,
-  translateAnthropicMessages,
-  translateOpenaiResponses,
-  VendorReader,
-  xapiSse,
-} = turnstream
+const { StreamProcessor, translateAnthropicMessages, translateOpenaiResponses, xapiSse } =
+  turnstream
 
 /** @typedef {import('./vendor-streams.mjs').VendorStream} VendorStream */
 

@@ -1,6 +1,17 @@
 // The package as it is published. Loaded by address, so that the types come from the sources and
 // checking them needs no build.
-const built = new URL('../dist/index.js', import.meta.url).href
+const dist = new URL('../dist/', import.meta.url)
 
 /** @type {typeof import('../src/index.ts')} */
-export const turnstream = await import(built)
+export const turnstream = await import(new URL('index.js', dist).href)
+
+// Parts that it does not export.
+
+/** @type {typeof import('../src/adapters/event-stamp.ts')} */
+export const { EventStamp } = await import(new URL('adapters/event-stamp.js', dist).href)
+
+/** @type {typeof import('../src/adapters/vendor-reader.ts')} */
+export const { VendorReader } = await import(new URL('adapters/vendor-reader.js', dist).href)
+
+/** @type {typeof import('../src/protocol/ids.ts')} */
+export const { eventIdsOf } = await import(new URL('protocol/ids.js', dist).href)

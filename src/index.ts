@@ -1,7 +1,7 @@
 export { createAnthropicMessagesProvider } from './adapters/anthropic-messages/adapter.ts'
 export { translateAnthropicMessages } from './adapters/anthropic-messages/translate.ts'
 export { translateCodex } from './adapters/codex/translate.ts'
-export { EventStamp, type StampOptions, stamp } from './adapters/event-stamp.ts'
+export { type StampOptions, stamp } from './adapters/event-stamp.ts'
 export type { FinishReason } from './adapters/finish-reason.ts'
 export { createGeminiProvider } from './adapters/gemini/adapter.ts'
 export { translateGemini } from './adapters/gemini/translate.ts'
@@ -18,6 +18,7 @@ export type {
   RunContext,
   ToolDefinition,
 } from './adapters/provider.ts'
+export { type ReadEventsOptions, readEvents, type VendorName } from './adapters/read-events.ts'
 export { translateResponseNotifications } from './adapters/response-notifications/translate.ts'
 export {
   createScriptedProvider,
@@ -32,9 +33,7 @@ export {
   type ToolCallState,
 } from './adapters/tool-call-aggregator.ts'
 export type { Translation, TranslationContext } from './adapters/translation.ts'
-export type { InputFault, InputFormat, VendorInputOptions } from './adapters/vendor-input.ts'
-export { VendorReader } from './adapters/vendor-reader.ts'
-export { type Clock, sleep, systemClock } from './async/clock.ts'
+export { type Clock, sleep } from './async/clock.ts'
 export { ResponseStream } from './async/response-stream.ts'
 export type { ResponseStreamConfig } from './async/response-stream-config.ts'
 export { ResponseStreamError } from './async/response-stream-error.ts'
@@ -46,7 +45,6 @@ export {
 export {
   ChatCompletionsEncoder,
   type ChatCompletionsOptions,
-  chatCompletionsJsonLines,
   chatCompletionsSse,
 } from './dialects/chat-completions/encode.ts'
 export type {
@@ -65,6 +63,7 @@ export type {
   ChatUsage,
 } from './dialects/chat-completions/wire.ts'
 export { v2Sse } from './dialects/v2/encode.ts'
+export { type AppendFrame, applyAppend } from './dialects/xapi/append.ts'
 export { xapiSse } from './dialects/xapi/encode.ts'
 export { DEFAULT_BATCH_GRADIENT } from './processor/batch-gradient.ts'
 export {
@@ -76,14 +75,13 @@ export {
 export type { ProcessorOptions } from './processor/options.ts'
 export { StreamProcessor } from './processor/stream-processor.ts'
 export { estimateTokenCount } from './processor/token-estimate.ts'
-export { type Decoded, decode, decodeText } from './protocol/decode.ts'
+export type { Decoded } from './protocol/decode.ts'
 export { ERROR_CODES, type ErrorCode, TurnstreamError } from './protocol/errors.ts'
-export { eventIdsOf, generateEventId } from './protocol/ids.ts'
+export { generateEventId } from './protocol/ids.ts'
 export { parseJsonSafe } from './protocol/json.ts'
-export { HEADERS, ROUTES, SSE_EVENTS } from './protocol/names.ts'
 export { type MessageOrigin, type OutputItem, outputItemSchema } from './protocol/output-item.ts'
-export { isRefusal } from './protocol/refusal.ts'
 export {
+  type ReducedResponse,
   type Response,
   type ResponseItem,
   type ResponseStatus,
@@ -96,7 +94,6 @@ export {
   type ErrorObject,
   type ItemType,
   parseStreamEvent,
-  STREAM_EVENT_TYPES,
   type StreamEvent,
   type StreamEventPayload,
   type StreamEventType,
@@ -105,12 +102,15 @@ export {
   type TurnStatus,
   type UnknownStreamEvent,
 } from './protocol/stream-event.ts'
-export { isStreamEvent, streamEventFault } from './protocol/stream-event-guard.ts'
+export { isStreamEvent } from './protocol/stream-event-guard.ts'
 export {
   type Content,
   type ContentType,
-  contentSchema,
+  type ItemSnapshot,
   type Message,
+  type MessageSnapshot,
+  type PendingCall,
+  type SnapshotStatus,
   type Status,
   type StreamMessage,
   type StreamOutput,
@@ -122,12 +122,11 @@ export {
   type TurnError,
   type TurnEvent,
   type TurnStarted,
-  turnEventSchema,
 } from './protocol/stream-output.ts'
-export { EXECUTED_BY_PROVIDER, isExecutedByProvider } from './protocol/tool-execution.ts'
-export { type Usage, usageSchema } from './protocol/usage.ts'
+export { isExecutedByProvider } from './protocol/tool-execution.ts'
+export type { Usage } from './protocol/usage.ts'
 export { initialReducerState, type ReducerState, reduce, toResponse } from './reducer/reduce.ts'
 export { ResponseReducer } from './reducer/response-reducer.ts'
 export { SseDecoder, type SseDecoderOptions, type SseEvent } from './sse/decode.ts'
-export { encodeComment, encodeSse, type SseFrame } from './sse/encode.ts'
+export { encodeSse, type SseFrame } from './sse/encode.ts'
 export { type SseLimit, SseLimitError } from './sse/limit-error.ts'

@@ -50,4 +50,7 @@ export const responseSchema = openObject({
   provider_finish_reason: z.string().nullable().exactOptional(),
   error: errorObjectSchema.nullable(),
 })
-export type Response = z.infer<typeof responseSchema>
+export type ReducedResponse = z.infer<typeof responseSchema>
+
+/** @deprecated Use `ReducedResponse`. */
+export type Response = ReducedResponse

@@ -5,7 +5,7 @@ import { turnStatusSchema } from './stream-event.ts'
 
 /** What a renderer does with a snapshot: create the element, update it, settle it, show an error. */
 const statusSchema = z.enum(['create', 'update', 'complete', 'error'])
-export type Status = z.infer<typeof statusSchema>
+export type SnapshotStatus = z.infer<typeof statusSchema>
 
 const turn = { turnId: idSchema, threadId: idSchema }
 
@@ -28,7 +28,7 @@ const messageSchema = openObject({
   ...contentBase,
   origin: messageOriginSchema,
 })
-export type Message = z.infer<typeof messageSchema>
+export type MessageSnapshot = z.infer<typeof messageSchema>
 
 const thinkingSchema = openObject({
   type: z.literal('thinking'),
@@ -54,8 +54,9 @@ export const contentSchema = z.discriminatedUnion('type', [
   thinkingSchema,
   toolCallSchema,
 ])
-export type Content = z.infer<typeof contentSchema>
-export type ContentType = Content['type']
+/** The whole state of one item, as a renderer shows it. */
+export type ItemSnapshot = z.infer<typeof contentSchema>
+export type ContentType = ItemSnapshot['type']
 
 const turnStartedSchema = openObject({
   type: z.literal('turn_started'),
@@ -115,7 +116,7 @@ export const turnEventSchema = z.discriminatedUnion('type', [
 export type TurnEvent = z.infer<typeof turnEventSchema>
 
 export const streamOutputSchema = z.discriminatedUnion('type', [contentSchema, turnEventSchema])
-export type StreamOutput = Content | TurnEvent
+export type StreamOutput = ItemSnapshot | TurnEvent
 
 /** One record of log B. `payload` is the JSON text of a `StreamOutput`. */
 export const streamMessageSchema = openObject({
@@ -125,3 +126,10 @@ export const streamMessageSchema = openObject({
   payload: z.string(),
 })
 export type StreamMessage = z.infer<typeof streamMessageSchema>
+
+/** @deprecated Use `ItemSnapshot`. */
+export type Content = ItemSnapshot
+/** @deprecated Use `MessageSnapshot`. */
+export type Message = MessageSnapshot
+/** @deprecated Use `SnapshotStatus`. */
+export type Status = SnapshotStatus

@@ -1,5 +1,5 @@
 import { normalizeEvent } from '../protocol/lenient-event.ts'
-import type { Response } from '../protocol/response.ts'
+import type { ReducedResponse } from '../protocol/response.ts'
 import type { StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { Usage } from '../protocol/usage.ts'
 import { IdIndex } from './id-index.ts'
@@ -15,7 +15,7 @@ import {
   startItem,
 } from './items.ts'
 
-type Head = Readonly<Omit<Response, 'output_items' | 'updated_at'>>
+type Head = Readonly<Omit<ReducedResponse, 'output_items' | 'updated_at'>>
 
 /** All that is known of a turn after some of its events. Read it with `toResponse`. */
 export interface ReducerState {
@@ -96,7 +96,7 @@ export function reduce(state: ReducerState, given: StreamEvent): ReducerState {
  * The Response as it stands. Its items are shared with the state and with other Responses, where an
  * item that has ended is the same object: treat them as read-only.
  */
-export function toResponse(state: ReducerState): Response {
+export function toResponse(state: ReducerState): ReducedResponse {
   const output_items = listItems(state.items)
   return { ...state.head, updated_at: state.updatedAt, output_items }
 }

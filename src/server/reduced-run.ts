@@ -3,7 +3,7 @@ import { START } from '../log/offsets.ts'
 import type { Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { parseJsonSafe } from '../protocol/json.ts'
-import type { Response } from '../protocol/response.ts'
+import type { ReducedResponse } from '../protocol/response.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../reducer/response-reducer.ts'
 import { withTurnIds } from '../turns/turn-response.ts'
@@ -119,7 +119,7 @@ function isSameTurn(one: TurnRecord, other: TurnRecord): boolean {
 }
 
 /** What a turn has come to, by the events that its log holds now. */
-async function reducedRun(log: TurnLog, turn: TurnRecord): Promise<Response> {
+async function reducedRun(log: TurnLog, turn: TurnRecord): Promise<ReducedResponse> {
   const stop = new AbortController()
   const tail = log.tail(turn.turnId, 'events', START, stop.signal)
   void tail.caughtUp.then(() => stop.abort())
@@ -131,11 +131,11 @@ export function followedRun(
   log: TurnLog,
   turn: TurnRecord,
   signal: AbortSignal,
-): Promise<Response> {
+): Promise<ReducedResponse> {
   return reduced(log.tail(turn.turnId, 'events', START, signal), turn)
 }
 
-async function reduced(tail: Tail, turn: TurnRecord): Promise<Response> {
+async function reduced(tail: Tail, turn: TurnRecord): Promise<ReducedResponse> {
   const reducer = new ResponseReducer()
   for await (const record of tail) {
     if (isSliceOver()) await nextSlice()
@@ -146,7 +146,7 @@ async function reduced(tail: Tail, turn: TurnRecord): Promise<Response> {
 }
 
 /** Encodes one item at a time, because a Response may have thousands. */
-async function encodeResponse({ output_items, ...head }: Response): Promise<ResponseJson> {
+async function encodeResponse({ output_items, ...head }: ReducedResponse): Promise<ResponseJson> {
   const parts = [Buffer.from(`${JSON.stringify(head).slice(0, -1)},"output_items":[`)]
   for (const [index, item] of output_items.entries()) {
     if (isSliceOver()) await nextSlice()

@@ -4,7 +4,7 @@ import { parse } from 'node:path'
 import { expect } from 'vitest'
 import { EventStamp } from '../../src/adapters/event-stamp.ts'
 import { VendorInput } from '../../src/adapters/vendor-input.ts'
-import type { Response } from '../../src/protocol/response.ts'
+import type { ReducedResponse } from '../../src/protocol/response.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../../src/reducer/response-reducer.ts'
@@ -34,7 +34,7 @@ export function fixtureEvents(vendor: string, name: string): unknown[] {
 }
 
 /** One Response for each response in the payloads. */
-export function responsesOf(payloads: readonly StreamEventPayload[]): Response[] {
+export function responsesOf(payloads: readonly StreamEventPayload[]): ReducedResponse[] {
   const stamp = new EventStamp({ now: () => 0 })
   const reducers: ResponseReducer[] = []
   for (const payload of payloads) {
@@ -44,7 +44,7 @@ export function responsesOf(payloads: readonly StreamEventPayload[]): Response[]
   return reducers.map(({ response }) => response)
 }
 
-export function onlyResponseOf(payloads: readonly StreamEventPayload[]): Response {
+export function onlyResponseOf(payloads: readonly StreamEventPayload[]): ReducedResponse {
   const [response, ...others] = responsesOf(payloads)
   if (response === undefined || others.length > 0) throw new Error('not one response')
   return response
@@ -57,7 +57,7 @@ export function outcomesOf(payloads: readonly StreamEventPayload[]): Outcome[] {
   }))
 }
 
-function describeItem(item: Response['output_items'][number]): string {
+function describeItem(item: ReducedResponse['output_items'][number]): string {
   const broken = item.error === undefined ? '' : ` !${item.error.code}`
   switch (item.type) {
     case 'message':
@@ -72,7 +72,12 @@ function describeItem(item: Response['output_items'][number]): string {
   }
 }
 
-function describeEnd({ status, error, finish_reason, provider_finish_reason }: Response): string {
+function describeEnd({
+  status,
+  error,
+  finish_reason,
+  provider_finish_reason,
+}: ReducedResponse): string {
   if (error) return `${status} ${error.code}: ${error.message}`
   return `${status} ${finish_reason} (${provider_finish_reason})`
 }

@@ -78,14 +78,21 @@ export function tsconfig(resolution: Record<string, string>): object {
 /** A user's program, compiled but not run. The lines marked as errors must stay errors. */
 export const PROGRAM = `
 import {
+  type Content,
+  type ItemSnapshot,
   type Message,
+  type MessageSnapshot,
   type Provider,
+  type ReducedResponse,
+  type Response as OldResponse,
   ResponseStream,
   ResponseStreamError,
   RetryExhaustedError,
   type StreamEvent,
   type StreamOutput,
   StreamProcessor,
+  type SnapshotStatus,
+  type Status,
   type TurnstreamError,
   decodeStreamEvent,
 } from 'turnstream'
@@ -201,8 +208,12 @@ export const defaults = new ResponseStream()
 defaults.addEvent({ type: 'OutputTextDelta', delta: 'text' })
 // @ts-expect-error a delta is a string
 defaults.addEvent({ type: 'OutputTextDelta', delta: 1 })
+/** What was renamed is there under its old name, too. */
+export function renamed(now: [ItemSnapshot, MessageSnapshot, SnapshotStatus, ReducedResponse]): [Content, Message, Status, OldResponse] {
+  return now
+}
 // @ts-expect-error a message has an origin
-export const message: Message = { type: 'message', turnId: 't', threadId: 't', itemId: 'i', status: 'create', content: '' }
+export const message: MessageSnapshot = { type: 'message', turnId: 't', threadId: 't', itemId: 'i', status: 'create', content: '' }
 // @ts-expect-error onEmit is required
 export const silent = new StreamProcessor({ turnId: 'turn', threadId: 'thread' })
 `

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { Content, StreamOutput } from '../../src/protocol/stream-output.ts'
+import type { ItemSnapshot, StreamOutput } from '../../src/protocol/stream-output.ts'
 import { streamOutputSchema } from '../../src/protocol/stream-output.ts'
 import { runRules } from './scenario.ts'
 import { setUp } from './sinks.ts'
@@ -26,7 +26,7 @@ function checkPromises(accepted: StreamOutput[], { streamed, finals }: RandomTur
   expect(accepted.filter(({ type }) => TERMINALS.has(type))).toHaveLength(1)
   expect(TERMINALS.has(accepted.at(-1)?.type ?? '')).toBe(true)
 
-  const latest = new Map<string, Content>()
+  const latest = new Map<string, ItemSnapshot>()
   for (const output of accepted) {
     expect(streamOutputSchema.safeParse(output).success).toBe(true)
     if (!('itemId' in output)) continue

@@ -1,6 +1,6 @@
 /** Short ways to write a turn down, and to reduce it. */
 import type { OutputItem } from '../../src/protocol/output-item.ts'
-import type { Response, ResponseItem } from '../../src/protocol/response.ts'
+import type { ReducedResponse, ResponseItem } from '../../src/protocol/response.ts'
 import type { StreamEvent, StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import {
   initialReducerState,
@@ -35,7 +35,7 @@ export function reduceAll(events: readonly StreamEvent[], from = initialReducerS
   return events.reduce<ReducerState>(reduce, from)
 }
 
-export function responseTo(payloads: readonly Payload[]): Response {
+export function responseTo(payloads: readonly Payload[]): ReducedResponse {
   return toResponse(reduceAll(eventsOf(payloads)))
 }
 

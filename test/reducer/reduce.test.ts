@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Response } from '../../src/protocol/response.ts'
+import type { ReducedResponse } from '../../src/protocol/response.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { initialReducerState, reduce, toResponse } from '../../src/reducer/reduce.ts'
 import {
@@ -28,7 +28,7 @@ import {
 interface Row {
   name: string
   turn: Payload[]
-  response: Partial<Response>
+  response: Partial<ReducedResponse>
 }
 
 const truncated = { code: 'UPSTREAM_TRUNCATED', message: 'cut off' }

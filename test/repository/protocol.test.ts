@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
-import * as turnstream from '../../src/index.ts'
+import { outputItemSchema } from '../../src/protocol/output-item.ts'
+import { responseSchema } from '../../src/protocol/response.ts'
+import { responseEventSchema } from '../../src/protocol/response-event.ts'
+import { STREAM_EVENT_TYPES, streamEventSchema } from '../../src/protocol/stream-event.ts'
+import {
+  contentSchema,
+  streamMessageSchema,
+  turnEventSchema,
+} from '../../src/protocol/stream-output.ts'
+import { usageSchema } from '../../src/protocol/usage.ts'
 import { read } from './sources.ts'
 import { section, tableRows } from './tables.ts'
 
@@ -27,26 +36,26 @@ interface Shape {
 }
 
 const shapes: Shape[] = [
-  { title: 'StreamEvent', schema: variants(turnstream.streamEventSchema)[0] },
-  ...variants(turnstream.streamEventSchema).map((event) => ({
+  { title: 'StreamEvent', schema: variants(streamEventSchema)[0] },
+  ...variants(streamEventSchema).map((event) => ({
     title: tagOf(event),
     schema: event.properties?.['payload'],
     inProse: ['type'],
   })),
-  ...variants(turnstream.outputItemSchema).map((schema) => ({
+  ...variants(outputItemSchema).map((schema) => ({
     title: `${tagOf(schema)} item`,
     schema,
     inProse: ['type', 'id', 'provider_metadata'],
   })),
-  { title: 'Usage', schema: jsonSchema(turnstream.usageSchema) },
-  content('Message', 'message'),
+  { title: 'Usage', schema: jsonSchema(usageSchema) },
+  content('MessageSnapshot', 'message'),
   content('Thinking', 'thinking'),
   content('ToolCall', 'tool_call'),
   turnEvent('TurnStarted', 'turn_started'),
   turnEvent('TurnComplete', 'turn_complete'),
   turnEvent('TurnError', 'turn_error'),
-  { title: 'StreamMessage', schema: jsonSchema(turnstream.streamMessageSchema) },
-  { title: 'Response', schema: jsonSchema(turnstream.responseSchema) },
+  { title: 'StreamMessage', schema: jsonSchema(streamMessageSchema) },
+  { title: 'ReducedResponse', schema: jsonSchema(responseSchema) },
 ]
 
 describe('docs/protocol.md', () => {
@@ -63,7 +72,7 @@ describe('docs/protocol.md', () => {
       type: unquote(type),
       fields: [...fields.matchAll(/`(\w+)`/g)].map(([, name]) => name),
     }))
-    const schemas = variants(turnstream.responseEventSchema).map((schema) => ({
+    const schemas = variants(responseEventSchema).map((schema) => ({
       type: tagOf(schema),
       fields: Object.keys(schema.properties ?? {}).filter((name) => name !== 'type'),
     }))
@@ -72,17 +81,17 @@ describe('docs/protocol.md', () => {
 
   test('lists every type of event', () => {
     const titles = [...doc.matchAll(/^### ([a-z_]+)$/gm)].map(([, title]) => title)
-    expect(titles).toEqual(turnstream.STREAM_EVENT_TYPES)
+    expect(titles).toEqual(STREAM_EVENT_TYPES)
   })
 })
 
 function content(title: string, type: string): Shape {
-  const schema = variants(turnstream.contentSchema).find((each) => tagOf(each) === type)
-  return { title, schema, sections: ['Content', title], inProse: ['type'] }
+  const schema = variants(contentSchema).find((each) => tagOf(each) === type)
+  return { title, schema, sections: ['ItemSnapshot', title], inProse: ['type'] }
 }
 
 function turnEvent(title: string, type: string): Shape {
-  const schema = variants(turnstream.turnEventSchema).find((each) => tagOf(each) === type)
+  const schema = variants(turnEventSchema).find((each) => tagOf(each) === type)
   return { title, schema, inProse: ['type'] }
 }
 

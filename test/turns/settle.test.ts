@@ -1,7 +1,7 @@
 /** V6: how each item looks when its turn has ended, by what it was and by who ended the turn. */
 import { describe, expect, test } from 'vitest'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
-import type { Content } from '../../src/protocol/stream-output.ts'
+import type { ItemSnapshot } from '../../src/protocol/stream-output.ts'
 import { endOrphan } from '../../src/turns/end-orphan.ts'
 import { broken, call, delta, end, open } from './payloads.ts'
 import { LEASE_MS, newRig, outputsOf, payloadsOf, type Rig, readLog, tick } from './rig.ts'
@@ -93,7 +93,7 @@ async function checkItem(rig: Rig, ended: object, shown: object | undefined): Pr
   )
   expect(payloads.at(-1)).toMatchObject(ended)
   const outputs = (await outputsOf(rig.log)).filter(
-    (output): output is Content => 'itemId' in output && output.itemId === 'r:1',
+    (output): output is ItemSnapshot => 'itemId' in output && output.itemId === 'r:1',
   )
   if (shown === undefined) expect(outputs).toEqual([])
   else expect(outputs.at(-1)).toMatchObject(shown)

@@ -1,9 +1,14 @@
-import type { Message, StreamOutput, Thinking, ToolCall } from '../../protocol/stream-output.ts'
+import type {
+  MessageSnapshot,
+  StreamOutput,
+  Thinking,
+  ToolCall,
+} from '../../protocol/stream-output.ts'
 import { clip, toolLine } from '../output-lines.ts'
 import { printable } from '../printable.ts'
 import type { Terminal } from '../terminal.ts'
 
-type Text = Message | Thinking
+type Text = MessageSnapshot | Thinking
 
 /**
  * Turns outputs into what a terminal prints: text as it grows, and everything else as lines. It only ever

@@ -3,7 +3,7 @@ import { applyAppend } from '../../dialects/xapi/append.ts'
 import { decodeText } from '../../protocol/decode.ts'
 import { SSE_EVENTS } from '../../protocol/names.ts'
 import {
-  type Content,
+  type ItemSnapshot,
   type StreamOutput,
   streamOutputSchema,
 } from '../../protocol/stream-output.ts'
@@ -29,7 +29,7 @@ export interface PlacedOutput {
  * what is of a type that this version does not know, too.
  */
 export async function* turnOutputs(feed: EventFeed): AsyncGenerator<PlacedOutput, void> {
-  const items = new Map<string, Content>()
+  const items = new Map<string, ItemSnapshot>()
   const shown = new Map<string, string>()
   for await (const frame of feed) {
     const output = outputOf(frame, items)
@@ -47,7 +47,7 @@ export async function* turnOutputs(feed: EventFeed): AsyncGenerator<PlacedOutput
 
 function outputOf(
   frame: SseEvent,
-  items: ReadonlyMap<string, Content>,
+  items: ReadonlyMap<string, ItemSnapshot>,
 ): StreamOutput | 'out of step' | undefined {
   if (frame.event === '') {
     const output = decodeText(streamOutputSchema, frame.data)

@@ -1,6 +1,6 @@
 import { isInputItem } from '../../protocol/input-items.ts'
 import { isRefusal } from '../../protocol/refusal.ts'
-import type { Response, ResponseItem } from '../../protocol/response.ts'
+import type { ReducedResponse, ResponseItem } from '../../protocol/response.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { isExecutedByProvider } from '../../protocol/tool-execution.ts'
 import type { ChatCompletionsOptions } from './encode.ts'
@@ -19,7 +19,7 @@ type FunctionCall = Extract<ResponseItem, { type: 'function_call' }>
 
 /** A response that has ended, for a client that did not ask for a stream: the answer, or why there is none. */
 export function toChatCompletion(
-  response: Response,
+  response: ReducedResponse,
   options: ChatCompletionOptions,
 ): ChatCompletion | ChatError {
   const items = response.output_items.filter(
@@ -54,7 +54,10 @@ function shownCalls(items: readonly ResponseItem[]): FunctionCall[] {
     .filter((call) => !isExecutedByProvider(call.provider_metadata) && !answered.has(call.call_id))
 }
 
-function errorOf(response: Response, calls: readonly FunctionCall[]): ErrorObject | undefined {
+function errorOf(
+  response: ReducedResponse,
+  calls: readonly FunctionCall[],
+): ErrorObject | undefined {
   switch (response.status) {
     case 'complete':
       return calls.find(({ error }) => error !== undefined)?.error

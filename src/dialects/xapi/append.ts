@@ -1,6 +1,6 @@
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { SSE_EVENTS } from '../../protocol/names.ts'
-import type { Content, Status } from '../../protocol/stream-output.ts'
+import type { ItemSnapshot, SnapshotStatus } from '../../protocol/stream-output.ts'
 import { encodeSse } from '../../sse/encode.ts'
 
 /** What an item has gained since the last frame of it, in place of the whole snapshot. */
@@ -11,14 +11,14 @@ export interface AppendFrame {
   readonly text: string
   /** How long the content is now. */
   readonly length: number
-  readonly status: Status
+  readonly status: SnapshotStatus
 }
 
 /** A snapshot of a text, as far as appending to it needs it. */
 export interface TextSnapshot {
   readonly itemId: string
   readonly content: string
-  readonly status: Status
+  readonly status: SnapshotStatus
   /** Everything else that the snapshot says: an append cannot change it. */
   readonly rest: string
 }
@@ -39,7 +39,7 @@ export function textSnapshotOf(payload: string): TextSnapshot | undefined {
   return { itemId, content, status, rest: JSON.stringify(rest) }
 }
 
-function isStatus(status: unknown): status is Status {
+function isStatus(status: unknown): status is SnapshotStatus {
   return status === 'create' || status === 'update' || status === 'complete' || status === 'error'
 }
 
@@ -76,7 +76,7 @@ export function appendSse(id: string | undefined, frame: AppendFrame): string {
  * The item after an append. Undefined when the frame does not go on where the item is: the reader then has
  * to come back without a cursor.
  */
-export function applyAppend<T extends Content>(item: T, frame: AppendFrame): T | undefined {
+export function applyAppend<T extends ItemSnapshot>(item: T, frame: AppendFrame): T | undefined {
   const { itemId, at, text, length, status } = frame
   if (item.itemId !== itemId || item.content.length !== at || at + text.length !== length) {
     return undefined

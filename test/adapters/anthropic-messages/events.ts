@@ -1,7 +1,7 @@
 /** Events of the Messages API, and what our translation makes of them. */
 import { translateAnthropicMessages } from '../../../src/adapters/anthropic-messages/translate.ts'
 import type { TranslationContext } from '../../../src/adapters/translation.ts'
-import type { Response } from '../../../src/protocol/response.ts'
+import type { ReducedResponse } from '../../../src/protocol/response.ts'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
 import { onlyResponseOf } from '../outcome.ts'
 import { translateAll } from '../replay.ts'
@@ -83,12 +83,12 @@ export function translate(
   return translateAll(translateAnthropicMessages, events, extra)
 }
 
-export function responseOf(events: Iterable<unknown>): Response {
+export function responseOf(events: Iterable<unknown>): ReducedResponse {
   return onlyResponseOf(translate(events))
 }
 
 /** An item without its id, and what is kept of the vendor without the id of its message. */
-export function plain(item: Response['output_items'][number]): Fields {
+export function plain(item: ReducedResponse['output_items'][number]): Fields {
   const { id: _, provider_metadata: metadata = {}, ...rest } = item
   const { message_id: __, ...anthropic } = (metadata['anthropic'] ?? {}) as Fields
   return {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAnthropicMessagesProvider } from '../../../src/adapters/anthropic-messages/adapter.ts'
 import { toHistory } from '../../../src/adapters/anthropic-messages/history.ts'
 import { stamp } from '../../../src/adapters/event-stamp.ts'
-import type { Response } from '../../../src/protocol/response.ts'
+import type { ReducedResponse } from '../../../src/protocol/response.ts'
 import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
 import type { Fields } from './events.ts'
 
@@ -32,7 +32,7 @@ beforeAll(async () => {
 
 afterAll(() => server.close())
 
-async function ours(model: string): Promise<Response> {
+async function ours(model: string): Promise<ReducedResponse> {
   const provider = createAnthropicMessagesProvider({ baseUrl: baseURL, apiKey: 'x', maxRetries: 0 })
   const request = { model, input: [{ type: 'message', id: 'i', origin: 'user', content: 'Hi' }] }
   const reducer = new ResponseReducer()

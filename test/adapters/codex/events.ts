@@ -1,7 +1,7 @@
 /** Messages of the app-server in its grammars, and what our translation makes of them. */
 import { translateCodex } from '../../../src/adapters/codex/translate.ts'
 import type { TranslationContext } from '../../../src/adapters/translation.ts'
-import type { Response } from '../../../src/protocol/response.ts'
+import type { ReducedResponse } from '../../../src/protocol/response.ts'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
 import { onlyResponseOf } from '../outcome.ts'
 import { translateAll } from '../replay.ts'
@@ -111,12 +111,12 @@ export function translate(
   return translateAll(translateCodex, events, extra)
 }
 
-export function responseOf(events: Iterable<unknown>): Response {
+export function responseOf(events: Iterable<unknown>): ReducedResponse {
   return onlyResponseOf(translate(events))
 }
 
 /** An item without its id and without what is kept of codex, except whose call it is. */
-export function plain(item: Response['output_items'][number]): Fields {
+export function plain(item: ReducedResponse['output_items'][number]): Fields {
   const { id: _, provider_metadata, ...rest } = item
   const by = provider_metadata?.['executed_by']
   return { ...rest, ...(by !== undefined && { executed_by: by }) }

@@ -4,7 +4,7 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { stamp } from '../../../src/adapters/event-stamp.ts'
 import { createOpenaiChatProvider } from '../../../src/adapters/openai-chat/adapter.ts'
-import type { Response } from '../../../src/protocol/response.ts'
+import type { ReducedResponse } from '../../../src/protocol/response.ts'
 import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
 import { startVendor, type VendorServer } from '../vendor-server.ts'
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterAll(() => server.close())
 
-async function ours(model: string): Promise<Response> {
+async function ours(model: string): Promise<ReducedResponse> {
   const provider = createOpenaiChatProvider({ baseUrl: server.url, apiKey: 'x', maxRetries: 0 })
   const input = [{ type: 'message', id: 'i', origin: 'user', content: 'Hi' } as const]
   const reducer = new ResponseReducer()
@@ -47,7 +47,7 @@ interface Reading {
   usage: { prompt: number; completion: number; total: number } | undefined
 }
 
-function readingOfOurs(response: Response): Reading {
+function readingOfOurs(response: ReducedResponse): Reading {
   const items = response.output_items
   const isRefusal = response.finish_reason === 'refusal'
   const texts = items.map((item) => (item.type === 'message' ? item.content : '')).join('')

@@ -2,7 +2,7 @@
 import { EventStamp } from '../../../src/adapters/event-stamp.ts'
 import { translateOpenaiResponses } from '../../../src/adapters/openai-responses/translate.ts'
 import type { TranslationContext } from '../../../src/adapters/translation.ts'
-import type { Response } from '../../../src/protocol/response.ts'
+import type { ReducedResponse } from '../../../src/protocol/response.ts'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../../src/protocol/stream-event-guard.ts'
 import { onlyResponseOf } from '../outcome.ts'
@@ -91,12 +91,12 @@ export function translate(
   return translateAll(translateOpenaiResponses, events, extra)
 }
 
-export function responseOf(events: Iterable<unknown>): Response {
+export function responseOf(events: Iterable<unknown>): ReducedResponse {
   return onlyResponseOf(translate(events))
 }
 
 /** An item without its id, and with what is kept of the vendor at the top. */
-export function plain(item: Response['output_items'][number]): Fields {
+export function plain(item: ReducedResponse['output_items'][number]): Fields {
   const { id: _, provider_metadata: metadata = {}, ...rest } = item
   return { ...rest, ...metadata }
 }

@@ -4,7 +4,7 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { stamp } from '../../../src/adapters/event-stamp.ts'
 import { createOpenaiResponsesProvider } from '../../../src/adapters/openai-responses/adapter.ts'
-import type { Response } from '../../../src/protocol/response.ts'
+import type { ReducedResponse } from '../../../src/protocol/response.ts'
 import { isExecutedByProvider } from '../../../src/protocol/tool-execution.ts'
 import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
 import { startVendor, type VendorServer } from '../vendor-server.ts'
@@ -24,7 +24,7 @@ beforeAll(async () => {
 
 afterAll(() => vendor.close())
 
-async function ours(model: string): Promise<Response> {
+async function ours(model: string): Promise<ReducedResponse> {
   const provider = createOpenaiResponsesProvider({ baseUrl: vendor.url, maxRetries: 0 })
   const reducer = new ResponseReducer()
   const run = { runId: 'run', turnId: 'turn', threadId: 'thread' }
@@ -76,7 +76,7 @@ function readable(item: OpenAI.Responses.ResponseOutputItem): Fields[] {
 }
 
 /** Our items without the tools that the vendor ran. */
-function plain(item: Response['output_items'][number]): Fields[] {
+function plain(item: ReducedResponse['output_items'][number]): Fields[] {
   if (isExecutedByProvider(item.provider_metadata)) return []
   if (item.type === 'message' || item.type === 'reasoning') {
     return [{ type: item.type, content: item.content }]

@@ -1,7 +1,7 @@
 /** Notifications of a proxy, and what our translation makes of them. */
 import { translateResponseNotifications } from '../../../src/adapters/response-notifications/translate.ts'
 import type { TranslationContext } from '../../../src/adapters/translation.ts'
-import type { Response } from '../../../src/protocol/response.ts'
+import type { ReducedResponse } from '../../../src/protocol/response.ts'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
 import { onlyResponseOf } from '../outcome.ts'
 import { translateAll } from '../replay.ts'
@@ -42,7 +42,7 @@ export function translate(
   return translateAll(translateResponseNotifications, events, extra)
 }
 
-export function responseOf(events: Iterable<unknown>): Response {
+export function responseOf(events: Iterable<unknown>): ReducedResponse {
   return onlyResponseOf(translate(events))
 }
 

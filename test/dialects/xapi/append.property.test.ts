@@ -8,12 +8,12 @@ import {
   textSnapshotOf,
 } from '../../../src/dialects/xapi/append.ts'
 import { xapiSse } from '../../../src/dialects/xapi/encode.ts'
-import type { Content, Status } from '../../../src/protocol/stream-output.ts'
+import type { ItemSnapshot, SnapshotStatus } from '../../../src/protocol/stream-output.ts'
 import { SseDecoder } from '../../../src/sse/decode.ts'
 
 /** Any UTF-16 units, with halves of characters among them. */
 const text = fc.string({ unit: fc.nat(0xff_ff).map((unit) => String.fromCharCode(unit)) })
-const status = fc.constantFrom<Status>('create', 'update', 'complete', 'error')
+const status = fc.constantFrom<SnapshotStatus>('create', 'update', 'complete', 'error')
 
 const step = fc.record({
   item: fc.constantFrom('a', 'b', 'c'),
@@ -30,13 +30,13 @@ test('whatever the items do, a client that applies the frames has each snapshot 
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const encoder = new AppendEncoder()
       const decoder = new SseDecoder()
-      const server = new Map<string, Content>()
-      const client = new Map<string, Content>()
+      const server = new Map<string, ItemSnapshot>()
+      const client = new Map<string, ItemSnapshot>()
       for (const { item, change, status } of steps) {
         const base = { type: 'message', turnId: 't', threadId: 'h', itemId: item } as const
         const before = server.get(item) ?? { ...base, status, content: '', origin: 'agent' }
         const content = 'grow' in change ? before.content + change.grow : before.content
-        const output: Content = {
+        const output: ItemSnapshot = {
           ...before,
           status,
           content: 'replace' in change ? change.replace : content,

@@ -7,13 +7,17 @@ import {
   applyAppend,
   textSnapshotOf,
 } from '../../../src/dialects/xapi/append.ts'
-import type { Content, Message, StreamOutput } from '../../../src/protocol/stream-output.ts'
+import type {
+  ItemSnapshot,
+  MessageSnapshot,
+  StreamOutput,
+} from '../../../src/protocol/stream-output.ts'
 import { SseDecoder } from '../../../src/sse/decode.ts'
 
 const IDS = { turnId: 't', threadId: 'h', itemId: 'a' }
 const BASE = { type: 'message', ...IDS, origin: 'agent' } as const
 
-function said(content: string, more: Partial<Message> = {}): Message {
+function said(content: string, more: Partial<MessageSnapshot> = {}): MessageSnapshot {
   return { ...BASE, status: 'update', content, ...more }
 }
 
@@ -27,7 +31,7 @@ function sent(outputs: readonly StreamOutput[]): (AppendFrame | 'whole')[] {
   })
 }
 
-function added(at: number, text: string, status: Content['status'] = 'update'): AppendFrame {
+function added(at: number, text: string, status: ItemSnapshot['status'] = 'update'): AppendFrame {
   return { itemId: 'a', at, text, length: at + text.length, status }
 }
 
@@ -184,9 +188,9 @@ describe('applying an append', () => {
       if (frame === 'whole' || frame === undefined) {
         items.set('itemId' in output ? output.itemId : output.type, output)
       } else {
-        const grown = applyAppend(items.get(frame.itemId) as Content, frame)
+        const grown = applyAppend(items.get(frame.itemId) as ItemSnapshot, frame)
         expect(grown).toEqual(output)
-        items.set(frame.itemId, grown as Content)
+        items.set(frame.itemId, grown as ItemSnapshot)
       }
     }
   })

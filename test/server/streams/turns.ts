@@ -1,10 +1,10 @@
 import type { LogName, NewRecord } from '../../../src/log/turn-log.ts'
-import type { Content, StreamOutput } from '../../../src/protocol/stream-output.ts'
+import type { ItemSnapshot, StreamOutput } from '../../../src/protocol/stream-output.ts'
 import { delta, eventText, responseDone } from '../../../src/testing/turn-log/texts.ts'
 
 const THREAD = { threadId: 'thread' }
 
-function text(turnId: string, itemId: string, status: Content['status'], content: string) {
+function text(turnId: string, itemId: string, status: ItemSnapshot['status'], content: string) {
   const base = { turnId, ...THREAD, itemId, status, content }
   return itemId === 'think'
     ? ({ type: 'thinking', ...base, providerId: 'p' } as const)

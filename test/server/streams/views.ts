@@ -1,7 +1,7 @@
 import { fail, ok } from 'node:assert/strict'
 import { applyAppend } from '../../../src/dialects/xapi/append.ts'
 import { SSE_EVENTS } from '../../../src/protocol/names.ts'
-import type { Content, StreamOutput } from '../../../src/protocol/stream-output.ts'
+import type { ItemSnapshot, StreamOutput } from '../../../src/protocol/stream-output.ts'
 import { SseDecoder, type SseEvent } from '../../../src/sse/decode.ts'
 
 /** What a client makes of the frames that it gets, over any number of connections. */
@@ -41,7 +41,7 @@ export class OutputView implements View {
       this.#outputs.clear()
     } else if (event === SSE_EVENTS.append) {
       const frame = JSON.parse(data)
-      const item = this.#outputs.get(frame.itemId) as Content | undefined
+      const item = this.#outputs.get(frame.itemId) as ItemSnapshot | undefined
       const grown = item && applyAppend(item, frame)
       this.#put(grown ?? fail(`nothing to append to: ${data}`))
     } else {
