@@ -158,6 +158,7 @@ export class TurnRun {
     } catch (cause) {
       // Leases are no concern of whoever submitted the turn.
       if (!hasCode(cause, 'LEASE_LOST')) throw cause
+      if (isTurnGone(cause)) throw new TurnstreamError('TURN_DELETED', turnId, { cause })
       const detail = `turn ${turnId} was made, but what was asked could not be written`
       throw new TurnstreamError('STORE_UNAVAILABLE', detail, { cause })
     }

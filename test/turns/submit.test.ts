@@ -96,6 +96,20 @@ describe('a submit', () => {
     expect(rig.errors).toEqual(['LEASE_LOST'])
   })
 
+  test('whose turn is deleted before its input is durable is TURN_DELETED', async () => {
+    class DeletingLog extends MemoryLog {
+      override async create(turn: NewTurn, leaseMs: number): Promise<Lease> {
+        const lease = await super.create(turn, leaseMs)
+        await this.deleteThread(turn.threadId)
+        return lease
+      }
+    }
+    const rig = newRig({ log: new DeletingLog() })
+    await expect(rig.submit()).rejects.toMatchObject({ code: 'TURN_DELETED' })
+    expect(rig.provider.calls).toEqual([])
+    expect(rig.errors).toEqual([])
+  })
+
   test('whose opening the store stumbles over is none the worse for it', async () => {
     const clock = fakeClock()
     const log = new MemoryLog({ clock })

@@ -37,6 +37,7 @@ export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
   'THREADS_LIMITED',
   'THREAD_BUSY',
   'TURNS_LIMITED',
+  'TURN_DELETED',
 ]
 
 const submitRoute = createRoute({
