@@ -53,7 +53,7 @@ try {
   }
   if (series.some(({ growth }) => growth.some(({ isFlat }) => !isFlat))) process.exit(1)
 } catch (error) {
-  console.error(`\n${String(error)}`)
+  console.error(`\n${error instanceof Error ? error.message : String(error)}`)
   console.error(`again: npm run soak -- --minutes ${minutes} --seed ${seed}`)
   process.exit(1)
 }

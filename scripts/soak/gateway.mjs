@@ -48,7 +48,7 @@ function report(message) {
 }
 
 /** @param {unknown} error */
-const onError = (error) => report({ error: String(error) })
+const onError = (error) => report({ error: `${new Date().toISOString()} ${String(error)}` })
 
 function openLog() {
   const options = { retentionMs: RETENTION_MS, clock }

@@ -122,30 +122,42 @@ function post(gateway, path, headers, body = {}) {
 }
 
 /**
- * The status, or 0 where there was no answer: a gateway that is killed gives none.
+ * The status, or 0 without a response: a killed gateway sends none.
  * @param {SoakGateway} gateway
  * @param {string} what Method and path.
  * @param {RequestInit} init
  */
 async function request(gateway, what, init) {
   const [method = '', path] = what.split(' ')
-  const status = await statusOf(`${gateway.url}${path}`, { ...init, method })
+  const { status, error } = await send(`${gateway.url}${path}`, { ...init, method })
   const isFine = status > 0 && status < 500
-  // A store that is away, and a process that is, may be told; nothing else.
+  // Only a store that is away and a killed process excuse a failure.
   const isExcused =
     status === 503 ? gateway.store.kind === 'redis' : status === 0 && gateway.isMortal
   if (isFine || isExcused) return status
-  throw new Violation(`${what} of ${gateway.name}: ${status}`)
+  throw new Violation(`${what} of ${gateway.name}: ${status} ${error}`)
 }
 
 /** @param {string} url @param {RequestInit} init */
-async function statusOf(url, init) {
+async function send(url, init) {
   try {
     const response = await fetch(url, { ...init, signal: AbortSignal.timeout(ANSWER_MS) })
-    await response.arrayBuffer()
-    return response.status
+    const body = await response.text()
+    return { status: response.status, error: response.ok ? '' : describeError(body) }
   } catch (error) {
-    if (!(error instanceof Error && error.name === 'TimeoutError')) return 0
-    throw new Violation(`${init.method} ${url} had no answer for ${ANSWER_MS} ms`)
+    if (!(error instanceof Error && error.name === 'TimeoutError')) {
+      return { status: 0, error: String(error) }
+    }
+    throw new Violation(`${init.method} ${url} had no response for ${ANSWER_MS} ms`)
+  }
+}
+
+/** The code and message of an error response. @param {string} body */
+function describeError(body) {
+  try {
+    const { code, message } = JSON.parse(body).error
+    return `${code}: ${message}`
+  } catch {
+    return body.slice(0, 200)
   }
 }

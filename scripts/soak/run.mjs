@@ -1,7 +1,7 @@
 // One soak: two gateways that must stay as they are, two that are killed, a Redis that is away now and then.
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Random } from '../crash/random.mjs'
@@ -40,8 +40,9 @@ export async function soakRun({ minutes, seed, without = [], onTick }) {
   }
   const since = Date.now()
   const until = since + minutes * 60_000
-  let hasFailed = false
-  const isOver = () => hasFailed || Date.now() >= until
+  /** @type {{ error: unknown, at: number } | undefined} */
+  let failure
+  const isOver = () => failure !== undefined || Date.now() >= until
   const ticking = setInterval(() => onTick?.((Date.now() - since) / 1000, counts), 1000)
   try {
     await Promise.all(gateways.map((gateway) => gateway.start()))
@@ -53,16 +54,15 @@ export async function soakRun({ minutes, seed, without = [], onTick }) {
       ...(without.includes('steps') ? [] : [stepClocks(gateways, seed, note, isOver)]),
       ...(without.includes('outages') ? [] : [interruptRedis(redis, seed, note, isOver)]),
     ]
-    // The first failure stops the others, and is the one that is told.
-    const ends = await Promise.allSettled(
+    // The first failure stops the others and is the one that is reported.
+    await Promise.all(
       work.map((one) =>
         one.catch((/** @type {unknown} */ error) => {
-          hasFailed = true
-          throw error
+          failure ??= { error, at: Date.now() }
         }),
       ),
     )
-    for (const end of ends) if (end.status === 'rejected') throw end.reason
+    if (failure !== undefined) throw describeFailure(failure, since, gateways)
     await Promise.all(gateways.map((gateway) => gateway.close()))
   } finally {
     clearInterval(ticking)
@@ -73,6 +73,30 @@ export async function soakRun({ minutes, seed, without = [], onTick }) {
   const steady = gateways.filter(({ isMortal }) => !isMortal)
   const series = steady.map(({ name, samples }) => ({ name, samples, growth: growth(samples) }))
   return { series, incidents, counts }
+}
+
+/** How far back the state of the gateways is reported with a failure. */
+const LOOK_BACK_MS = 30_000
+
+/**
+ * Adds what tells a fault from a starved machine: what each gateway reported, and how long it did not run.
+ * @param {{ error: unknown, at: number }} failure
+ * @param {number} since
+ * @param {readonly SoakGateway[]} gateways
+ */
+function describeFailure({ error, at }, since, gateways) {
+  const lines = gateways.map(({ name, samples, errors }) => {
+    const times = samples.map((sample) => sample.at).filter((time) => time > at - LOOK_BACK_MS)
+    const gaps = times.map((time, index) => time - (times[index - 1] ?? time))
+    const paused = `longest pause between samples ${Math.max(0, ...gaps)} ms`
+    return [`${name}: ${paused}`, ...errors.map((each) => `  ${each}`)].join('\n')
+  })
+  const seconds = ((at - since) / 1000).toFixed(0)
+  const load = loadavg().map((each) => each.toFixed(1))
+  return new Error(
+    `${String(error)}\nafter ${seconds} s, load ${load.join(' ')}\n${lines.join('\n')}`,
+    { cause: error },
+  )
 }
 
 /** @param {string} directory @param {string} url */
