@@ -1,102 +1,139 @@
-// Q1: what does a delta cost on the embedded store at a real pace?
-// Load: 300 turns at once, 30 deltas a second each, evenly spread, one delta to an append; a turn lasts
-//     five seconds, then it is sealed and another takes its place. CPU of the process with all of its
-//     threads, the median of nine seconds, for both fsync policies. Floor: the same load on a log that
-//     does nothing. The load wakes the process 250 times a second, and on a machine like this one a wake-up
-//     costs some 100 us of CPU with nothing to do: the limit holds for what is left without the load, and
-//     both are printed.
-// Q2: how long does an append take when there is little to do? Load: 10 turns, 30 deltas a second each,
-//     on the embedded store and on Redis; time from the call until the record is kept.
-import { withFolder, withRedis } from './log-stores.mjs'
+// Q: how long does an append to the embedded store take?
+// Load: 10 turns, 30 deltas a second each, one delta to an append; time from the call until the record is
+//     stored. Floor: the same records at the same rate, appended to a file on the same disk; the time of each
+//     fdatasync, one after the other with all records that came in between. The two take turns of some
+//     seconds; the figures are medians over the rounds, after a first one that is printed apart.
+import { open } from 'node:fs/promises'
+import { append, createTurn, withFolder } from './log-stores.mjs'
 import { eventTexts, turnOf } from './log-turns.mjs'
-import { expectRatio, median, printTable, processCpu } from './measure.mjs'
-import { noLog, PacedTurns } from './paced-turns.mjs'
-import { openEmbeddedLog, openRedisLog } from './turnstream-server.mjs'
+import {
+  expectRatio,
+  interleave,
+  isQuick,
+  median,
+  pause,
+  printTable,
+  quantile,
+} from './measure.mjs'
+import { openEmbeddedLog } from './turnstream-server.mjs'
 
 /** @typedef {import('./log-stores.mjs').TurnLog} TurnLog */
-/** @typedef {import('./paced-turns.mjs').Appendable} Appendable */
 
-const DELTAS_PER_SECOND = 30
-const TURN_SECONDS = 5
-const BUSY = { turns: 300, warmup: 8, seconds: 9 }
-const LIGHT = { turns: 10, warmup: 1, seconds: 4 }
-const LIMIT_US = 20
-/** @type {{ sync: 'system' }} */
-const SYSTEM = { sync: 'system' }
+const TURNS = 10
+const PER_SECOND = 30
+const SECONDS = isQuick ? 4 : 8
+const ROUNDS = isQuick ? 2 : 7
+/** A turn lasts five seconds, then it is sealed and another takes its place. */
+const TOKENS = 150
+const TURN_COMPLETE = JSON.stringify({
+  type: 'turn_complete',
+  turnId: 'paced',
+  threadId: 'paced',
+  status: 'complete',
+})
 
-/** @param {Appendable} log @param {typeof BUSY} load @param {number[]} [latencies] */
-async function pace(log, { turns, warmup, seconds }, latencies) {
-  const tokens = DELTAS_PER_SECOND * TURN_SECONDS
-  const texts = Array.from({ length: turns }, (_, index) => eventTexts(turnOf(index, tokens)))
-  const paced = new PacedTurns(log, texts, latencies)
-  await paced.run(warmup, turns * DELTAS_PER_SECOND)
-  latencies?.splice(0)
-  const perSecond = []
-  for (let second = 0; second < seconds; second++) {
-    const first = paced.appended
-    const start = processCpu()
-    await paced.run(1, turns * DELTAS_PER_SECOND)
-    perSecond.push((processCpu() - start) / (paced.appended - first))
+/** Calls `write` at the rate of all turns, and waits for all of it. @param {(index: number) => Promise<void>} write */
+async function atPace(write) {
+  const start = performance.now()
+  const writes = []
+  for (let index = 0; index < TURNS * PER_SECOND * SECONDS; index++) {
+    const due = start + (index * 1000) / (TURNS * PER_SECOND) - performance.now()
+    if (due > 0) await pause(due)
+    writes.push(write(index))
   }
-  await paced.settle()
-  return median(perSecond)
+  await Promise.all(writes)
 }
 
-/** @param {Appendable} log */
-async function latency(log) {
+/** @param {TurnLog} log @param {number} number @param {number} tokens */
+function startTurn(log, number, tokens) {
+  const turn = turnOf(number, tokens)
+  return { lease: createTurn(log, turn), texts: eventTexts(turn), appended: 0 }
+}
+
+/** @param {string} folder @returns {Promise<number[]>} ms of each append */
+async function appendTimes(folder) {
+  const log = await openEmbeddedLog({ directory: `${folder}/store` })
+  let started = TURNS
+  // The first ones are shorter, so that turns do not end together.
+  const turns = Array.from({ length: TURNS }, (_, index) =>
+    startTurn(log, index, Math.ceil((TOKENS * (index + 1)) / TURNS)),
+  )
   /** @type {number[]} */
-  const latencies = []
-  await pace(log, LIGHT, latencies)
-  const sorted = latencies.toSorted((a, b) => a - b)
-  /** @param {number} share */
-  const quantile = (share) => sorted[Math.floor(share * (sorted.length - 1))] ?? Number.NaN
-  return { 'p50 ms': quantile(0.5), 'p99 ms': quantile(0.99) }
+  const times = []
+  await atPace(async (index) => {
+    const place = index % TURNS
+    let turn = turns[place]
+    if (!turn || turn.appended === turn.texts.length) {
+      turn = startTurn(log, started++, TOKENS)
+      turns[place] = turn
+    }
+    const data = turn.texts[turn.appended++] ?? ''
+    const record = { seq: turn.appended, data }
+    const isLast = turn.appended === turn.texts.length
+    const lease = await turn.lease
+    const start = performance.now()
+    await append(log, lease, 'events', [record], isLast)
+    times.push(performance.now() - start)
+    if (isLast) await append(log, lease, 'processed', [{ seq: 1, data: TURN_COMPLETE }], true)
+  })
+  await log.close()
+  return times
 }
 
-/**
- * @template T
- * @param {{ sync?: 'commit' | 'system' }} options @param {(log: TurnLog) => Promise<T>} use
- */
-function withEmbedded(options, use) {
-  return withFolder(async (directory) => {
-    const log = await openEmbeddedLog({ ...options, directory })
-    const result = await use(log)
-    await log.close()
-    return result
+/** @param {string} folder @returns {Promise<number[]>} ms of each fdatasync */
+async function syncTimes(folder) {
+  const file = await open(`${folder}/file`, 'a')
+  const texts = eventTexts(turnOf(0, PER_SECOND * SECONDS))
+  /** @type {number[]} */
+  const times = []
+  let queued = ''
+  /** @type {Promise<void> | undefined} */
+  let busy
+  const commit = async () => {
+    while (queued !== '') {
+      const text = queued
+      queued = ''
+      await file.write(text)
+      const start = performance.now()
+      await file.datasync()
+      times.push(performance.now() - start)
+    }
+    busy = undefined
+  }
+  await atPace(async (index) => {
+    queued += `${texts[Math.floor(index / TURNS)]}\n`
+    busy ??= commit()
+    await busy
   })
+  await file.close()
+  return times
 }
 
-/** @template T @param {(log: TurnLog) => Promise<T>} use */
-function withRedisLog(use) {
-  return withRedis(async ({ url }) => {
-    const log = await openRedisLog({ url })
-    const result = await use(log)
-    await log.close()
-    return result
-  })
-}
+const SUBJECTS = [
+  { name: 'append to the embedded store', run: appendTimes },
+  { name: 'fdatasync of a file', run: syncTimes },
+]
 
 export async function benchLogEmbedded() {
-  /** @param {Appendable} log */
-  const busy = (log) => pace(log, BUSY)
-  const floor = await busy(noLog)
-  const byDefault = await withEmbedded({}, busy)
-  const bySystem = await withEmbedded(SYSTEM, busy)
-  const rows = [
-    { log: 'none', us: floor, 'without the load': 0 },
-    {
-      log: 'embedded, sync commit (default)',
-      us: byDefault,
-      'without the load': byDefault - floor,
-    },
-    { log: 'embedded, sync system', us: bySystem, 'without the load': bySystem - floor },
-  ]
-  printTable(`embedded log: CPU per delta, ${BUSY.turns} turns, ${DELTAS_PER_SECOND}/s each`, rows)
-  expectRatio('embedded: CPU us per delta, without the load', byDefault - floor, LIMIT_US)
-
-  printTable(`log: time of an append, ${LIGHT.turns} turns, ${DELTAS_PER_SECOND} deltas/s each`, [
-    { log: 'embedded, sync commit (default)', ...(await withEmbedded({}, latency)) },
-    { log: 'embedded, sync system', ...(await withEmbedded(SYSTEM, latency)) },
-    { log: 'redis', ...(await withRedisLog(latency)) },
-  ])
+  /** @type {number[][][]} */
+  const times = SUBJECTS.map(() => [])
+  await interleave(1 + ROUNDS, SUBJECTS.length, async (index) => {
+    const own = await withFolder(async (folder) => await SUBJECTS[index]?.run(folder))
+    times[index]?.push(own ?? [])
+  })
+  const rows = SUBJECTS.map(({ name }, index) => {
+    const [first = [], ...rounds] = times[index] ?? []
+    /** @param {number} share */
+    const typical = (share) => median(rounds.map((own) => quantile(own, share)))
+    return {
+      time: name,
+      'p50 ms': typical(0.5),
+      'p99 ms': typical(0.99),
+      'longest ms': Math.max(...rounds.flat()),
+      'first p99': quantile(first, 0.99),
+    }
+  })
+  printTable(`embedded log: time of an append, ${TURNS} turns, ${PER_SECOND} deltas/s each`, rows)
+  const [ours, floor] = rows.map((row) => row['p99 ms'])
+  expectRatio('embedded: append p99 / fdatasync p99', (ours ?? NaN) / (floor ?? NaN), 3)
 }

@@ -4,7 +4,7 @@
 // Rivals: replaying every event from the same store; `resumable-stream` on Redis, which holds the chunks
 //     of an AI SDK text stream for the same deltas. Those are a sixth of our events in bytes, and a
 //     finished stream it no longer gives to anyone.
-import { createTurn, processedRecord, withFolder, withRedis } from './log-stores.mjs'
+import { append, createTurn, processedRecord, withFolder, withRedis } from './log-stores.mjs'
 import { eventTexts, snapshotsOf, turnOf } from './log-turns.mjs'
 import { expectRatio, measure, nsOf, printTable, wallTime } from './measure.mjs'
 import { startResumableStream } from './resumable-stream.mjs'
@@ -26,7 +26,7 @@ const APPEND = 256
  * @param {TurnLog} log @param {Turn} turn @param {boolean} isFinished
  * @returns {Promise<Written>}
  */
-async function write(log, turn, isFinished) {
+async function writeTurn(log, turn, isFinished) {
   const lease = await createTurn(log, turn)
   const last = isFinished ? undefined : -1
   const events = eventTexts(turn).map((data, index) => ({ seq: index + 1, data }))
@@ -34,18 +34,18 @@ async function write(log, turn, isFinished) {
     processedRecord(message, index + 1),
   )
   /** @param {LogName} name @param {NewRecord[]} records */
-  const append = async (name, records) => {
+  const write = async (name, records) => {
     let head = ''
     for (let from = 0; from < records.length; from += APPEND) {
       const some = records.slice(from, from + APPEND)
       const seal = isFinished && from + APPEND >= records.length
-      head = await log.append(lease, name, some, { seal })
+      head = await append(log, lease, name, some, seal)
     }
     return head
   }
   const heads = {
-    events: await append('events', events.slice(0, last)),
-    processed: await append('processed', outputs.slice(0, last)),
+    events: await write('events', events.slice(0, last)),
+    processed: await write('processed', outputs.slice(0, last)),
   }
   return { turnId: turn.turnId, heads }
 }
@@ -93,7 +93,7 @@ async function joinsOf(store, open) {
   const joins = []
   for (const [number, state] of ['open', 'finished'].entries()) {
     const log = await open()
-    const written = await write(log, turnOf(number, TOKENS), state === 'finished')
+    const written = await writeTurn(log, turnOf(number, TOKENS), state === 'finished')
     await log.close()
     const name = `${store}, ${state}`
     joins.push({

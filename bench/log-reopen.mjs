@@ -1,7 +1,7 @@
 // Q: does a store that has seen much take long to open?
 // Load: the embedded store with 10,000 finished turns: time until it is open and has answered for one.
 // Compared with: the same with 100 turns.
-import { createTurn, processedRecord, withFolder } from './log-stores.mjs'
+import { append, createTurn, processedRecord, withFolder } from './log-stores.mjs'
 import { eventTexts, snapshotsOf, turnOf } from './log-turns.mjs'
 import { expectRatio, measure, nsOf, printTable, wallTime } from './measure.mjs'
 import { openEmbeddedLog } from './turnstream-server.mjs'
@@ -21,8 +21,8 @@ async function writeFinished(log, number) {
   const outputs = (await snapshotsOf(turn)).map((message, index) =>
     processedRecord(message, index + 1),
   )
-  await log.append(lease, 'events', events, { seal: true })
-  await log.append(lease, 'processed', outputs, { seal: true })
+  await append(log, lease, 'events', events, true)
+  await append(log, lease, 'processed', outputs, true)
 }
 
 /** @param {string} directory @param {number} count */

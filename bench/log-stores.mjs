@@ -67,11 +67,25 @@ export function createTurn(log, { turnId, threadId }) {
   return log.create({ turnId, threadId, owner: 'bench' }, LEASE_MS)
 }
 
-/** One event to an append, each after the one before. @param {TurnLog} log @param {Lease} lease @param {readonly string[]} texts */
-export async function appendOneByOne(log, lease, texts) {
-  for (const [index, data] of texts.entries()) {
-    const seal = index === texts.length - 1
-    await log.append(lease, 'events', [{ seq: index + 1, data }], { seal })
+/**
+ * Appends records and resolves with the offset of the last one, once they are stored. Every bench that writes to
+ * a log does it here.
+ * @param {TurnLog} log @param {Lease} lease @param {LogName} name
+ * @param {readonly NewRecord[]} records @param {boolean} [seal]
+ */
+export function append(log, lease, name, records, seal = false) {
+  return log.append(lease, name, records, { seal })
+}
+
+/**
+ * So many events to an append, each append after the one before; the last one seals.
+ * @param {TurnLog} log @param {Lease} lease @param {readonly string[]} texts @param {number} [size]
+ */
+export async function appendInOrder(log, lease, texts, size = 1) {
+  const records = texts.map((data, index) => ({ seq: index + 1, data }))
+  for (let from = 0; from < records.length; from += size) {
+    const isLast = from + size >= records.length
+    await append(log, lease, 'events', records.slice(from, from + size), isLast)
   }
 }
 
@@ -81,7 +95,7 @@ export function processedRecord({ eventId, timestamp, payload }, seq) {
 }
 
 /** @param {StreamMessage} message */
-export function endsTurn({ payload }) {
+function endsTurn({ payload }) {
   return payload.startsWith('{"type":"turn_complete"')
 }
 
@@ -90,8 +104,7 @@ export function processedSink(log, lease) {
   let seq = 0
   return async (message) => {
     seq += 1
-    const record = processedRecord(message, seq)
-    await log.append(lease, 'processed', [record], { seal: endsTurn(message) })
+    await append(log, lease, 'processed', [processedRecord(message, seq)], endsTurn(message))
   }
 }
 
@@ -106,7 +119,7 @@ export async function writeTurn(log, turn) {
   const keep = async (event) => {
     seq += 1
     const seal = event.type === 'response_done'
-    await log.append(lease, 'events', [{ seq, data: JSON.stringify(event) }], { seal })
+    await append(log, lease, 'events', [{ seq, data: JSON.stringify(event) }], seal)
   }
   await processTurn(turn, processedSink(log, lease), keep)
 }

@@ -4,8 +4,8 @@ const built = new URL('../dist/server.js', import.meta.url).href
 /** @type {typeof import('../src/server.ts')} */
 export const {
   createGateway,
+  createProviderFetch,
   listen,
-  LogWriter,
   MemoryLog,
   openEmbeddedLog,
   openRedisLog,

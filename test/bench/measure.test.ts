@@ -83,6 +83,13 @@ describe('measure', () => {
   })
 })
 
+test('quantile takes a share of the sorted values', () => {
+  const values = [5, 1, 4, 2, 3]
+  expect(harness.quantile(values, 0.5)).toBe(3)
+  expect(harness.quantile(values, 0)).toBe(1)
+  expect(harness.quantile([], 0.5)).toBeNaN()
+})
+
 describe('printTable', () => {
   test('aligns words to the left and numbers to the right', () => {
     harness.printTable('title', [
