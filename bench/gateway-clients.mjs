@@ -50,7 +50,7 @@ export async function withServer(spec, use) {
   }
 }
 
-/** @param {string} url @param {object} body @returns {Promise<{ runId: string, turnId: string }>} */
+/** @param {string} url @param {{ prompt: string, model?: string }} body @returns {Promise<{ runId: string, turnId: string }>} */
 export function submit(url, body) {
   return new Promise((resolve, reject) => {
     const options = { method: 'POST', agent, headers: { 'content-type': 'application/json' } }
@@ -71,7 +71,7 @@ export function submit(url, body) {
 }
 
 /**
- * Reads an event stream to its end; resolves with the number of its frames.
+ * Reads an event stream to its end.
  * @param {string} url
  * @param {(data: string, id: string | undefined) => void} [take]
  * @param {AbortSignal} [signal]
@@ -112,23 +112,14 @@ export function readTail(url, chars) {
   })
 }
 
-/**
- * Opens a connection that stays open; resolves, once its first bytes are there, with what closes it.
- * @param {string} url @returns {Promise<() => void>}
- */
+/** Opens a connection that stays open; resolves with its first bytes. @param {string} url @returns {Promise<void>} */
 export function openIdle(url) {
   return new Promise((resolve, reject) => {
     const call = get(url, { agent: false }, (response) => {
-      response.once('data', () => resolve(() => call.destroy()))
+      response.once('data', () => resolve())
       response.on('data', () => {})
-      response.once('error', () => {}) // it is closed here, or its server is killed
+      response.once('error', () => {}) // its server is killed at the end
     })
     call.once('error', reject)
   })
-}
-
-/** @param {readonly number[]} values @param {number} share */
-export function quantile(values, share) {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.floor(share * (sorted.length - 1))] ?? Number.NaN
 }

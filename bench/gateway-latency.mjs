@@ -5,10 +5,10 @@
 //     store takes at the same pace. The gateway and the floor run in processes of their own, in turns.
 
 import { CHAT_END, chatChunk, withChatVendor } from './chat-vendor.mjs'
-import { quantile, readStream, submit, withServer } from './gateway-clients.mjs'
-import { createTurn, withFolder, withRedis } from './log-stores.mjs'
+import { readStream, submit, withServer } from './gateway-clients.mjs'
+import { append, createTurn, withFolder, withRedis } from './log-stores.mjs'
 import { eventTexts, turnOf } from './log-turns.mjs'
-import { expectRatio, median, printTable } from './measure.mjs'
+import { expectRatio, median, pause, printTable, quantile } from './measure.mjs'
 import { openEmbeddedLog } from './turnstream-server.mjs'
 
 const TOKENS = 150
@@ -16,11 +16,6 @@ const GAP_MS = 20
 const ROUNDS = 5
 const LIMIT_COMMITS = 2
 const LIMIT_REDIS = 3
-
-/** @param {number} ms */
-function pause(ms) {
-  return new Promise((resolve) => setTimeout(resolve, ms))
-}
 
 /** Says the time, token by token. @param {import('node:http').ServerResponse} response */
 async function sayTheTime(response) {
@@ -62,7 +57,7 @@ async function commitTimes(directory) {
   const times = []
   for (const [index, data] of eventTexts(turn).entries()) {
     const start = performance.now()
-    await log.append(lease, 'events', [{ seq: index + 1, data }])
+    await append(log, lease, 'events', [{ seq: index + 1, data }])
     times.push(performance.now() - start)
     await pause(GAP_MS)
   }

@@ -1,95 +1,248 @@
-// Q: what does a delta cost the gateway, all in, and does it hold for long?
-// Load: 300 turns at once, 30 deltas a second each, by the scripted provider, on the embedded store, with
-//     one xapi reader each over real HTTP; a turn lasts 20 seconds, then another takes its place. CPU of the
-//     gateway's process with all of its threads, for 60 seconds; its memory in the first and in the last
-//     third. Every reader must have the whole text in the end. Then, printed only, the same for 1,000 turns.
+// Q1: what does a delta cost the gateway, all in? Load: 300 turns at once, 30 deltas a second each, by the
+//     scripted provider, on the embedded store, with one xapi reader each over real HTTP; a turn has 600
+//     tokens, then another takes its place. Floor: timers that say the same tokens, a file with one
+//     fdatasync every 30 ms, and the same SSE emissions to as many readers.
+// Q2: the same with a vendor in a third process, over real sockets. Floor: a server that passes the vendor's
+//     bytes on and appends them to a file with one fdatasync every 30 ms.
+// Q3: does the cost of a delta grow with the number of turns? Load: as Q1, from 10 to 3,000 turns.
+//
+// CPU (user and system) of the server's process with all of its threads, divided by the tokens that readers
+// received, over a steady window of a fresh process in each round: turns start spread over their lives, and
+// nothing is subtracted. Every reader checks that its turn has the whole text. `first turn` is the first one
+// of the process, sent without waiting.
+import { setMaxListeners } from 'node:events'
 import { readStream, submit, withServer } from './gateway-clients.mjs'
-import { textOf } from './gateway-turns.mjs'
+import { countTokens, modelPaces, PHASES, turnText } from './gateway-turns.mjs'
 import { withFolder } from './log-stores.mjs'
-import { expectRatio, median, printTable } from './measure.mjs'
+import { expectRatio, interleave, isQuick, median, pause, printTable } from './measure.mjs'
 
-/** @typedef {import('./gateway-process.mjs').Spent} Spent */
+/** @typedef {import('./gateway-process.mjs').ServerSpec} ServerSpec */
+/** @typedef {import('./gateway-turns.mjs').Pace} Pace */
+/** @typedef {{ firstTurn: number, perDelta: number, cpu: number, deltas: number }} Sample In µs, and per second. */
 
 const PACE = { atOnce: 0, tokens: 600, perSecond: 30 }
-const TURN_SECONDS = PACE.tokens / PACE.perSecond
-const GOAL = { turns: 300, seconds: 60 }
-const MORE = { turns: 1000, seconds: 20 }
-const WARMUP_SECONDS = TURN_SECONDS + 5
-const LIMIT_US = 33
-const LIMIT_GROWTH = 1.1
-const SAMPLE_MS = 5000
+const TEXT = turnText(PACE)
+const TURNS = 300
+const ROUNDS = isQuick ? 1 : 7
+const WINDOW_SECONDS = isQuick ? 5 : 8
+const RAMP_SECONDS = 4
+const RAMP_TURNS_PER_SECOND = 250
+/** The processor's longest wait between two snapshots. */
+const SETTLE_SECONDS = 3
 
-/** One turn after the other, each read to its end. @param {string} url @param {AbortSignal} over */
-async function keepRunning(url, over) {
-  let turns = 0
-  const expected = textOf(PACE)
-  while (!over.aborted) {
-    const { turnId } = await submit(url, { prompt: 'go on' })
-    let content = ''
-    let isComplete = false
-    await readStream(`${url}/xapi/turns/${turnId}/stream`, (data) => {
-      const output = JSON.parse(data)
-      if (output.type === 'turn_complete') isComplete = true
-      if (output.origin !== 'agent') return
-      if (!output.content.startsWith(content)) throw new Error(`${turnId} has shrunk`)
-      content = output.content
-    })
-    if (!isComplete || content !== expected) throw new Error(`${turnId} has a gap`)
-    turns += 1
+/** One turn after the other in each of so many places, each read to its end. */
+class Load {
+  #over = new AbortController()
+  /** @type {unknown} */
+  #failure
+  #url
+  #paces
+  tokens = 0
+
+  /** @param {string} url @param {Pace} pace */
+  constructor(url, pace) {
+    this.#url = url
+    this.#paces = modelPaces(pace)
+    setMaxListeners(0, this.#over.signal)
   }
-  return turns
+
+  /**
+   * Resolves when every turn is where it starts to be paced.
+   * @param {number} turns @param {number} seconds Over which they start.
+   */
+  async start(turns, seconds) {
+    await Promise.all(
+      Array.from({ length: turns }, async (_, place) => {
+        await pause((place / turns) * seconds * 1000)
+        const model = `phase-${(place * 7) % PHASES}`
+        await new Promise((resolve) => {
+          void this.#keepRunning(model, () => resolve(undefined))
+        })
+      }),
+    )
+  }
+
+  /** Throws if a turn was lost or cut. */
+  stop() {
+    this.#over.abort()
+    if (this.#failure !== undefined) throw this.#failure
+  }
+
+  /** @param {string} model Of the first turn. @param {() => void} onPaced */
+  async #keepRunning(model, onPaced) {
+    try {
+      await this.readTurn(model, onPaced)
+      while (!this.#over.signal.aborted) await this.readTurn('model')
+    } catch (error) {
+      if (!this.#over.signal.aborted) this.#failure ??= error
+      onPaced()
+    }
+  }
+
+  /** @param {string} model @param {() => void} [onPaced] */
+  async readTurn(model, onPaced) {
+    const { turnId } = await submit(this.#url, { prompt: 'go on', model })
+    const { atOnce = 0 } = this.#paces[model] ?? {}
+    let content = ''
+    /** @param {string} data */
+    const take = (data) => {
+      const before = countTokens(content)
+      content = contentAfter(content, data)
+      const tokens = countTokens(content)
+      this.tokens += tokens - before
+      if (tokens >= atOnce) onPaced?.()
+    }
+    await readStream(`${this.#url}/xapi/turns/${turnId}/stream`, take, this.#over.signal)
+    if (content !== TEXT) throw new Error(`turn ${turnId} is incomplete: ${content}`)
+  }
 }
 
-/** @param {number} ms */
-function pause(ms) {
-  return new Promise((resolve) => setTimeout(resolve, ms))
+/** By a frame of xapi, or of Chat Completions. @param {string} content @param {string} data */
+function contentAfter(content, data) {
+  if (data === '[DONE]') return content
+  const json = JSON.parse(data)
+  if (json.choices) return content + (json.choices[0]?.delta.content ?? '')
+  if (json.origin !== 'agent') return content
+  if (!json.content.startsWith(content)) throw new Error(`a snapshot lost text: ${data}`)
+  return json.content
 }
 
-/** @param {string} directory @param {typeof GOAL} load */
-function run(directory, { turns, seconds }) {
-  return withServer({ kind: 'gateway', store: directory, pace: PACE }, async ({ url, spent }) => {
-    const over = new AbortController()
-    const readers = Array.from({ length: turns }, async (_, index) => {
-      // Evenly over the length of a turn, so that they do not end together.
-      await pause((index / turns) * TURN_SECONDS * 1000)
-      return await keepRunning(url, over.signal)
-    })
-    // Seen when all are awaited, below.
-    for (const reader of readers) reader.catch(() => {})
-    await pause(WARMUP_SECONDS * 1000)
-    const samples = [await spent()]
-    const start = performance.now()
-    while (performance.now() - start < seconds * 1000) {
-      await pause(SAMPLE_MS)
-      samples.push(await spent())
-    }
-    const passed = (performance.now() - start) / 1000
-    over.abort()
-    const done = await Promise.all(readers)
-    const first = /** @type {Spent} */ (samples[0])
-    const last = /** @type {Spent} */ (samples.at(-1))
-    const third = Math.ceil(samples.length / 3)
-    const rss = samples.map((sample) => sample.rss / 2 ** 20)
-    return {
-      turns,
-      'us per delta': (last.cpu - first.cpu) / (last.events - first.events),
-      'deltas/s each': (last.events - first.events) / (turns * passed),
-      'MB at first': median(rss.slice(0, third)),
-      'MB at last': median(rss.slice(-third)),
-      'turns read': done.reduce((sum, each) => sum + each, 0),
-      gaps: 0,
-    }
+/** @param {ServerSpec} spec @param {Pace} pace @param {number} turns @returns {Promise<Sample>} */
+function sampleLoad(spec, pace, turns) {
+  return withServer(spec, async ({ url, cpu }) => {
+    const load = new Load(url, pace)
+    const cold = await cpu()
+    await load.readTurn('burst')
+    const firstTurn = ((await cpu()) - cold) / load.tokens
+    const ramp = Math.max(RAMP_SECONDS, turns / RAMP_TURNS_PER_SECOND)
+    await load.start(turns, ramp)
+    await pause(SETTLE_SECONDS * 1000)
+    const before = { cpu: await cpu(), tokens: load.tokens, at: performance.now() }
+    await pause(WINDOW_SECONDS * 1000)
+    const spent = (await cpu()) - before.cpu
+    const tokens = load.tokens - before.tokens
+    const seconds = (performance.now() - before.at) / 1000
+    load.stop()
+    return { firstTurn, perDelta: spent / tokens, cpu: spent / seconds, deltas: tokens / seconds }
   })
 }
 
-export async function benchGatewayLoad() {
-  const goal = await withFolder((directory) => run(directory, GOAL))
-  const more = await withFolder((directory) => run(directory, MORE))
-  printTable(`gateway: ${PACE.perSecond} deltas/s each, one xapi reader each`, [goal, more])
-  expectRatio('gateway: CPU us per delta, all in', goal['us per delta'], LIMIT_US)
-  expectRatio(
-    'gateway: memory, last third / first',
-    goal['MB at last'] / goal['MB at first'],
-    LIMIT_GROWTH,
+/** @param {{ name: string, sample: (store: string) => Promise<Sample> }[]} subjects @returns {Promise<Sample[][]>} */
+async function sampleAll(subjects) {
+  /** @type {Sample[][]} */
+  const samples = subjects.map(() => [])
+  await interleave(ROUNDS, subjects.length, async (index) => {
+    const subject = subjects[index]
+    if (!subject) return
+    samples[index]?.push(await withFolder((folder) => subject.sample(`${folder}/store`)))
+  })
+  return samples
+}
+
+/** @param {Sample[]} samples @param {keyof Sample} key */
+const medianOf = (samples, key) => median(samples.map((sample) => sample[key]))
+
+/** @param {string} name @param {Sample[]} samples */
+function row(name, samples) {
+  const costs = samples.map(({ perDelta }) => perDelta)
+  return {
+    server: name,
+    'us per delta': median(costs),
+    lowest: Math.min(...costs),
+    highest: Math.max(...costs),
+    'first turn': medianOf(samples, 'firstTurn'),
+    'deltas/s': medianOf(samples, 'deltas'),
+  }
+}
+
+/** @param {string} title @param {string} goal @param {Record<string, (store: string) => ServerSpec>} servers Ours, then the floor. */
+async function compare(title, goal, servers) {
+  const subjects = Object.entries(servers).map(([name, spec]) => ({
+    name,
+    sample: (/** @type {string} */ store) => sampleLoad(spec(store), PACE, TURNS),
+  }))
+  const samples = await sampleAll(subjects)
+  printTable(
+    `${title}, ${TURNS} turns x ${PACE.perSecond}/s, ${ROUNDS} rounds`,
+    subjects.map(({ name }, index) => row(name, samples[index] ?? [])),
   )
+  const [ours = [], floor = []] = samples
+  const ratios = ours.map(
+    ({ perDelta }, round) => perDelta / (floor[round]?.perDelta ?? Number.NaN),
+  )
+  expectRatio(goal, median(ratios), 3, 2)
+}
+
+export function benchGatewayLoad() {
+  return compare('gateway: CPU per delta, all in', 'gateway: CPU per delta / floor', {
+    'gateway, embedded': (store) => ({ kind: 'gateway', store, pace: PACE, spread: true }),
+    floor: (store) => ({ kind: 'floor', store, pace: PACE }),
+  })
+}
+
+export function benchGatewayVendor() {
+  return withServer({ kind: 'vendor', pace: PACE }, ({ url: vendor }) =>
+    compare(
+      'gateway: CPU per delta with a vendor in another process',
+      'gateway with a vendor: CPU per delta / pipe with a file',
+      {
+        'gateway, embedded': (store) => ({ kind: 'gateway', store, vendor }),
+        'pipe with a file': (store) => ({ kind: 'file-pipe', store, vendor }),
+      },
+    ),
+  )
+}
+
+/**
+ * Turns and deltas a second of each. 3,000 turns x 30/s are more than a core can do; slower ones are as many
+ * turns to go through, and cost more per delta because less is done at a time.
+ */
+const GROWTH = [
+  { turns: 10, perSecond: 30 },
+  { turns: 100, perSecond: 30 },
+  { turns: 300, perSecond: 30 },
+  { turns: 3000, perSecond: 6 },
+]
+
+/**
+ * The fixed cost of a process with turns (timers, commits: most of what 10 turns cost) and the cost of a delta
+ * are those of the straight line nearest to the points at 30/s. The goal is for what is left at 3,000 turns
+ * without the fixed cost.
+ */
+export async function benchGatewayGrowth() {
+  const samples = await sampleAll(
+    GROWTH.map(({ turns, perSecond }) => ({
+      name: String(turns),
+      sample: (store) => {
+        const pace = { ...PACE, perSecond }
+        return sampleLoad({ kind: 'gateway', store, pace, spread: true }, pace, turns)
+      },
+    })),
+  )
+  const points = samples.map((own) => ({ x: medianOf(own, 'deltas'), y: medianOf(own, 'cpu') }))
+  const line = fitLine(points.slice(0, -1))
+  const rows = GROWTH.map(({ turns, perSecond }, index) => {
+    const { x, y } = points[index] ?? { x: Number.NaN, y: Number.NaN }
+    return {
+      load: `${turns} turns x ${perSecond}/s`,
+      'deltas/s': x,
+      'CPU ms/s': y / 1000,
+      'us per delta': y / x,
+      'without fixed cost': (y - line.fixed) / x,
+    }
+  })
+  const title = `gateway: growth with turns, fixed cost ${(line.fixed / 1000).toFixed(1)} ms/s`
+  printTable(`${title}, ${line.slope.toFixed(1)} us per delta, ${ROUNDS} rounds`, rows)
+  const most = rows.at(-1)?.['without fixed cost'] ?? Number.NaN
+  expectRatio('gateway: CPU per delta, 3,000 turns / 10 to 300', most / line.slope, 1.3, 1)
+}
+
+/** Least squares. @param {{ x: number, y: number }[]} points */
+function fitLine(points) {
+  const meanX = points.reduce((sum, { x }) => sum + x, 0) / points.length
+  const meanY = points.reduce((sum, { y }) => sum + y, 0) / points.length
+  const slope =
+    points.reduce((sum, { x, y }) => sum + (x - meanX) * (y - meanY), 0) /
+    points.reduce((sum, { x }) => sum + (x - meanX) ** 2, 0)
+  return { slope, fixed: meanY - slope * meanX }
 }

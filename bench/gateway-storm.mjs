@@ -3,10 +3,10 @@
 //     stream within a second and stay. Time of a token from the provider to the log, before they come and
 //     during the seconds in which they do; memory of the gateway's process, before and at the end. The
 //     readers look at no byte but the last ones: 500 browsers have 500 machines to parse with.
-import { quantile, readTail, submit, withServer } from './gateway-clients.mjs'
-import { textOf } from './gateway-turns.mjs'
+import { readTail, submit, withServer } from './gateway-clients.mjs'
+import { turnText } from './gateway-turns.mjs'
 import { withFolder } from './log-stores.mjs'
-import { expectRatio, printTable } from './measure.mjs'
+import { expectRatio, pause, printTable, quantile } from './measure.mjs'
 
 const PACE = { atOnce: 100_000, tokens: 600, perSecond: 30 }
 const READERS = 500
@@ -17,11 +17,6 @@ const LIMIT_SLOWER = 3
 const LIMIT_MB = 64
 /** How a stream ends that was not cut. */
 const ENDING = '"totalTokens":20}}\n\n'
-
-/** @param {number} ms */
-function pause(ms) {
-  return new Promise((resolve) => setTimeout(resolve, ms))
-}
 
 export async function benchGatewayStorm() {
   await withFolder((store) =>
@@ -68,7 +63,7 @@ function row(when, { kept, rss }) {
 
 /** @param {string} url @param {number} tokens */
 async function untilThere(url, tokens) {
-  const chars = textOf({ atOnce: tokens, tokens: 0, perSecond: 1 }).length
+  const chars = turnText({ atOnce: tokens, tokens: 0, perSecond: 1 }).length
   for (;;) {
     const { outputs } = /** @type {{ outputs: { origin?: string, content?: string }[] }} */ (
       await (await fetch(url)).json()

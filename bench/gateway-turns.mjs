@@ -1,68 +1,120 @@
-// The turns that the benches of the gateway run, as recordings for the scripted provider, and what their
-// readers must have seen in the end. `test/bench/gateway-turns.test.ts` checks that they are what they claim.
-import { EventStamp } from './turnstream.mjs'
+// The turns that the gateway benches run: recordings for the scripted provider, and what readers must
+// have received at the end. `test/bench/gateway-turns.test.ts` checks that they are what they claim.
+import { fakeClock, turnstream } from './turnstream.mjs'
 
 /** @typedef {import('../src/index.ts').StreamEvent} StreamEvent */
 /** @typedef {import('../src/index.ts').StreamEventPayload} StreamEventPayload */
 
 /**
  * @typedef {object} Pace
- * @property {number} atOnce Tokens that are there at the start, without waiting.
+ * @property {number} atOnce Tokens sent at the start, without waiting.
  * @property {number} tokens Tokens that follow, one at a time.
  * @property {number} perSecond
+ *
+ * @typedef {object} Emission What the processor emits at one moment of a turn.
+ * @property {number} tokens How many tokens it has seen by then.
+ * @property {Record<string, unknown>} output
  */
 
 const USAGE = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 }
+const RUN = 'recorded'
 const ITEM = 'recorded:1'
+const TRACE = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }
+
+/** How many different points of its life a turn can start at: see `modelPaces`. */
+export const PHASES = 20
 
 /** No two tokens of a turn are the same, so that a missing one is noticed. @param {number} index */
-function tokenAt(index) {
+export function tokenAt(index) {
   return `${index.toString(36)} `
 }
 
+/** How many tokens a text of `tokenAt` has. @param {string} text */
+export function countTokens(text) {
+  if (text === '') return 0
+  return Number.parseInt(text.slice(text.lastIndexOf(' ', text.length - 2) + 1), 36) + 1
+}
+
 /** @param {Pace} pace */
-export function textOf({ atOnce, tokens }) {
+export function turnText({ atOnce, tokens }) {
   return Array.from({ length: atOnce + tokens }, (_, index) => tokenAt(index)).join('')
 }
 
+/**
+ * The models of a paced provider. `model` starts at the first token, `phase-5` with 5/20 of the tokens at once,
+ * so that turns started together are spread over their lives; `burst` sends all at once.
+ * @param {Pace} pace @returns {Record<string, Pace>}
+ */
+export function modelPaces(pace) {
+  const all = pace.atOnce + pace.tokens
+  /** @type {Record<string, Pace>} */
+  const paces = { model: pace, burst: { ...pace, atOnce: all, tokens: 0 } }
+  for (let phase = 0; phase < PHASES; phase++) {
+    const atOnce = Math.floor((all * phase) / PHASES)
+    paces[`phase-${phase}`] = { ...pace, atOnce, tokens: all - atOnce }
+  }
+  return paces
+}
+
 /** @param {Pace} pace @returns {StreamEvent[]} */
-export function recordingOf(pace) {
+export function createRecording(pace) {
   const { atOnce, tokens, perSecond } = pace
-  let now = 0
-  const stamp = new EventStamp({ now: () => now })
-  /** @type {StreamEventPayload} */
-  const start = {
+  /** @type {StreamEvent[]} */
+  const events = []
+  let timestamp = 0
+  /** @param {StreamEventPayload} payload */
+  const add = (payload) => {
+    const event_id = `00000000-0000-8000-8000-${String(events.length).padStart(12, '0')}`
+    const event = { event_id, timestamp, trace_context: TRACE, run_id: RUN, type: payload.type }
+    events.push(/** @type {StreamEvent} */ ({ ...event, payload }))
+  }
+  add({
     type: 'response_start',
-    response_id: 'recorded',
-    turn_id: 'recorded',
-    thread_id: 'recorded',
+    response_id: RUN,
+    turn_id: RUN,
+    thread_id: RUN,
     model_id: 'paced',
     provider_id: 'scripted',
     created_at: 0,
-  }
-  const events = [
-    stamp.stamp(start),
-    stamp.stamp({ type: 'item_start', item_id: ITEM, item_type: 'message', origin: 'agent' }),
-  ]
+  })
+  add({ type: 'item_start', item_id: ITEM, item_type: 'message', origin: 'agent' })
   for (let index = 0; index < atOnce + tokens; index++) {
-    if (index >= atOnce) now += 1000 / perSecond
-    const delta_content = tokenAt(index)
-    events.push(stamp.stamp({ type: 'item_delta', item_id: ITEM, delta_content }))
+    if (index >= atOnce) timestamp += 1000 / perSecond
+    add({ type: 'item_delta', item_id: ITEM, delta_content: tokenAt(index) })
   }
-  const final_item = { id: ITEM, content: textOf(pace) }
-  events.push(
-    stamp.stamp({
-      type: 'item_done',
-      item_id: ITEM,
-      final_item: { type: 'message', origin: 'agent', ...final_item },
-    }),
-    stamp.stamp({
-      type: 'response_done',
-      response_id: 'recorded',
-      status: 'complete',
-      finish_reason: 'stop',
-      usage: USAGE,
-    }),
-  )
+  const content = turnText(pace)
+  add({
+    type: 'item_done',
+    item_id: ITEM,
+    final_item: { id: ITEM, type: 'message', origin: 'agent', content },
+  })
+  add({
+    type: 'response_done',
+    response_id: RUN,
+    status: 'complete',
+    finish_reason: 'stop',
+    usage: USAGE,
+  })
   return events
+}
+
+/** What a reader is sent of a turn, and when. @param {Pace} pace @returns {Promise<Emission[]>} */
+export async function emissionsAt(pace) {
+  const clock = fakeClock()
+  let tokens = 0
+  /** @type {Emission[]} */
+  const emissions = []
+  const processor = new turnstream.StreamProcessor({
+    turnId: '00000000-0000-4000-8000-000000000000',
+    threadId: '00000000-0000-4000-8000-000000000000',
+    clock,
+    onEmit: ({ payload }) => void emissions.push({ tokens, output: JSON.parse(payload) }),
+  })
+  for (const event of createRecording(pace)) {
+    await clock.advance(event.timestamp - clock.now())
+    if (event.type === 'item_delta') tokens += 1
+    await processor.processEvent(event)
+  }
+  await processor.destroy()
+  return emissions
 }

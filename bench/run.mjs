@@ -1,54 +1,46 @@
-// node --expose-gc bench/run.mjs [name…]: runs the benches against dist/, fails if a goal is missed.
+// node --expose-gc bench/run.mjs [--quick] [name…]: runs the benches against dist/, fails if a goal is missed.
+// --quick takes few rounds (10 to 40 s per bench that knows it): to see what a change did, not to quote.
 import { cpus } from 'node:os'
-import { benchChannel } from './channel.mjs'
-import { benchChatCompletions } from './chat-completions.mjs'
-import { benchGatewayIdle } from './gateway-idle.mjs'
-import { benchGatewayLatency } from './gateway-latency.mjs'
-import { benchGatewayLoad } from './gateway-load.mjs'
-import { benchGatewayStorm } from './gateway-storm.mjs'
-import { benchLogEmbedded } from './log-embedded.mjs'
-import { benchLogFanout } from './log-fanout.mjs'
-import { benchLogJoin } from './log-join.mjs'
-import { benchLogRedis } from './log-redis.mjs'
-import { benchLogReopen } from './log-reopen.mjs'
-import { benchLogSize } from './log-size.mjs'
-import { finish } from './measure.mjs'
-import { benchPipeline } from './pipeline.mjs'
-import { benchProcessor } from './processor.mjs'
-import { benchReducer } from './reducer.mjs'
-import { benchSse } from './sse.mjs'
+import { finish, isQuick } from './measure.mjs'
 
-/** @type {[name: string, bench: () => Promise<void>][]} */
-const benches = [
-  ['channel', benchChannel],
-  ['processor', benchProcessor],
-  ['reducer', benchReducer],
-  ['pipeline', benchPipeline],
-  ['sse', benchSse],
-  ['log-redis', benchLogRedis],
-  ['log-join', benchLogJoin],
-  ['log-size', benchLogSize],
-  ['log-fanout', benchLogFanout],
-  ['log-embedded', benchLogEmbedded],
-  ['log-reopen', benchLogReopen],
-  ['gateway-latency', benchGatewayLatency],
-  ['gateway-load', benchGatewayLoad],
-  ['gateway-idle', benchGatewayIdle],
-  ['gateway-storm', benchGatewayStorm],
-  ['chat-completions', benchChatCompletions],
-]
+// Loaded only when it runs: some need packages of this folder (`npm ci --prefix bench`).
+/** @type {Record<string, () => Promise<void>>} */
+const benches = {
+  channel: async () => (await import('./channel.mjs')).benchChannel(),
+  processor: async () => (await import('./processor.mjs')).benchProcessor(),
+  reducer: async () => (await import('./reducer.mjs')).benchReducer(),
+  pipeline: async () => (await import('./pipeline.mjs')).benchPipeline(),
+  sse: async () => (await import('./sse.mjs')).benchSse(),
+  'log-redis': async () => (await import('./log-redis.mjs')).benchLogRedis(),
+  'log-join': async () => (await import('./log-join.mjs')).benchLogJoin(),
+  'log-size': async () => (await import('./log-size.mjs')).benchLogSize(),
+  'log-fanout': async () => (await import('./log-fanout.mjs')).benchLogFanout(),
+  'log-embedded': async () => (await import('./log-embedded.mjs')).benchLogEmbedded(),
+  'log-reopen': async () => (await import('./log-reopen.mjs')).benchLogReopen(),
+  'gateway-latency': async () => (await import('./gateway-latency.mjs')).benchGatewayLatency(),
+  'gateway-load': async () => (await import('./gateway-load.mjs')).benchGatewayLoad(),
+  'gateway-vendor': async () => (await import('./gateway-load.mjs')).benchGatewayVendor(),
+  'gateway-growth': async () => (await import('./gateway-load.mjs')).benchGatewayGrowth(),
+  'gateway-idle': async () => (await import('./gateway-idle.mjs')).benchGatewayIdle(),
+  'gateway-storm': async () => (await import('./gateway-storm.mjs')).benchGatewayStorm(),
+  'chat-completions': async () => (await import('./chat-completions.mjs')).benchChatCompletions(),
+}
 
-const wanted = process.argv.slice(2)
-const known = benches.map(([name]) => name)
-const unknown = wanted.filter((name) => !known.includes(name))
+const names = process.argv.slice(2).filter((argument) => argument !== '--quick')
+const unknown = names.filter((name) => !(name in benches))
 
 if (unknown.length > 0) {
-  console.error(`no bench named ${unknown.join(', ')}; there are: ${known.join(', ')}`)
+  console.error(
+    `no bench named ${unknown.join(', ')}; there are: ${Object.keys(benches).join(', ')}`,
+  )
   process.exitCode = 2
 } else {
-  console.log(`Node ${process.version}, ${cpus().length} x ${cpus()[0]?.model ?? 'unknown CPU'}`)
-  for (const [name, bench] of benches) {
-    if (wanted.length === 0 || wanted.includes(name)) await bench()
+  const mode = isQuick ? ', quick: few rounds' : ''
+  console.log(
+    `Node ${process.version}, ${cpus().length} x ${cpus()[0]?.model ?? 'unknown CPU'}${mode}`,
+  )
+  for (const [name, bench] of Object.entries(benches)) {
+    if (names.length === 0 || names.includes(name)) await bench()
   }
   finish()
 }

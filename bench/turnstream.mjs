@@ -5,6 +5,9 @@ const dist = new URL('../dist/', import.meta.url)
 /** @type {typeof import('../src/index.ts')} */
 export const turnstream = await import(new URL('index.js', dist).href)
 
+/** @type {typeof import('../src/testing/index.ts')} */
+export const { fakeClock } = await import(new URL('testing/index.js', dist).href)
+
 // Parts that it does not export.
 
 /** @type {typeof import('../src/adapters/event-stamp.ts')} */
