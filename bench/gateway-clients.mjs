@@ -2,13 +2,19 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, get, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { isProfiled } from './measure.mjs'
 import { turnstream } from './turnstream.mjs'
 
 /** @typedef {import('./gateway-process.mjs').ServerSpec} ServerSpec */
 /** @typedef {import('./gateway-process.mjs').Spent} Spent */
 
 const PROCESS = fileURLToPath(new URL('gateway-process.mjs', import.meta.url))
+const PROFILES = join(tmpdir(), 'turnstream-profiles')
+const execArgv = ['--expose-gc']
+if (isProfiled) execArgv.push('--cpu-prof', `--cpu-prof-dir=${PROFILES}`)
 
 const agent = new Agent({ keepAlive: true, maxSockets: Infinity })
 
@@ -26,7 +32,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: Infinity })
  * @returns {Promise<T>}
  */
 export async function withServer(spec, use) {
-  const child = fork(PROCESS, { execArgv: ['--expose-gc'] })
+  const child = fork(PROCESS, { execArgv })
   try {
     child.send(spec)
     const [url] = await once(child, 'message')
@@ -45,7 +51,9 @@ export async function withServer(spec, use) {
     })
   } finally {
     const ended = once(child, 'exit')
-    child.kill('SIGKILL')
+    // A process that is killed writes no profile.
+    if (isProfiled) child.disconnect()
+    else child.kill('SIGKILL')
     await ended
   }
 }

@@ -12,7 +12,7 @@ const ROUNDS = isQuick ? 1 : 7
 const SILENT = { atOnce: 1, tokens: 1, perSecond: 1 / 600 }
 
 /** @param {import('./gateway-process.mjs').ServerSpec} spec @param {(url: string) => Promise<string>} target */
-function bytesPerConnection(spec, target) {
+function memoryPerConnection(spec, target) {
   return withServer(spec, async ({ url, spent }) => {
     const stream = await target(url)
     const before = await spent()
@@ -20,30 +20,41 @@ function bytesPerConnection(spec, target) {
       await Promise.all(Array.from({ length: AT_ONCE }, () => openIdle(stream)))
     }
     const after = await spent()
-    return (after.rss - before.rss) / CONNECTIONS
+    return {
+      rss: (after.rss - before.rss) / CONNECTIONS / 1024,
+      heap: (after.heap - before.heap) / CONNECTIONS / 1024,
+    }
   })
 }
 
-/** @type {(() => Promise<number>)[]} */
-const subjects = [
-  () =>
-    bytesPerConnection({ kind: 'gateway', pace: SILENT }, async (url) => {
-      const { turnId } = await submit(url, { prompt: 'say nothing' })
-      return `${url}/xapi/turns/${turnId}/stream`
-    }),
-  () => bytesPerConnection({ kind: 'raw' }, async (url) => url),
+const SUBJECTS = [
+  {
+    name: 'gateway, xapi',
+    sample: () =>
+      memoryPerConnection({ kind: 'gateway', pace: SILENT }, async (url) => {
+        const { turnId } = await submit(url, { prompt: 'say nothing' })
+        return `${url}/xapi/turns/${turnId}/stream`
+      }),
+  },
+  {
+    name: 'raw node:http',
+    sample: () => memoryPerConnection({ kind: 'raw' }, async (url) => url),
+  },
 ]
 
 export async function benchGatewayIdle() {
-  /** @type {number[][]} */
-  const bytes = [[], []]
-  await interleave(ROUNDS, subjects.length, async (index) => {
-    bytes[index]?.push((await subjects[index]?.()) ?? Number.NaN)
+  /** @type {{ rss: number, heap: number }[][]} */
+  const samples = SUBJECTS.map(() => [])
+  await interleave(ROUNDS, SUBJECTS.length, async (index) => {
+    const subject = SUBJECTS[index]
+    if (subject) samples[index]?.push(await subject.sample())
   })
-  const [ours = Number.NaN, raw = Number.NaN] = bytes.map(median)
-  printTable(`gateway: KB per idle connection, ${CONNECTIONS} of them, ${ROUNDS} rounds`, [
-    { server: 'gateway, xapi', KB: ours / 1024 },
-    { server: 'raw node:http', KB: raw / 1024 },
-  ])
+  const rows = SUBJECTS.map(({ name }, index) => ({
+    server: name,
+    KB: median((samples[index] ?? []).map(({ rss }) => rss)),
+    'of it heap': median((samples[index] ?? []).map(({ heap }) => heap)),
+  }))
+  printTable(`gateway: KB per idle connection, ${CONNECTIONS} of them, ${ROUNDS} rounds`, rows)
+  const [ours = Number.NaN, raw = Number.NaN] = rows.map(({ KB }) => KB)
   expectRatio('gateway: memory of an idle reader / raw', ours / raw, 1.5, 1.2)
 }

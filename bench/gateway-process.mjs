@@ -39,6 +39,7 @@ import {
  * @typedef {object} Spent
  * @property {number} cpu Of the whole process so far, in µs.
  * @property {number} rss
+ * @property {number} heap
  * @property {readonly number[]} kept How long each token took from the provider until it was stored, in ms,
  *   since the last request.
  */
@@ -142,8 +143,8 @@ process.on('message', (asked) => {
   // What is left of the past is no part of what is held now. Between short samples of time it is not
   // collected: see `sample` in measure.mjs.
   if (asked !== 'cpu') globalThis.gc?.()
-  const { rss } = process.memoryUsage()
-  process.send?.({ cpu: user + system, rss, kept: kept.splice(0) })
+  const { rss, heapUsed: heap } = process.memoryUsage()
+  process.send?.({ cpu: user + system, rss, heap, kept: kept.splice(0) })
 })
 process.on('disconnect', () => process.exit())
 process.send?.(await START[spec.kind](spec))

@@ -22,6 +22,7 @@
 const ratios = []
 
 export const isQuick = process.argv.includes('--quick')
+export const isProfiled = process.argv.includes('--profile')
 
 /** CPU time of this process so far, in µs, all of its threads together. */
 export function processCpu() {

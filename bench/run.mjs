@@ -1,5 +1,6 @@
-// node --expose-gc bench/run.mjs [--quick] [name…]: runs the benches against dist/, fails if a goal is missed.
-// --quick takes few rounds (10 to 40 s per bench that knows it): to see what a change did, not to quote.
+// node --expose-gc bench/run.mjs [--quick] [--profile] [name…]: runs the benches against dist/, fails if a goal is
+// missed. --quick takes few rounds (10 to 60 s per goal of the gateway): to see what a change did, not to quote.
+// --profile writes a CPU profile of every server process to turnstream-profiles in the temporary directory.
 import { cpus } from 'node:os'
 import { finish, isQuick } from './measure.mjs'
 
@@ -26,7 +27,7 @@ const benches = {
   'chat-completions': async () => (await import('./chat-completions.mjs')).benchChatCompletions(),
 }
 
-const names = process.argv.slice(2).filter((argument) => argument !== '--quick')
+const names = process.argv.slice(2).filter((argument) => !argument.startsWith('--'))
 const unknown = names.filter((name) => !(name in benches))
 
 if (unknown.length > 0) {
