@@ -2,7 +2,6 @@ export { createAnthropicMessagesProvider } from './adapters/anthropic-messages/a
 export { translateAnthropicMessages } from './adapters/anthropic-messages/translate.ts'
 export { translateCodex } from './adapters/codex/translate.ts'
 export { type StampOptions, stamp } from './adapters/event-stamp.ts'
-export type { FinishReason } from './adapters/finish-reason.ts'
 export { createGeminiProvider } from './adapters/gemini/adapter.ts'
 export { translateGemini } from './adapters/gemini/translate.ts'
 export type { HttpProviderOptions, TimeLimits } from './adapters/http-provider.ts'
@@ -32,7 +31,7 @@ export {
   type ToolCallChange,
   type ToolCallState,
 } from './adapters/tool-call-aggregator.ts'
-export type { Translation, TranslationContext } from './adapters/translation.ts'
+export type { FinishReason, Translation, TranslationContext } from './adapters/translation.ts'
 export { type Clock, sleep } from './async/clock.ts'
 export { ResponseStream } from './async/response-stream.ts'
 export type { ResponseStreamConfig } from './async/response-stream-config.ts'

@@ -5,7 +5,7 @@ import { TurnstreamError } from '../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
 import type { TimeLimits } from './http-provider.ts'
-import type { VendorRequest } from './provider.ts'
+import type { VendorRequest } from './vendor-request.ts'
 
 export interface ResolvedHttpOptions {
   limits: TimeLimits

@@ -9,11 +9,12 @@ import {
   type ResolvedHttpOptions,
   unreachable,
 } from './http-call.ts'
-import type { Provider, ProviderRequest, RunContext, VendorRequest } from './provider.ts'
+import type { Provider, ProviderRequest, RunContext } from './provider.ts'
 import { ProviderStream } from './provider-stream.ts'
 import type { Translation, TranslationContext } from './translation.ts'
 import { concealing, withConcealedErrors } from './vendor-errors.ts'
 import { PayloadReader } from './vendor-reader.ts'
+import type { VendorRequest } from './vendor-request.ts'
 
 /** How long to wait for a provider, in milliseconds. `Infinity` turns a limit off. Connecting is up to `fetch`. */
 export interface TimeLimits {
@@ -123,8 +124,8 @@ function createReader(
     providerId: id,
     modelId: request.model,
     now: () => clock.now(),
-    ...(options.onUnknown !== undefined && { onUnknown: options.onUnknown }),
-    ...(options.maxArgumentChars !== undefined && { maxArgumentChars: options.maxArgumentChars }),
+    onUnknown: options.onUnknown,
+    maxArgumentChars: options.maxArgumentChars,
   })
   return new PayloadReader(withConcealedErrors(translation, conceal), { format: 'sse' })
 }

@@ -61,10 +61,3 @@ export interface Provider {
     signal?: AbortSignal,
   ): ResponseStream<StreamEventPayload>
 }
-
-/** The request as the vendor wants it. */
-export interface VendorRequest {
-  url: string
-  headers: Record<string, string>
-  body: Record<string, unknown>
-}

@@ -2,10 +2,15 @@ import { GrowingText } from '../async/growing-text.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { Usage } from '../protocol/usage.ts'
-import type { FinishReason } from './finish-reason.ts'
-import type { TranslationContext } from './translation.ts'
+import { type Fields, isEmpty } from './fields.ts'
+import type { ToolCallChange } from './tool-call-aggregator.ts'
+import {
+  callIdsOf,
+  type FinishReason,
+  oncePerType,
+  type TranslationContext,
+} from './translation.ts'
 
-type Metadata = Record<string, unknown>
 type StartFields = Omit<StreamEventPayload<'item_start'>, 'type' | 'item_id' | 'item_type'>
 
 /** What the vendor said at the end of an item; what it did not say is taken from what was streamed. */
@@ -15,7 +20,7 @@ export interface FinalFields {
   name?: string
   call_id?: string
   success?: boolean
-  provider_metadata?: Metadata
+  provider_metadata?: Fields
 }
 
 interface OpenItem {
@@ -31,6 +36,10 @@ interface OpenItem {
  * what breaks takes its open items with it. Items go by a key that is stable in the vendor's stream.
  */
 export class ResponseWriter {
+  /** Ids for calls that the vendor gives none. */
+  readonly nextCallId: () => string
+  /** Reports a type that the translation does not know. */
+  readonly reportUnknown: (type: string) => void
   readonly #context: TranslationContext
   readonly #open = new Map<string, OpenItem>()
   #payloads: StreamEventPayload[] = []
@@ -41,6 +50,8 @@ export class ResponseWriter {
 
   constructor(context: TranslationContext) {
     this.#context = context
+    this.nextCallId = callIdsOf(context.runId)
+    this.reportUnknown = oncePerType(context.onUnknown)
   }
 
   /** The payloads since the last call. */
@@ -104,7 +115,7 @@ export class ResponseWriter {
       item_id: id,
       item_type: type,
       ...rest,
-      ...(!isEmpty(provider_metadata) && { provider_metadata }),
+      ...(provider_metadata && !isEmpty(provider_metadata) && { provider_metadata }),
     })
   }
 
@@ -136,7 +147,27 @@ export class ResponseWriter {
     this.#payloads.push({ type: 'item_error', item_id: item.id, error })
   }
 
-  /** Open items of an attempt that the vendor gave up. */
+  /** Writes what has become of a tool call. The metadata is for its start and for its end. */
+  writeCall(change: ToolCallChange, start: Fields = {}, end: Fields = {}): void {
+    const { key, call } = change
+    const { name, id: call_id } = call
+    switch (change.change) {
+      case 'opened':
+        return this.openItem(key, 'function_call', {
+          ...(name !== '' && { name }),
+          call_id,
+          provider_metadata: start,
+        })
+      case 'grown':
+        return this.append(key, change.fragment)
+      case 'completed':
+        return this.finishItem(key, { content: call.args, name, call_id, provider_metadata: end })
+      case 'failed':
+        return this.failItem(key, change.error)
+    }
+  }
+
+  /** Open items of an attempt that the vendor abandoned. */
   cancelOpenItems(reason: string): void {
     for (const { id } of this.#open.values()) {
       this.#payloads.push({ type: 'item_cancelled', item_id: id, reason })
@@ -170,25 +201,25 @@ export class ResponseWriter {
     if (this.#phase === 'ended') return
     this.start()
     for (const key of this.#open.keys()) this.failItem(key, error)
-    this.#phase = 'ended'
-    const response_id = this.#responseId()
-    if (this.#usage !== undefined) {
-      this.#payloads.push({ type: 'usage_update', response_id, usage: this.#usage })
-    }
-    this.#payloads.push({ type: 'response_error', response_id, error })
+    this.#endWithoutDone({ type: 'response_error', response_id: this.#responseId(), error })
   }
 
-  /** Whoever asked for the response stopped it: what is open is given up, what there is stays. */
+  /** The client stopped the response: open items are cancelled, finished ones stay. */
   abort(reason: string): void {
     if (this.#phase === 'ended') return
     this.start()
     this.cancelOpenItems(reason)
+    this.#endWithoutDone({ type: 'turn_aborted_by_user', turn_id: this.#turnId(), reason })
+  }
+
+  /** Only `response_done` has room for the usage. */
+  #endWithoutDone(end: StreamEventPayload): void {
     this.#phase = 'ended'
-    if (this.#usage !== undefined) {
-      const response_id = this.#responseId()
-      this.#payloads.push({ type: 'usage_update', response_id, usage: this.#usage })
+    const usage = this.#usage
+    if (usage !== undefined) {
+      this.#payloads.push({ type: 'usage_update', response_id: this.#responseId(), usage })
     }
-    this.#payloads.push({ type: 'turn_aborted_by_user', turn_id: this.#turnId(), reason })
+    this.#payloads.push(end)
   }
 
   /** The input is over: a response that has not ended by now has lost its end. */
@@ -205,10 +236,7 @@ export class ResponseWriter {
 
 function finalItem({ id, type, text, start }: OpenItem, fields: FinalFields): OutputItem {
   const metadata = { ...start.provider_metadata, ...fields.provider_metadata }
-  const common = {
-    id,
-    ...(!isEmpty(metadata) && { provider_metadata: metadata }),
-  }
+  const common = { id, ...(!isEmpty(metadata) && { provider_metadata: metadata }) }
   const content = fields.content ?? text.toString()
   const call_id = fields.call_id ?? start.call_id ?? ''
   switch (type) {
@@ -225,8 +253,4 @@ function finalItem({ id, type, text, start }: OpenItem, fields: FinalFields): Ou
     case 'error':
       return { type, ...common, code: start.code ?? '', message: content }
   }
-}
-
-function isEmpty(metadata: Metadata | undefined): metadata is undefined {
-  return metadata === undefined || Object.keys(metadata).length === 0
 }

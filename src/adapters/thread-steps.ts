@@ -1,9 +1,13 @@
-import { TurnstreamError } from '../protocol/errors.ts'
 import type { Attachment, OutputItem } from '../protocol/output-item.ts'
 import { isExecutedByProvider } from '../protocol/tool-execution.ts'
-import { imagesOf } from './images.ts'
+import { asString, type Fields } from './fields.ts'
+import { vendorFields } from './metadata.ts'
+import { imagesOf, invalidOption } from './vendor-request.ts'
 
-type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>
+/** The output of a call that nobody answered. */
+export const NOT_RUN = 'The tool was not run'
+
+export type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>
 
 /** What the agent did by itself; an output among it is of a tool that its provider ran. */
 export type AgentItem = Item<'message' | 'reasoning' | 'function_call' | 'function_call_output'>
@@ -20,11 +24,12 @@ export type Step =
   | { from: 'agent'; items: readonly AgentItem[] }
   | { from: 'tools'; answers: readonly Answer[] }
 
-/** How a vendor knows its own. */
+/** How a vendor recognises its own items. */
 export interface Ownership {
-  isOwn(item: OutputItem): boolean
-  /** The vendor's response that an item came from. */
-  responseOf(item: OutputItem): string | undefined
+  /** Of the vendor's fields in `provider_metadata`. */
+  namespace: string
+  /** The field that names the vendor's response which an item came from. */
+  responseField: string
 }
 
 /**
@@ -59,7 +64,7 @@ class Thread {
   }
 
   add(item: OutputItem): void {
-    if (wasGivenUp(item)) return this.#omit(item)
+    if (wasAbandoned(item)) return this.#omit(item)
     switch (item.type) {
       case 'message':
         if (item.origin === 'agent') return this.#addAgent(item)
@@ -82,7 +87,11 @@ class Thread {
   }
 
   #isForeign(item: OutputItem): boolean {
-    return isExecutedByProvider(item.provider_metadata) && !this.#ownership.isOwn(item)
+    return isExecutedByProvider(item.provider_metadata) && this.#fieldsOf(item) === undefined
+  }
+
+  #fieldsOf(item: OutputItem): Fields | undefined {
+    return vendorFields(this.#ownership.namespace, item)
   }
 
   #addOutput(item: Item<'function_call_output'>): void {
@@ -95,7 +104,7 @@ class Thread {
   }
 
   #addAgent(item: AgentItem): void {
-    const response = this.#ownership.responseOf(item)
+    const response = asString(this.#fieldsOf(item)?.[this.#ownership.responseField])
     const last = this.#steps.at(-1)
     const isSame = last?.from === 'agent' && response !== undefined && last.response === response
     // A tool may answer while the same response still goes on.
@@ -123,19 +132,19 @@ class Thread {
   #answerTo(item: AgentItem): Answer[] {
     if (item.type !== 'function_call' || isExecutedByProvider(item.provider_metadata)) return []
     const answer = this.#outputs.get(item.call_id)?.shift()
-    const { output = 'The tool was not run', success = false } = answer ?? {}
+    const { output = NOT_RUN, success = false } = answer ?? {}
     return [{ call: item, output, success }]
   }
 
   #refuseOrphans(): void {
     for (const [id, outputs] of this.#outputs) {
       if (outputs.length === 0) continue
-      throw new TurnstreamError('OPTION_INVALID', `input: the output of ${id} has no call`)
+      throw invalidOption('input', `the output of ${id} has no call`)
     }
   }
 }
 
-/** The items of a Response say so when they were cancelled, and a call that broke is none. */
-function wasGivenUp(item: OutputItem): boolean {
+/** Cancelled items are marked as such, and a call that failed cannot be answered. */
+export function wasAbandoned(item: OutputItem): boolean {
   return 'cancelled' in item || (item.type === 'function_call' && 'error' in item)
 }

@@ -2,8 +2,8 @@ import { Fifo } from '../async/fifo.ts'
 import { GrowingText } from '../async/growing-text.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
-import { aliasesOf, callFields, isCall, isId, itemOf } from './call-notification.ts'
-import { oncePerType } from './once-per-type.ts'
+import { asFields, asNonEmpty, asString, type Fields } from './fields.ts'
+import { oncePerType } from './translation.ts'
 
 /** A tool call as far as it has arrived. */
 export interface ToolCallState {
@@ -27,8 +27,8 @@ export type ToolCallChange = { key: string; call: ToolCallState } & (
 )
 
 export interface ToolCallAggregatorOptions {
-  maxArgumentChars?: number
-  onUnknown?: (type: string) => void
+  maxArgumentChars?: number | undefined
+  onUnknown?: ((type: string) => void) | undefined
 }
 
 /** Names under which a vendor may speak of one call. */
@@ -280,4 +280,48 @@ export class ToolCallAggregator {
 /** One call has one id; ids of items do not count, some servers change them at will. */
 function isOtherId(call: Call, { id }: CallFields): boolean {
   return call.idFrom === 'call' && id !== undefined && id !== call.state.id
+}
+
+/** The item that a `response.*` notification is about. */
+export function itemOf(notification: Fields): Fields {
+  return asFields(notification['item'] ?? notification['output_item'] ?? notification['outputItem'])
+}
+
+function isCall(item: Fields): boolean {
+  return item['type'] === 'function_call'
+}
+
+const ID = 'id'
+
+/**
+ * The names of a call, in the order of trust: some servers make up a new item id for every event. Ids
+ * of calls and of items are not told apart, because proxies send one under the name of the other.
+ */
+function aliasesOf(notification: Fields, item: Fields): string[] {
+  return [
+    alias(ID, item['call_id'] ?? notification['call_id']),
+    alias('index', notification['output_index']),
+    alias(ID, item['id'] ?? notification['item_id'] ?? notification['id']),
+  ].filter((name) => name !== undefined)
+}
+
+function alias(kind: string, value: unknown): string | undefined {
+  const name = typeof value === 'number' ? value : asNonEmpty(value)
+  return name === undefined ? undefined : `${kind}:${name}`
+}
+
+/** Whether an alias is an id, and not an index that another call can have. */
+function isId(name: string): boolean {
+  return name.startsWith(`${ID}:`)
+}
+
+/** What a notification says of a call, under any of the names in use. */
+function callFields(fields: Fields): CallFields {
+  const nested = asFields(fields['function'])
+  return {
+    id: asNonEmpty(fields['call_id']),
+    itemId: asNonEmpty(fields['item_id']) ?? asNonEmpty(fields['id']),
+    name: asString(fields['name']) ?? asString(nested['name']),
+    args: asString(fields['arguments']) ?? asString(nested['arguments']),
+  }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { callIdsOf } from '../../src/adapters/call-ids.ts'
+import { callIdsOf } from '../../src/adapters/translation.ts'
 
 const RUN = '0198a7c2-1111-7222-8333-444455556666'
 

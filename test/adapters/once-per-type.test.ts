@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { oncePerType } from '../../src/adapters/once-per-type.ts'
+import { oncePerType } from '../../src/adapters/translation.ts'
 
 test('each type is told once, in the order in which they come', () => {
   const told: string[] = []

@@ -1,7 +1,19 @@
-import { TurnstreamError } from '../../protocol/errors.ts'
-import type { HttpProviderOptions } from '../http-provider.ts'
-import type { ProviderRequest, VendorRequest } from '../provider.ts'
-import { toHistory } from './history.ts'
+import { parseJson } from '../../protocol/decode.ts'
+import { unreachable } from '../../protocol/errors.ts'
+import { isRecord, parseJsonObject } from '../../protocol/json.ts'
+import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
+import { asFields, asList, type Fields } from '../fields.ts'
+import { vendorFields } from '../metadata.ts'
+import type { ProviderRequest } from '../provider.ts'
+import { type AgentItem, type Answer, type Item, stepsOf } from '../thread-steps.ts'
+import {
+  invalidOption,
+  joinUrl,
+  type RequestOptions,
+  toolChoiceOf,
+  type VendorRequest,
+} from '../vendor-request.ts'
+import { NAMESPACE } from './wire.ts'
 
 export const BASE_URL = 'https://api.anthropic.com'
 export const API_VERSION = '2023-06-01'
@@ -18,37 +30,33 @@ const MIN_THINKING_TOKENS = 1024
  */
 const EFFORT_BUDGETS = { minimal: 1024, low: 2048, medium: 8192, high: 16_384 } as const
 
-type Fields = Record<string, unknown>
-
-export type AnthropicRequestOptions = Pick<HttpProviderOptions, 'baseUrl' | 'apiKey' | 'headers'>
-
-/** `POST /v1/messages`. Throws when the request asks for something that the API cannot do. */
+/** `POST /v1/messages`. Throws when the API cannot do what is requested. */
 export function buildAnthropicMessagesRequest(
   request: ProviderRequest,
-  { baseUrl = BASE_URL, apiKey, headers }: AnthropicRequestOptions = {},
+  { baseUrl = BASE_URL, apiKey, headers }: RequestOptions = {},
 ): VendorRequest {
   const { system, messages } = toHistory(request.input)
   const budget = thinkingBudget(request)
   refuseContradictions(request, budget)
-  const { model, temperature, topP, stop } = request
+  const { stop = [] } = request
   return {
-    url: `${baseUrl.replace(/\/+$/, '')}/v1/messages`,
+    url: joinUrl(baseUrl, '/v1/messages'),
     headers: {
       'anthropic-version': API_VERSION,
       ...(apiKey !== undefined && { 'x-api-key': apiKey }),
       ...headers,
     },
     body: {
-      model,
+      model: request.model,
       max_tokens: maxTokens(request, budget),
       ...(system.length > 0 && { system }),
       messages,
       ...tools(request),
-      ...thinking(request, budget),
-      ...outputConfig(request),
-      ...(temperature !== undefined && { temperature }),
-      ...(topP !== undefined && { top_p: topP }),
-      ...(stop !== undefined && stop.length > 0 && { stop_sequences: stop }),
+      thinking: thinking(request, budget),
+      output_config: outputConfig(request),
+      temperature: request.temperature,
+      top_p: request.topP,
+      ...(stop.length > 0 && { stop_sequences: stop }),
       stream: true,
     },
   }
@@ -62,10 +70,10 @@ function thinkingBudget({ thinkingBudget, reasoningEffort }: ProviderRequest): n
       : EFFORT_BUDGETS[reasoningEffort]
   }
   if (reasoningEffort !== undefined) {
-    throw refusal('reasoningEffort', 'it sets the budget that thinkingBudget sets, too')
+    throw invalidOption('reasoningEffort', 'it sets the budget that thinkingBudget sets, too')
   }
   if (!Number.isSafeInteger(thinkingBudget) || thinkingBudget < MIN_THINKING_TOKENS) {
-    throw refusal('thinkingBudget', `it must be a whole number from ${MIN_THINKING_TOKENS}`)
+    throw invalidOption('thinkingBudget', `it must be a whole number from ${MIN_THINKING_TOKENS}`)
   }
   return thinkingBudget
 }
@@ -74,7 +82,7 @@ function thinkingBudget({ thinkingBudget, reasoningEffort }: ProviderRequest): n
 function maxTokens({ maxOutputTokens }: ProviderRequest, budget: number | undefined): number {
   if (maxOutputTokens === undefined) return DEFAULT_MAX_TOKENS + (budget ?? 0)
   if (budget !== undefined && maxOutputTokens <= budget) {
-    throw refusal('maxOutputTokens', `it must be more than the ${budget} tokens for thinking`)
+    throw invalidOption('maxOutputTokens', `it must be more than the ${budget} tokens for thinking`)
   }
   return maxOutputTokens
 }
@@ -85,67 +93,189 @@ function refuseContradictions(
   budget: number | undefined,
 ): void {
   if (temperature !== undefined && (temperature < 0 || temperature > 1)) {
-    throw refusal('temperature', 'it must be from 0 to 1')
+    throw invalidOption('temperature', 'it must be from 0 to 1')
   }
   if (budget === undefined) return
   if (temperature !== undefined && temperature !== 1) {
-    throw refusal('temperature', 'it cannot be changed while the model thinks')
+    throw invalidOption('temperature', 'it cannot be changed while the model thinks')
   }
   if (topP !== undefined && topP < 0.95) {
-    throw refusal('topP', 'it cannot be less than 0.95 while the model thinks')
+    throw invalidOption('topP', 'it cannot be less than 0.95 while the model thinks')
   }
   if (toolChoice === 'required' || typeof toolChoice === 'object') {
-    throw refusal('toolChoice', 'no call can be forced while the model thinks')
+    throw invalidOption('toolChoice', 'no call can be forced while the model thinks')
   }
 }
 
-function thinking({ reasoningEffort }: ProviderRequest, budget: number | undefined): Fields {
-  if (budget !== undefined) return { thinking: { type: 'enabled', budget_tokens: budget } }
-  return reasoningEffort === 'none' ? { thinking: { type: 'disabled' } } : {}
+function thinking({ reasoningEffort }: ProviderRequest, budget: number | undefined) {
+  if (budget !== undefined) return { type: 'enabled', budget_tokens: budget }
+  return reasoningEffort === 'none' ? { type: 'disabled' } : undefined
 }
 
 function tools(request: ProviderRequest): Fields {
-  const { tools = [], toolChoice, parallelToolCalls } = request
-  if (tools.length === 0) {
-    if (toolChoice === undefined || toolChoice === 'auto' || toolChoice === 'none') return {}
-    throw refusal('toolChoice', 'there are no tools to choose from')
-  }
+  const { tools = [], parallelToolCalls } = request
   const choice = toolChoiceOf(request)
-  const isSerial = parallelToolCalls === false && toolChoice !== 'none'
+  if (tools.length === 0) return {}
+  const isSerial = parallelToolCalls === false && choice !== 'none'
   return {
-    tools: tools.map(({ name, description, parameters, strict }) => ({
-      name,
-      ...(description !== undefined && { description }),
-      input_schema: { type: 'object', ...parameters },
-      ...(strict !== undefined && { strict }),
-    })),
+    tools: tools.map(({ name, description, parameters, strict }) => {
+      return { name, description, input_schema: { type: 'object', ...parameters }, strict }
+    }),
     ...((choice !== undefined || isSerial) && {
       tool_choice: {
-        ...(choice ?? { type: 'auto' }),
+        ...choiceFields(choice ?? 'auto'),
         ...(isSerial && { disable_parallel_tool_use: true }),
       },
     }),
   }
 }
 
-function toolChoiceOf({ tools = [], toolChoice }: ProviderRequest): Fields | undefined {
-  if (toolChoice === undefined) return undefined
-  if (toolChoice === 'required') return { type: 'any' }
-  if (typeof toolChoice === 'string') return { type: toolChoice }
-  const { name } = toolChoice
-  if (tools.some((tool) => tool.name === name)) return { type: 'tool', name }
-  throw refusal('toolChoice', `there is no tool ${name}`)
+function choiceFields(choice: NonNullable<ProviderRequest['toolChoice']>): Fields {
+  if (typeof choice === 'object') return { type: 'tool', name: choice.name }
+  return { type: choice === 'required' ? 'any' : choice }
 }
 
-function outputConfig({ responseFormat }: ProviderRequest): Fields {
-  if (responseFormat === undefined || responseFormat.type === 'text') return {}
+function outputConfig({ responseFormat }: ProviderRequest): Fields | undefined {
+  if (responseFormat === undefined || responseFormat.type === 'text') return undefined
   if (responseFormat.type === 'json_object') {
-    throw refusal('responseFormat', 'JSON needs a schema here')
+    throw invalidOption('responseFormat', 'JSON needs a schema here')
   }
-  const { schema } = responseFormat
-  return { output_config: { format: { type: 'json_schema', schema } } }
+  return { format: { type: 'json_schema', schema: responseFormat.schema } }
 }
 
-function refusal(parameter: string, reason: string): TurnstreamError {
-  return new TurnstreamError('OPTION_INVALID', `${parameter}: ${reason}`)
+interface Message {
+  role: 'user' | 'assistant'
+  content: Fields[]
+}
+
+interface History {
+  system: Fields[]
+  messages: Message[]
+}
+
+/**
+ * A thread as the Messages API wants it. What one side says in a row is one message. The results of calls stand at the head of the user's
+ * next one, because the vendor accepts no other place.
+ */
+export function toHistory(input: readonly OutputItem[]): History {
+  const system: Fields[] = []
+  const messages: Message[] = []
+  for (const step of stepsOf(input, { namespace: NAMESPACE, responseField: 'message_id' })) {
+    switch (step.from) {
+      case 'system':
+        system.push(...textBlocks(step.text))
+        break
+      case 'user':
+        say(messages, 'user', [...textBlocks(step.text), ...step.images.map(imageBlock)])
+        break
+      case 'tools':
+        say(messages, 'user', step.answers.map(resultBlock))
+        break
+      case 'agent':
+        say(messages, 'assistant', step.items.flatMap(agentBlocks))
+        break
+      default:
+        unreachable(step)
+    }
+  }
+  return { system, messages }
+}
+
+function say(messages: Message[], role: Message['role'], blocks: readonly Fields[]): void {
+  const last = messages.at(-1)
+  if (last?.role === role) last.content.push(...blocks)
+  else if (blocks.length > 0) messages.push({ role, content: [...blocks] })
+}
+
+function resultBlock({ call, output, success }: Answer): Fields {
+  return {
+    type: 'tool_result',
+    tool_use_id: toolUseId(call.call_id),
+    ...(output !== '' && { content: output }),
+    ...(!success && { is_error: true }),
+  }
+}
+
+function agentBlocks(item: AgentItem): Fields[] {
+  switch (item.type) {
+    case 'message':
+      return messageBlocks(item)
+    case 'reasoning':
+      return reasoningBlocks(item)
+    case 'function_call':
+      return [callBlock(item)]
+    case 'function_call_output':
+      return [executedResultBlock(item)]
+    default:
+      return unreachable(item)
+  }
+}
+
+function callBlock(item: Item<'function_call'>): Fields {
+  const { call_id, name, arguments: args } = item
+  const block = vendorFields(NAMESPACE, item)?.['block']
+  const rest = isRecord(block) ? block : { type: 'tool_use' }
+  return { ...rest, id: toolUseId(call_id), name, input: inputOf(args) }
+}
+
+/** The result of a tool that the vendor ran, as it came. */
+function executedResultBlock(item: Item<'function_call_output'>): Fields {
+  const rest = asFields(vendorFields(NAMESPACE, item)?.['block'])
+  return { ...rest, tool_use_id: toolUseId(item.call_id), content: resultContent(item) }
+}
+
+function textBlocks(text: string): Fields[] {
+  return text === '' ? [] : [{ type: 'text', text }]
+}
+
+function imageBlock({ media_type, data }: Attachment): Fields {
+  return { type: 'image', source: { type: 'base64', media_type, data } }
+}
+
+/** As the vendor wrote it, block by block, unless the text is no longer what it was. */
+function messageBlocks(item: Item<'message'>): Fields[] {
+  const { content } = item
+  const { block, blocks } = vendorFields(NAMESPACE, item) ?? {}
+  if (isRecord(block)) return [block]
+  const cuts = asList(blocks).filter(isCut)
+  const length = cuts.reduce((sum, cut) => sum + cut.length, 0)
+  if (cuts.length === 0 || length !== content.length) return textBlocks(content)
+  let start = 0
+  return cuts.flatMap(({ length, citations }) => {
+    const text = content.slice(start, (start += length))
+    // The vendor refuses empty text, even its own.
+    return text === ''
+      ? []
+      : [{ type: 'text', text, ...(citations !== undefined && { citations }) }]
+  })
+}
+
+function isCut(value: unknown): value is { length: number; citations?: unknown } {
+  return isRecord(value) && Number.isSafeInteger(value['length'])
+}
+
+/** Only what this vendor signed is of use to it. */
+function reasoningBlocks(item: Item<'reasoning'>): Fields[] {
+  const { signature, block } = vendorFields(NAMESPACE, item) ?? {}
+  if (isRecord(block)) return [block]
+  return typeof signature === 'string'
+    ? [{ type: 'thinking', thinking: item.content, signature }]
+    : []
+}
+
+/** The vendor takes objects only, and advises to wrap what is none in this way. */
+function inputOf(json: string): Fields {
+  if (json.trim() === '') return {}
+  return parseJsonObject(json) ?? { INVALID_JSON: json }
+}
+
+function resultContent({ call_id, output }: Item<'function_call_output'>): unknown {
+  const json = parseJson(output)
+  if (json.ok) return json.value
+  throw invalidOption('input', `the output of ${call_id} is not as it came`)
+}
+
+/** The ids of other vendors may have characters that this one refuses. */
+function toolUseId(callId: string): string {
+  return callId.replace(/[^a-zA-Z0-9_-]/g, (char) => `_${char.charCodeAt(0).toString(16)}`)
 }

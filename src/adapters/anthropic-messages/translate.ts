@@ -1,21 +1,19 @@
 import { unreachable } from '../../protocol/errors.ts'
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
 import type { Usage } from '../../protocol/usage.ts'
-import { callIdsOf } from '../call-ids.ts'
-import type { FinishReason } from '../finish-reason.ts'
-import { oncePerType } from '../once-per-type.ts'
+import { isEmpty, toUsage } from '../fields.ts'
 import { ResponseWriter } from '../response-writer.ts'
 import { ToolCallAggregator } from '../tool-call-aggregator.ts'
-import type { Translation, TranslationContext } from '../translation.ts'
+import type { FinishReason, Translation, TranslationContext } from '../translation.ts'
 import {
-  CallBlock,
-  DEAF_BLOCK,
+  IGNORED_BLOCK,
   type MessageParts,
-  OpaqueBlock,
   type OpenBlock,
-  TextBlock,
+  openCall,
+  openOpaque,
+  openText,
+  openThinking,
   TextRun,
-  ThinkingBlock,
   writeResult,
 } from './blocks.ts'
 import {
@@ -41,7 +39,7 @@ export function translateAnthropicMessages(context: TranslationContext): Transla
   return new MessagesTranslation(context)
 }
 
-/** What is known of the message under way. */
+/** What is known of the current message. */
 interface MessageState {
   parts: MessageParts
   blocks: Map<number, OpenBlock>
@@ -55,23 +53,17 @@ interface MessageState {
 class MessagesTranslation implements Translation {
   readonly #context: TranslationContext
   readonly #writer: ResponseWriter
-  readonly #reportUnknown: (type: string) => void
-  readonly #nextCallId: () => string
   #message: MessageState
   #keys = 0
 
   constructor(context: TranslationContext) {
-    this.#reportUnknown = oncePerType(context.onUnknown)
     this.#context = context
     this.#writer = new ResponseWriter(context)
-    this.#nextCallId = callIdsOf(context.runId)
     this.#message = this.#newMessage()
   }
 
   translate(json: unknown): readonly StreamEventPayload[] {
-    const decoded = decodeEvent(json)
-    if (decoded.ok) this.#take(decoded.event)
-    else if (!this.#writer.hasEnded) this.#fail(decoded.reason)
+    this.#take(decodeEvent(json))
     return this.#writer.take()
   }
 
@@ -81,7 +73,7 @@ class MessagesTranslation implements Translation {
   }
 
   #take(event: WireEvent): void {
-    if (event.type === 'unknown') return this.#reportUnknown(event.name)
+    if (event.type === 'unknown') return this.#writer.reportUnknown(event.name)
     // What follows an end belongs to nothing until a message begins.
     if (event.type === 'ping' || (this.#writer.hasEnded && event.type !== 'message_start')) return
     switch (event.type) {
@@ -99,6 +91,8 @@ class MessagesTranslation implements Translation {
         return this.#stopMessage()
       case 'error':
         return this.#writer.fail({ code: event.code, message: event.message })
+      case 'malformed':
+        return this.#fail(event.reason)
       default:
         return unreachable(event)
     }
@@ -106,7 +100,7 @@ class MessagesTranslation implements Translation {
 
   #newMessage(id?: string): MessageState {
     const { maxArgumentChars } = this.#context
-    const calls = new ToolCallAggregator(maxArgumentChars === undefined ? {} : { maxArgumentChars })
+    const calls = new ToolCallAggregator({ maxArgumentChars })
     const common = id === undefined ? {} : { message_id: id }
     return {
       parts: { writer: this.#writer, calls, common },
@@ -138,21 +132,20 @@ class MessagesTranslation implements Translation {
     const { parts } = this.#message
     switch (block.type) {
       case 'thinking':
-        return new ThinkingBlock(parts, this.#nextKey(), block)
+        return openThinking(parts, this.#nextKey(), block)
       case 'call':
         if (!block.isExecutedByProvider) this.#message.hasCallsToAnswer = true
-        return new CallBlock(parts, this.#nextKey(), {
+        return openCall(parts, this.#nextKey(), {
           ...block,
-          id: block.id || this.#nextCallId(),
+          id: block.id || this.#writer.nextCallId(),
         })
       case 'result':
-        writeResult(parts, this.#nextKey(), block)
-        return DEAF_BLOCK
+        return writeResult(parts, this.#nextKey(), block)
       case 'opaque':
-        return new OpaqueBlock(parts, this.#nextKey(), block)
+        return openOpaque(parts, this.#nextKey(), block)
       case 'unknown':
-        this.#reportUnknown(block.name)
-        return DEAF_BLOCK
+        this.#writer.reportUnknown(block.name)
+        return IGNORED_BLOCK
       default:
         return unreachable(block)
     }
@@ -166,7 +159,7 @@ class MessagesTranslation implements Translation {
     run.hasOpenBlock = true
     run.text.append(text)
     for (const citation of citations) run.text.cite(citation)
-    return new TextBlock(run.text, () => {
+    return openText(run.text, () => {
       run.hasOpenBlock = false
       // Another block has begun in the meantime.
       if (message.run !== run) run.text.finish()
@@ -181,7 +174,7 @@ class MessagesTranslation implements Translation {
   }
 
   #addDelta(index: number, delta: WireDelta): void {
-    if (delta.type === 'unknown') return this.#reportUnknown(delta.name)
+    if (delta.type === 'unknown') return this.#writer.reportUnknown(delta.name)
     const block = this.#message.blocks.get(index) ?? this.#openUnannounced(index, delta)
     if (block?.add(delta)) return
     this.#fail(`content_block_delta: block ${index} takes no ${delta.type}`)
@@ -222,7 +215,7 @@ class MessagesTranslation implements Translation {
   #addUsage(usage: WireUsage): void {
     const total = { ...this.#message.usage, ...usage }
     this.#message.usage = total
-    if (Object.keys(total).length > 0) this.#writer.setUsage(toUsage(total))
+    if (!isEmpty(total)) this.#writer.setUsage(usageOf(total))
   }
 
   #fail(message: string): void {
@@ -242,15 +235,12 @@ function finishReason(stopReason: string | undefined, hasCallsToAnswer: boolean)
 }
 
 /** The vendor counts what it read from its cache, and what it wrote to it, apart from the input. */
-function toUsage({ input, cacheRead, cacheWrite, output, thinking }: WireUsage): Usage {
-  const prompt = (input ?? 0) + (cacheRead ?? 0) + (cacheWrite ?? 0)
-  const completion = output ?? 0
-  return {
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    total_tokens: prompt + completion,
-    ...(cacheRead !== undefined && { cached_tokens: cacheRead }),
-    ...(cacheWrite !== undefined && { cache_write_tokens: cacheWrite }),
-    ...(thinking !== undefined && { reasoning_tokens: thinking }),
-  }
+function usageOf({ input, cacheRead, cacheWrite, output, thinking }: WireUsage): Usage {
+  return toUsage({
+    prompt: (input ?? 0) + (cacheRead ?? 0) + (cacheWrite ?? 0),
+    completion: output,
+    cached: cacheRead,
+    cacheWrite,
+    reasoning: thinking,
+  })
 }

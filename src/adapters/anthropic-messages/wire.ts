@@ -1,8 +1,19 @@
 /** The events of an Anthropic Messages stream, as far as they mean something to us. */
 import { isRecord } from '../../protocol/json.ts'
 import type { ItemType } from '../../protocol/stream-event.ts'
+import {
+  asFields,
+  asList,
+  asString,
+  type Fields,
+  isEmpty,
+  Malformed,
+  requireFields,
+  toJson,
+} from '../fields.ts'
 
-type Fields = Record<string, unknown>
+/** Of our fields in `provider_metadata`. */
+export const NAMESPACE = 'anthropic'
 
 /** Counts that the vendor gave; each replaces the one before, because they are totals. */
 export interface WireUsage {
@@ -47,8 +58,7 @@ export type WireEvent =
   | { type: 'ping' }
   | { type: 'error'; code: string; message: string }
   | { type: 'unknown'; name: string }
-
-export type DecodedEvent = { ok: true; event: WireEvent } | { ok: false; reason: string }
+  | { type: 'malformed'; reason: string }
 
 /** Blocks without text of their own, and the kind of item that carries them. */
 const OPAQUE_BLOCKS = new Map<string, ItemType>([
@@ -66,65 +76,57 @@ const TEXT_DELTAS = {
   input_json_delta: 'partial_json',
 } as const
 
-const DECODERS = new Map<string, (fields: Fields) => WireEvent | Fault>([
+const DECODERS = new Map<string, (fields: Fields) => WireEvent>([
   ['message_start', decodeMessageStart],
   ['content_block_start', decodeBlockStart],
   ['content_block_delta', decodeBlockDelta],
-  ['content_block_stop', decodeBlockStop],
+  ['content_block_stop', ({ index }) => ({ type: 'content_block_stop', index: indexOf(index) })],
   ['message_delta', decodeMessageDelta],
   ['message_stop', () => ({ type: 'message_stop' })],
   ['ping', () => ({ type: 'ping' })],
   ['error', decodeError],
 ])
 
-/** Untrusted JSON to an event, or the type and the field that make it none. */
-export function decodeEvent(json: unknown): DecodedEvent {
-  if (!isRecord(json)) return { ok: true, event: { type: 'unknown', name: 'not an object' } }
-  const type = text(json['type'])
+/** Untrusted JSON to an event. */
+export function decodeEvent(json: unknown): WireEvent {
+  if (!isRecord(json)) return { type: 'unknown', name: 'not an object' }
   // A gateway that fails half-way may send its error bare.
-  const decode = DECODERS.get(type ?? (json['error'] === undefined ? '' : 'error'))
-  if (decode === undefined) return { ok: true, event: { type: 'unknown', name: type ?? 'no type' } }
-  const event = decode(json)
-  return event instanceof Fault
-    ? { ok: false, reason: event.in(type ?? 'error') }
-    : { ok: true, event }
-}
-
-/** The field at fault. */
-class Fault {
-  readonly #reason: string
-
-  constructor(reason: string) {
-    this.#reason = reason
-  }
-
-  in(type: string): string {
-    return `${type}: ${this.#reason}`
+  const type = asString(json['type']) ?? (json['error'] === undefined ? 'no type' : 'error')
+  const decode = DECODERS.get(type)
+  if (decode === undefined) return { type: 'unknown', name: type }
+  try {
+    return decode(json)
+  } catch (error) {
+    const reason = error instanceof Malformed ? error.message : 'it cannot be read'
+    return { type: 'malformed', reason: `${type}: ${reason}` }
   }
 }
 
 function decodeMessageStart({ message }: Fields): WireEvent {
-  const { id, model, usage } = isRecord(message) ? message : {}
-  return { type: 'message_start', id: text(id), model: text(model), usage: decodeUsage(usage) }
+  const { id, model, usage } = asFields(message)
+  return {
+    type: 'message_start',
+    id: asString(id),
+    model: asString(model),
+    usage: decodeUsage(usage),
+  }
 }
 
-function decodeBlockStart({ index, content_block }: Fields): WireEvent | Fault {
-  if (!isIndex(index)) return new Fault('index is not a whole number')
-  if (!isRecord(content_block)) return new Fault('content_block is not an object')
-  const block = decodeBlock(content_block)
-  return block instanceof Fault ? block : { type: 'content_block_start', index, block }
+function decodeBlockStart({ index, content_block }: Fields): WireEvent {
+  const at = indexOf(index)
+  const block = decodeBlock(requireFields(content_block, 'content_block'))
+  return { type: 'content_block_start', index: at, block }
 }
 
-function decodeBlock(fields: Fields): WireBlock | Fault {
-  const type = text(fields['type'])
-  if (type === undefined) return new Fault('content_block.type is not a string')
+function decodeBlock(fields: Fields): WireBlock {
+  const type = stringOf(fields['type'], 'content_block.type')
   if (type === 'text') {
-    const citations = Array.isArray(fields['citations']) ? fields['citations'].filter(isRecord) : []
-    return { type, text: text(fields['text']) ?? '', citations }
+    const citations = asList(fields['citations']).filter(isRecord)
+    return { type, text: asString(fields['text']) ?? '', citations }
   }
   if (type === 'thinking') {
     const { thinking, signature } = fields
-    return { type, thinking: text(thinking) ?? '', signature: text(signature) ?? '' }
+    return { type, thinking: asString(thinking) ?? '', signature: asString(signature) ?? '' }
   }
   if (type === 'tool_use' || type.endsWith('_tool_use')) return decodeCall(type, fields)
   if (type.endsWith('_tool_result')) return decodeResult(fields)
@@ -135,89 +137,82 @@ function decodeBlock(fields: Fields): WireBlock | Fault {
 }
 
 /** `tool_use` is a call to answer; `server_tool_use` and its like are run by the vendor. */
-function decodeCall(type: string, fields: Fields): WireBlock | Fault {
+function decodeCall(type: string, fields: Fields): WireBlock {
   const { id, name, input, ...rest } = fields
-  if (typeof name !== 'string') return new Fault('content_block.name is not a string')
-  const json = isEmpty(input) ? '' : (text(input) ?? toJson(input))
-  if (json === undefined) return new Fault('content_block.input is not JSON')
-  const isExecutedByProvider = type !== 'tool_use'
-  return { type: 'call', id: text(id), name, input: json, isExecutedByProvider, rest }
+  const isNone = input === undefined || input === null || (isRecord(input) && isEmpty(input))
+  return {
+    type: 'call',
+    id: asString(id),
+    name: stringOf(name, 'content_block.name'),
+    input: isNone ? '' : (asString(input) ?? jsonOf(input, 'content_block.input')),
+    isExecutedByProvider: type !== 'tool_use',
+    rest,
+  }
 }
 
-function decodeResult(fields: Fields): WireBlock | Fault {
+function decodeResult(fields: Fields): WireBlock {
   const { tool_use_id, content, ...rest } = fields
-  if (typeof tool_use_id !== 'string') return new Fault('content_block.tool_use_id is not a string')
-  const json = toJson(content ?? null)
-  if (json === undefined) return new Fault('content_block.content is not JSON')
-  const isError = rest['is_error'] === true || isErrorContent(content)
-  return { type: 'result', callId: tool_use_id, content: json, isError, rest }
+  return {
+    type: 'result',
+    callId: stringOf(tool_use_id, 'content_block.tool_use_id'),
+    content: jsonOf(content ?? null, 'content_block.content'),
+    // Each tool has its own type of error, and all of them end alike: `web_search_tool_result_error`.
+    isError:
+      rest['is_error'] === true ||
+      asString(asFields(content)['type'])?.endsWith('_tool_result_error') === true,
+    rest,
+  }
 }
 
-/** Each tool has its own type of error, and all of them end alike: `web_search_tool_result_error`. */
-function isErrorContent(content: unknown): boolean {
-  return isRecord(content) && text(content['type'])?.endsWith('_tool_result_error') === true
+function decodeBlockDelta({ index, delta }: Fields): WireEvent {
+  const at = indexOf(index)
+  return {
+    type: 'content_block_delta',
+    index: at,
+    delta: decodeDelta(requireFields(delta, 'delta')),
+  }
 }
 
-function decodeBlockDelta({ index, delta }: Fields): WireEvent | Fault {
-  if (!isIndex(index)) return new Fault('index is not a whole number')
-  if (!isRecord(delta)) return new Fault('delta is not an object')
-  const decoded = decodeDelta(delta)
-  return decoded instanceof Fault ? decoded : { type: 'content_block_delta', index, delta: decoded }
-}
-
-function decodeDelta(fields: Fields): WireDelta | Fault {
-  const type = text(fields['type'])
+function decodeDelta(fields: Fields): WireDelta {
+  const { type } = fields
   switch (type) {
     case 'text_delta':
     case 'thinking_delta':
     case 'signature_delta':
     case 'input_json_delta': {
-      const value = fields[TEXT_DELTAS[type]]
-      if (typeof value === 'string') return { type, text: value }
-      return new Fault(`delta.${TEXT_DELTAS[type]} is not a string`)
+      const field = TEXT_DELTAS[type]
+      return { type, text: stringOf(fields[field], `delta.${field}`) }
     }
-    case 'citations_delta': {
-      const { citation } = fields
-      return isRecord(citation) ? { type, citation } : new Fault('delta.citation is not an object')
-    }
+    case 'citations_delta':
+      return { type, citation: requireFields(fields['citation'], 'delta.citation') }
     case 'compaction_delta': {
       const { type: _, ...rest } = fields
       return { type, fields: rest }
     }
-    case undefined:
-      return new Fault('delta.type is not a string')
     default:
-      return { type: 'unknown', name: `delta ${type}` }
+      return { type: 'unknown', name: `delta ${stringOf(type, 'delta.type')}` }
   }
 }
 
-function decodeBlockStop({ index }: Fields): WireEvent | Fault {
-  return isIndex(index)
-    ? { type: 'content_block_stop', index }
-    : new Fault('index is not a whole number')
-}
-
 function decodeMessageDelta({ delta, usage }: Fields): WireEvent {
-  const stopReason = isRecord(delta) ? text(delta['stop_reason']) : undefined
+  const stopReason = asString(asFields(delta)['stop_reason'])
   return { type: 'message_delta', stopReason, usage: decodeUsage(usage) }
 }
 
-function decodeError({ error }: Fields): WireEvent | Fault {
+function decodeError({ error }: Fields): WireEvent {
   if (typeof error === 'string') return { type: 'error', code: 'error', message: error }
-  if (!isRecord(error)) return new Fault('error is not an object')
-  const code = text(error['type']) || 'error'
-  return { type: 'error', code, message: text(error['message']) ?? '' }
+  const { type, message } = requireFields(error, 'error')
+  return { type: 'error', code: asString(type) || 'error', message: asString(message) ?? '' }
 }
 
-function decodeUsage(usage: unknown): WireUsage {
-  if (!isRecord(usage)) return {}
-  const details = usage['output_tokens_details']
+function decodeUsage(value: unknown): WireUsage {
+  const usage = asFields(value)
   return {
     ...count('input', usage['input_tokens']),
     ...count('cacheRead', usage['cache_read_input_tokens']),
     ...count('cacheWrite', usage['cache_creation_input_tokens']),
     ...count('output', usage['output_tokens']),
-    ...count('thinking', isRecord(details) ? details['thinking_tokens'] : undefined),
+    ...count('thinking', asFields(usage['output_tokens_details'])['thinking_tokens']),
   }
 }
 
@@ -230,20 +225,18 @@ function isIndex(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
-function isEmpty(input: unknown): boolean {
-  if (input === undefined || input === null || input === '') return true
-  return isRecord(input) && Object.keys(input).length === 0
+function indexOf(value: unknown): number {
+  if (isIndex(value)) return value
+  throw new Malformed('index is not a whole number')
 }
 
-/** Undefined for what no JSON can say; it did not come from the wire then. */
-function toJson(value: unknown): string | undefined {
-  try {
-    return JSON.stringify(value)
-  } catch {
-    return undefined // the caller says which field it was
-  }
+function stringOf(value: unknown, name: string): string {
+  if (typeof value === 'string') return value
+  throw new Malformed(`${name} is not a string`)
 }
 
-function text(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
+function jsonOf(value: unknown, name: string): string {
+  const json = toJson(value)
+  if (json !== undefined) return json
+  throw new Malformed(`${name} is not JSON`)
 }

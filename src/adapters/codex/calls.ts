@@ -1,11 +1,10 @@
 import { parseJsonObject } from '../../protocol/json.ts'
-import { EXECUTED_BY_PROVIDER } from '../../protocol/tool-execution.ts'
+import type { Fields } from '../fields.ts'
+import { toMetadata } from '../metadata.ts'
 import type { ResponseWriter } from '../response-writer.ts'
 import { ToolCallAggregator, type ToolCallChange } from '../tool-call-aggregator.ts'
 import type { TranslationContext } from '../translation.ts'
-import type { RawItem } from './events.ts'
-import type { Fields } from './fields.ts'
-import type { ToolItem, ToolOutput } from './items.ts'
+import type { RawItem, ToolItem, ToolOutput } from './events.ts'
 
 interface Call {
   id: string
@@ -32,9 +31,7 @@ export class CodexCalls {
 
   constructor(writer: ResponseWriter, { maxArgumentChars }: TranslationContext) {
     this.#writer = writer
-    this.#aggregator = new ToolCallAggregator(
-      maxArgumentChars === undefined ? {} : { maxArgumentChars },
-    )
+    this.#aggregator = new ToolCallAggregator({ maxArgumentChars })
   }
 
   reset(): void {
@@ -154,25 +151,9 @@ export class CodexCalls {
 
   #apply(call: Call, changes: readonly ToolCallChange[]): void {
     for (const change of changes) {
-      switch (change.change) {
-        case 'opened':
-          this.#writer.openItem(change.key, 'function_call', {
-            name: change.call.name,
-            call_id: change.call.id,
-            ...(call.runBy === 'codex' && { provider_metadata: metadataOf(call) }),
-          })
-          break
-        case 'grown':
-          this.#writer.append(change.key, change.fragment)
-          break
-        case 'completed':
-          this.#writer.finishItem(change.key, { provider_metadata: metadataOf(call) })
-          break
-        case 'failed':
-          call.phase = 'failed'
-          this.#writer.failItem(change.key, change.error)
-          break
-      }
+      if (change.change === 'failed') call.phase = 'failed'
+      const metadata = metadataOf(call)
+      this.#writer.writeCall(change, call.runBy === 'codex' ? metadata : {}, metadata)
     }
   }
 
@@ -216,10 +197,7 @@ function claim(call: Call, { runBy, metadata }: ToolItem): void {
 }
 
 function metadataOf({ runBy, metadata }: Call): Fields {
-  return {
-    ...(runBy === 'codex' && { executed_by: EXECUTED_BY_PROVIDER }),
-    ...(Object.keys(metadata).length > 0 && { codex: metadata }),
-  }
+  return toMetadata('codex', metadata, runBy === 'codex')
 }
 
 /** Apart from the names that the aggregator gives. */

@@ -1,9 +1,13 @@
+import { unreachable } from '../../protocol/errors.ts'
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
-import { oncePerType } from '../once-per-type.ts'
 import { translateResponseNotifications } from '../response-notifications/translate.ts'
+import { ResponseWriter } from '../response-writer.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
-import { CodexTurns } from './turns.ts'
-import { type CodexMessage, decodeCodexMessage, type Grammar } from './wire.ts'
+import { CodexCalls } from './calls.ts'
+import type { CodexEvent, CodexItem, RawItem, Scope, TurnEnding } from './events.ts'
+import { MessageFilter, Messages } from './texts.ts'
+import { TurnUsage } from './usage.ts'
+import { decodeCodexMessage, type Grammar } from './wire.ts'
 
 /**
  * The meaning of what a codex app-server writes. Of its three grammars the first that shows itself is
@@ -13,19 +17,29 @@ export function translateCodex(context: TranslationContext): Translation {
   return new CodexTranslation(context)
 }
 
+/** Running out of tokens is an end, though codex calls it a failure. */
+const INCOMPLETE = /^Incomplete response returned, reason: (max_output_tokens|content_filter)/
+
+/** Follows the turns of a thread and writes each of them as a response. */
 class CodexTranslation implements Translation {
-  readonly #turns: CodexTurns
+  readonly #writer: ResponseWriter
   readonly #responses: Translation
-  readonly #reportUnknown: (type: string) => void
+  readonly #calls: CodexCalls
+  readonly #texts: Messages
+  readonly #filter = new MessageFilter()
+  readonly #usage = new TurnUsage()
   #grammar: Grammar | undefined
+  #position: Position = { at: 'before' }
+  #modelId: string | undefined
+  /** What codex named as the reason, before the turn ended for it. */
+  #error: ErrorObject | undefined
 
   constructor(context: TranslationContext) {
-    this.#reportUnknown = oncePerType(context.onUnknown)
-    this.#turns = new CodexTurns(context)
-    this.#responses = translateResponseNotifications({
-      ...context,
-      onUnknown: this.#reportUnknown,
-    })
+    this.#writer = new ResponseWriter(context)
+    const { reportUnknown: onUnknown } = this.#writer
+    this.#responses = translateResponseNotifications({ ...context, onUnknown })
+    this.#calls = new CodexCalls(this.#writer, context)
+    this.#texts = new Messages(this.#writer)
   }
 
   translate(event: unknown): readonly StreamEventPayload[] {
@@ -34,36 +48,261 @@ class CodexTranslation implements Translation {
       case 'nothing':
         return []
       case 'unknown':
-        this.#reportUnknown(message.type)
+        this.#writer.reportUnknown(message.type)
         return []
       case 'response':
         return this.#isSpoken('response') ? this.#responses.translate(message.notification) : []
       case 'malformed':
+        if (this.#isSpoken(message.grammar)) this.#breakOff(message.reason, message.scope)
+        break
       case 'event':
-        return this.#addToTurns(message)
+        // Which model answers is told by replies, which belong to no grammar.
+        if (message.event.type === 'model_known') this.#modelId = message.event.model
+        else if (this.#isSpoken(message.grammar)) this.#add(message.event, message.scope)
     }
+    return this.#writer.take()
   }
 
   end(fault?: ErrorObject): readonly StreamEventPayload[] {
     if (this.#grammar === 'response') return this.#responses.end(fault)
-    this.#turns.end(fault)
-    return this.#turns.take()
-  }
-
-  #addToTurns(
-    message: CodexMessage & { kind: 'event' | 'malformed' },
-  ): readonly StreamEventPayload[] {
-    const { grammar, scope } = message
-    // Which model answers is told by replies, which belong to no grammar.
-    const isOfAll = message.kind === 'event' && message.event.type === 'model_known'
-    if (!isOfAll && !this.#isSpoken(grammar)) return []
-    if (message.kind === 'event') this.#turns.add(message.event, scope)
-    else this.#turns.breakOff(message.reason, scope)
-    return this.#turns.take()
+    this.#endInput(fault)
+    return this.#writer.take()
   }
 
   #isSpoken(grammar: Grammar): boolean {
     this.#grammar ??= grammar
     return this.#grammar === grammar
   }
+
+  #add(event: CodexEvent, scope: Scope): void {
+    if (this.#move(event, scope)) this.#addToTurn(event)
+    else this.#addOutside(event, scope)
+  }
+
+  /** A message that cannot be read ends the response; what is left of its turn is skipped. */
+  #breakOff(reason: string, scope: Scope): void {
+    if (this.#position.at === 'before') this.#enter(scope)
+    if (this.#position.at !== 'inside' || isForeign(this.#position.scope, scope)) return
+    this.#fail({ code: 'UPSTREAM_MALFORMED', message: reason })
+    this.#position = { at: 'skipping', scope: this.#position.scope }
+  }
+
+  /** What codex said was wrong counts for more than that it then fell silent. */
+  #endInput(fault?: ErrorObject): void {
+    if (this.#position.at === 'inside' && this.#error !== undefined) this.#fail(this.#error)
+    this.#texts.settle()
+    this.#writeUsage()
+    this.#writer.endInput(fault)
+    this.#position = { at: 'between' }
+  }
+
+  /** Answers whether the event belongs to the turn that we are in. */
+  #move(event: CodexEvent, scope: Scope): boolean {
+    switch (stepOf(this.#position, event, scope)) {
+      case 'stay':
+        return true
+      case 'replace':
+        this.#endInput()
+        this.#enter(scope)
+        return true
+      case 'enter':
+        this.#enter(scope)
+        return true
+      case 'leave':
+        this.#position = { at: 'between' }
+        return false
+      case 'ignore':
+        return false
+    }
+  }
+
+  #enter(scope: Scope): void {
+    this.#position = { at: 'inside', scope }
+    this.#error = undefined
+    this.#calls.reset()
+    this.#texts.reset()
+    this.#usage.beginTurn(scope.threadId)
+    this.#writer.start(this.#modelId)
+  }
+
+  #addOutside(event: CodexEvent, { threadId }: Scope): void {
+    if (event.type === 'raw_item') this.#texts.expectTwins()
+    if (event.type === 'thread_usage' && !this.#writer.isOpen) {
+      this.#usage.addEarlierTotal(threadId, event.total)
+    }
+  }
+
+  #addToTurn(told: CodexEvent): void {
+    const event = this.#filter.admit(told)
+    if (event === undefined) return
+    if (event.type !== 'raw_item') this.#texts.settle()
+    switch (event.type) {
+      case 'item_started':
+        return this.#startItem(event.item)
+      case 'item_completed':
+        return this.#completeItem(event.item)
+      case 'message_delta':
+        return this.#texts.append(event.id ?? '', 'message', event.text)
+      case 'reasoning_delta':
+        return this.#texts.append(event.id ?? '', 'reasoning', event.text, event.part)
+      case 'output_delta':
+        return this.#calls.appendOutput(event.id, event.text)
+      case 'output_bytes':
+        return this.#calls.appendOutput(event.id, event.bytes)
+      case 'raw_item':
+        return this.#addRawItem(event.item)
+      case 'response_completed':
+        if (event.usage !== undefined) this.#usage.addResponse(event.usage)
+        return this.#calls.noteResponseCompleted()
+      case 'thread_usage':
+        return this.#usage.addThreadTotal(event.total, event.last)
+      case 'attempt_failed':
+        return this.#abandonAttempt()
+      case 'error':
+        this.#error = event.error
+        return undefined
+      case 'turn_ended':
+        return this.#endTurn(event.ending, event.items)
+      case 'turn_started':
+      case 'model_known':
+      case 'said':
+      case 'reasoning_break':
+        return undefined
+      default:
+        return unreachable(event)
+    }
+  }
+
+  #startItem(item: CodexItem): void {
+    if (item.kind === 'tool') return this.#calls.start(item)
+    if (item.kind !== 'user') this.#calls.noteModelSpeaks()
+    this.#texts.start(item.id ?? '', item)
+  }
+
+  #completeItem(item: CodexItem): void {
+    if (item.kind === 'tool') return this.#calls.complete(item)
+    if (item.kind !== 'user') this.#calls.noteModelSpeaks()
+    this.#texts.complete(item.id ?? '', item)
+  }
+
+  #addRawItem(item: RawItem): void {
+    if (item.kind === 'twin') return this.#texts.addTwin(item.id, item.metadata)
+    this.#texts.settle()
+    this.#texts.expectTwins()
+    if (item.kind === 'call') this.#calls.addRawCall(item)
+    else this.#calls.addRawOutput(item)
+  }
+
+  #abandonAttempt(): void {
+    this.#writer.cancelOpenItems('attempt_reset')
+    this.#texts.closeAll()
+    this.#calls.dropOpen()
+  }
+
+  #endTurn(ending: TurnEnding, items: readonly CodexItem[]): void {
+    this.#position = { at: 'between' }
+    for (const item of items) {
+      if (item.kind !== 'tool' && !this.#texts.knows(item)) this.#completeItem(item)
+    }
+    this.#texts.settle()
+    switch (ending.outcome) {
+      case 'completed':
+        if (this.#error !== undefined && !ending.isVerdict) this.#fail(this.#error)
+        else this.#finish(this.#calls.settle(), ending.word)
+        break
+      case 'interrupted':
+        this.#interrupt(ending.word)
+        break
+      case 'failed':
+        this.#fail(ending.error ?? this.#error ?? { code: 'other', message: 'The turn failed' })
+        break
+    }
+  }
+
+  #finish(hasCallsLeft: boolean, word: string): void {
+    this.#writeUsage()
+    this.#writer.finish(hasCallsLeft ? 'tool_calls' : 'stop', word)
+  }
+
+  /**
+   * Only the client can stop a turn. It does so with calls of its own open because it answers them in
+   * another turn, and then the model had finished; otherwise it wanted no more of it.
+   */
+  #interrupt(word: string): void {
+    if (this.#calls.leaveToClient()) {
+      this.#writer.cancelOpenItems(word)
+      this.#finish(true, word)
+      return
+    }
+    this.#writeUsage()
+    this.#writer.abort(word)
+  }
+
+  #fail(error: ErrorObject): void {
+    this.#texts.settle()
+    this.#writeUsage()
+    const reason = INCOMPLETE.exec(error.message)?.[1]
+    if (reason === undefined) this.#writer.fail(error)
+    else this.#writer.finish(reason === 'content_filter' ? reason : 'length', reason)
+  }
+
+  #writeUsage(): void {
+    const { usage } = this.#usage
+    if (usage !== undefined) this.#writer.setUsage(usage)
+  }
+}
+
+/** Where in the input we are. `skipping`: the response has broken, its turn is not over. */
+type Position =
+  | { at: 'before' }
+  | { at: 'between' }
+  | { at: 'inside'; scope: Scope }
+  | { at: 'skipping'; scope: Scope }
+
+/** What an event does to the position, before it does anything else. */
+type Step = 'ignore' | 'stay' | 'enter' | 'replace' | 'leave'
+
+function stepOf(position: Position, event: CodexEvent, scope: Scope): Step {
+  switch (position.at) {
+    case 'before':
+      return beginsFirst(event) ? 'enter' : 'ignore'
+    case 'between':
+      return event.type === 'turn_started' || beginsNext(event, scope) ? 'enter' : 'ignore'
+    case 'inside':
+      if (event.type === 'turn_started') return secondStart(position.scope, scope)
+      return isForeign(position.scope, scope) ? 'ignore' : 'stay'
+    case 'skipping':
+      if (event.type === 'turn_started')
+        return isForeignThread(position.scope, scope) ? 'ignore' : 'enter'
+      return event.type === 'turn_ended' && !isForeign(position.scope, scope) ? 'leave' : 'ignore'
+  }
+}
+
+/** Other turns, such as those of sub-agents, are told on the same line. */
+function isForeign(own: Scope, other: Scope): boolean {
+  return isForeignThread(own, other) || isOther(own.turnId, other.turnId)
+}
+
+function isForeignThread(own: Scope, other: Scope): boolean {
+  return isOther(own.threadId, other.threadId)
+}
+
+/** A thread has one turn at a time: if another one begins, this one has lost its end. */
+function secondStart(own: Scope, other: Scope): Step {
+  return isOther(own.turnId, other.turnId) && !isForeignThread(own, other) ? 'replace' : 'ignore'
+}
+
+/** Raw items are told of the history, too, and counts of earlier turns. */
+function beginsFirst({ type }: CodexEvent): boolean {
+  return type !== 'raw_item' && type !== 'response_completed' && type !== 'thread_usage'
+}
+
+/** Turns that have names begin by name; what still comes then belongs to one that is over. */
+function beginsNext({ type }: CodexEvent, { turnId }: Scope): boolean {
+  if (turnId !== undefined) return false
+  return type === 'message_delta' || type === 'reasoning_delta' || type === 'item_started'
+}
+
+function isOther(own: string | undefined, other: string | undefined): boolean {
+  return own !== undefined && other !== undefined && own !== other
 }

@@ -1,32 +1,24 @@
 import type { Usage } from '../../protocol/usage.ts'
-import { type Fields, fieldsOf } from './fields.ts'
+import { asCount, asFields, type Fields, toUsage } from '../fields.ts'
 
 /** The counts of a turn; undefined when codex gives none. Both grammars name the same numbers. */
 export function usageOf(value: unknown): Usage | undefined {
-  const fields = fieldsOf(value)
+  const fields = asFields(value)
   const prompt = count(fields, 'inputTokens', 'input_tokens')
   const completion = count(fields, 'outputTokens', 'output_tokens')
   if (prompt === undefined || completion === undefined) return undefined
-  const total = count(fields, 'totalTokens', 'total_tokens') ?? prompt + completion
-  const cached = count(fields, 'cachedInputTokens', 'cached_input_tokens')
-  const written = count(fields, 'cacheWriteInputTokens', 'cache_write_input_tokens')
-  const reasoning = count(fields, 'reasoningOutputTokens', 'reasoning_output_tokens')
-  return {
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    total_tokens: total,
-    ...(cached !== undefined && { cached_tokens: cached }),
-    ...(written !== undefined && { cache_write_tokens: written }),
-    ...(reasoning !== undefined && { reasoning_tokens: reasoning }),
-  }
+  return toUsage({
+    prompt,
+    completion,
+    total: count(fields, 'totalTokens', 'total_tokens'),
+    cached: count(fields, 'cachedInputTokens', 'cached_input_tokens'),
+    cacheWrite: count(fields, 'cacheWriteInputTokens', 'cache_write_input_tokens'),
+    reasoning: count(fields, 'reasoningOutputTokens', 'reasoning_output_tokens'),
+  })
 }
 
-function count(fields: Fields, ...names: string[]): number | undefined {
-  for (const name of names) {
-    const value = fields[name]
-    if (typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER) return value
-  }
-  return undefined
+function count(fields: Fields, name: string, legacyName: string): number | undefined {
+  return asCount(fields[name]) ?? asCount(fields[legacyName])
 }
 
 const NAMES = [

@@ -1,21 +1,19 @@
 /** The events of earlier app-servers: `codex/event/*`, and their bare names. */
+import { asFields, asNonEmpty, asString, type Fields } from '../fields.ts'
 import {
   type Decoded,
   errorOf,
   fault,
   itemEvent,
+  jsonOf,
+  type MessageItem,
   NOTHING,
   rawItemEvent,
   type Scope,
 } from './events.ts'
-import { type Fields, fieldsOf, idOf, textOf } from './fields.ts'
-import type { SpokenItem } from './items.ts'
 import { usageOf } from './usage.ts'
-import { LEGACY_TOOL_EVENTS } from './wire-legacy-tools.ts'
 
-type Decode = (message: Fields) => Decoded
-
-const EVENTS = new Map<string, Decode>([
+const EVENTS = new Map<string, (message: Fields) => Decoded>([
   ['task_started', () => ({ type: 'turn_started' })],
   ['turn_started', () => ({ type: 'turn_started' })],
   ['task_complete', taskComplete],
@@ -40,7 +38,22 @@ const EVENTS = new Map<string, Decode>([
   ['session_configured', sessionConfigured],
   ['raw_response_item', rawItemEvent],
   ['raw_response_completed', rawResponseCompleted],
-  ...LEGACY_TOOL_EVENTS,
+  // The begin and end of each tool that codex runs.
+  ['exec_command_begin', (message) => started(commandExecution(message))],
+  ['exec_command_output_delta', outputChunk],
+  ['exec_command_end', (message) => completed(commandExecution(message))],
+  ['patch_apply_begin', (message) => started(fileChange(message))],
+  ['patch_apply_end', (message) => completed(fileChange(message))],
+  ['mcp_tool_call_begin', (message) => started(mcpToolCall(message))],
+  ['mcp_tool_call_end', (message) => completed(mcpToolCall(message))],
+  ['web_search_begin', (message) => started(webSearch(message))],
+  ['web_search_end', (message) => completed(webSearch(message))],
+  ['view_image_tool_call', (message) => completed(imageView(message))],
+  ['image_generation_begin', (message) => started(imageGeneration(message))],
+  ['image_generation_end', (message) => completed(imageGeneration(message))],
+  ['dynamic_tool_call_request', (message) => started(dynamicToolCall(message))],
+  ['dynamic_tool_call_response', (message) => completed(dynamicToolCall(message))],
+  ['plan_delta', planDelta],
 ])
 
 const IDLE = new Set([
@@ -85,15 +98,16 @@ export function decodeLegacy(name: string, message: Fields): Decoded {
 
 export function scopeOfLegacy(params: Fields, message: Fields): Scope {
   return {
-    threadId: idOf(params['conversationId']) ?? idOf(message['thread_id']),
-    turnId: idOf(message['turn_id']) ?? idOf(message['turnId']) ?? idOf(params['id']),
+    threadId: asNonEmpty(params['conversationId']) ?? asNonEmpty(message['thread_id']),
+    turnId:
+      asNonEmpty(message['turn_id']) ?? asNonEmpty(message['turnId']) ?? asNonEmpty(params['id']),
   }
 }
 
 /** Comes after an `error`, too. */
 function taskComplete(message: Fields): Decoded {
-  const text = idOf(message['last_agent_message']) ?? idOf(message['lastAgentMessage'])
-  const item: SpokenItem = { kind: 'message', id: undefined, text, metadata: {} }
+  const text = asNonEmpty(message['last_agent_message']) ?? asNonEmpty(message['lastAgentMessage'])
+  const item: MessageItem = { kind: 'message', id: undefined, text, metadata: {} }
   return {
     type: 'turn_ended',
     ending: { outcome: 'completed', word: 'task_complete', isVerdict: false },
@@ -102,18 +116,18 @@ function taskComplete(message: Fields): Decoded {
 }
 
 function turnAborted({ reason }: Fields): Decoded {
-  const word = idOf(reason) ?? 'interrupted'
+  const word = asNonEmpty(reason) ?? 'interrupted'
   return { type: 'turn_ended', ending: { outcome: 'interrupted', word }, items: [] }
 }
 
 function messageDelta(message: Fields): Decoded {
-  const text = textOf(message['delta'])
+  const text = asString(message['delta'])
   if (text === undefined) return fault('delta')
   return { type: 'message_delta', id: itemIdOf(message), text }
 }
 
 function reasoningDelta(message: Fields, index: 'summary_index' | 'content_index'): Decoded {
-  const text = textOf(message['delta'])
+  const text = asString(message['delta'])
   if (text === undefined) return fault('delta')
   const at = message[index]
   const part = `${index} ${typeof at === 'number' ? at : ''}`
@@ -121,17 +135,17 @@ function reasoningDelta(message: Fields, index: 'summary_index' | 'content_index
 }
 
 function itemIdOf(message: Fields): string | undefined {
-  return idOf(message['item_id']) ?? idOf(message['itemId'])
+  return asNonEmpty(message['item_id']) ?? asNonEmpty(message['itemId'])
 }
 
-function said(kind: SpokenItem['kind'], text: unknown): Decoded {
-  const whole = textOf(text)
+function said(kind: MessageItem['kind'], text: unknown): Decoded {
+  const whole = asString(text)
   if (whole === undefined) return fault(kind === 'reasoning' ? 'text' : 'message')
   return { type: 'said', item: { kind, id: undefined, text: whole, metadata: {} } }
 }
 
 function tokenCount({ info }: Fields): Decoded {
-  const { total_token_usage: total, last_token_usage: last } = fieldsOf(info)
+  const { total_token_usage: total, last_token_usage: last } = asFields(info)
   const counted = usageOf(total)
   if (counted === undefined) return NOTHING
   return { type: 'thread_usage', total: counted, last: usageOf(last) }
@@ -142,7 +156,7 @@ function rawResponseCompleted(message: Fields): Decoded {
 }
 
 function sessionConfigured({ model }: Fields): Decoded {
-  const name = idOf(model)
+  const name = asNonEmpty(model)
   return name === undefined ? NOTHING : { type: 'model_known', model: name }
 }
 
@@ -156,7 +170,7 @@ const TOLD_BY_EVENTS = new Set<unknown>([
 
 /** Tools have events of their own; told of twice, they would be called twice. */
 function legacyItem(type: 'item_started' | 'item_completed', value: unknown): Decoded {
-  const item = tagged(fieldsOf(value))
+  const item = tagged(asFields(value))
   const kind = item['type']
   if (kind === 'functionCall' || kind === 'functionCallOutput') {
     return type === 'item_completed' ? rawItemEvent(value) : NOTHING
@@ -168,8 +182,9 @@ function legacyItem(type: 'item_started' | 'item_completed', value: unknown): De
 /** Items are `{type: "AgentMessage", …}` or, earlier, `{AgentMessage: {…}}`; so are their parts. */
 function tagged(item: Fields): Fields {
   const [name, ...others] = Object.keys(item)
-  const isWrapped = name !== undefined && others.length === 0 && textOf(item['type']) === undefined
-  const { type, ...fields } = isWrapped ? { ...fieldsOf(item[name]), type: name } : item
+  const isWrapped =
+    name !== undefined && others.length === 0 && asString(item['type']) === undefined
+  const { type, ...fields } = isWrapped ? { ...asFields(item[name]), type: name } : item
   const content = fields['content']
   return {
     ...fields,
@@ -179,11 +194,126 @@ function tagged(item: Fields): Fields {
 }
 
 function unwrapPart(part: unknown): unknown {
-  const text = fieldsOf(fieldsOf(part)['Text'])['text']
-  return textOf(text) === undefined ? part : { type: 'text', text }
+  const text = asFields(asFields(part)['Text'])['text']
+  return asString(text) === undefined ? part : { type: 'text', text }
 }
 
 function camelCase(name: string): string {
   const joined = name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
   return joined.charAt(0).toLowerCase() + joined.slice(1)
+}
+
+function started(item: Fields): Decoded {
+  return item['id'] === undefined ? fault('call_id') : itemEvent('item_started', item)
+}
+
+function completed(item: Fields): Decoded {
+  return item['id'] === undefined ? fault('call_id') : itemEvent('item_completed', item)
+}
+
+function callId(message: Fields): string | undefined {
+  return asNonEmpty(message['call_id']) ?? asNonEmpty(message['callId'])
+}
+
+function commandExecution(message: Fields): Fields {
+  const { command, cwd, source, exit_code, duration } = message
+  const isDone = message['status'] ?? (exit_code === 0 ? 'completed' : 'failed')
+  return {
+    type: 'commandExecution',
+    id: callId(message),
+    command,
+    cwd,
+    source,
+    status: isDone,
+    aggregatedOutput: message['aggregated_output'] ?? message['formatted_output'],
+    exitCode: exit_code,
+    durationMs: milliseconds(duration),
+  }
+}
+
+function fileChange(message: Fields): Fields {
+  const isDone = message['success'] === true ? 'completed' : 'failed'
+  const output = [message['stdout'], message['stderr']].map(asString).filter(Boolean).join('\n')
+  const { changes } = message
+  return {
+    type: 'fileChange',
+    id: callId(message),
+    changes,
+    status: message['status'] ?? isDone,
+    ...(output !== '' && { output }),
+  }
+}
+
+/** The result is Rust's: `{Ok: …}` or `{Err: "…"}`. */
+function mcpToolCall(message: Fields): Fields {
+  const { server, tool, arguments: args } = asFields(message['invocation'])
+  const { Ok: result, Err: failure } = asFields(message['result'])
+  const isError = failure !== undefined || asFields(result)['is_error'] === true
+  return {
+    type: 'mcpToolCall',
+    id: callId(message),
+    server,
+    tool,
+    arguments: args,
+    status: isError ? 'failed' : 'completed',
+    result,
+    ...(failure !== undefined && { error: { message: asString(failure) ?? jsonOf(failure) } }),
+    durationMs: milliseconds(message['duration']),
+  }
+}
+
+function webSearch(message: Fields): Fields {
+  const { query, action, results } = message
+  return { type: 'webSearch', id: callId(message), query: query ?? '', action, results }
+}
+
+function imageView(message: Fields): Fields {
+  return { type: 'imageView', id: callId(message), path: message['path'] }
+}
+
+function imageGeneration(message: Fields): Fields {
+  const { status, revised_prompt: revisedPrompt, result, saved_path: savedPath } = message
+  return { type: 'imageGeneration', id: callId(message), status, revisedPrompt, result, savedPath }
+}
+
+function dynamicToolCall(message: Fields): Fields {
+  const { namespace, tool, arguments: args, success } = message
+  const contentItems = message['content_items'] ?? message['contentItems']
+  return {
+    type: 'dynamicToolCall',
+    id: callId(message),
+    namespace,
+    tool,
+    arguments: args,
+    success,
+    contentItems,
+  }
+}
+
+function planDelta(message: Fields): Decoded {
+  const [id, text] = [asNonEmpty(message['item_id']), asString(message['delta'])]
+  if (id === undefined) return fault('item_id')
+  return text === undefined ? fault('delta') : { type: 'output_delta', id, text }
+}
+
+/** Chunks are base64 of bytes that may end inside a character. */
+function outputChunk(message: Fields): Decoded {
+  const [id, chunk] = [callId(message), asString(message['chunk'])]
+  if (id === undefined) return fault('call_id')
+  const bytes = chunk === undefined ? undefined : bytesOf(chunk)
+  return bytes === undefined ? fault('chunk') : { type: 'output_bytes', id, bytes }
+}
+
+function bytesOf(base64: string): Uint8Array | undefined {
+  try {
+    return Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))
+  } catch {
+    return undefined // not base64: the caller says so
+  }
+}
+
+function milliseconds(duration: unknown): number | undefined {
+  const { secs, nanos } = asFields(duration)
+  if (typeof secs !== 'number' || typeof nanos !== 'number') return undefined
+  return Math.round(secs * 1000 + nanos / 1e6)
 }

@@ -3,10 +3,22 @@
  * that sent it. Three grammars have been spoken, and for a while two at once.
  */
 import { isRecord } from '../../protocol/json.ts'
-import type { CodexEvent, Decoded, Scope } from './events.ts'
-import { type Fields, fieldsOf, textOf } from './fields.ts'
+import { asFields, asList, asNonEmpty, asString, type Fields } from '../fields.ts'
+import {
+  type CodexEvent,
+  type Decoded,
+  type DecodedItem,
+  decodeItem,
+  errorOf,
+  fault,
+  itemEvent,
+  type MessageItem,
+  NOTHING,
+  rawItemEvent,
+  type Scope,
+} from './events.ts'
+import { usageOf } from './usage.ts'
 import { decodeLegacy, isLegacyName, legacyName, scopeOfLegacy } from './wire-legacy.ts'
-import { decodeReply, decodeV2, scopeOfV2 } from './wire-v2.ts'
 
 export type Grammar = 'v2' | 'legacy' | 'response'
 
@@ -19,16 +31,16 @@ export type CodexMessage =
   | { kind: 'unknown'; type: string }
   | { kind: 'nothing' }
 
-const NOTHING: CodexMessage = { kind: 'nothing' }
+const NO_MESSAGE: CodexMessage = { kind: 'nothing' }
 const LEGACY_PREFIX = 'codex/event/'
 const RESPONSE_PREFIX = 'response.'
 
 /** `spoken` is the grammar so far: a few names belong to more than one. */
 export function decodeCodexMessage(value: unknown, spoken?: Grammar): CodexMessage {
-  if (!isRecord(value)) return NOTHING
+  if (!isRecord(value)) return NO_MESSAGE
   if (!isRecorded(value)) return decodeBare(value, spoken)
   const { dir, msg } = value
-  return dir === 's2c' && isRecord(msg) ? decodeBare(msg, spoken) : NOTHING
+  return dir === 's2c' && isRecord(msg) ? decodeBare(msg, spoken) : NO_MESSAGE
 }
 
 function isRecorded(line: Fields): boolean {
@@ -36,15 +48,15 @@ function isRecorded(line: Fields): boolean {
 }
 
 function decodeBare(message: Fields, spoken: Grammar | undefined): CodexMessage {
-  const method = textOf(message['method'])
-  const type = textOf(message['type'])
-  const params = fieldsOf(message['params'])
+  const method = asString(message['method'])
+  const type = asString(message['type'])
+  const params = asFields(message['params'])
   if (method === 'error') return decodeError(method, params, spoken)
   if (method !== undefined) return decodeMethod(method, params)
   if (type === 'error') return decodeError(type, message, spoken)
   if (type !== undefined) return decodeType(type, message)
-  const inner = fieldsOf(message['msg'])
-  const innerType = textOf(inner['type'])
+  const inner = asFields(message['msg'])
+  const innerType = asString(inner['type'])
   if (innerType !== undefined) return legacyMessage(innerType, message, inner)
   return v2Message('reply', {}, decodeReply(message['result']))
 }
@@ -62,7 +74,7 @@ function decodeError(name: string, fields: Fields, spoken: Grammar | undefined):
 function decodeMethod(method: string, params: Fields): CodexMessage {
   if (method.startsWith(RESPONSE_PREFIX)) return responseMessage({ ...params, type: method })
   if (method.startsWith(LEGACY_PREFIX)) {
-    return legacyMessage(method.slice(LEGACY_PREFIX.length), params, fieldsOf(params['msg']))
+    return legacyMessage(method.slice(LEGACY_PREFIX.length), params, asFields(params['msg']))
   }
   const name = legacyName(method)
   if (!isLegacyName(name)) return v2Message(method, params, decodeV2(method, params))
@@ -98,7 +110,7 @@ interface Source {
 function messageOf({ grammar, scope, name }: Source, decoded: Decoded): CodexMessage {
   switch (decoded.type) {
     case 'nothing':
-      return NOTHING
+      return NO_MESSAGE
     case 'unknown':
       return { kind: 'unknown', type: decoded.name }
     case 'fault': {
@@ -108,4 +120,164 @@ function messageOf({ grammar, scope, name }: Source, decoded: Decoded): CodexMes
     default:
       return { kind: 'event', grammar, scope, event: decoded }
   }
+}
+
+/** The notifications and requests of today's app-server: `turn/*`, `item/*`. */
+const NOTIFICATIONS = new Map<string, (params: Fields) => Decoded>([
+  ['turn/started', () => ({ type: 'turn_started' })],
+  ['turn/completed', turnCompleted],
+  ['item/started', ({ item }) => itemEvent('item_started', item)],
+  ['item/completed', ({ item }) => itemEvent('item_completed', item)],
+  ['item/agentMessage/delta', messageDelta],
+  ['item/reasoning/summaryTextDelta', (params) => reasoningDelta(params, 'summaryIndex')],
+  ['item/reasoning/textDelta', (params) => reasoningDelta(params, 'contentIndex')],
+  ['item/plan/delta', outputDelta],
+  ['item/commandExecution/outputDelta', outputDelta],
+  ['item/fileChange/outputDelta', outputDelta],
+  ['item/tool/call', toolCall],
+  ['rawResponseItem/completed', ({ item }) => rawItemEvent(item)],
+  ['rawResponse/completed', ({ usage }) => ({ type: 'response_completed', usage: usageOf(usage) })],
+  ['thread/tokenUsage/updated', threadUsage],
+  ['thread/settings/updated', ({ threadSettings }) => modelKnown(asFields(threadSettings))],
+  ['error', error],
+])
+
+/** Messages that change nothing of a turn, by name or by the area that their name begins with. */
+const IDLE = new Set([
+  'configWarning',
+  'deprecationNotice',
+  'guardianWarning',
+  'initialize',
+  'initialized',
+  'warning',
+  // Progress: what it leads to comes with the item.
+  'item/autoApprovalReview/completed',
+  'item/autoApprovalReview/started',
+  'item/commandExecution/terminalInteraction',
+  'item/fileChange/patchUpdated',
+  'item/mcpToolCall/progress',
+  'item/reasoning/summaryPartAdded',
+  'turn/diff/updated',
+  'turn/moderationMetadata',
+  'turn/plan/updated',
+  // Requests of the server that are about permission, not content.
+  'applyPatchApproval',
+  'execCommandApproval',
+  'item/commandExecution/requestApproval',
+  'item/fileChange/requestApproval',
+  'item/permissions/requestApproval',
+  'item/tool/requestUserInput',
+  // What the client sends.
+  'turn/interrupt',
+  'turn/start',
+  'turn/steer',
+])
+const IDLE_AREAS = new Set([
+  'account',
+  'app',
+  'attestation',
+  'autoApprovalReview',
+  'command',
+  'config',
+  'currentTime',
+  'externalAgentConfig',
+  'fs',
+  'fuzzyFileSearch',
+  'hook',
+  'mcpServer',
+  'model',
+  'process',
+  'project',
+  'remoteControl',
+  'serverRequest',
+  'skills',
+  'thread',
+  'windows',
+  'windowsSandbox',
+])
+
+function decodeV2(method: string, params: Fields): Decoded {
+  const decode = NOTIFICATIONS.get(method)
+  if (decode !== undefined) return decode(params)
+  const [area = ''] = method.split('/', 1)
+  return IDLE.has(method) || IDLE_AREAS.has(area) ? NOTHING : { type: 'unknown', name: method }
+}
+
+function scopeOfV2(params: Fields): Scope {
+  return {
+    threadId: asNonEmpty(params['threadId']),
+    turnId: asNonEmpty(params['turnId']) ?? asNonEmpty(asFields(params['turn'])['id']),
+  }
+}
+
+/** A reply to a request says, if it opened a thread, which model answers there. */
+function decodeReply(result: unknown): Decoded {
+  const fields = asFields(result)
+  return 'thread' in fields || 'conversationId' in fields ? modelKnown(fields) : NOTHING
+}
+
+function modelKnown({ model }: Fields): Decoded {
+  const name = asNonEmpty(model)
+  return name === undefined ? NOTHING : { type: 'model_known', model: name }
+}
+
+function turnCompleted(params: Fields): Decoded {
+  const { status, error, items } = asFields(params['turn'])
+  const told = asList(items).map(decodeItem).filter(isTold)
+  switch (status) {
+    case 'completed':
+    case 'interrupted': {
+      const ending = { outcome: status, word: status, isVerdict: true }
+      return { type: 'turn_ended', ending, items: told }
+    }
+    case 'failed': {
+      const known = error === null || error === undefined ? undefined : errorOf(error)
+      return { type: 'turn_ended', ending: { outcome: 'failed', error: known }, items: [] }
+    }
+    default:
+      return fault('turn.status')
+  }
+}
+
+function isTold(item: DecodedItem): item is MessageItem {
+  return item.kind === 'message' || item.kind === 'reasoning'
+}
+
+function messageDelta({ itemId, delta }: Fields): Decoded {
+  const [id, text] = [asNonEmpty(itemId), asString(delta)]
+  if (id === undefined) return fault('itemId')
+  return text === undefined ? fault('delta') : { type: 'message_delta', id, text }
+}
+
+function reasoningDelta(params: Fields, index: 'summaryIndex' | 'contentIndex'): Decoded {
+  const [id, text] = [asNonEmpty(params['itemId']), asString(params['delta'])]
+  if (id === undefined) return fault('itemId')
+  if (text === undefined) return fault('delta')
+  const at = params[index]
+  const part = `${index} ${typeof at === 'number' ? at : ''}`
+  return { type: 'reasoning_delta', id, part, text }
+}
+
+function outputDelta({ itemId, delta }: Fields): Decoded {
+  const [id, text] = [asNonEmpty(itemId), asString(delta)]
+  if (id === undefined) return fault('itemId')
+  return text === undefined ? fault('delta') : { type: 'output_delta', id, text }
+}
+
+/** The client is asked to run a tool of its own. */
+function toolCall({ callId, ...call }: Fields): Decoded {
+  return callId === undefined
+    ? fault('callId')
+    : itemEvent('item_started', { ...call, type: 'dynamicToolCall', id: callId })
+}
+
+function threadUsage({ tokenUsage }: Fields): Decoded {
+  const { total, last } = asFields(tokenUsage)
+  const counted = usageOf(total)
+  if (counted === undefined) return NOTHING
+  return { type: 'thread_usage', total: counted, last: usageOf(last) }
+}
+
+function error({ error, willRetry }: Fields): CodexEvent {
+  return willRetry === true ? { type: 'attempt_failed' } : { type: 'error', error: errorOf(error) }
 }

@@ -1,19 +1,11 @@
 /** The calls of one response, those that the vendor runs by itself among them. */
 import { parseJsonObject } from '../../protocol/json.ts'
+import type { Fields } from '../fields.ts'
+import { toMetadata } from '../metadata.ts'
 import type { ResponseWriter } from '../response-writer.ts'
 import { ToolCallAggregator, type ToolCallChange } from '../tool-call-aggregator.ts'
-import { type Fields, metadataOf } from './metadata.ts'
 import { PartialArgs } from './partial-args.ts'
-import type { WireCall, WirePart } from './wire.ts'
-
-export interface GeminiCallsOptions {
-  writer: ResponseWriter
-  /** Ids for calls that the vendor gives none. */
-  nextId: () => string
-  /** What every item carries. */
-  common: () => Fields
-  maxArgumentChars: number | undefined
-}
+import { NAMESPACE, type WireCall, type WirePart } from './wire.ts'
 
 /** A call whose arguments are still coming. */
 interface OpenCall {
@@ -29,19 +21,19 @@ type Fault = string | undefined
 const CODE_EXECUTION = 'code_execution'
 
 export class GeminiCalls {
-  readonly #options: GeminiCallsOptions
+  readonly #writer: ResponseWriter
+  /** What every item carries. */
+  readonly #common: () => Fields
   readonly #aggregator: ToolCallAggregator
   #open: OpenCall | undefined
   #codeCallId: string | undefined
   #count = 0
   #hasCalls = false
 
-  constructor(options: GeminiCallsOptions) {
-    const { maxArgumentChars } = options
-    this.#options = options
-    this.#aggregator = new ToolCallAggregator(
-      maxArgumentChars === undefined ? {} : { maxArgumentChars },
-    )
+  constructor(writer: ResponseWriter, common: () => Fields, maxArgumentChars: number | undefined) {
+    this.#writer = writer
+    this.#common = common
+    this.#aggregator = new ToolCallAggregator({ maxArgumentChars })
   }
 
   /** Whether there are calls that wait for an answer. */
@@ -60,8 +52,8 @@ export class GeminiCalls {
     this.#hasCalls = true
     const alias = this.#nextAlias()
     const kept = { ...this.#kept(signature), ...(id !== undefined && { id }) }
-    const call_id = id ?? this.#options.nextId()
-    const key = this.#begin(alias, { id: call_id, name }, metadataOf(kept))
+    const call_id = id ?? this.#writer.nextCallId()
+    const key = this.#begin(alias, { id: call_id, name }, toMetadata(NAMESPACE, kept))
     if (call.willContinue || call.partialArgs.length > 0) {
       this.#open = { alias, key, args: new PartialArgs(parseJsonObject(call.args ?? '')) }
       return this.#continue(this.#open, call)
@@ -88,24 +80,23 @@ export class GeminiCalls {
 
   addCode({ id, args, code, signature }: Extract<WirePart, { kind: 'code' }>): void {
     const alias = this.#nextAlias()
-    this.#codeCallId = id ?? this.#options.nextId()
-    const metadata = metadataOf({ ...this.#kept(signature), executableCode: code }, true)
+    this.#codeCallId = id ?? this.#writer.nextCallId()
+    const metadata = toMetadata(NAMESPACE, { ...this.#kept(signature), executableCode: code }, true)
     this.#begin(alias, { id: this.#codeCallId, name: CODE_EXECUTION }, metadata)
     this.#apply(this.#aggregator.finish([alias], { args }))
   }
 
   addCodeResult(part: Extract<WirePart, { kind: 'code_result' }>): void {
     const { id, isOk, output, result, signature } = part
-    const { writer, nextId } = this.#options
     const key = this.#nextAlias()
-    const call_id = id ?? this.#codeCallId ?? nextId()
+    const call_id = id ?? this.#codeCallId ?? this.#writer.nextCallId()
     const kept = { ...this.#kept(signature), codeExecutionResult: result }
-    writer.openItem(key, 'function_call_output', {
+    this.#writer.openItem(key, 'function_call_output', {
       call_id,
-      provider_metadata: metadataOf(kept, true),
+      provider_metadata: toMetadata(NAMESPACE, kept, true),
     })
-    writer.append(key, output)
-    writer.finishItem(key, { success: isOk })
+    this.#writer.append(key, output)
+    this.#writer.finishItem(key, { success: isOk })
   }
 
   /** The response is whole, a call that is still open is not: nobody may run it. */
@@ -113,7 +104,7 @@ export class GeminiCalls {
     const { key } = this.#open ?? {}
     this.showOpen()
     if (key === undefined) return
-    this.#options.writer.failItem(key, {
+    this.#writer.failItem(key, {
       code: 'UPSTREAM_TRUNCATED',
       message: 'The response ended before the arguments of the call',
     })
@@ -124,7 +115,7 @@ export class GeminiCalls {
     if (this.#open === undefined) return
     const { key, args } = this.#open
     this.#open = undefined
-    this.#options.writer.append(key, args.toString())
+    this.#writer.append(key, args.toString())
   }
 
   /** Answers the key of the item. */
@@ -134,22 +125,13 @@ export class GeminiCalls {
     return changes[0]?.key ?? alias
   }
 
-  #apply(changes: readonly ToolCallChange[], provider_metadata: Fields = {}): void {
-    const { writer } = this.#options
-    for (const change of changes) {
-      const { key, call } = change
-      const { name, id: call_id } = call
-      if (change.change === 'opened') {
-        writer.openItem(key, 'function_call', { name, call_id, provider_metadata })
-      } else if (change.change === 'completed') writer.finishItem(key, { content: call.args })
-      else if (change.change === 'failed') writer.failItem(key, change.error)
-    }
+  #apply(changes: readonly ToolCallChange[], metadata?: Fields): void {
+    for (const change of changes) this.#writer.writeCall(change, metadata)
     this.#aggregator.drainCompletedCalls()
   }
 
   #kept(signature: string | undefined): Fields {
-    const { common } = this.#options
-    return { ...common(), ...(signature !== undefined && { thoughtSignature: signature }) }
+    return { ...this.#common(), ...(signature !== undefined && { thoughtSignature: signature }) }
   }
 
   #nextAlias(): string {

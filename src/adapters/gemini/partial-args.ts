@@ -1,5 +1,5 @@
 /** The arguments of a call that come value by value, each with the path at which it belongs. */
-import type { Fields } from './metadata.ts'
+import type { Fields } from '../fields.ts'
 import type { PartialArg } from './wire.ts'
 
 type Scalar = PartialArg['value']

@@ -1,7 +1,8 @@
 /** The words and attachments of one response: parts have no ids, so what follows in kind is one item. */
+import { type Fields, isEmpty } from '../fields.ts'
+import { toMetadata } from '../metadata.ts'
 import type { ResponseWriter } from '../response-writer.ts'
-import { type Fields, metadataOf } from './metadata.ts'
-import type { WirePart } from './wire.ts'
+import { NAMESPACE, type WirePart } from './wire.ts'
 
 type TextKind = 'message' | 'reasoning' | 'attachment'
 
@@ -45,7 +46,7 @@ export class GeminiTexts {
     if (this.#open === undefined) return
     const { kind, key, signature, attachments } = this.#open
     this.#open = undefined
-    const provider_metadata = metadataOf({
+    const provider_metadata = toMetadata(NAMESPACE, {
       ...this.#common(),
       ...(signature !== undefined && { thoughtSignature: signature }),
       ...(attachments.length > 0 && { attachments }),
@@ -57,8 +58,7 @@ export class GeminiTexts {
 
   /** Sources usually come last, and after a call there is no message left to hold them. */
   finish(): void {
-    const hasSources = Object.keys(this.#sources).length > 0
-    if (hasSources && this.#open?.kind !== 'message') this.#reach('message')
+    if (!isEmpty(this.#sources) && this.#open?.kind !== 'message') this.#reach('message')
     this.close()
   }
 
@@ -71,7 +71,7 @@ export class GeminiTexts {
     this.#count += 1
     const key = `text-${this.#count}`
     this.#writer.openItem(key, kind === 'reasoning' ? 'reasoning' : 'message', {
-      provider_metadata: metadataOf(this.#common()),
+      provider_metadata: toMetadata(NAMESPACE, this.#common()),
     })
     this.#open = { kind, key, signature: undefined, attachments: [] }
     return this.#open

@@ -1,20 +1,25 @@
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
-import { callIdsOf } from '../call-ids.ts'
-import { oncePerType } from '../once-per-type.ts'
+import { type Fields, isEmpty, toUsage } from '../fields.ts'
 import { ResponseWriter } from '../response-writer.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
 import { GeminiCalls } from './calls.ts'
-import { finishReasonOf, toUsage, type WireCounts, type WireFinish } from './ending.ts'
-import type { Fields } from './metadata.ts'
 import { GeminiTexts } from './texts.ts'
-import { type DecodedEvent, decodeEvent, type GeminiEvent, type WirePart } from './wire.ts'
+import {
+  type DecodedEvent,
+  decodeEvent,
+  finishReasonOf,
+  type GeminiEvent,
+  type WireCounts,
+  type WireFinish,
+  type WirePart,
+} from './wire.ts'
 
 /** The stream of `POST /v1beta/models/{model}:streamGenerateContent`. */
 export function translateGemini(context: TranslationContext): Translation {
   return new GeminiTranslation(context)
 }
 
-/** What is known of the response under way. */
+/** What is known of the current response. */
 interface ResponseState {
   id: string | undefined
   texts: GeminiTexts
@@ -30,15 +35,11 @@ interface ResponseState {
 class GeminiTranslation implements Translation {
   readonly #context: TranslationContext
   readonly #writer: ResponseWriter
-  readonly #nextCallId: () => string
-  readonly #reportUnknown: (type: string) => void
   #response: ResponseState
 
   constructor(context: TranslationContext) {
-    this.#reportUnknown = oncePerType(context.onUnknown)
     this.#context = context
     this.#writer = new ResponseWriter(context)
-    this.#nextCallId = callIdsOf(context.runId)
     this.#response = this.#newResponse(undefined)
   }
 
@@ -67,7 +68,7 @@ class GeminiTranslation implements Translation {
         if (this.#response.finish !== undefined) return
         return this.#failMalformed(event.reason)
       case 'unknown':
-        return this.#reportUnknown(event.type)
+        return this.#writer.reportUnknown(event.type)
     }
   }
 
@@ -98,7 +99,7 @@ class GeminiTranslation implements Translation {
     const { texts, calls } = this.#response
     if (part.kind === 'text') return texts.add(part)
     if (part.kind === 'attachment') return texts.addAttachment(part.part)
-    if (part.kind === 'unknown') return this.#reportUnknown(part.type)
+    if (part.kind === 'unknown') return this.#writer.reportUnknown(part.type)
     texts.close()
     if (part.kind === 'code') return calls.addCode(part)
     if (part.kind === 'code_result') return calls.addCodeResult(part)
@@ -107,9 +108,13 @@ class GeminiTranslation implements Translation {
   }
 
   #addCounts(counts: WireCounts): void {
-    const all = { ...this.#response.counts, ...counts }
+    const all: WireCounts = { ...this.#response.counts, ...counts }
     this.#response.counts = all
-    if (Object.keys(all).length > 0) this.#writer.setUsage(toUsage(all))
+    if (isEmpty(all)) return
+    const { prompt, candidates = 0, thoughts, cached, total } = all
+    // The vendor does not count thoughts among what the model wrote.
+    const completion = candidates + (thoughts ?? 0)
+    this.#writer.setUsage(toUsage({ prompt, completion, total, cached, reasoning: thoughts }))
   }
 
   /** Nothing more comes of the response: it is whole when the vendor said why it ended. */
@@ -137,12 +142,11 @@ class GeminiTranslation implements Translation {
   #newResponse(id: string | undefined): ResponseState {
     const writer = this.#writer
     const { maxArgumentChars } = this.#context
-    const nextId = this.#nextCallId
     const common = (): Fields => {
       const { id: responseId } = this.#response
       return responseId === undefined ? {} : { responseId }
     }
-    const calls = new GeminiCalls({ writer, nextId, common, maxArgumentChars })
+    const calls = new GeminiCalls(writer, common, maxArgumentChars)
     return { id, texts: new GeminiTexts(writer, common), calls, counts: {}, finish: undefined }
   }
 }

@@ -1,8 +1,21 @@
 /** The events of `streamGenerateContent`, and how unknown JSON becomes one of them. */
 import { isRecord } from '../../protocol/json.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
-import { countsOf, errorOf, sourcesOf, type WireCounts, type WireFinish } from './ending.ts'
-import type { Fields } from './metadata.ts'
+import {
+  asCount,
+  asFields,
+  asNonEmpty,
+  type Fields,
+  Malformed,
+  optionalFields,
+  optionalList,
+  requireFields,
+  toError,
+} from '../fields.ts'
+import type { FinishReason } from '../translation.ts'
+
+/** Of our fields in `provider_metadata`. */
+export const NAMESPACE = 'google'
 
 /** One value of the arguments of a call, or a piece of one. */
 export interface PartialArg {
@@ -30,6 +43,21 @@ export interface WireCall {
   willContinue: boolean
 }
 
+/** Why the model stopped, or why it was not let to begin. */
+export interface WireFinish {
+  word: string
+  isBlocked: boolean
+}
+
+/** Counts so far; not every event repeats all of them. */
+export interface WireCounts {
+  prompt?: number
+  candidates?: number
+  thoughts?: number
+  cached?: number
+  total?: number
+}
+
 export interface GeminiEvent {
   kind: 'event'
   responseId: string | undefined
@@ -45,9 +73,6 @@ export type DecodedEvent =
   | { kind: 'failed'; error: ErrorObject; counts: WireCounts }
   | { kind: 'unknown'; type: string }
   | { kind: 'malformed'; reason: string }
-
-/** Why an event could not be read; thrown inside this file only. */
-class Malformed extends Error {}
 
 export function decodeEvent(json: unknown): DecodedEvent {
   // Not of this protocol, but proxies send it after everything.
@@ -69,17 +94,17 @@ const KNOWN_FIELDS = ['candidates', 'promptFeedback', 'usageMetadata', 'modelVer
 function decodeFields(json: Fields): DecodedEvent {
   const { error, usageMetadata } = json
   const counts = countsOf(usageMetadata)
-  if (error) return { kind: 'failed', error: errorOf(error), counts }
+  if (error) return { kind: 'failed', error: toError(error, 'status', 'code'), counts }
   if (!KNOWN_FIELDS.some((name) => name in json)) {
     return { kind: 'unknown', type: Object.keys(json)[0] ?? 'an empty object' }
   }
   const candidate = firstCandidate(json['candidates']) ?? {}
-  const content = optionalRecord(candidate['content'], 'candidates[0].content') ?? {}
+  const content = optionalFields(candidate['content'], 'candidates[0].content') ?? {}
   return {
     kind: 'event',
-    responseId: nonEmpty(json['responseId']),
-    model: nonEmpty(json['modelVersion']),
-    parts: listOf(content['parts'], 'content.parts').map(decodePart),
+    responseId: asNonEmpty(json['responseId']),
+    model: asNonEmpty(json['modelVersion']),
+    parts: optionalList(content['parts'], 'content.parts').map(decodePart),
     sources: sourcesOf(candidate),
     finish: finishOf(candidate['finishReason']) ?? blockOf(json['promptFeedback']),
     counts,
@@ -88,28 +113,27 @@ function decodeFields(json: Fields): DecodedEvent {
 
 /** There are others only for who asks for them, and we do not. */
 function firstCandidate(candidates: unknown): Fields | undefined {
-  const list = listOf(candidates, 'candidates').map((candidate) => {
-    if (!isRecord(candidate)) throw new Malformed('an element of candidates is not an object')
-    return candidate
-  })
+  const list = optionalList(candidates, 'candidates').map((candidate) =>
+    requireFields(candidate, 'an element of candidates'),
+  )
   return list.find(({ index }) => index === 0 || index === undefined || index === null)
 }
 
 function finishOf(reason: unknown): WireFinish | undefined {
   if (reason === undefined || reason === null) return undefined
-  const word = nonEmpty(reason)
+  const word = asNonEmpty(reason)
   if (word === undefined) throw new Malformed('candidates[0].finishReason is not a string')
   return { word, isBlocked: false }
 }
 
 function blockOf(feedback: unknown): WireFinish | undefined {
-  const word = isRecord(feedback) ? nonEmpty(feedback['blockReason']) : undefined
+  const word = asNonEmpty(asFields(feedback)['blockReason'])
   return word === undefined ? undefined : { word, isBlocked: true }
 }
 
-function decodePart(part: unknown): WirePart {
-  if (!isRecord(part)) throw new Malformed('an element of content.parts is not an object')
-  return { signature: nonEmpty(part['thoughtSignature']), ...contentOf(part) }
+function decodePart(value: unknown): WirePart {
+  const part = requireFields(value, 'an element of content.parts')
+  return { signature: asNonEmpty(part['thoughtSignature']), ...contentOf(part) }
 }
 
 type WithoutSignature<Part> = Part extends unknown ? Omit<Part, 'signature'> : never
@@ -120,17 +144,28 @@ function contentOf(part: Fields): WithoutSignature<WirePart> {
     if (typeof text !== 'string') throw new Malformed('the text of a part is not a string')
     return { kind: 'text', isThought: part['thought'] === true, text }
   }
-  if (functionCall) return decodeCall(recordOf(functionCall, 'functionCall'))
+  if (functionCall) return decodeCall(requireFields(functionCall, 'functionCall'))
   if (executableCode) {
-    const code = recordOf(executableCode, 'executableCode')
+    const code = requireFields(executableCode, 'executableCode')
     const { id, language, code: text } = code
-    return { kind: 'code', id: nonEmpty(id), args: JSON.stringify({ language, code: text }), code }
+    return {
+      kind: 'code',
+      id: asNonEmpty(id),
+      args: JSON.stringify({ language, code: text }),
+      code,
+    }
   }
   if (codeExecutionResult) {
-    const result = recordOf(codeExecutionResult, 'codeExecutionResult')
+    const result = requireFields(codeExecutionResult, 'codeExecutionResult')
     const { id, outcome, output } = result
     const isOk = outcome === 'OUTCOME_OK'
-    return { kind: 'code_result', id: nonEmpty(id), isOk, output: nonEmpty(output) ?? '', result }
+    return {
+      kind: 'code_result',
+      id: asNonEmpty(id),
+      isOk,
+      output: asNonEmpty(output) ?? '',
+      result,
+    }
   }
   if (isRecord(part['inlineData']) || isRecord(part['fileData']))
     return { kind: 'attachment', part }
@@ -147,13 +182,15 @@ function otherContent(part: Fields): WithoutSignature<WirePart> {
 }
 
 function decodeCall(call: Fields): WireCall {
-  const args = optionalRecord(call['args'], 'functionCall.args')
+  const args = optionalFields(call['args'], 'functionCall.args')
   return {
     kind: 'call',
-    id: nonEmpty(call['id']),
-    name: nonEmpty(call['name']),
+    id: asNonEmpty(call['id']),
+    name: asNonEmpty(call['name']),
     args: args === undefined ? undefined : JSON.stringify(args),
-    partialArgs: listOf(call['partialArgs'], 'functionCall.partialArgs').flatMap(decodePartialArg),
+    partialArgs: optionalList(call['partialArgs'], 'functionCall.partialArgs').flatMap(
+      decodePartialArg,
+    ),
     willContinue: call['willContinue'] === true,
   }
 }
@@ -173,21 +210,50 @@ function isScalar(value: unknown): value is string | number | boolean {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
 }
 
-function nonEmpty(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
+/** What is said of the words of an answer as a whole: where they come from. */
+function sourcesOf(candidate: Fields): Fields {
+  const { groundingMetadata, urlContextMetadata, citationMetadata } = candidate
+  return {
+    ...(isRecord(groundingMetadata) && { groundingMetadata }),
+    ...(isRecord(urlContextMetadata) && { urlContextMetadata }),
+    ...(isRecord(citationMetadata) && { citationMetadata }),
+  }
 }
 
-function listOf(value: unknown, name: string): readonly unknown[] {
-  if (value === undefined || value === null) return []
-  if (!Array.isArray(value)) throw new Malformed(`${name} is not an array`)
-  return value
+const COUNT_FIELDS = {
+  prompt: 'promptTokenCount',
+  candidates: 'candidatesTokenCount',
+  thoughts: 'thoughtsTokenCount',
+  cached: 'cachedContentTokenCount',
+  total: 'totalTokenCount',
+} as const satisfies Record<keyof WireCounts, string>
+
+function countsOf(usage: unknown): WireCounts {
+  const fields = asFields(usage)
+  const counts: WireCounts = {}
+  for (const name of Object.keys(COUNT_FIELDS) as (keyof WireCounts)[]) {
+    const value = asCount(fields[COUNT_FIELDS[name]])
+    if (value !== undefined) counts[name] = value
+  }
+  return counts
 }
 
-function recordOf(value: unknown, name: string): Fields {
-  if (!isRecord(value)) throw new Malformed(`${name} is not an object`)
-  return value
-}
+const FINISH_REASONS = new Map<string, FinishReason>([
+  ['STOP', 'stop'],
+  ['MAX_TOKENS', 'length'],
+  ['SAFETY', 'content_filter'],
+  ['RECITATION', 'content_filter'],
+  ['BLOCKLIST', 'content_filter'],
+  ['PROHIBITED_CONTENT', 'content_filter'],
+  ['SPII', 'content_filter'],
+  ['IMAGE_SAFETY', 'content_filter'],
+  ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
+  ['IMAGE_RECITATION', 'content_filter'],
+])
 
-function optionalRecord(value: unknown, name: string): Fields | undefined {
-  return value === undefined || value === null ? undefined : recordOf(value, name)
+/** The vendor says `STOP` also when it waits for the output of a call. */
+export function finishReasonOf({ word, isBlocked }: WireFinish, hasCalls: boolean): FinishReason {
+  if (isBlocked) return 'content_filter'
+  const reason = FINISH_REASONS.get(word) ?? 'other'
+  return reason === 'stop' && hasCalls ? 'tool_calls' : reason
 }

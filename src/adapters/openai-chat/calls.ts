@@ -1,18 +1,10 @@
 /** The tool calls of one response: which call a piece belongs to, and what becomes of it. */
 import { GrowingText } from '../../async/growing-text.ts'
 import { parseJsonObject } from '../../protocol/json.ts'
+import type { Fields } from '../fields.ts'
 import type { ResponseWriter } from '../response-writer.ts'
 import { ToolCallAggregator, type ToolCallChange } from '../tool-call-aggregator.ts'
-import type { Fields } from './ending.ts'
 import type { CallPiece } from './wire.ts'
-
-export interface ChatCallsOptions {
-  writer: ResponseWriter
-  /** Ids for calls that the server gives none. */
-  nextId: () => string
-  metadata: (fields: Fields) => Fields
-  maxArgumentChars: number | undefined
-}
 
 interface Call {
   alias: string
@@ -29,18 +21,21 @@ interface Call {
 }
 
 export class ChatCalls {
-  readonly #options: ChatCallsOptions
+  readonly #writer: ResponseWriter
+  readonly #toMetadata: (fields: Fields) => Fields
   readonly #aggregator: ToolCallAggregator
   readonly #calls: Call[] = []
   readonly #byId = new Map<string, Call>()
   readonly #byIndex = new Map<number, Call>()
 
-  constructor(options: ChatCallsOptions) {
-    const { maxArgumentChars } = options
-    this.#options = options
-    this.#aggregator = new ToolCallAggregator(
-      maxArgumentChars === undefined ? {} : { maxArgumentChars },
-    )
+  constructor(
+    writer: ResponseWriter,
+    toMetadata: (fields: Fields) => Fields,
+    maxArgumentChars: number | undefined,
+  ) {
+    this.#writer = writer
+    this.#toMetadata = toMetadata
+    this.#aggregator = new ToolCallAggregator({ maxArgumentChars })
   }
 
   get isEmpty(): boolean {
@@ -86,7 +81,7 @@ export class ChatCalls {
     if (name !== piece.name) return true
     // Some servers say the name with every fragment, so the name alone proves nothing.
     const begins = piece.fragment.startsWith('{')
-    return begins && parseJsonObject(this.#options.writer.textOf(key)) !== undefined
+    return begins && parseJsonObject(this.#writer.textOf(key)) !== undefined
   }
 
   #open({ index, id, name, isCustom }: CallPiece): Call {
@@ -95,13 +90,12 @@ export class ChatCalls {
     const call: Call = { alias, key: '', callId: '', id, name, isCustom, extra: undefined, held }
     this.#calls.push(call)
     if (index !== undefined) this.#byIndex.set(index, call)
-    const itemId = id === undefined ? this.#options.nextId() : undefined
+    const itemId = id === undefined ? this.#writer.nextCallId() : undefined
     this.#apply(call, this.#aggregator.open([alias], { id, itemId, name }))
     return call
   }
 
   #apply(call: Call, changes: readonly ToolCallChange[]): void {
-    const { writer } = this.#options
     for (const change of changes) {
       switch (change.change) {
         case 'opened':
@@ -110,18 +104,18 @@ export class ChatCalls {
           break
         case 'grown':
           if (call.held !== undefined) call.held.append(change.fragment)
-          else writer.append(call.key, change.fragment)
+          else this.#writer.append(call.key, change.fragment)
           break
         case 'completed': {
           this.#show(call)
           const { args: content, name, id: call_id } = change.call
           const provider_metadata = this.#metadata(call)
-          writer.finishItem(call.key, { content, name, call_id, provider_metadata })
+          this.#writer.finishItem(call.key, { content, name, call_id, provider_metadata })
           break
         }
         case 'failed':
           this.#show(call)
-          writer.failItem(call.key, change.error)
+          this.#writer.failItem(call.key, change.error)
       }
     }
   }
@@ -130,17 +124,16 @@ export class ChatCalls {
     const { held, name } = call
     if (held === undefined) return
     call.held = undefined
-    const { writer } = this.#options
-    writer.openItem(call.key, 'function_call', {
+    this.#writer.openItem(call.key, 'function_call', {
       ...(name !== undefined && { name }),
       call_id: call.callId,
       provider_metadata: this.#metadata(call),
     })
-    writer.append(call.key, held.toString())
+    this.#writer.append(call.key, held.toString())
   }
 
   #metadata({ isCustom, extra }: Call): Fields {
-    return this.#options.metadata({
+    return this.#toMetadata({
       ...(isCustom && { type: 'custom' }),
       ...(extra !== undefined && { extra_content: extra }),
     })

@@ -1,12 +1,17 @@
-import { TurnstreamError } from '../../protocol/errors.ts'
 import type { OutputItem } from '../../protocol/output-item.ts'
+import { asList, type Fields, isEmpty } from '../fields.ts'
 import type { HttpProviderOptions } from '../http-provider.ts'
-import { dataUrl } from '../images.ts'
-import type { JsonSchemaFormat, ProviderRequest, VendorRequest } from '../provider.ts'
-import { type AgentItem, type Step, stepsOf } from '../thread-steps.ts'
-import { toolChoiceOf } from '../tool-choice.ts'
-import type { Fields } from './ending.ts'
-import { vendorFieldsOf } from './metadata.ts'
+import { vendorFields } from '../metadata.ts'
+import type { ProviderRequest } from '../provider.ts'
+import { type AgentItem, type Item, type Step, stepsOf } from '../thread-steps.ts'
+import {
+  bearer,
+  dataUrl,
+  invalidOption,
+  joinUrl,
+  toolChoiceOf,
+  type VendorRequest,
+} from '../vendor-request.ts'
 import type { ReasoningField } from './wire.ts'
 
 export interface OpenaiChatOptions extends HttpProviderOptions {
@@ -24,21 +29,25 @@ export function buildOpenaiChatRequest(
 ): VendorRequest {
   const { id = OPENAI_CHAT_ID, baseUrl = BASE_URL, apiKey, headers } = options
   if (request.thinkingBudget !== undefined) {
-    throw new TurnstreamError(
-      'OPTION_INVALID',
-      'thinkingBudget: Chat Completions has none, use reasoningEffort',
-    )
+    throw invalidOption('thinkingBudget', 'Chat Completions has none, use reasoningEffort')
   }
+  const { stop = [], responseFormat } = request
+  const maxName = options.legacyMaxTokens ? 'max_tokens' : 'max_completion_tokens'
   return {
-    url: `${baseUrl.replace(/\/+$/, '')}/chat/completions`,
-    headers: { ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }), ...headers },
+    url: joinUrl(baseUrl, '/chat/completions'),
+    headers: { ...bearer(apiKey), ...headers },
     body: {
       model: request.model,
       messages: messagesOf(request.input, id),
       stream: true,
       stream_options: { include_usage: true },
       ...toolFields(request),
-      ...samplingFields(request, options.legacyMaxTokens ?? false),
+      reasoning_effort: request.reasoningEffort,
+      [maxName]: request.maxOutputTokens,
+      temperature: request.temperature,
+      top_p: request.topP,
+      ...(stop.length > 0 && { stop }),
+      response_format: responseFormat && formatOf(responseFormat),
     },
   }
 }
@@ -48,49 +57,23 @@ function toolFields(request: ProviderRequest): Fields {
   const choice = toolChoiceOf(request)
   if (tools.length === 0) return {}
   return {
-    tools: tools.map(({ name, description, parameters, strict }) => ({
-      type: 'function',
-      function: {
-        name,
-        ...(description !== undefined && { description }),
-        parameters,
-        ...(strict !== undefined && { strict }),
-      },
-    })),
-    ...(choice !== undefined && {
-      tool_choice:
-        typeof choice === 'string' ? choice : { type: 'function', function: { name: choice.name } },
+    tools: tools.map(({ name, description, parameters, strict }) => {
+      return { type: 'function', function: { name, description, parameters, strict } }
     }),
-    ...(parallelToolCalls !== undefined && { parallel_tool_calls: parallelToolCalls }),
+    tool_choice:
+      typeof choice === 'object' ? { type: 'function', function: { name: choice.name } } : choice,
+    parallel_tool_calls: parallelToolCalls,
   }
 }
 
-function samplingFields(request: ProviderRequest, legacyMaxTokens: boolean): Fields {
-  const { reasoningEffort, maxOutputTokens, temperature, topP, stop, responseFormat } = request
-  const maxName = legacyMaxTokens ? 'max_tokens' : 'max_completion_tokens'
-  return {
-    ...(reasoningEffort !== undefined && { reasoning_effort: reasoningEffort }),
-    ...(maxOutputTokens !== undefined && { [maxName]: maxOutputTokens }),
-    ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { top_p: topP }),
-    ...(stop !== undefined && stop.length > 0 && { stop: [...stop] }),
-    ...(responseFormat !== undefined && {
-      response_format:
-        responseFormat.type === 'json_schema' ? jsonSchema(responseFormat) : responseFormat,
-    }),
-  }
-}
-
-function jsonSchema({ type, name, schema, strict }: JsonSchemaFormat): Fields {
-  return { type, json_schema: { name, schema, ...(strict !== undefined && { strict }) } }
+function formatOf(format: NonNullable<ProviderRequest['responseFormat']>): Fields {
+  if (format.type !== 'json_schema') return { ...format }
+  const { type, name, schema, strict } = format
+  return { type, json_schema: { name, schema, strict } }
 }
 
 function messagesOf(input: readonly OutputItem[], providerId: string): Fields[] {
-  const fieldsOf = (item: OutputItem) => vendorFieldsOf(item.provider_metadata, providerId)
-  const steps = stepsOf(input, {
-    isOwn: (item) => fieldsOf(item) !== undefined,
-    responseOf: (item) => completionIdOf(fieldsOf(item)),
-  })
+  const steps = stepsOf(input, { namespace: providerId, responseField: 'completion_id' })
   return steps.flatMap((step): Fields[] => {
     switch (step.from) {
       case 'user':
@@ -115,11 +98,6 @@ function contentOf({ text, images }: Extract<Step, { text: string }>): unknown {
   return text === '' ? parts : [{ type: 'text', text }, ...parts]
 }
 
-function completionIdOf(fields: Fields | undefined): string | undefined {
-  const id = fields?.['completion_id']
-  return typeof id === 'string' ? id : undefined
-}
-
 /** What an assistant did in one step is one message, in which calls come last. */
 interface AssistantMessage {
   texts: string[]
@@ -140,9 +118,7 @@ function assistantMessage(items: readonly AgentItem[], providerId: string): Fiel
     reasoningDetails: [],
     extra: undefined,
   }
-  for (const item of items) {
-    addItem(message, item, vendorFieldsOf(item.provider_metadata, providerId) ?? {})
-  }
+  for (const item of items) addItem(message, item, vendorFields(providerId, item) ?? {})
   const { texts, refusals, calls, reasoning, reasoningDetails, extra } = message
   const said = {
     ...(refusals.length > 0 && { refusal: refusals.join('\n\n') }),
@@ -151,7 +127,7 @@ function assistantMessage(items: readonly AgentItem[], providerId: string): Fiel
     ...(extra !== undefined && { extra_content: extra }),
     ...(calls.length > 0 && { tool_calls: calls }),
   }
-  if (texts.length === 0 && Object.keys(said).length === 0) return []
+  if (texts.length === 0 && isEmpty(said)) return []
   const content = texts.length > 0 ? texts.join('\n\n') : null
   return [{ role: 'assistant', content, ...said }]
 }
@@ -164,8 +140,7 @@ function addItem(message: AssistantMessage, item: AgentItem, fields: Fields): vo
       message.extra = fields['extra_content'] ?? message.extra
       return
     case 'reasoning':
-      addReasoning(message, item.content, fields)
-      return
+      return addReasoning(message, item.content, fields)
     case 'function_call':
       message.calls.push(toolCall(item, fields))
       return
@@ -179,14 +154,12 @@ function addReasoning(message: AssistantMessage, content: string, fields: Fields
   if (field === 'reasoning_content' || field === 'reasoning') {
     message.reasoning = { field, text: (message.reasoning?.text ?? '') + content }
   }
-  if (Array.isArray(details)) message.reasoningDetails.push(...details)
+  message.reasoningDetails.push(...asList(details))
 }
 
-function toolCall(item: Extract<AgentItem, { type: 'function_call' }>, fields: Fields): Fields {
+function toolCall(item: Item<'function_call'>, { type, extra_content }: Fields): Fields {
   const { call_id: id, name, arguments: args } = item
-  const { type, extra_content: extra } = fields
-  const kept = extra === undefined ? {} : { extra_content: extra }
   return type === 'custom'
-    ? { id, type, custom: { name, input: args }, ...kept }
-    : { id, type: 'function', function: { name, arguments: args }, ...kept }
+    ? { id, type, custom: { name, input: args }, extra_content }
+    : { id, type: 'function', function: { name, arguments: args }, extra_content }
 }

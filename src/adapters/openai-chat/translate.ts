@@ -1,21 +1,25 @@
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
 import type { Usage } from '../../protocol/usage.ts'
-import { callIdsOf } from '../call-ids.ts'
-import { oncePerType } from '../once-per-type.ts'
+import type { Fields } from '../fields.ts'
+import { toMetadata } from '../metadata.ts'
 import { ResponseWriter } from '../response-writer.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
 import { ChatCalls } from './calls.ts'
-import { type Fields, finishReasonOf } from './ending.ts'
-import { metadataOf } from './metadata.ts'
 import { ChatTexts } from './texts.ts'
-import { type ChatChoice, type ChatChunk, type DecodedChunk, decodeChunk } from './wire.ts'
+import {
+  type ChatChoice,
+  type ChatChunk,
+  type DecodedChunk,
+  decodeChunk,
+  finishReasonOf,
+} from './wire.ts'
 
 /** The stream of `POST /chat/completions`. */
 export function translateOpenaiChat(context: TranslationContext): Translation {
   return new ChatTranslation(context)
 }
 
-/** What is known of the response under way. */
+/** What is known of the current response. */
 interface ResponseState {
   texts: ChatTexts
   calls: ChatCalls
@@ -29,17 +33,13 @@ interface ResponseState {
 class ChatTranslation implements Translation {
   readonly #context: TranslationContext
   readonly #writer: ResponseWriter
-  readonly #nextCallId: () => string
-  readonly #reportUnknown: (type: string) => void
   #response: ResponseState
   /** Whether `[DONE]` was the last event: what follows it is another response. */
   #isDone = false
 
   constructor(context: TranslationContext) {
-    this.#reportUnknown = oncePerType(context.onUnknown)
     this.#context = context
     this.#writer = new ResponseWriter(context)
-    this.#nextCallId = callIdsOf(context.runId)
     this.#response = this.#newResponse()
   }
 
@@ -68,7 +68,7 @@ class ChatTranslation implements Translation {
         if (this.#response.finish !== undefined) return
         return this.#takeError({ code: 'UPSTREAM_MALFORMED', message: chunk.reason })
       case 'unknown':
-        return this.#reportUnknown(chunk.type)
+        return this.#writer.reportUnknown(chunk.type)
     }
   }
 
@@ -125,7 +125,7 @@ class ChatTranslation implements Translation {
 
   #takeChoice(choice: ChatChoice): void {
     const { texts, calls } = this.#response
-    for (const name of choice.unknownFields) this.#reportUnknown(`delta.${name}`)
+    for (const name of choice.unknownFields) this.#writer.reportUnknown(`delta.${name}`)
     texts.addReasoningDetails(choice.reasoningDetails)
     for (const piece of choice.texts) texts.add(piece)
     if (choice.extras !== undefined) texts.addExtras(choice.extras)
@@ -156,20 +156,17 @@ class ChatTranslation implements Translation {
   #newResponse(): ResponseState {
     const writer = this.#writer
     const { providerId, maxArgumentChars } = this.#context
-    const nextId = this.#nextCallId
-    const metadata = (fields: Fields): Fields =>
-      metadataOf(providerId, { ...this.#idFields(), ...fields })
+    // Under the name of the provider, not of the protocol: what one server demands back, another refuses.
+    const metadata = (fields: Fields): Fields => {
+      const { id } = this.#response
+      return toMetadata(providerId, { ...(id !== undefined && { completion_id: id }), ...fields })
+    }
     return {
       texts: new ChatTexts(writer, metadata),
-      calls: new ChatCalls({ writer, nextId, metadata, maxArgumentChars }),
+      calls: new ChatCalls(writer, metadata, maxArgumentChars),
       finish: undefined,
       id: undefined,
       hasManyIds: false,
     }
-  }
-
-  #idFields(): Fields {
-    const { id } = this.#response
-    return id === undefined ? {} : { completion_id: id }
   }
 }

@@ -2,7 +2,21 @@
 import { isRecord } from '../../protocol/json.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import type { Usage } from '../../protocol/usage.ts'
-import { errorOf, type Fields, usageOf } from './ending.ts'
+import {
+  asCount,
+  asFields,
+  asList,
+  asNonEmpty,
+  type Fields,
+  isEmpty,
+  Malformed,
+  optionalFields,
+  optionalList,
+  requireFields,
+  toError,
+  toUsage,
+} from '../fields.ts'
+import type { FinishReason } from '../translation.ts'
 
 export type TextKind = 'message' | 'reasoning' | 'refusal'
 
@@ -61,9 +75,7 @@ export type DecodedChunk =
   | { kind: 'malformed'; reason: string }
 
 const DONE = '[DONE]'
-
-/** Why a chunk could not be read; thrown inside this file only. */
-class Malformed extends Error {}
+const CODE_FIELDS = ['code', 'type']
 
 export function decodeChunk(json: unknown): DecodedChunk {
   if (json === DONE) return { kind: 'done' }
@@ -81,18 +93,20 @@ function malformed(reason: string): DecodedChunk {
 
 function decodeFields(json: Fields): DecodedChunk {
   const { error, choices } = json
-  if (error) return { kind: 'failed', error: errorOf(error), usage: usageIn(json, {}) }
+  if (error)
+    return { kind: 'failed', error: toError(error, ...CODE_FIELDS), usage: usageIn(json, {}) }
   if (!isChunk(json)) return { kind: 'unknown', type: nameOf(json) }
-  const list = listOf(choices, 'choices')
-  const first = list.map(record('choices')).find(isFirst)
+  const list = optionalList(choices, 'choices')
+  const first = list.map((choice) => requireFields(choice, 'an element of choices')).find(isFirst)
   const usage = usageIn(json, first ?? {})
-  if (first?.['error']) return { kind: 'failed', error: errorOf(first['error']), usage }
+  if (first?.['error'])
+    return { kind: 'failed', error: toError(first['error'], ...CODE_FIELDS), usage }
   const choice = first === undefined ? undefined : decodeChoice(first)
-  if (choice?.finish === 'error') return { kind: 'failed', error: errorOf(undefined), usage }
+  if (choice?.finish === 'error') return { kind: 'failed', error: toError(undefined), usage }
   return {
     kind: 'chunk',
-    id: nonEmpty(json['id']),
-    model: nonEmpty(json['model']),
+    id: asNonEmpty(json['id']),
+    model: asNonEmpty(json['model']),
     choice,
     hasChoices: list.length > 0,
     usage,
@@ -104,7 +118,7 @@ function isChunk(json: Fields): boolean {
 }
 
 function nameOf({ type, object }: Fields): string {
-  return nonEmpty(type) ?? nonEmpty(object) ?? 'an object without choices'
+  return asNonEmpty(type) ?? asNonEmpty(object) ?? 'an object without choices'
 }
 
 function isFirst({ index }: Fields): boolean {
@@ -113,7 +127,7 @@ function isFirst({ index }: Fields): boolean {
 
 /** Groq and Moonshot have places of their own for it. */
 function usageIn(json: Fields, choice: Fields): Usage | undefined {
-  const groq = isRecord(json['x_groq']) ? json['x_groq'] : {}
+  const groq = asFields(json['x_groq'])
   return usageOf(json['usage']) ?? usageOf(groq['usage']) ?? usageOf(choice['usage'])
 }
 
@@ -133,18 +147,18 @@ const KNOWN_FIELDS = new Set([
 
 /** Some servers send the whole `message` instead of a `delta`. */
 function decodeChoice(choice: Fields): ChatChoice {
-  const delta = optionalRecord(choice['delta'] ?? choice['message'], 'choices[0].delta') ?? {}
+  const delta = optionalFields(choice['delta'] ?? choice['message'], 'choices[0].delta') ?? {}
   const finish = choice['finish_reason'] ?? undefined
   if (finish !== undefined && typeof finish !== 'string') {
     throw new Malformed('choices[0].finish_reason is not a string')
   }
   return {
-    hasRole: nonEmpty(delta['role']) !== undefined,
-    texts: [...reasoningIn(delta), ...contentIn(delta), ...refusalIn(delta)],
-    reasoningDetails: arrayOf(delta['reasoning_details']).filter(isRecord),
+    hasRole: asNonEmpty(delta['role']) !== undefined,
+    texts: [...reasoningIn(delta), ...contentIn(delta), ...textPiece('refusal', delta['refusal'])],
+    reasoningDetails: asList(delta['reasoning_details']).filter(isRecord),
     extras: extrasIn(delta),
     calls: callsIn(delta),
-    finish: nonEmpty(finish),
+    finish: asNonEmpty(finish),
     unknownFields: Object.keys(delta).filter((name) => !KNOWN_FIELDS.has(name)),
   }
 }
@@ -152,7 +166,7 @@ function decodeChoice(choice: Fields): ChatChoice {
 /** Servers that send both fields send the same text in both. */
 function reasoningIn(delta: Fields): TextPiece[] {
   for (const field of ['reasoning_content', 'reasoning'] as const) {
-    const text = nonEmpty(delta[field])
+    const text = asNonEmpty(delta[field])
     if (text !== undefined) return [{ kind: 'reasoning', text, field }]
   }
   return []
@@ -171,7 +185,7 @@ function contentPart(part: unknown): TextPiece[] {
   const { type, text, refusal, thinking } = part
   if (type === 'refusal') return textPiece('refusal', refusal)
   // Mistral thinks in a part that has parts.
-  if (type === 'thinking') return arrayOf(thinking).flatMap(thinkingPart)
+  if (type === 'thinking') return asList(thinking).flatMap(thinkingPart)
   return textPiece('message', text)
 }
 
@@ -179,38 +193,35 @@ function thinkingPart(part: unknown): TextPiece[] {
   return isRecord(part) ? textPiece('reasoning', part['text']) : []
 }
 
-function refusalIn({ refusal }: Fields): TextPiece[] {
-  return textPiece('refusal', refusal)
-}
-
 function textPiece(kind: TextKind, value: unknown): TextPiece[] {
-  const text = nonEmpty(value)
+  const text = asNonEmpty(value)
   return text === undefined ? [] : [{ kind, text }]
 }
 
 function extrasIn(delta: Fields): MessageExtras | undefined {
-  const annotations = arrayOf(delta['annotations'])
-  const images = arrayOf(delta['images'])
+  const annotations = asList(delta['annotations'])
+  const images = asList(delta['images'])
   const extra = isRecord(delta['extra_content']) ? delta['extra_content'] : undefined
   const isEmpty = annotations.length === 0 && images.length === 0 && extra === undefined
   return isEmpty ? undefined : { annotations, images, extra }
 }
 
 function callsIn(delta: Fields): CallPiece[] {
-  const calls = listOf(delta['tool_calls'], 'delta.tool_calls')
-  const pieces = calls.map(record('delta.tool_calls')).map(callPiece)
-  const legacy = optionalRecord(delta['function_call'], 'delta.function_call')
+  const pieces = optionalList(delta['tool_calls'], 'delta.tool_calls').map((call) =>
+    callPiece(requireFields(call, 'an element of delta.tool_calls')),
+  )
+  const legacy = optionalFields(delta['function_call'], 'delta.function_call')
   return legacy === undefined ? pieces : [...pieces, callPiece({ function: legacy, index: 0 })]
 }
 
 function callPiece(call: Fields): CallPiece {
   const isCustom = call['type'] === 'custom' || isRecord(call['custom'])
   const place = isCustom ? 'custom' : 'function'
-  const body = optionalRecord(call[place], `delta.tool_calls[].${place}`) ?? {}
+  const body = optionalFields(call[place], `delta.tool_calls[].${place}`) ?? {}
   return {
     index: typeof call['index'] === 'number' ? call['index'] : undefined,
-    id: nonEmpty(call['id']),
-    name: nonEmpty(body['name']),
+    id: asNonEmpty(call['id']),
+    name: asNonEmpty(body['name']),
     fragment: fragmentOf(body[isCustom ? 'input' : 'arguments']),
     isCustom,
     extra: isRecord(call['extra_content']) ? call['extra_content'] : undefined,
@@ -220,34 +231,48 @@ function callPiece(call: Fields): CallPiece {
 /** Arguments as an object are whole; an empty one is what servers send before the first fragment. */
 function fragmentOf(value: unknown): string {
   if (typeof value === 'string') return value
-  if (!isRecord(value) || Object.keys(value).length === 0) return ''
-  return JSON.stringify(value)
+  return isRecord(value) && !isEmpty(value) ? JSON.stringify(value) : ''
 }
 
-function nonEmpty(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
+/** Undefined unless it counts something. */
+function usageOf(value: unknown): Usage | undefined {
+  const usage = asFields(value)
+  const prompt = asCount(usage['prompt_tokens'])
+  const completion = asCount(usage['completion_tokens'])
+  if (prompt === undefined && completion === undefined) return undefined
+  const input = asFields(usage['prompt_tokens_details'])
+  return toUsage({
+    prompt,
+    completion,
+    total: asCount(usage['total_tokens']),
+    // DeepSeek has a name of its own for what it read from its cache.
+    cached: asCount(input['cached_tokens']) ?? asCount(usage['prompt_cache_hit_tokens']),
+    cacheWrite: asCount(input['cache_write_tokens']),
+    reasoning: asCount(asFields(usage['completion_tokens_details'])['reasoning_tokens']),
+  })
 }
 
-function arrayOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
+/** What a response holds, which says more about its end than the word that the server uses. */
+export interface Outcome {
+  hasCalls: boolean
+  isRefusal: boolean
 }
 
-/** `null` is an empty list. */
-function listOf(value: unknown, name: string): readonly unknown[] {
-  if (value === undefined || value === null) return []
-  if (!Array.isArray(value)) throw new Malformed(`${name} is not an array`)
-  return value
-}
+const FINISH_REASONS = new Map<string, FinishReason>([
+  ['stop', 'stop'],
+  ['eos', 'stop'],
+  ['length', 'length'],
+  ['max_tokens', 'length'],
+  ['model_length', 'length'],
+  ['tool_calls', 'tool_calls'],
+  ['function_call', 'tool_calls'],
+  ['content_filter', 'content_filter'],
+])
 
-function record(name: string): (value: unknown) => Fields {
-  return (value) => {
-    if (!isRecord(value)) throw new Malformed(`an element of ${name} is not an object`)
-    return value
-  }
-}
-
-function optionalRecord(value: unknown, name: string): Fields | undefined {
-  if (value === undefined || value === null) return undefined
-  if (!isRecord(value)) throw new Malformed(`${name} is not an object`)
-  return value
+/** Many servers say `stop` after calls that wait for their outputs. */
+export function finishReasonOf(word: string, { hasCalls, isRefusal }: Outcome): FinishReason {
+  const reason = FINISH_REASONS.get(word) ?? 'other'
+  if (reason !== 'stop') return reason
+  if (hasCalls) return 'tool_calls'
+  return isRefusal ? 'refusal' : 'stop'
 }

@@ -1,15 +1,19 @@
 import { unreachable } from '../../protocol/errors.ts'
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
-import { oncePerType } from '../once-per-type.ts'
 import { ResponseWriter } from '../response-writer.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
-import { finishToolCall, finishToolOutput, openToolCall } from './built-in-tools.ts'
-import { CallItems } from './call-items.ts'
-import { finishReasonOf, type ResponseEnd, type ResponseFailure, type WireItem } from './ending.ts'
-import { TextItems } from './text-items.ts'
-import { decodeResponsesEvent, type ResponsesEvent } from './wire.ts'
+import { Calls } from './calls.ts'
+import { TextItems } from './texts.ts'
+import {
+  decodeResponsesEvent,
+  finishReasonOf,
+  type ResponseEnd,
+  type ResponseFailure,
+  type ResponsesEvent,
+  type WireItem,
+} from './wire.ts'
 
-type ItemEvent = Extract<ResponsesEvent, { place: string }>
+type ItemEvent = Extract<ResponsesEvent, { itemKey: string }>
 
 /** Items that no reader needs to see but that must go back to the vendor. */
 const OPAQUE_TYPES = new Set(['additional_tools', 'compaction'])
@@ -22,9 +26,8 @@ export function translateOpenaiResponses(context: TranslationContext): Translati
 class ResponsesTranslation implements Translation {
   readonly #writer: ResponseWriter
   readonly #texts: TextItems
-  readonly #calls: CallItems
-  readonly #reportUnknown: (type: string) => void
-  /** Places whose item is done: what comes late for them is dropped. */
+  readonly #calls: Calls
+  /** Keys of items that are done: what comes late for them is dropped. */
   readonly #done = new Set<string>()
   /** Whether anything of the output has been streamed. */
   #hasItems = false
@@ -32,15 +35,14 @@ class ResponsesTranslation implements Translation {
   #isAnnounced = false
 
   constructor(context: TranslationContext) {
-    this.#reportUnknown = oncePerType(context.onUnknown)
     this.#writer = new ResponseWriter(context)
     this.#texts = new TextItems(this.#writer)
-    this.#calls = new CallItems(this.#writer, context.maxArgumentChars)
+    this.#calls = new Calls(this.#writer, context.maxArgumentChars)
   }
 
   translate(event: unknown): readonly StreamEventPayload[] {
     const decoded = decodeResponsesEvent(event)
-    if (decoded.kind === 'unknown') this.#reportUnknown(decoded.type)
+    if (decoded.kind === 'unknown') this.#writer.reportUnknown(decoded.type)
     else if (decoded.kind === 'begun') this.#begin(decoded.model)
     else if (this.#writer.hasEnded) return []
     else if (decoded.kind === 'malformed') this.#fail(malformed(decoded.reason))
@@ -69,29 +71,29 @@ class ResponsesTranslation implements Translation {
   }
 
   #takeItem(event: ItemEvent): void {
-    const { place } = event
-    // A vendor that adds an item where one is done has used the place again.
-    if (event.kind === 'item_added') this.#done.delete(place)
-    if (this.#done.has(place)) return
+    const { itemKey } = event
+    // A vendor that adds an item where one is done has reused the key.
+    if (event.kind === 'item_added') this.#done.delete(itemKey)
+    if (this.#done.has(itemKey)) return
     switch (event.kind) {
       case 'item_added':
-        return this.#openItem(place, event.item)
+        return this.#openItem(itemKey, event.item)
       case 'item_done':
-        return this.#finishItem(place, event.item)
+        return this.#finishItem(itemKey, event.item)
       case 'part_grown':
-        return this.#texts.grow(place, event.part, event.text)
+        return this.#texts.grow(itemKey, event.part, event.text)
       case 'part_whole':
-        return this.#texts.settle(place, event.part, event.text ?? '')
+        return this.#texts.settle(itemKey, event.part, event.text ?? '')
       case 'annotated':
-        return this.#texts.annotate(place, event.annotation)
+        return this.#texts.annotate(itemKey, event.annotation)
       case 'arguments_grown':
-        return this.#calls.growArguments(place, event.text)
+        return this.#calls.growArguments(itemKey, event.text)
       case 'arguments_whole':
-        return this.#calls.settleArguments(place, event.text, event.name)
+        return this.#calls.settleArguments(itemKey, event.text, event.name)
       case 'input_grown':
-        return this.#calls.growInput(place, event.text)
+        return this.#calls.growInput(itemKey, event.text)
       case 'input_whole':
-        return this.#calls.settleInput(place, event.text)
+        return this.#calls.settleInput(itemKey, event.text)
       default:
         return unreachable(event)
     }
@@ -107,33 +109,33 @@ class ResponsesTranslation implements Translation {
     this.#writer.start(model)
   }
 
-  #openItem(place: string, item: WireItem): void {
+  #openItem(itemKey: string, item: WireItem): void {
     switch (item.type) {
       case 'message':
       case 'reasoning':
-        this.#texts.open(item.type, place)
+        this.#texts.open(item.type, itemKey)
         return
       case 'function_call':
       case 'custom_tool_call':
-        return this.#calls.open(place, item)
+        return this.#calls.open(itemKey, item)
       default:
-        if (!isOutput(item) && !OPAQUE_TYPES.has(item.type)) openToolCall(this.#writer, place, item)
+        if (!isOutput(item) && !OPAQUE_TYPES.has(item.type)) this.#calls.openBuiltIn(itemKey, item)
     }
   }
 
-  #finishItem(place: string, item: WireItem): void {
-    this.#done.add(place)
+  #finishItem(itemKey: string, item: WireItem): void {
+    this.#done.add(itemKey)
     switch (item.type) {
       case 'message':
       case 'reasoning':
-        return this.#texts.finish(item.type, place, item)
+        return this.#texts.finish(item.type, itemKey, item)
       case 'function_call':
       case 'custom_tool_call':
-        return this.#calls.finish(place, item)
+        return this.#calls.finish(itemKey, item)
       default:
-        if (OPAQUE_TYPES.has(item.type)) this.#texts.finish('reasoning', place, item)
-        else if (isOutput(item)) this.#calls.answer(finishToolOutput(this.#writer, place, item))
-        else this.#calls.expectAnswer(finishToolCall(this.#writer, place, item))
+        if (OPAQUE_TYPES.has(item.type)) this.#texts.finish('reasoning', itemKey, item)
+        else if (isOutput(item)) this.#calls.finishOutput(itemKey, item)
+        else this.#calls.finishBuiltIn(itemKey, item)
     }
   }
 
@@ -152,26 +154,26 @@ class ResponsesTranslation implements Translation {
 
   /**
    * The end repeats the whole output. It is of use for items that were not said to be done, and when
-   * nothing was streamed at all; some servers leave items out of it, so a place alone proves little.
+   * nothing was streamed at all; some servers leave items out of it, so a position alone proves little.
    */
   #takeMissed(output: readonly WireItem[]): void {
     const isAllNew = !this.#hasItems
     for (const [index, item] of output.entries()) {
-      const place = `${index}`
-      if (isAllNew || this.#isOpen(place, item)) this.#finishItem(place, item)
+      const itemKey = `${index}`
+      if (isAllNew || this.#isOpen(itemKey, item)) this.#finishItem(itemKey, item)
     }
   }
 
-  #isOpen(place: string, item: WireItem): boolean {
+  #isOpen(itemKey: string, item: WireItem): boolean {
     switch (item.type) {
       case 'message':
       case 'reasoning':
-        return this.#texts.isOpen(item.type, place)
+        return this.#texts.isOpen(item.type, itemKey)
       case 'function_call':
       case 'custom_tool_call':
-        return this.#calls.isOpen(place)
+        return this.#calls.isOpen(itemKey)
       default:
-        return this.#writer.isOpenItem(`tool ${place}`)
+        return this.#writer.isOpenItem(`tool ${itemKey}`)
     }
   }
 

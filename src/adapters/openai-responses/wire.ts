@@ -1,14 +1,14 @@
 /** The events of the OpenAI Responses API, and how unknown JSON becomes one of them. */
 import { isRecord } from '../../protocol/json.ts'
-import {
-  decodeEnd,
-  decodeError,
-  type Fields,
-  isWireItem,
-  type ResponseEnd,
-  type ResponseFailure,
-  type WireItem,
-} from './ending.ts'
+import type { ErrorObject } from '../../protocol/stream-event.ts'
+import type { Usage } from '../../protocol/usage.ts'
+import { asCount, asFields, asList, asString, asWord, type Fields, toUsage } from '../fields.ts'
+import type { FinishReason } from '../translation.ts'
+
+/** An output item as the vendor sent it. */
+export interface WireItem extends Fields {
+  type: string
+}
 
 /** A piece of text inside an item; `index` tells pieces of a kind apart. */
 export interface PartName {
@@ -16,21 +16,37 @@ export interface PartName {
   index: number
 }
 
+/** The end of a response that did not fail. */
+export interface ResponseEnd {
+  kind: 'ended'
+  status: 'completed' | 'incomplete'
+  /** The vendor's own word for the reason. */
+  word: string
+  output: readonly WireItem[]
+  usage: Usage | undefined
+}
+
+export interface ResponseFailure {
+  kind: 'failed'
+  error: ErrorObject
+  usage: Usage | undefined
+}
+
 /**
- * What an event means. `place` is the place of its item in the output, which is stable, while some
+ * What an event means. `itemKey` is the position of its item in the output, which is stable, while some
  * servers make up a new item id for every event.
  */
 export type ResponsesEvent =
   | { kind: 'begun'; model: string | undefined }
   | ResponseEnd
   | ResponseFailure
-  | { kind: 'item_added' | 'item_done'; place: string; item: WireItem }
-  | { kind: 'part_grown'; place: string; part: PartName; text: string }
-  | { kind: 'part_whole'; place: string; part: PartName; text: string | undefined }
-  | { kind: 'annotated'; place: string; annotation: unknown }
-  | { kind: 'arguments_grown' | 'input_grown'; place: string; text: string }
-  | { kind: 'arguments_whole'; place: string; text: string | undefined; name: string | undefined }
-  | { kind: 'input_whole'; place: string; text: string | undefined }
+  | { kind: 'item_added' | 'item_done'; itemKey: string; item: WireItem }
+  | { kind: 'part_grown'; itemKey: string; part: PartName; text: string }
+  | { kind: 'part_whole'; itemKey: string; part: PartName; text: string | undefined }
+  | { kind: 'annotated'; itemKey: string; annotation: unknown }
+  | { kind: 'arguments_grown' | 'input_grown'; itemKey: string; text: string }
+  | { kind: 'arguments_whole'; itemKey: string; text: string | undefined; name: string | undefined }
+  | { kind: 'input_whole'; itemKey: string; text: string | undefined }
   | { kind: 'ignored' }
 
 export type DecodedEvent =
@@ -50,13 +66,15 @@ const ignored: Row = { decode: () => ({ kind: 'ignored' }) }
 
 // Everything known, and each type once: what is not here is new to us.
 const ROWS: Record<string, Row> = {
-  'response.created': { decode: ({ response }) => ({ kind: 'begun', model: modelOf(response) }) },
+  'response.created': {
+    decode: ({ response }) => ({ kind: 'begun', model: asString(asFields(response)['model']) }),
+  },
   'response.queued': ignored,
   'response.in_progress': ignored,
   'response.completed': { decode: decodeEnd },
   'response.incomplete': { decode: decodeEnd },
   'response.failed': { decode: decodeEnd },
-  error: { decode: decodeError },
+  error: { decode: (event) => decodeError(event) },
 
   'response.output_item.added': { needs: 'item', decode: item('item_added') },
   'response.output_item.done': { needs: 'item', decode: item('item_done') },
@@ -65,7 +83,12 @@ const ROWS: Record<string, Row> = {
   'response.content_part.done': { decode: wholePart('content_index') },
   'response.output_text.delta': { needs: 'delta', decode: grownPart('output_text') },
   'response.output_text.done': { decode: wholeText('output_text', 'text') },
-  'response.output_text.annotation.added': { decode: annotation },
+  'response.output_text.annotation.added': {
+    decode: (event) => {
+      const { annotation } = event
+      return { kind: 'annotated', itemKey: itemKeyOf(event), annotation }
+    },
+  },
   'response.refusal.delta': { needs: 'delta', decode: grownPart('refusal') },
   'response.refusal.done': { decode: wholeText('refusal', 'refusal') },
 
@@ -77,9 +100,19 @@ const ROWS: Record<string, Row> = {
   'response.reasoning_summary_text.done': { decode: wholeText('summary_text', 'text') },
 
   'response.function_call_arguments.delta': { needs: 'delta', decode: grown('arguments_grown') },
-  'response.function_call_arguments.done': { decode: wholeArguments },
+  'response.function_call_arguments.done': {
+    decode(event) {
+      const { arguments: args, name } = event
+      const itemKey = itemKeyOf(event)
+      return { kind: 'arguments_whole', itemKey, text: asString(args), name: asString(name) }
+    },
+  },
   'response.custom_tool_call_input.delta': { needs: 'delta', decode: grown('input_grown') },
-  'response.custom_tool_call_input.done': { decode: wholeInput },
+  'response.custom_tool_call_input.done': {
+    decode: (event) => {
+      return { kind: 'input_whole', itemKey: itemKeyOf(event), text: asString(event['input']) }
+    },
+  },
 
   // Progress of tools that the vendor runs: the finished item says all of it again.
   'response.web_search_call.in_progress': ignored,
@@ -111,7 +144,7 @@ const ROWS: Record<string, Row> = {
   'response.shell_call_output_content.delta': ignored,
   'response.shell_call_output_content.done': ignored,
 
-  // Sound has no place in a StreamEvent, and nothing here asks for it.
+  // Sound has no place in a StreamEvent, and nothing here requests it.
   'response.audio.delta': ignored,
   'response.audio.done': ignored,
   'response.audio.transcript.delta': ignored,
@@ -138,24 +171,24 @@ export function decodeResponsesEvent(event: unknown): DecodedEvent {
   return row.decode(event) ?? { kind: 'malformed', reason: `${type} without a usable ${row.needs}` }
 }
 
-function placeOf(event: Fields, item: Fields = {}): string {
+function itemKeyOf(event: Fields, item: Fields = event): string {
   const index = event['output_index']
   if (typeof index === 'number') return `${index}`
-  const id = item['id'] ?? event['item_id']
+  const id = item === event ? event['item_id'] : (item['id'] ?? event['item_id'])
   return typeof id === 'string' ? `id ${id}` : ''
 }
 
 function item(kind: 'item_added' | 'item_done'): Decode {
   return (event) => {
     const { item } = event
-    return isWireItem(item) ? { kind, place: placeOf(event, item), item } : undefined
+    return isWireItem(item) ? { kind, itemKey: itemKeyOf(event, item), item } : undefined
   }
 }
 
 function grown(kind: 'arguments_grown' | 'input_grown'): Decode {
   return (event) => {
     const { delta } = event
-    return typeof delta === 'string' ? { kind, place: placeOf(event), text: delta } : undefined
+    return typeof delta === 'string' ? { kind, itemKey: itemKeyOf(event), text: delta } : undefined
   }
 }
 
@@ -163,63 +196,118 @@ function grownPart(kind: PartName['kind']): Decode {
   return (event) => {
     const { delta } = event
     if (typeof delta !== 'string') return undefined
-    const part = { kind, index: indexOf(event, kind) }
-    return { kind: 'part_grown', place: placeOf(event), part, text: delta }
+    return { kind: 'part_grown', itemKey: itemKeyOf(event), part: partOf(event, kind), text: delta }
   }
 }
 
 function wholeText(kind: PartName['kind'], field: string): Decode {
   return (event) => {
-    const part = { kind, index: indexOf(event, kind) }
-    return { kind: 'part_whole', place: placeOf(event), part, text: string(event[field]) }
+    const text = asString(event[field])
+    return { kind: 'part_whole', itemKey: itemKeyOf(event), part: partOf(event, kind), text }
   }
 }
 
 function wholePart(indexField: 'content_index' | 'summary_index'): Decode {
   return (event) => {
-    const part = isRecord(event['part']) ? event['part'] : {}
-    const kind = part['type']
+    const { type: kind, text, refusal } = asFields(event['part'])
     if (!isPartKind(kind)) return { kind: 'ignored' }
-    const name = { kind, index: number(event[indexField]) }
-    const text = string(part['text']) ?? string(part['refusal'])
-    return { kind: 'part_whole', place: placeOf(event), part: name, text }
+    const part = { kind, index: asCount(event[indexField]) ?? 0 }
+    const whole = asString(text) ?? asString(refusal)
+    return { kind: 'part_whole', itemKey: itemKeyOf(event), part, text: whole }
   }
 }
 
-function annotation(event: Fields): ResponsesEvent {
-  return { kind: 'annotated', place: placeOf(event), annotation: event['annotation'] }
+function partOf(event: Fields, kind: PartName['kind']): PartName {
+  const index = event[kind === 'summary_text' ? 'summary_index' : 'content_index']
+  return { kind, index: asCount(index) ?? 0 }
 }
 
-function wholeArguments(event: Fields): ResponsesEvent {
-  const text = string(event['arguments'])
-  return { kind: 'arguments_whole', place: placeOf(event), text, name: string(event['name']) }
-}
-
-function wholeInput(event: Fields): ResponsesEvent {
-  return { kind: 'input_whole', place: placeOf(event), text: string(event['input']) }
-}
-
-function indexOf(event: Fields, kind: PartName['kind']): number {
-  return number(event[kind === 'summary_text' ? 'summary_index' : 'content_index'])
-}
+const PART_KINDS: ReadonlySet<unknown> = new Set<PartName['kind']>([
+  'output_text',
+  'refusal',
+  'reasoning_text',
+  'summary_text',
+])
 
 function isPartKind(kind: unknown): kind is PartName['kind'] {
-  return (
-    kind === 'output_text' ||
-    kind === 'refusal' ||
-    kind === 'reasoning_text' ||
-    kind === 'summary_text'
-  )
+  return PART_KINDS.has(kind)
 }
 
-function modelOf(response: unknown): string | undefined {
-  return isRecord(response) ? string(response['model']) : undefined
+export function isWireItem(value: unknown): value is WireItem {
+  return isRecord(value) && typeof value['type'] === 'string'
 }
 
-function string(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
+type Status = 'completed' | 'incomplete' | 'failed' | 'cancelled'
+
+/** Reads `response.completed`, `.incomplete`, `.failed` and their other names. */
+export function decodeEnd(event: Fields): ResponseEnd | ResponseFailure {
+  const response = asFields(event['response'])
+  const usage = usageOf(response['usage'])
+  const status = statusOf(event['type'], response['status'])
+  if (status === 'failed' || status === 'cancelled') {
+    return { ...decodeError(response['error'] ? response : event, status), usage }
+  }
+  const reason = asString(asFields(response['incomplete_details'])['reason'])
+  const word = (status === 'incomplete' ? reason : undefined) ?? status
+  const output = asList(response['output']).filter(isWireItem)
+  return { kind: 'ended', status, word, output, usage }
 }
 
-function number(value: unknown): number {
-  return typeof value === 'number' ? value : 0
+/** The response itself knows better than the name of the event, unless the event says it failed. */
+function statusOf(type: unknown, status: unknown): Status {
+  if (type === 'response.failed') return 'failed'
+  if (status === 'incomplete' || status === 'failed' || status === 'cancelled') return status
+  return type === 'response.incomplete' ? 'incomplete' : 'completed'
+}
+
+/**
+ * Reads an event that is an error, flat as documented or nested as it comes over the wire. Where it has neither code
+ * nor message, `status` stands for both.
+ */
+export function decodeError(event: Fields, status = 'error'): ResponseFailure {
+  const nested = event['error']
+  const fields = isRecord(nested)
+    ? nested
+    : { code: event['code'], message: event['message'] ?? nested }
+  const { code, type, message }: Fields = fields
+  const error = {
+    code: asWord(code) ?? asWord(type) ?? status,
+    message: asWord(message) ?? `The provider ended the response as ${status}`,
+  }
+  return { kind: 'failed', error, usage: undefined }
+}
+
+/** Undefined unless the two counts are there that everything else is about. */
+function usageOf(value: unknown): Usage | undefined {
+  const usage = asFields(value)
+  const prompt = asCount(usage['input_tokens'])
+  const completion = asCount(usage['output_tokens'])
+  if (prompt === undefined || completion === undefined) return undefined
+  const input = asFields(usage['input_tokens_details'])
+  return toUsage({
+    prompt,
+    completion,
+    total: asCount(usage['total_tokens']),
+    cached: asCount(input['cached_tokens']),
+    cacheWrite: asCount(input['cache_write_tokens']),
+    reasoning: asCount(asFields(usage['output_tokens_details'])['reasoning_tokens']),
+  })
+}
+
+/** What a response holds, which says more about its end than the status. */
+export interface Outcome {
+  hasUnansweredCalls: boolean
+  isRefusal: boolean
+}
+
+const INCOMPLETE_REASONS = new Map<string, FinishReason>([
+  ['max_output_tokens', 'length'],
+  ['content_filter', 'content_filter'],
+])
+
+/** The vendor says `completed` also when it waits for the output of a call. */
+export function finishReasonOf(end: ResponseEnd, outcome: Outcome): FinishReason {
+  if (end.status === 'incomplete') return INCOMPLETE_REASONS.get(end.word) ?? 'other'
+  if (outcome.hasUnansweredCalls) return 'tool_calls'
+  return outcome.isRefusal ? 'refusal' : 'stop'
 }

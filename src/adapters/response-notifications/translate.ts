@@ -1,23 +1,20 @@
 import { unreachable } from '../../protocol/errors.ts'
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
-import { itemOf } from '../call-notification.ts'
-import { oncePerType } from '../once-per-type.ts'
-import { writeCallChange } from '../openai-responses/call-changes.ts'
+import { asNonEmpty, type Fields } from '../fields.ts'
+import { TextItems, type TextItemType, textTypeOf } from '../openai-responses/texts.ts'
 import {
   decodeEnd,
   decodeError,
+  decodeResponsesEvent,
   finishReasonOf,
   isWireItem,
   type ResponseEnd,
   type ResponseFailure,
   type WireItem,
-} from '../openai-responses/ending.ts'
-import { TextItems, type TextItemType, textTypeOf } from '../openai-responses/text-items.ts'
-import { decodeResponsesEvent } from '../openai-responses/wire.ts'
+} from '../openai-responses/wire.ts'
 import { ResponseWriter } from '../response-writer.ts'
-import { ToolCallAggregator, type ToolCallChange } from '../tool-call-aggregator.ts'
+import { itemOf, ToolCallAggregator, type ToolCallChange } from '../tool-call-aggregator.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
-import { Places, UNNAMED } from './places.ts'
 import { decodeNotification, type Notification, type NotificationAction } from './wire.ts'
 
 /** Some proxies end their stream as Chat Completions does. */
@@ -31,10 +28,9 @@ export function translateResponseNotifications(context: TranslationContext): Tra
 class NotificationTranslation implements Translation {
   readonly #writer: ResponseWriter
   readonly #texts: TextItems
-  readonly #places: Places
+  readonly #itemKeys: ItemKeys
   readonly #aggregator: ToolCallAggregator
-  readonly #reportUnknown: (type: string) => void
-  /** Places whose item is done: what comes late for them is dropped. */
+  /** Keys of items that are done: what comes late for them is dropped. */
   readonly #done = new Set<string>()
   #calls = { completed: 0, failed: 0 }
   /** Whether anything of the output has been streamed. */
@@ -43,20 +39,16 @@ class NotificationTranslation implements Translation {
   #isAnnounced = false
 
   constructor(context: TranslationContext) {
-    this.#reportUnknown = oncePerType(context.onUnknown)
-    const { maxArgumentChars } = context
     this.#writer = new ResponseWriter(context)
     this.#texts = new TextItems(this.#writer)
-    this.#places = new Places(this.#texts)
-    this.#aggregator = new ToolCallAggregator({
-      ...(maxArgumentChars !== undefined && { maxArgumentChars }),
-    })
+    this.#itemKeys = new ItemKeys(this.#texts)
+    this.#aggregator = new ToolCallAggregator({ maxArgumentChars: context.maxArgumentChars })
   }
 
   translate(event: unknown): readonly StreamEventPayload[] {
     if (event === DONE) return []
     const decoded = decodeNotification(event)
-    if (decoded.action === 'unknown') this.#reportUnknown(decoded.type)
+    if (decoded.action === 'unknown') this.#writer.reportUnknown(decoded.type)
     else if (decoded.action === 'malformed') this.#fail(malformed(decoded.reason))
     else if (!this.#writer.hasEnded || decoded.action === 'begin') {
       this.#act(decoded.action, decoded.notification)
@@ -87,8 +79,10 @@ class NotificationTranslation implements Translation {
         return this.#writeCalls(this.#aggregator.ingest(notification))
       case 'item':
         return this.#takeItem(notification)
-      case 'finish':
-        return this.#close(decodeEnd(notification))
+      case 'finish': {
+        const end = decodeEnd(notification)
+        return end.kind === 'ended' ? this.#finish(end) : this.#fail(end)
+      }
       case 'fail':
         return this.#fail(decodeFailure(notification))
       case 'ignore':
@@ -114,11 +108,11 @@ class NotificationTranslation implements Translation {
     if (decoded.kind === 'malformed') return this.#fail(malformed(decoded.reason))
     if (decoded.kind !== 'part_grown' && decoded.kind !== 'part_whole') return
     const { kind, part, text = '' } = decoded
-    const place = this.#places.ofPart(textTypeOf(part), notification)
-    if (this.#done.has(place)) return
+    const itemKey = this.#itemKeys.ofPart(textTypeOf(part), notification)
+    if (this.#done.has(itemKey)) return
     this.#hasItems = true
-    if (kind === 'part_grown') this.#texts.grow(place, part, text)
-    else this.#texts.settle(place, part, text)
+    if (kind === 'part_grown') this.#texts.grow(itemKey, part, text)
+    else this.#texts.settle(itemKey, part, text)
   }
 
   #takeItem(notification: Notification): void {
@@ -133,14 +127,14 @@ class NotificationTranslation implements Translation {
   }
 
   #takeTextItem(type: TextItemType, notification: Notification, item: WireItem): void {
-    const place = this.#places.ofItem(type, notification, item)
+    const itemKey = this.#itemKeys.ofItem(type, notification, item)
     if (notification.type === 'response.output_item.added') {
-      this.#done.delete(place)
-      this.#texts.openAtOnce(type, place)
-    } else if (!this.#done.has(place)) {
+      this.#done.delete(itemKey)
+      this.#texts.openAtOnce(type, itemKey)
+    } else if (!this.#done.has(itemKey)) {
       // More text without a name is more text, not late text.
-      if (place !== UNNAMED) this.#done.add(place)
-      this.#texts.finish(type, place, item)
+      if (itemKey !== UNNAMED) this.#done.add(itemKey)
+      this.#texts.finish(type, itemKey, item)
     }
   }
 
@@ -149,13 +143,8 @@ class NotificationTranslation implements Translation {
     for (const change of changes) {
       if (change.change === 'completed') this.#calls.completed += 1
       if (change.change === 'failed') this.#calls.failed += 1
-      writeCallChange(this.#writer, change)
+      this.#writer.writeCall(change)
     }
-  }
-
-  #close(end: ResponseEnd | ResponseFailure): void {
-    if (end.kind === 'ended') this.#finish(end)
-    else this.#fail(end)
   }
 
   #finish(end: ResponseEnd): void {
@@ -184,7 +173,7 @@ class NotificationTranslation implements Translation {
 
   #reset(): void {
     this.#texts.reset()
-    this.#places.clear()
+    this.#itemKeys.clear()
     this.#aggregator.reset()
     this.#done.clear()
     this.#calls = { completed: 0, failed: 0 }
@@ -201,4 +190,51 @@ function decodeFailure(notification: Notification): ResponseFailure {
 
 function malformed(reason: string): Pick<ResponseFailure, 'error' | 'usage'> {
   return { error: { code: 'UPSTREAM_MALFORMED', message: reason }, usage: undefined }
+}
+
+/** The key of text without a name. */
+const UNNAMED = ''
+
+/**
+ * Which message or thought a notification is about, when one gives its index, the next its id, and
+ * some neither. Only whole items teach us names: in the others an id may be made up.
+ */
+class ItemKeys {
+  readonly #texts: TextItems
+  readonly #byName = new Map<string, string>()
+
+  constructor(texts: TextItems) {
+    this.#texts = texts
+  }
+
+  ofPart(type: TextItemType, event: Fields): string {
+    const names = namesOf(event, event['item_id'])
+    const last = names.length === 0 ? this.#texts.lastOpen(type) : undefined
+    return this.#known(type, names) ?? last ?? names[0] ?? UNNAMED
+  }
+
+  ofItem(type: TextItemType, event: Fields, item: Fields): string {
+    const names = namesOf(event, item['id'] ?? event['item_id'])
+    const isUnnamedOpen = this.#texts.isOpen(type, UNNAMED)
+    const itemKey = this.#known(type, names) ?? (isUnnamedOpen ? UNNAMED : (names[0] ?? UNNAMED))
+    for (const name of names) this.#byName.set(name, itemKey)
+    return itemKey
+  }
+
+  clear(): void {
+    this.#byName.clear()
+  }
+
+  #known(type: TextItemType, names: readonly string[]): string | undefined {
+    const name = names.find((each) => this.#byName.has(each) || this.#texts.isOpen(type, each))
+    return name === undefined ? undefined : (this.#byName.get(name) ?? name)
+  }
+}
+
+function namesOf({ output_index }: Fields, id: unknown): string[] {
+  const name = asNonEmpty(id)
+  return [
+    ...(typeof output_index === 'number' ? [`${output_index}`] : []),
+    ...(name === undefined ? [] : [`id ${name}`]),
+  ]
 }

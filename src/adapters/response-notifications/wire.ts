@@ -3,7 +3,7 @@
  * docs/notifications.md has the table for people.
  */
 import { isRecord } from '../../protocol/json.ts'
-import type { Fields } from '../openai-responses/ending.ts'
+import type { Fields } from '../fields.ts'
 
 /** What is done with a notification. */
 export type NotificationAction = 'begin' | 'text' | 'call' | 'item' | 'finish' | 'fail' | 'ignore'

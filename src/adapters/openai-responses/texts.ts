@@ -1,13 +1,15 @@
 import { isRecord } from '../../protocol/json.ts'
+import { asList, asString, type Fields } from '../fields.ts'
 import type { ResponseWriter } from '../response-writer.ts'
-import type { Fields, WireItem } from './ending.ts'
-import type { PartName } from './wire.ts'
+import type { PartName, WireItem } from './wire.ts'
 
 export type TextItemType = 'message' | 'reasoning'
 
 interface TextItem {
+  /** Of the item in the output of the vendor. */
+  itemKey: string
+  /** Of the item in the writer. */
   key: string
-  place: string
   type: TextItemType
   /** The parts that have begun. */
   parts: Set<string>
@@ -41,23 +43,23 @@ export class TextItems {
     this.#hasRefusal = false
   }
 
-  isOpen(type: TextItemType, place: string): boolean {
-    return this.#open.has(`${type} ${place}`)
+  isOpen(type: TextItemType, itemKey: string): boolean {
+    return this.#open.has(`${type} ${itemKey}`)
   }
 
-  /** The place of the item of this type that was opened last and is still open. */
+  /** The key of the item of this type that was opened last and is still open. */
   lastOpen(type: TextItemType): string | undefined {
     const last = [...this.#open.values()].findLast((item) => item.type === type)
-    return last?.place
+    return last?.itemKey
   }
 
-  open(type: TextItemType, place: string): TextItem {
-    const key = `${type} ${place}`
+  open(type: TextItemType, itemKey: string): TextItem {
+    const key = `${type} ${itemKey}`
     const known = this.#open.get(key)
     if (known !== undefined) return known
     const item: TextItem = {
+      itemKey,
       key,
-      place,
       type,
       parts: new Set(),
       part: '',
@@ -72,8 +74,8 @@ export class TextItems {
   }
 
   /** Opens an item for readers before anything is known of its text. */
-  openAtOnce(type: TextItemType, place: string): void {
-    this.#show(this.open(type, place))
+  openAtOnce(type: TextItemType, itemKey: string): void {
+    this.#show(this.open(type, itemKey))
   }
 
   #show({ key, type, isRefusal }: TextItem): void {
@@ -84,15 +86,15 @@ export class TextItems {
     )
   }
 
-  grow(place: string, part: PartName, text: string): void {
-    const item = this.open(textTypeOf(part), place)
+  grow(itemKey: string, part: PartName, text: string): void {
+    const item = this.open(textTypeOf(part), itemKey)
     this.#turnTo(item, part)
     this.#writer.append(item.key, text)
   }
 
   /** A part is whole: what its deltas did not say is added. A difference waits for the whole item. */
-  settle(place: string, part: PartName, text: string): void {
-    const item = this.open(textTypeOf(part), place)
+  settle(itemKey: string, part: PartName, text: string): void {
+    const item = this.open(textTypeOf(part), itemKey)
     const name = partKey(part)
     if (name !== item.part && item.parts.has(name)) return
     this.#turnTo(item, part)
@@ -100,13 +102,13 @@ export class TextItems {
     if (text.startsWith(streamed)) this.#writer.append(item.key, text.slice(streamed.length))
   }
 
-  annotate(place: string, annotation: unknown): void {
-    this.open('message', place).annotations.push(annotation)
+  annotate(itemKey: string, annotation: unknown): void {
+    this.open('message', itemKey).annotations.push(annotation)
   }
 
   /** Ends an item with what the vendor says it is, or with what it said so far. */
-  finish(type: TextItemType, place: string, wire: WireItem): void {
-    const item = this.open(type, place)
+  finish(type: TextItemType, itemKey: string, wire: WireItem): void {
+    const item = this.open(type, itemKey)
     this.#open.delete(item.key)
     const final = type === 'message' ? finalMessage(item, wire) : finalReasoning(wire)
     if (item.isRefusal) this.#hasRefusal = true
@@ -118,9 +120,9 @@ export class TextItems {
     })
   }
 
-  /** Ends the items of which the vendor has said nothing more; it has ended the response. */
+  /** Ends the items that were still open when the vendor ended the response. */
   finishAll(): void {
-    for (const { type, place } of this.#open.values()) this.finish(type, place, { type })
+    for (const { type, itemKey } of this.#open.values()) this.finish(type, itemKey, { type })
   }
 
   #turnTo(item: TextItem, part: PartName): void {
@@ -151,10 +153,12 @@ interface Final {
 
 /** The metadata is the vendor's item without its text; parts of several kinds are kept as they are. */
 function finalMessage(item: TextItem, { content, ...rest }: WireItem): Final {
-  const parts = Array.isArray(content) ? content.filter(isRecord) : []
-  const texts = parts.map(({ text, refusal }) => text ?? refusal).filter(isString)
+  const parts = asList(content).filter(isRecord)
+  const texts = parts
+    .map(({ text, refusal }) => asString(text ?? refusal))
+    .filter((text) => text !== undefined)
   if (parts.some(({ type }) => type === 'refusal')) item.isRefusal = true
-  const listed = parts.flatMap(({ annotations }) => (Array.isArray(annotations) ? annotations : []))
+  const listed = parts.flatMap(({ annotations }) => asList(annotations))
   const annotations = listed.length > 0 ? listed : item.annotations
   return {
     content: texts.length > 0 ? texts.join('') : undefined,
@@ -169,14 +173,8 @@ function finalMessage(item: TextItem, { content, ...rest }: WireItem): Final {
 
 /** The metadata is the vendor's item: what is encrypted in it must go back as it came. */
 function finalReasoning(wire: WireItem): Final {
-  const parts = [wire['summary'], wire['content']].flatMap((list) =>
-    Array.isArray(list) ? list.filter(isRecord) : [],
-  )
-  const texts = parts.map(({ text }) => text).filter(isString)
+  const parts = [...asList(wire['summary']), ...asList(wire['content'])].filter(isRecord)
+  const texts = parts.map(({ text }) => asString(text)).filter((text) => text !== undefined)
   const content = texts.length > 0 ? texts.join(SEPARATORS.reasoning) : undefined
   return { content, metadata: wire }
-}
-
-function isString(value: unknown): value is string {
-  return typeof value === 'string'
 }

@@ -1,0 +1,28 @@
+/**
+ * What an adapter keeps of its vendor in `provider_metadata`: written by `translate.ts`, read by `request.ts`. Each
+ * vendor has a namespace of its own, since one refuses what another demands back.
+ */
+import { isRecord } from '../protocol/json.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import { EXECUTED_BY_PROVIDER } from '../protocol/tool-execution.ts'
+import { type Fields, isEmpty } from './fields.ts'
+
+export function toMetadata(
+  namespace: string,
+  fields: Fields,
+  isExecutedByProvider = false,
+): Fields {
+  return {
+    ...(isExecutedByProvider && { executed_by: EXECUTED_BY_PROVIDER }),
+    ...(!isEmpty(fields) && { [namespace]: fields }),
+  }
+}
+
+/** What an item holds of a vendor; undefined when it came from another one. */
+export function vendorFields(
+  namespace: string,
+  { provider_metadata }: OutputItem,
+): Fields | undefined {
+  const fields = provider_metadata?.[namespace]
+  return isRecord(fields) ? fields : undefined
+}
