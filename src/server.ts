@@ -26,8 +26,7 @@ export type {
   TurnSnapshot,
 } from './log/turn-log.ts'
 export type { Attachment } from './protocol/output-item.ts'
-export { type KeyEntry, type KeyName, KeyRing } from './server/auth/key-ring.ts'
-export { parseKeysFile } from './server/auth/keys-file.ts'
+export { type KeyEntry, type KeyName, KeyRing, parseKeysFile } from './server/auth/key-ring.ts'
 export type { GatewayApp } from './server/context.ts'
 export type { ErrorBody } from './server/error-response.ts'
 export {
@@ -36,7 +35,7 @@ export {
   type Gateway,
   type GatewayOptions,
 } from './server/gateway.ts'
-export type { GatewayLimits } from './server/limits/gateway-limits.ts'
+export type { GatewayLimits } from './server/limits/key-limits.ts'
 export type { PortLimits } from './server/limits/port-limits.ts'
 export {
   type Crowd,
@@ -45,8 +44,8 @@ export {
   type ListenOptions,
   listen,
 } from './server/listen.ts'
+export type { TurnListener } from './server/metrics/gateway-metrics.ts'
 export type { RequestFacts } from './server/metrics/observe-requests.ts'
-export type { TurnListener } from './server/metrics/turn-listener.ts'
 export { createProviderFetch, type ProviderFetchOptions } from './server/provider-fetch.ts'
 export { endOrphan, type OrphanOptions, type OrphanResult } from './turns/end-orphan.ts'
 export { endOrphans, type OrphansOptions } from './turns/end-orphans.ts'

@@ -3,27 +3,25 @@ import type { Socket } from 'node:net'
 import type { Clock } from '../async/clock.ts'
 
 export interface ConnectionsOptions {
-  /** How many there may be. */
   readonly max: number
-  /** After how long an answer is given up of which the client takes nothing; 0 is never. */
+  /** How long a response may wait for a client that reads nothing; 0 is forever. */
   readonly writeTimeoutMs: number
   readonly clock: Clock
-  /** Told of each connection that is one too many. It is not counted, and nothing else is done with it. */
+  /** Called for each connection above `max`. It is not counted, and nothing else is done with it. */
   readonly onCrowded: (socket: Socket) => void
 }
 
-/** So many that are one too many are told so at a time; others are closed without a word. */
-const TOLD_AT_ONCE = 100
+/** How many connections above the limit get a response at a time; others are closed without one. */
+const REFUSED_AT_ONCE = 100
 
-// A client that is still sending its body may not see the answer when the connection is reset. So the rest of a
-// body that was refused is read and discarded, within these bounds; then the connection is closed.
+// A client that is still sending its body may not see the response when the connection is reset. So the rest of a
+// refused body is read and discarded, within these bounds; then the connection is closed.
 const MAX_DISCARDED_BYTES = 16 * 1024 * 1024
 const MAX_DISCARD_MS = 2000
 
 /**
- * The connections of a server: no more than it may have, none whose client does not read, and at its end it
- * need not wait for those on which nothing happens. Node knows of idle ones only after a first request;
- * browsers open some that they may never use.
+ * The connections of a server: bounded, without clients that do not read, and without idle ones to wait for at the
+ * end. Node only knows a connection as idle after its first request; browsers open some that they never use.
  */
 export class Connections {
   readonly #options: ConnectionsOptions
@@ -33,18 +31,13 @@ export class Connections {
 
   constructor(server: Server, options: ConnectionsOptions) {
     this.#options = options
-    server.maxConnections = options.max + TOLD_AT_ONCE
+    server.maxConnections = options.max + REFUSED_AT_ONCE
     server.on('connection', this.#add)
     server.on('request', this.#occupy)
     server.on('timeout', this.#cut)
   }
 
-  /** How many there are, without those that are one too many. */
-  get size(): number {
-    return this.#open
-  }
-
-  /** Ends those on which nothing is under way, and each of the others after its answer. */
+  /** Ends idle connections, and each of the others after its response. */
   end(): void {
     this.#isEnding = true
     for (const socket of this.#idle) socket.destroy()
@@ -75,7 +68,7 @@ export class Connections {
     })
   }
 
-  /** Reads what is left of a request that was answered before all of it had come. */
+  /** Reads the rest of a request that was answered early. */
   #discard(request: IncomingMessage): void {
     const { socket } = request
     let bytes = 0
@@ -95,10 +88,7 @@ export class Connections {
     request.resume()
   }
 
-  /**
-   * Nothing was read and nothing was sent for as long as that may last: between two requests, or while an
-   * answer is under way. The latter is bad only if there is something to send.
-   */
+  /** After a socket was silent for `writeTimeoutMs`. While a response is open, only if there is something to send. */
   readonly #cut = (socket: Socket): void => {
     if (this.#idle.has(socket) || socket.writableLength > 0) socket.destroy()
   }

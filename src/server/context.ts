@@ -6,27 +6,28 @@ import type { Providers } from '../turns/providers.ts'
 import type { TurnRunner } from '../turns/turn-runner.ts'
 import type { Caller } from './auth/caller.ts'
 import type { KeyLimits, StreamSlot } from './limits/key-limits.ts'
-import type { Readiness } from './readiness.ts'
+import type { Readiness } from './routes/server.ts'
 import type { OpenStreams } from './streams/open-streams.ts'
 import type { TenantSpace } from './tenant-space.ts'
 
-/** What all routes work with. What belongs to a tenant is not here: it comes with the request. */
+/** What all routes share. What belongs to a tenant comes with the request, as its `space`. */
 export interface GatewayContext {
   readonly turns: TurnRunner
   readonly providers: Providers
   readonly clock: Clock
-  /** Makes ids of threads and of requests: random UUIDs unless given. */
+  /** Makes ids of threads and requests. */
   readonly generateId: () => string
-  readonly maxBodyBytes: number
   readonly readiness: Readiness
-  /** Aborts when the turns have ended or their time is up: every stream ends then. */
+  /** Aborts when the turns have ended or the grace period is over: every stream ends then. */
   readonly closing: AbortSignal
   readonly streams: OpenStreams
   readonly limits: KeyLimits
-  /** Whether the key that a caller came with was not revoked since. */
+  /** Whether the caller's key has not been revoked since. */
   readonly isInForce: (caller: Caller) => boolean
-  readonly onError: (error: unknown, about: { readonly requestId?: string }) => void
+  readonly onError: ErrorHandler
 }
+
+export type ErrorHandler = (error: unknown, about: { readonly requestId?: string }) => void
 
 export interface GatewayEnv {
   /** Missing where the app does not run on Node. */
@@ -36,11 +37,11 @@ export interface GatewayEnv {
     address: URL
     caller: Caller
     space: TenantSpace
-    /** Of a request that has to do with one turn, once that was found. */
+    /** The turn that the request is about, once known. */
     turnId?: string
     /** Why the request was refused. */
     refusal?: ErrorCode
-    /** Of a stream for which a place was taken before it is opened. */
+    /** The slot of a stream, if it was taken before the stream is opened. */
     slot?: StreamSlot
   }
 }

@@ -2,20 +2,24 @@ import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
-import type { GatewayEnv } from './context.ts'
-import { LimitedError } from './limits/limited-error.ts'
-import { isVendorPath, openaiErrorBody } from './openai/error-body.ts'
-import { TurnFailedError } from './openai/turn-failure.ts'
-import { RequestInvalidError } from './request-error.ts'
+import type { ErrorHandler, GatewayApp, GatewayEnv } from './context.ts'
+import { LimitedError, RequestInvalidError } from './errors.ts'
+import {
+  isVendorPath,
+  type OpenaiErrorBody,
+  openaiErrorBody,
+  TurnFailedError,
+} from './openai/errors.ts'
 
-/** What our own routes answer with when they refuse. */
+/** The body of a refusal on our own routes. */
 export interface ErrorBody {
   error: { code: ErrorCode; message: string; details?: unknown; requestId: string }
 }
 
-export interface ErrorAnswer {
+export interface ErrorResponse {
+  code: ErrorCode
   status: ContentfulStatusCode
-  body: ErrorBody
+  body: ErrorBody | OpenaiErrorBody
   headers: Record<string, string>
 }
 
@@ -23,40 +27,43 @@ export interface ErrorAnswer {
 const RETRY_AFTER_S = '1'
 
 /**
- * What a client is told of an error: its code and message if it is ours, nothing of it otherwise, and the id
- * under which the log has the rest.
+ * The response to a request that failed, in the form that clients of its path read. Only our own errors of the
+ * client's making are sent with their message: the others may name our hosts and paths. The log has the rest, under
+ * the request id.
  */
-export function answerOf(error: unknown, requestId: string): ErrorAnswer {
-  const known = error instanceof HTTPException ? ofFramework(error) : error
-  if (!(known instanceof TurnstreamError) || !Object.hasOwn(ERROR_CODES, known.code))
-    return answer('INTERNAL_ERROR', { requestId })
-  const { code } = known
-  // What fails on our side is told by its code alone: the rest may name hosts and paths of ours.
-  if (ERROR_CODES[code].status >= 500) return answer(code, { requestId })
+export function toErrorResponse(error: unknown, requestId: string, path = ''): ErrorResponse {
+  const known = error instanceof HTTPException ? frameworkError(error) : error
+  const isOurs = known instanceof TurnstreamError && Object.hasOwn(ERROR_CODES, known.code)
+  const code = isOurs ? known.code : 'INTERNAL_ERROR'
+  const { status: documented, retryable, summary } = ERROR_CODES[code]
+  // A server must not send 499.
+  const status = documented === 499 ? 500 : documented
+  const message = isOurs && documented < 500 ? known.message : summary
   const details = known instanceof RequestInvalidError ? { details: known.details } : undefined
-  const told = answer(code, { message: known.message, ...details, requestId })
-  if (known instanceof LimitedError) told.headers['retry-after'] = `${known.retryAfterS}`
-  return told
+  const body: ErrorBody = { error: { code, message, ...details, requestId } }
+  const headers: Record<string, string> = {}
+  if (known instanceof LimitedError) headers['retry-after'] = `${known.retryAfterS}`
+  else if (retryable && (status === 503 || status === 409)) headers['retry-after'] = RETRY_AFTER_S
+  return {
+    code,
+    status,
+    body: isVendorPath(path) ? openaiErrorBody(error, body, status) : body,
+    headers,
+  }
 }
 
-/** Answers with an error, and reports it if it is our fault. */
-export function refuse(
-  c: Context<GatewayEnv>,
-  error: unknown,
-  onError: (error: unknown, about: { readonly requestId?: string }) => void,
-): Response {
-  const requestId = c.get('requestId')
+/** Refuses a request with an error, and reports the error if it is ours. */
+export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHandler): Response {
   if (error instanceof TurnFailedError) return c.json(error.body, error.status, error.headers)
-  const { status, body, headers } = answerOf(error, requestId)
-  c.set('refusal', body.error.code)
-  const isOurs = status >= 500 && body.error.code !== 'SERVER_SHUTDOWN'
-  if (isOurs) onError(error, { requestId })
-  const isVendors = isVendorPath(c.req.path)
-  return c.json(isVendors ? openaiErrorBody(error, body, status) : body, status, headers)
+  const requestId = c.get('requestId')
+  const { code, status, body, headers } = toErrorResponse(error, requestId, c.req.path)
+  c.set('refusal', code)
+  if (status >= 500 && code !== 'SERVER_SHUTDOWN') onError(error, { requestId })
+  return c.json(body, status, headers)
 }
 
-/** Hono says of a body only that it is no JSON, or no JSON by its type. */
-function ofFramework({ status }: HTTPException): TurnstreamError | undefined {
+/** Hono only says that a body is not JSON, by its content or its type. */
+function frameworkError({ status }: HTTPException): TurnstreamError | undefined {
   if (status === 415) {
     return new TurnstreamError('MEDIA_TYPE_UNSUPPORTED', 'a body must be application/json')
   }
@@ -64,19 +71,36 @@ function ofFramework({ status }: HTTPException): TurnstreamError | undefined {
   return undefined
 }
 
-interface Told {
-  readonly message?: string
-  readonly details?: unknown
-  readonly requestId: string
+/**
+ * Refuses a request that no route matches. A path with other methods gets them in `allow`, with 204 for OPTIONS. To be
+ * called when the app has all its routes.
+ */
+export function refuseUnmatched(app: GatewayApp, onError: ErrorHandler) {
+  const methods = new Map<string, Set<string>>()
+  for (const { path, method } of app.routes) {
+    // Middleware is a route of all methods.
+    if (method === 'ALL') continue
+    const known = methods.get(path) ?? new Set(['OPTIONS'])
+    methods.set(path, known.add(method))
+    if (method === 'GET') known.add('HEAD')
+  }
+  const paths = Array.from(methods, ([path, known]) => ({
+    pattern: toPattern(path),
+    allow: [...known].toSorted().join(', '),
+  }))
+  return (c: Context<GatewayEnv>): Response => {
+    const { method, path } = c.req
+    const known = paths.find(({ pattern }) => pattern.test(path))
+    if (known === undefined) {
+      return refuse(c, new TurnstreamError('ROUTE_UNKNOWN', path.slice(0, 200)), onError)
+    }
+    c.header('allow', known.allow)
+    if (method === 'OPTIONS') return c.body(null, 204)
+    return refuse(c, new TurnstreamError('METHOD_NOT_ALLOWED', method), onError)
+  }
 }
 
-function answer(code: ErrorCode, told: Told): ErrorAnswer {
-  const { status, retryable, summary } = ERROR_CODES[code]
-  const waits = retryable && (status === 503 || status === 409)
-  return {
-    // 499 is no status that a server may send.
-    status: status === 499 ? 500 : status,
-    body: { error: { code, message: summary, ...told } },
-    headers: waits ? { 'retry-after': RETRY_AFTER_S } : {},
-  }
+function toPattern(path: string): RegExp {
+  const escaped = path.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
+  return new RegExp(`^${escaped.replaceAll(/:\w+/g, '[^/]+')}$`)
 }

@@ -1,6 +1,5 @@
 import { hostname } from 'node:os'
 import { OpenAPIHono } from '@hono/zod-openapi'
-import type { MiddlewareHandler } from 'hono'
 import { type Clock, systemClock } from '../async/clock.ts'
 import type { ErrorCode } from '../protocol/errors.ts'
 import { type ConfiguredProvider, Providers } from '../turns/providers.ts'
@@ -9,33 +8,27 @@ import { TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
 import { type Access, authenticate, isInForce } from './auth/authenticate.ts'
 import type { KeyRing } from './auth/key-ring.ts'
 import { StreamTokens } from './auth/stream-tokens.ts'
-import { boundedBody } from './body.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from './context.ts'
-import { refuse } from './error-response.ts'
-import { type GatewayLimits, resolveLimits } from './limits/gateway-limits.ts'
-import { KeyLimits } from './limits/key-limits.ts'
-import { GatewayMetrics } from './metrics/gateway-metrics.ts'
+import { refuse, refuseUnmatched } from './error-response.ts'
+import { requestInvalid } from './errors.ts'
+import { type GatewayLimits, KeyLimits, resolveLimits } from './limits/key-limits.ts'
+import { GatewayMetrics, type TurnListener } from './metrics/gateway-metrics.ts'
 import { observeRequests, type RequestFacts } from './metrics/observe-requests.ts'
-import { listenedTo, type TurnListener } from './metrics/turn-listener.ts'
-import { Readiness } from './readiness.ts'
-import { requestInvalid } from './request-error.ts'
-import { baseHeaders } from './request-id.ts'
+import { boundedBody } from './request-body.ts'
+import { baseHeaders } from './response-headers.ts'
 import { addChatCompletionsRoute } from './routes/chat-completions.ts'
-import { addDocumentRoutes } from './routes/documents.ts'
-import { addHealthRoutes } from './routes/health.ts'
-import { addMetricsRoute } from './routes/metrics.ts'
 import { addModelRoutes } from './routes/models.ts'
 import { addOutputRoutes } from './routes/outputs.ts'
 import { addRunRoutes } from './routes/runs.ts'
+import { addDocumentRoutes, addHealthRoutes, addMetricsRoute, Readiness } from './routes/server.ts'
 import { addStreamTokenRoute } from './routes/stream-tokens.ts'
 import { addStreamRoutes } from './routes/streams.ts'
-import { addSubmitRoute } from './routes/submit.ts'
-import { addThreadTurnRoute } from './routes/thread-turn.ts'
+import { addSubmitRoutes } from './routes/submit.ts'
 import { addThreadRoutes } from './routes/threads.ts'
 import { OpenStreams } from './streams/open-streams.ts'
 import { TenantSpaces } from './tenant-space.ts'
-import { unmatched } from './unmatched.ts'
-import { webGuards } from './web/guards.ts'
+import { checkHost } from './web/hosts.ts'
+import { AllowedOrigins, checkOrigin } from './web/origins.ts'
 
 export interface GatewayOptions
   extends Omit<TurnRunnerOptions, 'onError' | 'observer' | 'owner' | 'providers'> {
@@ -43,30 +36,30 @@ export interface GatewayOptions
   readonly providers: Providers | readonly ConfiguredProvider[]
   /** The name of this process in the record of each turn, for people. `<host name>:<process id>` by default. */
   readonly owner?: string
-  /** A comment is sent on streams this often: 15 s unless given. */
+  /** How often a silent stream gets a comment. 15 s by default. */
   readonly heartbeatMs?: number
-  /** How large the body of a request may be: 4 MB unless given. */
+  /** The largest body of a request. 4 MB by default. */
   readonly maxBodyBytes?: number
-  /** What one key may do on this instance; `Infinity` switches one off. */
+  /** What one key may do on this instance; `Infinity` switches a limit off. */
   readonly limits?: Partial<GatewayLimits>
-  /** How long running turns may go on when the server shuts down: 30 s unless given. */
+  /** How long running turns may go on when the server shuts down. 30 s by default. */
   readonly shutdownGraceMs?: number
-  /** The origins whose pages may use the API, such as `https://app.example`: none unless given. */
+  /** The origins whose pages may use the API, such as `https://app.example`. None by default. */
   readonly corsOrigins?: readonly string[]
-  /** The only names under which it may be asked for: any unless given. */
+  /** The host names that requests may have. Any by default. */
   readonly allowedHosts?: readonly string[]
-  /** Who may ask. Without it everybody may, and is of the tenant `default`. */
+  /** The keys that callers need. Without it everybody may call, as the tenant `default`. */
   readonly keys?: KeyRing
-  /** What stream tokens are signed with: the same on all instances. At least 32 characters; random unless given. */
+  /** What stream tokens are signed with: the same on all instances. At least 32 characters; random by default. */
   readonly streamTokenSecret?: string
   readonly clock?: Clock
-  /** Whether the metrics may be read without a key, as long as there are no keys: so unless given. */
+  /** Whether the metrics can be read without a key while there are no keys. True by default. */
   readonly openMetrics?: boolean
-  /** Told of every request that was answered. */
+  /** Called for every request that was answered. */
   readonly onRequest?: (request: RequestFacts) => void
-  /** Told of every turn that begins here, and again with its outcome when it ends. */
+  /** Called when a turn starts here, and again with its outcome when it ends. */
   readonly onTurn?: TurnListener
-  /** Told of what nobody awaits, and of what a client was not told. */
+  /** Called for errors that no caller receives, or receives only in part. */
   readonly onError?: (error: unknown, about: ErrorSubject) => void
 }
 
@@ -82,9 +75,9 @@ export interface Gateway {
   readonly turns: TurnRunner
   /** Counts a request that was refused before it reached the app. */
   refused(code: ErrorCode): void
-  /** Ends what earlier processes left behind. To be awaited before the port opens. */
+  /** Ends the turns that earlier processes left behind. To be awaited before the port opens. */
   start(): Promise<void>
-  /** Takes no more turns, lets those that run come to their end, then ends every stream. */
+  /** Takes no more turns, lets running ones end, then ends every stream. */
   close(): Promise<void>
 }
 
@@ -94,15 +87,15 @@ const SHUTDOWN_GRACE_MS = 30_000
 
 export function createGateway(options: GatewayOptions): Gateway {
   const { log, keys, shutdownGraceMs = SHUTDOWN_GRACE_MS } = options
-  const { owner = `${hostname()}:${process.pid}` } = options
-  const providers = toProviders(options.providers)
+  const { owner = `${hostname()}:${process.pid}`, providers: given } = options
   const { clock = systemClock, heartbeatMs = HEARTBEAT_MS } = options
+  const providers = given instanceof Providers ? given : new Providers(given)
   const limits = resolveLimits(options.limits)
   const closing = new AbortController()
   let closed: Promise<void> | undefined
   const readiness = new Readiness({ log, clock, isOpen: () => closed === undefined })
-
-  const metrics = new GatewayMetrics({ log, clock, models: providers.allModels })
+  const models = providers.allModels
+  const metrics = new GatewayMetrics({ log, clock, models, onTurn: options.onTurn })
 
   const onError = quietly((error, about: ErrorSubject) => {
     metrics.failed(error)
@@ -112,17 +105,15 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   const access: Access = {
     keys,
-    tokens: tokensOf(options.streamTokenSecret, clock),
+    tokens: new StreamTokens({ clock, secret: options.streamTokenSecret }),
     spaces: new TenantSpaces(log, clock, limits.storedThreads),
   }
-  const observer = listenedTo(metrics, options.onTurn)
-  const turns = new TurnRunner({ ...options, owner, providers, observer, onError })
+  const turns = new TurnRunner({ ...options, owner, providers, observer: metrics, onError })
   const context: GatewayContext = {
     turns,
     providers,
     clock,
     generateId: options.generateId ?? (() => crypto.randomUUID()),
-    maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
     readiness,
     closing: closing.signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: closing.signal }),
@@ -135,7 +126,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   async function shutDown(): Promise<void> {
     try {
       await turns.shutdown(shutdownGraceMs)
-      await lastRecordsSent()
+      // The last records are still on their way to readers.
+      await new Promise(setImmediate)
     } finally {
       closing.abort()
       forgetKeys?.()
@@ -144,7 +136,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   return {
-    app: createApp(context, partsOf(options, access, metrics)),
+    app: createApp(options, context, access, metrics),
     turns,
     refused: (code) => metrics.refused(code),
     start: () => turns.start(),
@@ -155,35 +147,15 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 }
 
-function toProviders(providers: GatewayOptions['providers']): Providers {
-  return providers instanceof Providers ? providers : new Providers(providers)
-}
-
-/** The last records of turns that ended just now are on their way to readers that are here. */
-function lastRecordsSent(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve)
-  })
-}
-
-interface AppParts {
-  readonly access: Access
-  readonly guards: MiddlewareHandler<GatewayEnv>[]
-  readonly metrics: GatewayMetrics
-  readonly areMetricsOpen: boolean
-  readonly onRequest: GatewayOptions['onRequest']
-}
-
-function partsOf(options: GatewayOptions, access: Access, metrics: GatewayMetrics): AppParts {
-  const { keys, openMetrics = true, onRequest } = options
-  const hasKeys = keys !== undefined
-  const guards = webGuards({ ...options, hasKeys })
-  return { access, guards, metrics, areMetricsOpen: hasKeys || openMetrics, onRequest }
-}
-
-function createApp(context: GatewayContext, parts: AppParts): GatewayApp {
-  const { generateId, maxBodyBytes, clock, onError } = context
-  const { access, guards, metrics, areMetricsOpen: isOpen, onRequest } = parts
+function createApp(
+  options: GatewayOptions,
+  context: GatewayContext,
+  access: Access,
+  metrics: GatewayMetrics,
+): GatewayApp {
+  const { maxBodyBytes = MAX_BODY_BYTES, openMetrics = true, onRequest } = options
+  const { generateId, clock, onError } = context
+  const hasKeys = access.keys !== undefined
   const app: GatewayApp = new OpenAPIHono<GatewayEnv>({
     defaultHook: (result) => {
       if (!result.success) throw requestInvalid(PARTS[result.target] ?? result.target, result.error)
@@ -191,28 +163,24 @@ function createApp(context: GatewayContext, parts: AppParts): GatewayApp {
   })
   app.use(baseHeaders(generateId))
   app.use(observeRequests({ metrics, clock, onRequest }))
-  app.use(...guards)
+  app.use(checkHost(options.allowedHosts))
+  app.use(checkOrigin(new AllowedOrigins(options.corsOrigins, { hasKeys })))
   app.use(authenticate(access))
   app.use(boundedBody(maxBodyBytes))
   app.onError((error, c) => refuse(c, error, onError))
-  addSubmitRoute(app, context)
+  addSubmitRoutes(app, context)
   addRunRoutes(app, context)
   addThreadRoutes(app, context)
   addOutputRoutes(app, context)
-  addThreadTurnRoute(app, context)
   addStreamRoutes(app, context)
   addStreamTokenRoute(app, access.tokens)
   addChatCompletionsRoute(app, context)
   addModelRoutes(app, context)
   addHealthRoutes(app, context)
-  addMetricsRoute(app, context, { metrics, isOpen })
+  addMetricsRoute(app, context, { metrics, isOpen: hasKeys || openMetrics })
   addDocumentRoutes(app)
-  app.notFound(unmatched(app, context))
+  app.notFound(refuseUnmatched(app, onError))
   return app
-}
-
-function tokensOf(secret: string | undefined, clock: Clock): StreamTokens {
-  return new StreamTokens({ clock, ...(secret !== undefined && { secret }) })
 }
 
 /** The parts of a request as people call them. */

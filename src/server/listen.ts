@@ -4,23 +4,29 @@ import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { answerCrowded, answerMalformed, answerRefused, answerUnreadable } from './bare-answers.ts'
 import { Connections } from './connections.ts'
 import type { Gateway } from './gateway.ts'
-import { connectionsFor, openFilesLimit } from './limits/open-files.ts'
-import { oversizeOf } from './limits/oversize.ts'
 import {
+  checkHead,
+  connectionsFor,
   nodeMaxHeaders,
   nodeOptions,
   nodeWriteTimeout,
+  openFilesLimit,
   type PortLimits,
   resolvePortLimits,
 } from './limits/port-limits.ts'
+import {
+  refuseConnection,
+  refuseMalformed,
+  refuseRequest,
+  refuseUnreadable,
+} from './raw-responses.ts'
 
 export interface ListenOptions extends Partial<PortLimits> {
-  /** 127.0.0.1 unless given. */
+  /** 127.0.0.1 by default. */
   readonly host?: string
-  /** 4010 unless given; 0 takes a free one. */
+  /** 4010 by default; 0 takes a free one. */
   readonly port?: number
   readonly clock?: Clock
   /** Called at most once a minute while connections are refused because too many are open. */
@@ -36,8 +42,8 @@ export interface Crowd {
 export interface Listening {
   readonly url: string
   /**
-   * Ends the gateway, then the port. As long as turns run their readers can still come and go; only new
-   * turns are refused from the first moment on. Idempotent.
+   * Closes the gateway, then the port. While turns run their readers can still come and go; only new turns are refused
+   * from the start. Idempotent.
    */
   close(): Promise<void>
 }
@@ -47,40 +53,48 @@ const PORT = 4010
 
 const CROWD_REPORT_MS = 60_000
 
-// How soon a peer that is gone without a word is noticed, on a stream that has nothing to send.
-const PROBE_AFTER_MS = 30_000
-// What is still being sent when everything has ended gets so long to arrive.
+// When a silent connection is first checked for a peer that is gone.
+const KEEP_ALIVE_PROBE_MS = 30_000
+// How long the last responses may take to be sent.
 const LAST_WRITES_MS = 2000
 
-/** Opens the port, once what earlier processes left behind is in order. */
+/** Opens the port, after the turns of earlier processes were ended. */
 export async function listen(gateway: Gateway, options: ListenOptions = {}): Promise<Listening> {
   const { host = HOST, port = PORT, clock = systemClock } = options
   const limits = resolvePortLimits(options)
   await gateway.start()
-  const server = createNodeServer(limits)
+  const server = createServer({
+    ...nodeOptions(limits),
+    // Checked in the app, which sends our own error.
+    requireHostHeader: false,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
+  })
+  server.maxHeadersCount = nodeMaxHeaders(limits)
   const max = connectionsFor(limits.maxConnections, openFilesLimit())
-  const crowd = new CrowdReport(max, options)
+  const report = crowdReporter(max, clock, options.onCrowded)
+  const onCrowded = () => {
+    gateway.refused('CONNECTIONS_LIMITED')
+    report()
+  }
   const connections = new Connections(server, {
     max,
     writeTimeoutMs: nodeWriteTimeout(limits),
     clock,
     onCrowded: (socket) => {
-      gateway.refused('CONNECTIONS_LIMITED')
-      crowd.add()
-      answerCrowded(socket, clock)
+      onCrowded()
+      refuseConnection(socket, clock)
     },
   })
-  // So many more that Node closes them without a word.
-  server.on('drop', () => {
-    gateway.refused('CONNECTIONS_LIMITED')
-    crowd.add()
-  })
+  // Node closes the connections above `server.maxConnections` without a response.
+  server.on('drop', onCrowded)
   server.on('clientError', (error, socket) => {
-    const code = answerMalformed(error, socket, { clock, limits })
+    const code = refuseMalformed(error, socket, { clock, limits })
     if (code !== undefined) gateway.refused(code)
   })
   server.on('request', requestListener(gateway, limits))
-  // Of what else somebody may expect we know nothing. Node would refuse it in a form of its own.
+  // Unknown expectations are ignored. Node would refuse them in its own form.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   try {
     await open(server, host, port)
@@ -107,40 +121,18 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
   }
 }
 
-/** Reports refused connections, at most once a minute. */
-class CrowdReport {
-  readonly #maxConnections: number
-  readonly #options: ListenOptions
-  #refused = 0
-  #reportedAt = -Infinity
-
-  constructor(maxConnections: number, options: ListenOptions) {
-    this.#maxConnections = maxConnections
-    this.#options = options
-  }
-
-  add(): void {
-    const { clock = systemClock, onCrowded } = this.#options
-    this.#refused += 1
+/** Counts refused connections, and reports them at most once a minute. */
+function crowdReporter(maxConnections: number, clock: Clock, report: ListenOptions['onCrowded']) {
+  let refused = 0
+  let reportedAt = -Infinity
+  return (): void => {
+    refused += 1
     const now = monotonicNow(clock)
-    if (now - this.#reportedAt < CROWD_REPORT_MS) return
-    this.#reportedAt = now
-    onCrowded?.({ refused: this.#refused, maxConnections: this.#maxConnections })
-    this.#refused = 0
+    if (now - reportedAt < CROWD_REPORT_MS) return
+    reportedAt = now
+    report?.({ refused, maxConnections })
+    refused = 0
   }
-}
-
-function createNodeServer(limits: PortLimits): Server {
-  const server = createServer({
-    ...nodeOptions(limits),
-    // Who sends none is told by us, in our form.
-    requireHostHeader: false,
-    noDelay: true,
-    keepAlive: true,
-    keepAliveInitialDelay: PROBE_AFTER_MS,
-  })
-  server.maxHeadersCount = nodeMaxHeaders(limits)
-  return server
 }
 
 /**
@@ -148,35 +140,35 @@ function createNodeServer(limits: PortLimits): Server {
  * are those of your server.
  */
 export function createRequestListener(gateway: Gateway): RequestListener {
-  const listener = listenerOf(gateway, { autoCleanupIncoming: true })
+  const listener = appListener(gateway, { autoCleanupIncoming: true })
   return (request, response) => {
     if (!request.readableDidRead) return void listener(request, response)
     const detail = 'its body was read before. Mount the gateway before body parsers'
     const error = new TurnstreamError('REQUEST_INVALID', detail)
     gateway.refused(error.code)
-    answerRefused(error, response)
+    refuseRequest(error, response)
   }
 }
 
-function listenerOf(gateway: Gateway, options: { readonly autoCleanupIncoming: boolean }) {
+function appListener(gateway: Gateway, options: { readonly autoCleanupIncoming: boolean }) {
   return getRequestListener((request, env) => gateway.app.fetch(request, env), {
     ...options,
-    errorHandler: answerUnreadable,
+    errorHandler: refuseUnreadable,
     // The process may not be ours alone.
     overrideGlobalObjects: false,
   })
 }
 
 function requestListener(gateway: Gateway, limits: PortLimits): RequestListener {
-  // `Connections` discards what is left of a body.
-  const listener = listenerOf(gateway, { autoCleanupIncoming: false })
+  // `Connections` discards the rest of a body.
+  const listener = appListener(gateway, { autoCleanupIncoming: false })
   return (request, response) => {
-    // On a connection that has had its last answer nobody waits for one.
+    // A pipelined request after the last response of its connection.
     if (!request.socket.writable) return
-    const oversize = oversizeOf(request, limits)
-    if (oversize === undefined) return void listener(request, response)
-    gateway.refused(oversize.code)
-    answerRefused(oversize, response)
+    const refusal = checkHead(request, limits)
+    if (refusal === undefined) return void listener(request, response)
+    gateway.refused(refusal.code)
+    refuseRequest(refusal, response)
   }
 }
 
@@ -185,7 +177,9 @@ async function open(server: Server, host: string, port: number): Promise<void> {
     server.listen(port, host)
     await once(server, 'listening')
   } catch (cause) {
-    throw new TurnstreamError('OPTION_INVALID', advice(cause, host, port), { cause })
+    const { code = '', message } = cause as NodeJS.ErrnoException
+    const detail = `port ${port} of ${host} cannot be opened: ${ADVICE[code] ?? message}`
+    throw new TurnstreamError('OPTION_INVALID', detail, { cause })
   }
 }
 
@@ -195,11 +189,6 @@ const ADVICE: Record<string, string> = {
   EADDRNOTAVAIL: 'this machine does not have that address; 127.0.0.1 and ::1 are its own',
   ENOTFOUND: 'this host is not known',
   ERR_SOCKET_BAD_PORT: 'a port is a number from 0 to 65535',
-}
-
-function advice(cause: unknown, host: string, port: number): string {
-  const { code = '', message } = cause as NodeJS.ErrnoException
-  return `port ${port} of ${host} cannot be opened: ${ADVICE[code] ?? message}`
 }
 
 async function end(server: Server, connections: Connections, clock: Clock): Promise<void> {

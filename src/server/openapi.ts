@@ -2,8 +2,7 @@ import type { RouteConfig } from '@hono/zod-openapi'
 import * as z from 'zod'
 import { ROUTES } from '../protocol/names.ts'
 import type { GatewayApp } from './context.ts'
-import { openapiPath } from './schemas/parts.ts'
-import { KEY_SECURITY, SECURITY_SCHEMES, type Security } from './schemas/security.ts'
+import { KEY_SECURITY, openapiPath, SECURITY_SCHEMES, type Security } from './routes/definition.ts'
 
 /** JSON Schema 2020-12, which is what OpenAPI 3.1 takes. */
 export interface JsonSchema {
@@ -34,7 +33,7 @@ interface Parameter {
 
 type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>
 
-interface Answer {
+interface ResponseObject {
   readonly description: string
   readonly headers?: Readonly<Record<string, { readonly schema: JsonSchema }>>
   readonly content?: Content
@@ -45,11 +44,11 @@ export interface Operation {
   readonly summary: string
   readonly description?: string
   readonly tags: readonly string[]
-  /** One of them is needed where the server has keys; none where the list is empty. */
+  /** One of them is needed where the server has keys; empty for public routes. */
   readonly security: Readonly<Security>
   readonly parameters: readonly Parameter[]
   readonly requestBody?: { readonly required: boolean; readonly content: Content }
-  readonly responses: Readonly<Record<string, Answer>>
+  readonly responses: Readonly<Record<string, ResponseObject>>
 }
 
 export interface OpenApiDocument {
@@ -63,8 +62,8 @@ export interface OpenApiDocument {
 }
 
 /**
- * The document of the routes that an app has. The schemas are written by zod itself: the writer that comes
- * with the routes takes fields that may be missing for required ones.
+ * The OpenAPI document of an app's routes. Zod itself writes the schemas: the generator of `@hono/zod-openapi` marks
+ * optional fields as required.
  */
 export function openapiDocument(app: GatewayApp): OpenApiDocument {
   const writer = new DocumentWriter()
@@ -90,8 +89,8 @@ const OPERATION_NAMES = new Map(
   ]),
 )
 
-/** As far as it is looked at: no route of ours has a reference where an answer may stand. */
-interface RouteAnswer {
+/** The part that is used. None of our routes has a reference in place of a response. */
+interface RouteResponse {
   readonly $ref?: unknown
   readonly description?: string
   readonly headers?: unknown
@@ -99,7 +98,7 @@ interface RouteAnswer {
 }
 
 class DocumentWriter {
-  /** The schemas that have a name, as far as they were met. */
+  /** The named schemas that were met so far. */
   readonly schemas: Record<string, JsonSchema> = {}
 
   operation(route: RouteConfig): Operation {
@@ -123,7 +122,10 @@ class DocumentWriter {
         },
       }),
       responses: Object.fromEntries(
-        Object.entries(route.responses).map(([status, answer]) => [status, this.#answer(answer)]),
+        Object.entries(route.responses).map(([status, response]) => [
+          status,
+          this.#response(response),
+        ]),
       ),
     }
   }
@@ -140,7 +142,7 @@ class DocumentWriter {
     }))
   }
 
-  #answer({ description = '', headers, content }: RouteAnswer): Answer {
+  #response({ description = '', headers, content }: RouteResponse): ResponseObject {
     const fields = headers instanceof z.ZodType ? this.#schema(headers).properties : undefined
     return {
       description,
@@ -162,7 +164,7 @@ class DocumentWriter {
     )
   }
 
-  /** Those with a name become references. What is read off the wire may always hold more than we know. */
+  /** Named schemas become references. */
   #schema(schema: z.ZodType): JsonSchema {
     const { $schema: _, $defs = {}, ...written } = z.toJSONSchema(schema, { io: 'input' })
     Object.assign(this.schemas, inComponents($defs))

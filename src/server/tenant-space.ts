@@ -2,21 +2,20 @@ import type { Clock } from '../async/clock.ts'
 import { logOf } from '../log/tenants.ts'
 import type { TurnLog } from '../log/turn-log.ts'
 import { ThreadQuota } from './limits/thread-quota.ts'
-import { OneAtATime } from './one-at-a-time.ts'
 import { NewTurns } from './streams/new-turns.ts'
 
-/** What a request may reach: the part of the store that is its tenant's. */
+/** What a request can reach: the tenant's part of the store. */
 export interface TenantSpace {
   readonly tenant: string
   readonly log: TurnLog
-  /** To be told of every turn that is created here, and of every thread that is deleted. */
+  /** To be notified of every turn that is created here, and of every thread that is deleted. */
   readonly newTurns: NewTurns
-  /** By thread: what is read of it, changed and written back must not be changed by somebody else meanwhile. */
-  readonly changes: OneAtATime
+  /** Serialises changes of a thread, which are read, changed and written back. */
+  readonly changes: KeyedMutex
   readonly threadQuota: ThreadQuota
 }
 
-/** The spaces of the tenants that were seen, each made once. */
+/** The space of each tenant, created on first use. */
 export class TenantSpaces {
   readonly #log: TurnLog
   readonly #clock: Clock
@@ -35,8 +34,30 @@ export class TenantSpaces {
     const log = logOf(this.#log, tenant)
     const newTurns = new NewTurns(log, this.#clock)
     const threadQuota = new ThreadQuota(log, this.#maxThreads, this.#clock)
-    const space = { tenant, log, newTurns, changes: new OneAtATime(), threadQuota }
+    const space = { tenant, log, newTurns, changes: new KeyedMutex(), threadQuota }
     this.#spaces.set(tenant, space)
     return space
+  }
+}
+
+/** Runs tasks with the same key one after the other, in order. */
+export class KeyedMutex {
+  readonly #last = new Map<string, Promise<unknown>>()
+
+  /** How many keys have a task that runs or waits. */
+  get size(): number {
+    return this.#last.size
+  }
+
+  async run<T>(key: string, task: () => Promise<T>): Promise<T> {
+    const before = this.#last.get(key)
+    // The failure of an earlier task is its caller's.
+    const done = before === undefined ? task() : before.then(task, task)
+    this.#last.set(key, done)
+    try {
+      return await done
+    } finally {
+      if (this.#last.get(key) === done) this.#last.delete(key)
+    }
   }
 }

@@ -2,10 +2,12 @@
 import { PassThrough } from 'node:stream'
 import { HTTPException } from 'hono/http-exception'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/async/clock.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../src/protocol/errors.ts'
-import { answerMalformed } from '../../src/server/bare-answers.ts'
-import { answerOf } from '../../src/server/error-response.ts'
+import { toErrorResponse } from '../../src/server/error-response.ts'
+import { PORT_LIMITS } from '../../src/server/limits/port-limits.ts'
+import { refuseMalformed } from '../../src/server/raw-responses.ts'
 import { sendRaw } from './raw-http.ts'
 import { call, finishedTurn, startServer } from './support.ts'
 
@@ -145,7 +147,10 @@ describe('an error as clients see it', () => {
   const codes = Object.keys(ERROR_CODES) as ErrorCode[]
 
   test.each(codes)('%s', (code) => {
-    const { status, body, headers } = answerOf(new TurnstreamError(code, 'what happened'), 'id')
+    const { status, body, headers } = toErrorResponse(
+      new TurnstreamError(code, 'what happened'),
+      'id',
+    )
     const known = ERROR_CODES[code]
     expect(status).toBe(code === 'ABORTED' ? 500 : known.status)
     expect(body.error).toMatchObject({ code, requestId: 'id' })
@@ -157,9 +162,12 @@ describe('an error as clients see it', () => {
 
 test('what the framework refuses in its own way is INTERNAL_ERROR, but for bodies', () => {
   const codes = [400, 415, 418].map((status) => {
-    const { body } = answerOf(new HTTPException(status as 400, { message: 'the secret' }), 'id')
+    const { code, body } = toErrorResponse(
+      new HTTPException(status as 400, { message: 'the secret' }),
+      'id',
+    )
     expect(JSON.stringify(body)).not.toContain('secret')
-    return body.error.code
+    return code
   })
   expect(codes).toEqual(['REQUEST_INVALID', 'MEDIA_TYPE_UNSUPPORTED', 'INTERNAL_ERROR'])
 })
@@ -171,7 +179,8 @@ describe('who has left', () => {
   ])('is not answered any more: %s', (_name, fields, isEnded) => {
     const socket = new PassThrough()
     if (isEnded) socket.end()
-    answerMalformed(Object.assign(new Error('gone'), fields), socket)
+    const options = { clock: systemClock, limits: PORT_LIMITS }
+    refuseMalformed(Object.assign(new Error('gone'), fields), socket, options)
     expect(socket.destroyed).toBe(true)
     expect(socket.read()).toBeNull()
   })

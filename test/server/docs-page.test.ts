@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { html, prose } from '../../src/server/docs-page/html.ts'
-import { docsPage, docsPages } from '../../src/server/docs-page/page.ts'
+import { docsPage, docsPages, html, prose } from '../../src/server/docs-page.ts'
 import type { OpenApiDocument, Operation } from '../../src/server/openapi.ts'
-import { SECURITY_SCHEMES } from '../../src/server/schemas/security.ts'
+import { SECURITY_SCHEMES } from '../../src/server/routes/definition.ts'
 import { call, startServer } from './support.ts'
 import { ask } from './web/browser.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
-import { traceContextOf } from '../../src/server/trace-context.ts'
+import { parseTraceContext } from '../../src/server/routes/submit.ts'
 import { call, sealed, startServer, type TestServer } from './support.ts'
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
@@ -72,7 +72,7 @@ describe('a trace context', () => {
   test.each([VALID, `cc-${TRACE}-${PARENT}-00`, `01-${TRACE}-${PARENT}-01-later.parts`])(
     'is taken: %s',
     (traceparent) => {
-      expect(traceContextOf({ traceparent })).toEqual({ traceparent })
+      expect(parseTraceContext({ traceparent })).toEqual({ traceparent })
     },
   )
 
@@ -83,7 +83,7 @@ describe('a trace context', () => {
     ['with signs that cannot be seen is left out', 'a=\u0007', {}],
     ['that is not ASCII is left out', 'a=ü', {}],
   ])('has a state which %s', (_name, tracestate, kept) => {
-    expect(traceContextOf({ traceparent: VALID, tracestate })).toEqual({
+    expect(parseTraceContext({ traceparent: VALID, tracestate })).toEqual({
       traceparent: VALID,
       ...kept,
     })

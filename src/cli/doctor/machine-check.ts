@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8'
-import { openFilesLimit, RESERVED_FILES } from '../../server/limits/open-files.ts'
+import { openFilesLimit, RESERVED_FILES } from '../../server/limits/port-limits.ts'
 import type { Settings } from '../serve/settings.ts'
 import { type Check, fail, ok, skipped, warn } from './check.ts'
 import { megabytes } from './words.ts'

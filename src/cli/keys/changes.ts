@@ -1,5 +1,4 @@
-import type { KeyEntry, KeyName } from '../../server/auth/key-ring.ts'
-import { linesOfKeysFile } from '../../server/auth/keys-file.ts'
+import { type KeyEntry, type KeyName, linesOfKeysFile } from '../../server/auth/key-ring.ts'
 
 /** It cannot be done; the message says why. */
 export class KeysError extends Error {

@@ -14,8 +14,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import type { KeyEntry } from '../../server/auth/key-ring.ts'
-import { MAX_KEYS_FILE_CHARS, parseKeysFile } from '../../server/auth/keys-file.ts'
+import { type KeyEntry, MAX_KEYS_FILE_CHARS, parseKeysFile } from '../../server/auth/key-ring.ts'
 
 /** The keys of a file. KEYS_FILE_INVALID names the file, and the line at fault. */
 export function readKeysFile(path: string): KeyEntry[] {

@@ -1,4 +1,4 @@
-import type { GatewayLimits } from '../../server/limits/gateway-limits.ts'
+import type { GatewayLimits } from '../../server/limits/key-limits.ts'
 import type { PortLimits } from '../../server/limits/port-limits.ts'
 import type { Settings } from './settings.ts'
 

@@ -1,5 +1,5 @@
 import type { GatewayOptions } from '../../server/gateway.ts'
-import { knownCode } from '../../server/metrics/known-code.ts'
+import { knownCode } from '../../server/metrics/gateway-metrics.ts'
 import type { Journal } from './journal.ts'
 import type { Settings } from './settings.ts'
 

@@ -8,13 +8,13 @@ import type { KeyRing } from './key-ring.ts'
 import type { StreamTokens } from './stream-tokens.ts'
 
 export interface Access {
-  /** Without any, everybody may do everything. */
+  /** Without it, everybody may do everything. */
   readonly keys: KeyRing | undefined
   readonly tokens: StreamTokens
   readonly spaces: TenantSpaces
 }
 
-/** What a proxy, a supervisor or a person may ask without a key: nothing of it is anybody's own. */
+/** What needs no key: nothing of it belongs to a tenant. */
 const PUBLIC: ReadonlySet<string> = new Set([
   '/',
   ROUTES.health,
@@ -23,7 +23,7 @@ const PUBLIC: ReadonlySet<string> = new Set([
   ROUTES.docs,
 ])
 
-/** All that a token may open. */
+/** What a token may open. */
 const STREAMS: readonly RegExp[] = [
   ROUTES.runStream,
   ROUTES.turnOutputStream,
@@ -33,52 +33,48 @@ const STREAMS: readonly RegExp[] = [
 const CHALLENGE = 'Bearer realm="turnstream"'
 
 /**
- * Says who asks, before anything else of the request is looked at, and refuses who may not. KEY_REQUIRED,
- * KEY_INVALID, TOKEN_INVALID, TOKEN_EXPIRED.
+ * Identifies the caller before anything else of the request is read. KEY_REQUIRED, KEY_INVALID, TOKEN_INVALID,
+ * TOKEN_EXPIRED.
  */
 export function authenticate({ keys, tokens, spaces }: Access): MiddlewareHandler<GatewayEnv> {
   return async (c, next) => {
-    const caller = keys === undefined || isPublic(c) ? ANYBODY : callerOf(c, keys, tokens)
+    const caller = keys === undefined || isPublic(c) ? ANYBODY : identify(c, keys, tokens)
     c.set('caller', caller)
     c.set('space', spaces.of(caller.tenant))
     await next()
   }
 }
 
-function isPublic({ req }: Context): boolean {
-  const { method, path } = req
-  return method === 'OPTIONS' || (isReading(method) && PUBLIC.has(path))
+function isPublic({ req: { method, path } }: Context): boolean {
+  return method === 'OPTIONS' || ((method === 'GET' || method === 'HEAD') && PUBLIC.has(path))
 }
 
-function isReading(method: string): boolean {
-  return method === 'GET' || method === 'HEAD'
-}
-
-function callerOf(c: Context<GatewayEnv>, keys: KeyRing, tokens: StreamTokens): Caller {
+function identify(c: Context<GatewayEnv>, keys: KeyRing, tokens: StreamTokens): Caller {
   try {
-    return ofKey(c, keys) ?? ofToken(c, keys, tokens)
+    return identifyByKey(c, keys) ?? identifyByToken(c, keys, tokens)
   } catch (error) {
-    // It stays on the answer that is made of the error.
+    // It stays on the response that is made of the error.
     c.header('www-authenticate', CHALLENGE)
     throw error
   }
 }
 
-/** Whether the key of a caller is the one that has its name now. Without keys everybody may ask. */
+/** Whether the caller's key is still the one with its name. Always without keys. */
 export function isInForce(keys: KeyRing | undefined, caller: Caller): boolean {
   const { tenant, key: name, fingerprint } = caller
   return keys === undefined || keys.fingerprintOf({ tenant, name }) === fingerprint
 }
 
-/** For a caller that was let in, and whose key was revoked before there was an answer. */
+/** For a caller whose key was revoked during the request. */
 export function revoked(c: Context<GatewayEnv>): TurnstreamError {
   c.header('www-authenticate', CHALLENGE)
   const code = c.get('caller').grant === undefined ? 'KEY_INVALID' : 'TOKEN_INVALID'
   return new TurnstreamError(code, 'the key was revoked')
 }
 
-function ofKey({ req }: Context, keys: KeyRing): Caller | undefined {
-  const bearer = bearerOf(req.header('authorization'))
+function identifyByKey({ req }: Context, keys: KeyRing): Caller | undefined {
+  // Other schemes may be meant for a proxy in front of us.
+  const bearer = /^Bearer +(.+)$/i.exec(req.header('authorization') ?? '')?.[1]
   const header = req.header(HEADERS.apiKey) || undefined
   const key = bearer ?? header
   if (key === undefined) return undefined
@@ -87,17 +83,15 @@ function ofKey({ req }: Context, keys: KeyRing): Caller | undefined {
   }
   const found = keys.find(key)
   if (found === undefined) throw new TurnstreamError('KEY_INVALID', 'ask the operator for one')
-  const { tenant, name } = found
   const fingerprint = keys.fingerprintOf(found)
-  return { tenant, key: name, ...(fingerprint !== undefined && { fingerprint }) }
+  return {
+    tenant: found.tenant,
+    key: found.name,
+    ...(fingerprint !== undefined && { fingerprint }),
+  }
 }
 
-/** Other schemes may be meant for a proxy before us. */
-function bearerOf(header: string | undefined): string | undefined {
-  return /^Bearer +(.+)$/i.exec(header ?? '')?.[1]
-}
-
-function ofToken({ req }: Context, keys: KeyRing, tokens: StreamTokens): Caller {
+function identifyByToken({ req }: Context, keys: KeyRing, tokens: StreamTokens): Caller {
   const isStream = req.method === 'GET' && STREAMS.some((pattern) => pattern.test(req.path))
   const token = isStream ? req.query('token') : undefined
   if (token === undefined) {

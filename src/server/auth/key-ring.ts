@@ -2,55 +2,50 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { isTenant } from '../../protocol/tenant.ts'
 
-/** What tells a key from all others, and is no secret. */
+/** Identifies a key, and is no secret. */
 export interface KeyName {
   readonly tenant: string
   /** Unique per tenant. */
   readonly name: string
 }
 
-/** A key as it is kept: whoever reads this cannot use it. */
+/** A key as it is stored: it cannot be used to authenticate. */
 export interface KeyEntry extends KeyName {
   /** SHA-256 of the key, in 64 hexadecimal digits. */
   readonly sha256: string
 }
 
-/** Like the name of a tenant; people also write versions and dates. */
-const KEY_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i
-
+/** Like the name of a tenant, with room for versions and dates. */
 export function isKeyName(name: string): boolean {
-  return KEY_NAME.test(name)
+  return /^[a-z0-9][a-z0-9._-]{0,63}$/i.test(name)
 }
 
-export function isSha256(text: string): boolean {
+function isSha256(text: string): boolean {
   return /^[0-9a-f]{64}$/i.test(text)
 }
 
-/** What can stand in a header, and is soon hashed. */
-const KEY = /^[!-~]{1,512}$/
-
-/** Whether a text can be a key at all. */
+/** Whether a text can be a key: it fits into a header, and is quickly hashed. */
 export function isKey(text: string): boolean {
-  return KEY.test(text)
+  return /^[!-~]{1,512}$/.test(text)
 }
 
-/** SHA-256, without salt and stretching: a key is 256 random bits, and no dictionary has those. */
+/** SHA-256 without salt or stretching: a key is 256 random bits, and no dictionary has those. */
 export function sha256Of(key: string): string {
   return createHash('sha256').update(key).digest('hex')
 }
 
-interface Kept {
+interface StoredKey {
   readonly owner: KeyName
   readonly digest: Buffer
 }
 
-/** The keys that are in force. They may be replaced at any time, all at once. */
+/** The valid keys. They can be replaced at any time, all at once. */
 export class KeyRing {
-  #keys: readonly Kept[] = []
+  #keys: readonly StoredKey[] = []
   #fingerprints: ReadonlyMap<string, string> = new Map()
   readonly #listeners = new Set<() => void>()
 
-  /** OPTION_INVALID for what cannot be a tenant, a name or a hash. */
+  /** OPTION_INVALID for an invalid tenant, name or hash. */
   constructor(entries: Iterable<KeyEntry>) {
     this.replace(entries)
   }
@@ -59,14 +54,14 @@ export class KeyRing {
     return this.#keys.length
   }
 
-  /** When one of them is refused, those that were in force stay. */
+  /** If one entry is invalid, the keys stay as they are. */
   replace(entries: Iterable<KeyEntry>): void {
-    const keys = Array.from(entries, keptOf)
+    const keys = Array.from(entries, toStoredKey)
     this.#fingerprints = new Map(
       keys.map(({ owner, digest }) => [idOf(owner), digest.toString('hex')]),
     )
     this.#keys = keys
-    for (const tell of this.#listeners) tell()
+    for (const notify of this.#listeners) notify()
   }
 
   /** Calls `listener` after each change, until the returned function is called. */
@@ -76,33 +71,90 @@ export class KeyRing {
   }
 
   /**
-   * Whose key it is. How long this takes says nothing of the keys: what was given is hashed and compared with
-   * every one of them to the last byte, whether one fits or not. 1,000 keys take 0.1 ms.
+   * The name of a key. Takes the same time for all texts: every stored hash is compared to its last byte. 1,000 keys
+   * take 0.1 ms.
    */
   find(key: string): KeyName | undefined {
     if (!isKey(key)) return undefined
     const digest = createHash('sha256').update(key).digest()
     let found: KeyName | undefined
-    for (const kept of this.#keys) {
-      found = timingSafeEqual(kept.digest, digest) ? kept.owner : found
+    for (const stored of this.#keys) {
+      found = timingSafeEqual(stored.digest, digest) ? stored.owner : found
     }
     return found
   }
 
-  /** What tells the key that has this name now from one that had it before; undefined when none has it. */
+  /** Tells the key with this name from an earlier one; undefined if there is none. */
   fingerprintOf(key: KeyName): string | undefined {
     return this.#fingerprints.get(idOf(key))
   }
 }
 
-function keptOf({ tenant, name, sha256 }: KeyEntry): Kept {
+function toStoredKey({ tenant, name, sha256 }: KeyEntry): StoredKey {
   if (!isTenant(tenant) || !isKeyName(name) || !isSha256(sha256)) {
     throw new TurnstreamError('OPTION_INVALID', 'a key has a tenant, a name and a SHA-256')
   }
   return { owner: { tenant, name }, digest: Buffer.from(sha256, 'hex') }
 }
 
-/** Neither of the two can hold a colon. */
+/** Unambiguous: neither part has a colon. */
 function idOf({ tenant, name }: KeyName): string {
   return `${tenant}:${name}`
+}
+
+/** Some eight thousand keys. */
+export const MAX_KEYS_FILE_CHARS = 1024 * 1024
+
+/** A line of a keys file; `key` is missing if it is blank or a comment. */
+export interface KeysFileLine {
+  readonly text: string
+  readonly key?: KeyEntry
+}
+
+/**
+ * The keys of a file: one `tenant:name:sha256hex` per line, among blank lines and comments. KEYS_FILE_INVALID names the
+ * line and not its content, which may be a key in plain text.
+ */
+export function parseKeysFile(text: string): KeyEntry[] {
+  return linesOfKeysFile(text).flatMap(({ key }) => key ?? [])
+}
+
+/** The same with all lines: their texts, joined with `\n`, are the file. */
+export function linesOfKeysFile(text: string): KeysFileLine[] {
+  if (text.length > MAX_KEYS_FILE_CHARS) {
+    throw invalidFile(`it is longer than ${MAX_KEYS_FILE_CHARS} characters`)
+  }
+  // Names and hashes, which never collide: a hash has no colon.
+  const seen = new Map<string, number>()
+  const claim = (id: string, number: number, what: string): void => {
+    const before = seen.get(id)
+    if (before !== undefined) throw invalidFile(`line ${number} has ${what} of line ${before}`)
+    seen.set(id, number)
+  }
+  return text.split('\n').map((line, index) => {
+    const number = index + 1
+    const key = parseLine(line, number)
+    if (key === undefined) return { text: line }
+    claim(idOf(key), number, 'the name')
+    claim(key.sha256, number, 'the key')
+    return { text: line, key }
+  })
+}
+
+function parseLine(line: string, number: number): KeyEntry | undefined {
+  // Also trims a byte order mark.
+  const written = line.trim()
+  if (written === '' || written.startsWith('#')) return undefined
+  const [tenant = '', name = '', sha256 = '', ...rest] = written.split(':')
+  if (rest.length > 0 || sha256 === '') {
+    throw invalidFile(`line ${number} is not tenant:name:sha256hex`)
+  }
+  if (!isTenant(tenant)) throw invalidFile(`line ${number} has a tenant that cannot be one`)
+  if (!isKeyName(name)) throw invalidFile(`line ${number} has a name that cannot be one`)
+  if (!isSha256(sha256)) throw invalidFile(`line ${number} has no 64 hexadecimal digits at its end`)
+  return { tenant, name, sha256: sha256.toLowerCase() }
+}
+
+function invalidFile(detail: string): TurnstreamError {
+  return new TurnstreamError('KEYS_FILE_INVALID', detail)
 }

@@ -6,18 +6,18 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import type { Caller, StreamGrant } from './caller.ts'
 import type { KeyRing } from './key-ring.ts'
 
-/** As long as a page needs to connect, and to come back when its connection breaks soon after. */
+/** Long enough for a page to connect, and to reconnect if the connection breaks soon after. */
 export const TOKEN_LIFETIME_MS = 5 * 60_000
 
-/** The clocks of two instances may differ by as much as a token lives. */
+/** The clocks of two instances may differ by one lifetime. */
 const MAX_LIFETIME_MS = 2 * TOKEN_LIFETIME_MS
 
 const MIN_SECRET_CHARS = 32
 
-/** More than a token with the longest ids has. */
+/** More than a token with the longest ids needs. */
 const MAX_TOKEN_CHARS = 2048
 
-/** 96 bits, which nobody has to guess: they are signed. */
+/** 96 bits. They are signed, so nobody can guess them. */
 const MARK_CHARS = 16
 
 const VERSION = 'v1'
@@ -38,20 +38,20 @@ export interface StreamToken {
 }
 
 export interface StreamTokensOptions {
-  /** The same on all instances that shall take each other's tokens; random, and known to nobody, if missing. */
-  readonly secret?: string
+  /** The same on all instances that accept each other's tokens. Random by default. */
+  readonly secret?: string | undefined
   readonly clock: Clock
 }
 
 /**
- * Makes and reads stream tokens: what a page puts into the address of a stream, because an `EventSource`
- * sends no headers. A token says what it is for and is signed, so that nothing has to be kept of it.
+ * Issues and verifies stream tokens, which a page puts into the URL of a stream because an `EventSource` sends no
+ * headers. A token says what it opens and is signed, so nothing is stored.
  */
 export class StreamTokens {
   readonly #secret: string | Buffer
   readonly #clock: Clock
 
-  /** OPTION_INVALID for a secret that could be guessed. */
+  /** OPTION_INVALID for a secret that is too short. */
   constructor({ secret, clock }: StreamTokensOptions) {
     if (secret !== undefined && secret.length < MIN_SECRET_CHARS) {
       const detail = `the secret of stream tokens must have at least ${MIN_SECRET_CHARS} characters`
@@ -69,9 +69,9 @@ export class StreamTokens {
     return { token: `${signed}.${this.#macOf(signed)}`, expiresAt }
   }
 
-  /** Who may read what with it, as long as the key that it was made with is in force. TOKEN_INVALID, TOKEN_EXPIRED. */
+  /** The caller, while the key that the token was issued with is in force. TOKEN_INVALID, TOKEN_EXPIRED. */
   verify(token: string, keys: Pick<KeyRing, 'fingerprintOf'>): Required<Caller> {
-    const { expiresAt, tenant, key, mark, ...grant } = this.#payloadOf(token)
+    const { expiresAt, tenant, key, mark, ...grant } = this.#parse(token)
     const left = expiresAt - this.#clock.now()
     if (left > MAX_LIFETIME_MS) throw invalid()
     if (left <= 0) throw new TurnstreamError('TOKEN_EXPIRED', 'ask for a new one')
@@ -82,11 +82,11 @@ export class StreamTokens {
     return { tenant, key, fingerprint, grant }
   }
 
-  /** Nothing is looked into before it is known to be ours. */
-  #payloadOf(token: string): z.infer<typeof payloadSchema> {
+  /** Checks the signature before anything else. */
+  #parse(token: string): z.infer<typeof payloadSchema> {
     if (token.length > MAX_TOKEN_CHARS) throw invalid()
     const [, signed = '', payload = '', mac = ''] = TOKEN.exec(token) ?? []
-    // As texts: bytes can be written in base64 in several ways, and only one of them is a token.
+    // Compared as text: base64 has several encodings of the same bytes, and only one of them is a token.
     const expected = Buffer.from(this.#macOf(signed))
     const given = Buffer.from(mac)
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw invalid()
@@ -96,8 +96,8 @@ export class StreamTokens {
   }
 
   /**
-   * What a token says of its key: another one may take its name. Whoever has the token can read it, so it is made
-   * with the secret: the hash of a key that is not random could be found out by trying.
+   * Tells the key from a later one with the same name. The token's bearer can read it, so it is made with the secret:
+   * the hash of a weak key could be guessed.
    */
   #markOf(fingerprint: string): string {
     // No token begins like this.
@@ -109,7 +109,7 @@ export class StreamTokens {
   }
 }
 
-/** Why it cannot be used is nobody's business: whoever has a right to one asks for another. */
+/** Does not tell why: a legitimate client asks for another token. */
 function invalid(): TurnstreamError {
   return new TurnstreamError('TOKEN_INVALID', 'ask for a new one')
 }

@@ -1,17 +1,87 @@
 import { type Clock, monotonicNow } from '../../async/clock.ts'
+import { Fifo } from '../../async/fifo.ts'
+import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { Caller } from '../auth/caller.ts'
-import { type GatewayLimits, resolveLimits } from './gateway-limits.ts'
-import { LimitedError } from './limited-error.ts'
-import { ReadQueue } from './read-queue.ts'
+import { LimitedError } from '../errors.ts'
 import { SlidingWindow } from './sliding-window.ts'
 import { UnsentBytes } from './unsent-bytes.ts'
 
+/** What one key may do on this instance. Without keys, all callers together. */
+export interface GatewayLimits {
+  /** Turns submitted in any 60 seconds. 60 by default. */
+  readonly submitsPerMinute: number
+  /** Turns running at the same time. 10 by default. */
+  readonly runningTurns: number
+  /** Open streams. 200 by default. */
+  readonly openStreams: number
+  /** Reads of turns and threads in progress, including those that wait for earlier ones. 100 by default. */
+  readonly concurrentReads: number
+  /** Bytes of responses and streams that clients have not taken yet. 64 MB by default. */
+  readonly unsentBytes: number
+  /** Stored threads of its tenant. 100,000 by default. */
+  readonly storedThreads: number
+}
+
+const DEFAULT_LIMITS: GatewayLimits = {
+  submitsPerMinute: 60,
+  runningTurns: 10,
+  openStreams: 200,
+  concurrentReads: 100,
+  unsentBytes: 64 * 1024 * 1024,
+  storedThreads: 100_000,
+}
+
+/** Fills in the defaults. OPTION_INVALID for what is neither a whole number from 1 nor `Infinity`. */
+export function resolveLimits(given: Partial<GatewayLimits> = {}): GatewayLimits {
+  const limits = { ...DEFAULT_LIMITS, ...given }
+  for (const [name, value] of Object.entries(limits)) checkLimit(name, value)
+  return limits
+}
+
+/** `Infinity` switches a limit off. 0 is refused: it could mean "none" or "no limit". */
+export function checkLimit(name: string, value: number): void {
+  if (value === Infinity || (Number.isSafeInteger(value) && value >= 1)) return
+  const detail = `${name} must be a whole number from 1, or Infinity for no limit, not ${value}`
+  throw new TurnstreamError('OPTION_INVALID', detail)
+}
+
+/** How many reads of a key run at a time: enough to serve one key at full speed. */
+const PARALLEL_READS = 4
+
+/** The reads of a key: a few run, the others wait in order. */
+class ReadQueue {
+  readonly #waiting = new Fifo<() => void>()
+  #running = 0
+
+  /** How many run or wait. */
+  get size(): number {
+    return this.#running + this.#waiting.size
+  }
+
+  async run<T>(read: () => Promise<T>): Promise<T> {
+    if (this.#running < PARALLEL_READS) {
+      this.#running += 1
+    } else {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push(resolve)
+      })
+    }
+    try {
+      return await read()
+    } finally {
+      // The next one takes the place.
+      if (this.#waiting.size > 0) this.#waiting.shift()()
+      else this.#running -= 1
+    }
+  }
+}
+
 const MINUTE_MS = 60_000
 
-// Nobody knows when a turn or a stream will end: soon enough to be of use, seldom enough to be no load.
+// When a turn or a stream ends is unknown: soon enough to be of use, rare enough to be no load.
 const RETRY_MS = 5000
 
-/** What a key has under way. */
+/** What a key has in flight. */
 class KeyUse {
   turns = 0
   streams = 0
@@ -32,7 +102,7 @@ class KeyUse {
 
 /** The place of one open stream among those of its key. */
 export class StreamSlot {
-  /** Those of the key. */
+  /** Shared by all streams of the key. */
   readonly unsent: UnsentBytes
   #use: KeyUse | undefined
 
@@ -42,7 +112,7 @@ export class StreamSlot {
     this.#use = use
   }
 
-  /** Gives the place back, once, however often it is called. */
+  /** Idempotent. */
   free(): void {
     if (this.#use !== undefined) this.#use.streams -= 1
     this.#use = undefined
@@ -50,17 +120,17 @@ export class StreamSlot {
 }
 
 /**
- * Counts what each key does on this instance, and refuses what is too much. A key that does nothing is
- * forgotten: when another comes that is not known, and at most once a minute, so that it costs no timer.
+ * Counts what each key does on this instance, and refuses what exceeds its limits. Idle keys are forgotten when an
+ * unknown key comes, at most once a minute, which needs no timer.
  */
 export class KeyLimits {
   readonly #limits: GatewayLimits
   readonly #clock: Clock
   readonly #uses = new Map<string, KeyUse>()
-  #lookedAt = 0
+  #sweptAt = 0
 
-  /** OPTION_INVALID for a limit that is none. */
-  constructor(limits: Partial<GatewayLimits> | undefined, clock: Clock) {
+  /** OPTION_INVALID for an invalid limit. */
+  constructor(limits: Partial<GatewayLimits>, clock: Clock) {
     this.#limits = resolveLimits(limits)
     this.#clock = clock
   }
@@ -70,19 +140,13 @@ export class KeyLimits {
     return this.#uses.size
   }
 
-  /**
-   * Counts a turn that is about to be made; what is returned is to be called at its end. SUBMITS_LIMITED,
-   * TURNS_LIMITED.
-   */
+  /** Counts a turn until the returned function is called. SUBMITS_LIMITED, TURNS_LIMITED. */
   admitTurn(caller: Caller): () => void {
     const { runningTurns } = this.#limits
-    const now = monotonicNow(this.#clock)
-    const use = this.#useOf(caller, now)
-    this.#checkSubmits(use, now)
-    if (use.turns >= runningTurns) {
-      throw new LimitedError('TURNS_LIMITED', `${runningTurns} are allowed`, RETRY_MS)
-    }
-    use.submits.add(now)
+    const use = this.#useOf(caller)
+    this.#checkSubmits(use)
+    if (use.turns >= runningTurns) throw limited('TURNS_LIMITED', runningTurns)
+    use.submits.add(this.#now())
     use.turns += 1
     let isOver = false
     return () => {
@@ -91,76 +155,73 @@ export class KeyLimits {
     }
   }
 
-  /** Counts a thread that is about to be created as a submit. SUBMITS_LIMITED. */
+  /** Counts a new thread as a submit. SUBMITS_LIMITED. */
   admitThread(caller: Caller): void {
-    const now = monotonicNow(this.#clock)
-    const use = this.#useOf(caller, now)
-    this.#checkSubmits(use, now)
-    use.submits.add(now)
+    const use = this.#useOf(caller)
+    this.#checkSubmits(use)
+    use.submits.add(this.#now())
   }
 
-  /** Takes a place for a stream that is about to be opened. STREAMS_LIMITED. */
+  /** STREAMS_LIMITED. */
   takeStream(caller: Caller): StreamSlot {
     const { openStreams } = this.#limits
-    const use = this.#useOf(caller, monotonicNow(this.#clock))
-    if (use.streams >= openStreams) {
-      throw new LimitedError('STREAMS_LIMITED', `${openStreams} are allowed`, RETRY_MS)
-    }
+    const use = this.#useOf(caller)
+    if (use.streams >= openStreams) throw limited('STREAMS_LIMITED', openStreams)
     return new StreamSlot(use)
   }
 
-  /**
-   * Runs a read when it is its turn among those of its key. READS_LIMITED when too many are in progress,
-   * UNREAD_LIMITED while clients of the key leave too much unread.
-   */
+  /** Runs a read in its turn. READS_LIMITED, and UNREAD_LIMITED while clients of the key leave too much unread. */
   async read<T>(caller: Caller, read: () => Promise<T>): Promise<T> {
     const { concurrentReads } = this.#limits
-    const { reads, unsent } = this.#useOf(caller, monotonicNow(this.#clock))
-    if (reads.size >= concurrentReads) {
-      throw new LimitedError('READS_LIMITED', `${concurrentReads} are allowed`, RETRY_MS)
-    }
+    const { reads, unsent } = this.#useOf(caller)
+    if (reads.size >= concurrentReads) throw limited('READS_LIMITED', concurrentReads)
     return reads.run(() => {
       if (unsent.isFull) throw this.#unread()
       return read()
     })
   }
 
-  /**
-   * Counts an answer that is about to be sent; call what is returned when the client has taken it or left.
-   * UNREAD_LIMITED.
-   */
+  /** Counts a response until the returned function is called: when the client has taken it or left. UNREAD_LIMITED. */
   holdAnswer(caller: Caller, bytes: number): () => void {
-    const { unsent } = this.#useOf(caller, monotonicNow(this.#clock))
+    const { unsent } = this.#useOf(caller)
     if (!unsent.fits(bytes)) throw this.#unread()
     return unsent.hold(bytes)
   }
 
-  #checkSubmits({ submits }: KeyUse, now: number): void {
-    const waitMs = submits.waitAt(now)
+  #now(): number {
+    return monotonicNow(this.#clock)
+  }
+
+  #checkSubmits({ submits }: KeyUse): void {
+    const waitMs = submits.waitAt(this.#now())
     if (waitMs === 0) return
     const { submitsPerMinute } = this.#limits
     throw new LimitedError('SUBMITS_LIMITED', `${submitsPerMinute} a minute are allowed`, waitMs)
   }
 
   #unread(): LimitedError {
-    const { unsentBytes } = this.#limits
-    return new LimitedError('UNREAD_LIMITED', `${unsentBytes} bytes are allowed`, RETRY_MS)
+    return limited('UNREAD_LIMITED', `${this.#limits.unsentBytes} bytes`)
   }
 
-  #useOf({ tenant, key }: Caller, now: number): KeyUse {
-    // No name of a tenant has a space in it.
+  #useOf({ tenant, key }: Caller): KeyUse {
+    // Tenant names have no space.
     const name = `${tenant} ${key}`
     const known = this.#uses.get(name)
     if (known !== undefined) return known
-    this.#forgetIdle(now)
+    this.#forgetIdle()
     const use = new KeyUse(this.#limits)
     this.#uses.set(name, use)
     return use
   }
 
-  #forgetIdle(now: number): void {
-    if (now >= this.#lookedAt && now < this.#lookedAt + MINUTE_MS) return
-    this.#lookedAt = now
+  #forgetIdle(): void {
+    const now = this.#now()
+    if (now >= this.#sweptAt && now < this.#sweptAt + MINUTE_MS) return
+    this.#sweptAt = now
     for (const [name, use] of this.#uses) if (use.isIdleAt(now)) this.#uses.delete(name)
   }
+}
+
+function limited(code: ErrorCode, max: number | string): LimitedError {
+  return new LimitedError(code, `${max} are allowed`, RETRY_MS)
 }

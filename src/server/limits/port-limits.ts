@@ -1,25 +1,25 @@
-import { checkLimit } from './gateway-limits.ts'
+import type { IncomingMessage } from 'node:http'
+import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { isRecord } from '../../protocol/json.ts'
+import { checkLimit } from './key-limits.ts'
 
-/** What a port puts up with. `Infinity` is no limit, and 0 is refused, for each of them. */
+/** The limits of a port. `Infinity` is no limit; 0 is refused. */
 export interface PortLimits {
-  /** How many connections may be open: 10,000 unless given. One more is told 503 and closed. */
+  /** Open connections. 10,000 by default; one more gets a 503 and is closed. */
   readonly maxConnections: number
-  /** How long the address of a request may be, in bytes: 8 KB unless given. */
+  /** Bytes of a request's URL. 8 KB by default. */
   readonly maxUrlBytes: number
-  /** How large the headers of a request may be together, in bytes: 16 KB unless given. */
+  /** Bytes of a request's headers together. 16 KB by default. */
   readonly maxHeaderBytes: number
-  /** How many headers a request may have: 100 unless given. */
+  /** Headers of a request. 100 by default. */
   readonly maxHeaders: number
-  /** How long a client may take to send the head of a request: 20 s unless given. */
+  /** Time to send the head of a request. 20 s by default. */
   readonly headersTimeoutMs: number
-  /** How long a client may take to send all of a request: 60 s unless given. */
+  /** Time to send a whole request. 60 s by default. */
   readonly requestTimeoutMs: number
-  /** How long a connection may be open without a request: 72 s unless given. */
+  /** How long a connection may be open without a request. 72 s by default. */
   readonly keepAliveTimeoutMs: number
-  /**
-   * How long a client may take nothing of what waits to be sent to it: 30 s unless given. It is noticed
-   * within twice that. Does not count while there is nothing to send.
-   */
+  /** How long a client may read nothing while something waits for it. 30 s by default; noticed within twice that. */
   readonly writeTimeoutMs: number
 }
 
@@ -30,55 +30,120 @@ export const PORT_LIMITS: PortLimits = {
   maxHeaders: 100,
   headersTimeoutMs: 20_000,
   requestTimeoutMs: 60_000,
-  // Longer than the minute after which proxies let an idle connection go: the one who closes first must be
-  // the one who sends, or its request meets a closed connection.
+  // Longer than the minute after which proxies close idle connections: if we closed first, a proxy could send a
+  // request to a closed connection.
   keepAliveTimeoutMs: 72_000,
   writeTimeoutMs: 30_000,
 }
 
-const NAMES = Object.keys(PORT_LIMITS) as (keyof PortLimits)[]
-
 /** Fills in the defaults. OPTION_INVALID for what is neither a whole number from 1 nor `Infinity`. */
 export function resolvePortLimits(given: Partial<PortLimits>): PortLimits {
-  const limits = NAMES.map((name): [string, number] => [name, given[name] ?? PORT_LIMITS[name]])
-  for (const [name, value] of limits) checkLimit(name, value)
-  return Object.fromEntries(limits) as unknown as PortLimits
+  const limits = { ...PORT_LIMITS }
+  for (const name of Object.keys(PORT_LIMITS) as (keyof PortLimits)[]) {
+    limits[name] = given[name] ?? PORT_LIMITS[name]
+    checkLimit(name, limits[name])
+  }
+  return limits
 }
 
-// A timer of Node takes a 32-bit signed number, and the count of headers is doubled in one.
+// Node's timers take a 32-bit signed number, and it doubles the number of headers in one.
 const MAX_TIMER_MS = 2 ** 31 - 1
 const MAX_HEADERS = 2 ** 29
 
-// How often Node looks for requests that take too long: often enough for the limits to mean what they say.
+// How often Node checks for requests that take too long: often enough to keep the limits.
 const CHECKS_PER_TIMEOUT = 20
 const MIN_CHECK_MS = 10
 const MAX_CHECK_MS = 1000
 
-/** The same as Node wants it, where 0 is no limit. */
+/** The limits as options of a Node server, where 0 is no limit. */
 export function nodeOptions(limits: PortLimits) {
   const { headersTimeoutMs, requestTimeoutMs, keepAliveTimeoutMs } = limits
   const headMs = Math.min(headersTimeoutMs, requestTimeoutMs)
   const checkMs = Math.ceil(headMs / CHECKS_PER_TIMEOUT)
   return {
-    headersTimeout: orNone(headMs),
-    requestTimeout: orNone(requestTimeoutMs),
+    headersTimeout: headMs === Infinity ? 0 : headMs,
+    requestTimeout: requestTimeoutMs === Infinity ? 0 : requestTimeoutMs,
     keepAliveTimeout: Math.min(keepAliveTimeoutMs, MAX_TIMER_MS),
     connectionsCheckingInterval: Math.min(Math.max(checkMs, MIN_CHECK_MS), MAX_CHECK_MS),
-    // Node counts address and headers together.
+    // Node counts URL and headers together.
     maxHeaderSize: Math.min(limits.maxUrlBytes + limits.maxHeaderBytes, Number.MAX_SAFE_INTEGER),
   }
 }
 
-/** Node leaves away what is above this: with one more than is allowed it can be told that there were more. */
+/** Node drops the headers above this. With one more than allowed, too many can still be detected. */
 export function nodeMaxHeaders({ maxHeaders }: PortLimits): number {
   return maxHeaders < MAX_HEADERS ? maxHeaders + 1 : 0
 }
 
-/** For the timer of a socket. */
+/** For the timer of a socket, where 0 is no limit. */
 export function nodeWriteTimeout({ writeTimeoutMs }: PortLimits): number {
   return writeTimeoutMs === Infinity ? 0 : Math.min(writeTimeoutMs, MAX_TIMER_MS)
 }
 
-function orNone(ms: number): number {
-  return ms === Infinity ? 0 : ms
+/** File descriptors for the store, the providers and the process itself. */
+export const RESERVED_FILES = 100
+
+/** How many files this process may open, if known. Node raises the soft limit to the hard one when it starts. */
+export function openFilesLimit(): number | undefined {
+  const report: unknown = process.report.getReport()
+  const limits = isRecord(report) ? report['userLimits'] : undefined
+  const files = isRecord(limits) ? limits['open_files'] : undefined
+  const soft = isRecord(files) ? files['soft'] : undefined
+  if (soft === 'unlimited') return Number.POSITIVE_INFINITY
+  return typeof soft === 'number' ? soft : undefined
+}
+
+/**
+ * How many connections may be open. Without a free descriptor the system would close a new one before this process
+ * could refuse, count or log it.
+ */
+export function connectionsFor(maxConnections: number, openFiles: number | undefined): number {
+  return Math.max(1, Math.min(maxConnections, (openFiles ?? Infinity) - RESERVED_FILES))
+}
+
+/** Between a header's name and its value, and after both. */
+const SEPARATORS = ': \r\n'.length
+
+/** Why the head of a request is too large, if it is. URL_TOO_LONG, HEADERS_TOO_LARGE. */
+export function checkHead(
+  { url = '', rawHeaders }: Pick<IncomingMessage, 'url' | 'rawHeaders'>,
+  { maxUrlBytes, maxHeaderBytes, maxHeaders }: PortLimits,
+): TurnstreamError | undefined {
+  // In both, Node has one character for each byte.
+  if (url.length > maxUrlBytes) return tooLarge('URL_TOO_LONG', maxUrlBytes)
+  const count = rawHeaders.length / 2
+  if (count > maxHeaders) {
+    return new TurnstreamError('HEADERS_TOO_LARGE', `${maxHeaders} of them are allowed`)
+  }
+  let size = count * SEPARATORS
+  for (const text of rawHeaders) size += text.length
+  return size > maxHeaderBytes ? tooLarge('HEADERS_TOO_LARGE', maxHeaderBytes) : undefined
+}
+
+/** What Node's parser gave up on. */
+export interface Overflow {
+  /** The last packet. */
+  readonly rawPacket?: Buffer
+}
+
+const LINE_END = 0x0a
+
+/**
+ * The same for a head that Node has not read to its end. It usually arrives in one packet, which shows whether the
+ * URL is too long. Otherwise the headers are blamed.
+ */
+export function headOverflow(
+  { rawPacket = Buffer.alloc(0) }: Overflow,
+  { maxUrlBytes, maxHeaderBytes }: Pick<PortLimits, 'maxUrlBytes' | 'maxHeaderBytes'>,
+): TurnstreamError {
+  const lineEnd = rawPacket.indexOf(LINE_END)
+  const line = rawPacket.toString('latin1', 0, lineEnd === -1 ? rawPacket.length : lineEnd)
+  const url = /^[A-Z-]+ (\S*)/.exec(line)?.[1] ?? ''
+  return url.length > maxUrlBytes
+    ? tooLarge('URL_TOO_LONG', maxUrlBytes)
+    : tooLarge('HEADERS_TOO_LARGE', maxHeaderBytes)
+}
+
+function tooLarge(code: ErrorCode, maxBytes: number): TurnstreamError {
+  return new TurnstreamError(code, `${maxBytes} bytes are allowed`)
 }

@@ -1,11 +1,8 @@
-/**
- * Admits so many in any span of time of this length, wherever it begins. Knows no time but what it is told,
- * and keeps the time of each that was admitted for as long as it counts: never more than `limit` of them.
- */
+/** Admits `limit` in any span of `spanMs`. Stores the time of each that still counts: never more than `limit`. */
 export class SlidingWindow {
   readonly #limit: number
   readonly #spanMs: number
-  /** When each was admitted, the oldest first; those before `#first` count no more. */
+  /** When each was admitted, oldest first. Those before `#first` no longer count. */
   #times: number[] = []
   #first = 0
 
@@ -14,7 +11,7 @@ export class SlidingWindow {
     this.#spanMs = spanMs
   }
 
-  /** In how many ms one more is admitted; 0 when it is now. */
+  /** In how many ms one more is admitted; 0 for now. */
   waitAt(now: number): number {
     this.#forget(now)
     const oldest = this.#times[this.#first]
@@ -22,12 +19,11 @@ export class SlidingWindow {
     return oldest + this.#spanMs - now
   }
 
-  /** To be called only when there is nothing to wait for. */
+  /** To be called only when `waitAt` is 0. */
   add(now: number): void {
     if (this.#limit !== Infinity) this.#times.push(now)
   }
 
-  /** Nothing that was admitted counts any more. */
   isEmptyAt(now: number): boolean {
     this.#forget(now)
     return this.#count === 0
@@ -39,7 +35,7 @@ export class SlidingWindow {
 
   #forget(now: number): void {
     const newest = this.#times.at(-1) ?? now
-    // A clock may be set back: what was admitted then counts from now on, and for no longer than the span.
+    // If the clock was set back, earlier admissions count from now, and no longer than the span.
     if (newest > now) this.#times = this.#times.map((time) => Math.min(time, now))
     while ((this.#times[this.#first] ?? Infinity) <= now - this.#spanMs) this.#first += 1
     if (this.#first * 2 < this.#times.length) return

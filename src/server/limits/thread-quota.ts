@@ -1,8 +1,8 @@
 import { type Clock, monotonicNow } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
-import { LimitedError } from './limited-error.ts'
+import { LimitedError } from '../errors.ts'
 
-/** How long a count is used. Threads that other instances create and delete are noticed after this. */
+/** How long a count is used. Changes by other instances are noticed after this. */
 const FRESH_MS = 60_000
 
 /** The same while there is no room. */
@@ -49,14 +49,13 @@ export class ThreadQuota {
   }
 
   #recount(): Promise<void> {
-    this.#counting ??= this.#countStored().finally(() => {
+    const count = async () => {
+      this.#count = await this.#log.countThreads()
+      this.#countedAt = monotonicNow(this.#clock)
+    }
+    this.#counting ??= count().finally(() => {
       this.#counting = undefined
     })
     return this.#counting
-  }
-
-  async #countStored(): Promise<void> {
-    this.#count = await this.#log.countThreads()
-    this.#countedAt = monotonicNow(this.#clock)
   }
 }

@@ -1,9 +1,6 @@
 import { onAbort } from '../../log/on-abort.ts'
 
-/**
- * What the clients of a key were sent and have not taken yet, in bytes. It may be above its bound by one answer
- * or frame, because a single one that is larger must be sendable.
- */
+/** Bytes that the clients of a key have not taken yet. May exceed the bound by one response or frame of any size. */
 export class UnsentBytes {
   readonly #max: number
   #bytes = 0
@@ -36,7 +33,7 @@ export class UnsentBytes {
     }
   }
 
-  /** Resolves when there may be room, which another may take first, and when `signal` aborts. */
+  /** Resolves when there may be room, or when `signal` aborts. Another may take the room first. */
   room(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {

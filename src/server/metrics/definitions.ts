@@ -1,25 +1,32 @@
-import type { MetricDefinition } from './prometheus.ts'
+import {
+  type Family,
+  type Histogram,
+  histograms,
+  type MetricDefinition,
+  type Value,
+  values,
+} from './prometheus.ts'
 
-/** Up to what a person takes for at once, then up to what a person waits for, then up to the longest turn. */
+// From what feels immediate, over what a person waits for, to the longest turn.
 const TURN_SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800]
 const WAIT_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
-/** A store in memory is below the first, one that is in trouble above the last but two. */
+// A store in memory is below the first bound, one in trouble above 0.5.
 const STORE_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 const CANCEL_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-function counter(help: string, ...labels: string[]): MetricDefinition {
-  return { type: 'counter', help, labels }
+function counter(help: string, ...labels: string[]) {
+  return { type: 'counter', help, labels } as const
 }
 
-function gauge(help: string, ...labels: string[]): MetricDefinition {
-  return { type: 'gauge', help, labels }
+function gauge(help: string, ...labels: string[]) {
+  return { type: 'gauge', help, labels } as const
 }
 
-function histogram(help: string, buckets: number[], ...labels: string[]): MetricDefinition {
-  return { type: 'histogram', help, buckets, labels }
+function histogram(help: string, buckets: number[], ...labels: string[]) {
+  return { type: 'histogram', help, buckets, labels } as const
 }
 
-/** Every metric that a gateway has; docs/operations.md has a row for each. */
+/** Every metric of a gateway; docs/operations.md has a row for each. */
 export const METRICS = {
   turnstream_turns_started_total: counter('Turns that were begun here.'),
   turnstream_turns_ended_total: counter(
@@ -89,3 +96,17 @@ export const METRICS = {
 } as const satisfies Record<`turnstream_${string}`, MetricDefinition>
 
 export type MetricName = keyof typeof METRICS
+
+export type Metrics = {
+  readonly [Name in MetricName]: (typeof METRICS)[Name]['type'] extends 'histogram'
+    ? Family<Histogram>
+    : Family<Value>
+}
+
+export function createMetrics(): Metrics {
+  const families = Object.entries(METRICS).map(([name, definition]) => {
+    const create = definition.type === 'histogram' ? histograms : values
+    return [name, create(name, definition)]
+  })
+  return Object.fromEntries(families) as Metrics
+}

@@ -1,22 +1,23 @@
-import type { Clock } from '../../async/clock.ts'
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { type Clock, monotonicNow } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
-import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { TurnFacts, TurnObserver, TurnOutcome } from '../../turns/turn-observer.ts'
 import type { OpenStreams } from '../streams/open-streams.ts'
-import { METRICS, type MetricName } from './definitions.ts'
-import { KeptBytes } from './kept-bytes.ts'
-import { knownCode } from './known-code.ts'
-import { ProcessMetrics } from './process-metrics.ts'
-import { type Family, histograms, type Value, values } from './prometheus.ts'
+import { createMetrics } from './definitions.ts'
+
+/** Called when a turn starts, and again with its outcome when it ends. */
+export type TurnListener = (turn: TurnFacts, outcome?: TurnOutcome) => void
 
 export interface GatewayMetricsOptions {
   readonly log: Pick<TurnLog, 'bytesKept'>
   readonly clock: Clock
-  /** The models that are known, as `<provider>/<model>`: a client may name any other. */
+  /** The known models, as `<provider>/<model>`: a client may name any other. */
   readonly models: readonly string[]
+  readonly onTurn?: TurnListener | undefined
 }
 
-/** What is looked at when somebody asks. */
+/** What is read at the time of a scrape. */
 export interface Measured {
   readonly streams: OpenStreams
   readonly running: number
@@ -25,152 +26,214 @@ export interface Measured {
 const OTHER = 'other'
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'])
 
-/** The metrics of one gateway. What a client can make up is no label: it is counted as `other`. */
+/** The metrics of one gateway. Nothing that a client can make up is a label: it is counted as `other`. */
 export class GatewayMetrics implements TurnObserver {
   readonly counts = { events: 0, snapshots: 0 }
   readonly #models: ReadonlySet<string>
-  readonly #kept: KeptBytes
-  readonly #process = new ProcessMetrics()
+  readonly #onTurn: TurnListener | undefined
+  readonly #storedBytes: StoredBytes
+  readonly #loopDelay = new LoopDelay()
+  readonly #metrics = createMetrics()
 
-  readonly #started = counts('turnstream_turns_started_total')
-  readonly #ended = counts('turnstream_turns_ended_total')
-  readonly #running = counts('turnstream_turns_running')
-  readonly #duration = times('turnstream_turn_duration_seconds')
-  readonly #firstToken = times('turnstream_first_token_seconds')
-  readonly #cancel = times('turnstream_cancel_seconds')
-  readonly #tokens = counts('turnstream_tokens_total')
-  readonly #events = counts('turnstream_events_written_total')
-  readonly #snapshots = counts('turnstream_snapshots_written_total')
-  readonly #retries = counts('turnstream_provider_retries_total')
-  readonly #losses = counts('turnstream_lease_losses_total')
-  readonly #orphans = counts('turnstream_orphans_ended_total')
-  readonly #clients = counts('turnstream_stream_clients')
-  readonly #lag = counts('turnstream_stream_lag_seconds')
-  readonly #skipped = counts('turnstream_snapshots_skipped_total')
-  readonly #resyncs = counts('turnstream_resyncs_total')
-  readonly #append = times('turnstream_store_append_seconds')
-  readonly #requests = counts('turnstream_http_requests_total')
-  readonly #refusals = counts('turnstream_http_refusals_total')
-  readonly #errors = counts('turnstream_errors_total')
-  /** Not there before the store has said a number. */
-  #bytes: Family<Value> | undefined
-
-  constructor({ log, clock, models }: GatewayMetricsOptions) {
+  constructor({ log, clock, models, onTurn }: GatewayMetricsOptions) {
     this.#models = new Set(models)
-    this.#kept = new KeptBytes(log, clock)
+    this.#onTurn = onTurn
+    this.#storedBytes = new StoredBytes(log, clock)
   }
 
-  started(): void {
-    this.#started.with().value += 1
+  started(turn: TurnFacts): void {
+    this.#metrics.turnstream_turns_started_total.with().value += 1
+    notify(this.#onTurn, turn)
   }
 
   answered({ provider }: TurnFacts, waitedMs: number): void {
-    this.#firstToken.with(provider).observe(waitedMs / 1000)
+    this.#metrics.turnstream_first_token_seconds.with(provider).observe(waitedMs / 1000)
   }
 
   retried({ provider }: TurnFacts): void {
-    this.#retries.with(provider).value += 1
+    this.#metrics.turnstream_provider_retries_total.with(provider).value += 1
   }
 
   ended(turn: TurnFacts, outcome: TurnOutcome): void {
     const { status, code, durationMs, cancelMs } = outcome
-    this.#ended.with(status, code === undefined ? '' : knownCode(code)).value += 1
-    this.#duration.with(turn.provider).observe(durationMs / 1000)
-    if (cancelMs !== undefined) this.#cancel.with().observe(cancelMs / 1000)
-    if (status === 'lost') this.#losses.with().value += 1
+    const metrics = this.#metrics
+    const codeLabel = code === undefined ? '' : knownCode(code)
+    metrics.turnstream_turns_ended_total.with(status, codeLabel).value += 1
+    metrics.turnstream_turn_duration_seconds.with(turn.provider).observe(durationMs / 1000)
+    if (cancelMs !== undefined) metrics.turnstream_cancel_seconds.with().observe(cancelMs / 1000)
+    if (status === 'lost') metrics.turnstream_lease_losses_total.with().value += 1
     this.#addTokens(turn, outcome)
+    notify(this.#onTurn, turn, outcome)
   }
 
   appended(tookMs: number): void {
-    this.#append.with().observe(tookMs / 1000)
+    this.#metrics.turnstream_store_append_seconds.with().observe(tookMs / 1000)
   }
 
   orphanEnded(): void {
-    this.#orphans.with().value += 1
+    this.#metrics.turnstream_orphans_ended_total.with().value += 1
   }
 
-  /** A request was answered; its route is a pattern, never what was asked for. */
+  /** A request was answered; `route` is a pattern, never the path of the request. */
   answeredRequest(route: string, method: string, status: number): void {
     const known = METHODS.has(method) ? method : OTHER
-    this.#requests.with(route, known, `${Math.trunc(status / 100)}xx`).value += 1
+    const statusClass = `${Math.trunc(status / 100)}xx`
+    this.#metrics.turnstream_http_requests_total.with(route, known, statusClass).value += 1
   }
 
   refused(code: ErrorCode): void {
-    this.#refusals.with(code).value += 1
+    this.#metrics.turnstream_http_refusals_total.with(code).value += 1
   }
 
   failed(error: unknown): void {
-    this.#errors.with(error instanceof TurnstreamError ? error.code : OTHER).value += 1
+    const code = error instanceof TurnstreamError ? error.code : OTHER
+    this.#metrics.turnstream_errors_total.with(code).value += 1
   }
 
-  /** All of it, in the form that Prometheus reads. */
+  /** All metrics in the text format of Prometheus. */
   async text(measured: Measured): Promise<string> {
-    const bytes = await this.#kept.read()
-    if (bytes !== undefined) {
-      this.#bytes ??= counts('turnstream_store_bytes')
-      this.#bytes.with().value = bytes
-    }
-    this.#measure(measured)
-    return this.#families.map((family) => family.text()).join('') + this.#process.text()
+    const { turnstream_store_bytes: storeBytes, ...others } = this.#metrics
+    const bytes = await this.#storedBytes.read()
+    storeBytes.with().value = bytes ?? 0
+    this.#measureTurns(measured)
+    this.#measureProcess()
+    // The size of the store is missing until the store has told it.
+    const families = Object.values(bytes === undefined ? others : this.#metrics)
+    return families.map((family) => family.text()).join('')
   }
 
   close(): void {
-    this.#process.close()
+    this.#loopDelay.close()
   }
 
-  #measure({ streams, running }: Measured): void {
-    this.#running.with().value = running
-    this.#events.with().value = this.counts.events
-    this.#snapshots.with().value = this.counts.snapshots
-    this.#lag.with().value = streams.longestLag / 1000
-    this.#skipped.with().value = streams.counts.skipped
+  #measureTurns({ streams, running }: Measured): void {
+    const metrics = this.#metrics
+    metrics.turnstream_turns_running.with().value = running
+    metrics.turnstream_events_written_total.with().value = this.counts.events
+    metrics.turnstream_snapshots_written_total.with().value = this.counts.snapshots
+    metrics.turnstream_stream_lag_seconds.with().value = streams.longestLag / 1000
+    metrics.turnstream_snapshots_skipped_total.with().value = streams.counts.skipped
     for (const [kind, open] of Object.entries(streams.counts.clients)) {
-      this.#clients.with(kind).value = open
+      metrics.turnstream_stream_clients.with(kind).value = open
     }
     for (const [reason, sent] of Object.entries(streams.counts.resyncs)) {
-      this.#resyncs.with(reason).value = sent
+      metrics.turnstream_resyncs_total.with(reason).value = sent
     }
   }
 
-  get #families(): { text(): string }[] {
-    return [
-      this.#started,
-      this.#ended,
-      this.#running,
-      this.#duration,
-      this.#firstToken,
-      this.#cancel,
-      this.#tokens,
-      this.#events,
-      this.#snapshots,
-      this.#retries,
-      this.#losses,
-      this.#orphans,
-      this.#clients,
-      this.#lag,
-      this.#skipped,
-      this.#resyncs,
-      this.#append,
-      ...(this.#bytes === undefined ? [] : [this.#bytes]),
-      this.#requests,
-      this.#refusals,
-      this.#errors,
-    ]
+  #measureProcess(): void {
+    const metrics = this.#metrics
+    const { rss, heapUsed } = process.memoryUsage()
+    const { user, system } = process.cpuUsage()
+    const startedAt = Math.round(performance.timeOrigin / 1000)
+    metrics.turnstream_process_start_time_seconds.with().value = startedAt
+    metrics.turnstream_process_resident_memory_bytes.with().value = rss
+    metrics.turnstream_process_heap_bytes.with().value = heapUsed
+    metrics.turnstream_process_cpu_seconds_total.with('user').value = user / US_PER_S
+    metrics.turnstream_process_cpu_seconds_total.with('system').value = system / US_PER_S
+    for (const [statistic, ns] of Object.entries(this.#loopDelay.read() ?? {})) {
+      metrics.turnstream_event_loop_delay_seconds.with(statistic).value = ns / NS_PER_S
+    }
   }
 
   #addTokens({ tenant, provider, model }: TurnFacts, { usage }: TurnOutcome): void {
     if (usage === undefined) return
     const known = this.#models.has(`${provider}/${model}`) ? model : OTHER
-    const { prompt_tokens: input, completion_tokens: output } = usage
-    this.#tokens.with(tenant, provider, known, 'input').value += input
-    this.#tokens.with(tenant, provider, known, 'output').value += output
+    const tokens = this.#metrics.turnstream_tokens_total
+    tokens.with(tenant, provider, known, 'input').value += usage.prompt_tokens
+    tokens.with(tenant, provider, known, 'output').value += usage.completion_tokens
   }
 }
 
-function counts(name: MetricName) {
-  return values(name, METRICS[name])
+/** The code of a failure if it is ours or an HTTP status: vendors may send anything. */
+export function knownCode(code: string): string {
+  return Object.hasOwn(ERROR_CODES, code) || /^HTTP_\d{3}$/.test(code) ? code : OTHER
 }
 
-function times(name: MetricName) {
-  return histograms(name, METRICS[name])
+/** Calls a listener, which must not break what it listens to. */
+export function notify<Args extends readonly unknown[]>(
+  listener: ((...args: Args) => void) | undefined,
+  ...args: Args
+): void {
+  try {
+    listener?.(...args)
+  } catch {
+    // There is nobody else to notify.
+  }
+}
+
+// The store may have to read everything it has.
+const ASK_EVERY_MS = 10_000
+// Scrapes time out after some ten seconds.
+const LIMIT_MS = 1000
+
+/** The size of the store, as far as it can be told without delaying a scrape. */
+export class StoredBytes {
+  readonly #log: Pick<TurnLog, 'bytesKept'>
+  readonly #clock: Clock
+  #askedAt = -Infinity
+  #known: number | undefined
+  #pending: Promise<void> | undefined
+
+  constructor(log: Pick<TurnLog, 'bytesKept'>, clock: Clock) {
+    this.#log = log
+    this.#clock = clock
+  }
+
+  /** The last number that the store told; undefined if it never did. */
+  async read(): Promise<number | undefined> {
+    const now = monotonicNow(this.#clock)
+    if (this.#pending === undefined && Math.abs(now - this.#askedAt) >= ASK_EVERY_MS) {
+      this.#askedAt = now
+      this.#pending = this.#ask().finally(() => {
+        this.#pending = undefined
+      })
+    }
+    const pending = this.#pending
+    if (pending === undefined) return this.#known
+    await new Promise<void>((resolve) => {
+      const stopWaiting = this.#clock.after(LIMIT_MS, resolve)
+      void pending.then(resolve).finally(stopWaiting)
+    })
+    return this.#known
+  }
+
+  async #ask(): Promise<void> {
+    try {
+      this.#known = await this.#log.bytesKept()
+    } catch {
+      // Whatever needs the store reports that it is unavailable.
+    }
+  }
+}
+
+const NS_PER_S = 1e9
+const US_PER_S = 1e6
+
+/** The delay of the event loop, in ns. It is measured from the first scrape on. */
+class LoopDelay {
+  #monitor: IntervalHistogram | undefined
+  #isClosed = false
+
+  /** Since the last read; undefined if nothing was measured since. */
+  read(): Record<'mean' | 'p99' | 'max', number> | undefined {
+    if (this.#isClosed) return undefined
+    const monitor = this.#monitor
+    if (monitor === undefined) {
+      this.#monitor = monitorEventLoopDelay()
+      this.#monitor.enable()
+      return { mean: 0, p99: 0, max: 0 }
+    }
+    // Without a measurement its numbers are NaN.
+    if (monitor.count === 0) return undefined
+    const { mean, max } = monitor
+    const p99 = monitor.percentile(99)
+    monitor.reset()
+    return { mean, p99, max }
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#monitor?.disable()
+  }
 }

@@ -1,20 +1,20 @@
-import type { Context, MiddlewareHandler } from 'hono'
+import type { MiddlewareHandler } from 'hono'
 import { matchedRoutes } from 'hono/route'
 import { type Clock, monotonicNow } from '../../async/clock.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { GatewayEnv } from '../context.ts'
-import type { GatewayMetrics } from './gateway-metrics.ts'
+import { type GatewayMetrics, notify } from './gateway-metrics.ts'
 
-/** What is known of a request when it is answered, or its stream opened. Nothing of it is content. */
+/** What is known of a request when it is answered, or its stream opened. Never any content. */
 export interface RequestFacts {
   readonly method: string
-  /** As `/api/v2/runs/:runId`, and `unmatched` where there is none: never what was asked for. */
+  /** A pattern such as `/api/v2/runs/:runId`, or `unmatched`: never the path of the request. */
   readonly route: string
   readonly status: number
-  /** Until the answer, or the head of a stream. */
+  /** Until the response, or the head of a stream. */
   readonly durationMs: number
   readonly requestId: string
-  /** Missing where nobody was let in. */
+  /** Missing when the caller is not authenticated. */
   readonly tenant?: string
   /** The name of the key, which is no secret. */
   readonly key?: string
@@ -29,46 +29,32 @@ export interface RequestObserver {
   readonly onRequest?: ((request: RequestFacts) => void) | undefined
 }
 
-/** Counts requests by their routes, and tells of each whoever wants to know. */
+/** Counts requests by route and reports each of them to `onRequest`. */
 export function observeRequests(observer: RequestObserver): MiddlewareHandler<GatewayEnv> {
   const { metrics, clock, onRequest } = observer
   return async (c, next) => {
     const since = monotonicNow(clock)
     await next()
-    const route = routeOf(c)
-    const refusal = c.get('refusal')
-    metrics.answeredRequest(route, c.req.method, c.res.status)
-    if (refusal !== undefined) metrics.refused(refusal)
-    if (onRequest !== undefined) tell(onRequest, factsOf(c, route, monotonicNow(clock) - since))
-  }
-}
-
-function routeOf(c: Context<GatewayEnv>): string {
-  // Middleware is a route of all methods.
-  return matchedRoutes(c).findLast(({ method }) => method !== 'ALL')?.path ?? 'unmatched'
-}
-
-function factsOf(c: Context<GatewayEnv>, route: string, durationMs: number): RequestFacts {
-  const caller = c.get('caller') as Caller | undefined
-  const turnId = c.get('turnId')
-  const code = c.get('refusal')
-  return {
-    method: c.req.method,
-    route,
-    status: c.res.status,
-    durationMs,
-    requestId: c.get('requestId'),
-    ...(caller && { tenant: caller.tenant, key: caller.key }),
-    ...(turnId !== undefined && { turnId }),
-    ...(code !== undefined && { code }),
-  }
-}
-
-/** Whoever is told cannot spoil the answer. */
-function tell(onRequest: (request: RequestFacts) => void, facts: RequestFacts): void {
-  try {
-    onRequest(facts)
-  } catch {
-    // There is nobody else to tell.
+    const { method } = c.req
+    const { status } = c.res
+    // Middleware is a route of all methods.
+    const matched = matchedRoutes(c).findLast((each) => each.method !== 'ALL')
+    const route = matched?.path ?? 'unmatched'
+    const code = c.get('refusal')
+    metrics.answeredRequest(route, method, status)
+    if (code !== undefined) metrics.refused(code)
+    if (onRequest === undefined) return
+    const caller = c.get('caller') as Caller | undefined
+    const turnId = c.get('turnId')
+    notify(onRequest, {
+      method,
+      route,
+      status,
+      durationMs: monotonicNow(clock) - since,
+      requestId: c.get('requestId'),
+      ...(caller && { tenant: caller.tenant, key: caller.key }),
+      ...(turnId !== undefined && { turnId }),
+      ...(code !== undefined && { code }),
+    })
   }
 }

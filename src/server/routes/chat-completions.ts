@@ -1,4 +1,3 @@
-import { createRoute } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import * as z from 'zod'
 import { toChatCompletion } from '../../dialects/chat-completions/completion.ts'
@@ -8,58 +7,57 @@ import { onAbort } from '../../log/on-abort.ts'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
+import { watchClient } from '../client-close.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
-import { admitTurn } from '../limits/admit-turn.ts'
+import { requestInvalid } from '../errors.ts'
+import { encodeJson, sendJson } from '../json-response.ts'
 import { ChatAnswer } from '../openai/chat-answer.ts'
-import { chatSubmission, keptMetadata } from '../openai/chat-submission.ts'
-import { watchClient } from '../openai/client-watch.ts'
-import { parameterError } from '../openai/parameter-error.ts'
-import { TurnFailedError } from '../openai/turn-failure.ts'
-import { followedRun } from '../reduced-run.ts'
-import { requestInvalid } from '../request-error.ts'
 import {
   type ChatBody,
   chatBodySchema,
   chatChunkSchema,
   chatCompletionSchema,
-} from '../schemas/chat-completions.ts'
-import { openapiPath } from '../schemas/parts.ts'
-import { openaiRefusals } from '../schemas/refusals.ts'
+} from '../openai/chat-schemas.ts'
+import { chatSubmission, threadMetadata } from '../openai/chat-submission.ts'
+import { parameterError, TurnFailedError } from '../openai/errors.ts'
+import { followRun } from '../run-reader.ts'
 import type { SseConnection } from '../streams/sse-connection.ts'
 import { headerOf, openSse } from '../streams/sse-response.ts'
-import type { SubmitHeaders } from '../submission.ts'
-import { sendJson, toWrittenJson } from '../written-json.ts'
-import { SUBMIT_REFUSALS, submitHeadersSchema } from './submit.ts'
+import {
+  defineRoute,
+  jsonBody,
+  jsonResponse,
+  openaiRefusals,
+  optional,
+  sseResponse,
+  turnHeadersSchema,
+} from './definition.ts'
+import { SUBMIT_REFUSALS, startTurn, submitHeadersSchema, withStreamSlot } from './submit.ts'
 
-/** So long the head of a stream waits for the first word: a turn that fails before it is told by a status. */
+/** How long the headers of a stream are held for the first output: a turn that fails before gets a status. */
 const HOLD_MS = 5000
 
-const LEFT = 'the client left'
+const headersSchema = submitHeadersSchema.extend({
+  [HEADERS.cancelOnDisconnect]: optional(
+    z.enum(['true', 'false']),
+    'With `true` the turn is stopped when the client leaves',
+  ),
+})
 
-const chatRoute = createRoute({
-  method: 'post',
-  path: openapiPath(ROUTES.chatCompletions),
+const chatRoute = defineRoute('post', ROUTES.chatCompletions, {
   summary: 'Answer a chat, as OpenAI does',
   description:
     'One turn in a new thread, which is made of the messages. It goes on when the client leaves, and can ' +
     'be read as any other: its id is in a header.',
   tags: ['openai'],
-  request: {
-    headers: submitHeadersSchema.extend({
-      [HEADERS.cancelOnDisconnect]: z
-        .enum(['true', 'false'])
-        .exactOptional()
-        .meta({ description: 'With `true` the turn is stopped when the client leaves' }),
-    }),
-    body: { required: true, content: { 'application/json': { schema: chatBodySchema } } },
-  },
+  request: { headers: headersSchema, body: jsonBody(chatBodySchema) },
   responses: {
     200: {
       description: 'The answer, or with `stream` its chunks and then `[DONE]`',
-      headers: z.object({ [HEADERS.turnId]: z.string(), [HEADERS.threadId]: z.string() }),
+      headers: turnHeadersSchema,
       content: {
-        'application/json': { schema: chatCompletionSchema },
-        'text/event-stream': { schema: chatChunkSchema },
+        ...jsonResponse('', chatCompletionSchema).content,
+        ...sseResponse('', chatChunkSchema).content,
       },
     },
     ...openaiRefusals(
@@ -79,40 +77,30 @@ const chatRoute = createRoute({
   },
 })
 
-type ChatHeaders = SubmitHeaders & { readonly [HEADERS.cancelOnDisconnect]?: 'true' | 'false' }
-
-/** A request that has its turn. */
-interface Asked {
+/** A request whose turn was started. */
+interface StartedChat {
   readonly c: Context<GatewayEnv>
   readonly context: GatewayContext
   readonly turn: TurnRecord
   readonly options: ChatCompletionsOptions
-  /** Whether the turn is to end when the client leaves. */
+  /** Whether the turn is cancelled when the client leaves. */
   readonly isTied: boolean
-  /** Whether the same request again is answered by this turn. */
+  /** Whether the same request again gets this turn. */
   readonly isNamed: boolean
 }
 
 export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext): void {
   app.openapi(
     chatRoute,
-    async (c) => {
-      const body = c.req.valid('json')
-      const headers = c.req.valid('header')
-      // Whoever could not read the turn shall not begin it.
-      const slot = context.limits.takeStream(c.get('caller'))
-      c.set('slot', slot)
-      try {
-        const asked = await submitted(c, context, body, headers)
-        if (body.stream === true) return await streamed(asked)
-        const completion = await whole(asked)
+    (c) =>
+      withStreamSlot(c, context, async (slot) => {
+        const body = c.req.valid('json')
+        const chat = await startChat(c, context, body, c.req.valid('header'))
+        if (body.stream === true) return await streamChat(chat)
+        const completion = await completeChat(chat)
         slot.free()
-        return sendJson(c, context, toWrittenJson(completion))
-      } catch (error) {
-        slot.free()
-        throw error
-      }
-    },
+        return sendJson<z.infer<typeof chatCompletionSchema>>(c, context, encodeJson(completion))
+      }),
     (result) => {
       if (result.success) return
       if (result.target === 'json') throw parameterError(result.error)
@@ -121,20 +109,17 @@ export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext
   )
 }
 
-async function submitted(
+async function startChat(
   c: Context<GatewayEnv>,
   context: GatewayContext,
   body: ChatBody,
-  headers: ChatHeaders,
-): Promise<Asked> {
-  const { tenant, newTurns, log } = c.get('space')
-  const submission = chatSubmission(body, headers)
-  const admit = admitTurn(c, context, submission)
-  const { turnId, threadId } = await context.turns.submit(submission, { tenant, admit })
-  newTurns.announce(threadId)
+  headers: z.infer<typeof headersSchema>,
+): Promise<StartedChat> {
+  const { log } = c.get('space')
+  const { turnId, threadId } = await startTurn(c, context, chatSubmission(body, headers))
   const turn = await log.getTurn(turnId)
   if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
-  await keepMetadata(log, threadId, body)
+  await putMetadata(log, threadId, body)
   c.header(HEADERS.turnId, headerOf(turnId))
   c.header(HEADERS.threadId, headerOf(threadId))
   const options: ChatCompletionsOptions = {
@@ -148,15 +133,16 @@ async function submitted(
   return { c, context, turn, options, isTied, isNamed }
 }
 
-/** Once: what somebody has changed since stays changed when the request is made again. */
-async function keepMetadata(log: TurnLog, threadId: string, body: ChatBody): Promise<void> {
-  const metadata = keptMetadata(body)
+/** Only once: a repeated request must not undo later changes. */
+async function putMetadata(log: TurnLog, threadId: string, body: ChatBody): Promise<void> {
+  const metadata = threadMetadata(body)
   if (metadata === undefined) return
   const thread = await log.getThread(threadId)
   if (thread?.metadata === undefined) await log.putThread({ ...thread, threadId, metadata })
 }
 
-async function streamed({ c, context, turn, options, isTied, isNamed }: Asked): Promise<Response> {
+async function streamChat(chat: StartedChat): Promise<Response> {
+  const { c, context, turn, options, isTied, isNamed } = chat
   const { log } = c.get('space')
   const { turnId } = turn
   const reading = new AbortController()
@@ -185,19 +171,19 @@ async function streamed({ c, context, turn, options, isTied, isNamed }: Asked): 
   }
 }
 
-async function whole({ c, context, turn, options, isTied, isNamed }: Asked) {
+async function completeChat({ c, context, turn, options, isTied, isNamed }: StartedChat) {
   const { log } = c.get('space')
   const client = watchClient(c)
   const reading = AbortSignal.any([client.signal, context.closing])
   try {
-    const response = await followedRun(log, turn, reading)
+    const response = await followRun(log, turn, reading)
     if (client.signal.aborted && isTied) cancel(log, turn.turnId, context)
     if (reading.aborted && response.status === 'in_progress') {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'the turn is still running')
     }
     const completion = toChatCompletion(response, options)
     if ('error' in completion) {
-      // The error of the turn also says when to try again.
+      // The turn's own error also says when to retry.
       throw new TurnFailedError(response.error ?? completion.error, isNamed)
     }
     return completion
@@ -207,5 +193,5 @@ async function whole({ c, context, turn, options, isTied, isNamed }: Asked) {
 }
 
 function cancel(log: TurnLog, turnId: string, { onError }: GatewayContext): void {
-  log.requestCancel(turnId, LEFT).catch((error: unknown) => onError(error, {}))
+  log.requestCancel(turnId, 'the client left').catch((error: unknown) => onError(error, {}))
 }

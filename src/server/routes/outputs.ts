@@ -1,32 +1,58 @@
-import { createRoute } from '@hono/zod-openapi'
 import * as z from 'zod'
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
+import { START } from '../../log/offsets.ts'
+import type { TurnLog, TurnRecord, TurnSnapshot } from '../../log/turn-log.ts'
+import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
+import { streamOutputSchema } from '../../protocol/stream-output.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
-import { threadOutputs, turnOutputs } from '../outputs.ts'
-import { threadOutputsSchema, turnOutputsSchema } from '../schemas/outputs.ts'
-import { idSchema, openapiPath, pageSchema } from '../schemas/parts.ts'
-import { READ_REFUSALS, refusals } from '../schemas/refusals.ts'
-import { answerRead } from '../written-json.ts'
+import { encodePage, sendRead } from '../json-response.ts'
+import {
+  defineRoute,
+  idSchema,
+  jsonResponse,
+  optional,
+  pageSchema,
+  READ_REFUSALS,
+  refusals,
+} from './definition.ts'
 
-const turnRoute = createRoute({
-  method: 'get',
-  path: openapiPath(ROUTES.turnOutputs),
+export const outputSchema = streamOutputSchema.meta({
+  id: 'StreamOutput',
+  description: 'A snapshot of one item of a turn, or its beginning or end: docs/protocol.md',
+})
+
+const turnOutputsSchema = z
+  .object({
+    turnId: z.string(),
+    threadId: z.string(),
+    sealed: z.boolean(),
+    offset: z.string().meta({ description: 'The cursor with which its stream goes on' }),
+    expired: optional(z.literal(true), 'Its outputs are gone; only in the list of a thread'),
+    outputs: z.array(outputSchema),
+  })
+  .meta({ id: 'TurnOutputs' })
+
+const threadOutputsSchema = z
+  .object({
+    threadId: z.string(),
+    turns: z.array(turnOutputsSchema),
+    nextCursor: z.string().exactOptional(),
+  })
+  .meta({ id: 'ThreadOutputs' })
+
+const turnRoute = defineRoute('get', ROUTES.turnOutputs, {
   summary: 'Read a turn in the shape in which it is streamed',
   description: 'The newest snapshot of each item, and the cursor with which the stream goes on.',
   tags: ['xapi'],
   request: { params: z.object({ turnId: idSchema }) },
   responses: {
-    200: {
-      description: 'The turn as it is now',
-      content: { 'application/json': { schema: turnOutputsSchema } },
-    },
+    200: jsonResponse('The turn as it is now', turnOutputsSchema),
     ...refusals(...READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
-const threadRoute = createRoute({
-  method: 'get',
-  path: openapiPath(ROUTES.threadOutputs),
+const threadRoute = defineRoute('get', ROUTES.threadOutputs, {
   summary: 'Read the turns of a thread in the shape in which they are streamed',
   description:
     'A page ends early when its turns come to more than 8 MB. A turn whose outputs ' +
@@ -42,10 +68,7 @@ const threadRoute = createRoute({
     }),
   },
   responses: {
-    200: {
-      description: 'A page of turns',
-      content: { 'application/json': { schema: threadOutputsSchema } },
-    },
+    200: jsonResponse('A page of turns', threadOutputsSchema),
     ...refusals(...READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'),
   },
 })
@@ -53,16 +76,62 @@ const threadRoute = createRoute({
 export function addOutputRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(turnRoute, (c) => {
     const { turnId } = c.req.valid('param')
-    return answerRead(c, context, async () => {
-      const outputs = await turnOutputs(c.get('space').log, turnId)
+    const { log } = c.get('space')
+    return sendRead<z.infer<typeof turnOutputsSchema>>(c, context, async () => {
+      const turn = await log.getTurn(turnId)
+      if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
       c.set('turnId', turnId)
-      return outputs
+      return Buffer.concat(await encodeOutputs(turn, await log.snapshot(turnId)))
     })
   })
 
   app.openapi(threadRoute, (c) => {
     const { threadId } = c.req.valid('param')
     const { log } = c.get('space')
-    return answerRead(c, context, () => threadOutputs(log, threadId, c.req.valid('query')))
+    return sendRead<z.infer<typeof threadOutputsSchema>>(c, context, async () => {
+      const thread = await log.getThread(threadId)
+      if (thread === undefined) throw new TurnstreamError('THREAD_UNKNOWN', threadId)
+      return encodePage(c.req.valid('query'), {
+        head: `{"threadId":${JSON.stringify(threadId)},"turns":[`,
+        list: (page) => log.listTurns(threadId, page),
+        encode: (turn) => encodeListed(log, turn),
+      })
+    })
   })
+}
+
+/** Nothing for a turn that was deleted since it was listed. */
+async function encodeListed(log: TurnLog, turn: TurnRecord): Promise<Buffer<ArrayBuffer>[]> {
+  if (turn.expired) return [encodeExpired(turn)]
+  try {
+    return await encodeOutputs(turn, await log.snapshot(turn.turnId))
+  } catch (error) {
+    if (hasCode(error, 'TURN_EXPIRED')) return [encodeExpired(turn)]
+    if (hasCode(error, 'TURN_UNKNOWN') || hasCode(error, 'TURN_DELETED')) return []
+    throw error
+  }
+}
+
+/** In time slices, because a turn may have thousands of records. */
+async function encodeOutputs(
+  turn: TurnRecord,
+  { records, offset, sealed }: TurnSnapshot,
+): Promise<Buffer<ArrayBuffer>[]> {
+  const parts = [Buffer.from(`${encodeHead(turn, { sealed, offset })},"outputs":[`)]
+  for (const [index, { data }] of records.entries()) {
+    if (isSliceOver()) await nextSlice()
+    parts.push(Buffer.from(index === 0 ? data : `,${data}`))
+  }
+  parts.push(Buffer.from(']}'))
+  return parts
+}
+
+function encodeExpired(turn: TurnRecord): Buffer<ArrayBuffer> {
+  const head = encodeHead(turn, { sealed: true, offset: START, expired: true })
+  return Buffer.from(`${head},"outputs":[]}`)
+}
+
+/** The object without its closing brace. */
+function encodeHead({ turnId, threadId }: TurnRecord, fields: Record<string, unknown>): string {
+  return JSON.stringify({ turnId, threadId, ...fields }).slice(0, -1)
 }

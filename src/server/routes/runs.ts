@@ -1,47 +1,56 @@
-import { createRoute } from '@hono/zod-openapi'
-import type * as z from 'zod'
+import * as z from 'zod'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
+import { responseSchema } from '../../protocol/response.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
-import { RunReader } from '../reduced-run.ts'
-import { openapiPath } from '../schemas/parts.ts'
-import { READ_REFUSALS, refusals } from '../schemas/refusals.ts'
-import { cancelBodySchema, cancelledSchema, runParamsSchema, runSchema } from '../schemas/runs.ts'
-import { answerRead } from '../written-json.ts'
+import { sendRead } from '../json-response.ts'
+import { RunReader } from '../run-reader.ts'
+import {
+  bodySchema,
+  defineRoute,
+  idSchema,
+  jsonBody,
+  jsonResponse,
+  READ_REFUSALS,
+  refusals,
+} from './definition.ts'
 
-const runRoute = createRoute({
-  method: 'get',
-  path: openapiPath(ROUTES.run),
+const params = z.object({ runId: idSchema })
+
+const runSchema = responseSchema.meta({
+  id: 'Response',
+  description: 'Everything a turn came to, or has come to so far: docs/protocol.md',
+})
+
+export const cancelBodySchema = bodySchema({
+  reason: z.string().min(1).max(1000).exactOptional(),
+}).meta({ id: 'Cancel', examples: [{ reason: 'not needed any more' }] })
+
+const cancelledSchema = z
+  .object({ cancelled: z.boolean().meta({ description: 'False when it had ended already' }) })
+  .meta({ id: 'Cancelled' })
+
+const runRoute = defineRoute('get', ROUTES.run, {
   summary: 'Read a run as one Response',
   description: 'Also while it is under way: then it holds what was written so far.',
   tags: ['v2'],
-  request: { params: runParamsSchema },
+  request: { params },
   responses: {
-    200: { description: 'The run', content: { 'application/json': { schema: runSchema } } },
+    200: jsonResponse('The run', runSchema),
     ...refusals(...READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
-const cancelled = (description: string) => ({
-  description,
-  content: { 'application/json': { schema: cancelledSchema } },
-})
-
-const cancelRoute = createRoute({
-  method: 'post',
-  path: openapiPath(ROUTES.runCancel),
+const cancelRoute = defineRoute('post', ROUTES.runCancel, {
   summary: 'Stop a run',
   description:
     'Whichever process runs it. It ends as aborted within a second, and what it has come to stays.',
   tags: ['v2'],
-  request: {
-    params: runParamsSchema,
-    body: { required: false, content: { 'application/json': { schema: cancelBodySchema } } },
-  },
+  request: { params, body: jsonBody(cancelBodySchema, false) },
   responses: {
-    200: cancelled('It had ended already: nothing was changed'),
-    202: cancelled('It will end'),
+    200: jsonResponse('It had ended already: nothing was changed', cancelledSchema),
+    202: jsonResponse('It will end', cancelledSchema),
     ...refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'TURN_UNKNOWN'),
   },
 })
@@ -54,10 +63,10 @@ export function addRunRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(runRoute, (c) => {
     const { log, tenant } = c.get('space')
     const { runId } = c.req.valid('param')
-    return answerRead<z.infer<typeof runSchema>>(c, context, async () => {
+    return sendRead<z.infer<typeof runSchema>>(c, context, async () => {
       const turn = await turnOfRun(log, runId)
       c.set('turnId', turn.turnId)
-      return { bytes: await runs.read(log, tenant, turn) }
+      return runs.read(log, tenant, turn)
     })
   })
 
@@ -66,9 +75,8 @@ export function addRunRoutes(app: GatewayApp, context: GatewayContext): void {
     const turn = await turnOfRun(log, c.req.valid('param').runId)
     c.set('turnId', turn.turnId)
     const { reason = DEFAULT_REASON } = c.req.valid('json')
-    // Of a turn that has expired the store knows no more whether it could be stopped.
-    if (turn.sealed) return c.json({ cancelled: false }, 200)
-    const isStopping = await context.turns.cancel(turn.turnId, reason, tenant)
+    // The store no longer knows whether a turn that has expired could be stopped.
+    const isStopping = !turn.sealed && (await context.turns.cancel(turn.turnId, reason, tenant))
     return isStopping ? c.json({ cancelled: true }, 202) : c.json({ cancelled: false }, 200)
   })
 }

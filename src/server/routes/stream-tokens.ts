@@ -1,45 +1,62 @@
-import { createRoute } from '@hono/zod-openapi'
+import * as z from 'zod'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import type { StreamGrant } from '../auth/caller.ts'
 import type { StreamTokens } from '../auth/stream-tokens.ts'
 import type { GatewayApp } from '../context.ts'
-import { openapiPath } from '../schemas/parts.ts'
-import { refusals } from '../schemas/refusals.ts'
-import { streamTokenBodySchema, streamTokenSchema } from '../schemas/stream-tokens.ts'
+import {
+  bodySchema,
+  defineRoute,
+  idSchema,
+  jsonBody,
+  jsonResponse,
+  optional,
+  refusals,
+} from './definition.ts'
 
-const streamTokenRoute = createRoute({
-  method: 'post',
-  path: openapiPath(ROUTES.streamTokens),
+export const streamTokenBodySchema = bodySchema({
+  turnId: optional(idSchema, 'Opens the streams of this turn, raw events and snapshots'),
+  threadId: optional(idSchema, 'Opens the stream of this thread, and those of its turns'),
+})
+  .refine(({ turnId, threadId }) => (turnId === undefined) !== (threadId === undefined), {
+    message: 'must have either a turnId or a threadId',
+  })
+  .meta({ id: 'NewStreamToken', examples: [{ turnId: 'TURN_ID' }] })
+
+const streamTokenSchema = z
+  .object({
+    token: z.string().meta({ description: 'For `?token=` of a stream' }),
+    expiresAt: z.number().meta({
+      description: 'Until when a stream can be opened with it, in milliseconds since the epoch',
+    }),
+  })
+  .meta({ id: 'StreamToken' })
+
+const streamTokenRoute = defineRoute('post', ROUTES.streamTokens, {
   summary: 'Make a token that opens the streams of one turn or thread',
   description:
     'For an `EventSource`, which sends no headers: `?token=` takes the place of the key. A token can only ' +
     'read, can be used for five minutes to open a stream, and is of no use once its key is revoked.',
   tags: ['v2'],
-  request: {
-    body: { required: true, content: { 'application/json': { schema: streamTokenBodySchema } } },
-  },
+  request: { body: jsonBody(streamTokenBodySchema) },
   responses: {
-    201: {
-      description: 'The token',
-      content: { 'application/json': { schema: streamTokenSchema } },
-    },
+    201: jsonResponse('The token', streamTokenSchema),
     ...refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'THREAD_UNKNOWN', 'TURN_UNKNOWN'),
   },
 })
 
 export function addStreamTokenRoute(app: GatewayApp, tokens: StreamTokens): void {
   app.openapi(streamTokenRoute, async (c) => {
-    const grant = await grantOf(c.get('space').log, c.req.valid('json'))
+    const grant = await toGrant(c.get('space').log, c.req.valid('json'))
     return c.json(tokens.issue(c.get('caller'), grant), 201)
   })
 }
 
-/** A token is made only for what is there: one for a later thread would be a promise about somebody else's. */
-async function grantOf(
+/** Only for what exists: a token for a later thread could open somebody else's. */
+async function toGrant(
   log: TurnLog,
-  { turnId = '', threadId }: { turnId?: string; threadId?: string },
+  { turnId = '', threadId }: z.infer<typeof streamTokenBodySchema>,
 ): Promise<StreamGrant> {
   if (threadId === undefined) {
     if ((await log.getTurn(turnId)) !== undefined) return { turnId }

@@ -1,34 +1,38 @@
-import { createRoute } from '@hono/zod-openapi'
 import * as z from 'zod'
 import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
-import { mayReadTurn } from '../auth/grants.ts'
+import { streamEventSchema } from '../../protocol/stream-event.ts'
+import { mayReadTurn } from '../auth/caller.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
-import { eventSchema, outputSchema } from '../schemas/outputs.ts'
-import { idSchema, openapiPath } from '../schemas/parts.ts'
-import { refusals } from '../schemas/refusals.ts'
-import { STREAM_SECURITY } from '../schemas/security.ts'
 import { cursorOf } from '../streams/cursors.ts'
 import { openThreadStream } from '../streams/thread-stream.ts'
 import { openTurnStream, streamTurn } from '../streams/turn-stream.ts'
+import {
+  defineRoute,
+  idSchema,
+  optional,
+  refusals,
+  STREAM_SECURITY,
+  sseResponse,
+} from './definition.ts'
+import { outputSchema } from './outputs.ts'
+
+const eventSchema = streamEventSchema.meta({
+  id: 'StreamEvent',
+  description: 'One event of a turn, as its provider gave it: docs/protocol.md',
+})
 
 const headers = z.object({
-  [HEADERS.lastEventId]: z
-    .string()
-    .exactOptional()
-    .meta({ description: 'The last `id` that was read: the stream goes on after it' }),
+  [HEADERS.lastEventId]: optional(
+    z.string(),
+    'The last `id` that was read: the stream goes on after it',
+  ),
 })
 
 const resumeQuery = z.object({
-  from: z
-    .string()
-    .exactOptional()
-    .meta({ description: 'The same for the first connection; `last-event-id` wins' }),
-  // Not read here: who asks is known before.
-  token: z
-    .string()
-    .exactOptional()
-    .meta({ description: 'A stream token, where no key can be sent' }),
+  from: optional(z.string(), 'The same for the first connection; `last-event-id` wins'),
+  // Read before, when the caller was authenticated.
+  token: optional(z.string(), 'A stream token, where no key can be sent'),
 })
 
 const outputQuery = resumeQuery.extend({
@@ -37,11 +41,7 @@ const outputQuery = resumeQuery.extend({
   }),
 })
 
-function frames(description: string, schema: z.ZodType) {
-  return { description, content: { 'text/event-stream': { schema } } }
-}
-
-/** Why none of the streams may open. */
+/** The refusals of every stream. */
 const STREAM_REFUSALS: readonly ErrorCode[] = [
   'CURSOR_INVALID',
   'SERVER_SHUTDOWN',
@@ -52,62 +52,44 @@ const STREAM_REFUSALS: readonly ErrorCode[] = [
 
 const OVER = { description: 'The turn has ended, and nothing follows the cursor' }
 
-const runRoute = createRoute({
-  method: 'get',
-  path: openapiPath(ROUTES.runStream),
+const runRoute = defineRoute('get', ROUTES.runStream, {
   summary: 'Stream the raw events of a run',
   description: 'From the cursor on, and to the end of the run. The `data` of a frame is one event.',
   tags: ['v2'],
   security: STREAM_SECURITY,
-  request: {
-    headers,
-    params: z.object({ runId: idSchema }),
-    query: resumeQuery,
-  },
+  request: { headers, params: z.object({ runId: idSchema }), query: resumeQuery },
   responses: {
-    200: frames('The frames of the run, to its end', eventSchema),
+    200: sseResponse('The frames of the run, to its end', eventSchema),
     204: OVER,
     ...refusals(...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
-const turnRoute = createRoute({
-  method: 'get',
-  path: openapiPath(ROUTES.turnOutputStream),
+const turnRoute = defineRoute('get', ROUTES.turnOutputStream, {
   summary: 'Stream the snapshots of a turn',
   description:
     'From the cursor on, and to the end of the turn. The `data` of a frame is one snapshot, which takes ' +
     'the place of the one before with the same `itemId`.',
   tags: ['xapi'],
   security: STREAM_SECURITY,
-  request: {
-    headers,
-    params: z.object({ turnId: idSchema }),
-    query: outputQuery,
-  },
+  request: { headers, params: z.object({ turnId: idSchema }), query: outputQuery },
   responses: {
-    200: frames('The frames of the turn, to its end', outputSchema),
+    200: sseResponse('The frames of the turn, to its end', outputSchema),
     204: OVER,
     ...refusals(...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
-const threadRoute = createRoute({
-  method: 'get',
-  path: openapiPath(ROUTES.threadOutputStream),
+const threadRoute = defineRoute('get', ROUTES.threadOutputStream, {
   summary: 'Stream the snapshots of all turns of a thread',
   description:
     'One turn after the other, those that are there and those that will be made, until the thread is ' +
     'deleted. A cursor is `<turnId>/<offset>`; without one the stream begins with the first turn.',
   tags: ['xapi'],
   security: STREAM_SECURITY,
-  request: {
-    headers,
-    params: z.object({ threadId: idSchema }),
-    query: outputQuery,
-  },
+  request: { headers, params: z.object({ threadId: idSchema }), query: outputQuery },
   responses: {
-    200: frames('The frames of the turns', outputSchema),
+    200: sseResponse('The frames of the turns', outputSchema),
     ...refusals(...STREAM_REFUSALS, 'THREAD_UNKNOWN'),
   },
 })

@@ -1,30 +1,129 @@
-import { createRoute } from '@hono/zod-openapi'
+import type { Context } from 'hono'
 import * as z from 'zod'
+import { START } from '../../log/offsets.ts'
 import type { ErrorCode } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
-import type { GatewayApp, GatewayContext } from '../context.ts'
-import { admitTurn } from '../limits/admit-turn.ts'
-import { headerIdSchema, openapiPath } from '../schemas/parts.ts'
-import { refusals } from '../schemas/refusals.ts'
-import { submitBodySchema, submittedSchema } from '../schemas/submit.ts'
-import { submissionOf } from '../submission.ts'
+import type { TraceContext } from '../../protocol/stream-event.ts'
+import type { Submission, Submitted } from '../../turns/turn-request.ts'
+import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
+import { RequestInvalidError } from '../errors.ts'
+import type { StreamSlot } from '../limits/key-limits.ts'
+import { openTurnStream } from '../streams/turn-stream.ts'
+import {
+  bodySchema,
+  defineRoute,
+  headerIdSchema,
+  idSchema,
+  jsonBody,
+  jsonObjectSchema,
+  jsonResponse,
+  optional,
+  refusals,
+  sseResponse,
+  textSchema,
+  turnHeadersSchema,
+} from './definition.ts'
+import { outputSchema } from './outputs.ts'
 
-/** The headers that a submit may have, wherever it is made. */
-export const submitHeadersSchema = z.object({
-  [HEADERS.idempotencyKey]: headerIdSchema
-    .exactOptional()
-    .meta({ description: 'Works like a `runId`: the same key and body are the same turn' }),
-  [HEADERS.traceparent]: z
-    .string()
-    .exactOptional()
-    .meta({ description: 'Of W3C Trace Context: the events carry it. Passed over if it is none' }),
-  [HEADERS.tracestate]: z
-    .string()
-    .exactOptional()
-    .meta({ description: 'The same, up to 1,000 characters; nothing without a `traceparent`' }),
+// As large as a whole turn may get. `maxBodyBytes` bounds the request first.
+export const MAX_TEXT_CHARS = 10_000_000
+export const MAX_TOKENS = 10_000_000
+const MAX_NAME_CHARS = 200
+
+export const reasoningEffortSchema = z.enum(['none', 'minimal', 'low', 'medium', 'high'])
+
+const inputSchema = z.discriminatedUnion('type', [
+  bodySchema({
+    type: z.literal('message'),
+    origin: z.enum(['user', 'system']),
+    content: textSchema(MAX_TEXT_CHARS),
+  }),
+  bodySchema({
+    type: z.literal('function_call_output'),
+    call_id: z.string().min(1).max(MAX_NAME_CHARS),
+    output: z.string().max(MAX_TEXT_CHARS),
+    success: z.boolean(),
+  }),
+])
+
+const toolSchema = bodySchema({
+  name: z.string().min(1).max(MAX_NAME_CHARS),
+  description: z.string().max(20_000).exactOptional(),
+  parameters: jsonObjectSchema(200_000).meta({ description: 'A JSON Schema' }),
 })
 
-/** Why a turn may not begin, wherever it is asked for. */
+const responseFormatSchema = z.discriminatedUnion('type', [
+  bodySchema({ type: z.literal('text') }),
+  bodySchema({ type: z.literal('json_object') }),
+  bodySchema({
+    type: z.literal('json_schema'),
+    name: z.string().min(1).max(MAX_NAME_CHARS),
+    schema: jsonObjectSchema(200_000),
+    strict: z.boolean().exactOptional(),
+  }),
+])
+
+/** The fields of `TurnSettings`. */
+const settings = {
+  tools: optional(
+    z.array(toolSchema).max(256),
+    'Tools of the client: a call to one of them ends the turn',
+  ),
+  toolChoice: z
+    .union([
+      z.enum(['auto', 'none', 'required']),
+      bodySchema({ name: z.string().min(1).max(MAX_NAME_CHARS) }),
+    ])
+    .exactOptional(),
+  reasoningEffort: reasoningEffortSchema.exactOptional(),
+  thinkingBudget: z.int().min(0).max(MAX_TOKENS).exactOptional(),
+  maxOutputTokens: z.int().min(1).max(MAX_TOKENS).exactOptional(),
+  temperature: z.number().min(0).max(2).exactOptional(),
+  topP: z.number().min(0).max(1).exactOptional(),
+  stop: z.array(z.string().min(1).max(1000)).max(16).exactOptional(),
+  responseFormat: responseFormatSchema.exactOptional(),
+  parallelToolCalls: z.boolean().exactOptional(),
+}
+
+export const submitBodySchema = bodySchema({
+  prompt: optional(textSchema(MAX_TEXT_CHARS), 'Short for one message of the user'),
+  input: z.array(inputSchema).min(1).max(1000).exactOptional(),
+  model: optional(z.string().min(1).max(300), '`<providerId>/<modelId>`, or a model alone'),
+  providerId: z.string().min(1).max(MAX_NAME_CHARS).exactOptional(),
+  agentId: optional(idSchema, 'The agent that answers, as `agent_id` of the response'),
+  threadId: idSchema.exactOptional(),
+  turnId: idSchema.exactOptional(),
+  runId: idSchema.exactOptional(),
+  ...settings,
+})
+  .refine(({ prompt, input }) => (prompt === undefined) !== (input === undefined), {
+    message: 'must have either a prompt or an input',
+  })
+  .meta({ id: 'Submit', examples: [{ prompt: 'Hello' }] })
+
+const submittedSchema = z
+  .object({ runId: z.string(), turnId: z.string(), threadId: z.string() })
+  .meta({ id: 'Submitted' })
+
+/** The headers of every request that starts a turn. */
+export const submitHeadersSchema = z.object({
+  [HEADERS.idempotencyKey]: optional(
+    headerIdSchema,
+    'Works like a `runId`: the same key and body are the same turn',
+  ),
+  [HEADERS.traceparent]: optional(
+    z.string(),
+    'W3C trace context, copied to every event. Ignored if malformed',
+  ),
+  [HEADERS.tracestate]: optional(
+    z.string(),
+    'The same, up to 1,000 characters; ignored without a `traceparent`',
+  ),
+})
+
+export type SubmitHeaders = z.infer<typeof submitHeadersSchema>
+
+/** The refusals of every route that starts a turn. */
 export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
   'BODY_TOO_LARGE',
   'INPUT_TOO_LARGE',
@@ -40,35 +139,148 @@ export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
   'TURN_DELETED',
 ]
 
-const submitRoute = createRoute({
-  method: 'post',
-  path: openapiPath(ROUTES.submit),
+const submitRoute = defineRoute('post', ROUTES.submit, {
   summary: 'Start a turn',
   description:
     'Answers once the turn is durable; it then runs whatever its readers do. The same ids and the same ' +
     'body are the same turn, however often they are sent.',
   tags: ['v2'],
-  request: {
-    headers: submitHeadersSchema,
-    body: { required: true, content: { 'application/json': { schema: submitBodySchema } } },
-  },
+  request: { headers: submitHeadersSchema, body: jsonBody(submitBodySchema) },
   responses: {
-    202: {
-      description: 'The turn is durable',
-      content: { 'application/json': { schema: submittedSchema } },
-    },
+    202: jsonResponse('The turn is durable', submittedSchema),
     ...refusals(...SUBMIT_REFUSALS),
   },
 })
 
-export function addSubmitRoute(app: GatewayApp, context: GatewayContext): void {
+const threadTurnRoute = defineRoute('post', ROUTES.threadTurn, {
+  summary: 'Start a turn in a thread and stream it',
+  description:
+    'A submit and the stream of its snapshots in one call. Who is cut off resumes with the stream of ' +
+    'the turn, whose id is in the first header: hanging up does not stop the turn.',
+  tags: ['xapi'],
+  request: {
+    params: z.object({ threadId: idSchema }),
+    query: z.object({ encoding: z.enum(['snapshot', 'append']).default('snapshot') }),
+    headers: submitHeadersSchema,
+    body: jsonBody(submitBodySchema),
+  },
+  responses: {
+    200: {
+      ...sseResponse('The frames of the turn, to its end', outputSchema),
+      headers: turnHeadersSchema,
+    },
+    ...refusals(...SUBMIT_REFUSALS, 'STREAMS_LIMITED'),
+  },
+})
+
+export function addSubmitRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(submitRoute, async (c) => {
-    const submission = submissionOf(c.req.valid('json'), c.req.valid('header'))
-    const { tenant, newTurns } = c.get('space')
-    const admit = admitTurn(c, context, submission)
-    const { runId, turnId, threadId } = await context.turns.submit(submission, { tenant, admit })
-    c.set('turnId', turnId)
-    newTurns.announce(threadId)
+    const submission = toSubmission(c.req.valid('json'), c.req.valid('header'))
+    const { runId, turnId, threadId } = await startTurn(c, context, submission)
     return c.json({ runId, turnId, threadId }, 202)
   })
+
+  app.openapi(threadTurnRoute, async (c) => {
+    const { threadId } = c.req.valid('param')
+    const body = { threadId, ...c.req.valid('json') }
+    if (body.threadId !== threadId) {
+      throw new RequestInvalidError([{ path: 'body.threadId', message: 'is not that of the path' }])
+    }
+    const submission = toSubmission(body, c.req.valid('header'))
+    const { encoding } = c.req.valid('query')
+    return withStreamSlot(c, context, async () => {
+      const { turnId } = await startTurn(c, context, submission)
+      return openTurnStream(c, context, { turnId, log: 'processed', encoding, after: START })
+    })
+  })
+}
+
+/** Starts a turn within the limits of the caller, and announces it to the readers of its thread. */
+export async function startTurn(
+  c: Context<GatewayEnv>,
+  { turns, limits }: GatewayContext,
+  submission: Submission,
+): Promise<Submitted> {
+  const { tenant, newTurns, threadQuota } = c.get('space')
+  const admit = async () => {
+    const release = await threadQuota.reserve(submission.threadId)
+    try {
+      return limits.admitTurn(c.get('caller'))
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+  const submitted = await turns.submit(submission, { tenant, admit })
+  c.set('turnId', submitted.turnId)
+  newTurns.announce(submitted.threadId)
+  return submitted
+}
+
+/** Takes a stream slot first: a caller that could not read the turn must not start it. Freed when `run` throws. */
+export async function withStreamSlot<T>(
+  c: Context<GatewayEnv>,
+  { limits }: GatewayContext,
+  run: (slot: StreamSlot) => Promise<T>,
+): Promise<T> {
+  const slot = limits.takeStream(c.get('caller'))
+  c.set('slot', slot)
+  try {
+    return await run(slot)
+  } catch (error) {
+    slot.free()
+    throw error
+  }
+}
+
+export function toSubmission(
+  body: z.infer<typeof submitBodySchema>,
+  headers: SubmitHeaders,
+): Submission {
+  const { prompt = '', input, model, providerId, agentId, threadId, turnId, ...rest } = body
+  const { runId, ...settings } = rest
+  return {
+    input: input ?? [{ type: 'message', origin: 'user', content: prompt }],
+    settings,
+    ...omitNullish({
+      model,
+      providerId,
+      agentId,
+      threadId,
+      turnId,
+      runId: toRunId(runId, headers[HEADERS.idempotencyKey]),
+      traceContext: parseTraceContext(headers),
+    }),
+  }
+}
+
+/** The idempotency key is the run id of a body that has none. Two different ones are ambiguous. */
+function toRunId(runId: string | undefined, key: string | undefined): string | undefined {
+  if (runId === undefined || key === undefined || runId === key) return runId ?? key
+  throw new RequestInvalidError([
+    { path: `headers.${HEADERS.idempotencyKey}`, message: 'differs from the runId of the body' },
+  ])
+}
+
+type Defined<T> = { [Name in keyof T]?: NonNullable<T[Name]> }
+
+export function omitNullish<T extends object>(fields: T): Defined<T> {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null)
+  return Object.fromEntries(given) as Defined<T>
+}
+
+/** Version, trace, parent, flags. Later versions may append fields. */
+const TRACEPARENT = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-[\da-f]{2}(-[!-~]{1,140})?$/
+const ZEROS = /^0+$/
+
+/** Printable ASCII, up to twice the length that everybody must pass on. */
+const TRACESTATE = /^[ -~]{1,1000}$/
+
+/** The W3C trace context of a request. A malformed one is ignored: a faulty tracer must not cost a turn. */
+export function parseTraceContext(headers: SubmitHeaders): TraceContext | undefined {
+  const { traceparent = '', tracestate = '' } = headers
+  const [, version, trace = '', parent = '', more] = TRACEPARENT.exec(traceparent) ?? []
+  if (version === undefined || version === 'ff' || (version === '00' && more)) return undefined
+  if (ZEROS.test(trace) || ZEROS.test(parent)) return undefined
+  return { traceparent, ...(TRACESTATE.test(tracestate) && { tracestate }) }
 }

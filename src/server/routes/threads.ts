@@ -1,52 +1,106 @@
-import { createRoute } from '@hono/zod-openapi'
 import * as z from 'zod'
 import type { NewThread, ThreadRecord, TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
+import { errorObjectSchema, turnStatusSchema } from '../../protocol/stream-event.ts'
+import { usageSchema } from '../../protocol/usage.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
-import { encodePage } from '../pages.ts'
-import { idSchema, openapiPath, pageSchema } from '../schemas/parts.ts'
-import { READ_REFUSALS, refusals } from '../schemas/refusals.ts'
+import { encodeJson, encodePage, sendRead } from '../json-response.ts'
 import {
-  newThreadSchema,
-  type Thread,
-  type Turn,
-  threadChangesSchema,
-  threadSchema,
-  threadsSchema,
-  threadWithTurnsSchema,
-} from '../schemas/threads.ts'
-import { answerRead } from '../written-json.ts'
+  bodySchema,
+  defineRoute,
+  idSchema,
+  jsonBody,
+  jsonObjectSchema,
+  jsonResponse,
+  optional,
+  pageSchema,
+  READ_REFUSALS,
+  refusals,
+} from './definition.ts'
+
+const titleSchema = z.string().max(1000)
+const metadataSchema = jsonObjectSchema(16_384)
+const timeSchema = z.number().meta({ description: 'Milliseconds since the epoch' })
+
+export const newThreadSchema = bodySchema({
+  threadId: idSchema.exactOptional(),
+  title: titleSchema.exactOptional(),
+  metadata: metadataSchema.exactOptional(),
+}).meta({ id: 'NewThread', examples: [{ title: 'A thread' }] })
+
+/** `null` removes a field; a missing one stays as it is. */
+export const threadChangesSchema = bodySchema({
+  title: titleSchema.nullable().exactOptional(),
+  metadata: metadataSchema.nullable().exactOptional(),
+})
+  .refine(({ title, metadata }) => title !== undefined || metadata !== undefined, {
+    message: 'must have a title or metadata',
+  })
+  .meta({ id: 'ThreadChanges', examples: [{ title: 'A better title' }] })
+
+const threadFields = {
+  threadId: z.string(),
+  title: z.string().exactOptional(),
+  metadata: z.record(z.string(), z.unknown()).exactOptional(),
+  createdAt: timeSchema,
+  updatedAt: timeSchema.meta({ description: 'When it was last changed or got a turn' }),
+}
+
+const threadSchema = z.object(threadFields).meta({ id: 'Thread' })
+
+const nextCursor = optional(z.string(), 'For `cursor` of the next page; missing on the last')
+
+const threadsSchema = z
+  .object({ threads: z.array(threadSchema), nextCursor })
+  .meta({ id: 'Threads' })
+
+const turnSchema = z
+  .object({
+    turnId: z.string(),
+    runId: z.string(),
+    threadId: z.string(),
+    ordinal: z.number().meta({ description: 'Its place in the thread, from 1' }),
+    createdAt: timeSchema,
+    endedAt: timeSchema.exactOptional(),
+    status: z.union([z.literal('in_progress'), turnStatusSchema]),
+    sealed: z.boolean().meta({ description: 'It has ended, and nothing will follow' }),
+    expired: z.boolean().meta({ description: 'Only this record is left of it' }),
+    usage: usageSchema.exactOptional(),
+    finishReason: z.string().exactOptional(),
+    error: errorObjectSchema.exactOptional(),
+    cancelReason: z.string().exactOptional(),
+  })
+  .meta({ id: 'Turn' })
+
+const turnsSchema = z.array(turnSchema).meta({ description: 'The newest first' })
+
+const threadWithTurnsSchema = z
+  .object({ ...threadFields, turns: turnsSchema, nextCursor })
+  .meta({ id: 'ThreadWithTurns' })
 
 const params = z.object({ threadId: idSchema })
-const thread = { content: { 'application/json': { schema: threadSchema } } }
 
-const listRoute = createRoute({
-  method: 'get',
-  path: openapiPath(ROUTES.threads),
+const listRoute = defineRoute('get', ROUTES.threads, {
   summary: 'List threads',
   description: 'The one that was last changed or got a turn comes first.',
   tags: ['threads'],
   request: { query: pageSchema() },
   responses: {
-    200: { description: 'A page', content: { 'application/json': { schema: threadsSchema } } },
+    200: jsonResponse('A page', threadsSchema),
     ...refusals(...READ_REFUSALS, 'CURSOR_INVALID'),
   },
 })
 
-const createThreadRoute = createRoute({
-  method: 'post',
-  path: openapiPath(ROUTES.threads),
+const createThreadRoute = defineRoute('post', ROUTES.threads, {
   summary: 'Make a thread',
   description:
     'A thread is made by its first turn as well. One that exists already is answered as it is.',
   tags: ['threads'],
-  request: {
-    body: { required: false, content: { 'application/json': { schema: newThreadSchema } } },
-  },
+  request: { body: jsonBody(newThreadSchema, false) },
   responses: {
-    200: { description: 'It existed, and was not changed', ...thread },
-    201: { description: 'It was made', ...thread },
+    200: jsonResponse('It existed, and was not changed', threadSchema),
+    201: jsonResponse('It was made', threadSchema),
     ...refusals(
       'BODY_TOO_LARGE',
       'MEDIA_TYPE_UNSUPPORTED',
@@ -57,40 +111,28 @@ const createThreadRoute = createRoute({
   },
 })
 
-const readRoute = createRoute({
-  method: 'get',
-  path: openapiPath(ROUTES.thread),
+const readRoute = defineRoute('get', ROUTES.thread, {
   summary: 'Read a thread and its newest turns',
   tags: ['threads'],
   request: { params, query: pageSchema() },
   responses: {
-    200: {
-      description: 'The thread, with a page of its turns',
-      content: { 'application/json': { schema: threadWithTurnsSchema } },
-    },
+    200: jsonResponse('The thread, with a page of its turns', threadWithTurnsSchema),
     ...refusals(...READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'),
   },
 })
 
-const changeRoute = createRoute({
-  method: 'patch',
-  path: openapiPath(ROUTES.thread),
+const changeRoute = defineRoute('patch', ROUTES.thread, {
   summary: 'Change the title or the metadata of a thread',
   description: 'Each is replaced as a whole, and `null` takes it away; what is not named stays.',
   tags: ['threads'],
-  request: {
-    params,
-    body: { required: true, content: { 'application/json': { schema: threadChangesSchema } } },
-  },
+  request: { params, body: jsonBody(threadChangesSchema) },
   responses: {
-    200: { description: 'The thread as it is now', ...thread },
+    200: jsonResponse('The thread as it is now', threadSchema),
     ...refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'STORE_FULL', 'THREAD_UNKNOWN'),
   },
 })
 
-const deleteRoute = createRoute({
-  method: 'delete',
-  path: openapiPath(ROUTES.thread),
+const deleteRoute = defineRoute('delete', ROUTES.thread, {
   summary: 'Delete a thread and its turns',
   description: 'A turn that is running is stopped. Streams of the thread and of its turns end.',
   tags: ['threads'],
@@ -103,14 +145,13 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
 
   app.openapi(listRoute, (c) => {
     const { log } = c.get('space')
-    return answerRead<z.infer<typeof threadsSchema>>(c, context, async () => {
-      const bytes = await encodePage(c.req.valid('query'), {
+    return sendRead<z.infer<typeof threadsSchema>>(c, context, () =>
+      encodePage(c.req.valid('query'), {
         head: '{"threads":[',
         list: (page) => log.listThreads(page),
-        encode: (record) => encodeJson(toThread(record)),
-      })
-      return { bytes }
-    })
+        encode: (record) => [encodeJson(toThread(record))],
+      }),
+    )
   })
 
   app.openapi(createThreadRoute, async (c) => {
@@ -132,15 +173,14 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
 
   app.openapi(readRoute, (c) => {
     const { log } = c.get('space')
-    return answerRead<z.infer<typeof threadWithTurnsSchema>>(c, context, async () => {
+    return sendRead<z.infer<typeof threadWithTurnsSchema>>(c, context, async () => {
       const record = await existingThread(log, c.req.valid('param').threadId)
       const options = { ...c.req.valid('query'), first: 'newest' } as const
-      const bytes = await encodePage(options, {
+      return encodePage(options, {
         head: `${JSON.stringify(toThread(record)).slice(0, -1)},"turns":[`,
         list: (page) => log.listTurns(record.threadId, page),
-        encode: (turn) => encodeJson(toTurn(turn)),
+        encode: (turn) => [encodeJson(toTurn(turn))],
       })
-      return { bytes }
     })
   })
 
@@ -149,7 +189,7 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
     const { threadId } = c.req.valid('param')
     const thread = await changes.run(threadId, async () => {
       const record = await existingThread(log, threadId)
-      return log.putThread(changed(record, c.req.valid('json')))
+      return log.putThread(applyChanges(record, c.req.valid('json')))
     })
     return c.json(toThread(thread), 200)
   })
@@ -164,48 +204,35 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 }
 
-function encodeJson(value: unknown): Buffer<ArrayBuffer>[] {
-  return [Buffer.from(JSON.stringify(value))]
-}
-
 async function deleteThread(log: TurnLog, threadId: string): Promise<void> {
   const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
   for (const { turnId, sealed } of items) {
-    // The owner would notice by itself, but only when it next writes: until then the provider is paid.
+    // Its owner would notice only at its next write, and pay the provider until then.
     if (!sealed) await log.requestCancel(turnId, 'the thread was deleted')
   }
-  if (!(await log.deleteThread(threadId))) throw unknownThread(threadId)
+  if (!(await log.deleteThread(threadId))) throw new TurnstreamError('THREAD_UNKNOWN', threadId)
 }
 
 async function existingThread(log: TurnLog, threadId: string): Promise<ThreadRecord> {
   const record = await log.getThread(threadId)
-  if (record === undefined) throw unknownThread(threadId)
+  if (record === undefined) throw new TurnstreamError('THREAD_UNKNOWN', threadId)
   return record
 }
 
-function unknownThread(threadId: string): TurnstreamError {
-  return new TurnstreamError('THREAD_UNKNOWN', threadId)
-}
-
-function changed(
-  { threadId, title, metadata }: ThreadRecord,
-  changes: z.infer<typeof threadChangesSchema>,
+function applyChanges(
+  { threadId, ...record }: ThreadRecord,
+  { title = record.title, metadata = record.metadata }: z.infer<typeof threadChangesSchema>,
 ): NewThread {
-  const after = { title: title ?? null, metadata: metadata ?? null, ...changes }
-  return {
-    threadId,
-    ...(after.title !== null && { title: after.title }),
-    ...(after.metadata !== null && { metadata: after.metadata }),
-  }
+  return { threadId, ...(title != null && { title }), ...(metadata != null && { metadata }) }
 }
 
-/** What a client may know of a thread's record. */
-function toThread({ creation: _creation, ...thread }: ThreadRecord): Thread {
+/** The public part of a thread's record. */
+function toThread({ creation: _creation, ...thread }: ThreadRecord): z.infer<typeof threadSchema> {
   return thread
 }
 
 /** The public part of a turn's record: without its writer, its request and what only the store needs. */
-function toTurn(record: TurnRecord): Turn {
+function toTurn(record: TurnRecord): z.infer<typeof turnSchema> {
   const { owner: _owner, epoch: _epoch, request: _request, responseBytes: _bytes, ...turn } = record
   return turn
 }

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { onResponseClose } from '../response-close.ts'
+import { onResponseClose } from '../client-close.ts'
 import { type Frame, LAST_CHUNK } from './frame.ts'
 import { MAX_WAITING_BYTES, type SseSink } from './sse-sink.ts'
 

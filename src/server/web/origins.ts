@@ -1,44 +1,48 @@
+import type { Context, MiddlewareHandler } from 'hono'
 import { TurnstreamError } from '../../protocol/errors.ts'
+import { HEADERS } from '../../protocol/names.ts'
+import type { GatewayEnv } from '../context.ts'
+import { isProbe } from './hosts.ts'
 
-/** The entry that stands for every origin. */
+/** The entry that allows every origin. */
 export const ANY_ORIGIN = '*'
 
-// Scheme, host and perhaps a port. Apps have schemes of their own: capacitor://localhost.
+// Scheme, host and perhaps a port. Apps have their own schemes: capacitor://localhost.
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/(?:[^\s/?#@:*\\[\]]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i
 
 /** The origins whose pages may use the API. */
 export class AllowedOrigins {
   readonly isEmpty: boolean
-  /** Every page may ask, and needs a key. */
+  /** Every page may call, and needs a key. */
   readonly isOpen: boolean
   readonly #origins: ReadonlySet<string>
 
-  /** OPTION_INVALID for what is no origin, and where every page could ask without a key. */
-  constructor(written: readonly string[], { hasKeys }: { readonly hasKeys: boolean }) {
+  /** OPTION_INVALID for an invalid origin, and for `*` on a server without keys. */
+  constructor(written: readonly string[] = [], { hasKeys }: { readonly hasKeys: boolean }) {
     this.isOpen = written.includes(ANY_ORIGIN)
     this.isEmpty = written.length === 0
     if (this.isOpen && written.length > 1) throw invalid('* is every origin, and stands alone')
     if (this.isOpen && !hasKeys) {
       throw invalid('* would let every page use a server that asks for no key; name the origins')
     }
-    this.#origins = new Set(this.isOpen ? [] : written.map(checkedOrigin))
+    this.#origins = new Set(this.isOpen ? [] : written.map(parseOrigin))
   }
 
-  /** The origin is that of a request, which browsers write in one way only. */
+  /** Takes an `origin` header, which browsers write in only one form. */
   has(origin: string): boolean {
     return this.isOpen || this.#origins.has(origin)
   }
 }
 
-/** An origin as browsers write it: in lower case, and without the usual port. */
+/** An origin as browsers write it: in lower case, without the default port. */
 export function originOf(written: string): string | undefined {
   if (!ORIGIN.test(written) || !URL.canParse(written)) return undefined
   const { origin } = new URL(written)
-  // That of a scheme which is not the web's has no form that all agree on.
+  // URL has no origin for schemes that are not the web's.
   return origin === 'null' ? written.toLowerCase() : origin
 }
 
-function checkedOrigin(written: string): string {
+function parseOrigin(written: string): string {
   const origin = originOf(written)
   if (origin !== undefined) return origin
   const shown = JSON.stringify(written.slice(0, 100))
@@ -51,11 +55,91 @@ function invalid(detail: string): TurnstreamError {
   return new TurnstreamError('OPTION_INVALID', `corsOrigins: ${detail}`)
 }
 
-/** Whether an origin is the one that a request was sent to, as far as its `host` tells. */
+/** Whether an origin is that of a request's `host`. A proxy may end TLS, so the scheme does not count. */
 export function isOwnOrigin(origin: string, host: string): boolean {
   if (!URL.canParse(origin)) return false
   const own = new URL(origin)
-  // What ends TLS before us is not told apart: the name and the port are the same.
-  const usual = own.protocol === 'https:' ? '443' : '80'
-  return own.host === host || (own.port === '' && `${own.host}:${usual}` === host)
+  const defaultPort = own.protocol === 'https:' ? '443' : '80'
+  return own.host === host || (own.port === '' && `${own.host}:${defaultPort}` === host)
+}
+
+// Never `access-control-allow-credentials`: pages authenticate with a header they set themselves, and nothing that
+// a browser adds by itself counts.
+const EXPOSED = [HEADERS.requestId, HEADERS.turnId, HEADERS.threadId, 'retry-after'].join(', ')
+
+/** Sent by OpenAI's package with every request, and ignored here. */
+const OPENAI_HEADERS = [
+  'openai-organization',
+  'openai-project',
+  ...['arch', 'helper-method', 'lang', 'os', 'package-version'].map(
+    (name) => `x-stainless-${name}`,
+  ),
+  ...['retry-count', 'runtime', 'runtime-version', 'timeout'].map((name) => `x-stainless-${name}`),
+]
+
+const PREFLIGHT = {
+  'access-control-allow-methods': 'GET, HEAD, POST, PATCH, DELETE',
+  'access-control-allow-headers': [
+    'authorization',
+    HEADERS.apiKey,
+    'content-type',
+    HEADERS.lastEventId,
+    HEADERS.idempotencyKey,
+    HEADERS.traceparent,
+    HEADERS.tracestate,
+    HEADERS.requestId,
+    HEADERS.cancelOnDisconnect,
+    ...OPENAI_HEADERS,
+  ].join(', '),
+  // Chrome's maximum.
+  'access-control-max-age': '7200',
+}
+
+/**
+ * Allows the pages of the allowed origins, and refuses all others: a browser hides the response from them, but sends
+ * simple requests first, and a stream would take a slot. Clients that are no browsers send neither `origin` nor
+ * `sec-fetch-site` and are not affected.
+ *
+ * All headers are set before the routes run, because streams bypass what comes after them. Hono's own middleware sets
+ * `vary` afterwards, and answers every OPTIONS.
+ */
+export function checkOrigin(allowed: AllowedOrigins): MiddlewareHandler<GatewayEnv> {
+  return async (c, next) => {
+    const origin = c.req.header('origin')
+    if (!allowed.isEmpty) c.header('vary', 'origin')
+    if (origin !== undefined && allowed.has(origin)) {
+      c.header('access-control-allow-origin', allowed.isOpen ? ANY_ORIGIN : origin)
+      c.header('access-control-expose-headers', EXPOSED)
+      if (isPreflight(c)) return c.body(null, 204, PREFLIGHT)
+    } else if (!allowed.isOpen && isForeign(c, origin) && !isProbe(c.req.path)) {
+      const who = origin === undefined ? 'another site' : origin.slice(0, 100)
+      throw new TurnstreamError('ORIGIN_REFUSED', `${who} is not in corsOrigins`)
+    }
+    return next()
+  }
+}
+
+function isPreflight({ req }: Context<GatewayEnv>): boolean {
+  return req.method === 'OPTIONS' && req.header('access-control-request-method') !== undefined
+}
+
+/**
+ * Whether the request comes from a page of another origin. Browsers say so in a header that pages cannot change. Where
+ * they do not (plain HTTP outside loopback), the origin is compared with the host.
+ */
+function isForeign(c: Context<GatewayEnv>, origin: string | undefined): boolean {
+  const site = c.req.header('sec-fetch-site')
+  // Typed in, or from our own page. More reliable than comparing, because a proxy may change the host.
+  if (site === 'same-origin' || site === 'none') return false
+  if (site !== undefined) return !isNavigation(c)
+  return origin !== undefined && !isOwnOrigin(origin, c.get('address').host)
+}
+
+/** A link that opens in its own window. */
+function isNavigation({ req }: Context<GatewayEnv>): boolean {
+  return (
+    (req.method === 'GET' || req.method === 'HEAD') &&
+    req.header('sec-fetch-mode') === 'navigate' &&
+    req.header('sec-fetch-dest') === 'document'
+  )
 }

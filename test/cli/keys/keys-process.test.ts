@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { parseKeysFile } from '../../../src/server/auth/keys-file.ts'
+import { parseKeysFile } from '../../../src/server/auth/key-ring.ts'
 import { turnstream } from '../process.ts'
 import { untilTrue } from '../support.ts'
 

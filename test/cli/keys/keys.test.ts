@@ -12,8 +12,7 @@ import {
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { UsageError } from '../../../src/cli/command.ts'
-import { KeyRing, sha256Of } from '../../../src/server/auth/key-ring.ts'
-import { parseKeysFile } from '../../../src/server/auth/keys-file.ts'
+import { KeyRing, parseKeysFile, sha256Of } from '../../../src/server/auth/key-ring.ts'
 import { A, FILE, setUp } from './support.ts'
 
 describe('keys add', () => {

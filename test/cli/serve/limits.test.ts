@@ -10,7 +10,7 @@ import {
   type SettingName,
 } from '../../../src/cli/serve/settings.ts'
 import { ROUTES } from '../../../src/protocol/names.ts'
-import { resolveLimits } from '../../../src/server/limits/gateway-limits.ts'
+import { resolveLimits } from '../../../src/server/limits/key-limits.ts'
 import { resolvePortLimits } from '../../../src/server/limits/port-limits.ts'
 import { read } from '../../repository/sources.ts'
 import { section, tableRows } from '../../repository/tables.ts'

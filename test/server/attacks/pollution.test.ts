@@ -1,6 +1,6 @@
 /** Names that mean something to every object of JavaScript are names like any other, or are refused. */
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { poisonedKey } from '../../../src/server/web/poisoned-json.ts'
+import { pollutingKey } from '../../../src/server/request-body.ts'
 import { sendRaw } from '../raw-http.ts'
 import { call, finishedTurn, heldTurn, sealed, startServer, type TestServer } from '../support.ts'
 
@@ -76,8 +76,8 @@ describe('a body that would change what all objects have in common', () => {
       '"__proto__"',
       'no JSON: "__proto__":',
     ]
-    expect(harmless.map(poisonedKey)).toEqual(harmless.map(() => undefined))
-    expect(poisonedKey(`${'['.repeat(500)}{"__proto__":1}${']'.repeat(500)}`)).toBe('__proto__')
+    expect(harmless.map(pollutingKey)).toEqual(harmless.map(() => undefined))
+    expect(pollutingKey(`${'['.repeat(500)}{"__proto__":1}${']'.repeat(500)}`)).toBe('__proto__')
   })
 })
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { sha256Of } from '../../../src/server/auth/key-ring.ts'
 import {
   linesOfKeysFile,
   MAX_KEYS_FILE_CHARS,
   parseKeysFile,
-} from '../../../src/server/auth/keys-file.ts'
+  sha256Of,
+} from '../../../src/server/auth/key-ring.ts'
 
 const A = sha256Of('a')
 const B = sha256Of('b')

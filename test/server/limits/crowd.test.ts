@@ -1,6 +1,6 @@
 /** More connections than the server takes. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { connectionsFor } from '../../../src/server/limits/open-files.ts'
+import { connectionsFor } from '../../../src/server/limits/port-limits.ts'
 import { type Crowd, listen } from '../../../src/server/listen.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { CountingLog } from '../streams/counting-log.ts'

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Caller } from '../../../src/server/auth/caller.ts'
-import type { GatewayLimits } from '../../../src/server/limits/gateway-limits.ts'
-import { KeyLimits } from '../../../src/server/limits/key-limits.ts'
-import { LimitedError } from '../../../src/server/limits/limited-error.ts'
+import { LimitedError } from '../../../src/server/errors.ts'
+import { type GatewayLimits, KeyLimits } from '../../../src/server/limits/key-limits.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { UNLIMITED } from '../unlimited.ts'
 

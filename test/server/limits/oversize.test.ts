@@ -3,9 +3,8 @@ import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { ERROR_CODES, type ErrorCode } from '../../../src/protocol/errors.ts'
-import { answerMalformed } from '../../../src/server/bare-answers.ts'
-import { overflowOf, oversizeOf } from '../../../src/server/limits/oversize.ts'
-import { PORT_LIMITS } from '../../../src/server/limits/port-limits.ts'
+import { checkHead, headOverflow, PORT_LIMITS } from '../../../src/server/limits/port-limits.ts'
+import { refuseMalformed } from '../../../src/server/raw-responses.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { sendRaw } from '../raw-http.ts'
 import { call, startServer } from '../support.ts'
@@ -143,12 +142,12 @@ describe('a request is refused with', () => {
 describe('a connection that was answered because of what it sent', () => {
   test('is read for a second more, whatever comes, and closed then', async () => {
     const clock = fakeClock()
-    const around = { clock, limits: PORT_LIMITS }
+    const options = { clock, limits: PORT_LIMITS }
     const socket = new PassThrough({ autoDestroy: false })
     const overflow = Object.assign(new Error('overflow'), { code: 'HPE_HEADER_OVERFLOW' })
-    answerMalformed(overflow, socket, around)
+    refuseMalformed(overflow, socket, options)
     // Node reports every further piece as another error.
-    for (let each = 0; each < 10; each++) answerMalformed(overflow, socket, around)
+    for (let each = 0; each < 10; each++) refuseMalformed(overflow, socket, options)
     expect(socket.destroyed).toBe(false)
     expect(String(socket.read()).match(/HTTP\/1\.1 431/g)).toHaveLength(1)
     await clock.advance(999)
@@ -160,7 +159,7 @@ describe('a connection that was answered because of what it sent', () => {
   test('leaves no timer behind when its client closes it before', async () => {
     const clock = fakeClock()
     const socket = new PassThrough()
-    answerMalformed(new Error('noise'), socket, { clock, limits: PORT_LIMITS })
+    refuseMalformed(new Error('noise'), socket, { clock, limits: PORT_LIMITS })
     expect(clock.pending()).toBe(1)
     socket.destroy()
     await once(socket, 'close')
@@ -173,11 +172,11 @@ describe('what is too large', () => {
     const limits = { ...PORT_LIMITS, maxHeaderBytes: 16 }
     // "ab: cd\r\n" twice.
     const rawHeaders = ['ab', 'cd', 'ef', 'gh']
-    expect(oversizeOf({ url: '/', rawHeaders }, limits)).toBeUndefined()
-    expect(oversizeOf({ url: '/', rawHeaders: [...rawHeaders, '', ''] }, limits)?.code).toBe(
+    expect(checkHead({ url: '/', rawHeaders }, limits)).toBeUndefined()
+    expect(checkHead({ url: '/', rawHeaders: [...rawHeaders, '', ''] }, limits)?.code).toBe(
       'HEADERS_TOO_LARGE',
     )
-    expect(oversizeOf({ rawHeaders }, limits)).toBeUndefined()
+    expect(checkHead({ rawHeaders }, limits)).toBeUndefined()
   })
 
   const PACKETS: [name: string, packet: string | undefined, code: ErrorCode][] = [
@@ -196,7 +195,7 @@ describe('what is too large', () => {
     'is told by the piece in which it was noticed: one %s',
     (_name, packet, code) => {
       const overflow = packet === undefined ? {} : { rawPacket: Buffer.from(packet) }
-      expect(overflowOf(overflow, PORT_LIMITS).code).toBe(code)
+      expect(headOverflow(overflow, PORT_LIMITS).code).toBe(code)
     },
   )
 })

@@ -4,7 +4,7 @@ import type { TurnLog } from '../../../src/log/turn-log.ts'
 import { ANYBODY } from '../../../src/server/auth/caller.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../../../src/server/context.ts'
 import { KeyLimits } from '../../../src/server/limits/key-limits.ts'
-import { Readiness } from '../../../src/server/readiness.ts'
+import { Readiness } from '../../../src/server/routes/server.ts'
 import { addStreamRoutes } from '../../../src/server/routes/streams.ts'
 import { OpenStreams } from '../../../src/server/streams/open-streams.ts'
 import { type TenantSpace, TenantSpaces } from '../../../src/server/tenant-space.ts'
@@ -32,7 +32,6 @@ export function streamsApp(log: TurnLog, clock: Clock, heartbeatMs = 15_000): St
     providers,
     turns: new TurnRunner({ log, providers, owner: 'test', clock }),
     generateId: () => 'id',
-    maxBodyBytes: 1000,
     readiness: new Readiness({ log, clock, isOpen: () => true }),
     closing: signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: signal }),

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { KeyRing } from '../../../src/server/auth/key-ring.ts'
-import { DOCS_POLICY } from '../../../src/server/docs-page/page.ts'
+import { DOCS_POLICY } from '../../../src/server/docs-page.ts'
 import { sendRaw } from '../raw-http.ts'
 import { RawClient } from '../streams/raw-client.ts'
 import { finishedTurn, startServer } from '../support.ts'

@@ -1,16 +1,14 @@
 import type { MiddlewareHandler } from 'hono'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { isNestedDeeperThan, MAX_JSON_NESTING } from '../protocol/json.ts'
+import { isNestedDeeperThan, isRecord, MAX_JSON_NESTING, parseJsonSafe } from '../protocol/json.ts'
 import type { GatewayEnv } from './context.ts'
-import { RequestInvalidError } from './request-error.ts'
-import { poisonedKey } from './web/poisoned-json.ts'
+import { RequestInvalidError } from './errors.ts'
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i
 
 /**
- * Reads the body of a request before anything else does: never more than `maxBytes` of it, and only what is
- * text. What the routes then see is the same request, with the text as its body; an empty one with a JSON type
- * is an empty object.
+ * Reads the body of a request before the routes do: at most `maxBytes`, and only UTF-8. The routes see the same request
+ * with the text as its body. An empty body with a JSON type becomes an empty object.
  */
 export function boundedBody(maxBytes: number): MiddlewareHandler<GatewayEnv> {
   return async (c, next) => {
@@ -22,8 +20,8 @@ export function boundedBody(maxBytes: number): MiddlewareHandler<GatewayEnv> {
     if (isNestedDeeperThan(text, MAX_JSON_NESTING)) {
       throw invalidBody(`is nested more than ${MAX_JSON_NESTING} levels deep`)
     }
-    const poisoned = poisonedKey(text)
-    if (poisoned !== undefined) throw invalidBody(`has the key ${poisoned}`)
+    const polluting = pollutingKey(text)
+    if (polluting !== undefined) throw invalidBody(`has the key ${polluting}`)
     c.req.raw = new Request(url, { method, headers, signal, ...(text !== '' && { body: text }) })
     return next()
   }
@@ -41,7 +39,7 @@ async function readText(body: ReadableStream<Uint8Array>, maxBytes: number): Pro
   return text + decodeWith(decoder)
 }
 
-/** A client that leaves in the middle of its body is no failure of ours. */
+/** A client that leaves while sending is not our failure. */
 async function* untilBroken(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   try {
     yield* body
@@ -50,7 +48,7 @@ async function* untilBroken(body: ReadableStream<Uint8Array>): AsyncGenerator<Ui
   }
 }
 
-/** Without a chunk, what is left of the one before. */
+/** Without a chunk, flushes the decoder. */
 function decodeWith(decoder: TextDecoder, chunk?: Uint8Array): string {
   try {
     return decoder.decode(chunk, { stream: chunk !== undefined })
@@ -65,4 +63,37 @@ function invalidBody(message: string): RequestInvalidError {
 
 function tooLarge(maxBytes: number): TurnstreamError {
   return new TurnstreamError('BODY_TOO_LARGE', `${maxBytes} bytes are allowed`)
+}
+
+/**
+ * The key in a JSON text that would change `Object.prototype` if the value were merged carelessly into another: nobody
+ * does that here, but the value is stored and sent to providers and clients. To be called on bounded nesting only.
+ */
+export function pollutingKey(text: string): string | undefined {
+  return mayPollute(text) ? findPollutingKey(parseJsonSafe(text)) : undefined
+}
+
+/** Rules out nearly every text. The letters of a key may be escaped. */
+function mayPollute(text: string): boolean {
+  return (
+    text.includes('__proto__') ||
+    text.includes(String.raw`\u00`) ||
+    (text.includes('constructor') && text.includes('prototype'))
+  )
+}
+
+function findPollutingKey(value: unknown): string | undefined {
+  if (isRecord(value)) {
+    if (Object.hasOwn(value, '__proto__')) return '__proto__'
+    const { constructor } = value
+    if (isRecord(constructor) && Object.hasOwn(constructor, 'prototype')) {
+      return 'constructor.prototype'
+    }
+  }
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const each of Object.values(value)) {
+    const found = findPollutingKey(each)
+    if (found !== undefined) return found
+  }
+  return undefined
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { KeptBytes } from '../../../src/server/metrics/kept-bytes.ts'
+import { StoredBytes } from '../../../src/server/metrics/gateway-metrics.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 
 /** A store that answers when the test says so. */
@@ -17,7 +17,7 @@ function slowStore() {
 test('the store is asked once in ten seconds, however many want to know', async () => {
   const clock = fakeClock(1_000_000)
   let asked = 0
-  const kept = new KeptBytes({ bytesKept: () => Promise.resolve((asked += 1)) }, clock)
+  const kept = new StoredBytes({ bytesKept: () => Promise.resolve((asked += 1)) }, clock)
   expect(await Promise.all([kept.read(), kept.read()])).toEqual([1, 1])
   await clock.advance(9999)
   expect(await kept.read()).toBe(1)
@@ -28,7 +28,7 @@ test('the store is asked once in ten seconds, however many want to know', async 
 test('a store that does not answer keeps nobody waiting for more than a second', async () => {
   const clock = fakeClock(1_000_000)
   const store = slowStore()
-  const kept = new KeptBytes(store, clock)
+  const kept = new StoredBytes(store, clock)
   const first = kept.read()
   await clock.advance(999)
   expect(await Promise.race([first, Promise.resolve('waits')])).toBe('waits')
@@ -46,7 +46,7 @@ test('a store that does not answer keeps nobody waiting for more than a second',
 test('a store that fails leaves what it said before', async () => {
   const clock = fakeClock(1_000_000)
   const store = slowStore()
-  const kept = new KeptBytes(store, clock)
+  const kept = new StoredBytes(store, clock)
   const first = kept.read()
   store.waiting[0]?.resolve(7)
   expect(await first).toBe(7)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { OneAtATime } from '../../src/server/one-at-a-time.ts'
+import { KeyedMutex } from '../../src/server/tenant-space.ts'
 
 function gate() {
   let open = () => {}
@@ -10,7 +10,7 @@ function gate() {
 }
 
 test('the tasks of a name run one after the other, and those of others meanwhile', async () => {
-  const changes = new OneAtATime()
+  const changes = new KeyedMutex()
   const { open, passed } = gate()
   const seen: string[] = []
   const first = changes.run('a', async () => {
@@ -27,7 +27,7 @@ test('the tasks of a name run one after the other, and those of others meanwhile
 })
 
 test('one that fails is told of it, and holds up nobody', async () => {
-  const changes = new OneAtATime()
+  const changes = new KeyedMutex()
   const failing = changes.run('a', () => Promise.reject(new Error('no')))
   const next = changes.run('a', async () => 'done')
   await expect(failing).rejects.toThrow('no')

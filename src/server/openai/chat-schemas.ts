@@ -1,24 +1,97 @@
 import * as z from 'zod'
-import { UNSUPPORTED } from '../openai/parameter-error.ts'
-import { content, messageSchema } from './chat-messages.ts'
-import { jsonObjectSchema } from './parts.ts'
+import { jsonObjectSchema } from '../routes/definition.ts'
+import { MAX_TEXT_CHARS, MAX_TOKENS, reasoningEffortSchema } from '../routes/submit.ts'
+import { UNSUPPORTED } from './errors.ts'
 
 const MAX_MESSAGES = 2048
+const MAX_PARTS = 1000
+/** Of tools in a request. */
 const MAX_NAME_CHARS = 64
-const MAX_TOKENS = 10_000_000
+/** Of ids and names in earlier messages, which another server may have made. */
+const MAX_EARLIER_NAME_CHARS = 200
 
-/** A parameter that is refused unless it says what happens anyway. */
+const textSchema = z.string().max(MAX_TEXT_CHARS)
+
+/** A parameter that is refused unless it is one of `values`, or missing. */
 function only(values: readonly unknown[], why: string) {
-  const isFine = (value: unknown) => value === undefined || value === null || values.includes(value)
+  const isSupported = (value: unknown) =>
+    value === undefined || value === null || values.includes(value)
   return z
     .unknown()
-    .refine(isFine, { message: why, params: { reason: UNSUPPORTED } })
+    .refine(isSupported, { message: why, params: { reason: UNSUPPORTED } })
     .optional()
     .meta({ description: why })
 }
 
 const NOT_HERE = 'cannot be honoured here: leave it out'
 const NOT_SAMPLED = 'cannot be honoured by every provider: leave it out'
+
+const textPart = z.strictObject({ type: z.literal('text'), text: textSchema })
+
+const imagePart = z.strictObject({
+  type: z.literal('image_url'),
+  image_url: z.strictObject({
+    url: z.string().meta({ description: 'The picture itself: data:image/png;base64,…' }),
+    detail: only(['auto'], 'cannot be honoured by every provider: only auto'),
+  }),
+})
+
+function textOrParts<Part extends z.ZodType>(part: Part) {
+  const parts = z.array(part).min(1).max(MAX_PARTS)
+  return z.union([textSchema, parts], 'must be a text or a list of parts')
+}
+
+const name = only([], 'names of speakers cannot be told to every provider')
+
+const systemFields = { content: textOrParts(textPart), name }
+
+const earlierNameSchema = z.string().min(1).max(MAX_EARLIER_NAME_CHARS)
+
+const earlierCallSchema = z.looseObject({
+  id: earlierNameSchema,
+  type: z.literal('function', 'only calls of functions are known'),
+  function: z.looseObject({ name: earlierNameSchema, arguments: textSchema }),
+})
+
+const assistantPart = z.discriminatedUnion('type', [
+  textPart,
+  z.strictObject({ type: z.literal('refusal'), refusal: textSchema }),
+])
+
+/** Sent back as a server returned it, with whatever fields that server adds: unknown ones are ignored. */
+const assistantSchema = z.looseObject({
+  role: z.literal('assistant'),
+  content: textOrParts(assistantPart).nullish(),
+  refusal: textSchema.nullish(),
+  tool_calls: z.array(earlierCallSchema).max(128).nullish(),
+  name,
+  audio: only([], 'there is no audio here'),
+  function_call: only([], 'was replaced by tool_calls'),
+})
+
+const userPart = z.discriminatedUnion('type', [textPart, imagePart], 'must be text or image_url')
+
+const messageSchema = z.discriminatedUnion(
+  'role',
+  [
+    z.strictObject({ role: z.literal('system'), ...systemFields }),
+    z.strictObject({ role: z.literal('developer'), ...systemFields }),
+    z.strictObject({ role: z.literal('user'), content: textOrParts(userPart), name }),
+    assistantSchema,
+    z.strictObject({
+      role: z.literal('tool'),
+      tool_call_id: earlierNameSchema,
+      content: textOrParts(textPart),
+      name: z
+        .string()
+        .nullish()
+        .meta({ description: 'That of the function, if it is there; older clients send it' }),
+    }),
+  ],
+  'must be system, developer, user, assistant or tool',
+)
+
+export type ChatMessage = z.infer<typeof messageSchema>
 
 function nameSchema() {
   return z
@@ -51,7 +124,6 @@ const responseFormatSchema = z.discriminatedUnion('type', [
   }),
 ])
 
-/** What is honoured. */
 const honoured = {
   messages: z.array(messageSchema).min(1).max(MAX_MESSAGES),
   model: z
@@ -81,7 +153,7 @@ const honoured = {
     .nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   response_format: responseFormatSchema.nullish(),
-  reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high']).nullish(),
+  reasoning_effort: reasoningEffortSchema.nullish(),
   max_completion_tokens: z.int().min(1).max(MAX_TOKENS).nullish(),
   max_tokens: z.int().min(1).max(MAX_TOKENS).nullish(),
   temperature: z.number().min(0).max(2).nullish(),
@@ -94,8 +166,8 @@ const honoured = {
     .nullish(),
 }
 
-/** What is kept with the thread, and changes nothing. */
-const kept = {
+/** Stored with the thread, without any effect. */
+const stored = {
   user: z.string().max(512).nullish(),
   safety_identifier: z.string().max(512).nullish(),
   prompt_cache_key: z.string().max(512).nullish(),
@@ -133,9 +205,9 @@ const refused = {
   function_call: only([], 'was replaced by tool_choice'),
 }
 
-/** `POST /v1/chat/completions`. What is not known is refused, as OpenAI does. */
+/** `POST /v1/chat/completions`. Unknown parameters are refused, as OpenAI does. */
 export const chatBodySchema = z
-  .strictObject({ ...honoured, ...kept, ...refused })
+  .strictObject({ ...honoured, ...stored, ...refused })
   .refine(({ max_tokens: old, max_completion_tokens: max }) => (old ?? max) === (max ?? old), {
     path: ['max_tokens'],
     message: 'is not what max_completion_tokens says',
@@ -172,8 +244,8 @@ export const chatCompletionSchema = z
         index: z.literal(0),
         message: z.object({
           role: z.literal('assistant'),
-          content,
-          refusal: content,
+          content: z.string().nullable(),
+          refusal: z.string().nullable(),
           reasoning_content: z.string().exactOptional(),
           tool_calls: z.array(callSchema).exactOptional(),
         }),

@@ -127,7 +127,7 @@ async function reducedRun(log: TurnLog, turn: TurnRecord): Promise<ReducedRespon
 }
 
 /** What a turn has come to at its end, or when `signal` aborts. */
-export function followedRun(
+export function followRun(
   log: TurnLog,
   turn: TurnRecord,
   signal: AbortSignal,

@@ -1,0 +1,43 @@
+import type { ServerResponse } from 'node:http'
+import type { Context } from 'hono'
+import { onAbort } from '../log/on-abort.ts'
+import type { GatewayEnv } from './context.ts'
+
+/**
+ * Calls back when a response was sent or its client has left, possibly more than once, until the returned function
+ * is called.
+ */
+export function onResponseClose(response: ServerResponse, onClose: () => void): () => void {
+  const { socket } = response.req
+  response.on('close', onClose)
+  // With pipelined requests, a response that has no socket yet is not notified when the connection closes.
+  if (response.socket === null) {
+    // There may be many of them, and that is no leak.
+    socket.setMaxListeners(0)
+    socket.on('close', onClose)
+    response.on('close', () => socket.off('close', onClose))
+  }
+  return () => {
+    response.off('close', onClose)
+    socket.off('close', onClose)
+  }
+}
+
+/** Whether the client of a request is still connected. */
+export interface ClientWatch {
+  /** Aborts when the client leaves before it has its response. */
+  readonly signal: AbortSignal
+  /** To be called when the client has its response. */
+  readonly release: () => void
+}
+
+export function watchClient(c: Context<GatewayEnv>): ClientWatch {
+  const left = new AbortController()
+  const { signal } = left
+  const leave = () => left.abort()
+  const outgoing = c.env?.outgoing
+  if (outgoing === undefined) return { signal, release: onAbort(c.req.raw.signal, leave) }
+  const release = onResponseClose(outgoing, leave)
+  if (outgoing.destroyed || outgoing.req.socket.destroyed) leave()
+  return { signal, release }
+}

@@ -1,0 +1,54 @@
+import type * as z from 'zod'
+import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
+
+/** A field of a request that is wrong. */
+export interface FieldFault {
+  /** Such as `body.input.0.content` or `query.limit`; `body` for the whole body. */
+  readonly path: string
+  readonly message: string
+}
+
+// The response must not grow with the request.
+const MAX_FAULTS = 20
+const MAX_CHARS = 200
+
+/** REQUEST_INVALID, with the fields at fault. */
+export class RequestInvalidError extends TurnstreamError {
+  override readonly name = 'RequestInvalidError'
+  readonly details: readonly FieldFault[]
+
+  constructor(details: readonly FieldFault[]) {
+    const [first] = details
+    super('REQUEST_INVALID', `${first?.path}: ${first?.message}`)
+    this.details = details
+  }
+}
+
+/** The faults that a schema found in a part of a request: `body`, `query`, `params` or `headers`. */
+export function requestInvalid(part: string, error: z.ZodError): RequestInvalidError {
+  const faults = error.issues.slice(0, MAX_FAULTS).map((issue) => ({
+    path: [part, ...issue.path.map(String)].join('.').slice(0, MAX_CHARS),
+    message: toMessage(issue).slice(0, MAX_CHARS),
+  }))
+  return new RequestInvalidError(faults)
+}
+
+/** The issue of a union only says that no variant fits; an unknown field is more useful. */
+function toMessage(issue: z.core.$ZodIssue): string {
+  if (issue.code !== 'invalid_union') return issue.message
+  return (
+    issue.errors.flat().find(({ code }) => code === 'unrecognized_keys')?.message ?? issue.message
+  )
+}
+
+/** A refusal that a later retry may not meet. */
+export class LimitedError extends TurnstreamError {
+  override readonly name = 'LimitedError'
+  /** For `retry-after`: whole seconds, rounded up, at least one. */
+  readonly retryAfterS: number
+
+  constructor(code: ErrorCode, detail: string, waitMs: number) {
+    super(code, detail)
+    this.retryAfterS = Math.max(1, Math.ceil(waitMs / 1000))
+  }
+}

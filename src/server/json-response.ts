@@ -1,0 +1,90 @@
+import { ServerResponse } from 'node:http'
+import type { Context, TypedResponse } from 'hono'
+import type { JSONParsed } from 'hono/utils/types'
+import { isSliceOver, nextSlice } from '../async/time-slice.ts'
+import type { Page, PageOptions } from '../log/turn-log.ts'
+import { onResponseClose } from './client-close.ts'
+import type { GatewayContext, GatewayEnv } from './context.ts'
+
+/** UTF-8. */
+type Bytes = Uint8Array<ArrayBuffer>
+
+type JsonResponse<Value> = Response & TypedResponse<JSONParsed<Value>, 200, 'json'>
+
+/** Queues a read of the caller and sends the JSON it returns. READS_LIMITED, UNREAD_LIMITED, and what `read` throws. */
+export async function sendRead<Value>(
+  c: Context<GatewayEnv>,
+  context: Pick<GatewayContext, 'limits'>,
+  read: () => Promise<Bytes>,
+): Promise<JsonResponse<Value>> {
+  const bytes = await context.limits.read(c.get('caller'), async () =>
+    // The client may have left while others were served.
+    c.env?.outgoing?.destroyed === true ? new Uint8Array() : await read(),
+  )
+  return sendJson(c, context, bytes)
+}
+
+/** Sends JSON, which counts as unsent until the client has taken it. UNREAD_LIMITED. */
+export function sendJson<Value>(
+  c: Context<GatewayEnv>,
+  { limits }: Pick<GatewayContext, 'limits'>,
+  bytes: Bytes,
+): JsonResponse<Value> {
+  const release = limits.holdAnswer(c.get('caller'), bytes.byteLength)
+  const outgoing = c.env?.outgoing
+  if (outgoing instanceof ServerResponse && !outgoing.destroyed) onResponseClose(outgoing, release)
+  else release()
+  return sendSharedJson(c, bytes)
+}
+
+/** The same for bytes that are not counted, because all responses share them. */
+export function sendSharedJson<Value>(c: Context<GatewayEnv>, bytes: Bytes): JsonResponse<Value> {
+  const response = c.body(bytes, 200, { 'content-type': 'application/json' })
+  // Hono only knows the type of a body that it has encoded itself.
+  return response as Response as JsonResponse<Value>
+}
+
+export function encodeJson(value: unknown): Buffer<ArrayBuffer> {
+  return Buffer.from(JSON.stringify(value))
+}
+
+/** A page ends with the item that takes it past this size. */
+const MAX_PAGE_BYTES = 8 * 1024 * 1024
+
+const COMMA = Buffer.from(',')
+
+export interface PageEncoding<T, Options extends PageOptions> {
+  /** What comes before the items, up to the bracket. */
+  readonly head: string
+  readonly list: (options: Options) => Promise<Page<T>>
+  /** The parts of an item, or none to leave it out. */
+  readonly encode: (item: T) => Bytes[] | Promise<Bytes[]>
+}
+
+/** Encodes as many items as `options` allow and fit into a page. */
+export async function encodePage<T, Options extends PageOptions>(
+  options: Options,
+  { head, list, encode }: PageEncoding<T, Options>,
+): Promise<Bytes> {
+  const page = await list(options)
+  const parts: Bytes[] = []
+  let { nextCursor } = page
+  let size = 0
+  for (const [index, item] of page.items.entries()) {
+    if (isSliceOver()) await nextSlice()
+    const encoded = await encode(item)
+    if (encoded.length > 0 && parts.length > 0) parts.push(COMMA)
+    for (const part of encoded) {
+      parts.push(part)
+      size += part.byteLength
+    }
+    const taken = index + 1
+    if (size > MAX_PAGE_BYTES && taken < page.items.length) {
+      // Only the store makes cursors.
+      nextCursor = (await list({ ...options, limit: taken })).nextCursor
+      break
+    }
+  }
+  const next = nextCursor === undefined ? '' : `,"nextCursor":${JSON.stringify(nextCursor)}`
+  return Buffer.concat([Buffer.from(head), ...parts, Buffer.from(`]${next}}`)])
+}

@@ -1,0 +1,256 @@
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type * as z from 'zod'
+import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import type { ErrorObject } from '../../protocol/stream-event.ts'
+import type { ErrorBody } from '../error-response.ts'
+import { RequestInvalidError } from '../errors.ts'
+
+/** OpenAI's error codes. */
+export type ParameterFault =
+  | 'invalid_type'
+  | 'invalid_value'
+  | 'missing_required_parameter'
+  | 'unknown_parameter'
+  | 'unsupported_parameter'
+
+/** REQUEST_INVALID, for a parameter of OpenAI's API that is wrong or unsupported. */
+export class ParameterError extends RequestInvalidError {
+  /** As in `messages[0].content`. */
+  readonly param: string | null
+  readonly reason: ParameterFault
+  /** Without the name of the parameter. */
+  readonly why: string
+
+  constructor(param: string | null, why: string, reason: ParameterFault = 'invalid_value') {
+    super([{ path: param ?? 'body', message: why }])
+    this.param = param
+    this.reason = reason
+    this.why = why
+  }
+}
+
+const MAX_CHARS = 200
+
+type Issue = z.core.$ZodIssue
+type Path = readonly PropertyKey[]
+
+const UNKNOWN_ISSUE: Issue = { code: 'custom', path: [], message: 'is not what it should be' }
+
+/** The first thing that a schema finds wrong with a body. */
+export function parameterError(error: z.ZodError): ParameterError {
+  const { issue, path } = innermost(error.issues[0] ?? UNKNOWN_ISSUE, [])
+  if (issue.code === 'unrecognized_keys') {
+    const param = formatPath([...path, issue.keys[0] ?? ''])
+    return new ParameterError(param, 'there is no such parameter', 'unknown_parameter')
+  }
+  const reason = toFault(issue)
+  const why = reason === MISSING ? 'is missing' : issue.message.slice(0, MAX_CHARS)
+  return new ParameterError(formatPath(path), why, reason)
+}
+
+/** Of a union, the variant that the value is closest to: the one whose issue lies deepest. */
+function innermost(issue: Issue, parent: Path): { issue: Issue; path: Path } {
+  const path = [...parent, ...issue.path]
+  if (issue.code !== 'invalid_union') return { issue, path }
+  const ways = issue.errors.flatMap(([first]) => (first ? [innermost(first, path)] : []))
+  const deepest = ways.toSorted((one, other) => other.path.length - one.path.length)[0]
+  return deepest !== undefined && deepest.path.length > path.length ? deepest : { issue, path }
+}
+
+function toFault(issue: Issue): ParameterFault {
+  if (issue.code === 'custom') {
+    return issue.params?.['reason'] === UNSUPPORTED ? UNSUPPORTED : 'invalid_value'
+  }
+  if (issue.code !== 'invalid_type') return 'invalid_value'
+  return issue.message.endsWith('received undefined') ? MISSING : 'invalid_type'
+}
+
+const MISSING = 'missing_required_parameter' satisfies ParameterFault
+
+export const UNSUPPORTED = 'unsupported_parameter' satisfies ParameterFault
+
+/** `messages[0].content`; null for the body as a whole. */
+function formatPath(path: Path): string | null {
+  let text = ''
+  for (const step of path) {
+    if (typeof step === 'number') text += `[${step}]`
+    else text += text === '' ? String(step) : `.${String(step)}`
+  }
+  return text === '' ? null : text.slice(0, MAX_CHARS)
+}
+
+/** The body of a refusal on routes of OpenAI's API. */
+export interface OpenaiErrorBody {
+  error: { message: string; type: string; param: string | null; code: string | null }
+}
+
+/** Whether a path belongs to a vendor's API, whose clients only read errors in that vendor's form. */
+export function isVendorPath(path: string): boolean {
+  return path.startsWith('/v1/')
+}
+
+/** OpenAI's codes; where there is none, ours is used. */
+const CODES: Partial<Record<ErrorCode, string>> = {
+  KEY_INVALID: 'invalid_api_key',
+  KEY_REQUIRED: 'invalid_api_key',
+  MODEL_UNKNOWN: 'model_not_found',
+  STREAMS_LIMITED: 'rate_limit_exceeded',
+  SUBMITS_LIMITED: 'rate_limit_exceeded',
+  THREADS_LIMITED: 'rate_limit_exceeded',
+  TURNS_LIMITED: 'rate_limit_exceeded',
+  UNREAD_LIMITED: 'rate_limit_exceeded',
+}
+
+/** The body of our own routes in OpenAI's form. The request id is in a header. */
+export function openaiErrorBody(error: unknown, body: ErrorBody, status: number): OpenaiErrorBody {
+  const { code, message } = body.error
+  const type = errorType(status)
+  if (error instanceof ParameterError) {
+    const { param, why, reason } = error
+    const text = param === null ? why : `${param}: ${why}`
+    return { error: { message: text, type, param, code: reason } }
+  }
+  return { error: { message, type, param: findParam(error), code: CODES[code] ?? code } }
+}
+
+function errorType(status: number): string {
+  if (status >= 500) return 'server_error'
+  return status === 429 ? 'rate_limit_error' : 'invalid_request_error'
+}
+
+function findParam(error: unknown): string | null {
+  if (error instanceof RequestInvalidError) {
+    return error.details[0]?.path.replace(/^(?:body|headers|params)\./, '') ?? null
+  }
+  return error instanceof TurnstreamError ? refusedParam(error) : null
+}
+
+/** OpenAI's names of our settings. */
+const PARAMS: Record<string, string> = {
+  input: 'messages',
+  maxOutputTokens: 'max_completion_tokens',
+  model: 'model',
+  parallelToolCalls: 'parallel_tool_calls',
+  reasoningEffort: 'reasoning_effort',
+  responseFormat: 'response_format',
+  stop: 'stop',
+  temperature: 'temperature',
+  toolChoice: 'tool_choice',
+  tools: 'tools',
+  topP: 'top_p',
+}
+
+/** The parameter that a provider or the tool registry refused: the message begins with it. */
+function refusedParam({ code, message }: ErrorObject): string | null {
+  if (code === 'MODEL_UNKNOWN') return 'model'
+  if (code !== 'OPTION_INVALID' && code !== 'REQUEST_INVALID') return null
+  const detail = message.slice(ERROR_CODES[code].summary.length + 2)
+  const name = /^(\w+): /.exec(detail)?.[1] ?? ''
+  return PARAMS[name] ?? null
+}
+
+/** A turn that ended without output: the response says why. */
+export class TurnFailedError extends TurnstreamError {
+  override readonly name = 'TurnFailedError'
+  readonly status: ContentfulStatusCode
+  readonly body: OpenaiErrorBody
+  readonly headers: Record<string, string>
+
+  /** `isNamed`: the client gave the run an id, so a retry would get the same turn. */
+  constructor(error: ErrorObject, isNamed: boolean) {
+    super('STREAM_ERROR', error.message)
+    const { status, code, message = error.message } = vendorFailure(error)
+    this.status = status
+    this.body = {
+      error: { message, type: errorType(status), param: refusedParam(error), code },
+    }
+    this.headers = {
+      ...retryAfter(status, error),
+      // OpenAI's client retries every 5xx and some other statuses unless told otherwise.
+      ...((isNamed || (status >= 500 && !isRetryable(error.code))) && {
+        'x-should-retry': 'false',
+      }),
+    }
+  }
+}
+
+interface Failure {
+  readonly status: ContentfulStatusCode
+  readonly code: string
+  /** Replaces the provider's message. */
+  readonly message?: string
+}
+
+const NOT_FOUND: Pick<Failure, 'status' | 'code'> = { status: 404, code: 'model_not_found' }
+const LIMITED: Pick<Failure, 'status' | 'code'> = { status: 429, code: 'rate_limit_exceeded' }
+
+/** The provider refused our key or account. The client must not see a 401, which it would take for its own key. */
+const OURS = {
+  status: 502,
+  message: 'The provider refused this server; its operator has to look at the key or the account',
+} as const
+
+/** Codes of vendors, by HTTP status or in the stream. */
+const VENDOR_CODES: Record<string, Pick<Failure, 'status' | 'message'> & { code?: string }> = {
+  HTTP_400: { status: 400 },
+  HTTP_401: OURS,
+  HTTP_402: OURS,
+  HTTP_403: OURS,
+  HTTP_404: NOT_FOUND,
+  HTTP_407: OURS,
+  HTTP_408: { status: 504 },
+  HTTP_413: { status: 413 },
+  HTTP_415: { status: 400 },
+  HTTP_422: { status: 400 },
+  HTTP_429: LIMITED,
+  HTTP_503: { status: 503 },
+  HTTP_504: { status: 504 },
+  HTTP_529: { status: 503 },
+  authentication_error: OURS,
+  billing_error: OURS,
+  context_length_exceeded: { status: 400 },
+  insufficient_quota: OURS,
+  invalid_prompt: { status: 400 },
+  invalid_request_error: { status: 400 },
+  model_not_found: NOT_FOUND,
+  not_found_error: NOT_FOUND,
+  overloaded_error: { status: 503 },
+  permission_error: OURS,
+  rate_limit_error: LIMITED,
+  rate_limit_exceeded: LIMITED,
+}
+
+/** Our codes for mistakes of the client. All others are failures of the server or the provider. */
+const CLIENTS: ReadonlySet<string> = new Set<ErrorCode>([
+  'OPTION_INVALID',
+  'TURN_ITEM_LIMIT',
+  'TURN_ROUND_LIMIT',
+  'TURN_TEXT_LIMIT',
+])
+
+function vendorFailure({ code }: ErrorObject): Failure {
+  if (code === 'MODEL_UNKNOWN') return NOT_FOUND
+  const vendors = Object.hasOwn(VENDOR_CODES, code) ? VENDOR_CODES[code] : undefined
+  if (vendors !== undefined) return { code, ...vendors }
+  if (!isOurs(code)) return { status: 502, code }
+  const { status } = ERROR_CODES[code]
+  const isSent = CLIENTS.has(code) || status >= 500
+  // A server must not send 499.
+  return { status: isSent && status !== 499 ? status : 500, code }
+}
+
+function isOurs(code: string): code is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, code)
+}
+
+function isRetryable(code: string): boolean {
+  if (isOurs(code)) return ERROR_CODES[code].retryable
+  return !(VENDOR_CODES[code] === OURS || code.startsWith('HTTP_3'))
+}
+
+/** The vendor's own delay. Without one, OpenAI's client chooses. */
+function retryAfter(status: number, error: ErrorObject): Record<string, string> {
+  const ms = 'retry_after_ms' in error ? error.retry_after_ms : undefined
+  if (typeof ms !== 'number' || (status !== 429 && status !== 503)) return {}
+  return { 'retry-after': `${Math.max(1, Math.ceil(ms / 1000))}` }
+}

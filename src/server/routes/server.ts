@@ -1,0 +1,177 @@
+import * as z from 'zod'
+import { type Clock, monotonicNow } from '../../async/clock.ts'
+import type { TurnLog } from '../../log/turn-log.ts'
+import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
+import { ROUTES } from '../../protocol/names.ts'
+import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
+import type { GatewayApp, GatewayContext } from '../context.ts'
+import { DOCS_POLICY, docsPages } from '../docs-page.ts'
+import { encodeJson, sendSharedJson } from '../json-response.ts'
+import type { GatewayMetrics } from '../metrics/gateway-metrics.ts'
+import { openapiDocument } from '../openapi.ts'
+import { defineRoute, jsonResponse, NO_SECURITY, publicRefusals, refusals } from './definition.ts'
+
+const okSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Ok' })
+
+const healthRoute = defineRoute('get', ROUTES.health, {
+  summary: 'Whether the process is alive',
+  tags: ['server'],
+  security: NO_SECURITY,
+  responses: { 200: jsonResponse('It is', okSchema) },
+})
+
+const readyRoute = defineRoute('get', ROUTES.ready, {
+  summary: 'Whether turns can be taken and read',
+  description:
+    'The store is asked, and has two seconds to answer. One that could not be written is not ready for ' +
+    'ten seconds.',
+  tags: ['server'],
+  security: NO_SECURITY,
+  responses: {
+    200: jsonResponse('They can', okSchema),
+    ...publicRefusals('SERVER_SHUTDOWN', 'STORE_FULL'),
+  },
+})
+
+export function addHealthRoutes(app: GatewayApp, { readiness }: GatewayContext): void {
+  app.openapi(healthRoute, (c) => c.json({ status: 'ok' } as const, 200))
+
+  app.openapi(readyRoute, async (c) => {
+    await readiness.check()
+    return c.json({ status: 'ok' } as const, 200)
+  })
+}
+
+/** Probes time out after a few seconds. */
+const READY_LIMIT_MS = 2000
+
+/** How long a store that refused a write counts as not ready. Then a turn has to find out. */
+const REFUSED_FOR_MS = 10_000
+
+export interface ReadinessOptions {
+  readonly log: TurnLog
+  readonly clock: Clock
+  readonly isOpen: () => boolean
+}
+
+/** Whether turns can be taken and read. Concurrent checks share one request to the store. */
+export class Readiness {
+  readonly #options: ReadinessOptions
+  #pending: Promise<void> | undefined
+  #refusal: { readonly error: TurnstreamError; readonly at: number } | undefined
+
+  constructor(options: ReadinessOptions) {
+    this.#options = options
+  }
+
+  /** Remembers an error that says that the store can be read and not written. */
+  note(error: unknown): void {
+    if (!hasCode(error, 'STORE_FULL') && !hasCode(error, 'STORE_READ_ONLY')) return
+    // Our own answer is no new reason.
+    if (error === this.#refusal?.error) return
+    this.#refusal = { error, at: monotonicNow(this.#options.clock) }
+  }
+
+  /** Rejects with the code of what is in the way: SERVER_SHUTDOWN, or what the store says. */
+  async check(): Promise<void> {
+    const { isOpen, clock } = this.#options
+    if (!isOpen()) throw new TurnstreamError('SERVER_SHUTDOWN', 'no more turns')
+    const refusal = this.#refusal
+    const isRecent = refusal !== undefined && monotonicNow(clock) - refusal.at < REFUSED_FOR_MS
+    if (isRecent) throw refusal.error
+    this.#pending ??= this.#askStore().finally(() => {
+      this.#pending = undefined
+    })
+    await this.#pending
+  }
+
+  #askStore(): Promise<void> {
+    const { log, clock } = this.#options
+    return new Promise((resolve, reject) => {
+      const stopWaiting = clock.after(READY_LIMIT_MS, () => {
+        reject(new TurnstreamError('STORE_UNAVAILABLE', `no answer within ${READY_LIMIT_MS} ms`))
+      })
+      void log
+        .listThreads({ limit: 1 })
+        // A damaged thread is no reason to take no turns: the store answers.
+        .catch((error: unknown) => {
+          if (!hasCode(error, 'STORE_CORRUPT')) throw error
+        })
+        .then(() => resolve(), reject)
+        .finally(stopWaiting)
+    })
+  }
+}
+
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+
+const metricsRoute = defineRoute('get', ROUTES.metrics, {
+  summary: 'What the server does, in numbers',
+  description:
+    'For Prometheus. They are those of all tenants: where there are keys, one of the tenant `default` is ' +
+    'needed, and for the others there is nothing here.',
+  tags: ['server'],
+  responses: {
+    200: { description: 'The metrics', content: { 'text/plain': { schema: z.string() } } },
+    ...refusals('ROUTE_UNKNOWN'),
+  },
+})
+
+/** Without `isOpen` the route looks as if it were not there. */
+export function addMetricsRoute(
+  app: GatewayApp,
+  { turns, streams }: GatewayContext,
+  { metrics, isOpen }: { readonly metrics: GatewayMetrics; readonly isOpen: boolean },
+): void {
+  app.openapi(metricsRoute, async (c) => {
+    if (!isOpen || c.get('caller').tenant !== DEFAULT_TENANT) {
+      throw new TurnstreamError('ROUTE_UNKNOWN', ROUTES.metrics)
+    }
+    const text = await metrics.text({ streams, running: turns.running })
+    return c.text(text, 200, { 'content-type': METRICS_TYPE })
+  })
+}
+
+const openapiRoute = defineRoute('get', ROUTES.openapi, {
+  summary: 'This description',
+  tags: ['server'],
+  security: NO_SECURITY,
+  responses: {
+    200: jsonResponse('OpenAPI 3.1', z.record(z.string(), z.unknown())),
+    ...publicRefusals(),
+  },
+})
+
+const docsRoute = defineRoute('get', ROUTES.docs, {
+  summary: 'This description, for people',
+  tags: ['server'],
+  security: NO_SECURITY,
+  responses: {
+    200: { description: 'A page', content: { 'text/html': { schema: z.string() } } },
+    ...publicRefusals(),
+  },
+})
+
+/** To be called last: the document describes the routes that the app has when it is first requested. */
+export function addDocumentRoutes(app: GatewayApp): void {
+  let cached: { json: Buffer<ArrayBuffer>; pageFor: (origin: string) => string } | undefined
+
+  // Public, and far slower to make than to send: made once.
+  function documents() {
+    if (cached === undefined) {
+      const document = openapiDocument(app)
+      cached = { json: encodeJson(document), pageFor: docsPages(document) }
+    }
+    return cached
+  }
+
+  app.openapi(openapiRoute, (c) => sendSharedJson<Record<string, unknown>>(c, documents().json))
+
+  app.openapi(docsRoute, (c) => {
+    const page = documents().pageFor(c.get('address').origin)
+    return c.html(page, 200, { 'content-security-policy': DOCS_POLICY })
+  })
+
+  // Relative, because the gateway may be mounted under a prefix.
+  app.get('/', (c) => c.redirect(ROUTES.docs.slice(1)))
+}
