@@ -46,12 +46,13 @@ try {
   for (const { name, growth } of series) {
     for (const { name: measure, first, last, isFlat } of growth) {
       const ratio = (last / first).toFixed(2)
+      const verdict = isFlat === undefined ? 'not judged: busy machine' : isFlat ? 'flat' : 'GREW'
       console.log(
-        `${name}: ${measure} ${first.toFixed(1)} -> ${last.toFixed(1)} (${ratio}) ${isFlat ? 'flat' : 'GREW'}`,
+        `${name}: ${measure} ${first.toFixed(1)} -> ${last.toFixed(1)} (${ratio}) ${verdict}`,
       )
     }
   }
-  if (series.some(({ growth }) => growth.some(({ isFlat }) => !isFlat))) process.exit(1)
+  if (series.some(({ growth }) => growth.some(({ isFlat }) => isFlat === false))) process.exit(1)
 } catch (error) {
   console.error(`\n${error instanceof Error ? error.message : String(error)}`)
   console.error(`again: npm run soak -- --minutes ${minutes} --seed ${seed}`)

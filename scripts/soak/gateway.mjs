@@ -5,6 +5,7 @@
 // It is sent { off: ms } and sends { url } once, then a sample each second. It ends with its parent.
 import { readdirSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { LEASE_MS, waitedForCpu } from './processes.mjs'
 
 /** @typedef {{ kind: 'embedded', directory: string } | { kind: 'redis', url: string }} Store */
 /**
@@ -14,6 +15,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
  * @property {number} heap Bytes after a garbage collection, ArrayBuffers included.
  * @property {number} handles Open file descriptors, or active resources where those cannot be counted.
  * @property {number} delay The 99th percentile of event-loop delay in the last second, in milliseconds.
+ * @property {number} starved Milliseconds of the last second that the main thread waited for a CPU. 0 if unknown.
  * @property {number} running Turns.
  */
 
@@ -30,8 +32,6 @@ const recordings = await import(new URL('cli/recordings/built-in.js', built).hre
 /** Longer than a step of the clock and a turn together. */
 const RETENTION_MS = 60_000
 const SWEEP_MS = 2000
-/** Several times the longest outage, also where the machine is busy. */
-const LEASE_MS = 15_000
 /** The recordings, many times faster than they were made. */
 const SPEED = 15
 const SAMPLE_MS = 1000
@@ -90,6 +90,7 @@ function handles() {
   }
 }
 
+let waited = waitedForCpu()
 const delays = monitorEventLoopDelay({ resolution: 10 })
 delays.enable()
 const sampling = setInterval(() => {
@@ -98,7 +99,9 @@ const sampling = setInterval(() => {
   const { rss, heapUsed, arrayBuffers } = process.memoryUsage()
   const { running } = gateway.turns
   const heap = heapUsed + arrayBuffers
-  report({ sample: { at: Date.now(), rss, heap, handles: handles(), delay, running } })
+  const starved = waitedForCpu() - waited
+  waited += starved
+  report({ sample: { at: Date.now(), rss, heap, handles: handles(), delay, starved, running } })
   // Not what the collection above took.
   delays.reset()
 }, SAMPLE_MS)

@@ -2,7 +2,7 @@
 
 /** @typedef {import('./gateway.mjs').Sample} Sample */
 /** @typedef {{ name: string, samples: readonly Sample[] }} Series */
-/** @typedef {{ at: number, what: string }} Incident */
+/** `ms`: how long it lasted. @typedef {{ at: number, what: string, ms?: number }} Incident */
 
 const WIDTH = 560
 const HEIGHT = 150
@@ -16,6 +16,10 @@ const ROWS = /** @type {const} */ ([
   },
   { title: 'open file descriptors', value: (/** @type {Sample} */ { handles }) => handles },
   { title: 'event-loop delay p99, ms', value: (/** @type {Sample} */ { delay }) => delay },
+  {
+    title: 'waited for a CPU, ms per second',
+    value: (/** @type {Sample} */ { starved }) => starved,
+  },
   { title: 'running turns', value: (/** @type {Sample} */ { running }) => running },
 ])
 

@@ -1,6 +1,7 @@
 // The gateways of a soak: started, sampled, stepped, killed and started again.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 /** @typedef {import('./gateway.mjs').Sample} Sample */
@@ -9,6 +10,8 @@ import { fileURLToPath } from 'node:url'
 
 const PROGRAM = fileURLToPath(new URL('gateway.mjs', import.meta.url))
 const CLOSE_LIMIT_MS = 20_000
+/** Several times the longest outage. */
+export const LEASE_MS = 15_000
 
 export class SoakGateway {
   url = ''
@@ -21,6 +24,10 @@ export class SoakGateway {
   /** The last errors that it reported. @type {string[]} */
   errors = []
   kills = 0
+  /** Of the processes before this one. */
+  #workedMs = 0
+  /** @type {{ at: number, waitedMs: number } | undefined} */
+  #ready
   #keys
   /** @type {ChildProcess | undefined} */
   #child
@@ -50,6 +57,7 @@ export class SoakGateway {
         if (error !== undefined) this.errors = [...this.errors.slice(-19), error]
         if (url === undefined) return
         this.url = url
+        this.#ready = { at: Date.now(), waitedMs: waitedForCpu(child.pid) }
         resolve(undefined)
       })
       child.once('exit', (code, signal) => {
@@ -62,6 +70,14 @@ export class SoakGateway {
     return this.#child?.exitCode === null && this.#child.signalCode === null
   }
 
+  /** How long it was up and had a CPU when it needed one: on a busy machine less than the time that passed. */
+  get workedMs() {
+    const ready = this.#ready
+    if (ready === undefined) return this.#workedMs
+    const waitedMs = waitedForCpu(this.#child?.pid) - ready.waitedMs
+    return this.#workedMs + Math.max(0, Date.now() - ready.at - waitedMs)
+  }
+
   /** Sets its wall clock so far off the time of this machine. @param {number} ms */
   setClock(ms) {
     if (this.#child?.connected) this.#child.send({ off: ms })
@@ -70,6 +86,8 @@ export class SoakGateway {
   async kill() {
     const child = this.#child
     if (child === undefined || !this.isRunning) return
+    this.#workedMs = this.workedMs
+    this.#ready = undefined
     const gone = once(child, 'exit')
     child.kill('SIGKILL')
     await gone
@@ -86,5 +104,19 @@ export class SoakGateway {
     const [code, signal] = await gone
     clearTimeout(timer)
     if (code !== 0) throw new Error(`gateway ${this.name} closed with ${code ?? signal}`)
+  }
+}
+
+/**
+ * How long the main thread of a process was ready to run and had no CPU, in milliseconds; 0 where the system does
+ * not tell.
+ * @param {number | 'self'} [pid]
+ */
+export function waitedForCpu(pid = 'self') {
+  try {
+    const [, nanoseconds] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')
+    return Number(nanoseconds) / 1e6
+  } catch {
+    return 0
   }
 }

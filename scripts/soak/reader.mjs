@@ -14,8 +14,10 @@ const { SseDecoder } = await import(built)
  * @typedef {{ how: 'ended', code?: string } | { how: 'gone' }} Reading
  */
 
-/** A turn takes a few seconds; with a crash, its lease more. */
+/** The longest pause between two frames while the gateway works: a lease and the outages in it, several times. */
 const HANG_MS = 60_000
+/** The same whatever the machine does. */
+const HANG_LIMIT_MS = 600_000
 const RETRY_MS = 100
 
 /**
@@ -36,24 +38,34 @@ export class Violation extends Error {}
  */
 export async function follow(stream, check) {
   const follower = new Follower(stream, check)
-  const until = Date.now() + HANG_MS
-  while (Date.now() < until) {
-    const reading = await follower.readOnce(AbortSignal.timeout(until - Date.now()))
+  const { gateway, path } = stream
+  // A busy machine delays frames; only a gateway that could work and sends none hangs.
+  while (gateway.workedMs < follower.last.workedMs + HANG_MS) {
+    if (Date.now() > follower.last.at + HANG_LIMIT_MS) break
+    const reading = await follower.readOnce(AbortSignal.timeout(HANG_MS))
     if (reading !== undefined) return reading
     await delay(RETRY_MS)
   }
-  throw new Violation(`${stream.path} of ${stream.gateway.name} hung for ${HANG_MS} ms`)
+  const seconds = ((Date.now() - follower.last.at) / 1000).toFixed(0)
+  const state = `${follower.frames} frames, last connection: ${follower.lastOutcome}`
+  throw new Violation(`${path} of ${gateway.name} hung for ${seconds} s (${state})`)
 }
 
 class Follower {
   #stream
   #check
   #cursor = ''
+  frames = 0
+  /** When the last frame came, by the clock and in the time of the gateway. */
+  last
+  /** How the last connection ended. */
+  lastOutcome = 'no connection'
 
   /** @param {Stream} stream @param {(frame: { id: string, data: any }) => void} check */
   constructor(stream, check) {
     this.#stream = stream
     this.#check = check
+    this.last = { at: Date.now(), workedMs: stream.gateway.workedMs }
   }
 
   /** One connection; undefined when it broke before the end. @param {AbortSignal} limit */
@@ -61,7 +73,9 @@ class Follower {
     const { path } = this.#stream
     const cut = new AbortController()
     try {
+      this.lastOutcome = 'without a response'
       const response = await this.#connect(AbortSignal.any([limit, cut.signal]))
+      this.lastOutcome = String(response.status)
       if (response.ok && response.status !== 204) return await this.#read(response, cut)
       await response.body?.cancel()
       if (response.status === 404 || response.status === 410) return GONE
@@ -101,6 +115,8 @@ class Follower {
     if (data === '') return undefined
     const parsed = JSON.parse(data)
     if (event === 'error') return GONE
+    this.frames += 1
+    this.last = { at: Date.now(), workedMs: this.#stream.gateway.workedMs }
     this.#check({ id, data: parsed })
     return endOf(parsed)
   }

@@ -14,6 +14,7 @@ const TENANTS = ['red', 'green', 'blue']
 const PEOPLE_PER_TENANT = 2
 
 /** @typedef {Awaited<ReturnType<typeof soakRun>>} Soak */
+/** @typedef {(what: string) => import('./plot.mjs').Incident} Note */
 
 /**
  * @typedef {object} SoakOptions
@@ -36,7 +37,10 @@ export async function soakRun({ minutes, seed, without = [], onTick }) {
   const count = (/** @type {string} */ name) => counts.set(name, (counts.get(name) ?? 0) + 1)
   const note = (/** @type {string} */ what) => {
     count(what)
-    incidents.push({ at: Date.now(), what })
+    /** @type {import('./plot.mjs').Incident} */
+    const incident = { at: Date.now(), what }
+    incidents.push(incident)
+    return incident
   }
   const since = Date.now()
   const until = since + minutes * 60_000
@@ -62,7 +66,7 @@ export async function soakRun({ minutes, seed, without = [], onTick }) {
         }),
       ),
     )
-    if (failure !== undefined) throw describeFailure(failure, since, gateways)
+    if (failure !== undefined) throw describeFailure(failure, { since, gateways, incidents })
     await Promise.all(gateways.map((gateway) => gateway.close()))
   } finally {
     clearInterval(ticking)
@@ -75,28 +79,39 @@ export async function soakRun({ minutes, seed, without = [], onTick }) {
   return { series, incidents, counts }
 }
 
-/** How far back the state of the gateways is reported with a failure. */
-const LOOK_BACK_MS = 30_000
+/** How far back a failure is described. */
+const LOOK_BACK_MS = 60_000
 
 /**
- * Adds what tells a fault from a starved machine: what each gateway reported, and how long it did not run.
+ * Adds what tells a fault from a starved machine: the incidents before it, how long each gateway did not run, and
+ * what it reported.
  * @param {{ error: unknown, at: number }} failure
- * @param {number} since
- * @param {readonly SoakGateway[]} gateways
+ * @param {{ since: number, gateways: readonly SoakGateway[], incidents: readonly import('./plot.mjs').Incident[] }} run
  */
-function describeFailure({ error, at }, since, gateways) {
-  const lines = gateways.map(({ name, samples, errors }) => {
-    const times = samples.map((sample) => sample.at).filter((time) => time > at - LOOK_BACK_MS)
-    const gaps = times.map((time, index) => time - (times[index - 1] ?? time))
-    const paused = `longest pause between samples ${Math.max(0, ...gaps)} ms`
-    return [`${name}: ${paused}`, ...errors.map((each) => `  ${each}`)].join('\n')
+function describeFailure({ error, at }, { since, gateways, incidents }) {
+  const isRecent = (/** @type {{ at: number }} */ each) => each.at > at - LOOK_BACK_MS
+  const events = incidents.filter(isRecent).map((incident) => {
+    const lasted = incident.ms === undefined ? '' : ` of ${incident.ms} ms`
+    return `${new Date(incident.at).toISOString()} ${incident.what}${lasted}`
   })
-  const seconds = ((at - since) / 1000).toFixed(0)
+  const states = gateways.flatMap(({ name, samples, errors }) => {
+    const recent = samples.filter(isRecent)
+    const pauses = recent.slice(1).map((sample, index) => sample.at - (recent[index]?.at ?? 0))
+    const starved = recent.reduce((sum, sample) => sum + sample.starved, 0)
+    const longest = Math.max(0, ...pauses)
+    return [
+      `${name}: waited ${starved.toFixed(0)} ms for a CPU, ${longest} ms between two samples`,
+      ...errors.map((each) => `  ${each}`),
+    ]
+  })
   const load = loadavg().map((each) => each.toFixed(1))
-  return new Error(
-    `${String(error)}\nafter ${seconds} s, load ${load.join(' ')}\n${lines.join('\n')}`,
-    { cause: error },
-  )
+  const lines = [
+    `${new Date(at).toISOString()} ${String(error)}`,
+    `after ${((at - since) / 1000).toFixed(0)} s, load ${load.join(' ')}`,
+    ...events,
+    ...states,
+  ]
+  return new Error(lines.join('\n'), { cause: error })
 }
 
 /** @param {string} directory @param {string} url */
@@ -134,7 +149,7 @@ function peopleOf(gateway, seed, count) {
   )
 }
 
-/** @param {SoakGateway} gateway @param {string} seed @param {(what: string) => void} note @param {() => boolean} isOver */
+/** @param {SoakGateway} gateway @param {string} seed @param {Note} note @param {() => boolean} isOver */
 async function killAgain(gateway, seed, note, isOver) {
   const random = new Random(`${seed} kills ${gateway.name}`)
   while (await passed(random.between(4000, 15_000), isOver)) {
@@ -155,7 +170,7 @@ async function hasStarted(gateway) {
   }
 }
 
-/** @param {SoakGateway[]} gateways @param {string} seed @param {(what: string) => void} note @param {() => boolean} isOver */
+/** @param {SoakGateway[]} gateways @param {string} seed @param {Note} note @param {() => boolean} isOver */
 async function stepClocks(gateways, seed, note, isOver) {
   const random = new Random(`${seed} steps`)
   while (await passed(random.between(5000, 15_000), isOver)) {
@@ -170,13 +185,13 @@ async function stepClocks(gateways, seed, note, isOver) {
 /**
  * @param {Awaited<ReturnType<typeof startRedis>>} redis
  * @param {string} seed
- * @param {(what: string) => void} note
+ * @param {Note} note
  * @param {() => boolean} isOver
  */
 async function interruptRedis(redis, seed, note, isOver) {
   const random = new Random(`${seed} outages`)
   while (await passed(random.between(10_000, 25_000), isOver)) {
-    note('outage')
+    const outage = note('outage')
     if (random.chance(0.5)) {
       redis.process.kill('SIGSTOP')
       await delay(random.between(200, 4000))
@@ -186,6 +201,7 @@ async function interruptRedis(redis, seed, note, isOver) {
       await delay(random.between(0, 2000))
       await redis.restart()
     }
+    outage.ms = Date.now() - outage.at
   }
 }
 

@@ -5,9 +5,14 @@
 /** Loading, compiling and filling caches are no leak. */
 const WARM_UP = 0.3
 
+/** A gateway that waited this long for a CPU in a second says nothing about its own event loop. */
+const STARVED_MS = 100
+
+const MIN_SAMPLES = 5
+
 /**
  * Compares the last third of what is left after the warm-up with the first. The floors are what caches may still
- * take in a short run, and what a busy machine does to the event loop.
+ * take in a short run.
  */
 const MEASURES = /** @type {const} */ ([
   { name: 'heap', limit: 1.25, floor: 40 * 1024 * 1024 },
@@ -16,15 +21,24 @@ const MEASURES = /** @type {const} */ ([
   { name: 'delay', limit: 3, floor: 50 },
 ])
 
-/** @param {readonly Sample[]} samples */
+/**
+ * `isFlat` is undefined when the machine was too busy to tell.
+ * @param {readonly Sample[]} samples
+ */
 export function growth(samples) {
   const steady = samples.slice(Math.ceil(samples.length * WARM_UP))
   const third = Math.floor(steady.length / 3)
-  if (third < 5) throw new Error(`${samples.length} samples are too few to judge`)
+  if (third < MIN_SAMPLES) throw new Error(`${samples.length} samples are too few to judge`)
   return MEASURES.map(({ name, limit, floor }) => {
-    const first = median(steady.slice(0, third).map((sample) => sample[name]))
-    const last = median(steady.slice(-third).map((sample) => sample[name]))
-    const isFlat = last <= Math.max(first * limit, first + floor)
+    const values = (/** @type {readonly Sample[]} */ part) =>
+      part
+        .filter(({ starved }) => name !== 'delay' || starved < STARVED_MS)
+        .map((sample) => sample[name])
+    const before = values(steady.slice(0, third))
+    const after = values(steady.slice(-third))
+    const [first, last] = [median(before), median(after)]
+    const isJudged = Math.min(before.length, after.length) >= MIN_SAMPLES
+    const isFlat = isJudged ? last <= Math.max(first * limit, first + floor) : undefined
     return { name, first, last, limit, isFlat }
   })
 }

@@ -11,6 +11,7 @@ function samples(change: (index: number) => Partial<Sample>): Sample[] {
     heap: 30 * MB,
     handles: 40,
     delay: 12,
+    starved: 0,
     running: 3,
     ...change(index),
   }))
@@ -18,7 +19,7 @@ function samples(change: (index: number) => Partial<Sample>): Sample[] {
 
 const grown = (all: Sample[]) =>
   growth(all)
-    .filter(({ isFlat }) => !isFlat)
+    .filter(({ isFlat }) => isFlat === false)
     .map(({ name }) => name)
 
 test('a steady gateway is flat, whatever its first seconds were', () => {
@@ -32,6 +33,12 @@ test.each([
   ['delay', (index: number) => ({ delay: 12 + index ** 2 })],
 ] as const)('a leak of %s is seen', (name, change) => {
   expect(grown(samples(change))).toEqual([name])
+})
+
+test('the delay of a starved gateway is not judged', () => {
+  const all = samples((index) => (index > 60 ? { delay: 900, starved: 800 } : {}))
+  expect(growth(all).find(({ name }) => name === 'delay')?.isFlat).toBeUndefined()
+  expect(grown(samples((index) => (index % 2 ? { delay: 900, starved: 800 } : {})))).toEqual([])
 })
 
 test('too few samples are no verdict', () => {
