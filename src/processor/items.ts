@@ -2,7 +2,7 @@
 import { unreachable } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
-import type { Content, ContentType } from '../protocol/stream-output.ts'
+import type { ContentType, ItemSnapshot } from '../protocol/stream-output.ts'
 import { ContentBuffer } from './content-buffer.ts'
 import { completedText, snapshot, withError } from './outputs.ts'
 import { reportOnce } from './report.ts'
@@ -182,7 +182,7 @@ export function cancelItem(
   return [conclude(turn, 'cancellation', buffer, output), ...restTimer(turn)]
 }
 
-function endItem(turn: TurnState, buffer: ContentBuffer, output: Content): readonly Effect[] {
+function endItem(turn: TurnState, buffer: ContentBuffer, output: ItemSnapshot): readonly Effect[] {
   forget(turn, buffer)
   return [conclude(turn, 'final', buffer, output), ...restTimer(turn)]
 }

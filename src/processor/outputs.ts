@@ -3,8 +3,8 @@ import { parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
 import type {
-  Content,
-  Status,
+  ItemSnapshot,
+  SnapshotStatus,
   StreamOutput,
   ToolCall,
   TurnComplete,
@@ -34,9 +34,9 @@ export function renderEmission(rules: TurnRules, emission: Emission): StreamOutp
 export function snapshot(
   { turnId, threadId }: TurnRules,
   buffer: ContentBuffer,
-  status: Status,
+  status: SnapshotStatus,
   content: string,
-): Content {
+): ItemSnapshot {
   const { itemId } = buffer
   switch (buffer.contentType) {
     case 'message':
@@ -80,7 +80,7 @@ export function completedText(
   buffer: ContentBuffer,
   item: TextItem,
   finishReason?: string | null,
-): Content {
+): ItemSnapshot {
   const { turnId, threadId } = rules
   const { itemId } = buffer
   const common = { turnId, threadId, itemId, status: 'complete', content: item.content } as const
@@ -111,7 +111,11 @@ export function completedCall(
   }
 }
 
-export function withError(content: Content, errorCode: string, errorMessage: string): Content {
+export function withError(
+  content: ItemSnapshot,
+  errorCode: string,
+  errorMessage: string,
+): ItemSnapshot {
   return { ...content, status: 'error', errorCode, errorMessage }
 }
 

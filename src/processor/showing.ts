@@ -1,5 +1,5 @@
 /** When text that grows is shown. */
-import type { Content } from '../protocol/stream-output.ts'
+import type { ItemSnapshot } from '../protocol/stream-output.ts'
 import type { ContentBuffer } from './content-buffer.ts'
 import type { Effect, Emission, TurnState } from './turn-state.ts'
 
@@ -29,7 +29,7 @@ export function conclude(
   turn: TurnState,
   kind: 'final' | 'cancellation',
   buffer: ContentBuffer,
-  output: Content,
+  output: ItemSnapshot,
 ): Effect {
   buffer.revision += 1
   turn.unsent.delete(buffer.itemId)

@@ -2,7 +2,7 @@ import type { TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ItemType } from '../protocol/stream-event.ts'
 import type {
-  Content,
+  ItemSnapshot,
   PendingCall,
   StreamMessage,
   TurnComplete,
@@ -34,7 +34,12 @@ export interface TurnRules {
 export type Emission = (
   | { kind: 'opening'; output: TurnStarted }
   | { kind: 'growth'; buffer: ContentBuffer; content: string }
-  | { kind: 'final' | 'cancellation'; buffer: ContentBuffer; revision: number; output: Content }
+  | {
+      kind: 'final' | 'cancellation'
+      buffer: ContentBuffer
+      revision: number
+      output: ItemSnapshot
+    }
   | { kind: 'ending'; output: TurnComplete | TurnError }
 ) & {
   /** Made at the first attempt and kept, so that every later one carries the same `eventId`. */
@@ -63,7 +68,7 @@ export interface TurnState {
   /** The time of `response_start`. */
   startedAt: number | undefined
   /** The finished text after which no other item has ended: the one that the token limit cuts. */
-  lastText: { readonly buffer: ContentBuffer; readonly output: Content } | undefined
+  lastText: { readonly buffer: ContentBuffer; readonly output: ItemSnapshot } | undefined
   /** Finished calls without an output that neither the server nor the provider runs, by item id. */
   readonly pendingCalls: Map<string, PendingCall>
   /** Items that may still change: open ones, and tool calls that wait for their output. */

@@ -1,5 +1,10 @@
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
-import type { Content, StreamOutput, TurnComplete, TurnError } from '../protocol/stream-output.ts'
+import type {
+  ItemSnapshot,
+  StreamOutput,
+  TurnComplete,
+  TurnError,
+} from '../protocol/stream-output.ts'
 
 /** What a snapshot is a snapshot of, as in the log `processed`. */
 function keyOf(output: StreamOutput): string {
@@ -45,7 +50,7 @@ export class DerivedOutputs {
 }
 
 /** How often a growing text was shown depends on the hour: `create` is what readers see first. */
-function isGrowing(output: StreamOutput): output is Content {
+function isGrowing(output: StreamOutput): output is ItemSnapshot {
   return 'itemId' in output && (output.status === 'create' || output.status === 'update')
 }
 

@@ -1,6 +1,6 @@
 import { MAX_RECORD_CHARS } from '../log/records.ts'
 import type { TurnRecord } from '../log/turn-log.ts'
-import type { Response } from '../protocol/response.ts'
+import type { ReducedResponse } from '../protocol/response.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../reducer/response-reducer.ts'
@@ -56,7 +56,7 @@ function deltaBefore(event: StreamEvent, item_id: string, delta_content: string)
 }
 
 /** Before its first event a Response knows nothing of its turn. */
-export function withTurnIds(response: Response, turn: TurnIds): Response {
+export function withTurnIds(response: ReducedResponse, turn: TurnIds): ReducedResponse {
   if (response.turn_id !== '') return response
   const { turnId, runId, threadId, createdAt } = turn
   const created_at = response.created_at === 0 ? createdAt : response.created_at
