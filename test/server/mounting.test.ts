@@ -74,6 +74,16 @@ describe('createRequestListener', () => {
     expect(error.message).toContain('Mount the gateway before body parsers')
   })
 
+  test('refuses a body that is too large, and the connection can be used again', async () => {
+    const url = await serve(createRequestListener(createParts().gateway))
+    for (let round = 0; round < 3; round++) {
+      const answer = await submit(url, { prompt: 'x'.repeat(6_000_000) })
+      const { error } = (await answer.json()) as { error: { code: string } }
+      expect([answer.status, error.code]).toEqual([413, 'BODY_TOO_LARGE'])
+    }
+    expect((await fetch(`${url}/healthz`)).status).toBe(200)
+  })
+
   test('answers an address that is none', async () => {
     const url = await serve((request, response) => {
       request.url = 'http://['
