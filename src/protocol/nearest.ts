@@ -17,8 +17,8 @@ export function nearestNames(typed: string, names: readonly string[], max: numbe
     .map(({ name }) => name)
 }
 
-/** More than these nobody reads in a sentence; the help lists them with what they mean. */
-const MAX_LISTED = 12
+/** All commands fit in. More names than these nobody reads in a sentence; the help lists them. */
+const MAX_LISTED = 16
 
 /** `; did you mean …?`, or the list of names where none is near. */
 export function suggestion(typed: string, names: readonly string[]): string {

@@ -44,7 +44,7 @@ test('demo plays the turn without colours where nobody looks', () => {
 test.each([
   [['help', 'serv'], "there is no command named 'serv'; did you mean serve?"],
   [['serv'], "there is no command named 'serv'; did you mean serve?"],
-  [['no-such-command'], "there is no command named 'no-such-command'\n"],
+  [['no-such-command'], "no command named 'no-such-command'; there are serve, keys, doctor, "],
   [['demo', 'extra'], "'extra' is not expected: this command takes options alone"],
   [['tail', 'x', '--form', '1-2'], 'there is no option --form; did you mean --from?'],
   [['chat', '-x'], 'there is no option -x; there are --url, --model, --thread, --json'],
