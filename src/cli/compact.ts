@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util'
-import { type Compaction, compactEmbeddedLog } from '../log/embedded/compact.ts'
+import { compactEmbeddedLog } from '../log/embedded/compact.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
-import { megabytes } from './progress.ts'
+import { type Command, EXIT, type ExitCode, reportFailure, UsageError } from './command.ts'
 import type { Terminal } from './terminal.ts'
+import { jsonLine, megabytes } from './text.ts'
 
-const HELP = `turnstream compact: give back the room that deleted turns left
+const HELP = `turnstream compact: give back the room that deleted turns left in a store
 
 Usage
   turnstream compact <directory> [--json]
@@ -32,38 +32,27 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   if (directory === undefined || rest.length > 0) {
     throw new UsageError('compact takes one directory')
   }
+  const { clock, status, write } = terminal
   try {
-    const compaction = await compact(directory, terminal)
-    await terminal.write(values.json ? `${JSON.stringify(compaction)}\n` : say(compaction))
+    const compaction = await compactEmbeddedLog(directory, {
+      clock,
+      onProgress: (bytes) => status(`${megabytes(bytes)} written`),
+    })
+    status('')
+    const { bytesBefore, bytesAfter } = compaction
+    const freed = Math.round((1 - bytesAfter / bytesBefore) * 100)
+    const text = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} after: ${freed} % freed\n`
+    await write(values.json ? jsonLine(compaction) : text)
     return EXIT.done
   } catch (error) {
     if (!(error instanceof TurnstreamError)) throw error
     const { code, message } = error
-    if (values.json) await terminal.write(`${JSON.stringify({ error: { code, message } })}\n`)
-    else terminal.writeError(`turnstream: ${message} (${code})\n`)
-    return EXIT.failed
+    return reportFailure(
+      { code, message: values.json ? message : `${message} (${code})` },
+      terminal,
+      values.json,
+    )
   }
 }
 
-async function compact(directory: string, { status, clock }: Terminal): Promise<Compaction> {
-  try {
-    return await compactEmbeddedLog(directory, {
-      clock,
-      onProgress: (bytes) => status(`${megabytes(bytes)} written`),
-    })
-  } finally {
-    status('')
-  }
-}
-
-function say({ bytesBefore, bytesAfter }: Compaction): string {
-  const freed = Math.round((1 - bytesAfter / bytesBefore) * 100)
-  return `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} after: ${freed} % freed\n`
-}
-
-export const compactCommand: Command = {
-  summary: 'give back the room that deleted turns left in a store',
-  help: HELP,
-  options: OPTIONS,
-  run,
-}
+export const compact: Command = { help: HELP, options: OPTIONS, run }

@@ -1,14 +1,13 @@
-import { createReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { type Command, EXIT, type ExitCode, isFailure, parseChoice, UsageError } from './command.ts'
-import { fileFault } from './file-fault.ts'
-import { atTimes, megabytes } from './progress.ts'
+import type { StreamEvent } from '../protocol/stream-event.ts'
+import { type Command, type ExitCode, parseChoice, readInput, UsageError } from './command.ts'
 import { Recognition } from './recognise.ts'
-import { createSource, SOURCE_NAMES } from './sources.ts'
-import { createTarget, TARGET_NAMES } from './targets.ts'
-import type { Terminal } from './terminal.ts'
+import { createSource, SOURCE_NAMES, type Source } from './sources.ts'
+import { TARGET_NAMES, writeEvents } from './targets.ts'
+import { type Terminal, throttled } from './terminal.ts'
+import { megabytes } from './text.ts'
 
-const HELP = `turnstream convert: a provider's stream in another form
+const HELP = `turnstream convert: turn a provider's stream into another form
 
 Usage
   turnstream convert --from <format> --to <format> [file]
@@ -41,101 +40,73 @@ const OPTIONS = {
   verbose: { type: 'boolean', default: false },
 } as const
 
-function parse(args: string[]) {
-  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
-  if (positionals.length > 1)
-    throw new UsageError(`convert takes one file, got ${positionals.length}`)
-  return {
-    ...values,
-    from: parseChoice('--from', values.from, SOURCE_NAMES),
-    to: parseChoice('--to', values.to, TARGET_NAMES),
-    file: positionals[0],
-  }
-}
-
 async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const options = parse(args)
-  const { clock, write } = terminal
-  const recognition = new Recognition(options.from)
-  const source = createSource(options.from, {
+  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
+  const [file, ...rest] = positionals
+  if (rest.length > 0) throw new UsageError(`convert takes one file, got ${positionals.length}`)
+  const from = parseChoice('--from', values.from, SOURCE_NAMES)
+  const to = parseChoice('--to', values.to, TARGET_NAMES)
+  const recognition = new Recognition(from)
+  const source = createSource(from, {
     runId: crypto.randomUUID(),
     threadId: crypto.randomUUID(),
-    now: () => clock.now(),
+    now: () => terminal.clock.now(),
     onUnknown: (type) => {
       recognition.hasUnknown = true
-      if (options.verbose) terminal.writeError(`turnstream: unknown event type ${type}\n`)
+      if (values.verbose) terminal.writeError(`turnstream: unknown event type ${type}\n`)
     },
   })
-  const { json } = options
-  const target = createTarget(options.to, {
-    json,
-    includeUsage: options['include-usage'],
-    write,
-    clock,
-  })
-  let hasFailed = false
+  const input = watched(readInput(file, terminal), terminal)
   let count = 0
-
-  async function pass(events: ReturnType<typeof source.end>): Promise<void> {
-    for (const event of recognition.take(events)) {
+  async function* counted() {
+    for await (const event of recognisedEvents(input, source, recognition)) {
       count += 1
-      hasFailed ||= isFailure(event)
-      await target.event(event)
+      yield event
     }
   }
-
-  async function passHeld(): Promise<void> {
-    recognition.check(source.fault !== undefined)
-    // A fault alone is no turn.
-    if (source.fault === undefined) await pass(recognition.release())
-  }
-
-  try {
-    for await (const chunk of inputOf(options.file, terminal)) {
-      recognition.note(chunk)
-      await pass(source.feed(chunk))
-      if (source.fault !== undefined) break
-      if (recognition.isUndecided) await passHeld()
-    }
-    await pass(source.end())
-    await passHeld()
-    await target.end()
-  } finally {
-    terminal.progress('')
-  }
+  const { json, 'include-usage': includeUsage } = values
+  const exit = await writeEvents(counted(), to, { json, includeUsage }, terminal)
   if (source.fault !== undefined) {
     const { at, reason } = source.fault
     throw new UsageError(`line or event ${at} of the input cannot be read: ${reason}`)
   }
   if (count === 0) throw new UsageError('the input is empty')
-  return hasFailed ? EXIT.failed : EXIT.done
+  return exit
 }
 
-function inputOf(file: string | undefined, terminal: Terminal): AsyncIterable<Uint8Array> {
-  return watched(file === undefined ? terminal.input : readFileStream(file), terminal)
+/** Yields the events of the input. UsageError when it is not what `--from` says. */
+async function* recognisedEvents(
+  input: AsyncIterable<Uint8Array>,
+  source: Source,
+  recognition: Recognition,
+): AsyncGenerator<StreamEvent> {
+  function held(): readonly StreamEvent[] {
+    recognition.check(source.fault !== undefined)
+    // A fault alone is not a turn.
+    return source.fault === undefined ? recognition.release() : []
+  }
+  for await (const chunk of input) {
+    recognition.note(chunk)
+    yield* recognition.take(source.feed(chunk))
+    if (source.fault !== undefined) break
+    if (recognition.isUndecided) yield* held()
+  }
+  yield* recognition.take(source.end())
+  yield* held()
 }
 
-/** The same, telling whoever waits how much has been read. */
+/** Passes the input on and shows how much has been read. */
 async function* watched(input: AsyncIterable<Uint8Array>, { clock, progress }: Terminal) {
-  const tell = atTimes(clock, progress)
+  const show = throttled(clock, progress)
   let bytes = 0
   for await (const chunk of input) {
     yield chunk
     bytes += chunk.length
-    tell(() => `${megabytes(bytes)} read`)
-  }
-}
-
-async function* readFileStream(file: string): AsyncIterable<Uint8Array> {
-  try {
-    for await (const chunk of createReadStream(file)) yield chunk as Uint8Array
-  } catch (error) {
-    throw new UsageError(fileFault(error, file))
+    show(() => `${megabytes(bytes)} read`)
   }
 }
 
 export const convert: Command = {
-  summary: 'turn a provider’s stream into another form',
   help: HELP,
   options: OPTIONS,
   choices: { from: SOURCE_NAMES, to: TARGET_NAMES },

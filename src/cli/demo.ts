@@ -3,13 +3,13 @@ import { StreamProcessor } from '../processor/stream-processor.ts'
 import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
 import { ResponseReducer } from '../reducer/response-reducer.ts'
 import { type Command, EXIT, type ExitCode, parseSpeed } from './command.ts'
-import { clip, summaryOf } from './output-lines.ts'
-import { paced } from './paced.ts'
 import { RECORDED } from './recordings/script.ts'
 import { recordToolsTurn } from './recordings/tools.ts'
+import { paced } from './replay.ts'
 import type { Terminal } from './terminal.ts'
+import { clip, describeOutput, jsonLine } from './text.ts'
 
-const HELP = `turnstream demo: a recorded turn, played through the core
+const HELP = `turnstream demo: play a recorded turn and watch deltas become snapshots
 
 Usage
   turnstream demo [--speed <n>] [--json]
@@ -32,60 +32,40 @@ const OPTIONS = {
 
 async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   const { values } = parseArgs({ args, options: OPTIONS })
-  await play(
-    parseSpeed(values.speed),
-    values.json ? jsonView(terminal) : lineView(terminal),
-    terminal,
-  )
-  return EXIT.done
-}
-
-/** Plays a recorded turn through the core, so that one can see deltas become snapshots. */
-async function play(speed: number, view: View, { clock }: Terminal): Promise<void> {
+  const speed = parseSpeed(values.speed)
+  const { clock } = terminal
+  const view = values.json ? jsonView(terminal) : lineView(terminal)
   const reducer = new ResponseReducer()
-  const processor = new StreamProcessor({
-    ...RECORDED,
-    clock,
-    onEmit: (message, output) => view.snapshot(message, output),
-  })
+  const processor = new StreamProcessor({ ...RECORDED, clock, onEmit: view.snapshot })
   const recording = recordToolsTurn()
-  await view.begin()
+  await view.begin?.()
   for await (const event of paced(recording, speed, clock)) {
-    if (event.type === 'item_delta') await view.delta()
+    if (event.type === 'item_delta') await view.delta?.()
     reducer.apply(event)
     await processor.processEvent(event)
   }
   await processor.destroy()
-  await view.end(recording.length, reducer.response.output_items.length)
+  await view.end?.(recording.length, reducer.response.output_items.length)
+  return EXIT.done
 }
 
-export const demo: Command = {
-  summary: 'play a recorded turn and watch deltas become snapshots',
-  help: HELP,
-  options: OPTIONS,
-  run,
-}
+export const demo: Command = { help: HELP, options: OPTIONS, run }
 
 interface View {
-  begin(): Promise<void> | void
-  delta(): Promise<void> | void
-  snapshot(message: StreamMessage, output: StreamOutput): Promise<void> | void
-  end(events: number, items: number): Promise<void> | void
+  begin?(): Promise<void>
+  delta?(): Promise<void> | undefined
+  readonly snapshot: (message: StreamMessage, output: StreamOutput) => Promise<void>
+  end?(events: number, items: number): Promise<void>
 }
 
 /** One record of the processed log to a line, for programs. */
 function jsonView({ write }: Terminal): View {
-  return {
-    begin() {},
-    delta() {},
-    snapshot: (message) => write(`${JSON.stringify(message)}\n`),
-    end() {},
-  }
+  return { snapshot: (message) => write(jsonLine(message)) }
 }
 
 const DELTA_COLUMN = 34
 
-/** A dot for each delta that came in, and at its end the snapshot that went out. */
+/** A dot for each delta that came in, and behind the dots the snapshot that went out. */
 function lineView({ write, style, columns }: Terminal): View {
   let dots = 0
   let snapshots = 0
@@ -102,7 +82,7 @@ function lineView({ write, style, columns }: Terminal): View {
     },
     snapshot(_message, output) {
       const pad = ' '.repeat(Math.max(0, DELTA_COLUMN - dots))
-      const { title, detail } = summaryOf(output)
+      const { title, detail } = describeOutput(output)
       const room = Math.max(20, columns - DELTA_COLUMN - 26)
       dots = 0
       snapshots += 1

@@ -3,32 +3,31 @@ import { createRequire } from 'node:module'
 import { suggestion } from '../protocol/nearest.ts'
 import { redactShapes } from '../protocol/redaction.ts'
 import { chat } from './chat/chat.ts'
-import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
-import { compactCommand } from './compact.ts'
-import { completionsOf } from './completions/completions.ts'
-import { configCommand } from './config/config.ts'
+import { type Command, EXIT, type ExitCode, optionError, summaryOf, UsageError } from './command.ts'
+import { compact } from './compact.ts'
+import { completionsOf } from './completions.ts'
+import { config } from './config.ts'
 import { convert } from './convert.ts'
 import { demo } from './demo.ts'
 import { doctor } from './doctor/doctor.ts'
-import { keysCommand } from './keys/keys.ts'
-import { optionFault } from './option-fault.ts'
+import { keys } from './keys/keys.ts'
 import { replay } from './replay.ts'
-import { serveCommand } from './serve/serve.ts'
+import { serve } from './serve/serve.ts'
 import { tail } from './tail.ts'
 import { processTerminal, type Terminal } from './terminal.ts'
 import { exportCommand } from './transfer/export.ts'
 import { importCommand } from './transfer/import.ts'
 
 const COMMANDS: Record<string, Command> = {
-  serve: serveCommand,
-  keys: keysCommand,
+  serve,
+  keys,
   doctor,
-  config: configCommand,
+  config,
   chat,
   tail,
   convert,
   replay,
-  compact: compactCommand,
+  compact,
   export: exportCommand,
   import: importCommand,
   demo,
@@ -42,7 +41,7 @@ Usage
 
 Commands
 ${Object.entries(COMMANDS)
-  .map(([name, { summary }]) => `  ${name.padEnd(16)}${summary}`)
+  .map(([name, command]) => `  ${name.padEnd(16)}${summaryOf(command)}`)
   .join('\n')}
 
 Options
@@ -53,19 +52,22 @@ Start with: turnstream serve
 `
 
 const HELP_FLAGS = new Set(['-h', '--help'])
-const VERSION_FLAGS = new Set(['-v', '--version'])
 
+/** Picks the command and runs it. Usage errors end here, whichever command throws them. */
 async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const [name = '--help', ...rest] = withoutWords(args)
-  if (VERSION_FLAGS.has(name)) return say(terminal, `${version()}\n`)
-  if (HELP_FLAGS.has(name)) return say(terminal, HELP)
+  const [name = '--help', ...rest] = args[0] === 'help' ? [...args.slice(1), '--help'] : args
+  if (['-v', '--version', 'version'].includes(name)) return print(terminal, `${version()}\n`)
+  if (HELP_FLAGS.has(name)) return print(terminal, HELP)
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   try {
-    if (command === undefined) throw unknownCommand(name)
-    if (rest.some((arg) => HELP_FLAGS.has(arg))) return await say(terminal, command.help)
+    if (command === undefined) {
+      const advice = suggestion(name, Object.keys(COMMANDS))
+      throw new UsageError(`there is no command named '${name}'${advice}`)
+    }
+    if (rest.some((arg) => HELP_FLAGS.has(arg))) return await print(terminal, command.help)
     return await command.run(rest, terminal)
   } catch (error) {
-    const fault = usageError(error, command)
+    const fault = error instanceof UsageError ? error : optionError(error, command?.options ?? {})
     if (fault === undefined) throw error
     const hint = command === undefined ? 'turnstream --help' : `turnstream ${name} --help`
     terminal.writeError(`turnstream: ${redactShapes(fault.message)}\nTry: ${hint}\n`)
@@ -73,27 +75,9 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
   }
 }
 
-/** `help`, `help serve` and `version`, which people type as well, as what they mean. */
-function withoutWords(args: string[]): string[] {
-  const [word, ...rest] = args
-  if (word === 'version') return ['--version']
-  return word === 'help' ? [...rest, '--help'] : args
-}
-
-function unknownCommand(name: string): UsageError {
-  const advice = suggestion(name, Object.keys(COMMANDS))
-  return new UsageError(`there is no command named '${name}'${advice}`)
-}
-
-async function say(terminal: Terminal, text: string): Promise<ExitCode> {
-  await terminal.write(text)
+async function print({ write }: Terminal, text: string): Promise<ExitCode> {
+  await write(text)
   return EXIT.done
-}
-
-/** Ours, or that of `parseArgs` in our words. */
-function usageError(error: unknown, command: Command | undefined): UsageError | undefined {
-  if (error instanceof UsageError) return error
-  return optionFault(error, Object.keys(command?.options ?? {}))
 }
 
 function version(): string {
@@ -101,7 +85,7 @@ function version(): string {
   return version
 }
 
-// A reader that has seen enough (`| head`) is no failure.
+// A reader that has seen enough (`| head`) is not a failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed)
 })

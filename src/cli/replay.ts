@@ -1,21 +1,17 @@
-import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
+import { type Clock, sleep } from '../async/clock.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import {
   type Command,
-  EXIT,
   type ExitCode,
-  isFailure,
   parseChoice,
   parseSpeed,
+  readInput,
   UsageError,
 } from './command.ts'
-import { fileFault } from './file-fault.ts'
-import { paced } from './paced.ts'
-import { atTimes } from './progress.ts'
-import { createTarget, TARGET_NAMES } from './targets.ts'
-import type { Terminal } from './terminal.ts'
-import { V2Source } from './v2-source.ts'
+import { V2Source } from './sources.ts'
+import { TARGET_NAMES, writeEvents } from './targets.ts'
+import { type Terminal, throttled } from './terminal.ts'
 
 const HELP = `turnstream replay: play a recorded turn
 
@@ -45,49 +41,33 @@ const OPTIONS = {
   'include-usage': { type: 'boolean', default: false },
 } as const
 
-function parse(args: string[]) {
+async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
   const [file, ...rest] = positionals
   if (file === undefined || rest.length > 0) throw new UsageError('replay takes one file')
-  return {
-    file,
-    json: values.json,
-    includeUsage: values['include-usage'],
-    to: parseChoice('--to', values.to, TARGET_NAMES),
-    speed: parseSpeed(values.speed),
-  }
-}
-
-async function run(args: string[], { write, clock, progress }: Terminal): Promise<ExitCode> {
-  const { file, to, speed, json, includeUsage } = parse(args)
-  const recording = await read(file)
-  const target = createTarget(to, { json, includeUsage, write, clock })
-  const tell = atTimes(clock, progress)
-  let hasFailed = false
+  const to = parseChoice('--to', values.to, TARGET_NAMES)
+  const speed = parseSpeed(values.speed)
+  const { clock, progress } = terminal
+  const recording = await readRecording(file, terminal)
+  const show = throttled(clock, progress)
   let count = 0
-  try {
+  async function* played() {
     for await (const event of paced(recording, speed, clock)) {
-      hasFailed ||= isFailure(event)
-      await target.event(event)
+      yield event
       count += 1
-      tell(() => `${count} of ${recording.length} events`)
+      show(() => `${count} of ${recording.length} events`)
     }
-    await target.end()
-  } finally {
-    progress('')
   }
-  return hasFailed ? EXIT.failed : EXIT.done
+  const { json, 'include-usage': includeUsage } = values
+  return writeEvents(played(), to, { json, includeUsage }, terminal)
 }
 
-/** The events of the file; what they lack at their end is added as it is: an error. */
-async function read(file: string): Promise<StreamEvent[]> {
+/** The events of the file. A turn without an end gets one: an error. */
+async function readRecording(file: string, terminal: Terminal): Promise<StreamEvent[]> {
   const source = new V2Source()
   const events: StreamEvent[] = []
-  try {
-    events.push(...source.feed(await readFile(file)), ...source.end())
-  } catch (error) {
-    throw new UsageError(fileFault(error, file))
-  }
+  for await (const chunk of readInput(file, terminal)) events.push(...source.feed(chunk))
+  events.push(...source.end())
   if (source.fault !== undefined) {
     throw new UsageError(`${file}: line ${source.fault.at}: ${source.fault.reason}`)
   }
@@ -95,8 +75,22 @@ async function read(file: string): Promise<StreamEvent[]> {
   return events
 }
 
+/** Yields each event of a recording when its time has come: the timestamps are the pace. */
+export async function* paced(
+  recording: readonly StreamEvent[],
+  speed: number,
+  clock: Clock,
+): AsyncGenerator<StreamEvent> {
+  let before = recording[0]?.timestamp ?? 0
+  for (const event of recording) {
+    const ms = (event.timestamp - before) / speed
+    before = event.timestamp
+    if (ms > 0) await sleep(ms, clock)
+    yield event
+  }
+}
+
 export const replay: Command = {
-  summary: 'play a recorded turn',
   help: HELP,
   options: OPTIONS,
   choices: { to: TARGET_NAMES },

@@ -4,15 +4,12 @@ import { ROUTES, SSE_EVENTS } from '../protocol/names.ts'
 import type { StreamEventPayload } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
-import { clip, summaryOf } from './output-lines.ts'
-import { printable } from './printable.ts'
-import { RemoteError, tellRemoteError } from './remote/errors.ts'
-import { EventFeed } from './remote/event-feed.ts'
-import { GatewayClient } from './remote/gateway-client.ts'
-import { keyHeaders } from './remote/key.ts'
-import { gatewayUrl } from './remote/target.ts'
+import { RemoteError, reportRemoteError } from './remote/errors.ts'
+import type { EventFeed, EventFeedOptions } from './remote/event-feed.ts'
+import { gatewayOf } from './remote/gateway-client.ts'
 import { outcomeOf, type TurnOutcome, turnOutputs } from './remote/turn-outputs.ts'
 import type { Terminal } from './terminal.ts'
+import { clip, describeOutput, printable } from './text.ts'
 
 const HELP = `turnstream tail: follow a turn of a running gateway to its end
 
@@ -46,73 +43,66 @@ const OPTIONS = {
   json: { type: 'boolean', default: false },
 } as const
 
-function parse(args: string[], terminal: Terminal) {
+async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
+  const { raw, from, json } = values
   const [id, ...rest] = positionals
   if (id === undefined || rest.length > 0) throw new UsageError('tail takes the id of one turn')
-  const headers = keyHeaders(terminal)
-  return { ...values, id, headers, url: gatewayUrl(values.url, terminal) }
-}
-
-type Options = ReturnType<typeof parse>
-
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const options = parse(args, terminal)
+  const client = gatewayOf(values.url, terminal)
+  const { status } = terminal
+  const options: Pick<EventFeedOptions, 'from' | 'onBreak'> = {
+    from,
+    onBreak: (ms) => status(`connection lost, trying again in ${(ms / 1000).toFixed(1)} s`),
+  }
   try {
-    const outcome = await (options.raw ? tailEvents : tailOutputs)(options, terminal)
+    const outcome = raw
+      ? await tailEvents(client.stream(ROUTES.runStream, { runId: id }, options), terminal, json)
+      : await tailOutputs(
+          client.stream(ROUTES.turnOutputStream, { turnId: id }, options),
+          terminal,
+          json,
+        )
     if (outcome !== undefined) return outcome === 'complete' ? EXIT.done : EXIT.failed
     // Nothing follows the offset: the turn ended at or before it.
-    if (options.from !== undefined) return EXIT.done
-    throw new RemoteError('TURN_LOST', `the stream of turn ${options.id} ended before the turn did`)
+    if (from !== undefined) return EXIT.done
+    throw new RemoteError('TURN_LOST', `the stream of turn ${id} ended before the turn did`)
   } catch (error) {
-    await tellRemoteError(error, terminal, options.json)
-    return EXIT.failed
+    return reportRemoteError(error, terminal, json)
   }
 }
 
-async function tailOutputs(options: Options, terminal: Terminal): Promise<TurnOutcome | undefined> {
-  const { id, json } = options
-  const feed = feedOf(options, terminal, ROUTES.turnOutputStream, { turnId: id })
+async function tailOutputs(
+  feed: EventFeed,
+  terminal: Terminal,
+  json: boolean,
+): Promise<TurnOutcome | undefined> {
   let outcome: TurnOutcome | undefined
   for await (const { output, offset } of turnOutputs(feed)) {
-    const { title, detail } = summaryOf(output)
-    await writeLine(terminal, json ? JSON.stringify(output) : { offset, title, detail })
+    const line = { offset, ...describeOutput(output) }
+    await writeLine(terminal, json ? JSON.stringify(output) : line)
     outcome = outcomeOf(output)
   }
   return outcome
 }
 
-async function tailEvents(options: Options, terminal: Terminal): Promise<TurnOutcome | undefined> {
-  const { id, json } = options
-  const feed = feedOf(options, terminal, ROUTES.runStream, { runId: id })
+async function tailEvents(
+  feed: EventFeed,
+  terminal: Terminal,
+  json: boolean,
+): Promise<TurnOutcome | undefined> {
   for await (const { event: name, data, id: offset } of feed) {
-    if (name === SSE_EVENTS.resync)
+    if (name === SSE_EVENTS.resync) {
       terminal.writeError(`turnstream: resync: ${clip(data, MAX_NOTE)}\n`)
-    if (name !== '') continue
-    const event = parseJsonSafe(data)
+    }
+    const event = name === '' ? parseJsonSafe(data) : undefined
     if (!isStreamEvent(event)) continue
     const { type: title, payload } = event
-    await writeLine(terminal, json ? data : { offset, title, detail: detailOf(payload) })
+    const { type: _type, ...rest } = payload
+    await writeLine(terminal, json ? data : { offset, title, detail: JSON.stringify(rest) })
     const outcome = endingOf(payload)
     if (outcome !== undefined) return outcome
   }
   return undefined
-}
-
-function feedOf(
-  { url, from, headers }: Options,
-  { clock, status }: Terminal,
-  route: string,
-  params: Record<string, string>,
-): EventFeed {
-  return new EventFeed({
-    url: new GatewayClient(url, clock).address(route, params),
-    headers,
-    clock,
-    signal: new AbortController().signal,
-    onBreak: (ms) => status(`connection lost, trying again in ${(ms / 1000).toFixed(1)} s`),
-    ...(from !== undefined && { from }),
-  })
 }
 
 interface Line {
@@ -134,10 +124,6 @@ async function writeLine({ write, status, style, columns }: Terminal, line: Line
   return write(`${offset} ${title} ${clip(line.detail, room)}\n`)
 }
 
-function detailOf({ type: _type, ...rest }: StreamEventPayload): string {
-  return JSON.stringify(rest)
-}
-
 function endingOf(payload: StreamEventPayload): TurnOutcome | undefined {
   switch (payload.type) {
     case 'response_done':
@@ -151,9 +137,4 @@ function endingOf(payload: StreamEventPayload): TurnOutcome | undefined {
   }
 }
 
-export const tail: Command = {
-  summary: 'follow a turn of a running gateway to its end',
-  help: HELP,
-  options: OPTIONS,
-  run,
-}
+export const tail: Command = { help: HELP, options: OPTIONS, run }

@@ -1,4 +1,3 @@
-import type { Clock } from '../async/clock.ts'
 import {
   ChatCompletionsEncoder,
   chatCompletionsJsonLines,
@@ -10,35 +9,54 @@ import { StreamProcessor } from '../processor/stream-processor.ts'
 import type { StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import { ResponseReducer } from '../reducer/response-reducer.ts'
 import { encodeSse } from '../sse/encode.ts'
+import { EXIT, type ExitCode } from './command.ts'
+import type { Terminal } from './terminal.ts'
+import { jsonLine } from './text.ts'
 
 export const TARGET_NAMES = ['v2', 'xapi', 'response', 'chat-completions'] as const
 export type TargetName = (typeof TARGET_NAMES)[number]
 
-export interface TargetOptions {
+interface TargetFormat {
   /** One JSON object to a line instead of SSE. */
-  json: boolean
-  includeUsage: boolean
-  write: (text: string) => Promise<void>
-  clock: Clock
+  readonly json: boolean
+  readonly includeUsage: boolean
 }
 
-/** Writes the events of one response after another in a dialect. */
+export interface TargetOptions extends TargetFormat, Pick<Terminal, 'write' | 'clock'> {}
+
+/** Writes events in a dialect. */
 export interface Target {
-  event(event: StreamEvent): Promise<void>
-  end(): Promise<void>
-}
-
-/** Tells one response; a new one is made for each `response_start`. */
-interface Teller {
   event(event: StreamEvent): Promise<void> | void
   end(): Promise<void> | void
 }
 
-type Start = StreamEventPayload<'response_start'>
+/** Writes a stream to its end. `EXIT.failed` when a turn of it ended as an error. */
+export async function writeEvents(
+  events: AsyncIterable<StreamEvent>,
+  to: TargetName,
+  format: TargetFormat,
+  { write, clock, progress }: Terminal,
+): Promise<ExitCode> {
+  const target = createTarget(to, { ...format, write, clock })
+  let hasFailed = false
+  try {
+    for await (const event of events) {
+      const { type, payload } = event
+      hasFailed ||= type === 'response_error'
+      hasFailed ||= payload.type === 'response_done' && payload.status === 'error'
+      await target.event(event)
+    }
+    await target.end()
+  } finally {
+    progress('')
+  }
+  return hasFailed ? EXIT.failed : EXIT.done
+}
 
+/** A target for one response after another. Each `response_start` gets a new encoder. */
 export function createTarget(name: TargetName, options: TargetOptions): Target {
   let offset = 0
-  let teller: Teller | undefined
+  let target: Target | undefined
   const nextOffset = (): string => {
     offset += 1
     return `1-${offset}`
@@ -46,75 +64,68 @@ export function createTarget(name: TargetName, options: TargetOptions): Target {
   return {
     async event(event) {
       if (event.type === 'response_start') {
-        await teller?.end()
+        await target?.end()
         offset = 0
-        teller = TELLERS[name](event.payload, options, nextOffset)
+        target = ENCODERS[name](event.payload, options, nextOffset)
       }
-      await teller?.event(event)
+      await target?.event(event)
     },
     async end() {
-      await teller?.end()
-      teller = undefined
+      await target?.end()
+      target = undefined
     },
   }
 }
 
-const TELLERS: Record<
-  TargetName,
-  (start: Start, options: TargetOptions, nextOffset: () => string) => Teller
-> = {
+type Encoder = (
+  start: StreamEventPayload<'response_start'>,
+  options: TargetOptions,
+  nextOffset: () => string,
+) => Target
+
+const ENCODERS: Record<TargetName, Encoder> = {
   v2: (_start, { json, write }, nextOffset) => ({
-    event: (event) => write(json ? line(event) : v2Sse(nextOffset(), event)),
+    event: (event) => write(json ? jsonLine(event) : v2Sse(nextOffset(), event)),
     end() {},
   }),
-  xapi: tellXapi,
-  response: (_start, options) => tellResponse(options),
-  'chat-completions': (start, options) => tellChatCompletions(start, options),
-}
-
-function tellXapi(start: Start, { json, write, clock }: TargetOptions, nextOffset: () => string) {
-  const processor = new StreamProcessor({
-    turnId: start.turn_id,
-    threadId: start.thread_id,
-    clock,
-    onEmit: ({ payload }) => write(json ? `${payload}\n` : xapiSse(nextOffset(), payload)),
-  })
-  return {
-    event: (event: StreamEvent) => processor.processEvent(event),
-    end: () => processor.destroy(),
-  }
-}
-
-function tellResponse({ json, write }: TargetOptions): Teller {
-  const reducer = new ResponseReducer()
-  return {
-    event(event) {
-      reducer.apply(event)
-    },
-    end() {
-      const { response } = reducer
-      return write(json ? line(response) : encodeSse({ data: JSON.stringify(response) }))
-    },
-  }
-}
-
-function tellChatCompletions(start: Start, { json, includeUsage, write }: TargetOptions): Teller {
-  const encoder = new ChatCompletionsEncoder({
-    id: `chatcmpl-${start.response_id}`,
-    model: start.model_id,
-    created: Math.floor(start.created_at / 1000),
-    includeUsage,
-  })
-  const encode = json ? chatCompletionsJsonLines : chatCompletionsSse
-  return {
-    event(event) {
-      const text = encode(encoder, event)
-      return text === '' ? undefined : write(text)
-    },
-    end() {},
-  }
-}
-
-function line(value: unknown): string {
-  return `${JSON.stringify(value)}\n`
+  xapi: (start, { json, write, clock }, nextOffset) => {
+    const processor = new StreamProcessor({
+      turnId: start.turn_id,
+      threadId: start.thread_id,
+      clock,
+      onEmit: ({ payload }) => write(json ? `${payload}\n` : xapiSse(nextOffset(), payload)),
+    })
+    return {
+      event: (event) => processor.processEvent(event),
+      end: () => processor.destroy(),
+    }
+  },
+  response: (_start, { json, write }) => {
+    const reducer = new ResponseReducer()
+    return {
+      event(event) {
+        reducer.apply(event)
+      },
+      end() {
+        const { response } = reducer
+        return write(json ? jsonLine(response) : encodeSse({ data: JSON.stringify(response) }))
+      },
+    }
+  },
+  'chat-completions': (start, { json, includeUsage, write }) => {
+    const encoder = new ChatCompletionsEncoder({
+      id: `chatcmpl-${start.response_id}`,
+      model: start.model_id,
+      created: Math.floor(start.created_at / 1000),
+      includeUsage,
+    })
+    const encode = json ? chatCompletionsJsonLines : chatCompletionsSse
+    return {
+      event(event) {
+        const text = encode(encoder, event)
+        return text === '' ? undefined : write(text)
+      },
+      end() {},
+    }
+  },
 }

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { styleText } from 'node:util'
-import { type Clock, systemClock } from '../async/clock.ts'
-import { escapeControls } from './printable.ts'
+import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
+import { escapeControls } from './text.ts'
 
 type Style = Parameters<typeof styleText>[0]
 
@@ -128,5 +128,21 @@ function onSignal(listener: (signal: EndSignal) => void): () => void {
   for (const signal of SIGNALS) process.on(signal, listener)
   return () => {
     for (const signal of SIGNALS) process.off(signal, listener)
+  }
+}
+
+/** Before that nobody wonders, and a line that changes more often cannot be read. */
+const SHOW_EVERY_MS = 200
+
+/** Calls `show` a few times a second at most. Texts that are not shown are not made either. */
+export function throttled(
+  clock: Clock,
+  show: (text: string) => void,
+): (text: () => string) => void {
+  let last = monotonicNow(clock)
+  return (text) => {
+    if (monotonicNow(clock) - last < SHOW_EVERY_MS) return
+    last = monotonicNow(clock)
+    show(text())
   }
 }

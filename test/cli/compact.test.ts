@@ -1,14 +1,14 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { compactCommand } from '../../src/cli/compact.ts'
+import { compact } from '../../src/cli/compact.ts'
 import { deltas } from '../../src/testing/turn-log/texts.ts'
 import { createTurn, endTurn, folderOfTest, openLog, readEvents } from '../log/embedded/support.ts'
 import { fakeTerminal } from './fake-terminal.ts'
 
 async function run(...args: string[]) {
   const { terminal, output, errors, statuses } = fakeTerminal()
-  const code = await compactCommand.run(args, terminal)
+  const code = await compact.run(args, terminal)
   return { code, output: output(), errors: errors(), statuses }
 }
 

@@ -3,25 +3,25 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { convert } from '../../src/cli/convert.ts'
-import { atTimes } from '../../src/cli/progress.ts'
 import { recordToolsTurn } from '../../src/cli/recordings/tools.ts'
 import { replay } from '../../src/cli/replay.ts'
+import { throttled } from '../../src/cli/terminal.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { fakeTerminal } from './fake-terminal.ts'
 
 test('a few times in a second is enough, and what is not told is not made', async () => {
   const clock = fakeClock()
-  const told: string[] = []
-  const tell = atTimes(clock, (text) => told.push(text))
+  const shown: string[] = []
+  const show = throttled(clock, (text) => shown.push(text))
   let made = 0
   for (let step = 1; step <= 100; step++) {
     await clock.advance(10)
-    tell(() => {
+    show(() => {
       made += 1
       return `${step}`
     })
   }
-  expect(told).toEqual(['20', '40', '60', '80', '100'])
+  expect(shown).toEqual(['20', '40', '60', '80', '100'])
   expect(made).toBe(5)
 })
 

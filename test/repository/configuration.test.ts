@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { PROVIDER_KINDS } from '../../src/adapters/provider-kinds.ts'
 import { RECORDING_NAMES } from '../../src/cli/recordings/built-in.ts'
 import { CONFIG_FILE } from '../../src/cli/serve/configuration.ts'
 import { parseServeOptions } from '../../src/cli/serve/options.ts'
-import { PROVIDER_IDS, PROVIDER_KEYS } from '../../src/cli/serve/provider-settings.ts'
+import { PROVIDER_KEYS } from '../../src/cli/serve/provider-settings.ts'
 import { KNOWN_PROVIDERS } from '../../src/cli/serve/providers.ts'
 import {
   flagOf,
@@ -41,11 +42,11 @@ describe('the providers', () => {
 
   test('are in the table, in the order in which one becomes the default', () => {
     expect(providers.map(([id]) => id)).toEqual(
-      [...PROVIDER_IDS, 'scripted'].map((id) => `\`${id}\``),
+      [...PROVIDER_KINDS, 'scripted'].map((id) => `\`${id}\``),
     )
   })
 
-  test.each(PROVIDER_IDS)('%s has its variable and its models', (id) => {
+  test.each(PROVIDER_KINDS)('%s has its variable and its models', (id) => {
     const row = providers.find(([each]) => each === `\`${id}\``)
     const { keyVariable, models } = KNOWN_PROVIDERS[id]
     expect(row?.[1]).toContain(`\`${keyVariable}\``)
@@ -76,7 +77,7 @@ test('the example of a file can be read', () => {
   writeFileSync(join(cwd, CONFIG_FILE), /^```json\n(.*?)^```/ms.exec(doc)?.[1] ?? '')
   const { providers, store } = parseServeOptions([], { cwd, env: { ANTHROPIC_API_KEY: 'key' } })
   expect(store).toEqual({ kind: 'embedded', directory: '/var/lib/turnstream' })
-  expect(providers.configured.map(({ provider, models }) => [provider.id, models])).toEqual([
+  expect(providers.map(({ provider, models }) => [provider.id, models])).toEqual([
     ['anthropic', ['claude-opus-5-5', 'claude-haiku-5-5']],
     ['openai-compatible', ['qwen3', 'gemma3']],
     ['scripted', RECORDING_NAMES],

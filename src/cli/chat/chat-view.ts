@@ -4,9 +4,8 @@ import type {
   Thinking,
   ToolCall,
 } from '../../protocol/stream-output.ts'
-import { clip, toolLine } from '../output-lines.ts'
-import { printable } from '../printable.ts'
 import type { Terminal } from '../terminal.ts'
+import { clip, describeCall, printable } from '../text.ts'
 
 type Text = MessageSnapshot | Thinking
 
@@ -85,7 +84,7 @@ export class ChatView {
     const stage = `${itemId} ${status}`
     if (this.#settled.has(stage)) return ''
     this.#settled.add(stage)
-    const line = this.#style('cyan', clip(`⚙ ${toolLine(output)}`, this.#columns))
+    const line = this.#style('cyan', clip(`⚙ ${describeCall(output)}`, this.#columns))
     const shown = `${this.#newLine()}${line}\n`
     this.#isEmpty = false
     return status === 'error' ? shown + this.#fault(errorCode ?? 'error', errorMessage) : shown

@@ -1,10 +1,9 @@
 import { parseArgs } from 'node:util'
 import { type Command, EXIT, type ExitCode, UsageError } from '../command.ts'
-import { printable } from '../printable.ts'
-import { tellRemoteError } from '../remote/errors.ts'
-import { keyHeaders } from '../remote/key.ts'
-import { gatewayUrl } from '../remote/target.ts'
+import { reportRemoteError } from '../remote/errors.ts'
+import { gatewayOf } from '../remote/gateway-client.ts'
 import type { Terminal } from '../terminal.ts'
+import { jsonLine, printable } from '../text.ts'
 import { ChatView } from './chat-view.ts'
 import { Conversation, type Listener } from './conversation.ts'
 
@@ -41,39 +40,29 @@ const OPTIONS = {
   json: { type: 'boolean', default: false },
 } as const
 
-function parse(args: string[], terminal: Terminal) {
-  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
-  return {
-    url: gatewayUrl(values.url, terminal),
-    urlOption: values.url,
-    headers: keyHeaders(terminal),
-    model: values.model,
-    threadId: values.thread,
-    json: values.json,
-    prompt: positionals.join(' '),
-  }
-}
-
-type Options = ReturnType<typeof parse>
-
 async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const options = parse(args, terminal)
-  const { json, prompt, threadId } = options
-  const encoding = json ? 'snapshot' : 'append'
-  const conversation = new Conversation({ ...options, encoding }, terminal)
+  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
+  const { url, model, thread, json } = values
+  const client = gatewayOf(url, terminal)
+  const conversation = new Conversation(client, terminal)
+  conversation.model = model
+  conversation.threadId = thread
+  const given = positionals.join(' ')
   try {
-    if (prompt === '' && terminal.isInteractive && !json) {
-      return await converse(conversation, options, terminal)
+    if (given === '' && terminal.isInteractive && !json) {
+      return await converse(conversation, { url: client.url, option: url }, terminal)
     }
-    const question = prompt === '' ? await textOf(terminal.input) : prompt
-    if (question === '')
+    const prompt = given === '' ? await readPrompt(terminal.input) : given
+    if (prompt === '') {
       throw new UsageError('there is no prompt, neither as an argument nor piped in')
-    if (threadId !== undefined) await conversation.check()
-    const outcome = await conversation.say(question, json ? asJson(terminal) : asText(terminal))
+    }
+    if (thread !== undefined) await conversation.check()
+    const outcome = json
+      ? await conversation.say(prompt, jsonListener(terminal), 'snapshot')
+      : await conversation.say(prompt, textListener(terminal), 'append')
     return outcome === 'complete' ? EXIT.done : EXIT.failed
   } catch (error) {
-    await tellRemoteError(error, terminal, json)
-    return EXIT.failed
+    return reportRemoteError(error, terminal, json)
   }
 }
 
@@ -86,10 +75,14 @@ const COMMANDS = `/model <model>   use another model from the next prompt on
 /** A line that is a command rather than a prompt: a slash and one word, then maybe an argument. */
 const COMMAND = /^\/([a-z]+)(?:\s+(\S+))?$/
 
-async function converse(conversation: Conversation, options: Options, terminal: Terminal) {
+async function converse(
+  conversation: Conversation,
+  gateway: { readonly url: string; readonly option: string | undefined },
+  terminal: Terminal,
+): Promise<ExitCode> {
   const { ask, style, write } = terminal
   await conversation.check()
-  const intro = `with ${options.url}: Ctrl-C stops an answer, Ctrl-D leaves, /help lists commands`
+  const intro = `with ${gateway.url}: Ctrl-C stops an answer, Ctrl-D leaves, /help lists commands`
   await write(`${style('bold', 'turnstream chat')} ${intro}\n\n`)
   let exit: ExitCode = EXIT.done
   for (;;) {
@@ -102,18 +95,21 @@ async function converse(conversation: Conversation, options: Options, terminal: 
     await write('\n')
   }
   const { threadId } = conversation
-  if (threadId !== undefined) await write(`\nTo continue: ${resumeCommand(threadId, options)}\n`)
+  if (threadId !== undefined) {
+    const url = gateway.option === undefined ? '' : ` --url ${gateway.option}`
+    const resume = printable(`turnstream chat${url} --thread ${threadId}`)
+    await write(`\nTo continue: ${resume}\n`)
+  }
   return exit
 }
 
 /** An answer that failed is on the screen. One that was lost makes the command fail, unless a later one succeeds. */
 async function answer(conversation: Conversation, prompt: string, terminal: Terminal) {
   try {
-    await conversation.say(prompt, asText(terminal))
+    await conversation.say(prompt, textListener(terminal), 'append')
     return EXIT.done
   } catch (error) {
-    await tellRemoteError(error, terminal, false)
-    return EXIT.failed
+    return reportRemoteError(error, terminal, false)
   }
 }
 
@@ -122,23 +118,18 @@ function runCommand(conversation: Conversation, command: string, argument: strin
     case 'help':
       return COMMANDS
     case 'new':
-      conversation.leaveThread()
+      conversation.threadId = undefined
       return 'The next prompt starts a new thread.\n'
     case 'model':
       if (argument === undefined) return `${conversation.model ?? 'the default model'}\n`
-      conversation.setModel(argument)
+      conversation.model = argument
       return `The next prompt goes to ${printable(argument)}.\n`
     default:
       return `Unknown command /${command}. /help lists the commands.\n`
   }
 }
 
-function resumeCommand(threadId: string, { urlOption }: Options): string {
-  const url = urlOption === undefined ? '' : ` --url ${urlOption}`
-  return printable(`turnstream chat${url} --thread ${threadId}`)
-}
-
-function asText(terminal: Terminal): Listener {
+function textListener(terminal: Terminal): Listener {
   const view = new ChatView(terminal)
   const { write, isInteractive } = terminal
   return {
@@ -147,21 +138,21 @@ function asText(terminal: Terminal): Listener {
       if (text !== '') await write(text)
     },
     wait(ms, failures) {
-      // Most breaks are mended before anybody notices them.
+      // Most breaks are over before anybody notices them.
       if (!isInteractive || failures < 2) return
       void write(view.note(`connection lost, trying again in ${(ms / 1000).toFixed(1)} s`))
     },
   }
 }
 
-function asJson({ write }: Terminal): Listener {
-  return { show: (output) => write(`${JSON.stringify(output)}\n`), wait() {} }
+function jsonListener({ write }: Terminal): Listener {
+  return { show: (output) => write(jsonLine(output)) }
 }
 
 // More than any gateway takes; a pipe that never ends must not fill the memory.
 const MAX_PROMPT_BYTES = 16 * 1024 * 1024
 
-async function textOf(input: AsyncIterable<Uint8Array>): Promise<string> {
+async function readPrompt(input: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of input) {
@@ -172,9 +163,4 @@ async function textOf(input: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8').trim()
 }
 
-export const chat: Command = {
-  summary: 'talk with a model through a running gateway',
-  help: HELP,
-  options: OPTIONS,
-  run,
-}
+export const chat: Command = { help: HELP, options: OPTIONS, run }

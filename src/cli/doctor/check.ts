@@ -1,8 +1,11 @@
 import type { Redact } from '../../protocol/redaction.ts'
+import { EXIT, type ExitCode } from '../command.ts'
+import type { Terminal } from '../terminal.ts'
+import { clip, jsonLine } from '../text.ts'
 
 export type Verdict = 'ok' | 'warn' | 'fail' | 'skipped'
 
-/** What one look at one thing has come to. */
+/** The result of one look at one thing. */
 export interface Check {
   /** A few words that stay the same, for scripts. */
   readonly name: string
@@ -32,6 +35,15 @@ export function fail(name: string, found: string, fix: string): Check {
   return { name, verdict: 'fail', found, fix }
 }
 
+/** Whether a version is that of `least`, or newer. */
+export function isAtLeast(
+  version: string,
+  least: readonly [major: number, minor: number],
+): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major > least[0] || (major === least[0] && minor >= least[1])
+}
+
 /** The same without secrets. */
 export function redactCheck(check: Check, redact: Redact): Check {
   const { found, expected, fix } = check
@@ -41,4 +53,40 @@ export function redactCheck(check: Check, redact: Redact): Check {
     ...(expected !== undefined && { expected: redact(expected) }),
     ...(fix !== undefined && { fix: redact(fix) }),
   }
+}
+
+const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skipped: 'dim' } as const
+
+const VERDICT_WIDTH = 9
+/** What comes from elsewhere may be of any length; a sentence of ours is shorter. */
+const MAX_CHARS = 400
+
+/** Writes the checks, as a table for people or as one object. */
+export async function writeReport(
+  checks: readonly Check[],
+  { write, style }: Terminal,
+  json: boolean,
+): Promise<ExitCode> {
+  const counts: Record<Verdict, number> = { ok: 0, warn: 0, fail: 0, skipped: 0 }
+  for (const { verdict } of checks) counts[verdict] += 1
+  const { ok, warn, fail, skipped } = counts
+  const width = Math.max(...checks.map(({ name }) => name.length)) + 2
+  const indent = ' '.repeat(VERDICT_WIDTH + width)
+  const rows = checks.flatMap(({ name, verdict, found, expected, fix }) => [
+    `${style(COLOURS[verdict], verdict.padEnd(VERDICT_WIDTH))}${name.padEnd(width)}${clip(found, MAX_CHARS)}`,
+    ...(expected === undefined ? [] : [`${indent}expected: ${clip(expected, MAX_CHARS)}`]),
+    ...(fix === undefined ? [] : [`${indent}fix: ${clip(fix, MAX_CHARS)}`]),
+  ])
+  const summary = [
+    `${ok} ok`,
+    ...(warn > 0 ? [`${warn} to look at`] : []),
+    ...(fail > 0 ? [`${fail} failed`] : []),
+    ...(skipped > 0 ? [`${skipped} skipped`] : []),
+  ].join(', ')
+  await write(
+    json
+      ? jsonLine({ ok: fail === 0, failed: fail, warned: warn, checks })
+      : `${[...rows, '', summary].join('\n')}\n`,
+  )
+  return fail > 0 ? EXIT.failed : EXIT.done
 }

@@ -1,17 +1,45 @@
 import { parseArgs } from 'node:util'
 import { redacting } from '../../protocol/redaction.ts'
-import { isKey } from '../../server/auth/key-ring.ts'
-import { type Command, type ExitCode, UsageError } from '../command.ts'
-import { optionFault } from '../option-fault.ts'
-import { FLAGS, parseFlags } from '../serve/options.ts'
-import { secretOf } from '../serve/secrets.ts'
+import { type Command, type ExitCode, optionError, UsageError } from '../command.ts'
+import { environmentKey } from '../remote/gateway-client.ts'
+import { FLAGS, parseSources } from '../serve/configuration.ts'
+import { isPlainHttp } from '../serve/warnings.ts'
 import type { Terminal } from '../terminal.ts'
-import { type Check, redactCheck, warn } from './check.ts'
+import { redactCheck, warn, writeReport } from './check.ts'
 import { endpointChecks } from './endpoint/endpoint-checks.ts'
-import { DOCTOR_HELP } from './help.ts'
-import { thisMachine } from './machine-check.ts'
-import { writeReport } from './report.ts'
+import { thisMachine } from './machine-checks.ts'
 import { setupChecks } from './setup-checks.ts'
+
+const HELP = `turnstream doctor: find out what is wrong, and how to put it right
+
+Usage
+  turnstream doctor [options of serve] [--json]
+  turnstream doctor --endpoint <url> [--model <model>] [--json]
+
+Without --endpoint it looks at what "turnstream serve" would be started with here: configuration, store,
+port, keys, limits of the machine, providers, clock. It changes nothing, and may run beside a server. Give
+it the options that the server gets. It reads every record of an embedded store that no process uses, which
+takes seconds per gigabyte; meanwhile no server can open that store.
+
+With --endpoint it asks a server that speaks Chat Completions for answers, streams, tool calls and
+refusals, and says where they differ from what clients expect. That costs some thousand tokens.
+
+Options
+  --config <file>      settings as JSON (./turnstream.config.json, if it is there)
+  --endpoint <url>     such as http://localhost:11434/v1; its key comes from OPENAI_API_KEY or
+                       TURNSTREAM_KEY, or from the file that either with _FILE at its end names
+  --model <model>      the model to ask (the first that the server lists)
+  --json               one JSON object: {"ok","failed","warned","checks":[{"name","verdict","found",…}]}
+
+Examples
+  turnstream doctor
+  turnstream doctor --store ./data
+  turnstream doctor --store redis://localhost:6379
+  turnstream doctor --endpoint http://localhost:11434/v1 --model qwen3
+
+Exit codes
+  0 nothing failed; there may be warnings · 1 something failed · 2 the command makes no sense
+`
 
 const ENDPOINT_OPTIONS = {
   endpoint: { type: 'string' },
@@ -20,49 +48,46 @@ const ENDPOINT_OPTIONS = {
 } as const
 
 async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const isOfEndpoint = args.some((arg) => /^--(endpoint|model)(=|$)/.test(arg))
-  return isOfEndpoint ? checkEndpoint(args, terminal) : checkSetup(args, terminal)
-}
-
-async function checkSetup(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { config, json, ...flags } = parseFlags(args)
-  const { env, cwd, clock, status } = terminal
-  const sources = { flags, env, cwd, ...(typeof config === 'string' && { configFile: config }) }
+  const { clock, status } = terminal
+  if (args.some((arg) => /^--(endpoint|model)(=|$)/.test(arg))) return checkEndpoint(args, terminal)
+  const { json, sources } = parseSources(args, terminal)
   const setup = { sources, machine: thisMachine(), clock, onProgress: status }
   const checks = await setupChecks(setup).finally(() => status(''))
-  return writeReport(checks, terminal, json === true)
+  return writeReport(checks, terminal, json)
 }
 
 async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const values = endpointOptions(args)
-  const baseUrl = baseUrlOf(values.endpoint)
-  const key = keyOf(terminal)
-  const checks = await endpointChecks({
-    baseUrl,
-    key,
-    model: values.model,
-    clock: terminal.clock,
-    onProgress: (about) => terminal.status(`asking for ${about} …`),
-  }).finally(() => terminal.status(''))
+  const { endpoint, model, json } = parseEndpointOptions(args)
+  const { env, clock, status } = terminal
+  const baseUrl = parseEndpoint(endpoint)
+  const key = environmentKey(env, 'OPENAI_API_KEY') ?? environmentKey(env, 'TURNSTREAM_KEY')
+  const onProgress = (about: string) => status(`asking for ${about} …`)
+  const checks = await endpointChecks({ baseUrl, key, model, clock, onProgress }).finally(() =>
+    status(''),
+  )
+  if (key !== undefined && isPlainHttp(baseUrl)) {
+    const found = 'the key was sent over plain http: whoever is on the way can read it'
+    checks.push(warn('key', found, `Use https://${new URL(baseUrl).hostname}, and a new key`))
+  }
   const redact = redacting(key === undefined ? [] : [key])
-  const all = [...checks, ...plainHttpCheck(baseUrl, key)]
   return writeReport(
-    all.map((check) => redactCheck(check, redact)),
+    checks.map((check) => redactCheck(check, redact)),
     terminal,
-    values.json,
+    json,
   )
 }
 
-/** Those of serve mean nothing here, and are not suggested. */
-function endpointOptions(args: string[]) {
+/** The options of serve mean nothing here, and are not suggested. */
+function parseEndpointOptions(args: string[]) {
   try {
     return parseArgs({ args, options: ENDPOINT_OPTIONS }).values
   } catch (error) {
-    throw optionFault(error, Object.keys(ENDPOINT_OPTIONS)) ?? error
+    throw optionError(error, ENDPOINT_OPTIONS) ?? error
   }
 }
 
-function baseUrlOf(endpoint: string | undefined): string {
+/** The base URL without a slash at its end. */
+function parseEndpoint(endpoint: string | undefined): string {
   if (endpoint === undefined) throw new UsageError('--model is for --endpoint: name that, too')
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
   // What is wrong with it is not repeated: it may have a password.
@@ -77,30 +102,4 @@ function baseUrlOf(endpoint: string | undefined): string {
   return `${url.origin}${path === '' ? '/v1' : path}`
 }
 
-const KEY_VARIABLES = ['OPENAI_API_KEY', 'TURNSTREAM_KEY']
-
-/** From the environment alone: what stands on the command line can be seen by every user of the machine. */
-function keyOf({ env }: Terminal): string | undefined {
-  for (const variable of KEY_VARIABLES) {
-    const key = secretOf(env, variable)
-    if (key === undefined) continue
-    if (isKey(key)) return key
-    throw new UsageError(`${variable} takes a key: visible characters, in one line`)
-  }
-  return undefined
-}
-
-function plainHttpCheck(baseUrl: string, key: string | undefined): Check[] {
-  const { protocol, hostname } = new URL(baseUrl)
-  const isLocal = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
-  if (key === undefined || protocol === 'https:' || isLocal) return []
-  const found = 'the key was sent over plain http: whoever is on the way can read it'
-  return [warn('key', found, `Use https://${hostname}, and a new key`)]
-}
-
-export const doctor: Command = {
-  summary: 'find out what is wrong, and how to put it right',
-  help: DOCTOR_HELP,
-  options: { ...FLAGS, ...ENDPOINT_OPTIONS },
-  run,
-}
+export const doctor: Command = { help: HELP, options: { ...FLAGS, ...ENDPOINT_OPTIONS }, run }

@@ -1,6 +1,6 @@
 import { inspectEmbeddedLog } from '../../log/embedded/inspect.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import type { FromChild } from './store-child.ts'
+import type { FromChild } from './embedded-checks.ts'
 
 /*
  * Verifies the store in a directory and reports by messages. A process of its own, because LMDB can crash on

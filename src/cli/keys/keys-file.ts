@@ -24,20 +24,23 @@ export function readKeysFile(path: string): KeyEntry[] {
 /**
  * Puts a changed text in the place of the file, all at once, or makes the file, for its owner alone. Mode and
  * owner stay as they are: the server that reads it may run as another user. KEYS_FILE_INVALID, also when what
- * is there, or would be, is no file of keys.
+ * is there, or would be, is not a file of keys.
  */
 export function changeKeysFile(path: string, change: (text: string) => string): void {
   naming(path, () => {
-    const target = isThere(path) ? realpathSync(path) : path
+    const target = statOf(path) === undefined ? path : realpathSync(path)
     // A name that is always the same keeps two from changing the file at the same time.
     const next = `${target}.new`
     const file = openNew(next)
     try {
-      const stats = isThere(target) ? statSync(target) : undefined
+      const stats = statOf(target)
       const text = change(stats === undefined ? '' : textOf(target))
       parseKeysFile(text)
       writeFileSync(file, text)
-      if (stats !== undefined) keepOwner(file, stats)
+      if (stats !== undefined) {
+        fchownSync(file, stats.uid, stats.gid)
+        fchmodSync(file, stats.mode & 0o7777)
+      }
       fsyncSync(file)
       renameSync(next, target)
     } catch (error) {
@@ -51,19 +54,16 @@ export function changeKeysFile(path: string, change: (text: string) => string): 
 }
 
 function textOf(path: string): string {
-  const { size, isFile } = factsOf(path)
-  if (!isFile) throw invalid('it is no file')
-  if (size > MAX_KEYS_FILE_CHARS) throw invalid(`it is longer than ${MAX_KEYS_FILE_CHARS} bytes`)
+  const stats = statSync(path)
+  if (!stats.isFile()) throw invalid('it is no file')
+  if (stats.size > MAX_KEYS_FILE_CHARS)
+    throw invalid(`it is longer than ${MAX_KEYS_FILE_CHARS} bytes`)
   return readFileSync(path, 'utf8')
 }
 
-function factsOf(path: string): { size: number; isFile: boolean } {
-  const stats = statSync(path)
-  return { size: stats.size, isFile: stats.isFile() }
-}
-
-function isThere(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false }) !== undefined
+/** Undefined if there is no file. */
+function statOf(path: string): Stats | undefined {
+  return statSync(path, { throwIfNoEntry: false })
 }
 
 const OWNER_ONLY = 0o600
@@ -75,11 +75,6 @@ function openNew(path: string): number {
     if (codeOf(error) !== 'EEXIST') throw error
     throw invalid(`another command is changing it; if there is none, remove ${path}`)
   }
-}
-
-function keepOwner(file: number, { mode, uid, gid }: Stats): void {
-  fchownSync(file, uid, gid)
-  fchmodSync(file, mode & 0o7777)
 }
 
 /** Only then is the new name sure to outlive a crash of the machine. Not every system can do it. */
@@ -100,23 +95,20 @@ const REASONS: Record<string, string> = {
   EROFS: 'it is on a disk that cannot be written',
 }
 
-/** Says which file it is. What the system says of it would name others as well. */
+/** Adds the path to errors. The system's own message would name other files as well. */
 function naming<T>(path: string, run: () => T): T {
   try {
     return run()
   } catch (error) {
     if (error instanceof TurnstreamError) {
-      throw new TurnstreamError('KEYS_FILE_INVALID', `${reasonOf(error)} (${path})`)
+      // The message begins with that of its code, and so will the new one.
+      const { message } = error
+      throw invalid(`${message.slice(message.indexOf(': ') + 2)} (${path})`)
     }
     const code = codeOf(error)
     if (code === undefined) throw error
     throw invalid(`${REASONS[code] ?? code} (${path})`)
   }
-}
-
-/** An error says its code first, in words; so will the one that is made of it. */
-function reasonOf({ message }: TurnstreamError): string {
-  return message.slice(message.indexOf(': ') + 2)
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -4,31 +4,60 @@ import { parseArgs } from 'node:util'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { suggestion } from '../../protocol/nearest.ts'
 import { isTenant } from '../../protocol/tenant.ts'
-import { isKeyName, type KeyName, sha256Of } from '../../server/auth/key-ring.ts'
-import { type Command, EXIT, type ExitCode, UsageError } from '../command.ts'
+import {
+  isKeyName,
+  type KeyEntry,
+  type KeyName,
+  linesOfKeysFile,
+  sha256Of,
+} from '../../server/auth/key-ring.ts'
+import { type Command, EXIT, type ExitCode, reportFailure, UsageError } from '../command.ts'
 import { readConfiguration } from '../serve/configuration.ts'
 import type { Terminal } from '../terminal.ts'
-import { KeysError, withKey, withoutKey } from './changes.ts'
-import { KEYS_HELP } from './help.ts'
+import { jsonLine } from '../text.ts'
 import { changeKeysFile, readKeysFile } from './keys-file.ts'
 
-interface Request {
-  readonly file: string
-  readonly json: boolean
-  /** What follows the name of the action. */
-  readonly words: readonly string[]
+const HELP = `turnstream keys: make, list and revoke the keys of a gateway
+
+Usage
+  turnstream keys add <tenant> [name] [--file <file>] [--json]
+  turnstream keys list [--file <file>] [--json]
+  turnstream keys revoke <tenant> <name> [--file <file>] [--json]
+
+A key belongs to a tenant, which has threads and turns of its own; tenants are made by their first key.
+add prints a new key, this once: the file keeps its hash. A server takes keys from the file when it
+starts, and again on SIGHUP, without a restart: streams of a revoked key end, and nothing else does.
+
+Options
+  --file <file>      the file of keys (TURNSTREAM_KEYS_FILE, or keysFile of turnstream.config.json)
+  --json             one JSON object, or {"error"}
+
+Examples
+  turnstream keys add acme web --file turnstream.keys
+  turnstream serve --host 0.0.0.0 --keys-file turnstream.keys
+
+Exit codes
+  0 done · 1 it could not be done, and the file is as it was · 2 the command makes no sense
+`
+
+/** It cannot be done; the message says why. */
+class KeysError extends Error {
+  override readonly name = 'KeysError'
 }
 
-/** What an action has come to: as an object, and for people what belongs on standard output and beside it. */
+/** The result of an action: as an object, and for people what belongs on standard output and beside it. */
 interface Outcome {
   readonly json: object
-  readonly said: string
+  readonly text: string
   readonly advice: string
 }
 
-type Action = (request: Request) => Outcome
-
-const ACTIONS: Record<string, Action> = { add, list, revoke }
+/** Takes the words that follow its name. */
+const ACTIONS: Record<string, (file: string, words: readonly string[]) => Outcome> = {
+  add,
+  list,
+  revoke,
+}
 
 const OPTIONS = { file: { type: 'string' }, json: { type: 'boolean', default: false } } as const
 
@@ -36,31 +65,22 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
   const [name = '', ...words] = positionals
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
-  if (action === undefined) throw unknownAction(name)
-  const { json } = values
+  if (action === undefined) {
+    const names = Object.keys(ACTIONS)
+    if (name === '') throw new UsageError(`keys takes one of ${names.join(', ')}`)
+    throw new UsageError(`keys has no action of that name${suggestion(name, names)}`)
+  }
   try {
-    const { said, advice, ...outcome } = action({
-      file: fileOf(values.file, terminal),
-      json,
-      words,
-    })
-    await terminal.write(json ? `${JSON.stringify(outcome.json)}\n` : said)
-    if (!json) terminal.writeError(advice)
+    const { text, advice, json } = action(fileOf(values.file, terminal), words)
+    await terminal.write(values.json ? jsonLine(json) : text)
+    if (!values.json) terminal.writeError(advice)
     return EXIT.done
   } catch (error) {
-    if (!(error instanceof KeysError || error instanceof TurnstreamError)) throw error
-    const { message } = error
-    const code = error instanceof TurnstreamError ? { code: error.code } : {}
-    if (json) await terminal.write(`${JSON.stringify({ error: { ...code, message } })}\n`)
-    else terminal.writeError(`turnstream: ${message}\n`)
-    return EXIT.failed
+    if (error instanceof KeysError || error instanceof TurnstreamError) {
+      return reportFailure(error, terminal, values.json)
+    }
+    throw error
   }
-}
-
-function unknownAction(name: string): UsageError {
-  const names = Object.keys(ACTIONS)
-  if (name === '') return new UsageError(`keys takes one of ${names.join(', ')}`)
-  return new UsageError(`keys has no action of that name${suggestion(name, names)}`)
 }
 
 /** That of the server, unless another one is named: then its settings need not even be in order. */
@@ -71,9 +91,9 @@ function fileOf(option: string | undefined, { env, cwd }: Terminal): string {
 }
 
 const KEY_BYTES = 32
+const RELOAD = 'kill -HUP <the id of its process>'
 
-function add({ file, words }: Request): Outcome {
-  const [tenant, given, ...rest] = words
+function add(file: string, [tenant, given, ...rest]: readonly string[]): Outcome {
   if (tenant === undefined || rest.length > 0) {
     throw new UsageError('keys add takes a tenant, and a name for the key')
   }
@@ -84,34 +104,30 @@ function add({ file, words }: Request): Outcome {
   changeKeysFile(file, (text) => withKey(text, { tenant, name, sha256 }))
   return {
     json: { file, tenant, name, key },
-    said: `${key}\n`,
+    text: `${key}\n`,
     advice:
       `Keep it now: it is shown this once, and ${file} has only its hash, as ${name} of ${tenant}.\n` +
       `A server that runs with that file knows it after: ${RELOAD}\n`,
   }
 }
 
-function list({ file, words }: Request): Outcome {
+function list(file: string, words: readonly string[]): Outcome {
   if (words.length > 0) throw new UsageError('keys list takes no further words')
-  const keys = readKeysFile(file).map(({ sha256, ...key }) => ({
-    ...key,
-    sha256: sha256.slice(0, 8),
-  }))
-  const width = (field: 'tenant' | 'name') =>
-    Math.max(...keys.map((key) => key[field].length), field.length) + 2
+  const keys = readKeysFile(file).map((key) => ({ ...key, sha256: key.sha256.slice(0, 8) }))
+  const rows = [{ tenant: 'tenant', name: 'name', sha256: 'sha256' }, ...keys]
+  const width = (field: 'tenant' | 'name') => Math.max(...rows.map((row) => row[field].length)) + 2
   const [tenants, names] = [width('tenant'), width('name')]
-  const rows = [{ tenant: 'tenant', name: 'name', sha256: 'sha256' }, ...keys].map(
+  const lines = rows.map(
     ({ tenant, name, sha256 }) => `${tenant.padEnd(tenants)}${name.padEnd(names)}${sha256}\n`,
   )
   return {
     json: { file, keys },
-    said: keys.length === 0 ? '' : rows.join(''),
+    text: keys.length === 0 ? '' : lines.join(''),
     advice: keys.length === 0 ? `There are no keys in ${file}.\n` : '',
   }
 }
 
-function revoke({ file, words }: Request): Outcome {
-  const [tenant, name, ...rest] = words
+function revoke(file: string, [tenant, name, ...rest]: readonly string[]): Outcome {
   if (tenant === undefined || name === undefined || rest.length > 0) {
     throw new UsageError('keys revoke takes a tenant and the name of a key')
   }
@@ -120,16 +136,16 @@ function revoke({ file, words }: Request): Outcome {
   const isLast = readKeysFile(file).length === 0
   return {
     json: { file, tenant, name },
-    said: `${name} of ${tenant} is revoked\n`,
+    text: `${name} of ${tenant} is revoked\n`,
     advice:
       `A server that runs with ${file} takes it until: ${RELOAD}\n` +
-      (isLast ? 'It was the last one: then nobody gets in, and no server starts.\n' : ''),
+      (isLast
+        ? 'That was the last key. After a reload every request is refused, and no server will start.\n'
+        : ''),
   }
 }
 
-const RELOAD = 'kill -HUP <the id of its process>'
-
-/** What is wrong is not repeated: it may be a key that was put into the wrong place. */
+/** Invalid names are not repeated: one may be a key that was put into the wrong place. */
 function checkNames({ tenant, name }: KeyName): void {
   if (!isTenant(tenant)) {
     throw new UsageError('a tenant has up to 64 small letters, digits, - and _, no sign at first')
@@ -141,10 +157,23 @@ function checkNames({ tenant, name }: KeyName): void {
   }
 }
 
-export const keysCommand: Command = {
-  summary: 'make, list and revoke the keys of a gateway',
-  help: KEYS_HELP,
-  options: OPTIONS,
-  words: Object.keys(ACTIONS),
-  run,
+/** The text of a file of keys with one more. What else is in it stays as it is. */
+function withKey(text: string, { tenant, name, sha256 }: KeyEntry): string {
+  if (linesOfKeysFile(text).some(({ key }) => key?.tenant === tenant && key.name === name)) {
+    throw new KeysError(
+      `${tenant} has a key named ${name} already: choose another name, or revoke it first`,
+    )
+  }
+  const before = text === '' || text.endsWith('\n') ? text : `${text}\n`
+  return `${before}${tenant}:${name}:${sha256}\n`
 }
+
+/** The text without a key. */
+function withoutKey(text: string, { tenant, name }: KeyName): string {
+  const lines = linesOfKeysFile(text)
+  const left = lines.filter(({ key }) => key?.tenant !== tenant || key.name !== name)
+  if (left.length === lines.length) throw new KeysError(`${tenant} has no key named ${name}`)
+  return left.map((line) => line.text).join('\n')
+}
+
+export const keys: Command = { help: HELP, options: OPTIONS, words: Object.keys(ACTIONS), run }

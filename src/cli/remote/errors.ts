@@ -1,4 +1,6 @@
-import { printable } from '../printable.ts'
+import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
+import { type ExitCode, reportFailure } from '../command.ts'
+import { boundedText, failureReason } from '../http.ts'
 import type { Terminal } from '../terminal.ts'
 
 /** A gateway refused, or nobody answered; the message says it to people. */
@@ -13,7 +15,17 @@ export class RemoteError extends Error {
   }
 }
 
-/** Nobody listens there: not a matter of trying again. */
+/** Reports a RemoteError, and rethrows any other. */
+export async function reportRemoteError(
+  error: unknown,
+  terminal: Terminal,
+  json: boolean,
+): Promise<ExitCode> {
+  if (error instanceof RemoteError) return reportFailure(error, terminal, json)
+  throw error
+}
+
+/** Nobody listens there: trying again will not help. */
 export function unreachable(url: string, cause: unknown): RemoteError {
   const port = new URL(url).port || '4010'
   const start = port === '4010' ? 'turnstream serve' : `turnstream serve --port ${port}`
@@ -21,11 +33,10 @@ export function unreachable(url: string, cause: unknown): RemoteError {
   return new RemoteError('GATEWAY_UNREACHABLE', message, { cause })
 }
 
-/** Somebody was there, and then the connection broke: the same call may do better. */
+/** The connection broke: trying again may help. */
 export function lost(url: string, cause: unknown): RemoteError {
-  let reason = 'for an unknown reason'
-  for (let at = cause; at instanceof Error; at = at.cause) reason = at.message
-  return new RemoteError('CONNECTION_LOST', `the connection to ${url} broke: ${reason}`, { cause })
+  const message = `the connection to ${url} broke: ${failureReason(cause)}`
+  return new RemoteError('CONNECTION_LOST', message, { cause })
 }
 
 const REFUSED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
@@ -40,15 +51,38 @@ export function isRefused(error: unknown): boolean {
   return false
 }
 
-/** Says a RemoteError where it belongs, and rethrows what is none. */
-export async function tellRemoteError(
-  error: unknown,
-  terminal: Pick<Terminal, 'status' | 'write' | 'writeError'>,
-  json: boolean,
-): Promise<void> {
-  if (!(error instanceof RemoteError)) throw error
-  const { code, message } = error
-  terminal.status('')
-  if (json) await terminal.write(`${JSON.stringify({ error: { code, message } })}\n`)
-  else terminal.writeError(`turnstream: ${printable(message)}\n`)
+/** What the gateway's own message would not tell whoever sits at a terminal. */
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  [
+    'KEY_REQUIRED',
+    'the gateway needs a key: put one into TURNSTREAM_KEY, or name a file with TURNSTREAM_KEY_FILE; ' +
+      'its operator makes them with "turnstream keys add"',
+  ],
+  [
+    'KEY_INVALID',
+    'the gateway does not know the key of TURNSTREAM_KEY, or no longer: ask its operator for another',
+  ],
+])
+
+// The largest error of a gateway is far smaller. A server that is not a gateway may send anything.
+const MAX_BODY_BYTES = 64 * 1024
+
+/** The error that a gateway answered with. A proxy in front of it may answer in any other way. */
+export async function refusalOf(response: Response): Promise<RemoteError> {
+  const { status, url } = response
+  const location = response.headers.get('location')
+  if (status >= 300 && status < 400 && location !== null) {
+    await response.body?.cancel()
+    const to = URL.parse(location, url)?.origin ?? location.slice(0, 200)
+    const message = `${url} redirects to ${to}, and redirects are not followed. Pass --url ${to} if you trust it.`
+    return new RemoteError('REDIRECTED', message)
+  }
+  const body = parseJsonSafe(await boundedText(response, MAX_BODY_BYTES).catch(() => ''))
+  const error = isRecord(body) ? body['error'] : undefined
+  if (isRecord(error) && typeof error['code'] === 'string') {
+    const { code, message } = error
+    const text = typeof message === 'string' ? message : code
+    return new RemoteError(code, ADVICE.get(code) ?? text)
+  }
+  return new RemoteError(`HTTP_${status}`, `${url} answered with the status ${status}`)
 }

@@ -3,8 +3,38 @@ import { type Clock, sleep } from '../../async/clock.ts'
 import { calculateRetryDelay } from '../../async/retry.ts'
 import { decodeText } from '../../protocol/decode.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
-import { isRefused, lost, RemoteError, unreachable } from './errors.ts'
-import { boundedText, refusalOf } from './refusal.ts'
+import { isKey } from '../../server/auth/key-ring.ts'
+import { UsageError } from '../command.ts'
+import { boundedText } from '../http.ts'
+import { secretOf } from '../serve/configuration.ts'
+import type { Terminal } from '../terminal.ts'
+import { isRefused, lost, RemoteError, refusalOf, unreachable } from './errors.ts'
+import { EventFeed, type EventFeedOptions } from './event-feed.ts'
+
+export const DEFAULT_URL = 'http://127.0.0.1:4010'
+
+/** The gateway that `--url` or TURNSTREAM_URL names, or the one on this machine, with the key of the environment. */
+export function gatewayOf(option: string | undefined, terminal: Terminal): GatewayClient {
+  const url = option ?? (terminal.env['TURNSTREAM_URL']?.trim() || DEFAULT_URL)
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
+    const origin = option === undefined ? 'TURNSTREAM_URL' : '--url'
+    throw new UsageError(`${origin} takes an http:// or https:// address, got '${url}'`)
+  }
+  return new GatewayClient(url, terminal.clock, keyHeaders(terminal))
+}
+
+/** Empty without a key. A key on the command line could be seen by every user of the machine. */
+export function keyHeaders({ env }: Pick<Terminal, 'env'>): Readonly<Record<string, string>> {
+  const key = environmentKey(env, 'TURNSTREAM_KEY')
+  return key === undefined ? {} : { authorization: `Bearer ${key}` }
+}
+
+/** A key that can stand in a header. What cannot would be repeated by the error that says so. */
+export function environmentKey(env: Terminal['env'], variable: string): string | undefined {
+  const key = secretOf(env, variable)
+  if (key === undefined || isKey(key)) return key
+  throw new UsageError(`${variable} takes a key: visible characters, in one line`)
+}
 
 export interface SubmitBody {
   /** Made by the caller, so that a submit may be repeated. */
@@ -21,19 +51,19 @@ const ATTEMPTS = 4
 const RETRY_BASE_MS = 250
 const RETRY_MAX_MS = 2000
 
-// A gateway answers when the turn is durable, which takes as long as its store at the most.
+// A gateway answers when the turn is durable, which takes as long as its store at most.
 const ANSWER_LIMIT_MS = 15_000
 const MAX_ANSWER_BYTES = 64 * 1024
 
-/** The calls of a gateway that answer at once. */
+/** The calls of a gateway. */
 export class GatewayClient {
-  readonly #url: string
+  readonly url: string
   readonly #clock: Clock
   readonly #headers: Readonly<Record<string, string>>
 
-  /** `url` may have a path before those of the API; `headers` come with every call. */
+  /** `url` may have a path before those of the API; `headers` are sent with every call. */
   constructor(url: string, clock: Clock, headers: Readonly<Record<string, string>> = {}) {
-    this.#url = url.replace(/\/+$/, '')
+    this.url = url.replace(/\/+$/, '')
     this.#clock = clock
     this.#headers = headers
   }
@@ -43,7 +73,17 @@ export class GatewayClient {
     const path = route.replaceAll(/:(\w+)/g, (_, name: string) =>
       encodeURIComponent(params[name] ?? ''),
     )
-    return `${this.#url}${path}`
+    return `${this.url}${path}`
+  }
+
+  /** The frames of a stream; see `EventFeed`. */
+  stream(
+    route: string,
+    params: Readonly<Record<string, string>>,
+    options: Pick<EventFeedOptions, 'from' | 'onBreak'>,
+  ): EventFeed {
+    const [url, headers, clock] = [this.address(route, params), this.#headers, this.#clock]
+    return new EventFeed({ ...options, url, headers, clock })
   }
 
   /** Rejects when nobody is there. */
@@ -56,7 +96,7 @@ export class GatewayClient {
     const response = await this.#post(this.address(ROUTES.submit), body)
     const submitted = decodeText(submittedSchema, await boundedText(response, MAX_ANSWER_BYTES))
     if (submitted.ok) return submitted.value
-    throw new RemoteError('ANSWER_INVALID', `${this.#url} does not answer like a gateway`)
+    throw new RemoteError('ANSWER_INVALID', `${this.url} does not answer like a gateway`)
   }
 
   async hasThread(threadId: string): Promise<boolean> {
@@ -69,7 +109,6 @@ export class GatewayClient {
     throw refusal
   }
 
-  /** False when the turn had ended already, or is unknown. */
   async cancel(runId: string, reason: string): Promise<void> {
     await this.#post(this.address(ROUTES.runCancel, { runId }), { reason })
   }
@@ -91,7 +130,8 @@ export class GatewayClient {
         if (response.ok) return response
         if (response.status !== 503 || isLast) throw await refusalOf(response)
       } catch (error) {
-        if (isLast || !isPassing(error)) throw error
+        const isLost = error instanceof RemoteError && error.code === 'CONNECTION_LOST'
+        if (isLast || !isLost) throw error
       }
       await sleep(calculateRetryDelay(attempt, RETRY_BASE_MS, RETRY_MAX_MS), this.#clock)
     }
@@ -106,13 +146,9 @@ export class GatewayClient {
       // A redirect could send the prompt and the key to anybody.
       return await fetch(address, { ...init, redirect: 'manual', signal: limit.signal })
     } catch (error) {
-      throw isRefused(error) ? unreachable(this.#url, error) : lost(this.#url, error)
+      throw isRefused(error) ? unreachable(this.url, error) : lost(this.url, error)
     } finally {
       stopWaiting()
     }
   }
-}
-
-function isPassing(error: unknown): boolean {
-  return error instanceof RemoteError && error.code === 'CONNECTION_LOST'
 }

@@ -18,30 +18,24 @@ const appendSchema = z.object({
   status: z.enum(['create', 'update', 'complete', 'error']),
 })
 
-export interface PlacedOutput {
-  readonly output: StreamOutput
-  /** Where a reader goes on that has seen it. */
-  readonly offset: string
-}
-
 /**
- * The outputs of a turn, each of them whole, to its last. What a new connection says once more is left out;
- * what is of a type that this version does not know, too.
+ * The outputs of a turn, each of them complete, to the last, with the offset to resume after it. What a new
+ * connection repeats is left out, and so are types that this version does not know.
  */
-export async function* turnOutputs(feed: EventFeed): AsyncGenerator<PlacedOutput, void> {
+export async function* turnOutputs(feed: EventFeed) {
   const items = new Map<string, ItemSnapshot>()
-  const shown = new Map<string, string>()
+  const seen = new Map<string, string>()
   for await (const frame of feed) {
     const output = outputOf(frame, items)
     if (output === 'out of step') feed.restart()
     if (output === undefined || output === 'out of step') continue
     const key = 'itemId' in output ? output.itemId : output.type
     if ('itemId' in output) items.set(key, output)
-    const said = JSON.stringify(output)
-    if (shown.get(key) === said) continue
-    shown.set(key, said)
+    const text = JSON.stringify(output)
+    if (seen.get(key) === text) continue
+    seen.set(key, text)
     yield { output, offset: frame.id }
-    if (isEnding(output)) return
+    if (outcomeOf(output) !== undefined) return
   }
 }
 
@@ -66,8 +60,4 @@ export type TurnOutcome = 'complete' | 'error' | 'aborted'
 export function outcomeOf(output: StreamOutput): TurnOutcome | undefined {
   if (output.type === 'turn_error') return 'error'
   return output.type === 'turn_complete' ? output.status : undefined
-}
-
-function isEnding(output: StreamOutput): boolean {
-  return outcomeOf(output) !== undefined
 }

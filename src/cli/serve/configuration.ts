@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import { parseJson } from '../../protocol/decode.ts'
 import { isRecord } from '../../protocol/json.ts'
 import { suggestion } from '../../protocol/nearest.ts'
-import { UsageError } from '../command.ts'
-import { fileFault } from '../file-fault.ts'
+import { fileFault, optionError, UsageError } from '../command.ts'
+import type { Terminal } from '../terminal.ts'
+import { withoutQuotes } from '../text.ts'
 import { decodeProviderSettings, type ProviderSettings } from './provider-settings.ts'
-import { type Environment, secretOf, withoutQuotes } from './secrets.ts'
 import {
   flagOf,
   SETTING_NAMES,
@@ -16,22 +17,48 @@ import {
   type Settings,
   variableOf,
 } from './settings.ts'
+import { type StoreChoice, storeOf } from './store.ts'
 
 export const CONFIG_FILE = 'turnstream.config.json'
 
-/** Variables that mean something to the other commands. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** An environment variable, or the content of the file that `<name>_FILE` names. An empty variable counts as unset. */
+export function secretOf(env: Environment, name: string): string | undefined {
+  const value = env[name]?.trim() || undefined
+  const file = env[`${name}_FILE`]?.trim() || undefined
+  if (file === undefined) return value
+  if (value !== undefined) throw new UsageError(`${name} and ${name}_FILE are both set: keep one`)
+  let content: string
+  try {
+    content = readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new UsageError(`${name}_FILE cannot be read: ${fileFault(error, file)}`)
+  }
+  if (content === '') throw new UsageError(`${name}_FILE names an empty file: ${file}`)
+  return content
+}
+
+/** The options of every command that takes those of `serve`. */
+export const FLAGS = {
+  config: { type: 'string' },
+  json: { type: 'boolean', default: false },
+  ...Object.fromEntries(SETTING_NAMES.map((name) => [flagOf(name), { type: flagType(name) }])),
+} as const
+
+function flagType(name: SettingName): 'string' | 'boolean' {
+  const { placeholder }: Setting<unknown> = SETTINGS[name]
+  return placeholder === undefined ? 'boolean' : 'string'
+}
+
+/** Variables of the other commands. */
 const OTHER_VARIABLES = ['TURNSTREAM_URL', 'TURNSTREAM_KEY', 'TURNSTREAM_KEY_FILE']
 
-/** What may hold a password may be kept in a file, which `<name>_FILE` names; nothing else needs to be. */
-const KEPT_IN_FILES: readonly SettingName[] = ['store', 'streamTokenSecret']
+/** Settings that may hold a password, and may therefore stand in a file that `<variable>_FILE` names. */
+const SECRET_SETTINGS: readonly SettingName[] = ['store', 'streamTokenSecret']
 
 /** What Kubernetes sets in every pod beside a service named turnstream; none of it is for us. */
 const SERVICE_LINK = /^TURNSTREAM_(SERVICE_(HOST|PORT)|PORT_\d+_)/
-
-export interface Configuration {
-  readonly settings: Settings
-  readonly providers: ProviderSettings
-}
 
 export interface ConfigurationSources {
   /** By the names of the options, as `parseArgs` gives them. */
@@ -39,55 +66,66 @@ export interface ConfigurationSources {
   readonly env: Environment
   readonly cwd: string
   /** The file of `--config`; without it the one in `cwd` is read, if it is there. */
-  readonly configFile?: string
+  readonly configFile?: string | undefined
 }
 
-/** From the weakest to the strongest. */
-export type Source = 'default' | 'file' | 'environment' | 'flag'
+/** Everything that a server would be started with, decoded. */
+export interface Configuration extends ConfigurationSources {
+  readonly settings: Settings
+  /** The same with the origin of each. */
+  readonly entries: readonly SettingEntry[]
+  readonly store: StoreChoice
+  readonly providerSettings: ProviderSettings
+}
+
+export interface SettingEntry {
+  readonly name: SettingName
+  readonly value: unknown
+  /** Missing where nobody sets it and the default depends. */
+  readonly written: Written | undefined
+}
 
 /** A value as it was written, and where. */
 interface Written {
   readonly value: unknown
   readonly origin: string
-  readonly source: Source
+  /** From the weakest to the strongest. */
+  readonly source: 'default' | 'file' | 'environment' | 'flag'
 }
 
-/** A setting with what it comes to. */
-export interface ReadSetting {
-  readonly name: SettingName
-  readonly value: unknown
-  /** Missing where nobody sets it and what holds then depends. */
-  readonly written: Written | undefined
-}
-
-/** The file, then the environment, then the command line: the last word wins. */
-export function readConfiguration(sources: ConfigurationSources): Configuration {
-  const { values, providers } = readSettings(sources)
-  return { settings: values, providers }
-}
-
-/** The same, with where each setting was found. */
-export function readSettings(sources: ConfigurationSources) {
-  const file = readConfigFile(sources)
-  refuseUnknownVariables(sources.env)
-  const settings = SETTING_NAMES.map((name): ReadSetting => {
-    const written =
-      fromFlags(name, sources.flags) ??
-      fromEnvironment(name, sources.env) ??
-      file.settings.get(name) ??
-      standardOf(name)
-    const value = written === undefined ? undefined : decodeSetting(name, written)
-    return { name, value, written }
-  })
-  const values = settings.map(({ name, value }): [SettingName, unknown] => [name, value])
-  return {
-    settings,
-    values: Object.fromEntries(values) as unknown as Settings,
-    providers: file.providers,
+/** The sources that a command line with the options of `serve` names. */
+export function parseSources(args: string[], { env, cwd }: Pick<Terminal, 'env' | 'cwd'>) {
+  let values: ConfigurationSources['flags']
+  try {
+    values = parseArgs({ args, options: FLAGS }).values
+  } catch (error) {
+    throw optionError(error, FLAGS) ?? error
   }
+  const { config, json, ...flags } = values
+  const configFile = typeof config === 'string' ? config : undefined
+  return { json: json === true, sources: { flags, env, cwd, configFile } }
 }
 
-function standardOf(name: SettingName): Written | undefined {
+/** Reads the file, then the environment, then the command line: the last one wins. */
+export function readConfiguration(sources: ConfigurationSources): Configuration {
+  const { flags, env, cwd } = sources
+  const file = readConfigFile(sources)
+  refuseUnknownVariables(env)
+  const entries = SETTING_NAMES.map((name): SettingEntry => {
+    const written =
+      fromFlags(name, flags) ??
+      fromEnvironment(name, env) ??
+      file.settings.get(name) ??
+      fromDefaults(name)
+    return { name, value: written && decodeSetting(name, written), written }
+  })
+  const values = entries.map(({ name, value }) => [name, value] as const)
+  const settings = Object.fromEntries(values) as unknown as Settings
+  const { providerSettings } = file
+  return { ...sources, settings, entries, store: storeOf(settings, cwd), providerSettings }
+}
+
+function fromDefaults(name: SettingName): Written | undefined {
   const { standard }: Setting<unknown> = SETTINGS[name]
   return standard === undefined ? undefined : { value: standard, origin: name, source: 'default' }
 }
@@ -97,26 +135,29 @@ function fromFlags(name: SettingName, flags: ConfigurationSources['flags']): Wri
   return value === undefined ? undefined : { value, origin: `--${flagOf(name)}`, source: 'flag' }
 }
 
+function fromEnvironment(name: SettingName, env: Environment): Written | undefined {
+  const origin = variableOf(name)
+  const value = SECRET_SETTINGS.includes(name) ? secretOf(env, origin) : env[origin]?.trim()
+  if (value === undefined || value === '') return undefined
+  if (name === 'port' && value.startsWith('tcp://')) return undefined // a service link
+  return { value, origin, source: 'environment' }
+}
+
+const MAX_SHOWN = 60
+
 function decodeSetting(name: SettingName, { value, origin }: Written): unknown {
   const { schema, takes, isSecret }: Setting<unknown> = SETTINGS[name]
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  const got = isSecret ? 'something else' : clip(JSON.stringify(value))
-  throw new UsageError(`${origin} takes ${takes}; got ${got}`)
-}
-
-function fromEnvironment(name: SettingName, env: Environment): Written | undefined {
-  const variable = variableOf(name)
-  const value = KEPT_IN_FILES.includes(name) ? secretOf(env, variable) : env[variable]?.trim()
-  if (value === undefined || value === '') return undefined
-  if (name === 'port' && value.startsWith('tcp://')) return undefined // a service link
-  return { value, origin: variable, source: 'environment' }
+  const got = isSecret ? 'something else' : JSON.stringify(value)
+  const shown = got.length <= MAX_SHOWN ? got : `${got.slice(0, MAX_SHOWN)}…`
+  throw new UsageError(`${origin} takes ${takes}; got ${shown}`)
 }
 
 function refuseUnknownVariables(env: Environment): void {
   const known = [
     ...SETTING_NAMES.map(variableOf),
-    ...KEPT_IN_FILES.map((name) => `${variableOf(name)}_FILE`),
+    ...SECRET_SETTINGS.map((name) => `${variableOf(name)}_FILE`),
     ...OTHER_VARIABLES,
   ]
   for (const name of Object.keys(env)) {
@@ -125,49 +166,34 @@ function refuseUnknownVariables(env: Environment): void {
   }
 }
 
-interface ConfigFile {
-  readonly settings: ReadonlyMap<string, Written>
-  readonly providers: ProviderSettings
-}
-
-function readConfigFile({ configFile, cwd }: ConfigurationSources): ConfigFile {
-  const path = configFile === undefined ? join(cwd, CONFIG_FILE) : resolve(cwd, configFile)
+function readConfigFile({ configFile, cwd }: ConfigurationSources) {
   const name = configFile ?? CONFIG_FILE
-  const text = textOf(path, configFile !== undefined)
-  if (text === undefined) return { settings: new Map(), providers: {} }
+  const path = configFile === undefined ? join(cwd, name) : resolve(cwd, name)
+  const settings = new Map<string, Written>()
+  const text = readOptional(path, configFile !== undefined)
+  if (text === undefined) return { settings, providerSettings: {} }
   const json = parseJson(text)
   // What is quoted of it may be a password.
   if (!json.ok) throw new UsageError(`${name}: ${withoutQuotes(json.reason)}`)
   if (!isRecord(json.value)) throw new UsageError(`${name} takes one JSON object`)
   const { providers = {}, ...rest } = json.value
-  const settings = Object.entries(rest).map(([key, value]): [string, Written] => {
-    if (!isSettingName(key)) {
-      const known = [...SETTING_NAMES, 'providers']
-      throw new UsageError(`${name} has an unknown key ${key}${suggestion(key, known)}`)
+  for (const [key, value] of Object.entries(rest)) {
+    if (!Object.hasOwn(SETTINGS, key)) {
+      const advice = suggestion(key, [...SETTING_NAMES, 'providers'])
+      throw new UsageError(`${name} has an unknown key ${key}${advice}`)
     }
-    return [key, { value, origin: `${key} of ${name}`, source: 'file' }]
-  })
-  return { settings: new Map(settings), providers: decodeProviderSettings(providers, name) }
+    settings.set(key, { value, origin: `${key} of ${name}`, source: 'file' })
+  }
+  return { settings, providerSettings: decodeProviderSettings(providers, name) }
 }
 
-function isSettingName(key: string): boolean {
-  return Object.hasOwn(SETTINGS, key)
-}
-
-function textOf(path: string, mustExist: boolean): string | undefined {
+function readOptional(path: string, mustExist: boolean): string | undefined {
   try {
-    // Editors of Windows put a mark before the text, which is no JSON.
+    // Editors of Windows put a mark before the text, which is not JSON.
     return readFileSync(path, 'utf8').replace(/^\uFEFF/, '')
   } catch (error) {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     if (isMissing && !mustExist) return undefined
     throw new UsageError(`the configuration cannot be read: ${fileFault(error, path)}`)
   }
-}
-
-const MAX_SHOWN = 60
-
-function clip(text: string | undefined): string {
-  const shown = text ?? 'nothing'
-  return shown.length <= MAX_SHOWN ? shown : `${shown.slice(0, MAX_SHOWN)}…`
 }

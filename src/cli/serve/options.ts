@@ -1,74 +1,53 @@
+import { isIPv4 } from 'node:net'
 import { hostname } from 'node:os'
-import { parseArgs } from 'node:util'
+import { redacting } from '../../protocol/redaction.ts'
+import type { GatewayOptions } from '../../server/gateway.ts'
+import { LOOPBACK_NAMES } from '../../server/web/hosts.ts'
+import { ANY_ORIGIN } from '../../server/web/origins.ts'
+import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
-import { optionFault } from '../option-fault.ts'
 import type { Terminal } from '../terminal.ts'
-import { readConfiguration } from './configuration.ts'
-import { isLoopback } from './loopback.ts'
-import { type ActiveProviders, providersFrom } from './providers.ts'
-import {
-  flagOf,
-  SETTING_NAMES,
-  SETTINGS,
-  type Setting,
-  type SettingName,
-  type Settings,
-} from './settings.ts'
-import { type StoreChoice, storeOf } from './store.ts'
+import { type Configuration, parseSources, readConfiguration } from './configuration.ts'
+import { activeProviders, secretsOf } from './providers.ts'
+import type { Settings } from './settings.ts'
 import { warningsOf } from './warnings.ts'
-import { refuseOpenOrigins } from './web-access.ts'
 
 /** Everything that a server is started with, decoded and checked. */
-export interface ServeOptions {
+export interface ServeOptions extends Configuration {
   readonly json: boolean
   readonly instance: string
-  readonly store: StoreChoice
-  readonly providers: ActiveProviders
-  readonly settings: Settings
+  /** The default one first. */
+  readonly providers: readonly ConfiguredProvider[]
+  readonly redact: (text: string) => string
   /** What is not as it should be, for people. */
   readonly warnings: readonly string[]
 }
 
-export const FLAGS = {
-  config: { type: 'string' },
-  json: { type: 'boolean', default: false },
-  ...Object.fromEntries(SETTING_NAMES.map((name) => [flagOf(name), { type: flagType(name) }])),
-} as const
-
-function flagType(name: SettingName): 'string' | 'boolean' {
-  const { isSwitch }: Setting<unknown> = SETTINGS[name]
-  return isSwitch ? 'boolean' : 'string'
-}
-
 export function parseServeOptions(
   args: string[],
-  { env, cwd }: Pick<Terminal, 'env' | 'cwd'>,
+  terminal: Pick<Terminal, 'env' | 'cwd'>,
 ): ServeOptions {
-  const { config, json, ...flags } = parseFlags(args)
-  const sources = { flags, env, cwd, ...(typeof config === 'string' && { configFile: config }) }
-  const { settings, providers } = readConfiguration(sources)
+  const { json, sources } = parseSources(args, terminal)
+  const configuration = readConfiguration(sources)
+  const { settings } = configuration
   refusePublic(settings)
   refuseOpenOrigins(settings)
-  const store = storeOf(settings, cwd)
   return {
-    json: json === true,
+    ...configuration,
+    json,
     instance: settings.instance ?? `${hostname()}:${process.pid}`,
-    store,
-    providers: providersFrom({ ...settings, env, settings: providers }),
-    settings,
-    warnings: warningsOf({ ...sources, settings, store, providers }),
+    providers: activeProviders(configuration),
+    redact: redacting(secretsOf(configuration)),
+    warnings: warningsOf(configuration),
   }
 }
 
-export function parseFlags(args: string[]): Record<string, string | boolean | undefined> {
-  try {
-    return parseArgs({ args, options: FLAGS }).values
-  } catch (error) {
-    throw optionFault(error, Object.keys(FLAGS)) ?? error
-  }
+/** Whether only this machine reaches what listens there. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
-/** As long as there are no keys, whoever reaches the port reads every turn and spends our money. */
+/** Without keys, whoever reaches the port reads every turn and spends our money. */
 export function refusePublic({ host, keysFile, allowPublicWithoutKeys }: Settings): void {
   if (keysFile !== undefined || allowPublicWithoutKeys || isLoopback(host)) return
   throw new UsageError(
@@ -76,4 +55,35 @@ export function refusePublic({ host, keysFile, allowPublicWithoutKeys }: Setting
       'provider: make a key with "turnstream keys add <tenant> --file turnstream.keys" and set ' +
       'TURNSTREAM_KEYS_FILE=turnstream.keys, or accept it with --allow-public-without-keys',
   )
+}
+
+/** Without keys every page of the web could read every turn and use every provider. */
+function refuseOpenOrigins({ corsOrigins = [], keysFile }: Settings): void {
+  if (!corsOrigins.includes(ANY_ORIGIN)) return
+  if (corsOrigins.length > 1) {
+    throw new UsageError('corsOrigins: * is every origin, and stands alone')
+  }
+  if (keysFile !== undefined) return
+  throw new UsageError(
+    'corsOrigins: * would let every page that somebody on this machine visits use the server: name the ' +
+      'origins, or have it ask for keys with TURNSTREAM_KEYS_FILE',
+  )
+}
+
+/**
+ * The origins that may use the API, and the names that are answered. A server on loopback without keys is open
+ * to every page that can give its own name to this machine (DNS rebinding), so only known names are answered.
+ * Where a key is needed, or anybody may come anyway, a name protects nothing: any is answered by default.
+ */
+export function webAccess({
+  host,
+  keysFile,
+  corsOrigins,
+  allowedHosts,
+}: Settings): Pick<GatewayOptions, 'corsOrigins' | 'allowedHosts'> {
+  const names =
+    keysFile !== undefined || !isLoopback(host)
+      ? allowedHosts
+      : [...LOOPBACK_NAMES, host, ...(allowedHosts ?? [])]
+  return { ...(corsOrigins && { corsOrigins }), ...(names && { allowedHosts: names }) }
 }

@@ -1,27 +1,17 @@
 import * as z from 'zod'
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/base-url.ts'
-import { PROVIDER_KINDS, type ProviderKind, SCRIPTED_ID } from '../../adapters/provider-kinds.ts'
+import { PROVIDER_KINDS, SCRIPTED_ID } from '../../adapters/provider-kinds.ts'
 import { isRecord } from '../../protocol/json.ts'
 import { suggestion } from '../../protocol/nearest.ts'
 import { UsageError } from '../command.ts'
-import { parseDuration } from './duration.ts'
+import { durationSchema } from './settings.ts'
 
-/** The providers that need no file, in the order in which one of them becomes the default: one of each kind. */
-export const PROVIDER_IDS: readonly ProviderKind[] = PROVIDER_KINDS
-
-/** The name of a provider stands before that of a model, with a slash between them. */
+/** The id of a provider stands before the name of a model, with a slash between them. */
 const PROVIDER_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
 const word = z.string().trim().min(1, 'takes a word')
-
 const address = z.string().refine(isBaseUrl, { error: `takes ${BASE_URL_TAKES}` })
-
-const duration = z.string().transform((written, context) => {
-  const ms = parseDuration(written)
-  if (ms !== undefined) return ms
-  context.addIssue('takes a number with its unit, such as 500ms, 10s or 5m')
-  return z.NEVER
-})
+const duration = durationSchema('takes a number with its unit, such as 500ms, 10s or 5m')
 
 const MODELS_MESSAGE = 'takes a list of at least one model, or "any"'
 
@@ -55,7 +45,12 @@ export function decodeProviderSettings(value: unknown, file: string): ProviderSe
   const decoded = new Map<string, ProviderSetting>()
   for (const [id, written] of entriesOf(value, file)) {
     if (decoded.has(id)) throw new UsageError(`providers of ${file} has ${id} twice`)
-    checkId(id, file)
+    if (!PROVIDER_ID.test(id) || id === SCRIPTED_ID) {
+      throw new UsageError(
+        `providers of ${file} has ${JSON.stringify(id.slice(0, 64))}: an id is of lower-case letters, digits, ` +
+          `dots and dashes, and is not ${SCRIPTED_ID}`,
+      )
+    }
     const setting = decodeProvider(id, written, file)
     checkKind(id, setting, file)
     decoded.set(id, setting)
@@ -73,14 +68,6 @@ function entriesOf(value: unknown, file: string): [id: string, written: unknown]
   })
 }
 
-function checkId(id: string, file: string): void {
-  if (PROVIDER_ID.test(id) && id !== SCRIPTED_ID) return
-  throw new UsageError(
-    `providers of ${file} has ${JSON.stringify(id.slice(0, 64))}: an id is of lower-case letters, digits, ` +
-      `dots and dashes, and is not ${SCRIPTED_ID}`,
-  )
-}
-
 function decodeProvider(id: string, value: unknown, file: string): ProviderSetting {
   const result = providerSchema.safeParse(value)
   if (result.success) return result.data
@@ -96,14 +83,14 @@ function decodeProvider(id: string, value: unknown, file: string): ProviderSetti
   throw new UsageError(`${path} of ${file} has an unknown key ${key}${advice}`)
 }
 
-/** Those that are known by their ids are of the kind that their id says. */
+/** A provider whose id is that of a kind is of that kind. */
 function checkKind(id: string, { kind }: ProviderSetting, file: string): void {
-  const known = PROVIDER_IDS.find((each) => each === id)
+  const known = PROVIDER_KINDS.find((each) => each === id)
   if (known === undefined && kind === undefined) {
-    const advice = suggestion(id, PROVIDER_IDS)
+    const kinds = PROVIDER_KINDS.join(', ')
     throw new UsageError(
-      `providers of ${file} has an unknown key ${id}${advice}; one of your own has a kind: ` +
-        PROVIDER_KINDS.join(', '),
+      `providers of ${file} has an unknown key ${id}${suggestion(id, PROVIDER_KINDS)}; ` +
+        `one of your own has a kind: ${kinds}`,
     )
   }
   if (known !== undefined && kind !== undefined && kind !== known) {

@@ -5,15 +5,16 @@ import type { HttpProviderOptions, TimeLimits } from '../../adapters/http-provid
 import { createOpenaiChatProvider } from '../../adapters/openai-chat/adapter.ts'
 import { createOpenaiResponsesProvider } from '../../adapters/openai-responses/adapter.ts'
 import type { Provider } from '../../adapters/provider.ts'
-import type { ProviderKind } from '../../adapters/provider-kinds.ts'
+import { PROVIDER_KINDS, type ProviderKind } from '../../adapters/provider-kinds.ts'
 import { createScriptedProvider } from '../../adapters/scripted/adapter.ts'
 import { suggestion } from '../../protocol/nearest.ts'
 import { createProviderFetch } from '../../server/provider-fetch.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../recordings/built-in.ts'
-import { PROVIDER_IDS, type ProviderSetting, type ProviderSettings } from './provider-settings.ts'
-import { type Environment, secretOf } from './secrets.ts'
+import { type Configuration, type Environment, secretOf } from './configuration.ts'
+import type { ProviderSetting } from './provider-settings.ts'
+import { storeSecrets } from './store.ts'
 
 interface KnownProvider {
   readonly create: (options: HttpProviderOptions) => Provider
@@ -47,20 +48,6 @@ export const KNOWN_PROVIDERS: Readonly<Record<ProviderKind, KnownProvider>> = {
   },
 }
 
-export interface ProviderChoice {
-  readonly env: Environment
-  readonly settings: ProviderSettings
-  readonly defaultProvider?: string | undefined
-  readonly scriptedSpeed: number
-}
-
-export interface ActiveProviders {
-  /** The default one first. */
-  readonly configured: readonly ConfiguredProvider[]
-  /** The keys, which must not be seen in any log. */
-  readonly secrets: readonly string[]
-}
-
 /** A provider that may be called, as it is set. */
 export interface ProviderPlan {
   readonly id: string
@@ -72,16 +59,18 @@ export interface ProviderPlan {
   readonly setting: ProviderSetting
 }
 
+type ProviderSources = Pick<Configuration, 'env' | 'providerSettings'>
+
 /** Those that are known, and then those that only the file has, in its order. */
-export function providerPlans(choice: ProviderChoice): ProviderPlan[] {
-  const known = PROVIDER_IDS.map((id): ProviderPlan => {
-    const setting = settingOf(id, choice)
+export function providerPlans(sources: ProviderSources): ProviderPlan[] {
+  const known = PROVIDER_KINDS.map((id): ProviderPlan => {
+    const setting = settingOf(id, sources)
     const { keyVariable = KNOWN_PROVIDERS[id].keyVariable } = setting
     return { id, kind: id, keyVariable, isOwn: false, setting }
   })
-  const own = Object.entries(choice.settings).flatMap(([id, setting]): ProviderPlan[] => {
+  const own = Object.entries(sources.providerSettings).flatMap(([id, setting]): ProviderPlan[] => {
     const { kind, keyVariable } = setting
-    const isKnown = PROVIDER_IDS.some((each) => each === id)
+    const isKnown = PROVIDER_KINDS.some((each) => each === id)
     return isKnown || kind === undefined ? [] : [{ id, kind, keyVariable, isOwn: true, setting }]
   })
   return [...known, ...own]
@@ -102,39 +91,48 @@ export function missingFor(plan: ProviderPlan, key: string | undefined): string 
   return key === undefined ? 'OPENAI_COMPATIBLE_BASE_URL' : 'address for its key'
 }
 
-/** Who can be asked: whoever has a key or an address, and the scripted provider, which needs neither. */
-export function providersFrom(choice: ProviderChoice): ActiveProviders {
-  const secrets: string[] = []
-  const plans = providerPlans(choice)
-  const called = plans.flatMap((plan) => {
-    const key = keyOf(plan, choice.env)
-    if (key !== undefined) secrets.push(key)
-    return calledProvider(plan, key) ?? []
+/** Those that can be called, the default one first: each that has a key or an address, and the scripted one. */
+export function activeProviders(configuration: Configuration): readonly ConfiguredProvider[] {
+  const { env, settings } = configuration
+  const plans = providerPlans(configuration)
+  const called = plans.flatMap((plan) => createProvider(plan, keyOf(plan, env)) ?? [])
+  const all = [...called, scripted(settings.scriptedSpeed)]
+  const wanted = settings.defaultProvider
+  if (wanted === undefined) return all
+  const first = all.find(({ provider }) => provider.id === wanted)
+  if (first !== undefined) return [first, ...all.filter((each) => each !== first)]
+  const plan = plans.find(({ id }) => id === wanted)
+  const ids = all.map(({ provider }) => provider.id)
+  const advice = plan === undefined ? suggestion(wanted, ids) : `: set ${needsOf(plan)}`
+  throw new UsageError(`the default provider ${wanted} is not there${advice}`)
+}
+
+/** What must not appear in any log or report. */
+export function secretsOf(configuration: Configuration): string[] {
+  const { env, settings, store } = configuration
+  const keys = providerPlans(configuration).map(({ keyVariable = '' }) => {
+    try {
+      return secretOf(env, keyVariable)
+    } catch {
+      return env[keyVariable] // it is set twice, or its file is gone
+    }
   })
-  const all = [...called, scripted(choice.scriptedSpeed)]
-  return { configured: withDefaultFirst(all, plans, choice.defaultProvider), secrets }
+  return [...keys, ...storeSecrets(store), settings.streamTokenSecret].flatMap((each) => each ?? [])
 }
 
 /** The address and the model of a Chat Completions server may stand in the environment as well. */
-function settingOf(id: ProviderKind, { env, settings }: ProviderChoice): ProviderSetting {
-  const setting = settings[id] ?? {}
+function settingOf(id: ProviderKind, { env, providerSettings }: ProviderSources): ProviderSetting {
+  const setting = providerSettings[id] ?? {}
   if (id !== 'openai-compatible') return setting
   const baseUrl = env['OPENAI_COMPATIBLE_BASE_URL']?.trim() || setting.baseUrl
   const defaultModel = env['OPENAI_COMPATIBLE_MODEL']?.trim() || setting.defaultModel
   if (baseUrl !== undefined && !isBaseUrl(baseUrl)) {
     throw new UsageError(`OPENAI_COMPATIBLE_BASE_URL takes ${BASE_URL_TAKES}`)
   }
-  return {
-    ...setting,
-    ...(baseUrl !== undefined && { baseUrl }),
-    ...(defaultModel !== undefined && { defaultModel }),
-  }
+  return { ...setting, ...(baseUrl && { baseUrl }), ...(defaultModel && { defaultModel }) }
 }
 
-function calledProvider(
-  plan: ProviderPlan,
-  apiKey: string | undefined,
-): ConfiguredProvider | undefined {
+function createProvider(plan: ProviderPlan, apiKey?: string): ConfiguredProvider | undefined {
   if (missingFor(plan, apiKey) !== undefined) return undefined
   const { id, kind, isOwn, setting } = plan
   const { baseUrl } = setting
@@ -177,20 +175,6 @@ function scripted(speed: number): ConfiguredProvider {
   const provider = createScriptedProvider({ recordings: builtInRecordings(), speed })
   const defaultModel = RECORDING_NAMES[0] ?? ''
   return { provider, models: RECORDING_NAMES, defaultModel, unlisted: true }
-}
-
-function withDefaultFirst(
-  all: readonly ConfiguredProvider[],
-  plans: readonly ProviderPlan[],
-  wanted: string | undefined,
-): readonly ConfiguredProvider[] {
-  if (wanted === undefined) return all
-  const first = all.find(({ provider }) => provider.id === wanted)
-  if (first !== undefined) return [first, ...all.filter((each) => each !== first)]
-  const active = all.map(({ provider }) => provider.id)
-  const plan = plans.find(({ id }) => id === wanted)
-  const advice = plan === undefined ? suggestion(wanted, active) : `: set ${needsOf(plan)}`
-  throw new UsageError(`the default provider ${wanted} is not there${advice}`)
 }
 
 function needsOf(plan: ProviderPlan): string {

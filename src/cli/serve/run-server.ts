@@ -1,94 +1,151 @@
 import { resolve } from 'node:path'
+import { type Clock, monotonicNow } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
+import { type KeyEntry, KeyRing } from '../../server/auth/key-ring.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../server/gateway.ts'
+import type { GatewayLimits } from '../../server/limits/key-limits.ts'
+import type { PortLimits } from '../../server/limits/port-limits.ts'
 import { type Crowd, type Listening, listen } from '../../server/listen.ts'
 import { Providers } from '../../turns/providers.ts'
 import { EXIT, type ExitCode } from '../command.ts'
+import { readKeysFile } from '../keys/keys-file.ts'
 import type { Terminal } from '../terminal.ts'
-import { watchClock } from './clock-watch.ts'
-import { formatDuration } from './duration.ts'
-import { greeting, greetingJson } from './greeting.ts'
-import type { Journal } from './journal.ts'
-import { keyLimitsOf, portLimitsOf } from './limits.ts'
-import { isLoopback } from './loopback.ts'
-import type { ServeOptions } from './options.ts'
-import { openKeys, type ServerKeys } from './server-keys.ts'
-import { StartError } from './start-error.ts'
-import { openStore, storeFault } from './store.ts'
-import { trafficOf } from './traffic.ts'
-import { webAccessOf } from './web-access.ts'
+import { banner, bannerJson } from './banner.ts'
+import { accessLog, type Logger } from './logger.ts'
+import { isLoopback, type ServeOptions, webAccess } from './options.ts'
+import { formatDuration, type Settings } from './settings.ts'
+import { openStore, StartError, storeFault } from './store.ts'
 
-export interface Surroundings {
-  readonly journal: Journal
+interface Deps {
+  readonly logger: Logger
   readonly terminal: Terminal
 }
 
 /**
- * Opens store and port, and resolves when both are closed again; with `EXIT.failed` if turns are left without an end.
- * StartError when there is no way to.
+ * Opens store and port, and resolves when both are closed again; with `EXIT.failed` if turns are left without
+ * an end. StartError when the server cannot start.
  */
-export async function runServer(options: ServeOptions, around: Surroundings): Promise<ExitCode> {
-  const keys = keysOf(options, around)
-  const log = await open(options, around)
-  const stopWatch = watchClock(around)
-  let stopEnding: (() => void) | undefined
+export async function runServer(options: ServeOptions, deps: Deps): Promise<ExitCode> {
+  const { logger, terminal } = deps
+  const keys = loadKeys(options, deps)
+  const log = await openLog(options, deps)
+  const stopWatch = watchClock(logger, terminal.clock)
+  let stopDeadline: (() => void) | undefined
   try {
-    const providers = new Providers(options.providers.configured)
-    const gateway = createGateway(gatewayOptions(options, { ...around, log, providers, keys }))
-    const listening = await listenOn(gateway, options, around)
+    const providers = new Providers(options.providers)
+    const gateway = createGateway({
+      ...gatewayOptions(options, deps),
+      log,
+      providers,
+      ...(keys !== undefined && { keys: keys.ring }),
+    })
+    const listening = await listenOn(gateway, options, logger)
     const { url } = listening
-    // Whoever reads the greeting may answer with a signal.
-    const asked = firstSignal(around)
-    for (const warning of options.warnings) around.journal.warn(warning)
-    await around.terminal.write(
-      options.json
-        ? greetingJson(url, providers.models, options, keys)
-        : greeting(url, options, keys),
+    // Whoever reads the banner may answer with a signal.
+    const stopRequest = firstSignal(deps)
+    for (const warning of options.warnings) logger.warn(warning)
+    await terminal.write(
+      options.json ? bannerJson(url, providers.models, options, keys) : banner(url, options, keys),
     )
-    await asked
-    around.journal.info(farewell(gateway.turns.running, options))
-    stopEnding = endInTime(options, around)
+    await stopRequest
+    const grace = formatDuration(options.settings.shutdownGrace)
+    logger.info(
+      gateway.turns.running === 0
+        ? 'shutting down'
+        : `shutting down: waiting up to ${grace} for ${countTurns(gateway)}; a second signal ends at once`,
+    )
+    stopDeadline = exitAfterGrace(options, deps)
     await listening.close()
-    const { running } = gateway.turns
-    if (running === 0) return EXIT.done
-    around.journal.warn(
-      `the store did not take the end of ${countTurns(running)}: the next server on it ends what is left`,
+    if (gateway.turns.running === 0) return EXIT.done
+    logger.warn(
+      `the store did not take the end of ${countTurns(gateway)}: the next server on it ends what is left`,
     )
     return EXIT.failed
   } finally {
     stopWatch()
     await log.close()
-    stopEnding?.()
+    stopDeadline?.()
   }
 }
 
-/** SIGHUP has them read again, from now on and for as long as the process lives. */
-function keysOf(
-  options: ServeOptions,
-  { journal, terminal }: Surroundings,
+function countTurns({ turns: { running } }: Gateway): string {
+  return running === 1 ? 'a turn' : `${running} turns`
+}
+
+/** The keys that a server was started with, which change when the file is read again. */
+export interface ServerKeys {
+  readonly ring: KeyRing
+  readonly file: string
+}
+
+/**
+ * The keys of the server, if it needs any; SIGHUP reads them again. StartError when the file cannot be read, or
+ * has no keys: nobody could use the server.
+ */
+function loadKeys(
+  { store, settings }: ServeOptions,
+  { logger, terminal }: Deps,
 ): ServerKeys | undefined {
-  const { store, settings } = options
   if (settings.keysFile === undefined) return undefined
-  const keys = openKeys(resolve(terminal.cwd, settings.keysFile), journal)
-  terminal.onHangup(() => keys.readAgain())
+  const file = resolve(terminal.cwd, settings.keysFile)
+  const keys = readKeysAtStart(file)
+  const ring = new KeyRing(keys)
+  logger.info(`${describeKeys(keys)} in force`)
+  terminal.onHangup(() => reloadKeys({ ring, file }, logger))
   if (store.kind === 'redis' && settings.streamTokenSecret === undefined) {
-    journal.warn(
+    logger.warn(
       'stream tokens of this instance are not valid at others on the same Redis: ' +
         'give all of them the same TURNSTREAM_STREAM_TOKEN_SECRET',
     )
   }
-  return keys
+  return { ring, file }
 }
 
-async function open(options: ServeOptions, around: Surroundings): Promise<TurnLog> {
-  const { store, settings } = options
+function readKeysAtStart(file: string): KeyEntry[] {
+  try {
+    const keys = readKeysFile(file)
+    if (keys.length > 0) return keys
+  } catch (error) {
+    if (!hasCode(error, 'KEYS_FILE_INVALID')) throw error
+    throw new StartError(error.message, { cause: error })
+  }
+  throw new StartError(
+    `there are no keys in ${file}: make one with "turnstream keys add <tenant> --file ${file}"`,
+  )
+}
+
+/** A file that cannot be read leaves the keys as they are. */
+function reloadKeys({ ring, file }: ServerKeys, logger: Logger): void {
+  try {
+    const keys = readKeysFile(file)
+    ring.replace(keys)
+    if (keys.length > 0) logger.info(`the keys were read again: ${describeKeys(keys)} in force`)
+    else logger.warn('the keys were read again: there are none, and nobody gets in')
+  } catch (error) {
+    logger.error(error)
+    logger.warn(`the keys were not read again: the ${ring.size} that were in force stay`)
+  }
+}
+
+/** `3 keys of 2 tenants are`. */
+function describeKeys(keys: readonly KeyEntry[]): string {
+  const tenants = new Set(keys.map(({ tenant }) => tenant)).size
+  const verb = keys.length === 1 ? 'is' : 'are'
+  return `${counted(keys.length, 'key')} of ${counted(tenants, 'tenant')} ${verb}`
+}
+
+function counted(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? '' : 's'}`
+}
+
+async function openLog({ store, settings }: ServeOptions, deps: Deps): Promise<TurnLog> {
   let isOpen = false
   try {
     const log = await openStore(store, {
-      clock: around.terminal.clock,
-      // Before that, what goes wrong is the reason why it does not open.
-      onError: (error) => isOpen && around.journal.error(error),
+      clock: deps.terminal.clock,
+      // Before it is open, an error is the reason why it does not open.
+      onError: (error) => isOpen && deps.logger.error(error),
       retentionMs: settings.retention,
       silentAfterMs: settings.storeTimeout,
     })
@@ -100,19 +157,13 @@ async function open(options: ServeOptions, around: Surroundings): Promise<TurnLo
   }
 }
 
-interface Parts extends Surroundings {
-  readonly log: TurnLog
-  readonly providers: Providers
-  readonly keys: ServerKeys | undefined
-}
-
-function gatewayOptions(options: ServeOptions, parts: Parts): GatewayOptions {
-  const { settings, instance } = options
-  const { log, providers, journal, terminal, keys } = parts
+/** The settings under the names that they have in the program. */
+function gatewayOptions(
+  { settings, instance }: ServeOptions,
+  { logger, terminal }: Deps,
+): Omit<GatewayOptions, 'log' | 'providers'> {
   const { streamTokenSecret } = settings
   return {
-    log,
-    providers,
     owner: instance,
     clock: terminal.clock,
     caps: {
@@ -126,21 +177,44 @@ function gatewayOptions(options: ServeOptions, parts: Parts): GatewayOptions {
     leaseMs: settings.lease,
     heartbeatMs: settings.heartbeat,
     maxBodyBytes: settings.maxBodyBytes,
-    limits: keyLimitsOf(settings),
-    ...webAccessOf(settings),
-    ...trafficOf(settings, journal),
+    limits: keyLimits(settings),
+    ...webAccess(settings),
+    ...(settings.logRequests && accessLog(logger)),
     openMetrics: isLoopback(settings.host),
     shutdownGraceMs: settings.shutdownGrace,
-    ...(keys !== undefined && { keys: keys.ring }),
     ...(streamTokenSecret !== undefined && { streamTokenSecret }),
-    onError: (error, about) => journal.error(error, about),
+    onError: (error, about) => logger.error(error, about),
+  }
+}
+
+export function keyLimits(settings: Settings): GatewayLimits {
+  return {
+    submitsPerMinute: settings.submitsPerMinute,
+    runningTurns: settings.maxRunningTurns,
+    openStreams: settings.maxOpenStreams,
+    concurrentReads: settings.maxConcurrentReads,
+    unsentBytes: settings.maxUnsentBytes,
+    storedThreads: settings.maxThreads,
+  }
+}
+
+export function portLimits(settings: Settings): Partial<PortLimits> {
+  const { maxConnections, maxUrlBytes, maxHeaderBytes } = settings
+  return {
+    maxConnections,
+    maxUrlBytes,
+    maxHeaderBytes,
+    headersTimeoutMs: settings.headersTimeout,
+    requestTimeoutMs: settings.requestTimeout,
+    keepAliveTimeoutMs: settings.keepAliveTimeout,
+    writeTimeoutMs: settings.writeTimeout,
   }
 }
 
 async function listenOn(
   gateway: Gateway,
   { settings }: ServeOptions,
-  { journal }: Surroundings,
+  logger: Logger,
 ): Promise<Listening> {
   const { host, port } = settings
   const onCrowded = ({ refused, maxConnections }: Crowd) => {
@@ -148,10 +222,10 @@ async function listenOn(
       maxConnections < settings.maxConnections
         ? 'the limit of open files allows no more; raise it with ulimit -n'
         : 'raise --max-connections to allow more'
-    journal.warn(`refused ${refused} connections: ${maxConnections} are open, and ${cause}`)
+    logger.warn(`refused ${refused} connections: ${maxConnections} are open, and ${cause}`)
   }
   try {
-    return await listen(gateway, { host, port, onCrowded, ...portLimitsOf(settings) })
+    return await listen(gateway, { host, port, onCrowded, ...portLimits(settings) })
   } catch (error) {
     if (!hasCode(error, 'OPTION_INVALID')) throw error
     throw new StartError(error.message, { cause: error })
@@ -162,15 +236,15 @@ async function listenOn(
 const SAME_SIGNAL_MS = 250
 
 /** Resolves with the first signal; a second one ends the process at once. */
-function firstSignal({ journal, terminal }: Surroundings): Promise<void> {
+function firstSignal({ logger, terminal }: Deps): Promise<void> {
   const { clock } = terminal
-  let askedAt: number | undefined
+  let firstAt: number | undefined
   return new Promise((resolve) => {
     terminal.onSignal(() => {
-      askedAt ??= clock.now()
+      firstAt ??= clock.now()
       resolve()
-      if (clock.now() - askedAt < SAME_SIGNAL_MS) return
-      journal.info('ended at once, as asked')
+      if (clock.now() - firstAt < SAME_SIGNAL_MS) return
+      logger.info('ended at once, as asked')
       terminal.exit(EXIT.failed)
     })
   })
@@ -180,19 +254,33 @@ function firstSignal({ journal, terminal }: Surroundings): Promise<void> {
 const END_MS = 5000
 
 /** Ends the process when the grace is over, whatever the store and the clients do. */
-function endInTime({ settings }: ServeOptions, { journal, terminal }: Surroundings): () => void {
+function exitAfterGrace({ settings }: ServeOptions, { logger, terminal }: Deps): () => void {
   return terminal.clock.after(settings.shutdownGrace + END_MS, () => {
     const grace = formatDuration(settings.shutdownGrace)
-    journal.warn(`ended after the grace of ${grace}: the store did not close`)
+    logger.warn(`ended after the grace of ${grace}: the store did not close`)
     terminal.exit(EXIT.failed)
   })
 }
 
-function countTurns(count: number): string {
-  return count === 1 ? 'a turn' : `${count} turns`
-}
+const WATCH_EVERY_MS = 1000
 
-function farewell(running: number, { settings }: ServeOptions): string {
-  if (running === 0) return 'shutting down'
-  return `shutting down: waiting up to ${formatDuration(settings.shutdownGrace)} for ${countTurns(running)}; a second signal ends at once`
+/** Time services slew by less than a millisecond in a second; more than this was set. */
+const CLOCK_STEP_MS = 500
+
+/** Warns when the time of day is set while the server runs. Nothing but timestamps follows it. */
+export function watchClock(logger: Pick<Logger, 'warn'>, clock: Clock): () => void {
+  const offset = () => clock.now() - monotonicNow(clock)
+  let before = offset()
+  let cancel = clock.after(WATCH_EVERY_MS, look)
+  function look(): void {
+    const now = offset()
+    const stepMs = Math.round(now - before)
+    if (Math.abs(stepMs) >= CLOCK_STEP_MS) {
+      const direction = stepMs > 0 ? 'forward' : 'back'
+      logger.warn(`the system clock was set ${direction} by ${Math.abs(stepMs)} ms`)
+    }
+    before = now
+    cancel = clock.after(WATCH_EVERY_MS, look)
+  }
+  return () => cancel()
 }

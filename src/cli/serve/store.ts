@@ -20,8 +20,13 @@ export interface StoreOptions {
   /** How long a connection to Redis may be silent before it is replaced. */
   readonly silentAfterMs: number
   readonly clock: Clock
-  /** Hears what goes wrong beside any call. */
+  /** Called for what goes wrong outside of any call. */
   readonly onError: (error: unknown) => void
+}
+
+/** The server cannot start; the message tells people why. */
+export class StartError extends Error {
+  override readonly name = 'StartError'
 }
 
 /** UsageError for an address of a Redis that no client could read. */
@@ -87,8 +92,8 @@ export function publicUrl(url: string): string {
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
 }
 
-/** The passwords in an address, as they are written there and as they are meant. */
-export function secretsOf(choice: StoreChoice): string[] {
+/** The passwords in an address, encoded as there and decoded. */
+export function storeSecrets(choice: StoreChoice): string[] {
   if (choice.kind !== 'redis') return []
   const { password } = new URL(choice.url)
   return password === '' ? [] : [password, decodeURIComponent(password), choice.url]

@@ -2,12 +2,12 @@ import { parseArgs } from 'node:util'
 import { EmbeddedLog } from '../../log/embedded/embedded-log.ts'
 import { START } from '../../log/offsets.ts'
 import { logOf } from '../../log/tenants.ts'
-import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
-import { hasCode, type TurnstreamError } from '../../protocol/errors.ts'
+import type { Page, PageOptions, TurnLog, TurnRecord } from '../../log/turn-log.ts'
+import { hasCode } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT, isTenant } from '../../protocol/tenant.ts'
 import { type Command, EXIT, type ExitCode, UsageError } from '../command.ts'
-import { atTimes } from '../progress.ts'
-import type { Terminal } from '../terminal.ts'
+import { type Terminal, throttled } from '../terminal.ts'
+import { jsonLine } from '../text.ts'
 import { formatHeader } from './format.ts'
 import { STORE_OPTIONS, withStore } from './store.ts'
 
@@ -46,9 +46,19 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   if (tenant !== undefined && !isTenant(tenant)) {
     throw new UsageError('--tenant takes small letters, digits, - and _')
   }
-  return await withStore(values, terminal, { mustExist: true }, async (log) => {
-    const counts = await new Export(log, terminal).run({ tenant, thread })
-    const { turns, threads, open, damaged } = counts
+  return await withStore({ ...values, mustExist: true }, terminal, async (log) => {
+    const { write, clock, progress } = terminal
+    const task = new Export(terminal)
+    await write(formatHeader(clock.now()))
+    try {
+      for await (const each of selectThreads(log, tenant, thread)) {
+        await task.thread(logOf(log, each.tenant), each.tenant, each.threadId)
+      }
+    } finally {
+      progress('')
+    }
+    await write(jsonLine({ end: task.counts }))
+    const { turns, threads, open, damaged } = task.counts
     const skipped = `${open} in progress and ${damaged} damaged skipped`
     if (!json) terminal.writeError(`${turns} turns of ${threads} threads exported, ${skipped}\n`)
     return damaged > 0 ? EXIT.failed : EXIT.done
@@ -57,72 +67,54 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
 
 const GONE = ['TURN_UNKNOWN', 'TURN_DELETED', 'TURN_EXPIRED'] as const
 
-interface Selection {
-  readonly tenant: string | undefined
-  readonly thread: string | undefined
-}
-
 class Export {
-  readonly #log: TurnLog
+  readonly counts = { threads: 0, turns: 0, open: 0, expired: 0, damaged: 0 }
   readonly #terminal: Terminal
-  readonly #tell: (say: () => string) => void
-  readonly #counts = { threads: 0, turns: 0, open: 0, expired: 0, damaged: 0 }
+  readonly #show: (text: () => string) => void
 
-  constructor(log: TurnLog, terminal: Terminal) {
-    this.#log = log
+  constructor(terminal: Terminal) {
     this.#terminal = terminal
-    this.#tell = atTimes(terminal.clock, terminal.progress)
+    this.#show = throttled(terminal.clock, terminal.progress)
   }
 
-  async run(selection: Selection) {
-    const { write, clock, progress } = this.#terminal
-    await write(formatHeader(clock.now()))
-    try {
-      for await (const { tenant, threadId } of threadsOf(this.#log, selection)) {
-        await this.#thread(tenant, threadId)
-      }
-    } finally {
-      progress('')
-    }
-    await write(`${JSON.stringify({ end: this.#counts })}\n`)
-    return this.#counts
-  }
-
-  async #thread(tenant: string, threadId: string): Promise<void> {
-    const log = logOf(this.#log, tenant)
+  async thread(log: TurnLog, tenant: string, threadId: string): Promise<void> {
     await this.#unlessDamaged(`thread ${threadId}`, tenant, async () => {
       const record = await log.getThread(threadId)
       if (record === undefined) return
       const { creation: _creation, ...thread } = record
-      await this.#terminal.write(`${JSON.stringify({ thread: { tenant, ...thread } })}\n`)
-      this.#counts.threads += 1
+      await this.#terminal.write(jsonLine({ thread: { tenant, ...thread } }))
+      this.counts.threads += 1
     })
-    for await (const turnId of turnIdsOf(log, threadId)) {
+    const turnIds =
+      log instanceof EmbeddedLog
+        ? log.turnIds(threadId)
+        : allPages(
+            (page) => log.listTurns(threadId, page),
+            ({ turnId }) => turnId,
+          )
+    for await (const turnId of turnIds) {
       const name = typeof turnId === 'string' ? `turn ${turnId}` : `a turn of thread ${threadId}`
       await this.#unlessDamaged(name, tenant, async () => {
         if (typeof turnId !== 'string') throw turnId
-        await this.#turn(log, tenant, turnId)
+        const record = await log.getTurn(turnId)
+        if (record !== undefined) await this.#turn(log, tenant, record)
       })
     }
   }
 
-  async #turn(log: TurnLog, tenant: string, turnId: string): Promise<void> {
-    const record = await log.getTurn(turnId)
-    if (record === undefined) return
+  async #turn(log: TurnLog, tenant: string, record: TurnRecord): Promise<void> {
     if (record.expired) {
-      this.#counts.expired += 1
-      return
+      this.counts.expired += 1
+    } else if (!record.sealed) {
+      this.counts.open += 1
+      this.#warn(`turn ${record.turnId} of tenant ${tenant} is in progress and was skipped`)
+    } else {
+      // All of it is read before any of it is written: what is damaged must not be in the export.
+      for await (const _ of turnLines(log, tenant, record));
+      for await (const line of turnLines(log, tenant, record)) await this.#terminal.write(line)
+      this.counts.turns += 1
+      this.#show(() => `${this.counts.turns} turns`)
     }
-    if (!record.sealed) {
-      this.#counts.open += 1
-      this.#warn(`turn ${turnId} of tenant ${tenant} is in progress and was skipped`)
-      return
-    }
-    // All of it is read before any of it is written: what is damaged must not be in the export.
-    for await (const _ of turnLines(log, tenant, record));
-    for await (const line of turnLines(log, tenant, record)) await this.#terminal.write(line)
-    this.#counts.turns += 1
-    this.#tell(() => `${this.#counts.turns} turns`)
   }
 
   async #unlessDamaged(name: string, tenant: string, task: () => Promise<void>): Promise<void> {
@@ -132,7 +124,7 @@ class Export {
       // Deleted or expired meanwhile. Without its last line, nobody imports what was written of it.
       if (GONE.some((code) => hasCode(error, code))) return
       if (!hasCode(error, 'STORE_CORRUPT')) throw error
-      this.#counts.damaged += 1
+      this.counts.damaged += 1
       this.#warn(`${name} of tenant ${tenant} is damaged and was skipped: ${error.message}`)
     }
   }
@@ -146,21 +138,19 @@ class Export {
 async function* turnLines(log: TurnLog, tenant: string, turn: TurnRecord): AsyncGenerator<string> {
   const { turnId } = turn
   const response = await log.getResponse(turnId)
-  const fields = { tenant, ...turn, ...(response !== undefined && { response }) }
-  yield `${JSON.stringify({ turn: fields })}\n`
+  yield jsonLine({ turn: { tenant, ...turn, ...(response !== undefined && { response }) } })
   for await (const record of log.tail(turnId, 'events', START, new AbortController().signal)) {
     if ('data' in record) yield `{"event":${record.data}}\n`
   }
   const { records } = await log.snapshot(turnId)
   for (const { data, key, eventId, timestamp } of records) {
-    const rest = JSON.stringify({ key, eventId, timestamp })
-    yield `{"output":${data},${rest.slice(1)}\n`
+    yield `{"output":${data},${jsonLine({ key, eventId, timestamp }).slice(1)}`
   }
   yield '{"sealed":true}\n'
 }
 
 /** Those changed last come last, so that an import leaves them in the same order. */
-async function* threadsOf(log: TurnLog, { tenant, thread }: Selection) {
+async function* selectThreads(log: TurnLog, tenant?: string, thread?: string) {
   if (log instanceof EmbeddedLog) {
     for (const each of log.allThreads()) {
       const isSelected = tenant === undefined || tenant === each.tenant
@@ -169,40 +159,29 @@ async function* threadsOf(log: TurnLog, { tenant, thread }: Selection) {
     return
   }
   const name = tenant ?? DEFAULT_TENANT
-  const ids = thread === undefined ? await threadIdsOf(logOf(log, name)) : [thread]
+  const own = logOf(log, name)
+  const ids: string[] = thread === undefined ? [] : [thread]
+  if (thread === undefined) {
+    const all = allPages(
+      (page) => own.listThreads(page),
+      ({ threadId }) => threadId,
+    )
+    for await (const threadId of all) ids.push(threadId)
+  }
   for (const threadId of ids.toReversed()) yield { tenant: name, threadId }
 }
 
-async function threadIdsOf(log: TurnLog): Promise<string[]> {
-  const ids: string[] = []
+/** The ids on all pages of a list. */
+async function* allPages<T>(
+  list: (page: PageOptions) => Promise<Page<T>>,
+  idOf: (item: T) => string,
+): AsyncGenerator<string> {
   let cursor: string | undefined
   do {
-    const page = await log.listThreads({ limit: 200, ...(cursor && { cursor }) })
-    ids.push(...page.items.map(({ threadId }) => threadId))
-    cursor = page.nextCursor
-  } while (cursor !== undefined)
-  return ids
-}
-
-async function* turnIdsOf(
-  log: TurnLog,
-  threadId: string,
-): AsyncGenerator<string | TurnstreamError> {
-  if (log instanceof EmbeddedLog) {
-    yield* log.turnIds(threadId)
-    return
-  }
-  let cursor: string | undefined
-  do {
-    const page = await log.listTurns(threadId, { limit: 200, ...(cursor && { cursor }) })
-    for (const { turnId } of page.items) yield turnId
+    const page = await list({ limit: 200, ...(cursor && { cursor }) })
+    yield* page.items.map(idOf)
     cursor = page.nextCursor
   } while (cursor !== undefined)
 }
 
-export const exportCommand: Command = {
-  summary: 'write the turns of a store as JSON lines',
-  help: HELP,
-  options: OPTIONS,
-  run,
-}
+export const exportCommand: Command = { help: HELP, options: OPTIONS, run }

@@ -1,9 +1,11 @@
 import * as z from 'zod'
 import { ID_PATTERN } from '../../log/records.ts'
-import { type Decoded, decode, parseJson } from '../../protocol/decode.ts'
+import { decode, decodeText, parseJson } from '../../protocol/decode.ts'
 import { isNestedDeeperThan, isRecord, MAX_JSON_NESTING } from '../../protocol/json.ts'
 import { streamEventFault } from '../../protocol/stream-event-guard.ts'
 import { isTenant } from '../../protocol/tenant.ts'
+import { UsageError } from '../command.ts'
+import { jsonLine } from '../text.ts'
 
 /*
  * An export has a header, then one line for each part: a thread, and of each of its turns the turn, its events,
@@ -22,13 +24,8 @@ const MAX_EPOCH = 1000
 const id = z.string().regex(ID_PATTERN)
 const tenant = z.string().refine(isTenant, 'not the name of a tenant')
 /** As it is: a schema could change the order of its fields. */
-const event = z.custom<object>(
-  (value) => streamEventFault(value) === undefined,
-  'not a StreamEvent',
-)
-const output = z.custom<object>((value) => {
-  return isRecord(value) && typeof value['type'] === 'string'
-}, 'not a StreamOutput')
+const event = z.custom<object>((value) => streamEventFault(value) === undefined)
+const output = z.custom<object>((value) => isRecord(value) && typeof value['type'] === 'string')
 
 const lineSchema = z.union([
   z.strictObject({ event }),
@@ -42,8 +39,8 @@ const lineSchema = z.union([
     thread: z.object({
       tenant,
       threadId: id,
-      title: z.string().optional(),
-      metadata: z.record(z.string(), z.unknown()).optional(),
+      title: z.string().exactOptional(),
+      metadata: z.record(z.string(), z.unknown()).exactOptional(),
     }),
   }),
   z.strictObject({
@@ -53,8 +50,8 @@ const lineSchema = z.union([
       runId: id,
       threadId: id,
       epoch: z.int().min(1).max(MAX_EPOCH),
-      request: z.string().optional(),
-      response: z.string().optional(),
+      request: z.string().exactOptional(),
+      response: z.string().exactOptional(),
     }),
   }),
   z.strictObject({ sealed: z.literal(true) }),
@@ -63,39 +60,55 @@ const lineSchema = z.union([
 
 export type Line = z.infer<typeof lineSchema>
 export type TurnLine = Extract<Line, { turn: unknown }>['turn']
-export type ThreadLine = Extract<Line, { thread: unknown }>['thread']
 export type OutputLine = Extract<Line, { output: unknown }>
 
 const headerSchema = z.object({ format: z.literal(FORMAT), version: z.int() })
 
 export function formatHeader(now: number): string {
-  return `${JSON.stringify({ format: FORMAT, version: VERSION, exportedAt: now })}\n`
+  return jsonLine({ format: FORMAT, version: VERSION, exportedAt: now })
+}
+
+/** Reads what follows the header. UsageError names the first line that cannot be read. */
+export async function* readExport(input: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
+  let number = 0
+  for await (const text of readLines(input)) {
+    number += 1
+    const line = number === 1 ? parseHeader(text) : parseLine(text)
+    if (typeof line === 'string') throw lineError(number, line)
+    if (line !== undefined) yield line
+  }
+  if (number === 0) throw new UsageError('the input is empty')
+}
+
+function lineError(number: number, reason: string): UsageError {
+  return new UsageError(`line ${number} of the input: ${reason}`)
 }
 
 /** Why the first line is not that of an export that this version reads. */
-export function headerFault(text: string): string | undefined {
-  const json = parseJson(text)
-  const header = json.ok ? decode(headerSchema, json.value) : json
+function parseHeader(text: string): string | undefined {
+  const header = decodeText(headerSchema, text)
   if (!header.ok) return 'not an export of turnstream'
   const { version } = header.value
   return version === VERSION ? undefined : `version ${version}; this program reads ${VERSION}`
 }
 
-export function parseLine(text: string): Decoded<Line> {
-  if (isNestedDeeperThan(text, MAX_JSON_NESTING)) return { ok: false, reason: 'nested too deeply' }
+/** The line, or the reason why it is none. */
+function parseLine(text: string): Line | string {
+  if (isNestedDeeperThan(text, MAX_JSON_NESTING)) return 'nested too deeply'
   const json = parseJson(text)
-  if (!json.ok) return json
+  if (!json.ok) return json.reason
   const line = decode(lineSchema, json.value)
-  return line.ok ? line : { ok: false, reason: 'not a line of an export' }
+  return line.ok ? line.value : 'not a line of an export'
 }
 
-/** The lines of a text; fails when one is too long. The last one may lack its line feed. */
+/** The lines of a text. UsageError when one is too long. The last one may lack its line feed. */
 export async function* readLines(
   input: AsyncIterable<Uint8Array>,
   maxBytes = MAX_LINE_BYTES,
 ): AsyncGenerator<string> {
   let parts: Uint8Array[] = []
   let bytes = 0
+  let number = 1
   for await (const chunk of input) {
     let from = 0
     for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
@@ -103,10 +116,11 @@ export async function* readLines(
       parts = []
       bytes = 0
       from = at + 1
+      number += 1
     }
     parts.push(chunk.subarray(from))
     bytes += chunk.length - from
-    if (bytes > maxBytes) throw new RangeError(`longer than ${maxBytes} bytes`)
+    if (bytes > maxBytes) throw lineError(number, `longer than ${maxBytes} bytes`)
   }
   if (bytes > 0) yield Buffer.concat(parts).toString()
 }

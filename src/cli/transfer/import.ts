@@ -1,22 +1,14 @@
-import { createReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { START } from '../../log/offsets.ts'
+import { MAX_APPEND_RECORDS } from '../../log/records.ts'
 import { logOf } from '../../log/tenants.ts'
-import type { TurnLog } from '../../log/turn-log.ts'
+import type { Lease, LogName, LogRecord, NewRecord, TurnLog } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { type Command, EXIT, type ExitCode, UsageError } from '../command.ts'
-import { fileFault } from '../file-fault.ts'
-import { atTimes } from '../progress.ts'
-import type { Terminal } from '../terminal.ts'
-import {
-  headerFault,
-  type Line,
-  parseLine,
-  readLines,
-  type ThreadLine,
-  type TurnLine,
-} from './format.ts'
+import { type Command, EXIT, type ExitCode, readInput, UsageError } from '../command.ts'
+import { type Terminal, throttled } from '../terminal.ts'
+import { jsonLine } from '../text.ts'
+import { type Line, type OutputLine, readExport, type TurnLine } from './format.ts'
 import { STORE_OPTIONS, withStore } from './store.ts'
-import { compareTurn, createTurn, differs, OWNER, Refusal, type TurnTarget } from './turn-import.ts'
 
 const HELP = `turnstream import: add exported turns to a store
 
@@ -47,13 +39,11 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   })
   const [file, ...rest] = positionals
   if (rest.length > 0) throw new UsageError('import takes one file')
-  const input = file === undefined ? terminal.input : readFile(file)
-  const texts = readLines(input)
+  const lines = readExport(readInput(file, terminal))
   try {
-    const lines = checkedLines(texts)
-    // Before a store is created for what is no export.
+    // Before a store is created for what is not an export.
     const first = await lines.next()
-    return await withStore(values, terminal, { mustExist: false }, async (log) => {
+    return await withStore({ ...values, mustExist: false }, terminal, async (log) => {
       const task = new Import(log, terminal)
       try {
         if (first.done !== true) await task.take(first.value)
@@ -61,164 +51,207 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
       } finally {
         await task.finish()
       }
-      return await report(task.counts, values.json, terminal)
+      const { imported, skipped, refused, complete } = task.counts
+      const cut = complete ? '' : '; the export is cut off'
+      const text = `${imported} turns imported, ${skipped} skipped, ${refused} refused${cut}\n`
+      await terminal.write(values.json ? jsonLine(task.counts) : text)
+      return refused > 0 || !complete ? EXIT.failed : EXIT.done
     })
   } finally {
     // An input that stays open would keep the process.
-    await texts.return(undefined)
+    await lines.return(undefined)
   }
-}
-
-async function report(counts: Counts, json: boolean, { write }: Terminal): Promise<ExitCode> {
-  const { imported, skipped, refused, complete } = counts
-  const cut = complete ? '' : '; the export is cut off'
-  const text = `${imported} turns imported, ${skipped} skipped, ${refused} refused${cut}`
-  await write(`${json ? JSON.stringify(counts) : text}\n`)
-  return refused > 0 || !complete ? EXIT.failed : EXIT.done
-}
-
-async function* readFile(file: string): AsyncIterable<Uint8Array> {
-  try {
-    for await (const chunk of createReadStream(file)) yield chunk as Uint8Array
-  } catch (error) {
-    throw new UsageError(fileFault(error, file))
-  }
-}
-
-/** What the lines after the header say. UsageError names the first that cannot be read. */
-async function* checkedLines(texts: AsyncGenerator<string>): AsyncGenerator<Line> {
-  for (let number = 1; ; number++) {
-    const refuse = (reason: string) => new UsageError(`line ${number} of the input: ${reason}`)
-    const { value, done } = await texts.next().catch((error: unknown) => {
-      throw error instanceof RangeError ? refuse(error.message) : error
-    })
-    if (done === true && number === 1) throw new UsageError('the input is empty')
-    if (done === true) return
-    const fault = number === 1 ? headerFault(value) : undefined
-    if (fault !== undefined) throw refuse(fault)
-    if (number === 1) continue
-    const line = parseLine(value)
-    if (!line.ok) throw refuse(line.reason)
-    yield line.value
-  }
-}
-
-interface Counts {
-  imported: number
-  skipped: number
-  refused: number
-  /** The last line was there. */
-  complete: boolean
 }
 
 class Import {
-  readonly counts: Counts = { imported: 0, skipped: 0, refused: 0, complete: false }
+  /** `complete`: the last line was there. */
+  readonly counts = { imported: 0, skipped: 0, refused: 0, complete: false }
   readonly #log: TurnLog
   readonly #terminal: Terminal
-  readonly #tell: (say: () => string) => void
+  readonly #show: (text: () => string) => void
   /** Undefined between turns, and after a turn was refused. */
-  #target: (TurnTarget & { readonly turn: TurnLine; readonly isNew: boolean }) | undefined
+  #open: TurnTarget | undefined
 
   constructor(log: TurnLog, terminal: Terminal) {
     this.#log = log
     this.#terminal = terminal
-    this.#tell = atTimes(terminal.clock, terminal.status)
+    this.#show = throttled(terminal.clock, terminal.status)
   }
 
   async take(line: Line): Promise<void> {
-    const target = this.#target
-    if ('event' in line) await this.#attempt(() => target?.event(line.event))
-    else if ('output' in line) await this.#attempt(() => target?.output(line))
-    else if ('sealed' in line) await this.#attempt(() => this.#seal())
-    else {
-      await this.#discard('its end is missing')
-      if ('end' in line) this.counts.complete = true
-      else if ('thread' in line) await this.#putThread(line.thread)
-      else await this.#begin(line.turn)
-    }
+    if ('end' in line || 'thread' in line || 'turn' in line) await this.finish()
+    if ('end' in line) this.counts.complete = true
+    else if ('thread' in line) {
+      const { tenant, ...thread } = line.thread
+      const log = logOf(this.#log, tenant)
+      // One that exists stays as it is.
+      if ((await log.getThread(thread.threadId)) === undefined) await log.putThread(thread)
+    } else await this.#takePart(line)
   }
 
   /** A turn that is not complete is removed. */
   async finish(): Promise<void> {
-    await this.#discard('its end is missing')
+    if (this.#open !== undefined) await this.#refuse(this.#open.turn, 'its end is missing')
     this.#terminal.status('')
   }
 
-  /** One that exists stays as it is. */
-  async #putThread({ tenant, threadId, title, metadata }: ThreadLine): Promise<void> {
-    const log = logOf(this.#log, tenant)
-    if ((await log.getThread(threadId)) !== undefined) return
-    const given = { ...(title !== undefined && { title }), ...(metadata && { metadata }) }
-    await log.putThread({ threadId, ...given })
-  }
-
-  async #begin(turn: TurnLine): Promise<void> {
-    const { tenant, turnId, runId, threadId, request } = turn
-    const log = logOf(this.#log, tenant)
-    await this.#attempt(async () => {
-      let existing = await log.getTurn(turnId)
-      if (existing?.sealed === false && existing.owner === OWNER) {
-        // An import was interrupted.
-        await log.deleteTurn(turnId)
-        existing = undefined
-      }
-      if (existing === undefined) {
-        this.#target = { ...(await createTurn(log, turn)), turn, isNew: true }
-        return
-      }
-      const { sealed, expired } = existing
-      const isSame =
-        existing.runId === runId && existing.threadId === threadId && existing.request === request
-      if (!sealed || expired || !isSame) throw differs()
-      this.#target = { ...(await compareTurn(log, turn)), turn, isNew: false }
-    }, turn)
-  }
-
-  async #seal(): Promise<void> {
-    if (this.#target === undefined) return
-    const { isNew } = this.#target
-    await this.#target.seal()
-    this.#target = undefined
-    this.counts[isNew ? 'imported' : 'skipped'] += 1
-    this.#tell(() => `${this.counts.imported} turns imported`)
-  }
-
   /** A turn that cannot be imported is refused, and the next one is tried; a store that fails ends the import. */
-  async #attempt(task: () => Promise<void> | undefined, turn = this.#target?.turn): Promise<void> {
+  async #takePart(line: Exclude<Line, { end: unknown } | { thread: unknown }>): Promise<void> {
+    const turn = 'turn' in line ? line.turn : this.#open?.turn
     try {
-      await task()
+      if ('turn' in line) this.#open = await openTarget(this.#log, line.turn)
+      else if ('event' in line) await this.#open?.event(line.event)
+      else if ('output' in line) await this.#open?.output(line)
+      else if (this.#open !== undefined) await this.#seal(this.#open)
     } catch (error) {
-      const isOfTurn = error instanceof Refusal || isTurnError(error)
-      if (!isOfTurn || turn === undefined) throw error
-      if (this.#target === undefined) this.#refuse(turn, error.message)
-      else await this.#discard(error.message)
+      if (turn === undefined || !isTurnError(error)) throw error
+      await this.#refuse(turn, error.message)
     }
   }
 
-  async #discard(reason: string): Promise<void> {
-    if (this.#target === undefined) return
-    const { turn, discard } = this.#target
-    this.#target = undefined
-    this.#refuse(turn, reason)
-    await discard()
+  async #seal(target: TurnTarget): Promise<void> {
+    await target.seal()
+    this.#open = undefined
+    this.counts[target.isNew ? 'imported' : 'skipped'] += 1
+    this.#show(() => `${this.counts.imported} turns imported`)
   }
 
-  #refuse({ tenant, turnId }: TurnLine, reason: string): void {
+  async #refuse({ tenant, turnId }: TurnLine, reason: string): Promise<void> {
     const { status, writeError } = this.#terminal
+    const target = this.#open
+    this.#open = undefined
     this.counts.refused += 1
     status('')
     writeError(`turnstream: turn ${turnId} of tenant ${tenant} is refused: ${reason}\n`)
+    await target?.discard()
   }
 }
 
-function isTurnError(error: unknown): error is TurnstreamError {
-  if (!(error instanceof TurnstreamError)) return false
+/** Why a turn is not imported. */
+class Refusal extends Error {
+  override readonly name = 'Refusal'
+}
+
+function differs(): Refusal {
+  return new Refusal('the store has another turn with its id')
+}
+
+function isTurnError(error: unknown): error is Error {
+  if (!(error instanceof TurnstreamError)) return error instanceof Refusal
   return error.code === 'STORE_CORRUPT' || !error.code.startsWith('STORE_')
 }
 
-export const importCommand: Command = {
-  summary: 'add exported turns to a store',
-  help: HELP,
-  options: STORE_OPTIONS,
-  run,
+/** Takes the parts of one turn in their order. */
+interface TurnTarget {
+  readonly turn: TurnLine
+  readonly isNew: boolean
+  event(data: object): Promise<void>
+  output(line: OutputLine): Promise<void>
+  seal(): Promise<void>
+  /** Removes what was written. */
+  discard(): Promise<unknown>
 }
+
+/** The owner of a turn that is being imported. It is left in the record when an import is interrupted. */
+const OWNER = 'turnstream import'
+
+/** No turn takes that long; nobody else claims it meanwhile. */
+const LEASE_MS = 10 * 60 * 1000
+/** Texts of so many characters are appended at once. */
+const BATCH_CHARS = 4 * 1024 * 1024
+
+/** Creates the turn, or compares with the one that the store has. */
+async function openTarget(store: TurnLog, turn: TurnLine): Promise<TurnTarget> {
+  const { tenant, turnId, runId, threadId, request } = turn
+  const log = logOf(store, tenant)
+  const existing = await log.getTurn(turnId)
+  if (existing === undefined) return createTurn(log, turn)
+  if (!existing.sealed && existing.owner === OWNER) {
+    // An import was interrupted.
+    await log.deleteTurn(turnId)
+    return createTurn(log, turn)
+  }
+  const isSame =
+    existing.runId === runId && existing.threadId === threadId && existing.request === request
+  if (!existing.sealed || existing.expired || !isSame) throw differs()
+  return compareTurn(log, turn)
+}
+
+async function createTurn(log: TurnLog, turn: TurnLine): Promise<TurnTarget> {
+  const { turnId, runId, threadId, request, epoch, response } = turn
+  const named = { turnId, runId, threadId, owner: OWNER }
+  let lease = await log.create({ ...named, ...(request !== undefined && { request }) }, 0)
+  // Outputs get new offsets. With a later epoch, cursors from the old store are foreign and skip nothing.
+  while (lease.epoch < epoch) lease = await log.claim(turnId, OWNER, 0)
+  lease = await log.claim(turnId, OWNER, LEASE_MS)
+  const events = batchAppender(log, lease, 'events')
+  const outputs = batchAppender(log, lease, 'processed')
+  return {
+    turn,
+    isNew: true,
+    event: (data) => events.add({ data: JSON.stringify(data) }),
+    output: ({ output, ...rest }) => outputs.add({ data: JSON.stringify(output), ...rest }),
+    seal: async () => {
+      await events.seal(response)
+      await outputs.seal()
+    },
+    discard: () => log.deleteTurn(turnId),
+  }
+}
+
+/** Appends in batches. The last record stays back, because the seal comes with it. */
+function batchAppender(log: TurnLog, lease: Lease, name: LogName) {
+  let batch: NewRecord[] = []
+  let chars = 0
+  let seq = 0
+  return {
+    async add(record: Omit<NewRecord, 'seq'>): Promise<void> {
+      if (batch.length === MAX_APPEND_RECORDS || chars > BATCH_CHARS) {
+        await log.append(lease, name, batch)
+        batch = []
+        chars = 0
+      }
+      seq += 1
+      chars += record.data.length
+      batch.push({ seq, ...record })
+    },
+    seal: (response?: string) =>
+      log.append(lease, name, batch, { seal: true, ...(response !== undefined && { response }) }),
+  }
+}
+
+/** Compares with a turn that exists. Refuses the first difference. */
+async function compareTurn(log: TurnLog, turn: TurnLine): Promise<TurnTarget> {
+  const { turnId } = turn
+  const tail = log.tail(turnId, 'events', START, new AbortController().signal)
+  const events = tail[Symbol.asyncIterator]()
+  const outputs = (await log.snapshot(turnId)).records.values()
+  if ((await log.getResponse(turnId)) !== turn.response) throw differs()
+  return {
+    turn,
+    isNew: false,
+    event: async (data) => {
+      const { value } = await events.next()
+      if (normalize(value) !== JSON.stringify(data)) throw differs()
+    },
+    output: async ({ output, key, eventId, timestamp }) => {
+      const { value } = outputs.next()
+      const isSame =
+        value?.key === key && value.eventId === eventId && value.timestamp === timestamp
+      if (!isSame || normalize(value) !== JSON.stringify(output)) throw differs()
+    },
+    seal: async () => {
+      const rest = [(await events.next()).done, outputs.next().done]
+      if (rest.includes(false)) throw differs()
+    },
+    discard: async () => events.return?.(),
+  }
+}
+
+/** As it would come out of an import. */
+function normalize(record: unknown): string | undefined {
+  const data = (record as Partial<LogRecord> | undefined)?.data
+  return data === undefined ? undefined : JSON.stringify(JSON.parse(data))
+}
+
+export const importCommand: Command = { help: HELP, options: STORE_OPTIONS, run }

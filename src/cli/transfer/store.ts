@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { DATA_FILE } from '../../log/embedded/environment.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { EXIT, type ExitCode, UsageError } from '../command.ts'
+import { type ExitCode, reportFailure, UsageError } from '../command.ts'
 import { readConfiguration } from '../serve/configuration.ts'
-import { openStore, storeFault, storeOf } from '../serve/store.ts'
+import { openStore, storeFault } from '../serve/store.ts'
 import type { Terminal } from '../terminal.ts'
 
 /** Of both commands. */
@@ -19,6 +19,7 @@ interface StoreValues {
   readonly store?: string | undefined
   readonly config?: string | undefined
   readonly json: boolean
+  readonly mustExist: boolean
 }
 
 /** Nothing expires while turns are copied. */
@@ -26,26 +27,22 @@ const NEVER_MS = 1e15
 
 /** Opens the store that a server would use here, and closes it. Says why it cannot be used. */
 export async function withStore(
-  values: StoreValues,
+  { store: flag, config, json, mustExist }: StoreValues,
   terminal: Terminal,
-  { mustExist }: { readonly mustExist: boolean },
   use: (log: TurnLog) => Promise<ExitCode>,
 ): Promise<ExitCode> {
   const { env, cwd, clock } = terminal
-  const { store, config } = values
-  const { settings } = readConfiguration({
-    flags: { ...(store !== undefined && { store }) },
-    env,
-    cwd,
-    ...(config !== undefined && { configFile: config }),
-  })
-  const choice = storeOf(settings, cwd)
-  if (choice.kind === 'memory') throw new UsageError('--store takes a directory or redis://…')
+  const sources = { flags: { store: flag }, env, cwd, configFile: config }
+  const { settings, store } = readConfiguration(sources)
+  if (store.kind === 'memory') throw new UsageError('--store takes a directory or redis://…')
+  const isEmbedded = store.kind === 'embedded'
   try {
-    if (choice.kind === 'embedded' && mustExist) checkExists(choice.directory)
-    const log = await openStore(choice, {
+    if (isEmbedded && mustExist && !existsSync(join(store.directory, DATA_FILE))) {
+      throw new TurnstreamError('STORE_FAILED', `${store.directory} has no store`)
+    }
+    const log = await openStore(store, {
       // In Redis every turn carries its own.
-      retentionMs: choice.kind === 'embedded' ? NEVER_MS : settings.retention,
+      retentionMs: isEmbedded ? NEVER_MS : settings.retention,
       silentAfterMs: settings.storeTimeout,
       clock,
       onError: () => {},
@@ -57,15 +54,6 @@ export async function withStore(
     }
   } catch (error) {
     if (!(error instanceof TurnstreamError)) throw error
-    const message = storeFault(choice, error)
-    if (values.json) {
-      await terminal.write(`${JSON.stringify({ error: { code: error.code, message } })}\n`)
-    } else terminal.writeError(`turnstream: ${message}\n`)
-    return EXIT.failed
+    return reportFailure({ code: error.code, message: storeFault(store, error) }, terminal, json)
   }
-}
-
-function checkExists(directory: string): void {
-  if (existsSync(join(directory, DATA_FILE))) return
-  throw new TurnstreamError('STORE_FAILED', `${directory} has no store`)
 }

@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { UsageError } from '../../../src/cli/command.ts'
-import { configCommand } from '../../../src/cli/config/config.ts'
-import { shownSetting } from '../../../src/cli/config/settings-list.ts'
+import { config, printedSetting } from '../../../src/cli/config.ts'
 import { SETTING_NAMES } from '../../../src/cli/serve/settings.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 
@@ -42,9 +41,9 @@ async function print({ args = [], env = {}, file }: Setup = {}) {
   const cwd = folder()
   if (file !== undefined) writeFileSync(join(cwd, 'turnstream.config.json'), JSON.stringify(file))
   const text = fakeTerminal([], { cwd, env })
-  expect(await configCommand.run(['print', ...args], text.terminal)).toBe(0)
+  expect(await config.run(['print', ...args], text.terminal)).toBe(0)
   const json = fakeTerminal([], { cwd, env })
-  expect(await configCommand.run(['print', ...args, '--json'], json.terminal)).toBe(0)
+  expect(await config.run(['print', ...args, '--json'], json.terminal)).toBe(0)
   for (const secret of Object.values(SECRETS)) {
     expect(`${text.output()}${json.output()}`).not.toContain(secret)
     expect(`${text.output()}${json.output()}`).not.toContain(encodeURIComponent(secret))
@@ -66,6 +65,14 @@ test('however many models there are, each is printed', async () => {
   const { text } = await print({ file: { providers } })
   expect(text).toContain('model-of-a-catalogue-1999')
   expect(text).toContain('provider last: there')
+})
+
+test('defaults are dimmed on a terminal with colours', async () => {
+  const style = (_style: unknown, text: string) => `\u001b[2m${text}\u001b[22m`
+  const { terminal, output } = fakeTerminal([], { cwd: folder(), style })
+  await config.run(['print'], terminal)
+  expect(output()).toContain('\u001b[2mhost ')
+  expect(output()).toContain('default\u001b[22m\n')
 })
 
 describe('where a setting comes from', () => {
@@ -182,7 +189,7 @@ describe('secrets', () => {
   test('nothing of a secret is shown even to whoever does not blot it out', () => {
     const written = { origin: 'TURNSTREAM_X', source: 'environment' } as const
     const shown = (name: 'store' | 'streamTokenSecret', value: string) =>
-      shownSetting({ name, value, written: { ...written, value } }, {}).value
+      printedSetting({ name, value, written: { ...written, value } }, {}).value
     expect(shown('streamTokenSecret', SECRETS.token)).toBe('[redacted]')
     expect(shown('store', `redis://:${password}@redis/1?password=x`)).toBe(
       'redis://[redacted]@redis/1?[redacted]',
@@ -271,6 +278,6 @@ describe('what makes no sense is refused as by serve', () => {
     [['prnt'], 'config has no action of that name; did you mean print?'],
   ])('%j', async (args, message) => {
     const { terminal } = fakeTerminal()
-    await expect(configCommand.run(args, terminal)).rejects.toThrow(message)
+    await expect(config.run(args, terminal)).rejects.toThrow(message)
   })
 })

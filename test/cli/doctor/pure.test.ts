@@ -1,16 +1,18 @@
 /** What is decided without looking at anything. */
 import { describe, expect, test } from 'vitest'
 import { redactCheck } from '../../../src/cli/doctor/check.ts'
-import { type ClockReading, clockCheck, readingOf } from '../../../src/cli/doctor/clock-check.ts'
-import { diskCheck } from '../../../src/cli/doctor/embedded-check.ts'
+import { diskCheck } from '../../../src/cli/doctor/embedded-checks.ts'
 import {
+  type ClockReading,
+  clockCheck,
   filesCheck,
   type Machine,
   memoryCheck,
   nodeCheck,
+  readingOf,
   thisMachine,
-} from '../../../src/cli/doctor/machine-check.ts'
-import { redisChecks } from '../../../src/cli/doctor/redis-check.ts'
+} from '../../../src/cli/doctor/machine-checks.ts'
+import { redisChecks } from '../../../src/cli/doctor/redis-checks.ts'
 import { readConfiguration } from '../../../src/cli/serve/configuration.ts'
 import { FORMAT } from '../../../src/log/redis/format.ts'
 import { redacting } from '../../../src/protocol/redaction.ts'
@@ -54,8 +56,9 @@ describe('the clock', () => {
 
   test('without any it is not compared', () => {
     expect(clockCheck([]).verdict).toBe('skipped')
-    expect(readingOf('x', null, { askedAt: 0, answeredAt: 0 })).toBeUndefined()
-    expect(readingOf('x', 'tomorrow', { askedAt: 0, answeredAt: 0 })).toBeUndefined()
+    for (const headers of [new Headers(), new Headers({ date: 'tomorrow' })]) {
+      expect(readingOf('x', { headers, askedAt: 0, answeredAt: 0 })).toBeUndefined()
+    }
   })
 })
 

@@ -143,7 +143,7 @@ describe('keys revoke', () => {
   test('says when it was the last one', async () => {
     const { keys, text } = setUp(`acme:web:${A}\n`)
     const { err } = await keys(['revoke', 'acme', 'web'])
-    expect(err).toContain('It was the last one: then nobody gets in')
+    expect(err).toContain('That was the last key.')
     expect(text()).toBe('')
   })
 

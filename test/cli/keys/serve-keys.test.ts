@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../../scripts/redis-server.mjs'
 import { systemClock } from '../../../src/async/clock.ts'
 import { parseServeOptions } from '../../../src/cli/serve/options.ts'
-import { serveCommand } from '../../../src/cli/serve/serve.ts'
+import { serve } from '../../../src/cli/serve/serve.ts'
 import { sha256Of } from '../../../src/server/auth/key-ring.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 import { untilTrue } from '../support.ts'
@@ -38,7 +38,7 @@ async function start({ args = [], env = {}, text = line('one') }: Started = {}) 
   writeFileSync(file, text)
   const around = { clock: systemClock, env: { TURNSTREAM_KEYS_FILE: 'keys', ...env }, cwd }
   const { terminal, output, errors, signal, hangUp } = fakeTerminal([], around)
-  const running = serveCommand.run(['--port', '0', '--store', 'memory', ...args], terminal)
+  const running = serve.run(['--port', '0', '--store', 'memory', ...args], terminal)
   await untilTrue(() => output() !== '')
   onTestFinished(async () => {
     signal('SIGTERM')
@@ -144,7 +144,7 @@ describe('what keeps it from starting', PATIENCE, () => {
     if (text !== undefined) writeFileSync(join(cwd, 'keys'), text)
     const { terminal, output, errors } = fakeTerminal([], { clock: systemClock, cwd })
     const all = ['--port', '0', '--store', 'memory', '--keys-file', 'keys', ...args]
-    const code = await serveCommand.run(all, terminal)
+    const code = await serve.run(all, terminal)
     expect([code, output()]).toEqual([1, ''])
     expect(errors().trimEnd().split('\n')).toHaveLength(1)
     return { said: errors(), file: join(cwd, 'keys') }

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { keysCommand } from '../../../src/cli/keys/keys.ts'
+import { keys as command } from '../../../src/cli/keys/keys.ts'
 import { sha256Of } from '../../../src/server/auth/key-ring.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 
@@ -25,7 +25,7 @@ export function setUp(text?: string) {
     env: Record<string, string> = { TURNSTREAM_KEYS_FILE: FILE },
   ) {
     const { terminal, output, errors } = fakeTerminal([], { cwd, env })
-    const code = await keysCommand.run(args, terminal)
+    const code = await command.run(args, terminal)
     return { code, out: output(), err: errors() }
   }
   return { cwd, path, keys, text: () => readFileSync(path, 'utf8') }

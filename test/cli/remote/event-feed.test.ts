@@ -1,9 +1,13 @@
 import type { ServerResponse } from 'node:http'
-import { describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { EventFeed, type EventFeedOptions } from '../../../src/cli/remote/event-feed.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 import { type Answer, serverWith, sse } from '../sse-server.ts'
 import { freePort } from '../support.ts'
+
+beforeEach(() => {
+  vi.spyOn(Math, 'random').mockReturnValue(1)
+})
 
 /** A feed whose waits are over as soon as they have begun. */
 function feedOf(url: string, more: Partial<EventFeedOptions> = {}) {
@@ -12,8 +16,6 @@ function feedOf(url: string, more: Partial<EventFeedOptions> = {}) {
   const feed = new EventFeed({
     url,
     clock,
-    signal: new AbortController().signal,
-    random: () => 1,
     onBreak: (ms) => {
       breaks.push(ms)
       setImmediate(() => void clock.advance(ms))
@@ -96,7 +98,8 @@ describe('a stream that breaks', () => {
       (response) => response.destroy(),
       (response) => response.writeHead(204).end(),
     )
-    const { feed, breaks } = feedOf(url, { random: () => 0 })
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    const { feed, breaks } = feedOf(url)
     await read(feed)
     expect(breaks).toEqual([250])
   })
@@ -154,10 +157,10 @@ describe('what is not tried again', () => {
   })
 
   test('what the reader no longer wants', async () => {
-    const { url } = await serverWith((response) => response.destroy())
-    const leaving = new AbortController()
-    const { feed } = feedOf(url, { signal: leaving.signal, onBreak: () => leaving.abort() })
-    expect(await read(feed)).toEqual([])
+    const { url, cursors } = await serverWith((response) => sse(response).write('data: a\n\n'))
+    const { feed, clock } = feedOf(url)
+    expect(await read(feed, 1)).toEqual([' a'])
+    expect([cursors.length, clock.pending()]).toEqual([1, 0])
   })
 })
 

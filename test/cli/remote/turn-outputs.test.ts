@@ -29,8 +29,7 @@ async function read(...connections: string[][]) {
   })
   const { url, cursors } = await serverWith(...answers)
   const { terminal } = patientTerminal()
-  const { signal } = new AbortController()
-  const feed = new EventFeed({ url, signal, clock: terminal.clock })
+  const feed = new EventFeed({ url, clock: terminal.clock })
   const outputs: StreamOutput[] = []
   for await (const { output } of turnOutputs(feed)) outputs.push(output)
   return { contents: outputs.flatMap((each) => ('content' in each ? each.content : [])), cursors }

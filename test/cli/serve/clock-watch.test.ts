@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest'
-import { watchClock } from '../../../src/cli/serve/clock-watch.ts'
+import { watchClock } from '../../../src/cli/serve/run-server.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 
 test('warns once of each step of the system clock, with its size', async () => {
   const clock = fakeClock()
   const warnings: string[] = []
-  const journal = { info: () => {}, error: () => {}, warn: (text: string) => warnings.push(text) }
-  const stop = watchClock({ journal, terminal: { clock } })
+  const stop = watchClock({ warn: (text) => warnings.push(text) }, clock)
   await clock.advance(10_000)
   expect(warnings).toEqual([])
   clock.step(8000)

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { UsageError } from '../../../src/cli/command.ts'
 import { CONFIG_FILE } from '../../../src/cli/serve/configuration.ts'
-import { SERVE_HELP } from '../../../src/cli/serve/help.ts'
 import { parseServeOptions } from '../../../src/cli/serve/options.ts'
+import { serve } from '../../../src/cli/serve/serve.ts'
 import {
   flagOf,
   SETTING_NAMES,
@@ -225,6 +225,6 @@ describe('a public address', () => {
 
 describe('--help', () => {
   test.each(SETTING_NAMES)('explains %s', (name) => {
-    expect(SERVE_HELP).toContain(`--${flagOf(name)}`)
+    expect(serve.help).toContain(`--${flagOf(name)}`)
   })
 })

@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/async/clock.ts'
-import { keyLimitsOf, portLimitsOf } from '../../../src/cli/serve/limits.ts'
 import { parseServeOptions } from '../../../src/cli/serve/options.ts'
-import { serveCommand } from '../../../src/cli/serve/serve.ts'
+import { keyLimits, portLimits } from '../../../src/cli/serve/run-server.ts'
+import { serve } from '../../../src/cli/serve/serve.ts'
 import {
   SETTING_NAMES,
   SETTINGS,
@@ -28,7 +28,7 @@ function settingsOf(...args: string[]) {
 async function start(...args: string[]): Promise<string> {
   const around = { clock: systemClock, env: {}, cwd: process.cwd() }
   const { terminal, output, signal } = fakeTerminal([], around)
-  const running = serveCommand.run(['--port', '0', '--store', 'memory', ...args], terminal)
+  const running = serve.run(['--port', '0', '--store', 'memory', ...args], terminal)
   running.catch(() => {})
   await untilTrue(() => output() !== '')
   onTestFinished(async () => {
@@ -50,8 +50,8 @@ async function submit(url: string, body: object = {}): Promise<string> {
 
 describe('the limits of the settings', () => {
   test('are those of the program unless they are set', () => {
-    expect(keyLimitsOf(settingsOf())).toEqual(resolveLimits())
-    expect(resolvePortLimits(portLimitsOf(settingsOf()))).toEqual(resolvePortLimits({}))
+    expect(keyLimits(settingsOf())).toEqual(resolveLimits())
+    expect(resolvePortLimits(portLimits(settingsOf()))).toEqual(resolvePortLimits({}))
   })
 
   const COUNTS = ['submits-per-minute', 'max-running-turns', 'max-open-streams', 'max-connections']
@@ -59,7 +59,7 @@ describe('the limits of the settings', () => {
   test.each(COUNTS)('--%s takes a number, or unlimited, and nothing else', (flag) => {
     const limits = (value: string) => {
       const settings = settingsOf(`--${flag}=${value}`)
-      return Object.values({ ...keyLimitsOf(settings), ...portLimitsOf(settings) })
+      return Object.values({ ...keyLimits(settings), ...portLimits(settings) })
     }
     expect(limits('77')).toContain(77)
     expect(limits('unlimited')).toContain(Infinity)
@@ -72,9 +72,9 @@ describe('the limits of the settings', () => {
 
   test('times take a unit, and sizes a number', () => {
     expect(
-      portLimitsOf(settingsOf('--headers-timeout', '5s', '--write-timeout', '2m')),
+      portLimits(settingsOf('--headers-timeout', '5s', '--write-timeout', '2m')),
     ).toMatchObject({ headersTimeoutMs: 5000, writeTimeoutMs: 120_000 })
-    expect(portLimitsOf(settingsOf('--max-url-bytes', '100')).maxUrlBytes).toBe(100)
+    expect(portLimits(settingsOf('--max-url-bytes', '100')).maxUrlBytes).toBe(100)
     expect(() => settingsOf('--max-header-bytes', 'unlimited')).toThrow('a whole number from 1')
     expect(() => settingsOf('--request-timeout', '60')).toThrow('a number with its unit')
   })

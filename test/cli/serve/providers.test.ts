@@ -2,14 +2,19 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { readConfiguration } from '../../../src/cli/serve/configuration.ts'
 import type { ProviderSetting, ProviderSettings } from '../../../src/cli/serve/provider-settings.ts'
-import { KNOWN_PROVIDERS, providersFrom } from '../../../src/cli/serve/providers.ts'
+import { activeProviders, KNOWN_PROVIDERS, secretsOf } from '../../../src/cli/serve/providers.ts'
 import { Providers } from '../../../src/turns/providers.ts'
 import { fakeVendor } from '../fake-vendor.ts'
 
-function from(env: Record<string, string>, settings: ProviderSettings = {}, more = {}) {
-  const { configured, secrets } = providersFrom({ env, settings, scriptedSpeed: Infinity, ...more })
-  return { ids: configured.map(({ provider }) => provider.id), configured, secrets }
+function from(env: Record<string, string>, providerSettings: ProviderSettings = {}, more = {}) {
+  const usual = readConfiguration({ flags: {}, env: {}, cwd: '/nowhere' })
+  const settings = { ...usual.settings, scriptedSpeed: Infinity, ...more }
+  const configuration = { ...usual, env, providerSettings, settings }
+  const configured = activeProviders(configuration)
+  const ids = configured.map(({ provider }) => provider.id)
+  return { ids, configured, secrets: secretsOf(configuration) }
 }
 
 describe('who is there', () => {

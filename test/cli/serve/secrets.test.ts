@@ -3,11 +3,11 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { CONFIG_FILE } from '../../../src/cli/serve/configuration.ts'
+import { PROVIDER_KINDS } from '../../../src/adapters/provider-kinds.ts'
+import { CONFIG_FILE, secretOf } from '../../../src/cli/serve/configuration.ts'
 import { parseServeOptions } from '../../../src/cli/serve/options.ts'
-import { PROVIDER_IDS } from '../../../src/cli/serve/provider-settings.ts'
 import { KNOWN_PROVIDERS } from '../../../src/cli/serve/providers.ts'
-import { secretOf, withoutQuotes } from '../../../src/cli/serve/secrets.ts'
+import { withoutQuotes } from '../../../src/cli/text.ts'
 
 function folder(): string {
   const made = mkdtempSync(join(tmpdir(), 'turnstream-secrets-'))
@@ -27,7 +27,7 @@ function warnings(args: string[], env: Record<string, string> = {}, cwd = folder
   return parseServeOptions(args, { env, cwd }).warnings
 }
 
-const KEY_VARIABLES = PROVIDER_IDS.map((id) => KNOWN_PROVIDERS[id].keyVariable)
+const KEY_VARIABLES = PROVIDER_KINDS.map((id) => KNOWN_PROVIDERS[id].keyVariable)
 const VARIABLES = [...KEY_VARIABLES, 'TURNSTREAM_STORE', 'TURNSTREAM_STREAM_TOKEN_SECRET']
 const REDIS = 'redis://user:hidden-word@127.0.0.1:1'
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/async/clock.ts'
 import { KNOWN_PROVIDERS } from '../../../src/cli/serve/providers.ts'
-import { serveCommand } from '../../../src/cli/serve/serve.ts'
+import { serve } from '../../../src/cli/serve/serve.ts'
 import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { ROUTES } from '../../../src/protocol/names.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
@@ -31,7 +31,7 @@ interface Surroundings {
 async function start(args: string[], { env = {}, cwd = folder(), now }: Surroundings = {}) {
   const clock = now === undefined ? systemClock : { ...systemClock, now }
   const { terminal, output, errors, exits, signal, crash } = fakeTerminal([], { clock, env, cwd })
-  const running = serveCommand.run(['--port', '0', '--store', 'memory', ...args], terminal)
+  const running = serve.run(['--port', '0', '--store', 'memory', ...args], terminal)
   // Refusals are looked at by the tests.
   running.catch(() => {})
   await untilTrue(() => output() !== '')
@@ -181,7 +181,7 @@ describe('what it knows of secrets', PATIENCE, () => {
 describe('what keeps it from starting is said in a sentence, with code 1', PATIENCE, () => {
   async function fail(args: string[]) {
     const { terminal, output, errors } = fakeTerminal([], { clock: systemClock, cwd: folder() })
-    const code = await serveCommand.run(args, terminal)
+    const code = await serve.run(args, terminal)
     expect([code, output()]).toEqual([1, ''])
     expect(errors().trimEnd().split('\n')).toHaveLength(1)
     return errors()

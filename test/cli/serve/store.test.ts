@@ -17,8 +17,8 @@ import {
   describeStore,
   openStore,
   type StoreChoice,
-  secretsOf,
   storeFault,
+  storeSecrets,
 } from '../../../src/cli/serve/store.ts'
 import { compactEmbeddedLog } from '../../../src/log/embedded/compact.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
@@ -126,9 +126,9 @@ describe('what is said of a store', () => {
   })
 
   test('its password is known as a secret, in both of its spellings', () => {
-    expect(secretsOf(redis)).toEqual(['p%40ss', 'p@ss', 'rediss://me:p%40ss@host:6380/2'])
-    expect(secretsOf({ kind: 'redis', url: 'redis://host', prefix: 'x' })).toEqual([])
-    expect(secretsOf({ kind: 'memory' })).toEqual([])
+    expect(storeSecrets(redis)).toEqual(['p%40ss', 'p@ss', 'rediss://me:p%40ss@host:6380/2'])
+    expect(storeSecrets({ kind: 'redis', url: 'redis://host', prefix: 'x' })).toEqual([])
+    expect(storeSecrets({ kind: 'memory' })).toEqual([])
   })
 
   test.each([

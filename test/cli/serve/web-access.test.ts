@@ -6,9 +6,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/async/clock.ts'
 import { UsageError } from '../../../src/cli/command.ts'
 import { CONFIG_FILE } from '../../../src/cli/serve/configuration.ts'
-import { parseServeOptions } from '../../../src/cli/serve/options.ts'
-import { serveCommand } from '../../../src/cli/serve/serve.ts'
-import { webAccessOf } from '../../../src/cli/serve/web-access.ts'
+import { parseServeOptions, webAccess } from '../../../src/cli/serve/options.ts'
+import { serve } from '../../../src/cli/serve/serve.ts'
 import { ask } from '../../server/web/browser.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 import { untilTrue } from '../support.ts'
@@ -29,7 +28,7 @@ interface Given {
 }
 
 function accessOf({ args = [], env = {}, file }: Given) {
-  return webAccessOf(parseServeOptions(args, { env, cwd: folder(file) }).settings)
+  return webAccess(parseServeOptions(args, { env, cwd: folder(file) }).settings)
 }
 
 describe('a list', () => {
@@ -99,7 +98,7 @@ test('a server that was started with them answers as they say', { timeout: 30_00
     cwd: folder(),
   })
   const lists = ['--cors-origins', 'https://app.example', '--allowed-hosts', 'turns.example']
-  const running = serveCommand.run(['--port', '0', '--store', 'memory', ...lists], terminal)
+  const running = serve.run(['--port', '0', '--store', 'memory', ...lists], terminal)
   await untilTrue(() => output() !== '')
   onTestFinished(async () => {
     signal('SIGTERM')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { formatDuration, parseDuration } from '../../../src/cli/serve/duration.ts'
+import { formatDuration, parseDuration } from '../../../src/cli/serve/settings.ts'
 import { nearest, suggestion } from '../../../src/protocol/nearest.ts'
 
 describe('a duration', () => {

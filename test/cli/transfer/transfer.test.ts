@@ -390,5 +390,7 @@ test('a line has a largest size', async () => {
     return found
   }
   expect(await read('one\ntw', 'o\n\nthr', 'ee')).toEqual(['one', 'two', '', 'three'])
-  await expect(read('12345', '6789')).rejects.toThrow(RangeError)
+  await expect(read('one\n12345', '6789')).rejects.toThrow(
+    new UsageError('line 2 of the input: longer than 8 bytes'),
+  )
 })

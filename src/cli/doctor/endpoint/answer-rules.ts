@@ -1,12 +1,28 @@
 import { isRecord, parseJsonObject } from '../../../protocol/json.ts'
-import { type Fault, shown } from './fault.ts'
-import { isUsage } from './stream-rules.ts'
+import { clip } from '../../text.ts'
+import type { Answer } from '../call.ts'
+import type { Check } from '../check.ts'
 
-/** An answer that is no stream. */
-export interface PlainAnswer {
-  readonly status: number
-  readonly body: string
+/** Where a server differs from what clients expect. */
+export interface Fault {
+  readonly expected: string
+  readonly came: string
 }
+
+const MAX_SHOWN = 160
+
+/** Anything as one short line. */
+export function shown(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  return clip(typeof value === 'string' ? value : JSON.stringify(value), MAX_SHOWN)
+}
+
+export function faultCheck(name: string, fault: Fault | undefined, fine: string): Check {
+  if (fault === undefined) return { name, verdict: 'ok', found: fine }
+  return { name, verdict: 'fail', found: fault.came, expected: fault.expected }
+}
+
+type PlainAnswer = Pick<Answer, 'status' | 'body'>
 
 export function modelsFault({ status, body }: PlainAnswer): Fault | undefined {
   const expected = '{"object":"list","data":[{"id":"…","object":"model"}]}'
@@ -25,69 +41,42 @@ export function modelsOf(body: string): string[] | undefined {
 }
 
 type Json = Record<string, unknown>
+type Test = (value: unknown) => boolean
 
-interface Field {
-  readonly path: string
-  readonly takes: string
-  readonly of: (json: Json) => unknown
-  readonly suits: (value: unknown) => boolean
+const is =
+  (expected: unknown): Test =>
+  (value) =>
+    value === expected
+const isWord: Test = (value) => typeof value === 'string' && value !== ''
+
+export const isCount: Test = (value) => Number.isSafeInteger(value) && Number(value) >= 0
+
+export function isUsage(usage: unknown): boolean {
+  if (!isRecord(usage)) return false
+  const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = usage
+  return [prompt, completion, total].every(isCount)
 }
 
-const isText = (value: unknown): boolean => typeof value === 'string'
-const isWord = (value: unknown): boolean => typeof value === 'string' && value !== ''
-const is = (expected: unknown) => (value: unknown) => value === expected
-
-const FIELDS: readonly Field[] = [
-  { path: 'id', takes: 'a text', of: ({ id }) => id, suits: isWord },
-  {
-    path: 'object',
-    takes: '"chat.completion"',
-    of: ({ object }) => object,
-    suits: is('chat.completion'),
-  },
-  {
-    path: 'created',
-    takes: 'whole seconds',
-    of: ({ created }) => created,
-    suits: Number.isSafeInteger,
-  },
-  { path: 'model', takes: 'a text', of: ({ model }) => model, suits: isWord },
-  {
-    path: 'choices',
-    takes: 'a list of one',
-    of: ({ choices }) => choices,
-    suits: (choices) => Array.isArray(choices) && choices.length === 1,
-  },
-  { path: 'choices[0].index', takes: '0', of: (json) => choiceOf(json)['index'], suits: is(0) },
-  {
-    path: 'choices[0].message.role',
-    takes: '"assistant"',
-    of: (json) => messageOf(json)['role'],
-    suits: is('assistant'),
-  },
-  {
-    path: 'choices[0].message.content',
-    takes: 'a text',
-    of: (json) => messageOf(json)['content'],
-    suits: isText,
-  },
-  {
-    path: 'choices[0].finish_reason',
-    takes: 'a text',
-    of: (json) => choiceOf(json)['finish_reason'],
-    suits: isWord,
-  },
-  { path: 'usage', takes: 'counts of tokens', of: ({ usage }) => usage, suits: isUsage },
-]
-
-function choiceOf({ choices }: Json): Json {
-  const [choice] = Array.isArray(choices) ? (choices as unknown[]) : []
-  return isRecord(choice) ? choice : {}
-}
-
-function messageOf(json: Json): Json {
-  const { message } = choiceOf(json)
-  return isRecord(message) ? message : {}
+/** Each field of an answer: where it is, its value, what it takes, and whether that suits. */
+function fieldsOf(
+  json: Json,
+): readonly [path: string, value: unknown, takes: string, suits: Test][] {
+  const { id, object, created, model, choices, usage } = json
+  const list: readonly unknown[] = Array.isArray(choices) ? choices : []
+  const { index, message, finish_reason: finish } = isRecord(list[0]) ? list[0] : {}
+  const { role, content } = isRecord(message) ? message : {}
+  return [
+    ['id', id, 'a text', isWord],
+    ['object', object, '"chat.completion"', is('chat.completion')],
+    ['created', created, 'whole seconds', Number.isSafeInteger],
+    ['model', model, 'a text', isWord],
+    ['choices', choices, 'a list of one', () => list.length === 1],
+    ['choices[0].index', index, '0', is(0)],
+    ['choices[0].message.role', role, '"assistant"', is('assistant')],
+    ['choices[0].message.content', content, 'a text', (value) => typeof value === 'string'],
+    ['choices[0].finish_reason', finish, 'a text', isWord],
+    ['usage', usage, 'counts of tokens', isUsage],
+  ]
 }
 
 /** The answer to a call that asks for no stream. */
@@ -95,10 +84,10 @@ export function answerFault({ status, body }: PlainAnswer): Fault | undefined {
   if (status !== 200) return { expected: 'status 200', came: `status ${status}: ${shown(body)}` }
   const json = parseJsonObject(body)
   if (json === undefined) return { expected: 'a JSON object', came: shown(body) }
-  const missed = FIELDS.find(({ of, suits }) => !suits(of(json)))
+  const missed = fieldsOf(json).find(([, value, , suits]) => !suits(value))
   if (missed === undefined) return undefined
-  const { path, takes, of } = missed
-  return { expected: `${path}: ${takes}`, came: `${path}: ${shown(of(json))}` }
+  const [path, value, takes] = missed
+  return { expected: `${path}: ${takes}`, came: `${path}: ${shown(value)}` }
 }
 
 /** A refusal: its status, and an object that says why. */

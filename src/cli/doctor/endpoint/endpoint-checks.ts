@@ -1,87 +1,88 @@
+import type { Clock } from '../../../async/clock.ts'
+import { type Answer, type Call, call, type NoAnswer } from '../call.ts'
 import { type Check, fail, ok, skipped, warn } from '../check.ts'
 import {
   answerFault,
+  type Fault,
+  faultCheck,
   modelsFault,
   modelsOf,
-  type PlainAnswer,
   refusalFault,
+  shown,
 } from './answer-rules.ts'
+import { type DecodedStream, decodeStream, recordStream, type StreamCall } from './recording.ts'
 import {
-  callPlain,
-  type NoAnswer,
-  REFUSAL_LIMIT_MS,
-  recordStream,
-  type StreamCall,
-  type Target,
-} from './call.ts'
-import { type Fault, faultCheck, shown } from './fault.ts'
-import { measurements } from './measurements.ts'
-import { type DecodedStream, decodeStream } from './recording.ts'
-import { requestsFor } from './requests.ts'
-import { STREAM_RULES, textFault, usageFault } from './stream-rules.ts'
-import {
-  argumentsFault,
   callsOf,
-  openingFault,
+  measurements,
   parallelFault,
-  toolFinishFault,
-  toolIndexFault,
-} from './tool-rules.ts'
+  STREAM_RULES,
+  type StreamRule,
+  TOOL_RULES,
+  textFault,
+  usageFault,
+} from './stream-rules.ts'
 
-export interface EndpointLook extends Target {
-  /** The first of the list unless given. */
+/** The server that is looked at. */
+export interface Endpoint {
+  /** Without a slash at its end. */
+  readonly baseUrl: string
+  readonly key: string | undefined
+  /** The first of its list by default. */
   readonly model: string | undefined
-  /** Told what is being asked for. */
+  readonly clock: Clock
+  /** Called with what is being asked for. */
   readonly onProgress: (about: string) => void
 }
 
-type Requests = ReturnType<typeof requestsFor>
 type Recorded = DecodedStream | NoAnswer
 
-const MODELS = { path: '/models', limitMs: REFUSAL_LIMIT_MS }
+/** A model may think before it answers, and a small machine may have to load it first. */
+const MODEL_LIMIT_MS = 60_000
+const REFUSAL_LIMIT_MS = 10_000
 
 /** Whether a server speaks Chat Completions as clients expect it. One call after another: it may have one model. */
-export async function endpointChecks(look: EndpointLook): Promise<Check[]> {
-  look.onProgress('its models')
-  const models = await callPlain(look, MODELS)
+export async function endpointChecks(endpoint: Endpoint): Promise<Check[]> {
+  const { baseUrl, key, onProgress } = endpoint
+  onProgress('its models')
+  const models = await call(modelsCall(endpoint))
   if ('reason' in models) {
-    const fix = `See whether it is the right address: curl -v ${look.baseUrl}/models`
-    return [fail('models', `${look.baseUrl} cannot be reached: ${models.reason}`, fix)]
+    const fix = `See whether it is the right address: curl -v ${baseUrl}/models`
+    return [fail('models', `${baseUrl} cannot be reached: ${models.reason}`, fix)]
   }
-  if (models.status === 401) return [refusedKey(look)]
+  // Nothing else can be asked without a key that it knows.
+  if (models.status === 401) {
+    const verb = key === undefined ? 'asks for a key' : 'refuses the key'
+    const fix = 'Put a key that it knows into OPENAI_API_KEY or TURNSTREAM_KEY, and ask again'
+    return [fail('models', `it ${verb} (status 401)`, fix)]
+  }
   const listed = plainCheck('models', models, modelsFault, 'a list')
-  const model = look.model ?? modelsOf(models.body)?.[0]
+  const model = endpoint.model ?? modelsOf(models.body)?.[0]
   if (model === undefined) {
     return [listed, fail('model', 'it lists none, and none was named', 'Name one: --model <model>')]
   }
+  const calls = callsFor(endpoint, model)
   return [
     listed,
     ok('model', model),
-    ...(await modelChecks(look, requestsFor(model))),
-    ...(await refusalChecks(look, requestsFor(model))),
-    await abortCheck(look, requestsFor(model)),
+    ...(await modelChecks(endpoint, calls)),
+    ...(await refusalChecks(endpoint, calls)),
+    await abortCheck(endpoint, calls),
   ]
 }
 
-/** Nothing else can be asked without one that it knows. */
-function refusedKey({ key }: EndpointLook): Check {
-  const found =
-    key === undefined ? 'it asks for a key (status 401)' : 'it refuses the key (status 401)'
-  const fix = 'Put a key that it knows into OPENAI_API_KEY or TURNSTREAM_KEY, and ask again'
-  return fail('models', found, fix)
-}
-
-async function modelChecks(look: EndpointLook, requests: Requests): Promise<Check[]> {
-  look.onProgress('an answer')
-  const answer = await callPlain(look, requests.answer)
-  const text = await record(look, requests.text)
-  const usage = await record(look, requests.usage)
-  const tool = await record(look, requests.tool)
-  const parallel = await record(look, requests.parallel)
+async function modelChecks(endpoint: Endpoint, calls: Calls): Promise<Check[]> {
+  endpoint.onProgress('an answer')
+  const answer = await call(calls.answer)
+  const text = await record(endpoint, calls.text)
+  const usage = await record(endpoint, calls.usage)
+  const tool = await record(endpoint, calls.tool)
+  const parallel = await record(endpoint, calls.parallel)
   const streams = [text, usage, tool, parallel].filter(isStream)
+  const refused = [text, usage].find((stream) => !isStream(stream))
+  const statusFault = refused && { expected: 'status 200', came: refusalIn(refused) }
   return [
     plainCheck('answer', answer, answerFault, 'a chat.completion'),
-    statusCheck([text, usage]),
+    faultCheck('stream status', statusFault, '200'),
     ...STREAM_RULES.map(([name, fine, rule]) => faultCheck(name, firstFault(streams, rule), fine)),
     streamCheck('stream text', text, textFault, 'deltas that add up'),
     streamCheck('usage chunk', usage, usageFault, 'one, with choices: []'),
@@ -90,9 +91,9 @@ async function modelChecks(look: EndpointLook, requests: Requests): Promise<Chec
   ]
 }
 
-async function record(look: EndpointLook, call: StreamCall): Promise<Recorded> {
-  look.onProgress(call.about)
-  const recorded = await recordStream(look, call)
+async function record({ onProgress }: Endpoint, streamCall: StreamCall): Promise<Recorded> {
+  onProgress(streamCall.about)
+  const recorded = await recordStream(streamCall)
   return 'reason' in recorded ? recorded : decodeStream(recorded)
 }
 
@@ -103,21 +104,12 @@ function isStream(recorded: Recorded): recorded is DecodedStream {
 /** What came in place of a stream. */
 function refusalIn(recorded: Recorded): string {
   if ('reason' in recorded) return recorded.reason
-  const bytes = recorded.reads.flatMap((read) => [...read.bytes])
-  return `status ${recorded.status}: ${shown(new TextDecoder().decode(new Uint8Array(bytes)))}`
-}
-
-function statusCheck(streams: readonly Recorded[]): Check {
-  const refused = streams.find((stream) => !isStream(stream))
-  const fault = refused && { expected: 'status 200', came: refusalIn(refused) }
-  return faultCheck('stream status', fault, '200')
+  const body = Buffer.concat(recorded.reads.map(({ bytes }) => bytes)).toString()
+  return `status ${recorded.status}: ${shown(body)}`
 }
 
 /** One rule for all streams: what is wrong with the first is likely to be wrong with all. */
-function firstFault(
-  streams: readonly DecodedStream[],
-  rule: (stream: DecodedStream) => Fault | undefined,
-): Fault | undefined {
+function firstFault(streams: readonly DecodedStream[], rule: StreamRule): Fault | undefined {
   for (const stream of streams) {
     const fault = rule(stream)
     if (fault !== undefined) return { ...fault, came: `${fault.came} (asked for ${stream.about})` }
@@ -125,32 +117,20 @@ function firstFault(
   return undefined
 }
 
-function streamCheck(
-  name: string,
-  recorded: Recorded,
-  rule: (stream: DecodedStream) => Fault | undefined,
-  fine: string,
-): Check {
+function streamCheck(name: string, recorded: Recorded, rule: StreamRule, fine: string): Check {
   if (!isStream(recorded)) return skipped(name, 'there was no stream')
   return faultCheck(name, rule(recorded), fine)
 }
 
 function plainCheck(
   name: string,
-  answer: PlainAnswer | NoAnswer,
-  rule: (answer: PlainAnswer) => Fault | undefined,
+  answer: Answer | NoAnswer,
+  rule: (answer: Answer) => Fault | undefined,
   fine: string,
 ): Check {
   const fault = 'reason' in answer ? { expected: 'an answer', came: answer.reason } : rule(answer)
   return faultCheck(name, fault, fine)
 }
-
-const TOOL_RULES = [
-  ['tool call', 'id and name first', openingFault],
-  ['tool index', 'in every fragment', toolIndexFault],
-  ['tool arguments', 'a JSON object', argumentsFault],
-  ['tool finish', 'tool_calls', toolFinishFault],
-] as const
 
 function toolChecks(tool: Recorded, parallel: Recorded): Check[] {
   const streams = [tool, parallel].filter(isStream).filter((each) => callsOf(each).length > 0)
@@ -159,47 +139,108 @@ function toolChecks(tool: Recorded, parallel: Recorded): Check[] {
     const fix = 'If it should know tools, name a model that does: --model <model>'
     return [warn('tool call', came, fix)]
   }
-  return [
-    ...TOOL_RULES.map(([name, fine, rule]) => faultCheck(name, firstFault(streams, rule), fine)),
-    parallelCheck(parallel),
-  ]
-}
-
-function parallelCheck(parallel: Recorded): Check {
   const name = 'parallel calls'
-  const calls = isStream(parallel) ? callsOf(parallel).length : 0
-  if (!isStream(parallel) || calls < 2) return skipped(name, 'the model made no two calls at once')
-  return faultCheck(name, parallelFault(parallel), `${calls}, each with its index`)
-}
-
-async function refusalChecks(look: EndpointLook, requests: Requests): Promise<Check[]> {
-  look.onProgress('what it refuses')
-  const unknown = await callPlain(look, requests.unknownModel)
-  const malformed = await callPlain(look, requests.malformed)
+  const count = isStream(parallel) ? callsOf(parallel).length : 0
   return [
-    plainCheck('unknown model', unknown, (each) => refusalFault(each, [404, 400]), 'refused'),
-    plainCheck('malformed body', malformed, (each) => refusalFault(each, [400]), 'refused'),
-    await wrongKeyCheck(look, requests),
+    ...TOOL_RULES.map(([each, fine, rule]) => faultCheck(each, firstFault(streams, rule), fine)),
+    count < 2
+      ? skipped(name, 'the model made no two calls at once')
+      : streamCheck(name, parallel, parallelFault, `${count}, each with its index`),
   ]
 }
 
 const WRONG_KEY = 'turnstream-doctor-wrong-key'
 
-async function wrongKeyCheck(look: EndpointLook, { wrongKey }: Requests): Promise<Check> {
-  if (look.key === undefined) return skipped('wrong key', 'no key was given')
-  const answer = await callPlain(look, { ...wrongKey, key: WRONG_KEY })
-  return plainCheck('wrong key', answer, (each) => refusalFault(each, [401]), 'refused')
+async function refusalChecks({ key, onProgress }: Endpoint, calls: Calls): Promise<Check[]> {
+  onProgress('what it refuses')
+  return [
+    await refusalCheck('unknown model', calls.unknownModel, [404, 400]),
+    await refusalCheck('malformed body', calls.malformed, [400]),
+    key === undefined
+      ? skipped('wrong key', 'no key was given')
+      : await refusalCheck('wrong key', calls.wrongKey, [401]),
+  ]
+}
+
+async function refusalCheck(name: string, bad: Call, statuses: readonly number[]): Promise<Check> {
+  const answer = await call(bad)
+  return plainCheck(name, answer, (each) => refusalFault(each, statuses), 'refused')
 }
 
 /** A client that leaves in the middle must not take the server with it. */
-async function abortCheck(look: EndpointLook, { abandoned }: Requests): Promise<Check> {
-  const left = await record(look, abandoned)
+async function abortCheck(endpoint: Endpoint, calls: Calls): Promise<Check> {
+  const left = await record(endpoint, calls.abandoned)
   if (!isStream(left)) return skipped('abort', 'there was no stream')
-  const after = await callPlain(look, MODELS)
-  return plainCheck('abort', after, ({ status }) => aliveFault(status), 'it goes on')
+  return plainCheck('abort', await call(modelsCall(endpoint)), aliveFault, 'it goes on')
 }
 
-function aliveFault(status: number): Fault | undefined {
+function aliveFault({ status }: Answer): Fault | undefined {
   if (status < 500) return undefined
   return { expected: 'an answer after a stream was left', came: `status ${status}` }
+}
+
+/** Of one, two, three and four bytes: each of them may be cut in two on the way. */
+const TEXT = 'Grüße aus Zürich, 東京 und 🙂: one, two, three, four, five, six, seven, eight.'
+
+const WEATHER = {
+  type: 'function',
+  function: {
+    name: 'get_weather',
+    description: 'The weather in a city now',
+    parameters: {
+      type: 'object',
+      properties: { city: { type: 'string' } },
+      required: ['city'],
+      additionalProperties: false,
+    },
+  },
+} as const
+
+function ask(content: string) {
+  return { messages: [{ role: 'user', content }] }
+}
+
+const REPEAT = ask(`Repeat exactly, and nothing else: ${TEXT}`)
+const ONE_CALL = ask('What is the weather in Zürich? Ask the tool.')
+const TWO_CALLS = ask(
+  'What is the weather in Zürich, and what is it in 東京? Call the tool for both cities at the same time.',
+)
+
+function authorization(key: string | undefined): Record<string, string> {
+  return key === undefined ? {} : { authorization: `Bearer ${key}` }
+}
+
+function modelsCall({ baseUrl, key, clock }: Endpoint): Call {
+  const url = `${baseUrl}/models`
+  return { url, headers: authorization(key), limitMs: REFUSAL_LIMIT_MS, clock }
+}
+
+type Calls = ReturnType<typeof callsFor>
+
+/** Everything that a model is asked for. */
+function callsFor({ baseUrl, key, clock }: Endpoint, model: string) {
+  const url = `${baseUrl}/chat/completions`
+  const common = { url, headers: authorization(key), limitMs: MODEL_LIMIT_MS, clock }
+  const stream = (about: string, body: object, asksUsage = false): StreamCall => ({
+    ...common,
+    about,
+    asksUsage,
+    body: JSON.stringify({ model, stream: true, ...body }),
+  })
+  const plain = JSON.stringify({ model, ...REPEAT })
+  const unknown = JSON.stringify({ model: 'turnstream-doctor-no-such-model', ...REPEAT })
+  const refused = { ...common, limitMs: REFUSAL_LIMIT_MS }
+  const tools = { tools: [WEATHER], tool_choice: 'required' }
+  const withUsage = { ...REPEAT, stream_options: { include_usage: true } }
+  return {
+    answer: { ...common, body: plain },
+    text: stream('a text', REPEAT),
+    usage: stream('a text with usage', withUsage, true),
+    tool: stream('a tool call', { ...ONE_CALL, ...tools }),
+    parallel: stream('two tool calls', { ...TWO_CALLS, ...tools }),
+    abandoned: { ...stream('a text that is left', REPEAT), leaves: true },
+    unknownModel: { ...refused, body: unknown },
+    malformed: { ...refused, body: `{"model": ${JSON.stringify(model)}, "messages": [` },
+    wrongKey: { ...refused, headers: authorization(WRONG_KEY), body: plain },
+  }
 }

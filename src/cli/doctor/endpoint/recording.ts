@@ -1,14 +1,17 @@
+import type { Clock } from '../../../async/clock.ts'
 import { isRecord, parseJsonObject } from '../../../protocol/json.ts'
 import { SseDecoder, type SseEvent } from '../../../sse/decode.ts'
+import { failureReason } from '../../http.ts'
+import { type Call, MAX_BYTES, type NoAnswer, send, tooLate } from '../call.ts'
 
 /** Bytes as they came out of the socket, and when, counted from the call. */
-export interface Read {
+interface Read {
   readonly atMs: number
   readonly bytes: Uint8Array
 }
 
 /** How a stream came to its end: the server closed it, it broke, or we stopped reading. */
-export type Ending = 'closed' | 'broken' | 'late' | 'too long' | 'left open'
+type Ending = 'closed' | 'broken' | 'late' | 'too long' | 'left open'
 
 /** Everything that a server sent in answer to one call for a stream. */
 export interface StreamRecording {
@@ -19,6 +22,94 @@ export interface StreamRecording {
   readonly contentType: string
   readonly reads: readonly Read[]
   readonly ending: Ending
+}
+
+export interface StreamCall extends Call {
+  readonly about: string
+  readonly limitMs: number
+  readonly asksUsage: boolean
+  /** Leaves after the first bytes, as a client that was closed. */
+  readonly leaves?: boolean
+}
+
+/** How long a server may take to close a stream after `[DONE]`. */
+const CLOSE_LIMIT_MS = 1000
+
+const DONE_SEEN = /^data: ?\[DONE\]$/m
+const TAIL_CHARS = 64
+
+/** Records what comes, to its end or ours. */
+export async function recordStream(call: StreamCall): Promise<StreamRecording | NoAnswer> {
+  const { about, asksUsage, leaves = false, limitMs, clock } = call
+  const startedAt = clock.now()
+  const limit = new ReadLimit(clock)
+  const reads: Read[] = []
+  let head: Pick<StreamRecording, 'status' | 'contentType'> | undefined
+  let isBroken = false
+  try {
+    limit.stopIn(limitMs, 'late')
+    const response = await send(call, limit.signal)
+    head = { status: response.status, contentType: response.headers.get('content-type') ?? '' }
+    for await (const bytes of limited(response, limit)) {
+      reads.push({ atMs: clock.now() - startedAt, bytes })
+      if (leaves) break
+    }
+  } catch (error) {
+    if (head === undefined) {
+      return limit.ending === 'late' ? tooLate(limitMs) : { reason: failureReason(error) }
+    }
+    isBroken = true
+  } finally {
+    limit.stop('closed')
+  }
+  const { ending = 'closed' } = limit
+  return {
+    about,
+    asksUsage,
+    ...head,
+    reads,
+    ending: isBroken && ending === 'closed' ? 'broken' : ending,
+  }
+}
+
+/** Stops a call when its time is over, and knows why it was stopped. */
+class ReadLimit {
+  readonly #clock: Clock
+  readonly #abort = new AbortController()
+  readonly signal = this.#abort.signal
+  #cancelTimer = (): void => {}
+  /** Why we stopped reading. */
+  ending: Ending | undefined
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Replaces the limit so far. */
+  stopIn(ms: number, ending: Ending): void {
+    this.#cancelTimer()
+    this.#cancelTimer = this.#clock.after(ms, () => this.stop(ending))
+  }
+
+  stop(ending: Ending): void {
+    this.#cancelTimer()
+    this.ending ??= ending
+    this.#abort.abort()
+  }
+}
+
+async function* limited(response: Response, limit: ReadLimit): AsyncGenerator<Uint8Array> {
+  const decoder = new TextDecoder()
+  let tail = ''
+  let size = 0
+  for await (const bytes of response.body ?? []) {
+    yield bytes
+    size += bytes.length
+    if (size > MAX_BYTES) return limit.stop('too long')
+    const text = tail + decoder.decode(bytes, { stream: true })
+    if (DONE_SEEN.test(text)) limit.stopIn(CLOSE_LIMIT_MS, 'left open')
+    tail = text.slice(-TAIL_CHARS)
+  }
 }
 
 export interface Chunk {
@@ -35,7 +126,7 @@ export interface DecodedStream extends StreamRecording {
   readonly hasDone: boolean
   /** What came after `[DONE]`. */
   readonly rest: readonly string[]
-  /** The first data that is no JSON object. */
+  /** The first data that is not a JSON object. */
   readonly unreadable: string | undefined
   /** The names of events, where they have one. */
   readonly names: readonly string[]
@@ -43,54 +134,41 @@ export interface DecodedStream extends StreamRecording {
   readonly isCut: boolean
 }
 
-const DONE = '[DONE]'
-
 export function decodeStream(recording: StreamRecording): DecodedStream {
-  const { events, isCut } = eventsOf(recording)
-  const end = events.findIndex(({ data }) => data === DONE)
+  const { reads } = recording
+  const decoder = new SseDecoder({ flushOnEnd: true })
+  const complete = reads.flatMap(({ atMs, bytes }) => timed(decoder.feed(bytes), atMs))
+  const cut = timed(decoder.end(), reads.at(-1)?.atMs ?? 0)
+  const events = [...complete, ...cut]
+  const end = events.findIndex(({ data }) => data === '[DONE]')
   const hasDone = end !== -1
   const before = hasDone ? events.slice(0, end) : events
   const parsed = before.map((event) => ({ ...event, json: parseJsonObject(event.data) }))
   return {
     ...recording,
     chunks: parsed.flatMap(({ json, atMs }) =>
-      json === undefined ? [] : [{ json, atMs, choices: choicesOf(json) }],
+      json === undefined ? [] : [{ json, atMs, choices: recordsIn(json['choices']) }],
     ),
     hasDone,
     rest: hasDone ? events.slice(end + 1).map(({ data }) => data) : [],
     unreadable: parsed.find(({ json }) => json === undefined)?.data,
     names: events.map(({ event }) => event).filter((name) => name !== ''),
-    isCut,
+    isCut: cut.length > 0,
   }
 }
 
-interface TimedEvent extends SseEvent {
-  readonly atMs: number
+function timed(events: readonly SseEvent[], atMs: number) {
+  return events.map((event) => ({ ...event, atMs }))
 }
 
-function eventsOf({ reads }: StreamRecording): { events: TimedEvent[]; isCut: boolean } {
-  const decoder = new SseDecoder({ flushOnEnd: true })
-  const events: TimedEvent[] = []
-  for (const { atMs, bytes } of reads) {
-    events.push(...decoder.feed(bytes).map((event) => ({ ...event, atMs })))
-  }
-  const late = decoder.end()
-  const atMs = reads.at(-1)?.atMs ?? 0
-  return {
-    events: [...events, ...late.map((event) => ({ ...event, atMs }))],
-    isCut: late.length > 0,
-  }
+/** The objects of a list; empty where it is none. */
+export function recordsIn(list: unknown): Record<string, unknown>[] {
+  return Array.isArray(list) ? list.filter(isRecord) : []
 }
 
-function choicesOf(json: Readonly<Record<string, unknown>>): Record<string, unknown>[] {
-  const { choices } = json
-  return Array.isArray(choices) ? choices.filter(isRecord) : []
-}
-
-/** What a choice of a chunk adds; empty where it has none. */
-export function deltaOf(choice: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const { delta } = choice
-  return isRecord(delta) ? delta : {}
+/** What the choices of a stream add, one after another. */
+export function deltasOf({ chunks }: Pick<DecodedStream, 'chunks'>): Record<string, unknown>[] {
+  return chunks.flatMap(({ choices }) => choices.map(({ delta }) => (isRecord(delta) ? delta : {})))
 }
 
 /** The finish reasons of a stream, each with the place of its chunk. */
@@ -103,11 +181,8 @@ export function finishesOf({ chunks }: Pick<DecodedStream, 'chunks'>) {
 }
 
 /** The text of a stream, in the parts in which it came. */
-export function textsOf({ chunks }: Pick<DecodedStream, 'chunks'>): string[] {
-  return chunks.flatMap(({ choices }) =>
-    choices.flatMap((choice) => {
-      const { content } = deltaOf(choice)
-      return typeof content === 'string' && content !== '' ? [content] : []
-    }),
+export function textsOf(stream: Pick<DecodedStream, 'chunks'>): string[] {
+  return deltasOf(stream).flatMap(({ content }) =>
+    typeof content === 'string' && content !== '' ? [content] : [],
   )
 }

@@ -1,11 +1,23 @@
-import { isRecord } from '../../../protocol/json.ts'
-import { type Fault, type Rule, shown } from './fault.ts'
-import { type Chunk, type DecodedStream, deltaOf, finishesOf, textsOf } from './recording.ts'
+import { isRecord, parseJsonObject } from '../../../protocol/json.ts'
+import { type Check, ok, skipped } from '../check.ts'
+import { type Fault, isCount, isUsage, shown } from './answer-rules.ts'
+import {
+  type Chunk,
+  type DecodedStream,
+  deltasOf,
+  finishesOf,
+  recordsIn,
+  textsOf,
+} from './recording.ts'
 
-type StreamRule = Rule<DecodedStream>
+/** What is wrong with a stream, or nothing. */
+export type StreamRule = (stream: DecodedStream) => Fault | undefined
+
+/** `fine` is what a check says when nothing is wrong. */
+type NamedRule = readonly [name: string, fine: string, rule: StreamRule]
 
 /** What holds for every stream, whatever was asked. */
-export const STREAM_RULES: readonly (readonly [name: string, fine: string, rule: StreamRule])[] = [
+export const STREAM_RULES: readonly NamedRule[] = [
   ['stream type', 'text/event-stream', typeFault],
   ['stream framing', 'whole events without names, each a JSON object', framingFault],
   ['stream utf-8', 'no character was cut', utf8Fault],
@@ -84,7 +96,6 @@ function answersOf(chunks: DecodedStream['chunks']): DecodedStream['chunks'] {
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
-const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0
 
 function constantFault(
   { chunks }: DecodedStream,
@@ -117,8 +128,8 @@ function indexFault({ chunks }: DecodedStream): Fault | undefined {
 const ROLES = new Set<unknown>([undefined, null, 'assistant'])
 
 /** Some clients drop what comes before the role, and some all that has an empty one. */
-function roleFault({ chunks }: DecodedStream): Fault | undefined {
-  const deltas = chunks.flatMap(({ choices }) => choices).map(deltaOf)
+function roleFault(stream: DecodedStream): Fault | undefined {
+  const deltas = deltasOf(stream)
   const [first] = deltas
   if (first !== undefined && first['role'] !== 'assistant') {
     return { expected: 'role: "assistant" in the first delta', came: `delta: ${shown(first)}` }
@@ -198,7 +209,7 @@ function isRepeating(texts: readonly string[]): boolean {
 }
 
 /** Whether it came to an end, as far as can be told: what was cut off is no use for the rules about the whole. */
-export function isWhole(stream: DecodedStream): boolean {
+function isWhole(stream: DecodedStream): boolean {
   return finishesOf(stream).length > 0 && errorIn(stream) === undefined
 }
 
@@ -218,8 +229,155 @@ export function usageFault(stream: DecodedStream): Fault | undefined {
   return isLast ? undefined : { expected, came: 'usage before the finish_reason' }
 }
 
-export function isUsage(usage: unknown): boolean {
-  if (!isRecord(usage)) return false
-  const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = usage
-  return [prompt, completion, total].every(isCount)
+type Fragment = Readonly<Record<string, unknown>>
+
+/** A call with the fragments that are meant for it. */
+interface Call {
+  readonly id: unknown
+  readonly index: unknown
+  readonly fragments: Fragment[]
+}
+
+function fragmentsOf(stream: DecodedStream): Fragment[] {
+  return deltasOf(stream).flatMap(({ tool_calls: calls }) => recordsIn(calls))
+}
+
+/**
+ * Gives each fragment to the call that its server had in mind, also where the rules are broken, so that one
+ * fault is not taken for several: a new id opens a call, and what has neither id nor index is for the last.
+ */
+export function callsOf(stream: DecodedStream): Call[] {
+  const calls: Call[] = []
+  for (const fragment of fragmentsOf(stream)) {
+    const call = callFor(fragment, calls)
+    if (call === undefined) {
+      calls.push({ id: fragment['id'], index: fragment['index'], fragments: [fragment] })
+    } else {
+      call.fragments.push(fragment)
+    }
+  }
+  return calls
+}
+
+function callFor({ id, index }: Fragment, calls: readonly Call[]): Call | undefined {
+  const hasId = typeof id === 'string' && id !== ''
+  if (hasId) return calls.find((call) => call.id === id)
+  return (
+    calls.findLast((call) => call.index === index) ??
+    (index === undefined ? calls.at(-1) : undefined)
+  )
+}
+
+/** Each call opens with its id, its type and the name of the function. */
+function openingFault(stream: DecodedStream): Fault | undefined {
+  for (const { fragments } of callsOf(stream)) {
+    const [first] = fragments
+    const { id, type } = first ?? {}
+    const isOpening = typeof id === 'string' && id !== '' && type === 'function' && nameIn(first)
+    if (!isOpening) {
+      const expected = 'id, type "function" and the name in the first fragment of a call'
+      return { expected, came: shown(first) }
+    }
+  }
+  return undefined
+}
+
+function nameIn(fragment: Fragment | undefined): boolean {
+  const of = fragment?.['function']
+  return isRecord(of) && typeof of['name'] === 'string' && of['name'] !== ''
+}
+
+function toolIndexFault(stream: DecodedStream): Fault | undefined {
+  const other = fragmentsOf(stream).find(({ index }) => !Number.isSafeInteger(index))
+  if (other !== undefined)
+    return { expected: 'index in every fragment of a call', came: shown(other) }
+  const moved = callsOf(stream).find(({ index, fragments }) =>
+    fragments.some((fragment) => fragment['index'] !== index),
+  )
+  return (
+    moved && { expected: 'one index for all fragments of a call', came: shown(moved.fragments) }
+  )
+}
+
+function argumentsFault(stream: DecodedStream): Fault | undefined {
+  if (!isWhole(stream)) return undefined
+  for (const { fragments } of callsOf(stream)) {
+    const text = fragments.map(argumentsIn).join('')
+    if (parseJsonObject(text) === undefined) {
+      return { expected: 'fragments that are a JSON object together', came: shown(text) }
+    }
+  }
+  return undefined
+}
+
+function argumentsIn(fragment: Fragment): string {
+  const of = fragment['function']
+  return isRecord(of) && typeof of['arguments'] === 'string' ? of['arguments'] : ''
+}
+
+function toolFinishFault(stream: DecodedStream): Fault | undefined {
+  const finish = finishesOf(stream).at(-1)
+  if (finish === undefined || finish.reason === 'tool_calls') return undefined
+  return { expected: 'finish_reason: "tool_calls"', came: shown(finish.reason) }
+}
+
+export const TOOL_RULES: readonly NamedRule[] = [
+  ['tool call', 'id and name first', openingFault],
+  ['tool index', 'in every fragment', toolIndexFault],
+  ['tool arguments', 'a JSON object', argumentsFault],
+  ['tool finish', 'tool_calls', toolFinishFault],
+]
+
+/** Several calls at once need an index each; clients put together what has the same. */
+export function parallelFault(stream: DecodedStream): Fault | undefined {
+  const indices = callsOf(stream).map(({ index }) => index)
+  // That one is missing is a fault of its own.
+  const known = indices.filter((index) => index !== undefined)
+  if (new Set(known).size === known.length) return undefined
+  return {
+    expected: 'an index of its own for each call',
+    came: `the indices ${indices.join(', ')}`,
+  }
+}
+
+/** So few may well come together. */
+const MANY_CHUNKS = 8
+
+/** What a stream tells beside right and wrong. */
+export function measurements(stream: DecodedStream): Check[] {
+  return [firstToken(stream), speed(stream), pace(stream)]
+}
+
+/** When each chunk with text came. */
+function timesOf({ chunks }: DecodedStream): number[] {
+  const withText = chunks.filter((chunk) =>
+    deltasOf({ chunks: [chunk] }).some(({ content, reasoning, reasoning_content: thought }) =>
+      [content, reasoning, thought].some(isText),
+    ),
+  )
+  return withText.map(({ atMs }) => atMs)
+}
+
+function firstToken(stream: DecodedStream): Check {
+  const [first] = timesOf(stream)
+  if (first === undefined) return skipped('first token', 'there was none')
+  return ok('first token', `after ${Math.round(first)} ms`)
+}
+
+function speed(stream: DecodedStream): Check {
+  const name = 'speed'
+  const times = timesOf(stream)
+  const ms = (times.at(-1) ?? 0) - (times[0] ?? 0)
+  const usage = stream.chunks.map(({ json }) => json['usage']).findLast(isRecord)
+  const tokens = usage?.['completion_tokens']
+  if (typeof tokens !== 'number') return skipped(name, 'the tokens were not counted')
+  if (ms === 0) return ok(name, `${tokens} tokens at once`)
+  return ok(name, `${((tokens / ms) * 1000).toFixed(1)} tokens in a second`)
+}
+
+/** Whether chunks come when they are made, or something on the way keeps them back. */
+function pace({ chunks, reads }: DecodedStream): Check {
+  const found = `${chunks.length} chunks in ${reads.length === 1 ? 'one read' : `${reads.length} reads`}`
+  if (reads.length > 1 || chunks.length < MANY_CHUNKS) return ok('pace', found)
+  return ok('pace', `${found}: the server, or a proxy before it, may keep them back`)
 }

@@ -4,24 +4,19 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { refusalFault } from '../../../../src/cli/doctor/endpoint/answer-rules.ts'
-import { measurements } from '../../../../src/cli/doctor/endpoint/measurements.ts'
 import {
   decodeStream,
   type StreamRecording,
 } from '../../../../src/cli/doctor/endpoint/recording.ts'
 import {
+  callsOf,
+  measurements,
+  parallelFault,
   STREAM_RULES,
+  TOOL_RULES,
   textFault,
   usageFault,
 } from '../../../../src/cli/doctor/endpoint/stream-rules.ts'
-import {
-  argumentsFault,
-  callsOf,
-  openingFault,
-  parallelFault,
-  toolFinishFault,
-  toolIndexFault,
-} from '../../../../src/cli/doctor/endpoint/tool-rules.ts'
 import { root } from '../../../repository/sources.ts'
 
 function recordingOf(bytes: Uint8Array, cuts: readonly number[] = []): StreamRecording {
@@ -38,20 +33,16 @@ function recordingOf(bytes: Uint8Array, cuts: readonly number[] = []): StreamRec
   }
 }
 
-const TOOL_RULES = [
-  ['tool call', openingFault],
-  ['tool index', toolIndexFault],
-  ['tool arguments', argumentsFault],
-  ['tool finish', toolFinishFault],
-  ['parallel calls', parallelFault],
-] as const
-
 /** The names of the rules that a recording breaks. */
 function brokenBy(recording: StreamRecording): string[] {
   const stream = decodeStream(recording)
+  const toolRules = [
+    ...TOOL_RULES.map(([name, , rule]) => [name, rule] as const),
+    ['parallel calls', parallelFault] as const,
+  ]
   const rules = [
     ...STREAM_RULES.map(([name, , rule]) => [name, rule] as const),
-    ...(callsOf(stream).length > 0 ? TOOL_RULES : []),
+    ...(callsOf(stream).length > 0 ? toolRules : []),
   ]
   return rules.filter(([, rule]) => rule(stream) !== undefined).map(([name]) => name)
 }

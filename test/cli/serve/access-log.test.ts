@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/async/clock.ts'
-import { serveCommand } from '../../../src/cli/serve/serve.ts'
+import { serve } from '../../../src/cli/serve/serve.ts'
 import { sha256Of } from '../../../src/server/auth/key-ring.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 import { untilTrue } from '../support.ts'
@@ -20,7 +20,7 @@ async function start(args: string[]) {
   writeFileSync(join(cwd, 'keys'), `acme:web:${sha256Of(KEY)}\n`)
   const { terminal, output, errors, signal } = fakeTerminal([], { clock: systemClock, cwd })
   const usual = ['--port', '0', '--store', 'memory', '--scripted-speed', '0', '--json']
-  const running = serveCommand.run([...usual, ...args], terminal)
+  const running = serve.run([...usual, ...args], terminal)
   running.catch(() => {})
   await untilTrue(() => output() !== '')
   const end = async () => {

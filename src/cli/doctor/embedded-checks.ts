@@ -1,18 +1,19 @@
+import { fork } from 'node:child_process'
 import { constants, readFileSync, statSync } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Clock } from '../../async/clock.ts'
 import { checkWritable } from '../../log/embedded/directory.ts'
 import type { EmbeddedFacts } from '../../log/embedded/inspect.ts'
 import type { ErrorCode } from '../../protocol/errors.ts'
 import { isOpenToAll } from '../serve/warnings.ts'
+import { megabytes, messageOf } from '../text.ts'
 import { type Check, fail, ok, skipped, warn } from './check.ts'
-import { inspectInChild } from './store-child.ts'
-import { megabytes } from './words.ts'
 
 const NAME = 'store'
 const RECORDS = 'store records'
-const ROOM = 'store disk'
+const DISK = 'store disk'
 const CHOOSE = 'Choose another place with --store <directory>'
 
 export interface EmbeddedLook {
@@ -27,21 +28,18 @@ export interface EmbeddedLook {
 /** Checks the directory of a store, or the place where it would be created. Leaves nothing behind. */
 export async function embeddedChecks(look: EmbeddedLook): Promise<Check[]> {
   const { directory } = look
-  const place = nearestThere(directory)
-  const obstacle = await obstacleOf(place, directory)
-  if (obstacle !== undefined) return [obstacle, skipped(ROOM, 'the directory cannot be used')]
-  const store = place === directory ? await storeChecks(look) : [madeLater(directory)]
-  return [...store, await roomCheck(place)]
-}
-
-function nearestThere(path: string): string {
-  let at = path
-  while (!isThere(at) && dirname(at) !== at) at = dirname(at)
-  return at
+  let place = directory
+  while (!exists(place) && dirname(place) !== place) place = dirname(place)
+  const obstacle = await findObstacle(place, directory)
+  if (obstacle !== undefined) return [obstacle, skipped(DISK, 'the directory cannot be used')]
+  const { bavail, bsize } = await statfs(place)
+  const disk = diskCheck(bavail * bsize, place)
+  if (place !== directory) return [ok(NAME, `embedded; ${directory} will be made`), disk]
+  return [...(await storeChecks(look)), disk]
 }
 
 /** What is behind a file, or a directory that this user may not enter, cannot be looked at: that one is in the way. */
-function isThere(path: string): boolean {
+function exists(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined
   } catch {
@@ -49,7 +47,7 @@ function isThere(path: string): boolean {
   }
 }
 
-async function obstacleOf(place: string, directory: string): Promise<Check | undefined> {
+async function findObstacle(place: string, directory: string): Promise<Check | undefined> {
   try {
     if (!statSync(place).isDirectory()) return fail(NAME, `${place} is not a directory`, CHOOSE)
     await access(place, constants.R_OK | constants.W_OK | constants.X_OK)
@@ -65,12 +63,15 @@ async function obstacleOf(place: string, directory: string): Promise<Check | und
     return undefined
   } catch (error) {
     // Permissions are not everything: no user can create a file in /proc, or on a full disk.
-    return fail(NAME, error instanceof Error ? error.message : String(error), CHOOSE)
+    return fail(NAME, messageOf(error), CHOOSE)
   }
 }
 
-function madeLater(directory: string): Check {
-  return ok(NAME, `embedded; ${directory} will be made`)
+const FIXES: Partial<Record<ErrorCode, string>> = {
+  STORE_READ_ONLY: 'Let this user write it (chown, chmod u+rw), or choose another with --store',
+  STORE_VERSION:
+    'Run the version that wrote it (npm install -g turnstream@latest), or choose another with --store',
+  STORE_CORRUPT: 'Put back a copy of the directory, or begin anew with --store <directory>',
 }
 
 async function storeChecks(look: EmbeddedLook): Promise<Check[]> {
@@ -84,7 +85,9 @@ async function storeChecks(look: EmbeddedLook): Promise<Check[]> {
     return [fail(NAME, found, 'Run doctor again; if it recurs, restore a backup of the directory')]
   }
   const { code, message } = inspection.error
-  if (code !== 'STORE_LOCKED') return [fail(NAME, message, FIXES[code] ?? FIX)]
+  if (code !== 'STORE_LOCKED') {
+    return [fail(NAME, message, FIXES[code] ?? `${CHOOSE}, and keep this one to look into it`)]
+  }
   return [
     lockedCheck(message, directory, runningAt),
     skipped(RECORDS, 'the store is in use: stop that process to verify it'),
@@ -92,8 +95,12 @@ async function storeChecks(look: EmbeddedLook): Promise<Check[]> {
 }
 
 function factsChecks(directory: string, { bytes, verification }: EmbeddedFacts): Check[] {
-  if (bytes === undefined) return [modeCheck(directory, `embedded in ${directory}, no turns yet`)]
-  const store = modeCheck(directory, `embedded in ${directory}, ${megabytes(bytes)}`)
+  const size = bytes === undefined ? 'no turns yet' : megabytes(bytes)
+  const where = `embedded in ${directory}, ${size}`
+  const store = isOpenToAll(directory)
+    ? warn(NAME, `${where}, open to every user of this machine`, `chmod 700 ${directory}`)
+    : ok(NAME, where)
+  if (bytes === undefined) return [store]
   if (verification === undefined) {
     const found = 'not verified: it is of an older format or lacks its lock files; open it once'
     return [store, skipped(RECORDS, found)]
@@ -105,19 +112,9 @@ function factsChecks(directory: string, { bytes, verification }: EmbeddedFacts):
     return [store, { ...ok(RECORDS, `${read} verified`), counts }]
   }
   const found = `${damagedRecords} of ${read} are damaged, and ${damagedTurns} turns: ${findings.join('; ')}`
-  return [store, { ...fail(RECORDS, found, DAMAGED_FIX), counts }]
-}
-
-const FIX = 'Choose another place with --store <directory>, and keep this one to look into it'
-
-const DAMAGED_FIX =
-  'Restore a backup, or save what is intact: turnstream export --store <directory> > turns.jsonl'
-
-const FIXES: Partial<Record<ErrorCode, string>> = {
-  STORE_READ_ONLY: 'Let this user write it (chown, chmod u+rw), or choose another with --store',
-  STORE_VERSION:
-    'Run the version that wrote it (npm install -g turnstream@latest), or choose another with --store',
-  STORE_CORRUPT: 'Put back a copy of the directory, or begin anew with --store <directory>',
+  const fix =
+    'Restore a backup, or save what is intact: turnstream export --store <directory> > turns.jsonl'
+  return [store, { ...fail(RECORDS, found, fix), counts }]
 }
 
 function lockedCheck(message: string, directory: string, runningAt?: string): Check {
@@ -137,7 +134,7 @@ function lockedCheck(message: string, directory: string, runningAt?: string): Ch
 
 const PLAIN_WORD = /^[a-z][a-z-]{0,20}$/
 
-/** Which program it is, where the system says so. Of its options nothing is repeated: there may be secrets. */
+/** Which program it is, where the system says so. Its options are not repeated: there may be secrets. */
 function programOf(pid: string): string {
   try {
     const [program = '', script = '', command = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
@@ -151,24 +148,65 @@ function programOf(pid: string): string {
   }
 }
 
-function modeCheck(directory: string, found: string): Check {
-  if (!isOpenToAll(directory)) return ok(NAME, found)
-  return warn(NAME, `${found}, open to every user of this machine`, `chmod 700 ${directory}`)
-}
-
 /** Below it a commit may be refused at any moment; `DiskRoom` keeps a megabyte free. */
 const LEAST_BYTES = 16e6
 const FEW_BYTES = 1e9
-
-async function roomCheck(place: string): Promise<Check> {
-  const { bavail, bsize } = await statfs(place)
-  return diskCheck(bavail * bsize, place)
-}
 
 /** Exported for tests: no test fills a disk. */
 export function diskCheck(bytes: number, place: string): Check {
   const found = `${megabytes(bytes)} free in ${place}`
   const fix = `See what takes the room (df -h ${place}), make some, or shorten --retention`
-  if (bytes < LEAST_BYTES) return fail(ROOM, found, fix)
-  return bytes < FEW_BYTES ? warn(ROOM, found, fix) : ok(ROOM, found)
+  if (bytes < LEAST_BYTES) return fail(DISK, found, fix)
+  return bytes < FEW_BYTES ? warn(DISK, found, fix) : ok(DISK, found)
+}
+
+/** The messages of the child process. */
+export type FromChild =
+  | { readonly done: number; readonly total: number }
+  | { readonly facts: EmbeddedFacts }
+  | { readonly error: { readonly code: ErrorCode; readonly message: string } }
+
+/** What the child found, or how it ended without finding anything. */
+type Inspection = Exclude<FromChild, { done: number }> | { readonly crash: string }
+
+// From dist also when this file is run from src: the child is a process without a compiler.
+const CHILD = fileURLToPath(new URL('../../../dist/cli/doctor/verify-child.js', import.meta.url))
+
+/** Some hundred records take milliseconds, even from a slow disk. */
+const STALLED_MS = 60_000
+
+/** Verifies a store in a child process: LMDB can crash, or loop, on damaged pages. */
+function inspectInChild(
+  directory: string,
+  clock: Clock,
+  onProgress: (done: number, total: number) => void,
+): Promise<Inspection> {
+  return new Promise((resolve, reject) => {
+    const child = fork(CHILD, [directory], { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
+    let found: Inspection | undefined
+    const startTimer = () =>
+      clock.after(STALLED_MS, () => {
+        found ??= { crash: `made no progress for ${STALLED_MS / 1000} s` }
+        child.kill('SIGKILL')
+      })
+    let stopTimer = startTimer()
+    child.on('message', (message: FromChild) => {
+      stopTimer()
+      stopTimer = startTimer()
+      if ('done' in message) onProgress(message.done, message.total)
+      else found = message
+    })
+    child.on('error', reject)
+    child.on('close', (code, signal) => {
+      stopTimer()
+      resolve(found ?? { crash: describeEnd(code, signal) })
+    })
+  })
+}
+
+function describeEnd(code: number | null, signal: NodeJS.Signals | null): string {
+  if (signal === null) return `ended with code ${code}`
+  // A process that is out of memory, say, gets another signal.
+  const isCrash = ['SIGSEGV', 'SIGBUS', 'SIGABRT'].includes(signal)
+  return `died of ${signal}${isCrash ? ': LMDB cannot read the damaged file' : ''}`
 }

@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import { createJournal } from '../../../src/cli/serve/journal.ts'
+import { createLogger } from '../../../src/cli/serve/logger.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import { redacting } from '../../../src/protocol/redaction.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 
-function journalOf({ json = false, logContent = false, secrets = ['sk-secret'] } = {}) {
+function loggerOf({ json = false, logContent = false, secrets = ['sk-secret'] } = {}) {
   const { terminal, errors } = fakeTerminal()
-  const journal = createJournal(terminal, { json, logContent, redact: redacting(secrets) })
-  return { journal, errors }
+  const logger = createLogger(terminal, { json, logContent, redact: redacting(secrets) })
+  return { logger, errors }
 }
 
 function lineOf(error: unknown, about = {}, options = {}): string {
-  const { journal, errors } = journalOf(options)
-  journal.error(error, about)
+  const { logger, errors } = loggerOf(options)
+  logger.error(error, about)
   return errors()
 }
 
@@ -48,7 +48,7 @@ describe('an error', () => {
 
   test('that nobody foresaw says where it was thrown, in one line', () => {
     const line = lineOf(new TypeError('x is not\na function'))
-    expect(line).toMatch(/^\S+ x is not a function at=at .*journal\.test\.ts.*\n$/)
+    expect(line).toMatch(/^\S+ x is not a function at=at .*logger\.test\.ts.*\n$/)
   })
 
   test('is one JSON object for programs', () => {
@@ -82,9 +82,9 @@ describe('an error', () => {
 
 describe('a line', () => {
   test.each([true, false])('stays one, whatever it is made of (JSON: %s)', (json) => {
-    const { journal, errors } = journalOf({ json })
-    journal.info(`a\r\nb\u2028c\u001b[2Jd\u0000e\u202ef\u2066g`)
-    journal.error(new TurnstreamError('STORE_FAILED', 'a\nb'), {
+    const { logger, errors } = loggerOf({ json })
+    logger.info(`a\r\nb\u2028c\u001b[2Jd\u0000e\u202ef\u2066g`)
+    logger.error(new TurnstreamError('STORE_FAILED', 'a\nb'), {
       turnId: 'x\ny',
       requestId: 'z\r\nw',
     })
@@ -95,10 +95,10 @@ describe('a line', () => {
 
   test('has its fields, cleaned like the rest, and numbers as numbers', () => {
     const fields = { route: '/a', requestId: 'sk-secret\nx', status: 200 }
-    const { journal, errors } = journalOf()
-    journal.info('request', fields)
+    const { logger, errors } = loggerOf()
+    logger.info('request', fields)
     expect(errors()).toBe(`${time} request route=/a requestId=[redacted] x status=200\n`)
-    const { journal: other, errors: json } = journalOf({ json: true })
+    const { logger: other, errors: json } = loggerOf({ json: true })
     other.info('request', fields)
     expect(JSON.parse(json())).toEqual({
       ...{ time, level: 'info', message: 'request' },
@@ -107,17 +107,17 @@ describe('a line', () => {
   })
 
   test('is a warning by its level, or by its first word', () => {
-    const { journal, errors } = journalOf()
-    journal.warn('the password can be seen')
+    const { logger, errors } = loggerOf()
+    logger.warn('the password can be seen')
     expect(errors()).toBe(`${time} warning: the password can be seen\n`)
-    const { journal: other, errors: json } = journalOf({ json: true })
+    const { logger: other, errors: json } = loggerOf({ json: true })
     other.warn('the password can be seen')
     expect(JSON.parse(json())).toEqual({ time, level: 'warn', message: 'the password can be seen' })
   })
 
   test('with a secret that JSON would write otherwise, or that has a line break, is not broken', () => {
-    const { journal, errors } = journalOf({ json: true, secrets: ['"quoted\\', 'two\nlines'] })
-    journal.info('it is "quoted\\ here, and two\nlines there')
+    const { logger, errors } = loggerOf({ json: true, secrets: ['"quoted\\', 'two\nlines'] })
+    logger.info('it is "quoted\\ here, and two\nlines there')
     const message = 'it is [redacted] here, and [redacted] there'
     expect(JSON.parse(errors())).toEqual({ time, level: 'info', message })
   })

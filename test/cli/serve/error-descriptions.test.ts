@@ -1,8 +1,8 @@
-/** Which words of an error a log may have: none of what was asked and answered, unless an operator wants it. */
+/** Which described of an error a log may have: none of what was asked and answered, unless an operator wants it. */
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import { ResponseStreamError } from '../../../src/async/response-stream-error.ts'
-import { fullWords, plainWords } from '../../../src/cli/serve/error-words.ts'
+import { describeError, describeErrorWithoutContent } from '../../../src/cli/serve/logger.ts'
 import { decode } from '../../../src/protocol/decode.ts'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../../src/protocol/errors.ts'
 
@@ -40,13 +40,13 @@ const FOREIGN: Record<string, unknown> = {
   'an object without anything': Object.create(null) as unknown,
 }
 
-describe('what was asked and answered is not in the words of', () => {
+describe('what was asked and answered is not in the described of', () => {
   test.each(Object.entries(FOREIGN))('%s', (_name, error) => {
-    expect(JSON.stringify(plainWords(error))).not.toContain('treasure')
+    expect(JSON.stringify(describeErrorWithoutContent(error))).not.toContain('treasure')
     const cause = new TurnstreamError('TOOL_FAILED', CONTENT, { cause: error })
-    expect(JSON.stringify(plainWords(cause))).not.toContain('treasure')
+    expect(JSON.stringify(describeErrorWithoutContent(cause))).not.toContain('treasure')
     const inner = new TurnstreamError('STORE_FAILED', 'x', { cause })
-    expect(JSON.stringify(plainWords(inner))).not.toContain('treasure')
+    expect(JSON.stringify(describeErrorWithoutContent(inner))).not.toContain('treasure')
   })
 
   test.each(
@@ -54,25 +54,25 @@ describe('what was asked and answered is not in the words of', () => {
       /^(UPSTREAM|TOOL_FAILED|STREAM_ERROR|INTERNAL|REQUEST|COLLECTION)/.test(code),
     ),
   )('%s', (code) => {
-    const words = plainWords(new TurnstreamError(code, `it said ${CONTENT}`))
-    expect(words).toEqual({ code, message: ERROR_CODES[code].summary })
+    const described = describeErrorWithoutContent(new TurnstreamError(code, `it said ${CONTENT}`))
+    expect(described).toEqual({ code, message: ERROR_CODES[code].summary })
   })
 
   test('a reason that a schema gives, behind a code of ours', () => {
     const decoded = decode(z.object({ a: z.enum(['b']) }), { a: CONTENT })
     const error = new TurnstreamError('EVENT_INVALID', decoded.ok ? '' : decoded.reason)
-    expect(plainWords(error).message).toContain('a: Invalid')
-    expect(plainWords(error).message).not.toContain('treasure')
+    expect(describeErrorWithoutContent(error).message).toContain('a: Invalid')
+    expect(describeErrorWithoutContent(error).message).not.toContain('treasure')
   })
 })
 
 describe('what helps an operator is there:', () => {
   test('the kind of an error, and where it was thrown', () => {
-    expect(plainWords(new RangeError('too much'))).toEqual({
+    expect(describeErrorWithoutContent(new RangeError('too much'))).toEqual({
       message: 'too much',
-      at: expect.stringContaining('error-words.test.ts'),
+      at: expect.stringContaining('error-descriptions.test.ts'),
     })
-    expect(plainWords(FOREIGN['a parser that quotes'])).toEqual({
+    expect(describeErrorWithoutContent(FOREIGN['a parser that quotes'])).toEqual({
       message: 'SyntaxError; its message is not logged',
       at: expect.stringMatching(/^at /),
     })
@@ -82,7 +82,9 @@ describe('what helps an operator is there:', () => {
     const cause = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:6379'), {
       code: 'ECONNREFUSED',
     })
-    expect(plainWords(new TurnstreamError('STORE_UNAVAILABLE', 'x', { cause }))).toEqual({
+    expect(
+      describeErrorWithoutContent(new TurnstreamError('STORE_UNAVAILABLE', 'x', { cause })),
+    ).toEqual({
       message: 'The store does not answer: x',
       code: 'STORE_UNAVAILABLE',
       cause: 'connect ECONNREFUSED 127.0.0.1:6379',
@@ -90,25 +92,25 @@ describe('what helps an operator is there:', () => {
   })
 
   test('the place of a failure in a tool', () => {
-    const words = plainWords(
+    const described = describeErrorWithoutContent(
       new TurnstreamError('TOOL_FAILED', 'weather: x', { cause: new Error('x') }),
     )
-    expect(words).toEqual({
+    expect(described).toEqual({
       message: 'The tool failed',
       code: 'TOOL_FAILED',
       cause: 'Error; its message is not logged',
-      at: expect.stringContaining('error-words.test.ts'),
+      at: expect.stringContaining('error-descriptions.test.ts'),
     })
   })
 })
 
 describe('in full', () => {
   test.each(Object.entries(FOREIGN))('nothing throws for %s', (_name, error) => {
-    expect(fullWords(error).message).toEqual(expect.any(String))
+    expect(describeError(error).message).toEqual(expect.any(String))
   })
 
   test('a message is said as it is', () => {
-    expect(fullWords(new Error(CONTENT)).message).toBe(CONTENT)
-    expect(fullWords(CONTENT).message).toBe(CONTENT)
+    expect(describeError(new Error(CONTENT)).message).toBe(CONTENT)
+    expect(describeError(CONTENT).message).toBe(CONTENT)
   })
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { escapeControls, printable } from '../../src/cli/printable.ts'
+import { escapeControls, printable } from '../../src/cli/text.ts'
 import { turnstream } from './process.ts'
 import { serverWith, sse } from './sse-server.ts'
 

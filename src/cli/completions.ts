@@ -1,0 +1,189 @@
+import { parseArgs } from 'node:util'
+import { type Command, EXIT, parseChoice, summaryOf, UsageError } from './command.ts'
+import { jsonLine } from './text.ts'
+
+const HELP = `turnstream completions: print a script that lets a shell complete commands and options
+
+Usage
+  turnstream completions bash | zsh | fish
+  turnstream completions --json
+
+Prints a script for the shell, made of the commands and options of this version.
+
+Options
+  --json             the commands and options as one JSON object: {"commands"}
+
+Examples
+  turnstream completions bash > turnstream.bash
+  turnstream completions --json
+
+In ~/.bashrc            source <(turnstream completions bash)
+In ~/.zshrc             source <(turnstream completions zsh), after compinit
+In config.fish          turnstream completions fish | source
+
+Exit codes
+  0 done · 2 the command makes no sense
+`
+
+const OPTIONS = { json: { type: 'boolean', default: false } } as const
+
+const SHELLS = ['bash', 'zsh', 'fish'] as const
+
+const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
+
+/** The command for a table of commands, of which it may be one itself. */
+export function completionsOf(commands: () => Readonly<Record<string, Command>>): Command {
+  return {
+    help: HELP,
+    options: OPTIONS,
+    words: SHELLS,
+    async run(args, { write }) {
+      const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
+      const [name, ...rest] = positionals
+      if (rest.length > 0) throw new UsageError('completions takes one shell')
+      const table = Object.entries(commands()).map(([each, command]) => completion(each, command))
+      const isJson = values.json && name === undefined
+      const script = () => SCRIPTS[parseChoice('completions', name, SHELLS)](table)
+      await write(isJson ? jsonLine({ commands: table }) : script())
+      return EXIT.done
+    },
+  }
+}
+
+/** What can be typed after the name of a command. */
+export interface Completion {
+  readonly name: string
+  readonly summary: string
+  /** What its first word may be; empty where that is a file or free. */
+  readonly words: readonly string[]
+  readonly options: readonly OptionCompletion[]
+}
+
+interface OptionCompletion {
+  readonly flag: string
+  readonly takesValue: boolean
+  /** The values that there are; empty where the value is a file or free. */
+  readonly choices: readonly string[]
+}
+
+function completion(name: string, command: Command): Completion {
+  const { options, choices = {}, words = [] } = command
+  const flags = Object.entries(options).map(([option, { type }]) => ({
+    flag: `--${option}`,
+    takesValue: type === 'string',
+    choices: choices[option] ?? [],
+  }))
+  const help = { flag: '--help', takesValue: false, choices: [] }
+  return { name, summary: summaryOf(command), words, options: [...flags, help] }
+}
+
+const GLOBAL_FLAGS = ['--help', '--version'] as const
+
+/** Everything that the first word after `turnstream` may be. */
+function firstWords(table: readonly Completion[]): string {
+  return [...table.map(({ name }) => name), ...GLOBAL_FLAGS].join(' ')
+}
+
+type Assign = (words: readonly string[]) => string
+
+const assignInBash: Assign = (words) => `found='${words.join(' ')}'`
+const assignInZsh: Assign = (words) => `found=(${words.join(' ')})`
+
+/** The cases of an option that takes a value: one of a few names, or a file. */
+function valueCases(table: readonly Completion[], assign: Assign): string {
+  const cases = table.flatMap(({ name, options }) =>
+    options
+      .filter(({ takesValue }) => takesValue)
+      .map(({ flag, choices }) => `      '${name} ${flag}') ${assign(choices)} ;;`),
+  )
+  return cases.join('\n')
+}
+
+/** The cases of a first word, by its position in the line, and of a flag. `noDash` is a glob. */
+function wordCases(
+  table: readonly Completion[],
+  assign: Assign,
+  { position, noDash }: { readonly position: number; readonly noDash: string },
+): string {
+  const cases = table.flatMap(({ name, words, options }) => {
+    const at = `${name} ${position} `
+    const first = `        '${at}'${noDash}*|'${at}') ${assign(words)} ;;`
+    const flags = `        '${name} '*' -'*) ${assign(options.map(({ flag }) => flag))} ;;`
+    return words.length === 0 ? [flags] : [first, flags]
+  })
+  return cases.join('\n')
+}
+
+/** Where nothing of ours fits, bash goes on with the names of files (`-o default`). */
+function bashScript(table: readonly Completion[]): string {
+  return `# bash completion for turnstream. In ~/.bashrc: source <(turnstream completions bash)
+_turnstream() {
+  local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} found=''
+  if (( COMP_CWORD == 1 )); then
+    found='${firstWords(table)}'
+  else
+    case "\${COMP_WORDS[1]} $before" in
+${valueCases(table, assignInBash)}
+      *) case "\${COMP_WORDS[1]} $COMP_CWORD $word" in
+${wordCases(table, assignInBash, { position: 2, noDash: '[!-]' })}
+      esac ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$found" -- "$word"))
+}
+complete -o default -F _turnstream turnstream
+`
+}
+
+/** The same cases as for bash; zsh counts words from 1. It serves as a file of `fpath` and for `source`. */
+function zshScript(table: readonly Completion[]): string {
+  return `#compdef turnstream
+# zsh completion for turnstream. In ~/.zshrc, after compinit: source <(turnstream completions zsh)
+_turnstream() {
+  local word=$words[CURRENT] before=$words[CURRENT-1]
+  local -a found
+  if (( CURRENT == 2 )); then
+    found=(${firstWords(table)})
+  else
+    case "$words[2] $before" in
+${valueCases(table, assignInZsh)}
+      *) case "$words[2] $CURRENT $word" in
+${wordCases(table, assignInZsh, { position: 3, noDash: '[^-]' })}
+      esac ;;
+    esac
+  fi
+  if (( $#found )); then compadd -- $found; else _files; fi
+}
+if [[ $funcstack[1] == _turnstream ]]; then _turnstream "$@"; else compdef _turnstream turnstream; fi
+`
+}
+
+function fishScript(table: readonly Completion[]): string {
+  const first = 'complete -c turnstream -n __fish_use_subcommand'
+  const lines = [
+    '# fish completion for turnstream. In config.fish: turnstream completions fish | source',
+    'complete -c turnstream -e',
+    ...GLOBAL_FLAGS.map((flag) => `${first} -l ${flag.slice(2)}`),
+    ...table.map(({ name, summary }) => `${first} -f -a ${name} -d ${quoted(summary)}`),
+    ...table.flatMap(fishLines),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function fishLines({ name, words, options }: Completion): string[] {
+  const seen = `__fish_seen_subcommand_from ${name}`
+  const list = words.join(' ')
+  const isFirst = quoted(`${seen}; and not __fish_seen_subcommand_from ${list}`)
+  const flags = options.map(({ flag, takesValue, choices }) => {
+    // `-x` takes a value that is not a file, `-r` one that may be.
+    const value = choices.length === 0 ? ' -r' : ` -x -a ${quoted(choices.join(' '))}`
+    const option = `complete -c turnstream -n ${quoted(seen)} -l ${flag.slice(2)}`
+    return takesValue ? `${option}${value}` : option
+  })
+  if (words.length === 0) return flags
+  return [`complete -c turnstream -n ${isFirst} -f -a ${quoted(list)}`, ...flags]
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll(/['\\]/g, String.raw`\$&`)}'`
+}

@@ -1,0 +1,183 @@
+import { suggestion } from '../protocol/nearest.ts'
+import { redacting } from '../protocol/redaction.ts'
+import { REDACTED } from '../protocol/secret-shapes.ts'
+import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
+import {
+  type Configuration,
+  FLAGS,
+  parseSources,
+  readConfiguration,
+  type SettingEntry,
+} from './serve/configuration.ts'
+import {
+  activeProviders,
+  KNOWN_PROVIDERS,
+  keyOf,
+  providerPlans,
+  secretsOf,
+} from './serve/providers.ts'
+import { SETTINGS, type Setting } from './serve/settings.ts'
+import type { Terminal } from './terminal.ts'
+import { printable } from './text.ts'
+
+const HELP = `turnstream config: print what a server would be started with, and where each setting comes from
+
+Usage
+  turnstream config print [options of serve] [--json]
+
+Prints every setting with its value and where that comes from: a default, the file, the environment or
+the command line, of which the last wins. Then the providers, with their models. Secrets are not shown.
+
+Options
+  --config <file>    settings as JSON (./turnstream.config.json, if it is there)
+  --json             one JSON object: {"settings":[…],"providers":[…]}
+  …                  every option of "turnstream serve"
+
+Example
+  turnstream config print --store redis://localhost:6379
+
+Exit codes
+  0 done · 2 the options, the environment or the file make no sense
+`
+
+async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
+  const [action = '', ...rest] = args
+  if (action !== 'print') throw unknownAction(action)
+  const { json, sources } = parseSources(rest, terminal)
+  const configuration = readConfiguration(sources)
+  const settings = configuration.entries.map((each) => printedSetting(each, sources.env))
+  const providers = printedProviders(configuration)
+  // Nothing of it should be a secret; this is for what nobody thought of.
+  const redact = redacting(secretsOf(configuration))
+  const clean = (line: string) => redact(printable(line))
+  const replacer = (_key: string, each: unknown) => (typeof each === 'string' ? redact(each) : each)
+  const lines = () => [
+    ...settingLines(settings, clean, terminal),
+    '',
+    ...providers.flatMap(providerLines).map(clean),
+    '',
+  ]
+  const text = json ? `${JSON.stringify({ settings, providers }, replacer)}\n` : lines().join('\n')
+  await terminal.write(text)
+  return EXIT.done
+}
+
+function unknownAction(action: string): UsageError {
+  if (action === '' || action.startsWith('-')) return new UsageError('config takes one of print')
+  return new UsageError(`config has no action of that name${suggestion(action, ['print'])}`)
+}
+
+/** A setting as it is printed: nothing of it is a secret. */
+interface PrintedSetting {
+  readonly name: string
+  /** As it would be written; null where nobody sets it and it has no default. */
+  readonly value: string | number | boolean | readonly string[] | null
+  readonly source: string
+  /** The variable, the option or the key of the file; missing for a default. */
+  readonly origin?: string
+  /** What holds where there is no value. */
+  readonly otherwise?: string
+}
+
+export function printedSetting(
+  { name, written }: SettingEntry,
+  env: Terminal['env'],
+): PrintedSetting {
+  const { isSecret = false, about }: Setting<unknown> = SETTINGS[name]
+  if (written === undefined) {
+    // The sentence about a setting ends with what holds without it, in brackets.
+    const otherwise = /\(([^()]*)\)$/.exec(about)?.[1] ?? 'none'
+    return { name, value: null, source: 'default', otherwise }
+  }
+  const { value, source, origin: variable } = written
+  const isInFile = source === 'environment' && !env[variable]?.trim()
+  const origin = isInFile ? `${variable}_FILE` : variable
+  // Of the store only the credentials are a secret, and a directory has none.
+  const shown = isSecret && name !== 'store' ? REDACTED : withoutCredentials(value)
+  return { name, value: shown, source, ...(source !== 'default' && { origin }) }
+}
+
+function withoutCredentials(value: unknown): string | number | boolean | readonly string[] {
+  if (Array.isArray(value)) return value.map((each) => maskedUrl(String(each)))
+  if (typeof value === 'number' || typeof value === 'boolean') return value
+  return maskedUrl(String(value))
+}
+
+/** Without a user, a password and a query. */
+function maskedUrl(text: string): string {
+  if (!/^[a-z][\w+.-]*:\/\//i.test(text)) return text
+  if (!URL.canParse(text)) return REDACTED
+  const { protocol, username, password, host, pathname, search } = new URL(text)
+  const user = username === '' && password === '' ? '' : `${REDACTED}@`
+  return `${protocol}//${user}${host}${pathname === '/' ? '' : pathname}${search === '' ? '' : `?${REDACTED}`}`
+}
+
+function settingLines(
+  settings: readonly PrintedSetting[],
+  clean: (line: string) => string,
+  { style }: Terminal,
+): string[] {
+  const rows = settings.map(({ name, value, otherwise, source, origin }) => {
+    const shown = Array.isArray(value) ? value.join(', ') : String(value ?? `(${otherwise})`)
+    return [name, shown, origin === undefined ? source : `${source}: ${origin}`] as const
+  })
+  const width = (at: 0 | 1) => Math.min(40, Math.max(...rows.map((row) => row[at].length)))
+  const [names, values] = [width(0), width(1)]
+  return rows.map(([name, value, origin]) => {
+    const text = clean(`${name.padEnd(names)}  ${value.padEnd(values)}  ${origin}`.trimEnd())
+    return origin === 'default' ? style('dim', text) : text
+  })
+}
+
+/** A provider as it is printed, without its key. */
+interface PrintedProvider {
+  readonly id: string
+  readonly kind: string
+  /** Whether it can be called. */
+  readonly active: boolean
+  readonly hasKey: boolean
+  /** Where the key is looked for. */
+  readonly keyVariable?: string
+  /** Null: that of the vendor. */
+  readonly baseUrl: string | null
+  readonly models: readonly string[] | 'any'
+  readonly defaultModel: string | null
+}
+
+/** Those that can be called first, the default one before the others. */
+function printedProviders(configuration: Configuration): PrintedProvider[] {
+  const plans = providerPlans(configuration)
+  const active = activeProviders(configuration)
+  const ids = new Set([...active.map(({ provider }) => provider.id), ...plans.map(({ id }) => id)])
+  return [...ids].map((id) => {
+    const called = active.find(({ provider }) => provider.id === id)
+    // The scripted provider needs none.
+    const plan = plans.find((each) => each.id === id)
+    const offered = plan === undefined ? [] : KNOWN_PROVIDERS[plan.kind].models
+    return {
+      id,
+      kind: plan?.kind ?? id,
+      active: called !== undefined,
+      hasKey: plan !== undefined && keyOf(plan, configuration.env) !== undefined,
+      ...(plan?.keyVariable !== undefined && { keyVariable: plan.keyVariable }),
+      baseUrl: plan?.setting.baseUrl ?? null,
+      models: called?.models ?? plan?.setting.models ?? offered,
+      defaultModel: called?.defaultModel ?? null,
+    }
+  })
+}
+
+function providerLines(provider: PrintedProvider, at: number): string[] {
+  const { id, active, hasKey, keyVariable, baseUrl, models, defaultModel } = provider
+  const state = active ? (at === 0 ? 'the default' : 'there') : 'not there'
+  const key = keyVariable === undefined ? '' : `, ${hasKey ? 'with' : 'without'} ${keyVariable}`
+  const where = baseUrl === null ? '' : `, at ${baseUrl}`
+  const listed = models === 'any' ? ['any'] : models
+  const names = [...new Set([...(defaultModel === null ? [] : [defaultModel]), ...listed])]
+  return [
+    `provider ${id}: ${state}${key}${where}`,
+    ...(names.length === 0 ? [] : [`  models: ${names.join(', ')}`]),
+  ]
+}
+
+export const config: Command = { help: HELP, options: FLAGS, words: ['print'], run }

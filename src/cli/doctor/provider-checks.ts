@@ -1,0 +1,171 @@
+import {
+  BASE_URL as ANTHROPIC_URL,
+  API_VERSION,
+} from '../../adapters/anthropic-messages/request.ts'
+import { BASE_URL as GEMINI_URL } from '../../adapters/gemini/request.ts'
+import { BASE_URL as OPENAI_URL } from '../../adapters/openai-responses/request.ts'
+import type { ProviderKind } from '../../adapters/provider-kinds.ts'
+import type { Clock } from '../../async/clock.ts'
+import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
+import { UsageError } from '../command.ts'
+import type { Configuration } from '../serve/configuration.ts'
+import {
+  activeProviders,
+  defaultModelFor,
+  keyOf,
+  missingFor,
+  type ProviderPlan,
+  providerPlans,
+} from '../serve/providers.ts'
+import { type Answer, call } from './call.ts'
+import { type Check, fail, ok, skipped, warn } from './check.ts'
+import { type ClockReading, readingOf } from './machine-checks.ts'
+
+interface Listing {
+  readonly baseUrl: string
+  readonly path: string
+  readonly headers: (key: string) => Record<string, string>
+}
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+
+/** Where each kind lists its models. */
+const LISTINGS: Readonly<Record<ProviderKind, Listing>> = {
+  openai: { baseUrl: OPENAI_URL, path: '/models', headers: bearer },
+  anthropic: {
+    baseUrl: ANTHROPIC_URL,
+    path: '/v1/models?limit=1000',
+    headers: (key) => ({ 'x-api-key': key }),
+  },
+  gemini: {
+    baseUrl: GEMINI_URL,
+    path: '/v1beta/models?pageSize=1000',
+    headers: (key) => ({ 'x-goog-api-key': key }),
+  },
+  'openai-compatible': { baseUrl: '', path: '/models', headers: bearer },
+}
+
+export interface ProviderLook {
+  readonly check: Check
+  readonly time?: ClockReading | undefined
+}
+
+export function lookAtProviders(
+  configuration: Configuration,
+  clock: Clock,
+): Promise<ProviderLook[]> {
+  const { env } = configuration
+  return Promise.all(providerPlans(configuration).map((plan) => lookAtProvider(plan, env, clock)))
+}
+
+async function lookAtProvider(
+  plan: ProviderPlan,
+  env: Configuration['env'],
+  clock: Clock,
+): Promise<ProviderLook> {
+  const { id, kind, keyVariable = 'its key', setting } = plan
+  const name = `provider ${id}`
+  let key: string | undefined
+  try {
+    key = keyOf(plan, env)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    const fix = `Set ${keyVariable}, or name a file that this user can read with ${keyVariable}_FILE`
+    return { check: fail(name, error.message, fix) }
+  }
+  const missing = missingFor(plan, key)
+  if (missing !== undefined) return { check: skipped(name, `no ${missing}`) }
+  const { path, headers, baseUrl: usual } = LISTINGS[kind]
+  const baseUrl = setting.baseUrl ?? usual
+  const url = `${baseUrl.replace(/\/+$/, '')}${path}`
+  const answer = await call({
+    url,
+    headers: {
+      ...(key !== undefined && headers(key)),
+      ...(kind === 'anthropic' && { 'anthropic-version': API_VERSION }),
+    },
+    clock,
+  })
+  if ('reason' in answer) {
+    const fix = `Look at the network, the proxy and baseUrl: curl -v ${baseUrl}`
+    return { check: fail(name, `${baseUrl} cannot be reached: ${answer.reason}`, fix) }
+  }
+  const check = answerCheck(name, { plan, baseUrl, hasKey: key !== undefined }, answer)
+  return { check, time: readingOf(id, answer) }
+}
+
+interface Called {
+  readonly plan: ProviderPlan
+  readonly baseUrl: string
+  readonly hasKey: boolean
+}
+
+function answerCheck(
+  name: string,
+  { plan, baseUrl, hasKey }: Called,
+  { status, body }: Answer,
+): Check {
+  const { id, kind, isOwn, keyVariable = `keyVariable of ${id}` } = plan
+  const model = defaultModelFor(plan)
+  // Google answers 400 where others do 401.
+  if ([401, 403].includes(status) || /API_KEY_INVALID/.test(body)) {
+    const verb = hasKey ? `refuses the key of ${keyVariable}` : 'wants a key'
+    const fix = `Set ${keyVariable} to a key that is valid`
+    return fail(name, `${baseUrl} ${verb} (${status})`, fix)
+  }
+  if (status >= 300 && status < 400) {
+    const fix = `Set the address that it leads to: baseUrl of ${id} in turnstream.config.json`
+    return fail(name, `${baseUrl} sends us elsewhere (${status}), where no key follows`, fix)
+  }
+  const models = modelsIn(body)
+  if (model === undefined) {
+    const example = models?.[0] === undefined ? '' : `=${models[0]}`
+    const fix = isOwn ? `Set models of ${id}` : `Set OPENAI_COMPATIBLE_MODEL${example}`
+    return fail(name, `${baseUrl} has no model set`, fix)
+  }
+  const { path } = LISTINGS[kind]
+  if (status !== 200) {
+    const fix = `See what it answers: curl -v ${baseUrl}${path.replace(/\?.*/, '')}`
+    return warn(name, `${baseUrl} answers ${status} when asked for its models`, fix)
+  }
+  if (models === undefined) {
+    const fix = `See whether it is the right address: curl ${baseUrl}${path}`
+    return warn(name, `${baseUrl} answers, but not with a list of models`, fix)
+  }
+  if (models.includes(model)) return ok(name, `${baseUrl} has ${model}`)
+  const some = models.slice(0, 3).join(', ')
+  return warn(
+    name,
+    `${baseUrl} does not list ${model}; it has ${models.length}: ${some}${models.length > 3 ? ', …' : ''}`,
+    `Choose one that it has: defaultModel of ${id} in turnstream.config.json`,
+  )
+}
+
+/** `data[].id`, and of Gemini `models[].name` without its `models/`. */
+function modelsIn(body: string): string[] | undefined {
+  const json = parseJsonSafe(body)
+  if (!isRecord(json)) return undefined
+  const list = json['data'] ?? json['models']
+  if (!Array.isArray(list)) return undefined
+  return list.flatMap((each: unknown) => {
+    const id = isRecord(each) ? (each['id'] ?? each['name']) : undefined
+    return typeof id === 'string' ? [id.replace(/^models\//, '')] : []
+  })
+}
+
+/** Who answers when no model is named. */
+export function defaultProviderCheck(configuration: Configuration): Check {
+  const name = 'default provider'
+  try {
+    const [first] = activeProviders(configuration)
+    return ok(name, `${first?.provider.id}/${first?.defaultModel}`)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    if (!error.message.includes(name)) return skipped(name, 'not all providers can be used')
+    return fail(
+      name,
+      error.message,
+      'Set what is missing, or choose another with --default-provider <id>; what there is: turnstream config print',
+    )
+  }
+}

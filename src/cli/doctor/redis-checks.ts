@@ -1,0 +1,193 @@
+import type { Clock } from '../../async/clock.ts'
+import { FORMAT } from '../../log/redis/format.ts'
+import { RedisKeys } from '../../log/redis/keys.ts'
+import { failureReason } from '../http.ts'
+import { publicUrl } from '../serve/store.ts'
+import { messageOf } from '../text.ts'
+import { LOOK_LIMIT_MS, tooLate } from './call.ts'
+import { type Check, fail, isAtLeast, ok, warn } from './check.ts'
+import type { ClockReading } from './machine-checks.ts'
+
+/** What a Redis says of itself. */
+interface RedisFacts {
+  /** The fields of INFO. */
+  readonly info: ReadonlyMap<string, string>
+  readonly roundTripMs: number
+  readonly time: ClockReading
+  /** What the keys of this prefix are written in; undefined when there are none. */
+  readonly format: string | undefined
+  /** Why a write was refused; undefined when it was not. */
+  readonly refusal: string | undefined
+}
+
+interface RedisStore {
+  readonly url: string
+  readonly prefix: string
+}
+
+type Send = (...args: string[]) => Promise<unknown>
+
+/** Checks a Redis and reads its clock, within the limit of a look. Writes nothing. */
+export async function lookAtRedis(
+  { url, prefix }: RedisStore,
+  clock: Clock,
+): Promise<{ checks: Check[]; time?: ClockReading }> {
+  const { createClient } = await import('@redis/client')
+  const socket = { reconnectStrategy: () => false as const, connectTimeout: LOOK_LIMIT_MS }
+  const client = createClient({ url, socket, disableOfflineQueue: true })
+  // The same comes from the call that it concerns.
+  client.on('error', () => {})
+  const reading = client
+    .connect()
+    .then(() => readFacts((...args) => client.sendCommand(args), prefix, clock))
+  try {
+    const facts = await withinLimit(reading, clock)
+    return { checks: redisChecks(facts, url), time: facts.time }
+  } catch (error) {
+    return { checks: [unreachableCheck(error, url)] }
+  } finally {
+    client.destroy()
+  }
+}
+
+async function withinLimit<T>(promise: Promise<T>, clock: Clock): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stopWaiting = clock.after(LOOK_LIMIT_MS, () => {
+      reject(new Error(tooLate(LOOK_LIMIT_MS).reason))
+    })
+    promise.then(resolve, reject).finally(stopWaiting)
+  })
+}
+
+async function readFacts(send: Send, prefix: string, clock: Clock): Promise<RedisFacts> {
+  const { format: formatKey } = new RedisKeys(prefix)
+  await send('PING')
+  const from = clock.now()
+  const before = performance.now()
+  const [seconds, micros] = (await send('TIME')) as [string, string]
+  const roundTripMs = performance.now() - before
+  const theirs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+  const time = { source: 'Redis', theirs, from, to: clock.now(), stepMs: 1 }
+  const lines = String(await send('INFO')).split(/\r?\n/)
+  const fields = lines.flatMap((line) => {
+    const [, name = '', value = ''] = /^(\w+):(.*)$/.exec(line) ?? []
+    return name === '' ? [] : [[name, value] as const]
+  })
+  const format = await send('GET', formatKey)
+  return {
+    info: new Map(fields),
+    roundTripMs,
+    time,
+    format: typeof format === 'string' ? format : undefined,
+    refusal: await writeRefusal(send, formatKey),
+  }
+}
+
+/**
+ * Puts a write into a transaction and discards it. A server that is a replica, is out of memory or does not let
+ * the user write says so when the command is queued, and nothing is changed.
+ */
+async function writeRefusal(send: Send, key: string): Promise<string | undefined> {
+  try {
+    await send('MULTI')
+    await send('SET', key, '0')
+    return undefined
+  } catch (error) {
+    return messageOf(error)
+  } finally {
+    await send('DISCARD').catch(() => {}) // the connection ends with the check, and what was queued with it
+  }
+}
+
+function unreachableCheck(error: unknown, url: string): Check {
+  const reason = failureReason(error)
+  const found = `Redis at ${publicUrl(url)} cannot be used: ${reason}`
+  const { hostname, port } = new URL(url)
+  const fix = /^(WRONGPASS|NOAUTH|NOPERM)|password|authenticat/i.test(reason)
+    ? 'Set TURNSTREAM_STORE=redis://<user>:<password>@<host>:<port> to the right password, or name a file with TURNSTREAM_STORE_FILE'
+    : `Start it, or correct --store; this should say PONG: redis-cli -h ${hostname} -p ${port || '6379'} ping`
+  return fail('store', found, fix)
+}
+
+/** What is wrong with a Redis, and with how it is set up. */
+export function redisChecks(facts: RedisFacts, url: string): Check[] {
+  return [
+    latencyCheck(facts, url),
+    versionCheck(facts),
+    writesCheck(facts),
+    formatCheck(facts),
+    evictionCheck(facts),
+    persistenceCheck(facts),
+  ]
+}
+
+/** Each append waits for one round trip, and so does every reader. */
+const SLOW_MS = 20
+
+function latencyCheck({ roundTripMs }: RedisFacts, url: string): Check {
+  const found = `Redis at ${publicUrl(url)}, round trip ${roundTripMs.toFixed(1)} ms`
+  if (roundTripMs <= SLOW_MS) return ok('store', found)
+  const fix = 'Run turnstream nearer to its Redis; measure with: redis-cli --latency'
+  return warn('store', found, fix)
+}
+
+/** Sharded channels, which notify readers, came with it. */
+const LEAST_VERSION = [7, 0] as const
+
+function versionCheck({ info }: RedisFacts): Check {
+  const name = 'store version'
+  const valkey = info.get('valkey_version')
+  const version = info.get('redis_version') ?? ''
+  const found = valkey === undefined ? `Redis ${version}` : `Valkey ${valkey}`
+  if (isAtLeast(version, LEAST_VERSION)) return ok(name, found)
+  return fail(name, found, 'Install Redis 7.0 or newer, or Valkey; the package: apt install redis')
+}
+
+function writesCheck({ info, refusal }: RedisFacts): Check {
+  const name = 'store writes'
+  if (refusal === undefined) return ok(name, 'accepted')
+  if (info.get('role') === 'slave') {
+    const master = `${info.get('master_host') ?? '<host>'}:${info.get('master_port') ?? '<port>'}`
+    return fail(
+      name,
+      `this Redis is a replica of ${master}, and refuses writes`,
+      `Use the one that it follows: --store redis://${master}`,
+    )
+  }
+  const fix = refusal.startsWith('OOM')
+    ? 'Give it more memory: redis-cli config set maxmemory <bytes>'
+    : 'Let its user write these keys: redis-cli acl setuser <user> ~* &* +@all'
+  return fail(name, refusal, fix)
+}
+
+function formatCheck({ format }: RedisFacts): Check {
+  const name = 'store format'
+  if (format === undefined) return ok(name, 'nothing written yet')
+  if (Number(format) === FORMAT) return ok(name, format)
+  return fail(
+    name,
+    `the keys have format ${format}, and this version reads ${FORMAT}`,
+    'Run the version that wrote them (npm install -g turnstream@latest), or use keys of your own with --store-prefix <word>',
+  )
+}
+
+function evictionCheck({ info }: RedisFacts): Check {
+  const name = 'store eviction'
+  const policy = info.get('maxmemory_policy')
+  const fix = 'redis-cli config set maxmemory-policy noeviction, and the same in redis.conf'
+  if (policy === 'noeviction') return ok(name, policy)
+  if (policy === undefined) return warn(name, 'the server does not say its policy', fix)
+  const isBounded = (info.get('maxmemory') ?? '0') !== '0'
+  if (isBounded) return fail(name, `${policy}: turns are dropped when memory is full`, fix)
+  return warn(name, `${policy}: turns would be dropped as soon as maxmemory is set`, fix)
+}
+
+function persistenceCheck({ info }: RedisFacts): Check {
+  const name = 'store persistence'
+  if (info.get('aof_enabled') === '1') return ok(name, 'append only file')
+  return warn(
+    name,
+    'no append only file: turns are gone when this Redis dies',
+    'redis-cli config set appendonly yes, and the same in redis.conf',
+  )
+}

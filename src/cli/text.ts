@@ -1,0 +1,79 @@
+import type { StreamOutput, ToolCall } from '../protocol/stream-output.ts'
+
+/**
+ * What a terminal acts on instead of showing it: C0 and C1 controls except tab and newline, DEL, and the
+ * controls that change the direction of text.
+ */
+const CONTROLS = String.raw`[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]`
+const CONTROL = new RegExp(CONTROLS, 'gu')
+
+/** The colours and weights of `Terminal.style`, one attribute each. */
+const STYLE_OR_CONTROL = new RegExp(String.raw`\u001b\[\d{1,2}m|${CONTROLS}`, 'gu')
+
+/** Drops control characters from text of models, servers and files. */
+export function printable(text: string): string {
+  return text.replaceAll(CONTROL, '')
+}
+
+/**
+ * Escapes the control characters that are left in output, except our own styles. Inside JSON the escape is
+ * the same value. Applied by the terminal to everything it writes, so that no command can forget it.
+ */
+export function escapeControls(text: string): string {
+  return text.replaceAll(STYLE_OR_CONTROL, (found) =>
+    found.length > 1 ? found : `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+/** One line, cut in the middle: the beginning says what it is, the end what is new. */
+export function clip(text: string, room: number): string {
+  const line = printable(text).replaceAll(/\s+/g, ' ')
+  if (line.length <= room) return line
+  const head = Math.ceil(room / 2)
+  return `${line.slice(0, head)}…${line.slice(line.length - (room - head - 1))}`
+}
+
+/** Drops what a text quotes, which may be anything: from the first mark to the last, as there may be some between. */
+export function withoutQuotes(text: string): string {
+  return text.replace(/["'`].*["'`]/s, '…')
+}
+
+export function jsonLine(value: unknown): string {
+  return `${JSON.stringify(value)}\n`
+}
+
+export function megabytes(bytes: number): string {
+  return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** An output as one line: what it is, and what it says. */
+export function describeOutput(output: StreamOutput): { title: string; detail: string } {
+  const { type } = output
+  switch (type) {
+    case 'turn_started':
+      return { title: type, detail: `${output.providerId ?? ''} ${output.modelId ?? ''}` }
+    case 'turn_complete':
+      return { title: type, detail: `${output.status}, ${output.usage?.totalTokens ?? 0} tokens` }
+    case 'turn_error':
+      return { title: type, detail: `${output.error.code}: ${output.error.message}` }
+    case 'tool_call':
+    case 'message':
+    case 'thinking': {
+      const { status, content, errorCode } = output
+      const text =
+        type === 'tool_call' ? describeCall(output) : `${content.length} characters: ${content}`
+      const detail = errorCode === undefined ? text : `${errorCode}: ${text}`
+      return { title: `${type} ${status}`, detail }
+    }
+  }
+}
+
+/** A call as it is written in a program, and its result. */
+export function describeCall({ toolName, toolArguments, toolOutput }: ToolCall): string {
+  const call = `${toolName}(${JSON.stringify(toolArguments)})`
+  return toolOutput === undefined ? call : `${call} → ${JSON.stringify(toolOutput)}`
+}
