@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ChunkedList } from '../../src/reducer/chunked-list.ts'
+import { ChunkedList } from '../../src/reducer/ordered-map.ts'
 
 function listOf(values: readonly number[]): ChunkedList<number> {
   return values.reduce<ChunkedList<number>>((list, value) => list.append(value), ChunkedList.empty)

@@ -159,11 +159,11 @@ async function streamChat(chat: StartedChat): Promise<Response> {
   try {
     const failure = await answer.begin(context.clock, HOLD_MS)
     if (failure !== undefined) throw new TurnFailedError(failure, isNamed)
-    const run = (connection: SseConnection) => {
+    const send = (connection: SseConnection) => {
       onAbort(connection.signal, stop)
       return answer.sendTo(connection).finally(client.release)
     }
-    return openSse(c, context, { kind: 'chat', headers: {}, run })
+    return openSse(c, context, { kind: 'chat', headers: {}, send })
   } catch (error) {
     client.release()
     stop()

@@ -1,12 +1,12 @@
+import type { Context } from 'hono'
 import * as z from 'zod'
-import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { START } from '../../log/offsets.ts'
+import type { ErrorCode } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import { streamEventSchema } from '../../protocol/stream-event.ts'
-import { mayReadTurn } from '../auth/caller.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
-import { cursorOf } from '../streams/cursors.ts'
 import { openThreadStream } from '../streams/thread-stream.ts'
-import { openTurnStream, streamTurn } from '../streams/turn-stream.ts'
+import { openTurnStream } from '../streams/turn-stream.ts'
 import {
   defineRoute,
   idSchema,
@@ -97,28 +97,30 @@ const threadRoute = defineRoute('get', ROUTES.threadOutputStream, {
 /** The routes that answer with a stream: v2, xapi, and a whole thread. */
 export function addStreamRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(runRoute, async (c) => {
-    const { runId } = c.req.valid('param')
-    const turn = await c.get('space').log.getTurnOfRun(runId)
-    if (turn === undefined || !mayReadTurn(c.get('caller'), turn)) {
-      throw new TurnstreamError('TURN_UNKNOWN', runId)
-    }
-    return await streamTurn(c, context, turn, { log: 'events', ...after(c) })
+    const { runId: id } = c.req.valid('param')
+    const turn = await c.get('space').log.getTurnOfRun(id)
+    const reading = { id, log: 'events', encoding: 'snapshot', after: cursorOf(c) } as const
+    return openTurnStream(c, context, turn, reading)
   })
 
-  app.openapi(turnRoute, (c) => {
-    const { turnId } = c.req.valid('param')
+  app.openapi(turnRoute, async (c) => {
+    const { turnId: id } = c.req.valid('param')
     const { encoding } = c.req.valid('query')
-    return openTurnStream(c, context, { turnId, log: 'processed', encoding, ...after(c) })
+    const turn = await c.get('space').log.getTurn(id)
+    return openTurnStream(c, context, turn, { id, log: 'processed', encoding, after: cursorOf(c) })
   })
 
   app.openapi(threadRoute, (c) => {
     const { threadId } = c.req.valid('param')
     const { encoding } = c.req.valid('query')
-    return openThreadStream(c, context, { threadId, encoding, ...after(c) })
+    return openThreadStream(c, context, threadId, { encoding, after: cursorOf(c) })
   })
 }
 
-function after(c: Parameters<typeof cursorOf>[0]): { after?: string } {
-  const cursor = cursorOf(c)
-  return cursor === undefined ? {} : { after: cursor }
+/** The cursor of a request. The header wins: an EventSource that reconnects keeps the `from` of its first URL. */
+function cursorOf({ req }: Context): string {
+  const header = req.header(HEADERS.lastEventId)
+  if (header === undefined || header === '') return req.query('from') ?? START
+  // Browsers send the id's UTF-8 bytes; Node decodes headers as Latin-1.
+  return Buffer.from(header, 'latin1').toString()
 }

@@ -189,8 +189,9 @@ export function addSubmitRoutes(app: GatewayApp, context: GatewayContext): void 
     const submission = toSubmission(body, c.req.valid('header'))
     const { encoding } = c.req.valid('query')
     return withStreamSlot(c, context, async () => {
-      const { turnId } = await startTurn(c, context, submission)
-      return openTurnStream(c, context, { turnId, log: 'processed', encoding, after: START })
+      const { turnId: id } = await startTurn(c, context, submission)
+      const turn = await c.get('space').log.getTurn(id)
+      return openTurnStream(c, context, turn, { id, log: 'processed', encoding, after: START })
     })
   })
 }

@@ -2,11 +2,11 @@ import type { Clock } from '../../async/clock.ts'
 import { onAbort } from '../../log/on-abort.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 
-/** How long a turn that another process made may stay unnoticed, apart from the time that looking takes. */
-const LOOK_EVERY_MS = 1000
+/** How often to poll for turns that other processes created. */
+const POLL_MS = 1000
 
-/** How many threads are looked at together. */
-const THREADS_PER_LOOK = 100
+/** How many threads are polled at a time. */
+const THREADS_PER_POLL = 100
 
 /** A thread as a subscriber knows it. */
 export interface KnownThread {
@@ -16,7 +16,7 @@ export interface KnownThread {
   readonly newest: number
 }
 
-interface Follower extends KnownThread {
+interface Subscriber extends KnownThread {
   readonly wake: () => void
 }
 
@@ -28,8 +28,8 @@ interface Follower extends KnownThread {
 export class NewTurns {
   readonly #log: TurnLog
   readonly #clock: Clock
-  readonly #followers = new Map<string, Set<Follower>>()
-  #isLooking = false
+  readonly #subscribers = new Map<string, Set<Subscriber>>()
+  #isPolling = false
   #cancelTimer: (() => void) | undefined
 
   constructor(log: TurnLog, clock: Clock) {
@@ -39,77 +39,77 @@ export class NewTurns {
 
   /** A turn of this thread was created in this process, or the thread was deleted. */
   announce(threadId: string): void {
-    for (const { wake } of this.#followers.get(threadId) ?? []) wake()
+    for (const { wake } of this.#subscribers.get(threadId) ?? []) wake()
   }
 
-  /** Resolves when the thread may be another than the known one, and when `signal` aborts. */
+  /** Resolves when the thread may differ from the known one, or when `signal` aborts. */
   wait(threadId: string, known: KnownThread, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve()
     return new Promise((resolve) => {
-      const follower = {
+      const subscriber = {
         ...known,
         wake: () => {
           stopListening()
-          this.#remove(threadId, follower)
+          this.#remove(threadId, subscriber)
           resolve()
         },
       }
-      const stopListening = onAbort(signal, follower.wake)
-      this.#add(threadId, follower)
+      const stopListening = onAbort(signal, subscriber.wake)
+      this.#add(threadId, subscriber)
     })
   }
 
   /** How many wait. */
   get size(): number {
     let sum = 0
-    for (const followers of this.#followers.values()) sum += followers.size
+    for (const subscribers of this.#subscribers.values()) sum += subscribers.size
     return sum
   }
 
-  #add(threadId: string, follower: Follower): void {
-    const followers = this.#followers.get(threadId)
-    if (followers === undefined) this.#followers.set(threadId, new Set([follower]))
-    else followers.add(follower)
+  #add(threadId: string, subscriber: Subscriber): void {
+    const subscribers = this.#subscribers.get(threadId)
+    if (subscribers === undefined) this.#subscribers.set(threadId, new Set([subscriber]))
+    else subscribers.add(subscriber)
     this.#arm()
   }
 
-  #remove(threadId: string, follower: Follower): void {
-    const followers = this.#followers.get(threadId)
-    followers?.delete(follower)
-    if (followers?.size === 0) this.#followers.delete(threadId)
-    if (this.#followers.size > 0) return
+  #remove(threadId: string, subscriber: Subscriber): void {
+    const subscribers = this.#subscribers.get(threadId)
+    subscribers?.delete(subscriber)
+    if (subscribers?.size === 0) this.#subscribers.delete(threadId)
+    if (this.#subscribers.size > 0) return
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
   }
 
   #arm(): void {
-    if (this.#isLooking || this.#cancelTimer !== undefined) return
-    this.#cancelTimer = this.#clock.after(LOOK_EVERY_MS, () => {
+    if (this.#isPolling || this.#cancelTimer !== undefined) return
+    this.#cancelTimer = this.#clock.after(POLL_MS, () => {
       this.#cancelTimer = undefined
-      void this.#lookAtAll()
+      void this.#pollAll()
     })
   }
 
-  async #lookAtAll(): Promise<void> {
-    this.#isLooking = true
-    const threadIds = [...this.#followers.keys()]
-    for (let at = 0; at < threadIds.length; at += THREADS_PER_LOOK) {
-      const some = threadIds.slice(at, at + THREADS_PER_LOOK)
-      await Promise.all(some.map((threadId) => this.#look(threadId)))
+  async #pollAll(): Promise<void> {
+    this.#isPolling = true
+    const threadIds = [...this.#subscribers.keys()]
+    for (let at = 0; at < threadIds.length; at += THREADS_PER_POLL) {
+      const some = threadIds.slice(at, at + THREADS_PER_POLL)
+      await Promise.all(some.map((threadId) => this.#poll(threadId)))
     }
-    this.#isLooking = false
-    if (this.#followers.size > 0) this.#arm()
+    this.#isPolling = false
+    if (this.#subscribers.size > 0) this.#arm()
   }
 
-  async #look(threadId: string): Promise<void> {
+  async #poll(threadId: string): Promise<void> {
     const found = await this.#find(threadId)
-    for (const follower of this.#followers.get(threadId) ?? []) {
-      const isSame = follower.creation === found?.creation && follower.newest === found.newest
-      if (!isSame) follower.wake()
+    for (const subscriber of this.#subscribers.get(threadId) ?? []) {
+      const isSame = subscriber.creation === found?.creation && subscriber.newest === found.newest
+      if (!isSame) subscriber.wake()
     }
   }
 
-  /** Undefined when there is none, and when the store fails: subscribers then look, and meet the failure. */
+  /** Undefined when there is none, or when the store fails: subscribers then read and meet the failure. */
   async #find(threadId: string): Promise<KnownThread | undefined> {
     try {
       const { items } = await this.#log.listTurns(threadId, { first: 'newest', limit: 1 })

@@ -1,8 +1,20 @@
 import { type Clock, monotonicNow } from '../../async/clock.ts'
 import { onAbort } from '../../log/on-abort.ts'
+import type { Resync } from '../../log/turn-log.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { SseConnection } from './sse-connection.ts'
-import { newStreamCounts } from './stream-counts.ts'
+
+/** What a stream carries: raw events, the snapshots of a turn or of a thread, or Chat Completions chunks. */
+export type StreamKind = 'v2' | 'xapi' | 'thread' | 'chat'
+
+/** What is counted of the streams of a server, as plain numbers. */
+export interface StreamCounts {
+  /** How many are open. */
+  readonly clients: Record<StreamKind, number>
+  readonly resyncs: Record<Resync['resync'], number>
+  /** Snapshots that were superseded before a connected client could take them. */
+  skipped: number
+}
 
 export interface OpenStreamsOptions {
   readonly clock: Clock
@@ -11,14 +23,18 @@ export interface OpenStreamsOptions {
 }
 
 /**
- * The open streams of a server. All of them share one timer for their heartbeats: it is set for the one
- * that has been silent longest. When the server closes, all of them end.
+ * The open streams of a server. They share one heartbeat timer, which is set for the stream that has been silent
+ * longest. When the server closes, all of them end.
  */
 export class OpenStreams {
-  readonly counts = newStreamCounts()
+  readonly counts: StreamCounts = {
+    clients: { v2: 0, xapi: 0, thread: 0, chat: 0 },
+    resyncs: { foreign: 0, trimmed: 0 },
+    skipped: 0,
+  }
   readonly #clock: Clock
   readonly #heartbeatMs: number
-  /** The one that has been silent longest comes first: a Set keeps the order in which it was filled. */
+  /** The one that has been silent longest comes first: a Set keeps the order of insertion. */
   readonly #open = new Set<SseConnection>()
   #cancelTimer: (() => void) | undefined
 
@@ -34,14 +50,14 @@ export class OpenStreams {
     return this.#open.size
   }
 
-  /** For how long the one that has been behind longest has been so, in ms; 0 when nobody is behind. */
+  /** How long the slowest client has been behind, in ms; 0 when none is. */
   get longestLag(): number {
     let since = Infinity
     for (const connection of this.#open) since = Math.min(since, connection.behindSince ?? Infinity)
-    return since === Infinity ? 0 : Math.max(0, monotonicNow(this.#clock) - since)
+    return since === Infinity ? 0 : Math.max(0, this.now() - since)
   }
 
-  /** Breaks off the streams of all who may not read any more. */
+  /** Cuts the streams of callers that may no longer read. */
   cutUnless(mayRead: (caller: Caller) => boolean): void {
     for (const connection of this.#open) if (!mayRead(connection.caller)) connection.cut()
   }
@@ -52,14 +68,14 @@ export class OpenStreams {
 
   add(connection: SseConnection): void {
     this.counts.clients[connection.kind] += 1
-    connection.silentSince = monotonicNow(this.#clock)
+    connection.silentSince = this.now()
     this.#open.add(connection)
     if (this.#cancelTimer === undefined) this.#arm(this.#heartbeatMs)
   }
 
   /** Something is sent on a connection that was added. */
   touch(connection: SseConnection): void {
-    const now = monotonicNow(this.#clock)
+    const now = this.now()
     if (connection.silentSince === now) return
     connection.silentSince = now
     this.#open.delete(connection)
@@ -80,8 +96,8 @@ export class OpenStreams {
   readonly #beat = (): void => {
     this.#cancelTimer = undefined
     for (const connection of this.#open) {
-      const silence = monotonicNow(this.#clock) - connection.silentSince
-      // A clock may be set back: then it is not known how long the silence has lasted.
+      const silence = this.now() - connection.silentSince
+      // Negative if the clock was set back: then the silence is unknown.
       if (silence >= 0 && silence < this.#heartbeatMs) return this.#arm(this.#heartbeatMs - silence)
       this.touch(connection)
       connection.beat()

@@ -1,126 +1,255 @@
+import type { ServerResponse } from 'node:http'
 import { encodeComment, encodeSse } from '../../sse/encode.ts'
 import type { Caller } from '../auth/caller.ts'
+import { onResponseClose } from '../client-close.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
-import { Frame } from './frame.ts'
-import type { OpenStreams } from './open-streams.ts'
-import type { SseSink } from './sse-sink.ts'
-import type { StreamCounts, StreamKind } from './stream-counts.ts'
+import { Frame, LAST_CHUNK } from './frame.ts'
+import type { OpenStreams, StreamCounts, StreamKind } from './open-streams.ts'
 
-/** How long a reader that lost its connection waits before it comes back, in ms. */
+/** How long a client waits before it reconnects, in ms. */
 const RETRY_MS = 1000
 
 /** Larger than nearly every answer of a model, and small enough for each of a key's streams to hold one. */
 const SMALL_FRAME_BYTES = 256 * 1024
 
+/** How much may wait for a client. One that is further behind gets nothing new: the rest waits in the log. */
+export const MAX_WAITING_BYTES = 64 * 1024
+
 const HEARTBEAT = new Frame(encodeComment('heartbeat'))
 
+export interface ConnectionDeps {
+  readonly streams: OpenStreams
+  /** Freed when the connection is closed. */
+  readonly slot: StreamSlot
+  readonly kind: StreamKind
+  readonly caller: Caller
+}
+
 /**
- * One open SSE response. Everything that is sent is a whole frame, so that a comment never falls into one.
- * After the end, or when the reader has left, sending does nothing.
+ * One open SSE response. Everything that is sent is a whole frame, so a comment never falls into one. After the end, or
+ * when the client has left, sending does nothing.
  */
-export class SseConnection {
+export abstract class SseConnection {
   /** By the clock; for `OpenStreams`. */
   silentSince = 0
-  /**
-   * What is sent before the end, whoever ends it: for readers that would take a stream which just stops for
-   * one that is whole.
-   */
+  /** Sent before the end, whoever ends it: for clients that take a stream that stops for a complete one. */
   lastWords: Frame | undefined
-  /** Since when the reader has taken nothing of what waits for it; undefined while it keeps up. */
+  /** Since when the client has taken nothing of what waits for it; undefined while it keeps up. */
   behindSince: number | undefined
   readonly kind: StreamKind
-  /** Who reads. */
   readonly caller: Caller
   readonly #streams: OpenStreams
   readonly #slot: StreamSlot
   readonly #left = new AbortController()
-  #sink: SseSink | undefined
+  #isOpen = false
 
-  /** The slot is given back when the connection is closed, whether it was open or not. */
-  constructor(streams: OpenStreams, slot: StreamSlot, kind: StreamKind, caller: Caller) {
+  constructor({ streams, slot, kind, caller }: ConnectionDeps) {
     this.kind = kind
     this.caller = caller
     this.#streams = streams
     this.#slot = slot
   }
 
-  /** Those of all streams of the server. */
+  /** How many bytes were written and not taken. */
+  abstract readonly waitingBytes: number
+  /** False when enough is waiting. */
+  protected abstract write(frame: Frame): boolean
+  /** Resolves when everything was taken, or when the client has left; at once if that has happened already. */
+  protected abstract taken(): Promise<void>
+  protected abstract endBody(): void
+  /** Stops in the middle of the body, so that the client notices. */
+  protected abstract cutBody(): void
+
+  /** Shared by all streams of the server. */
   get counts(): StreamCounts {
     return this.#streams.counts
   }
 
-  /** Aborts when nobody reads any more. */
+  /** Aborts when the client has left, or nothing more will be sent. */
   get signal(): AbortSignal {
     return this.#left.signal
   }
 
   /**
-   * Sends the first bytes: how long to wait before coming back, and the cursor to come back with, because a
-   * connection may break before the first record. Without a cursor there is nothing to come back with, and
-   * nothing is sent.
+   * Sends the retry delay and the cursor to resume with, because a connection may break before the first record.
+   * Without a cursor the stream cannot be resumed, and nothing is sent.
    */
-  open(sink: SseSink, cursor: string | undefined): void {
-    this.#sink = sink
+  open(cursor: string | undefined): void {
+    this.#isOpen = true
     this.#streams.add(this)
     if (cursor === undefined) return
     this.send(new Frame(encodeSse({ retry: RETRY_MS }) + encodeSse({ id: cursor })))
   }
 
-  /** False when the reader is behind: then `drained` says when to go on. */
+  /** False when the client is behind: then await `drained`. */
   send(frame: Frame): boolean {
-    if (this.#sink === undefined) return true
+    if (!this.#isOpen) return true
     this.#streams.touch(this)
-    return this.#sink.write(frame)
+    return this.write(frame)
   }
 
   async drained(): Promise<void> {
-    if (this.#sink === undefined) return
+    if (!this.#isOpen) return
     this.behindSince = this.#streams.now()
-    const release = this.#slot.unsent.hold(this.#sink.waitingBytes)
-    await this.#sink.drained()
+    const release = this.#slot.unsent.hold(this.waitingBytes)
+    await this.taken()
     release()
     this.behindSince = undefined
   }
 
   /**
-   * The clients of the key leave too much unread for a frame of this size: wait for `room`, and look again. Small
-   * frames are always sent, so that a few clients that do not read stop none that do.
+   * Whether the clients of the key leave too much unread for a frame of this size: then await `room` and check again.
+   * Small frames are always sent, so that a few clients that do not read stop none that do.
    */
   isHeldBack({ chunk }: Frame): boolean {
     if (chunk.byteLength <= SMALL_FRAME_BYTES || !this.#slot.unsent.isFull) return false
     return !this.signal.aborted
   }
 
-  /** Resolves when others of the key have taken something, or nobody reads here any more. */
+  /** Resolves when others of the key have taken something, or this client has left. */
   room(): Promise<void> {
     return this.#slot.unsent.room(this.signal)
   }
 
-  /** A sign of life, unless something waits to be sent anyway. */
+  /** Sends a comment, unless something waits to be sent anyway. */
   beat(): void {
-    if (this.#sink?.waitingBytes === 0) this.#sink.write(HEARTBEAT)
+    if (this.#isOpen && this.waitingBytes === 0) this.write(HEARTBEAT)
   }
 
   end(): void {
     if (this.lastWords !== undefined) this.send(this.lastWords)
-    const sink = this.#sink
-    this.close()
-    sink?.end()
+    if (this.#isOpen) {
+      this.close()
+      this.endBody()
+    }
   }
 
-  /** Stops in the middle, so that the reader comes back. */
+  /** Stops in the middle, so that the client reconnects. */
   cut(): void {
-    const sink = this.#sink
-    this.close()
-    sink?.cut()
+    if (this.#isOpen) {
+      this.close()
+      this.cutBody()
+    }
   }
 
-  /** The reader has left, or nothing more will be sent. */
+  /** The client has left, or nothing more will be sent. */
   readonly close = (): void => {
     this.#slot.free()
-    if (this.#sink === undefined) return
-    this.#sink = undefined
+    if (!this.#isOpen) return
+    this.#isOpen = false
     this.#streams.delete(this)
     this.#left.abort()
+  }
+}
+
+/**
+ * Writes to Node's response, which sends everything written in one tick with one system call. The head goes out with
+ * the first frame.
+ */
+export class NodeConnection extends SseConnection {
+  readonly #response: ServerResponse
+  readonly #isChunked: boolean
+
+  constructor(deps: ConnectionDeps, response: ServerResponse, headers: Headers) {
+    super(deps)
+    this.#response = response
+    onResponseClose(response, this.close)
+    response.writeHead(200, Object.fromEntries(headers))
+    response.socket?.setNoDelay(true)
+    this.#isChunked = response.chunkedEncoding
+    // The frames are chunks already. A client of HTTP/1.0 gets none.
+    response.chunkedEncoding = false
+  }
+
+  get waitingBytes(): number {
+    return this.#response.writableLength
+  }
+
+  protected write(frame: Frame): boolean {
+    const isTaken = this.#response.write(this.#isChunked ? frame.chunk : frame.bytes)
+    return isTaken || this.waitingBytes < MAX_WAITING_BYTES
+  }
+
+  protected taken(): Promise<void> {
+    const response = this.#response
+    // A past event does not come again.
+    if (response.destroyed || !response.writableNeedDrain) return Promise.resolve()
+    return new Promise((resolve) => {
+      const go = () => {
+        response.off('drain', go)
+        response.off('close', go)
+        resolve()
+      }
+      response.on('drain', go)
+      response.on('close', go)
+    })
+  }
+
+  protected endBody(): void {
+    if (this.#isChunked) this.#response.write(LAST_CHUNK)
+    this.#response.end()
+  }
+
+  protected cutBody(): void {
+    const { socket } = this.#response
+    // What was written still arrives; the chunk that ends the body does not.
+    if (socket === null) this.#response.destroy()
+    else socket.destroySoon()
+  }
+}
+
+/** For runtimes that expose no socket, and for an app that is called as a function. */
+export class WebConnection extends SseConnection {
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>>
+  #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined
+  #resume: (() => void) | undefined
+
+  constructor(deps: ConnectionDeps) {
+    super(deps)
+    const source: UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> = {
+      start: (controller) => {
+        this.#controller = controller
+      },
+      pull: () => this.#resume?.(),
+      cancel: () => this.#release(),
+    }
+    const strategy = new ByteLengthQueuingStrategy({ highWaterMark: MAX_WAITING_BYTES })
+    this.body = new ReadableStream(source, strategy)
+  }
+
+  get waitingBytes(): number {
+    return MAX_WAITING_BYTES - this.#room
+  }
+
+  protected write(frame: Frame): boolean {
+    this.#controller?.enqueue(frame.bytes)
+    return this.#room > 0
+  }
+
+  protected taken(): Promise<void> {
+    if (this.#controller === undefined || this.#room > 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#resume = resolve
+    })
+  }
+
+  protected endBody(): void {
+    this.#controller?.close()
+    this.#release()
+  }
+
+  protected cutBody(): void {
+    this.#controller?.error(new Error('the stream stopped in the middle'))
+    this.#release()
+  }
+
+  get #room(): number {
+    return this.#controller?.desiredSize ?? 0
+  }
+
+  #release(): void {
+    this.#controller = undefined
+    this.#resume?.()
+    this.close()
   }
 }

@@ -1,62 +1,73 @@
 import type { Context } from 'hono'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
-import { START } from '../../log/offsets.ts'
+import { parseOffset, START } from '../../log/offsets.ts'
+import { ID_PATTERN } from '../../log/records.ts'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS } from '../../protocol/names.ts'
 import { mayReadThread } from '../auth/caller.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
-import { formatThreadCursor, parseThreadCursor, type ThreadCursor } from './cursors.ts'
-import { follow, sendResync } from './follow.ts'
 import type { NewTurns } from './new-turns.ts'
 import { AppendFrames, SharedAppends, WholeFrames } from './record-frames.ts'
 import type { SseConnection } from './sse-connection.ts'
-import { headerOf, openSse } from './sse-response.ts'
-import type { StreamEncoding } from './turn-stream.ts'
+import { headerOf, openSse, type SendStream } from './sse-response.ts'
+import { type StreamEncoding, sendResync, sendTail } from './turn-stream.ts'
 
-export interface ThreadStreamOptions {
-  readonly threadId: string
-  /** `snapshot` unless given. */
-  readonly encoding?: StreamEncoding
-  /** The cursor, exclusive: `<turnId>/<offset>`. The beginning of the thread unless given. */
-  readonly after?: string
-}
-
-// Apart from those of turns: the same record has another id here.
+// Not those of turn streams: the same record has another id here.
 const WHOLE = new WholeFrames()
 const APPENDS = new SharedAppends(WHOLE)
 
-// Whoever follows a thread finds one new turn at a time.
+// A client that is up to date finds one new turn at a time.
 const FIRST_PAGE = 2
 
-/** What ends the reading of a turn while its thread goes on. */
+/** What ends the stream of a turn while its thread goes on. */
 const GONE: ReadonlySet<ErrorCode> = new Set(['TURN_DELETED', 'TURN_EXPIRED', 'TURN_UNKNOWN'])
 
 /**
- * Answers with the snapshots of every turn of a thread, one turn after the other, those that are there and
- * those that will be made. When the thread is deleted the response ends, and a client that reconnects gets
- * THREAD_UNKNOWN; a new thread with the same id is another thread. CURSOR_INVALID, THREAD_UNKNOWN.
+ * Answers with the snapshots of every turn of a thread, one turn after the other, existing and future ones. `after` is
+ * the cursor, exclusive: `<turnId>/<offset>`. When the thread is deleted the response ends, and a client that reconnects
+ * gets THREAD_UNKNOWN. A new thread with the same id is another thread. CURSOR_INVALID, THREAD_UNKNOWN.
  */
 export async function openThreadStream(
   c: Context<GatewayEnv>,
   context: GatewayContext,
-  { threadId, encoding = 'snapshot', after = START }: ThreadStreamOptions,
+  threadId: string,
+  { encoding, after }: { readonly encoding: StreamEncoding; readonly after: string },
 ): Promise<Response> {
-  const cursor = parseThreadCursor(after)
+  const cursor = parseCursor(after)
   const { log, newTurns } = c.get('space')
   const thread = await log.getThread(threadId)
   if (thread === undefined || !mayReadThread(c.get('caller'), threadId)) {
     throw new TurnstreamError('THREAD_UNKNOWN', threadId)
   }
-  const { creation } = thread
-  const headers = { [HEADERS.threadId]: headerOf(threadId) }
-  const reading = { log, newTurns, threadId, creation, encoding }
+  const reading = { log, newTurns, threadId, creation: thread.creation, encoding }
   return openSse(c, context, {
     kind: 'thread',
     cursor: after,
-    headers,
-    run: (connection) => new ThreadReader(connection, reading).run(cursor),
+    headers: { [HEADERS.threadId]: headerOf(threadId) },
+    send: sender(reading, cursor),
   })
+}
+
+/** A function of its own, so that an open stream retains nothing of its request. */
+function sender(reading: ThreadReading, cursor: ThreadCursor): SendStream {
+  return (connection) => new ThreadReader(connection, reading).run(cursor)
+}
+
+/** A place in one of the turns, or before all of them. */
+type ThreadCursor = { readonly turnId: string; readonly offset: string } | undefined
+
+/** `<turnId>/<offset>`, or `0-0` for the beginning. */
+function parseCursor(text: string): ThreadCursor {
+  // Ids may contain slashes.
+  const slash = text.lastIndexOf('/')
+  const offset = text.slice(slash + 1)
+  parseOffset(offset)
+  const turnId = text.slice(0, Math.max(0, slash))
+  // It is sent back as it is: a text that is no id could inject a line.
+  if (ID_PATTERN.test(turnId)) return { turnId, offset }
+  if (text === START) return undefined
+  throw new TurnstreamError('CURSOR_INVALID', JSON.stringify(text.slice(0, 64)))
 }
 
 interface ThreadReading {
@@ -71,7 +82,7 @@ interface ThreadReading {
 class ThreadReader {
   readonly #connection: SseConnection
   readonly #reading: ThreadReading
-  /** The place of the last turn that was sent. */
+  /** The ordinal of the last turn that was sent. */
   #ordinal = 0
 
   constructor(connection: SseConnection, reading: ThreadReading) {
@@ -86,7 +97,7 @@ class ThreadReader {
     while (!signal.aborted) {
       const { turns, newest } = await turnsAfter(log, threadId, this.#ordinal)
       for (const turn of turns) {
-        // After the listing: as long as the thread is there, no turn of a later one was listed.
+        // After listing: while the thread exists, no turn of a later thread was listed.
         if (!(await this.#isThere())) return
         await this.#send(turn, START)
       }
@@ -99,22 +110,22 @@ class ThreadReader {
   async #resume(turnId: string, offset: string): Promise<void> {
     const turn = await this.#reading.log.getTurn(turnId)
     if (turn?.threadId === this.#reading.threadId) await this.#send(turn, offset)
-    else sendResync(this.#connection, { resync: 'foreign' }, START)
+    else sendResync(this.#connection, 'foreign', START)
   }
 
   async #send({ turnId, ordinal }: TurnPlace, after: string): Promise<void> {
     const { log, encoding } = this.#reading
     const connection = this.#connection
     if (connection.signal.aborted) return
-    const idOf = (cursor: string) => formatThreadCursor(turnId, cursor)
+    const toId = (cursor: string) => `${turnId}/${cursor}`
     const tail = log.tail(turnId, 'processed', after, connection.signal)
     const frames = encoding === 'append' ? new AppendFrames(APPENDS) : WHOLE
     try {
-      await follow(connection, { tail, frames, idOf })
+      await sendTail(connection, tail, frames, toId)
     } catch (error) {
       if (!(error instanceof TurnstreamError) || !GONE.has(error.code)) throw error
-      // Nothing follows of this turn, whatever the reader has of it.
-      sendResync(connection, { resync: 'trimmed' }, idOf(START))
+      // Nothing follows of this turn, whatever the client has of it.
+      sendResync(connection, 'trimmed', toId(START))
     }
     this.#ordinal = ordinal
   }
@@ -128,7 +139,7 @@ class ThreadReader {
 
 type TurnPlace = Pick<TurnRecord, 'turnId' | 'ordinal'>
 
-/** The turns after a place, oldest first, and the place of the newest. */
+/** The turns after an ordinal, oldest first, and the ordinal of the newest. */
 async function turnsAfter(log: TurnLog, threadId: string, ordinal: number) {
   const turns: TurnPlace[] = []
   let newest: number | undefined

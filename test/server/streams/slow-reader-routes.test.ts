@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { NodeSink } from '../../../src/server/streams/node-sink.ts'
+import { SseConnection } from '../../../src/server/streams/sse-connection.ts'
 import type { HeldCall } from '../held-provider.ts'
 import { startServer, type TestServer } from '../support.ts'
 import { RawClient } from './raw-client.ts'
@@ -63,8 +63,8 @@ function portOf({ url }: TestServer): number {
 }
 
 /** What the server has written to its only reader. */
-function watchSink() {
-  const spy = vi.spyOn(NodeSink.prototype, 'write')
+function watchConnection() {
+  const spy = vi.spyOn(SseConnection.prototype, 'send')
   onTestFinished(() => spy.mockRestore())
   const { calls, results } = spy.mock
   let counted = 0
@@ -95,7 +95,7 @@ function turnOfTheLoop(): Promise<void> {
 
 describe('a reader that falls behind and catches up is told what follows', () => {
   test.each(Object.entries(ROUTES))('%s', { timeout: 60_000 }, async (_, open) => {
-    const sink = watchSink()
+    const sent = watchConnection()
     const server = await startServer({ caps: { maxTextChars: Infinity } })
     const { client, call } = await open(server)
     const tail = tailOf(client)
@@ -105,13 +105,13 @@ describe('a reader that falls behind and catches up is told what follows', () =>
     call.say('begin')
     await until('begin')
     client.socket.pause()
-    while (!sink.isFull()) {
+    while (!sent.isFull()) {
       call.say(PIECE)
       for (let turns = 0; turns < 5; turns++) await turnOfTheLoop()
     }
     client.socket.resume()
     // Everything was sent, and nothing more will be until something is said.
-    await client.until(({ received }) => received >= sink.bytes())
+    await client.until(({ received }) => received >= sent.bytes())
     for (let turns = 0; turns < 50; turns++) await turnOfTheLoop()
     for (const mark of ['first', 'second']) {
       call.say(mark)

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
+import { ANYBODY } from '../../../src/server/auth/caller.ts'
 import { Frame } from '../../../src/server/streams/frame.ts'
-import { MAX_WAITING_BYTES } from '../../../src/server/streams/sse-sink.ts'
-import { WebSink } from '../../../src/server/streams/web-sink.ts'
+import { MAX_WAITING_BYTES, WebConnection } from '../../../src/server/streams/sse-connection.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { delta, message } from '../../../src/testing/turn-log/texts.ts'
 import { streamsApp } from './context.ts'
@@ -114,41 +114,49 @@ describe('an app that is called as a function', () => {
   })
 })
 
+/** A connection that is open and has sent nothing. */
+function openConnection(): WebConnection {
+  const { context } = streamsApp(new MemoryLog(), fakeClock(1000))
+  const { streams, limits } = context
+  const slot = limits.takeStream(ANYBODY)
+  const connection = new WebConnection({ streams, slot, kind: 'xapi', caller: ANYBODY })
+  connection.open(undefined)
+  return connection
+}
+
 describe('the body', () => {
   test('tells when it is full, and when there is room again', async () => {
-    const sink = new WebSink(() => {})
-    const reader = sink.body.getReader()
-    expect(sink.waitingBytes).toBe(0)
-    expect(sink.write(new Frame('small'))).toBe(true)
-    expect(sink.waitingBytes).toBeGreaterThan(0)
-    expect(sink.write(new Frame('x'.repeat(MAX_WAITING_BYTES)))).toBe(false)
-    const drained = sink.drained()
+    const connection = openConnection()
+    const reader = connection.body.getReader()
+    expect(connection.waitingBytes).toBe(0)
+    expect(connection.send(new Frame('small'))).toBe(true)
+    expect(connection.waitingBytes).toBeGreaterThan(0)
+    expect(connection.send(new Frame('x'.repeat(MAX_WAITING_BYTES)))).toBe(false)
+    const drained = connection.drained()
     await reader.read()
     await reader.read()
     await drained
-    expect(sink.waitingBytes).toBe(0)
+    expect(connection.waitingBytes).toBe(0)
+    connection.end()
   })
 
   test('lets go of whoever waits for room when the reader leaves', async () => {
-    let closed = 0
-    const sink = new WebSink(() => {
-      closed += 1
-    })
-    sink.write(new Frame('x'.repeat(MAX_WAITING_BYTES)))
-    const drained = sink.drained()
-    await sink.body.cancel()
+    const connection = openConnection()
+    connection.send(new Frame('x'.repeat(MAX_WAITING_BYTES)))
+    const drained = connection.drained()
+    await connection.body.cancel()
     await drained
-    expect(closed).toBe(1)
+    expect(connection.signal.aborted).toBe(true)
   })
 })
 
-test('a sink that is asked when its reader has caught up keeps nobody waiting', async () => {
-  const sink = new WebSink(() => {})
-  const reader = sink.body.getReader()
-  expect(sink.write(new Frame('x'.repeat(MAX_WAITING_BYTES)))).toBe(false)
+test('a connection that is asked when its reader has caught up keeps nobody waiting', async () => {
+  const connection = openConnection()
+  const reader = connection.body.getReader()
+  expect(connection.send(new Frame('x'.repeat(MAX_WAITING_BYTES)))).toBe(false)
   await reader.read()
-  await sink.drained()
-  sink.write(new Frame('x'.repeat(MAX_WAITING_BYTES)))
+  await connection.drained()
+  connection.send(new Frame('x'.repeat(MAX_WAITING_BYTES)))
   await reader.cancel()
-  await sink.drained()
+  await connection.drained()
 })
