@@ -48,6 +48,22 @@ export function encodeJson(value: unknown): Buffer<ArrayBuffer> {
   return Buffer.from(JSON.stringify(value))
 }
 
+/** The parts of an object with a list as its last field. Made in time slices, because it may have thousands of items. */
+export async function encodeList<T>(
+  head: object,
+  name: string,
+  items: readonly T[],
+  encode: (item: T) => string,
+): Promise<Buffer<ArrayBuffer>[]> {
+  const parts = [Buffer.from(`${JSON.stringify(head).slice(0, -1)},"${name}":[`)]
+  for (const [index, item] of items.entries()) {
+    if (isSliceOver()) await nextSlice()
+    parts.push(Buffer.from(index === 0 ? encode(item) : `,${encode(item)}`))
+  }
+  parts.push(Buffer.from(']}'))
+  return parts
+}
+
 /** A page ends with the item that takes it past this size. */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024
 

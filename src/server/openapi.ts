@@ -2,7 +2,7 @@ import type { RouteConfig } from '@hono/zod-openapi'
 import * as z from 'zod'
 import { ROUTES } from '../protocol/names.ts'
 import type { GatewayApp } from './context.ts'
-import { KEY_SECURITY, openapiPath, SECURITY_SCHEMES, type Security } from './routes/definition.ts'
+import * as spec from './routes/spec.ts'
 
 /** JSON Schema 2020-12, which is what OpenAPI 3.1 takes. */
 export interface JsonSchema {
@@ -27,7 +27,7 @@ interface Parameter {
   readonly name: string
   readonly in: 'path' | 'query' | 'header'
   readonly required: boolean
-  readonly description?: string
+  readonly description?: string | undefined
   readonly schema: JsonSchema
 }
 
@@ -35,19 +35,19 @@ type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>
 
 interface ResponseObject {
   readonly description: string
-  readonly headers?: Readonly<Record<string, { readonly schema: JsonSchema }>>
-  readonly content?: Content
+  readonly headers?: Content | undefined
+  readonly content?: Content | undefined
 }
 
 export interface Operation {
   readonly operationId: string
   readonly summary: string
-  readonly description?: string
+  readonly description?: string | undefined
   readonly tags: readonly string[]
   /** One of them is needed where the server has keys; empty for public routes. */
-  readonly security: Readonly<Security>
+  readonly security: Readonly<spec.Security>
   readonly parameters: readonly Parameter[]
-  readonly requestBody?: { readonly required: boolean; readonly content: Content }
+  readonly requestBody?: { readonly required: boolean; readonly content: Content } | undefined
   readonly responses: Readonly<Record<string, ResponseObject>>
 }
 
@@ -57,7 +57,7 @@ export interface OpenApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
   readonly components: {
     readonly schemas: Readonly<Record<string, JsonSchema>>
-    readonly securitySchemes: typeof SECURITY_SCHEMES
+    readonly securitySchemes: typeof spec.SECURITY_SCHEMES
   }
 }
 
@@ -78,13 +78,13 @@ export function openapiDocument(app: GatewayApp): OpenApiDocument {
     openapi: '3.1.0',
     info: { title: 'turnstream', version: '2', description },
     paths,
-    components: { schemas: writer.schemas, securitySchemes: SECURITY_SCHEMES },
+    components: { schemas: writer.schemas, securitySchemes: spec.SECURITY_SCHEMES },
   }
 }
 
 const OPERATION_NAMES = new Map(
   Object.entries(ROUTES).map(([name, path]) => [
-    openapiPath(path),
+    spec.openapiPath(path),
     `${name.charAt(0).toUpperCase()}${name.slice(1)}`,
   ]),
 )
@@ -103,11 +103,11 @@ class DocumentWriter {
 
   operation(route: RouteConfig): Operation {
     const { method, path, summary = '', description, tags = [], request } = route
-    const { security = KEY_SECURITY } = route
+    const { security = spec.KEY_SECURITY } = route
     return {
       operationId: `${method}${OPERATION_NAMES.get(path) ?? path}`,
       summary,
-      ...(description !== undefined && { description }),
+      description,
       tags,
       security,
       parameters: [
@@ -115,12 +115,10 @@ class DocumentWriter {
         ...this.#parameters('query', request?.query),
         ...[request?.headers ?? []].flat().flatMap((each) => this.#parameters('header', each)),
       ],
-      ...(request?.body && {
-        requestBody: {
-          required: request.body.required ?? false,
-          content: this.#content(request.body.content),
-        },
-      }),
+      requestBody: request?.body && {
+        required: request.body.required ?? false,
+        content: this.#content(request.body.content),
+      },
       responses: Object.fromEntries(
         Object.entries(route.responses).map(([status, response]) => [
           status,
@@ -137,21 +135,18 @@ class DocumentWriter {
       name,
       in: where,
       required: required.includes(name),
-      ...(description !== undefined && { description }),
+      description,
       schema: property,
     }))
   }
 
   #response({ description = '', headers, content }: RouteResponse): ResponseObject {
     const fields = headers instanceof z.ZodType ? this.#schema(headers).properties : undefined
+    const named = fields && Object.entries(fields).map(([name, schema]) => [name, { schema }])
     return {
       description,
-      ...(fields && {
-        headers: Object.fromEntries(
-          Object.entries(fields).map(([name, schema]) => [name, { schema }]),
-        ),
-      }),
-      ...(content && { content: this.#content(content) }),
+      headers: named && Object.fromEntries(named),
+      content: content && this.#content(content),
     }
   }
 

@@ -28,30 +28,21 @@ export function boundedBody(maxBytes: number): MiddlewareHandler<GatewayEnv> {
 }
 
 async function readText(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  let text = ''
+  const chunks: Uint8Array[] = []
   let size = 0
-  for await (const chunk of untilBroken(body)) {
-    size += chunk.length
-    if (size > maxBytes) throw tooLarge(maxBytes)
-    text += decodeWith(decoder, chunk)
-  }
-  return text + decodeWith(decoder)
-}
-
-/** A client that leaves while sending is not our failure. */
-async function* untilBroken(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   try {
-    yield* body
+    for await (const chunk of body) {
+      size += chunk.length
+      if (size > maxBytes) break
+      chunks.push(chunk)
+    }
   } catch (cause) {
+    // A client that leaves while sending is not our failure.
     throw new TurnstreamError('REQUEST_INVALID', 'the body broke off', { cause })
   }
-}
-
-/** Without a chunk, flushes the decoder. */
-function decodeWith(decoder: TextDecoder, chunk?: Uint8Array): string {
+  if (size > maxBytes) throw tooLarge(maxBytes)
   try {
-    return decoder.decode(chunk, { stream: chunk !== undefined })
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
   } catch {
     throw invalidBody('is no UTF-8')
   }

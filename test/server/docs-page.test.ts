@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { docsPage, docsPages, html, prose } from '../../src/server/docs-page.ts'
 import type { OpenApiDocument, Operation } from '../../src/server/openapi.ts'
-import { SECURITY_SCHEMES } from '../../src/server/routes/definition.ts'
+import { SECURITY_SCHEMES } from '../../src/server/routes/spec.ts'
 import { call, startServer } from './support.ts'
 import { ask } from './web/browser.ts'
 

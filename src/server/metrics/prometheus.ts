@@ -5,12 +5,12 @@
 export interface MetricDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
-  readonly labels?: readonly string[]
+  readonly labels: readonly string[]
   /** Of a histogram: the upper bounds of its buckets, smallest first. */
   readonly buckets?: readonly number[]
 }
 
-/** One series of a counter or a gauge. Whoever counts keeps it, and adds to its `value`. */
+/** One series of a counter or a gauge. */
 export class Value {
   value = 0
 
@@ -49,7 +49,7 @@ export class Histogram {
   }
 }
 
-/** So many series a metric may have. What would be one more is counted as `other`. */
+/** How many series a metric may have. More are counted as `other`. */
 const MAX_SERIES = 1000
 const OTHER = 'other'
 
@@ -57,7 +57,7 @@ interface Series {
   lines(name: string, labels: string): string[]
 }
 
-/** A metric with all its series, one for each combination of labels that was met. */
+/** A metric with its series, one for each combination of labels so far. */
 export class Family<Each extends Series> {
   readonly #name: string
   readonly #definition: MetricDefinition
@@ -68,17 +68,15 @@ export class Family<Each extends Series> {
     this.#name = name
     this.#definition = definition
     this.#create = create
-    // A counter that stands at nothing is known to be there.
-    if (this.#labels.length === 0) this.with()
-  }
-
-  get #labels(): readonly string[] {
-    return this.#definition.labels ?? []
+    // Shown as 0 before the first event.
+    if (definition.labels.length === 0) this.with()
   }
 
   /** The series with these values of the labels, in their order. */
   with(...values: readonly string[]): Each {
-    const labels = this.#textOf(values)
+    const labels = this.#definition.labels
+      .map((label, index) => `${label}="${escaped(values[index] ?? '').replaceAll('"', '\\"')}"`)
+      .join(',')
     const known = this.#series.get(labels)
     if (known !== undefined) return known
     if (this.#series.size >= MAX_SERIES && values.some((value) => value !== OTHER)) {
@@ -94,12 +92,6 @@ export class Family<Each extends Series> {
     const name = this.#name
     const lines = [...this.#series].flatMap(([labels, series]) => series.lines(name, labels))
     return [`# HELP ${name} ${escaped(help)}`, `# TYPE ${name} ${type}`, ...lines, ''].join('\n')
-  }
-
-  #textOf(values: readonly string[]): string {
-    return this.#labels
-      .map((label, index) => `${label}="${escaped(values[index] ?? '').replaceAll('"', '\\"')}"`)
-      .join(',')
   }
 }
 

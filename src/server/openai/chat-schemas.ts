@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { jsonObjectSchema } from '../routes/definition.ts'
+import * as spec from '../routes/spec.ts'
 import { MAX_TEXT_CHARS, MAX_TOKENS, reasoningEffortSchema } from '../routes/submit.ts'
 import { UNSUPPORTED } from './errors.ts'
 
@@ -105,7 +105,7 @@ const toolSchema = z.strictObject({
   function: z.strictObject({
     name: nameSchema(),
     description: z.string().max(20_000).nullish(),
-    parameters: jsonObjectSchema(200_000).nullish(),
+    parameters: spec.jsonObject(200_000).nullish(),
     strict: z.boolean().nullish(),
   }),
 })
@@ -118,7 +118,7 @@ const responseFormatSchema = z.discriminatedUnion('type', [
     json_schema: z.strictObject({
       name: nameSchema(),
       description: only([], NOT_HERE),
-      schema: jsonObjectSchema(200_000),
+      schema: spec.jsonObject(200_000),
       strict: z.boolean().nullish(),
     }),
   }),

@@ -23,44 +23,36 @@ import { parameterError, TurnFailedError } from '../openai/errors.ts'
 import { followRun } from '../run-reader.ts'
 import type { SseConnection } from '../streams/sse-connection.ts'
 import { headerOf, openSse } from '../streams/sse-response.ts'
-import {
-  defineRoute,
-  jsonBody,
-  jsonResponse,
-  openaiRefusals,
-  optional,
-  sseResponse,
-  turnHeadersSchema,
-} from './definition.ts'
+import * as spec from './spec.ts'
 import { SUBMIT_REFUSALS, startTurn, submitHeadersSchema, withStreamSlot } from './submit.ts'
 
 /** How long the headers of a stream are held for the first output: a turn that fails before gets a status. */
 const HOLD_MS = 5000
 
 const headersSchema = submitHeadersSchema.extend({
-  [HEADERS.cancelOnDisconnect]: optional(
+  [HEADERS.cancelOnDisconnect]: spec.optional(
     z.enum(['true', 'false']),
     'With `true` the turn is stopped when the client leaves',
   ),
 })
 
-const chatRoute = defineRoute('post', ROUTES.chatCompletions, {
+const chatRoute = spec.route('post', ROUTES.chatCompletions, {
   summary: 'Answer a chat, as OpenAI does',
   description:
     'One turn in a new thread, which is made of the messages. It goes on when the client leaves, and can ' +
     'be read as any other: its id is in a header.',
   tags: ['openai'],
-  request: { headers: headersSchema, body: jsonBody(chatBodySchema) },
+  request: { headers: headersSchema, body: spec.jsonBody(chatBodySchema) },
   responses: {
     200: {
       description: 'The answer, or with `stream` its chunks and then `[DONE]`',
-      headers: turnHeadersSchema,
+      headers: spec.turnHeaders,
       content: {
-        ...jsonResponse('', chatCompletionSchema).content,
-        ...sseResponse('', chatChunkSchema).content,
+        ...spec.json('', chatCompletionSchema).content,
+        ...spec.sse('', chatChunkSchema).content,
       },
     },
-    ...openaiRefusals(
+    ...spec.openaiRefusals(
       ...SUBMIT_REFUSALS,
       'OPTION_INVALID',
       'STREAMS_LIMITED',

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
-import { defineRoute, jsonResponse, openaiRefusals } from './definition.ts'
+import * as spec from './spec.ts'
 
 const modelSchema = z
   .object({
@@ -17,20 +17,20 @@ const modelsSchema = z
   .object({ object: z.literal('list'), data: z.array(modelSchema) })
   .meta({ id: 'Models' })
 
-const listRoute = defineRoute('get', ROUTES.models, {
+const listRoute = spec.route('get', ROUTES.models, {
   summary: 'List the models, as OpenAI does',
   description:
     'Those that the providers list. Others of a provider are called as `<providerId>/<modelId>`, as are those of ' +
     '`scripted` where there is another provider.',
   tags: ['openai'],
-  responses: { 200: jsonResponse('All of them', modelsSchema), ...openaiRefusals() },
+  responses: { 200: spec.json('All of them', modelsSchema), ...spec.openaiRefusals() },
 })
 
-const readRoute = defineRoute('get', ROUTES.model, {
+const readRoute = spec.route('get', ROUTES.model, {
   summary: 'Read a model, as OpenAI does',
   tags: ['openai'],
   request: { params: z.object({ model: z.string().min(1).max(300) }) },
-  responses: { 200: jsonResponse('The model', modelSchema), ...openaiRefusals('MODEL_UNKNOWN') },
+  responses: { 200: spec.json('The model', modelSchema), ...spec.openaiRefusals('MODEL_UNKNOWN') },
 })
 
 export function addModelRoutes(app: GatewayApp, { providers, clock }: GatewayContext): void {

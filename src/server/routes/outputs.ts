@@ -1,21 +1,12 @@
 import * as z from 'zod'
-import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { START } from '../../log/offsets.ts'
 import type { TurnLog, TurnRecord, TurnSnapshot } from '../../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import { streamOutputSchema } from '../../protocol/stream-output.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
-import { encodePage, sendRead } from '../json-response.ts'
-import {
-  defineRoute,
-  idSchema,
-  jsonResponse,
-  optional,
-  pageSchema,
-  READ_REFUSALS,
-  refusals,
-} from './definition.ts'
+import { encodeList, encodePage, sendRead } from '../json-response.ts'
+import * as spec from './spec.ts'
 
 export const outputSchema = streamOutputSchema.meta({
   id: 'StreamOutput',
@@ -28,7 +19,7 @@ const turnOutputsSchema = z
     threadId: z.string(),
     sealed: z.boolean(),
     offset: z.string().meta({ description: 'The cursor with which its stream goes on' }),
-    expired: optional(z.literal(true), 'Its outputs are gone; only in the list of a thread'),
+    expired: spec.optional(z.literal(true), 'Its outputs are gone; only in the list of a thread'),
     outputs: z.array(outputSchema),
   })
   .meta({ id: 'TurnOutputs' })
@@ -41,26 +32,26 @@ const threadOutputsSchema = z
   })
   .meta({ id: 'ThreadOutputs' })
 
-const turnRoute = defineRoute('get', ROUTES.turnOutputs, {
+const turnRoute = spec.route('get', ROUTES.turnOutputs, {
   summary: 'Read a turn in the shape in which it is streamed',
   description: 'The newest snapshot of each item, and the cursor with which the stream goes on.',
   tags: ['xapi'],
-  request: { params: z.object({ turnId: idSchema }) },
+  request: { params: z.object({ turnId: spec.id }) },
   responses: {
-    200: jsonResponse('The turn as it is now', turnOutputsSchema),
-    ...refusals(...READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
+    200: spec.json('The turn as it is now', turnOutputsSchema),
+    ...spec.refusals(...spec.READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
-const threadRoute = defineRoute('get', ROUTES.threadOutputs, {
+const threadRoute = spec.route('get', ROUTES.threadOutputs, {
   summary: 'Read the turns of a thread in the shape in which they are streamed',
   description:
     'A page ends early when its turns come to more than 8 MB. A turn whose outputs ' +
     'have expired is listed without them.',
   tags: ['xapi'],
   request: {
-    params: z.object({ threadId: idSchema }),
-    query: pageSchema(20, 100).extend({
+    params: z.object({ threadId: spec.id }),
+    query: spec.pageQuery(20, 100).extend({
       first: z
         .enum(['oldest', 'newest'])
         .default('oldest')
@@ -68,8 +59,8 @@ const threadRoute = defineRoute('get', ROUTES.threadOutputs, {
     }),
   },
   responses: {
-    200: jsonResponse('A page of turns', threadOutputsSchema),
-    ...refusals(...READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'),
+    200: spec.json('A page of turns', threadOutputsSchema),
+    ...spec.refusals(...spec.READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'),
   },
 })
 
@@ -102,36 +93,20 @@ export function addOutputRoutes(app: GatewayApp, context: GatewayContext): void 
 
 /** Nothing for a turn that was deleted since it was listed. */
 async function encodeListed(log: TurnLog, turn: TurnRecord): Promise<Buffer<ArrayBuffer>[]> {
-  if (turn.expired) return [encodeExpired(turn)]
   try {
-    return await encodeOutputs(turn, await log.snapshot(turn.turnId))
+    if (!turn.expired) return await encodeOutputs(turn, await log.snapshot(turn.turnId))
   } catch (error) {
-    if (hasCode(error, 'TURN_EXPIRED')) return [encodeExpired(turn)]
     if (hasCode(error, 'TURN_UNKNOWN') || hasCode(error, 'TURN_DELETED')) return []
-    throw error
+    if (!hasCode(error, 'TURN_EXPIRED')) throw error
   }
+  return encodeOutputs(turn, { records: [], offset: START, sealed: true }, { expired: true })
 }
 
-/** In time slices, because a turn may have thousands of records. */
-async function encodeOutputs(
-  turn: TurnRecord,
+function encodeOutputs(
+  { turnId, threadId }: TurnRecord,
   { records, offset, sealed }: TurnSnapshot,
+  more?: { readonly expired: true },
 ): Promise<Buffer<ArrayBuffer>[]> {
-  const parts = [Buffer.from(`${encodeHead(turn, { sealed, offset })},"outputs":[`)]
-  for (const [index, { data }] of records.entries()) {
-    if (isSliceOver()) await nextSlice()
-    parts.push(Buffer.from(index === 0 ? data : `,${data}`))
-  }
-  parts.push(Buffer.from(']}'))
-  return parts
-}
-
-function encodeExpired(turn: TurnRecord): Buffer<ArrayBuffer> {
-  const head = encodeHead(turn, { sealed: true, offset: START, expired: true })
-  return Buffer.from(`${head},"outputs":[]}`)
-}
-
-/** The object without its closing brace. */
-function encodeHead({ turnId, threadId }: TurnRecord, fields: Record<string, unknown>): string {
-  return JSON.stringify({ turnId, threadId, ...fields }).slice(0, -1)
+  const head = { turnId, threadId, sealed, offset, ...more }
+  return encodeList(head, 'outputs', records, ({ data }) => data)
 }

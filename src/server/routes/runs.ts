@@ -6,52 +6,46 @@ import { responseSchema } from '../../protocol/response.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { sendRead } from '../json-response.ts'
 import { RunReader } from '../run-reader.ts'
-import {
-  bodySchema,
-  defineRoute,
-  idSchema,
-  jsonBody,
-  jsonResponse,
-  READ_REFUSALS,
-  refusals,
-} from './definition.ts'
+import * as spec from './spec.ts'
 
-const params = z.object({ runId: idSchema })
+const params = z.object({ runId: spec.id })
 
 const runSchema = responseSchema.meta({
   id: 'Response',
   description: 'Everything a turn came to, or has come to so far: docs/protocol.md',
 })
 
-export const cancelBodySchema = bodySchema({
-  reason: z.string().min(1).max(1000).exactOptional(),
-}).meta({ id: 'Cancel', examples: [{ reason: 'not needed any more' }] })
+export const cancelBodySchema = spec
+  .object({
+    reason: z.string().min(1).max(1000).exactOptional(),
+  })
+  .meta({ id: 'Cancel', examples: [{ reason: 'not needed any more' }] })
 
 const cancelledSchema = z
   .object({ cancelled: z.boolean().meta({ description: 'False when it had ended already' }) })
   .meta({ id: 'Cancelled' })
 
-const runRoute = defineRoute('get', ROUTES.run, {
+const runRoute = spec.route('get', ROUTES.run, {
   summary: 'Read a run as one Response',
   description: 'Also while it is under way: then it holds what was written so far.',
   tags: ['v2'],
   request: { params },
   responses: {
-    200: jsonResponse('The run', runSchema),
-    ...refusals(...READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
+    200: spec.json('The run', runSchema),
+    ...spec.refusals(...spec.READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
-const cancelRoute = defineRoute('post', ROUTES.runCancel, {
+const cancelRoute = spec.route('post', ROUTES.runCancel, {
   summary: 'Stop a run',
   description:
     'Whichever process runs it. It ends as aborted within a second, and what it has come to stays.',
   tags: ['v2'],
-  request: { params, body: jsonBody(cancelBodySchema, false) },
+  request: { params, body: spec.jsonBody(cancelBodySchema, false) },
   responses: {
-    200: jsonResponse('It had ended already: nothing was changed', cancelledSchema),
-    202: jsonResponse('It will end', cancelledSchema),
-    ...refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'TURN_UNKNOWN'),
+    200: spec.json('It had ended already: nothing was changed', cancelledSchema),
+    202: spec.json('It will end', cancelledSchema),
+    ...spec.refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'TURN_UNKNOWN'),
   },
 })
 

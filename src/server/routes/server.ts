@@ -9,27 +9,27 @@ import { DOCS_POLICY, docsPages } from '../docs-page.ts'
 import { encodeJson, sendSharedJson } from '../json-response.ts'
 import type { GatewayMetrics } from '../metrics/gateway-metrics.ts'
 import { openapiDocument } from '../openapi.ts'
-import { defineRoute, jsonResponse, NO_SECURITY, publicRefusals, refusals } from './definition.ts'
+import * as spec from './spec.ts'
 
 const okSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Ok' })
 
-const healthRoute = defineRoute('get', ROUTES.health, {
+const healthRoute = spec.route('get', ROUTES.health, {
   summary: 'Whether the process is alive',
   tags: ['server'],
-  security: NO_SECURITY,
-  responses: { 200: jsonResponse('It is', okSchema) },
+  security: spec.NO_SECURITY,
+  responses: { 200: spec.json('It is', okSchema) },
 })
 
-const readyRoute = defineRoute('get', ROUTES.ready, {
+const readyRoute = spec.route('get', ROUTES.ready, {
   summary: 'Whether turns can be taken and read',
   description:
     'The store is asked, and has two seconds to answer. One that could not be written is not ready for ' +
     'ten seconds.',
   tags: ['server'],
-  security: NO_SECURITY,
+  security: spec.NO_SECURITY,
   responses: {
-    200: jsonResponse('They can', okSchema),
-    ...publicRefusals('SERVER_SHUTDOWN', 'STORE_FULL'),
+    200: spec.json('They can', okSchema),
+    ...spec.publicRefusals('SERVER_SHUTDOWN', 'STORE_FULL'),
   },
 })
 
@@ -105,7 +105,7 @@ export class Readiness {
 
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-const metricsRoute = defineRoute('get', ROUTES.metrics, {
+const metricsRoute = spec.route('get', ROUTES.metrics, {
   summary: 'What the server does, in numbers',
   description:
     'For Prometheus. They are those of all tenants: where there are keys, one of the tenant `default` is ' +
@@ -113,7 +113,7 @@ const metricsRoute = defineRoute('get', ROUTES.metrics, {
   tags: ['server'],
   responses: {
     200: { description: 'The metrics', content: { 'text/plain': { schema: z.string() } } },
-    ...refusals('ROUTE_UNKNOWN'),
+    ...spec.refusals('ROUTE_UNKNOWN'),
   },
 })
 
@@ -132,23 +132,23 @@ export function addMetricsRoute(
   })
 }
 
-const openapiRoute = defineRoute('get', ROUTES.openapi, {
+const openapiRoute = spec.route('get', ROUTES.openapi, {
   summary: 'This description',
   tags: ['server'],
-  security: NO_SECURITY,
+  security: spec.NO_SECURITY,
   responses: {
-    200: jsonResponse('OpenAPI 3.1', z.record(z.string(), z.unknown())),
-    ...publicRefusals(),
+    200: spec.json('OpenAPI 3.1', z.record(z.string(), z.unknown())),
+    ...spec.publicRefusals(),
   },
 })
 
-const docsRoute = defineRoute('get', ROUTES.docs, {
+const docsRoute = spec.route('get', ROUTES.docs, {
   summary: 'This description, for people',
   tags: ['server'],
-  security: NO_SECURITY,
+  security: spec.NO_SECURITY,
   responses: {
     200: { description: 'A page', content: { 'text/html': { schema: z.string() } } },
-    ...publicRefusals(),
+    ...spec.publicRefusals(),
   },
 })
 

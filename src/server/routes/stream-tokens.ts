@@ -5,20 +5,13 @@ import { ROUTES } from '../../protocol/names.ts'
 import type { StreamGrant } from '../auth/caller.ts'
 import type { StreamTokens } from '../auth/stream-tokens.ts'
 import type { GatewayApp } from '../context.ts'
-import {
-  bodySchema,
-  defineRoute,
-  idSchema,
-  jsonBody,
-  jsonResponse,
-  optional,
-  refusals,
-} from './definition.ts'
+import * as spec from './spec.ts'
 
-export const streamTokenBodySchema = bodySchema({
-  turnId: optional(idSchema, 'Opens the streams of this turn, raw events and snapshots'),
-  threadId: optional(idSchema, 'Opens the stream of this thread, and those of its turns'),
-})
+export const streamTokenBodySchema = spec
+  .object({
+    turnId: spec.optional(spec.id, 'Opens the streams of this turn, raw events and snapshots'),
+    threadId: spec.optional(spec.id, 'Opens the stream of this thread, and those of its turns'),
+  })
   .refine(({ turnId, threadId }) => (turnId === undefined) !== (threadId === undefined), {
     message: 'must have either a turnId or a threadId',
   })
@@ -33,16 +26,16 @@ const streamTokenSchema = z
   })
   .meta({ id: 'StreamToken' })
 
-const streamTokenRoute = defineRoute('post', ROUTES.streamTokens, {
+const streamTokenRoute = spec.route('post', ROUTES.streamTokens, {
   summary: 'Make a token that opens the streams of one turn or thread',
   description:
     'For an `EventSource`, which sends no headers: `?token=` takes the place of the key. A token can only ' +
     'read, can be used for five minutes to open a stream, and is of no use once its key is revoked.',
   tags: ['v2'],
-  request: { body: jsonBody(streamTokenBodySchema) },
+  request: { body: spec.jsonBody(streamTokenBodySchema) },
   responses: {
-    201: jsonResponse('The token', streamTokenSchema),
-    ...refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'THREAD_UNKNOWN', 'TURN_UNKNOWN'),
+    201: spec.json('The token', streamTokenSchema),
+    ...spec.refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'THREAD_UNKNOWN', 'TURN_UNKNOWN'),
   },
 })
 

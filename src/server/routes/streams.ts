@@ -7,15 +7,8 @@ import { streamEventSchema } from '../../protocol/stream-event.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { openThreadStream } from '../streams/thread-stream.ts'
 import { openTurnStream } from '../streams/turn-stream.ts'
-import {
-  defineRoute,
-  idSchema,
-  optional,
-  refusals,
-  STREAM_SECURITY,
-  sseResponse,
-} from './definition.ts'
 import { outputSchema } from './outputs.ts'
+import * as spec from './spec.ts'
 
 const eventSchema = streamEventSchema.meta({
   id: 'StreamEvent',
@@ -23,16 +16,16 @@ const eventSchema = streamEventSchema.meta({
 })
 
 const headers = z.object({
-  [HEADERS.lastEventId]: optional(
+  [HEADERS.lastEventId]: spec.optional(
     z.string(),
     'The last `id` that was read: the stream goes on after it',
   ),
 })
 
 const resumeQuery = z.object({
-  from: optional(z.string(), 'The same for the first connection; `last-event-id` wins'),
+  from: spec.optional(z.string(), 'The same for the first connection; `last-event-id` wins'),
   // Read before, when the caller was authenticated.
-  token: optional(z.string(), 'A stream token, where no key can be sent'),
+  token: spec.optional(z.string(), 'A stream token, where no key can be sent'),
 })
 
 const outputQuery = resumeQuery.extend({
@@ -41,7 +34,7 @@ const outputQuery = resumeQuery.extend({
   }),
 })
 
-/** The refusals of every stream. */
+/** The spec.refusals of every stream. */
 const STREAM_REFUSALS: readonly ErrorCode[] = [
   'CURSOR_INVALID',
   'SERVER_SHUTDOWN',
@@ -52,45 +45,45 @@ const STREAM_REFUSALS: readonly ErrorCode[] = [
 
 const OVER = { description: 'The turn has ended, and nothing follows the cursor' }
 
-const runRoute = defineRoute('get', ROUTES.runStream, {
+const runRoute = spec.route('get', ROUTES.runStream, {
   summary: 'Stream the raw events of a run',
   description: 'From the cursor on, and to the end of the run. The `data` of a frame is one event.',
   tags: ['v2'],
-  security: STREAM_SECURITY,
-  request: { headers, params: z.object({ runId: idSchema }), query: resumeQuery },
+  security: spec.STREAM_SECURITY,
+  request: { headers, params: z.object({ runId: spec.id }), query: resumeQuery },
   responses: {
-    200: sseResponse('The frames of the run, to its end', eventSchema),
+    200: spec.sse('The frames of the run, to its end', eventSchema),
     204: OVER,
-    ...refusals(...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
+    ...spec.refusals(...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
-const turnRoute = defineRoute('get', ROUTES.turnOutputStream, {
+const turnRoute = spec.route('get', ROUTES.turnOutputStream, {
   summary: 'Stream the snapshots of a turn',
   description:
     'From the cursor on, and to the end of the turn. The `data` of a frame is one snapshot, which takes ' +
     'the place of the one before with the same `itemId`.',
   tags: ['xapi'],
-  security: STREAM_SECURITY,
-  request: { headers, params: z.object({ turnId: idSchema }), query: outputQuery },
+  security: spec.STREAM_SECURITY,
+  request: { headers, params: z.object({ turnId: spec.id }), query: outputQuery },
   responses: {
-    200: sseResponse('The frames of the turn, to its end', outputSchema),
+    200: spec.sse('The frames of the turn, to its end', outputSchema),
     204: OVER,
-    ...refusals(...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
+    ...spec.refusals(...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
-const threadRoute = defineRoute('get', ROUTES.threadOutputStream, {
+const threadRoute = spec.route('get', ROUTES.threadOutputStream, {
   summary: 'Stream the snapshots of all turns of a thread',
   description:
     'One turn after the other, those that are there and those that will be made, until the thread is ' +
     'deleted. A cursor is `<turnId>/<offset>`; without one the stream begins with the first turn.',
   tags: ['xapi'],
-  security: STREAM_SECURITY,
-  request: { headers, params: z.object({ threadId: idSchema }), query: outputQuery },
+  security: spec.STREAM_SECURITY,
+  request: { headers, params: z.object({ threadId: spec.id }), query: outputQuery },
   responses: {
-    200: sseResponse('The frames of the turns', outputSchema),
-    ...refusals(...STREAM_REFUSALS, 'THREAD_UNKNOWN'),
+    200: spec.sse('The frames of the turns', outputSchema),
+    ...spec.refusals(...STREAM_REFUSALS, 'THREAD_UNKNOWN'),
   },
 })
 

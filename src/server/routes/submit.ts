@@ -9,21 +9,8 @@ import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { RequestInvalidError } from '../errors.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { openTurnStream } from '../streams/turn-stream.ts'
-import {
-  bodySchema,
-  defineRoute,
-  headerIdSchema,
-  idSchema,
-  jsonBody,
-  jsonObjectSchema,
-  jsonResponse,
-  optional,
-  refusals,
-  sseResponse,
-  textSchema,
-  turnHeadersSchema,
-} from './definition.ts'
 import { outputSchema } from './outputs.ts'
+import * as spec from './spec.ts'
 
 // As large as a whole turn may get. `maxBodyBytes` bounds the request first.
 export const MAX_TEXT_CHARS = 10_000_000
@@ -33,12 +20,12 @@ const MAX_NAME_CHARS = 200
 export const reasoningEffortSchema = z.enum(['none', 'minimal', 'low', 'medium', 'high'])
 
 const inputSchema = z.discriminatedUnion('type', [
-  bodySchema({
+  spec.object({
     type: z.literal('message'),
     origin: z.enum(['user', 'system']),
-    content: textSchema(MAX_TEXT_CHARS),
+    content: spec.text(MAX_TEXT_CHARS),
   }),
-  bodySchema({
+  spec.object({
     type: z.literal('function_call_output'),
     call_id: z.string().min(1).max(MAX_NAME_CHARS),
     output: z.string().max(MAX_TEXT_CHARS),
@@ -46,33 +33,33 @@ const inputSchema = z.discriminatedUnion('type', [
   }),
 ])
 
-const toolSchema = bodySchema({
+const toolSchema = spec.object({
   name: z.string().min(1).max(MAX_NAME_CHARS),
   description: z.string().max(20_000).exactOptional(),
-  parameters: jsonObjectSchema(200_000).meta({ description: 'A JSON Schema' }),
+  parameters: spec.jsonObject(200_000).meta({ description: 'A JSON Schema' }),
 })
 
 const responseFormatSchema = z.discriminatedUnion('type', [
-  bodySchema({ type: z.literal('text') }),
-  bodySchema({ type: z.literal('json_object') }),
-  bodySchema({
+  spec.object({ type: z.literal('text') }),
+  spec.object({ type: z.literal('json_object') }),
+  spec.object({
     type: z.literal('json_schema'),
     name: z.string().min(1).max(MAX_NAME_CHARS),
-    schema: jsonObjectSchema(200_000),
+    schema: spec.jsonObject(200_000),
     strict: z.boolean().exactOptional(),
   }),
 ])
 
 /** The fields of `TurnSettings`. */
 const settings = {
-  tools: optional(
+  tools: spec.optional(
     z.array(toolSchema).max(256),
     'Tools of the client: a call to one of them ends the turn',
   ),
   toolChoice: z
     .union([
       z.enum(['auto', 'none', 'required']),
-      bodySchema({ name: z.string().min(1).max(MAX_NAME_CHARS) }),
+      spec.object({ name: z.string().min(1).max(MAX_NAME_CHARS) }),
     ])
     .exactOptional(),
   reasoningEffort: reasoningEffortSchema.exactOptional(),
@@ -85,17 +72,18 @@ const settings = {
   parallelToolCalls: z.boolean().exactOptional(),
 }
 
-export const submitBodySchema = bodySchema({
-  prompt: optional(textSchema(MAX_TEXT_CHARS), 'Short for one message of the user'),
-  input: z.array(inputSchema).min(1).max(1000).exactOptional(),
-  model: optional(z.string().min(1).max(300), '`<providerId>/<modelId>`, or a model alone'),
-  providerId: z.string().min(1).max(MAX_NAME_CHARS).exactOptional(),
-  agentId: optional(idSchema, 'The agent that answers, as `agent_id` of the response'),
-  threadId: idSchema.exactOptional(),
-  turnId: idSchema.exactOptional(),
-  runId: idSchema.exactOptional(),
-  ...settings,
-})
+export const submitBodySchema = spec
+  .object({
+    prompt: spec.optional(spec.text(MAX_TEXT_CHARS), 'Short for one message of the user'),
+    input: z.array(inputSchema).min(1).max(1000).exactOptional(),
+    model: spec.optional(z.string().min(1).max(300), '`<providerId>/<modelId>`, or a model alone'),
+    providerId: z.string().min(1).max(MAX_NAME_CHARS).exactOptional(),
+    agentId: spec.optional(spec.id, 'The agent that answers, as `agent_id` of the response'),
+    threadId: spec.id.exactOptional(),
+    turnId: spec.id.exactOptional(),
+    runId: spec.id.exactOptional(),
+    ...settings,
+  })
   .refine(({ prompt, input }) => (prompt === undefined) !== (input === undefined), {
     message: 'must have either a prompt or an input',
   })
@@ -107,15 +95,15 @@ const submittedSchema = z
 
 /** The headers of every request that starts a turn. */
 export const submitHeadersSchema = z.object({
-  [HEADERS.idempotencyKey]: optional(
-    headerIdSchema,
+  [HEADERS.idempotencyKey]: spec.optional(
+    spec.headerId,
     'Works like a `runId`: the same key and body are the same turn',
   ),
-  [HEADERS.traceparent]: optional(
+  [HEADERS.traceparent]: spec.optional(
     z.string(),
     'W3C trace context, copied to every event. Ignored if malformed',
   ),
-  [HEADERS.tracestate]: optional(
+  [HEADERS.tracestate]: spec.optional(
     z.string(),
     'The same, up to 1,000 characters; ignored without a `traceparent`',
   ),
@@ -123,7 +111,7 @@ export const submitHeadersSchema = z.object({
 
 export type SubmitHeaders = z.infer<typeof submitHeadersSchema>
 
-/** The refusals of every route that starts a turn. */
+/** The spec.refusals of every route that starts a turn. */
 export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
   'BODY_TOO_LARGE',
   'INPUT_TOO_LARGE',
@@ -139,37 +127,37 @@ export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
   'TURN_DELETED',
 ]
 
-const submitRoute = defineRoute('post', ROUTES.submit, {
+const submitRoute = spec.route('post', ROUTES.submit, {
   summary: 'Start a turn',
   description:
     'Answers once the turn is durable; it then runs whatever its readers do. The same ids and the same ' +
     'body are the same turn, however often they are sent.',
   tags: ['v2'],
-  request: { headers: submitHeadersSchema, body: jsonBody(submitBodySchema) },
+  request: { headers: submitHeadersSchema, body: spec.jsonBody(submitBodySchema) },
   responses: {
-    202: jsonResponse('The turn is durable', submittedSchema),
-    ...refusals(...SUBMIT_REFUSALS),
+    202: spec.json('The turn is durable', submittedSchema),
+    ...spec.refusals(...SUBMIT_REFUSALS),
   },
 })
 
-const threadTurnRoute = defineRoute('post', ROUTES.threadTurn, {
+const threadTurnRoute = spec.route('post', ROUTES.threadTurn, {
   summary: 'Start a turn in a thread and stream it',
   description:
     'A submit and the stream of its snapshots in one call. Who is cut off resumes with the stream of ' +
     'the turn, whose id is in the first header: hanging up does not stop the turn.',
   tags: ['xapi'],
   request: {
-    params: z.object({ threadId: idSchema }),
+    params: z.object({ threadId: spec.id }),
     query: z.object({ encoding: z.enum(['snapshot', 'append']).default('snapshot') }),
     headers: submitHeadersSchema,
-    body: jsonBody(submitBodySchema),
+    body: spec.jsonBody(submitBodySchema),
   },
   responses: {
     200: {
-      ...sseResponse('The frames of the turn, to its end', outputSchema),
-      headers: turnHeadersSchema,
+      ...spec.sse('The frames of the turn, to its end', outputSchema),
+      headers: spec.turnHeaders,
     },
-    ...refusals(...SUBMIT_REFUSALS, 'STREAMS_LIMITED'),
+    ...spec.refusals(...SUBMIT_REFUSALS, 'STREAMS_LIMITED'),
   },
 })
 

@@ -6,34 +6,26 @@ import { errorObjectSchema, turnStatusSchema } from '../../protocol/stream-event
 import { usageSchema } from '../../protocol/usage.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { encodeJson, encodePage, sendRead } from '../json-response.ts'
-import {
-  bodySchema,
-  defineRoute,
-  idSchema,
-  jsonBody,
-  jsonObjectSchema,
-  jsonResponse,
-  optional,
-  pageSchema,
-  READ_REFUSALS,
-  refusals,
-} from './definition.ts'
+import * as spec from './spec.ts'
 
 const titleSchema = z.string().max(1000)
-const metadataSchema = jsonObjectSchema(16_384)
+const metadataSchema = spec.jsonObject(16_384)
 const timeSchema = z.number().meta({ description: 'Milliseconds since the epoch' })
 
-export const newThreadSchema = bodySchema({
-  threadId: idSchema.exactOptional(),
-  title: titleSchema.exactOptional(),
-  metadata: metadataSchema.exactOptional(),
-}).meta({ id: 'NewThread', examples: [{ title: 'A thread' }] })
+export const newThreadSchema = spec
+  .object({
+    threadId: spec.id.exactOptional(),
+    title: titleSchema.exactOptional(),
+    metadata: metadataSchema.exactOptional(),
+  })
+  .meta({ id: 'NewThread', examples: [{ title: 'A thread' }] })
 
 /** `null` removes a field; a missing one stays as it is. */
-export const threadChangesSchema = bodySchema({
-  title: titleSchema.nullable().exactOptional(),
-  metadata: metadataSchema.nullable().exactOptional(),
-})
+export const threadChangesSchema = spec
+  .object({
+    title: titleSchema.nullable().exactOptional(),
+    metadata: metadataSchema.nullable().exactOptional(),
+  })
   .refine(({ title, metadata }) => title !== undefined || metadata !== undefined, {
     message: 'must have a title or metadata',
   })
@@ -49,7 +41,7 @@ const threadFields = {
 
 const threadSchema = z.object(threadFields).meta({ id: 'Thread' })
 
-const nextCursor = optional(z.string(), 'For `cursor` of the next page; missing on the last')
+const nextCursor = spec.optional(z.string(), 'For `cursor` of the next page; missing on the last')
 
 const threadsSchema = z
   .object({ threads: z.array(threadSchema), nextCursor })
@@ -79,29 +71,29 @@ const threadWithTurnsSchema = z
   .object({ ...threadFields, turns: turnsSchema, nextCursor })
   .meta({ id: 'ThreadWithTurns' })
 
-const params = z.object({ threadId: idSchema })
+const params = z.object({ threadId: spec.id })
 
-const listRoute = defineRoute('get', ROUTES.threads, {
+const listRoute = spec.route('get', ROUTES.threads, {
   summary: 'List threads',
   description: 'The one that was last changed or got a turn comes first.',
   tags: ['threads'],
-  request: { query: pageSchema() },
+  request: { query: spec.pageQuery() },
   responses: {
-    200: jsonResponse('A page', threadsSchema),
-    ...refusals(...READ_REFUSALS, 'CURSOR_INVALID'),
+    200: spec.json('A page', threadsSchema),
+    ...spec.refusals(...spec.READ_REFUSALS, 'CURSOR_INVALID'),
   },
 })
 
-const createThreadRoute = defineRoute('post', ROUTES.threads, {
+const createThreadRoute = spec.route('post', ROUTES.threads, {
   summary: 'Make a thread',
   description:
     'A thread is made by its first turn as well. One that exists already is answered as it is.',
   tags: ['threads'],
-  request: { body: jsonBody(newThreadSchema, false) },
+  request: { body: spec.jsonBody(newThreadSchema, false) },
   responses: {
-    200: jsonResponse('It existed, and was not changed', threadSchema),
-    201: jsonResponse('It was made', threadSchema),
-    ...refusals(
+    200: spec.json('It existed, and was not changed', threadSchema),
+    201: spec.json('It was made', threadSchema),
+    ...spec.refusals(
       'BODY_TOO_LARGE',
       'MEDIA_TYPE_UNSUPPORTED',
       'STORE_FULL',
@@ -111,33 +103,33 @@ const createThreadRoute = defineRoute('post', ROUTES.threads, {
   },
 })
 
-const readRoute = defineRoute('get', ROUTES.thread, {
+const readRoute = spec.route('get', ROUTES.thread, {
   summary: 'Read a thread and its newest turns',
   tags: ['threads'],
-  request: { params, query: pageSchema() },
+  request: { params, query: spec.pageQuery() },
   responses: {
-    200: jsonResponse('The thread, with a page of its turns', threadWithTurnsSchema),
-    ...refusals(...READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'),
+    200: spec.json('The thread, with a page of its turns', threadWithTurnsSchema),
+    ...spec.refusals(...spec.READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'),
   },
 })
 
-const changeRoute = defineRoute('patch', ROUTES.thread, {
+const changeRoute = spec.route('patch', ROUTES.thread, {
   summary: 'Change the title or the metadata of a thread',
   description: 'Each is replaced as a whole, and `null` takes it away; what is not named stays.',
   tags: ['threads'],
-  request: { params, body: jsonBody(threadChangesSchema) },
+  request: { params, body: spec.jsonBody(threadChangesSchema) },
   responses: {
-    200: jsonResponse('The thread as it is now', threadSchema),
-    ...refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'STORE_FULL', 'THREAD_UNKNOWN'),
+    200: spec.json('The thread as it is now', threadSchema),
+    ...spec.refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'STORE_FULL', 'THREAD_UNKNOWN'),
   },
 })
 
-const deleteRoute = defineRoute('delete', ROUTES.thread, {
+const deleteRoute = spec.route('delete', ROUTES.thread, {
   summary: 'Delete a thread and its turns',
   description: 'A turn that is running is stopped. Streams of the thread and of its turns end.',
   tags: ['threads'],
   request: { params },
-  responses: { 204: { description: 'It is gone' }, ...refusals('THREAD_UNKNOWN') },
+  responses: { 204: { description: 'It is gone' }, ...spec.refusals('THREAD_UNKNOWN') },
 })
 
 export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void {

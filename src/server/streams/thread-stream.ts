@@ -51,7 +51,7 @@ export async function openThreadStream(
 
 /** A function of its own, so that an open stream retains nothing of its request. */
 function sender(reading: ThreadReading, cursor: ThreadCursor): SendStream {
-  return (connection) => new ThreadReader(connection, reading).run(cursor)
+  return (connection) => sendThread(connection, reading, cursor)
 }
 
 /** A place in one of the turns, or before all of them. */
@@ -79,62 +79,60 @@ interface ThreadReading {
   readonly encoding: StreamEncoding
 }
 
-class ThreadReader {
-  readonly #connection: SseConnection
-  readonly #reading: ThreadReading
-  /** The ordinal of the last turn that was sent. */
-  #ordinal = 0
-
-  constructor(connection: SseConnection, reading: ThreadReading) {
-    this.#connection = connection
-    this.#reading = reading
-  }
-
-  async run(cursor: ThreadCursor): Promise<void> {
-    const { log, newTurns, threadId, creation } = this.#reading
-    const { signal } = this.#connection
-    if (cursor !== undefined) await this.#resume(cursor.turnId, cursor.offset)
-    while (!signal.aborted) {
-      const { turns, newest } = await turnsAfter(log, threadId, this.#ordinal)
-      for (const turn of turns) {
-        // After listing: while the thread exists, no turn of a later thread was listed.
-        if (!(await this.#isThere())) return
-        await this.#send(turn, START)
-      }
-      if (turns.length > 0) continue
-      if (!(await this.#isThere())) return
-      await newTurns.wait(threadId, { creation, newest }, signal)
+async function sendThread(
+  connection: SseConnection,
+  reading: ThreadReading,
+  cursor: ThreadCursor,
+): Promise<void> {
+  const { log, newTurns, threadId, creation } = reading
+  const { signal } = connection
+  // Of the last turn that was sent.
+  let ordinal = 0
+  if (cursor !== undefined) {
+    const turn = await log.getTurn(cursor.turnId)
+    if (turn?.threadId === threadId) {
+      await sendTurn(connection, reading, turn.turnId, cursor.offset)
+      ordinal = turn.ordinal
+    } else {
+      sendResync(connection, 'foreign', START)
     }
   }
-
-  async #resume(turnId: string, offset: string): Promise<void> {
-    const turn = await this.#reading.log.getTurn(turnId)
-    if (turn?.threadId === this.#reading.threadId) await this.#send(turn, offset)
-    else sendResync(this.#connection, 'foreign', START)
-  }
-
-  async #send({ turnId, ordinal }: TurnPlace, after: string): Promise<void> {
-    const { log, encoding } = this.#reading
-    const connection = this.#connection
-    if (connection.signal.aborted) return
-    const toId = (cursor: string) => `${turnId}/${cursor}`
-    const tail = log.tail(turnId, 'processed', after, connection.signal)
-    const frames = encoding === 'append' ? new AppendFrames(APPENDS) : WHOLE
-    try {
-      await sendTail(connection, tail, frames, toId)
-    } catch (error) {
-      if (!(error instanceof TurnstreamError) || !GONE.has(error.code)) throw error
-      // Nothing follows of this turn, whatever the client has of it.
-      sendResync(connection, 'trimmed', toId(START))
+  while (!signal.aborted) {
+    const { turns, newest } = await turnsAfter(log, threadId, ordinal)
+    for (const turn of turns) {
+      // After listing: while the thread exists, no turn of a later thread was listed.
+      if (!(await exists(reading))) return
+      await sendTurn(connection, reading, turn.turnId, START)
+      ordinal = turn.ordinal
     }
-    this.#ordinal = ordinal
+    if (turns.length > 0) continue
+    if (!(await exists(reading))) return
+    await newTurns.wait(threadId, { creation, newest }, signal)
   }
+}
 
-  async #isThere(): Promise<boolean> {
-    const { log, threadId, creation } = this.#reading
-    const thread = await log.getThread(threadId)
-    return thread?.creation === creation
+async function sendTurn(
+  connection: SseConnection,
+  { log, encoding }: ThreadReading,
+  turnId: string,
+  after: string,
+): Promise<void> {
+  if (connection.signal.aborted) return
+  const toId = (cursor: string) => `${turnId}/${cursor}`
+  const tail = log.tail(turnId, 'processed', after, connection.signal)
+  const frames = encoding === 'append' ? new AppendFrames(APPENDS) : WHOLE
+  try {
+    await sendTail(connection, tail, frames, toId)
+  } catch (error) {
+    if (!(error instanceof TurnstreamError) || !GONE.has(error.code)) throw error
+    // Nothing follows of this turn, whatever the client has of it.
+    sendResync(connection, 'trimmed', toId(START))
   }
+}
+
+async function exists({ log, threadId, creation }: ThreadReading): Promise<boolean> {
+  const thread = await log.getThread(threadId)
+  return thread?.creation === creation
 }
 
 type TurnPlace = Pick<TurnRecord, 'turnId' | 'ordinal'>

@@ -4,7 +4,7 @@ import { parseExposition } from './exposition.ts'
 
 describe('a counter', () => {
   test('without labels is there from the start', () => {
-    const family = values('a_total', { type: 'counter', help: 'What it counts.' })
+    const family = values('a_total', { type: 'counter', help: 'What it counts.', labels: [] })
     expect(family.text()).toBe(
       '# HELP a_total What it counts.\n# TYPE a_total counter\na_total 0\n',
     )
@@ -49,7 +49,7 @@ describe('a counter', () => {
     [0.1, '0.1'],
     [1e21, '1e+21'],
   ])('writes %s as %s', (value, text) => {
-    const family = values('a', { type: 'gauge', help: 'H' })
+    const family = values('a', { type: 'gauge', help: 'H', labels: [] })
     family.with().value = value
     expect(family.text()).toContain(`\na ${text}\n`)
   })
@@ -57,7 +57,7 @@ describe('a counter', () => {
 
 describe('a histogram', () => {
   test('counts what is up to each bound, and adds up', () => {
-    const family = histograms('s', { type: 'histogram', help: 'H', buckets: [0.5, 1] })
+    const family = histograms('s', { type: 'histogram', help: 'H', buckets: [0.5, 1], labels: [] })
     for (const value of [0.25, 0.5, 0.75, 1, 3]) family.with().observe(value)
     expect(family.text().split('\n').slice(2)).toEqual([
       's_bucket{le="0.5"} 2',

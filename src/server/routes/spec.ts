@@ -10,7 +10,7 @@ import { nearest } from '../../protocol/nearest.ts'
  */
 
 /** Defines a route of `ROUTES`. */
-export function defineRoute<
+export function route<
   Method extends RouteConfig['method'],
   const Config extends Omit<RouteConfig, 'method' | 'path'>,
 >(method: Method, route: string, config: Config) {
@@ -27,17 +27,17 @@ export function jsonBody<Schema extends z.ZodType>(schema: Schema, required = tr
   return { required, content: { 'application/json': { schema } } }
 }
 
-export function jsonResponse<Schema extends z.ZodType>(description: string, schema: Schema) {
+export function json<Schema extends z.ZodType>(description: string, schema: Schema) {
   return { description, content: { 'application/json': { schema } } }
 }
 
 /** A stream; the schema is that of each frame's `data`. */
-export function sseResponse<Schema extends z.ZodType>(description: string, schema: Schema) {
+export function sse<Schema extends z.ZodType>(description: string, schema: Schema) {
   return { description, content: { 'text/event-stream': { schema } } }
 }
 
 /** The headers of a response that streams a new turn. */
-export const turnHeadersSchema = z.object({
+export const turnHeaders = z.object({
   [HEADERS.turnId]: z.string(),
   [HEADERS.threadId]: z.string(),
 })
@@ -47,7 +47,7 @@ export const turnHeadersSchema = z.object({
 const INVISIBLE = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/u
 
 /** An id as the stores accept it, without characters that cannot be seen. */
-export const idSchema = z
+export const id = z
   .string()
   .regex(ID_PATTERN, 'must have 1 to 200 characters, without white space and braces')
   .refine(isMoreThanDots, 'must be more than dots')
@@ -58,7 +58,7 @@ export const idSchema = z
   })
 
 /** An id in a header: ASCII only, because clients disagree on how to encode the rest. */
-export const headerIdSchema = z
+export const headerId = z
   .string()
   .regex(/^[!-z|~]{1,200}$/, 'must have 1 to 200 visible ASCII characters, without braces')
   .refine(isMoreThanDots, 'must be more than dots')
@@ -69,7 +69,7 @@ function isMoreThanDots(id: string): boolean {
 }
 
 /** An object of our own API: an unknown field is refused, because a misspelt `model` must not cost money. */
-export function bodySchema<Shape extends z.ZodRawShape>(shape: Shape) {
+export function object<Shape extends z.ZodRawShape>(shape: Shape) {
   const names = Object.keys(shape)
   return z.strictObject(shape, {
     error: (issue) => (issue.code === 'unrecognized_keys' ? unknownField(issue, names) : undefined),
@@ -83,7 +83,7 @@ function unknownField(issue: { readonly keys?: unknown }, names: readonly string
 }
 
 /** Text that is not blank. */
-export function textSchema(maxChars: number) {
+export function text(maxChars: number) {
   return z
     .string()
     .max(maxChars)
@@ -91,7 +91,7 @@ export function textSchema(maxChars: number) {
 }
 
 /** Any JSON object up to a size; stored as it is. */
-export function jsonObjectSchema(maxChars: number) {
+export function jsonObject(maxChars: number) {
   return z
     .record(z.string(), z.unknown())
     .refine((value) => JSON.stringify(value).length <= maxChars, `is larger than ${maxChars}`)
@@ -103,7 +103,7 @@ export function optional<Schema extends z.ZodType>(schema: Schema, description: 
 }
 
 /** The query of a paged list. */
-export function pageSchema(defaultLimit = 50, maxLimit = 200) {
+export function pageQuery(defaultLimit = 50, maxLimit = 200) {
   const limit = z.coerce.number().int().min(1).max(maxLimit).default(defaultLimit)
   return z.object({
     limit: limit.meta({ description: 'How many at most' }),
@@ -180,10 +180,7 @@ function describeRefusals(codes: readonly ErrorCode[], schema: z.ZodType): objec
     byStatus[status].push(`\`${code}\`: ${summary.toLowerCase()}`)
   }
   return Object.fromEntries(
-    Object.entries(byStatus).map(([status, each]) => [
-      status,
-      jsonResponse(each.join('; '), schema),
-    ]),
+    Object.entries(byStatus).map(([status, each]) => [status, json(each.join('; '), schema)]),
   )
 }
 
