@@ -42,9 +42,8 @@ function parseOnly({ chunks, deltas }) {
 async function wholeWay({ chunks, deltas }, translate) {
   const now = () => Date.now()
   const ids = { runId: RUN, turnId: RUN, threadId: 'thread', providerId: 'bench', modelId: 'bench' }
-  const reader = new VendorReader(translate({ ...ids, now }), new EventStamp({ now }), {
-    format: 'sse',
-  })
+  const reader = new VendorReader(translate({ ...ids, now }), { format: 'sse' })
+  const stamp = new EventStamp({ now })
   let offset = 0
   let bytes = 0
   const processor = new StreamProcessor({
@@ -56,9 +55,9 @@ async function wholeWay({ chunks, deltas }, translate) {
     },
   })
   for (const chunk of chunks) {
-    for (const event of reader.feed(chunk)) await processor.processEvent(event)
+    for (const payload of reader.feed(chunk)) await processor.processEvent(stamp.stamp(payload))
   }
-  for (const event of reader.end()) await processor.processEvent(event)
+  for (const payload of reader.end()) await processor.processEvent(stamp.stamp(payload))
   await processor.destroy()
   return bytes > 0 ? deltas : 0
 }
@@ -203,7 +202,7 @@ async function benchHeap() {
     const now = () => 0
     const ids = { runId: RUN, turnId: RUN, threadId: 't', providerId: 'bench', modelId: 'bench' }
     const translation = translateAnthropicMessages({ ...ids, now })
-    const reader = new VendorReader(translation, new EventStamp({ now }), { format: 'sse' })
+    const reader = new VendorReader(translation, { format: 'sse' })
     const before = heapAfterGc()
     for (const chunk of chunks.slice(0, -3)) reader.feed(chunk)
     const kept = heapAfterGc() - before

@@ -23,8 +23,7 @@ export {
   createScriptedProvider,
   type ScriptedProviderOptions,
 } from './adapters/scripted/adapter.ts'
-export type { Recordings } from './adapters/scripted/request.ts'
-export { decodeRecording, type Recording } from './adapters/scripted/wire.ts'
+export { decodeRecording, type Recording, type Recordings } from './adapters/scripted/wire.ts'
 export {
   ToolCallAggregator,
   type ToolCallAggregatorOptions,

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../async/clock.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
-import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
+import type { StreamEventPayload } from '../protocol/stream-event.ts'
 import { checkBaseUrl } from './base-url.ts'
 import {
   type Attempt,
@@ -9,11 +9,10 @@ import {
   type ResolvedHttpOptions,
   unreachable,
 } from './http-call.ts'
-import type { Provider, ProviderRequest, RunContext } from './provider.ts'
-import { ProviderStream } from './provider-stream.ts'
-import type { Translation, TranslationContext } from './translation.ts'
+import { type Provider, type ProviderRequest, ProviderStream } from './provider.ts'
+import { isTerminal, type Translation, type TranslationContext } from './translation.ts'
 import { concealing, withConcealedErrors } from './vendor-errors.ts'
-import { PayloadReader } from './vendor-reader.ts'
+import { VendorReader } from './vendor-reader.ts'
 import type { VendorRequest } from './vendor-request.ts'
 
 /** How long to wait for a provider, in milliseconds. `Infinity` turns a limit off. Connecting is up to `fetch`. */
@@ -49,13 +48,6 @@ export interface HttpProviderOptions {
   maxArgumentChars?: number
 }
 
-/** What makes a vendor a vendor. */
-export interface Vendor {
-  id: string
-  buildRequest(request: ProviderRequest): VendorRequest
-  createTranslation(context: TranslationContext): Translation
-}
-
 const DEFAULT_LIMITS: TimeLimits = {
   firstEventMs: 120_000,
   betweenEventsMs: 300_000,
@@ -72,11 +64,15 @@ const PART_BYTES = 16 * 1024
  * A provider that is called over HTTP and answers with a stream. Where it is called follows from its options
  * alone; OPTION_INVALID when that is no address.
  */
-export function httpProvider(vendor: Vendor, options: HttpProviderOptions): Provider {
+export function httpProvider<Options extends HttpProviderOptions>(
+  vendorId: string,
+  buildRequest: (request: ProviderRequest, options: Options) => VendorRequest,
+  createTranslation: (context: TranslationContext) => Translation,
+  options: Options,
+): Provider {
   checkBaseUrl(options.baseUrl)
-  const id = options.id ?? vendor.id
+  const { id = vendorId, clock = systemClock, onUnknown, maxArgumentChars } = options
   const conceal = concealing(options)
-  const clock = options.clock ?? systemClock
   const resolved: ResolvedHttpOptions = {
     limits: { ...DEFAULT_LIMITS, ...options.timeLimits },
     maxStalledBytes: options.maxStalledBytes ?? MAX_STALLED_BYTES,
@@ -88,14 +84,16 @@ export function httpProvider(vendor: Vendor, options: HttpProviderOptions): Prov
   }
   return {
     id,
-    stream(request, run, signal) {
+    stream(request, { onRetry, ...run }, signal) {
       const stream = new ProviderStream(signal, clock)
-      const reader = createReader(vendor, { id, request, run, options, conceal, clock })
+      const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
+      const translation = createTranslation({ ...context, onUnknown, maxArgumentChars })
+      const reader = new VendorReader(withConcealedErrors(translation, conceal), { format: 'sse' })
       const attempt: Attempt = {
         options: resolved,
         signal: stream.signal,
-        buildRequest: () => vendor.buildRequest(request),
-        onRetry: run.onRetry,
+        buildRequest: () => buildRequest(request, options),
+        onRetry,
       }
       void pump(attempt, reader, stream)
       return stream
@@ -103,39 +101,8 @@ export function httpProvider(vendor: Vendor, options: HttpProviderOptions): Prov
   }
 }
 
-interface ReaderParts {
-  id: string
-  request: ProviderRequest
-  run: RunContext
-  options: HttpProviderOptions
-  conceal: (error: ErrorObject) => ErrorObject
-  clock: Clock
-}
-
-function createReader(
-  vendor: Vendor,
-  { id, request, run, options, conceal, clock }: ReaderParts,
-): PayloadReader {
-  const { runId, turnId, threadId } = run
-  const translation = vendor.createTranslation({
-    runId,
-    turnId,
-    threadId,
-    providerId: id,
-    modelId: request.model,
-    now: () => clock.now(),
-    onUnknown: options.onUnknown,
-    maxArgumentChars: options.maxArgumentChars,
-  })
-  return new PayloadReader(withConcealedErrors(translation, conceal), { format: 'sse' })
-}
-
 /** Moves the answer into the stream, as fast as its reader takes it. Never rejects. */
-async function pump(
-  attempt: Attempt,
-  reader: PayloadReader,
-  stream: ProviderStream,
-): Promise<void> {
+async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStream): Promise<void> {
   try {
     const fault = await openVendorStream(attempt, (chunk) => pumpChunk(chunk, reader, stream))
     await sendAll(stream, reader.end(fault))
@@ -149,33 +116,28 @@ async function pump(
 /** In parts, between which others have the event loop. */
 async function pumpChunk(
   chunk: Uint8Array,
-  reader: PayloadReader,
+  reader: VendorReader,
   stream: ProviderStream,
 ): Promise<Progress> {
   let arrived = 0
   for (let at = 0; at < chunk.length; at += PART_BYTES) {
     if (isSliceOver()) await nextSlice()
-    const payloads = upToEnd(reader.feed(chunk.subarray(at, at + PART_BYTES)))
-    await sendAll(stream, payloads)
+    const payloads = reader.feed(chunk.subarray(at, at + PART_BYTES))
     arrived += payloads.length
-    if (reader.fault !== undefined || payloads.some(isTerminal)) return { arrived, isOver: true }
+    const hasEnded = await sendAll(stream, payloads)
+    if (hasEnded || reader.fault !== undefined) return { arrived, isOver: true }
   }
   return { arrived, isOver: false }
 }
 
-/** One call is one response: not every vendor closes the connection after its end. */
-function upToEnd(payloads: readonly StreamEventPayload[]): readonly StreamEventPayload[] {
-  const end = payloads.findIndex(isTerminal)
-  return end === -1 ? payloads : payloads.slice(0, end + 1)
-}
-
-function isTerminal({ type }: StreamEventPayload): boolean {
-  return type === 'response_done' || type === 'response_error' || type === 'turn_aborted_by_user'
-}
-
+/** Up to the end of the response, and whether it was there: not every vendor closes the connection after it. */
 async function sendAll(
   stream: ProviderStream,
   payloads: readonly StreamEventPayload[],
-): Promise<void> {
-  for (const payload of payloads) await stream.send(payload)
+): Promise<boolean> {
+  for (const payload of payloads) {
+    await stream.send(payload)
+    if (isTerminal(payload)) return true
+  }
+  return false
 }

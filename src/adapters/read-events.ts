@@ -53,17 +53,17 @@ export async function* readEvents(
     now,
   })
   const stamp = new EventStamp({ runId, now, ...(traceContext && { traceContext }) })
-  const reader = new VendorReader(translation, stamp)
+  const reader = new VendorReader(translation)
   let fault: ErrorObject | undefined
   try {
     for await (const chunk of chunksOf(body)) {
-      yield* reader.feed(chunk)
+      for (const payload of reader.feed(chunk)) yield stamp.stamp(payload)
       if (reader.fault !== undefined) return
     }
   } catch (error) {
     fault = unreachable(error)
   }
-  yield* reader.end(fault)
+  for (const payload of reader.end(fault)) yield stamp.stamp(payload)
 }
 
 /** Not every browser can iterate over a ReadableStream. */

@@ -3,7 +3,7 @@ import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { Usage } from '../protocol/usage.ts'
 import { type Fields, isEmpty } from './fields.ts'
-import type { ToolCallChange } from './tool-call-aggregator.ts'
+import { MAX_ARGUMENT_CHARS, type ToolCallChange, tooLarge } from './tool-call-aggregator.ts'
 import {
   callIdsOf,
   type FinishReason,
@@ -40,6 +40,8 @@ export class ResponseWriter {
   readonly nextCallId: () => string
   /** Reports a type that the translation does not know. */
   readonly reportUnknown: (type: string) => void
+  /** Cap for the arguments of one call. */
+  readonly maxArgumentChars: number
   readonly #context: TranslationContext
   readonly #open = new Map<string, OpenItem>()
   #payloads: StreamEventPayload[] = []
@@ -52,6 +54,7 @@ export class ResponseWriter {
     this.#context = context
     this.nextCallId = callIdsOf(context.runId)
     this.reportUnknown = oncePerType(context.onUnknown)
+    this.maxArgumentChars = context.maxArgumentChars ?? MAX_ARGUMENT_CHARS
   }
 
   /** The payloads since the last call. */
@@ -119,10 +122,14 @@ export class ResponseWriter {
     })
   }
 
-  /** Adds to an open item; to one that is not, nothing. */
+  /** Adds to an open item; to one that is not, nothing. A call whose arguments pass the cap fails. */
   append(key: string, text: string): void {
     const item = this.#open.get(key)
     if (item === undefined || text === '') return
+    if (item.type === 'function_call' && item.text.length + text.length > this.maxArgumentChars) {
+      this.#failTooLarge(key, item)
+      return
+    }
     item.text.append(text)
     this.#payloads.push({ type: 'item_delta', item_id: item.id, delta_content: text })
   }
@@ -138,6 +145,18 @@ export class ResponseWriter {
     this.#open.delete(key)
     const final_item = finalItem(item, fields)
     this.#payloads.push({ type: 'item_done', item_id: item.id, final_item })
+  }
+
+  /** Ends a call, with the arguments that were streamed or with those given. */
+  finishCall(key: string, args?: string, provider_metadata: Fields = {}): void {
+    const item = this.#open.get(key)
+    if (item === undefined) return
+    if (args !== undefined && args.length > this.maxArgumentChars) this.#failTooLarge(key, item)
+    else this.finishItem(key, { ...(args !== undefined && { content: args }), provider_metadata })
+  }
+
+  #failTooLarge(key: string, { start: { name, call_id = '' } }: OpenItem): void {
+    this.failItem(key, tooLarge(name || call_id, this.maxArgumentChars))
   }
 
   failItem(key: string, error: ErrorObject): void {

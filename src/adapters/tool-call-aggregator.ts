@@ -45,7 +45,7 @@ export interface CallFields {
 
 // Providers bill by token but we hold characters: past this a runaway call would cost more memory
 // than every other turn of a machine together.
-const MAX_ARGUMENT_CHARS = 1_000_000
+export const MAX_ARGUMENT_CHARS = 1_000_000
 
 // A vendor repeats itself within a response, and none of them has this many calls.
 const MAX_DRAINED = 1000
@@ -65,8 +65,7 @@ interface Call {
  * by `call_id` here and `item_id` there, in fragments or in one piece at the end.
  */
 export class ToolCallAggregator {
-  /** The most that the arguments of one call may have. */
-  readonly maxArgumentChars: number
+  readonly #maxArgumentChars: number
   readonly #reportUnknown: (type: string) => void
   readonly #open = new Set<Call>()
   readonly #aliases = new Map<string, Call>()
@@ -79,7 +78,7 @@ export class ToolCallAggregator {
     maxArgumentChars = MAX_ARGUMENT_CHARS,
     onUnknown,
   }: ToolCallAggregatorOptions = {}) {
-    this.maxArgumentChars = maxArgumentChars
+    this.#maxArgumentChars = maxArgumentChars
     this.#reportUnknown = oncePerType(onUnknown)
   }
 
@@ -138,7 +137,7 @@ export class ToolCallAggregator {
   append(aliases: Aliases, fragment: string): readonly ToolCallChange[] {
     const { call, changes } = this.#reach(aliases, {})
     if (call === undefined || call.state.argsDone || fragment === '') return changes
-    if (call.text.length + fragment.length > this.maxArgumentChars) {
+    if (call.text.length + fragment.length > this.#maxArgumentChars) {
       return [...changes, this.#fail(call)]
     }
     call.text.append(fragment)
@@ -150,7 +149,7 @@ export class ToolCallAggregator {
     const { call, changes } = this.#reach(aliases, fields)
     if (call === undefined) return changes
     const { args = '' } = fields
-    if (args.length > this.maxArgumentChars) return [...changes, this.#fail(call)]
+    if (args.length > this.#maxArgumentChars) return [...changes, this.#fail(call)]
     if (args !== '') call.text = new GrowingText(args)
     call.state.argsDone = true
     return changes
@@ -257,8 +256,7 @@ export class ToolCallAggregator {
     call.phase = 'failed'
     call.text = new GrowingText()
     this.#open.delete(call)
-    const message = `the arguments of ${name || id} exceed ${this.maxArgumentChars} characters`
-    const error = { code: 'TOOL_ARGUMENTS_TOO_LARGE', message }
+    const error = tooLarge(name || id, this.#maxArgumentChars)
     return { change: 'failed', key: call.key, call: call.state, error }
   }
 
@@ -280,6 +278,12 @@ export class ToolCallAggregator {
 /** One call has one id; ids of items do not count, some servers change them at will. */
 function isOtherId(call: Call, { id }: CallFields): boolean {
   return call.idFrom === 'call' && id !== undefined && id !== call.state.id
+}
+
+/** The error of a call whose arguments pass the cap. */
+export function tooLarge(call: string, maxArgumentChars: number): ErrorObject {
+  const message = `the arguments of ${call} exceed ${maxArgumentChars} characters`
+  return { code: 'TOOL_ARGUMENTS_TOO_LARGE', message }
 }
 
 /** The item that a `response.*` notification is about. */

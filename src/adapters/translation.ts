@@ -29,6 +29,11 @@ export interface Translation {
   end(fault?: ErrorObject): readonly StreamEventPayload[]
 }
 
+/** Whether a payload is the end of its response. */
+export function isTerminal({ type }: StreamEventPayload): boolean {
+  return type === 'response_done' || type === 'response_error' || type === 'turn_aborted_by_user'
+}
+
 /** Why a response ended, in one vocabulary for all vendors. */
 export type FinishReason =
   | 'stop'

@@ -1,10 +1,9 @@
-import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
-import type { EventStamp } from './event-stamp.ts'
+import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { Translation } from './translation.ts'
 import { type InputFault, VendorInput, type VendorInputOptions } from './vendor-input.ts'
 
 /** A vendor's bytes to payloads: parse and translate. Never waits. */
-export class PayloadReader {
+export class VendorReader {
   readonly #translation: Translation
   readonly #input: VendorInput
   #payloads: StreamEventPayload[] = []
@@ -43,31 +42,6 @@ export class PayloadReader {
     const payloads = this.#payloads
     if (payloads.length > 0) this.#payloads = []
     return payloads
-  }
-}
-
-/** A vendor's bytes to StreamEvents: parse, translate, stamp. Never waits. */
-export class VendorReader {
-  readonly #reader: PayloadReader
-  readonly #stamp: EventStamp
-
-  constructor(translation: Translation, stamp: EventStamp, options: VendorInputOptions = {}) {
-    this.#reader = new PayloadReader(translation, options)
-    this.#stamp = stamp
-  }
-
-  /** Set when the input is malformed; the last event reports it, too. */
-  get fault(): InputFault | undefined {
-    return this.#reader.fault
-  }
-
-  feed(chunk: Uint8Array): readonly StreamEvent[] {
-    return this.#reader.feed(chunk).map((payload) => this.#stamp.stamp(payload))
-  }
-
-  /** The input has ended, or failed for the reason given: what is open ends truthfully. */
-  end(fault?: ErrorObject): readonly StreamEvent[] {
-    return this.#reader.end(fault).map((payload) => this.#stamp.stamp(payload))
   }
 }
 

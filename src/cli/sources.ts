@@ -36,7 +36,15 @@ export interface SourceOptions {
 export function createSource(name: SourceName, options: SourceOptions): Source {
   if (name === 'v2') return new V2Source()
   const context = { ...options, turnId: options.runId, providerId: name, modelId: 'unknown' }
-  return new VendorReader(TRANSLATIONS[name](context), new EventStamp({ now: options.now }))
+  const reader = new VendorReader(TRANSLATIONS[name](context))
+  const stamp = new EventStamp({ now: options.now })
+  return {
+    get fault() {
+      return reader.fault
+    },
+    feed: (chunk) => reader.feed(chunk).map((payload) => stamp.stamp(payload)),
+    end: () => reader.end().map((payload) => stamp.stamp(payload)),
+  }
 }
 
 const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_user'])

@@ -154,16 +154,10 @@ describe('a failed call', () => {
   })
 
   test('that cannot be put as a request says so', async () => {
-    const provider = httpProvider(
-      {
-        id: 'test',
-        buildRequest() {
-          throw new TurnstreamError('OPTION_INVALID', 'topP')
-        },
-        createTranslation: translateOpenaiChat,
-      },
-      {},
-    )
+    const buildRequest = () => {
+      throw new TurnstreamError('OPTION_INVALID', 'topP')
+    }
+    const provider = httpProvider('test', buildRequest, translateOpenaiChat, {})
     const events = await collect(provider.stream(request, run))
     expect(last(events)).toMatchObject({ error: { code: 'OPTION_INVALID' } })
   })

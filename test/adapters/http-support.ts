@@ -28,14 +28,10 @@ export interface Setup {
 export async function setUp(answer: Answer, options: HttpProviderOptions = {}): Promise<Setup> {
   const server = await startVendor(answer)
   servers.push(server)
-  const provider = httpProvider(
-    {
-      id: 'test',
-      buildRequest: ({ model }) => ({ url: server.url, headers: {}, body: { model } }),
-      createTranslation: translateOpenaiChat,
-    },
-    options,
-  )
+  const buildRequest = ({ model }: ProviderRequest) => ({
+    ...{ url: server.url, headers: {}, body: { model } },
+  })
+  const provider = httpProvider('test', buildRequest, translateOpenaiChat, options)
   return { provider, server }
 }
 

@@ -6,11 +6,9 @@ import { translateAnthropicMessages } from './translate.ts'
 /** Anthropic's Messages API, or a server that speaks it. */
 export function createAnthropicMessagesProvider(options: HttpProviderOptions = {}): Provider {
   return httpProvider(
-    {
-      id: 'anthropic',
-      buildRequest: (request) => buildAnthropicMessagesRequest(request, options),
-      createTranslation: translateAnthropicMessages,
-    },
+    'anthropic',
+    buildAnthropicMessagesRequest,
+    translateAnthropicMessages,
     options,
   )
 }

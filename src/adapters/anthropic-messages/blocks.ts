@@ -2,7 +2,6 @@
 import type { Fields } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
 import type { ResponseWriter } from '../response-writer.ts'
-import type { ToolCallAggregator, ToolCallChange } from '../tool-call-aggregator.ts'
 import { NAMESPACE, type WireBlock, type WireDelta } from './wire.ts'
 
 export interface OpenBlock {
@@ -14,7 +13,6 @@ export interface OpenBlock {
 /** What the blocks of one message share. */
 export interface MessageParts {
   writer: ResponseWriter
-  calls: ToolCallAggregator
   /** What every item of the message carries. */
   common: Fields
 }
@@ -117,29 +115,24 @@ export function openThinking(
 
 export function openCall(
   parts: MessageParts,
-  alias: string,
+  key: string,
   block: Extract<WireBlock, { type: 'call' }>,
 ): OpenBlock {
-  const { writer, calls } = parts
+  const { writer } = parts
   const { id, name, input, isExecutedByProvider, rest } = block
   // A plain call is rebuilt from its item; anything more has to be stored.
   const isPlain = Object.keys(rest).length === 1 && !isExecutedByProvider
   const metadata = metadataOf(parts, isPlain ? {} : { block: rest }, isExecutedByProvider)
-  const write = (changes: readonly ToolCallChange[]): void => {
-    for (const change of changes) writer.writeCall(change, metadata)
-  }
-  let hasFragments = false
-  write(calls.open([alias], { id, name }))
+  const call_id = id || writer.nextCallId()
+  writer.openItem(key, 'function_call', { name, call_id, provider_metadata: metadata })
   return {
     add(delta) {
       if (delta.type !== 'input_json_delta') return false
-      if (delta.text !== '') hasFragments = true
-      write(calls.append([alias], delta.text))
+      writer.append(key, delta.text)
       return true
     },
     close() {
-      write(calls.finish([alias], { args: hasFragments ? '' : input }))
-      calls.drainCompletedCalls()
+      writer.finishCall(key, writer.textOf(key) === '' ? input : undefined)
     },
   }
 }

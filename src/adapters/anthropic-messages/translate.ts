@@ -3,7 +3,6 @@ import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-even
 import type { Usage } from '../../protocol/usage.ts'
 import { isEmpty, toUsage } from '../fields.ts'
 import { ResponseWriter } from '../response-writer.ts'
-import { ToolCallAggregator } from '../tool-call-aggregator.ts'
 import type { FinishReason, Translation, TranslationContext } from '../translation.ts'
 import {
   IGNORED_BLOCK,
@@ -51,13 +50,11 @@ interface MessageState {
 }
 
 class MessagesTranslation implements Translation {
-  readonly #context: TranslationContext
   readonly #writer: ResponseWriter
   #message: MessageState
   #keys = 0
 
   constructor(context: TranslationContext) {
-    this.#context = context
     this.#writer = new ResponseWriter(context)
     this.#message = this.#newMessage()
   }
@@ -99,11 +96,8 @@ class MessagesTranslation implements Translation {
   }
 
   #newMessage(id?: string): MessageState {
-    const { maxArgumentChars } = this.#context
-    const calls = new ToolCallAggregator({ maxArgumentChars })
-    const common = id === undefined ? {} : { message_id: id }
     return {
-      parts: { writer: this.#writer, calls, common },
+      parts: { writer: this.#writer, common: id === undefined ? {} : { message_id: id } },
       blocks: new Map(),
       run: undefined,
       usage: {},
@@ -135,10 +129,7 @@ class MessagesTranslation implements Translation {
         return openThinking(parts, this.#nextKey(), block)
       case 'call':
         if (!block.isExecutedByProvider) this.#message.hasCallsToAnswer = true
-        return openCall(parts, this.#nextKey(), {
-          ...block,
-          id: block.id || this.#writer.nextCallId(),
-        })
+        return openCall(parts, this.#nextKey(), block)
       case 'result':
         return writeResult(parts, this.#nextKey(), block)
       case 'opaque':

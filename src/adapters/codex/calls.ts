@@ -2,8 +2,6 @@ import { parseJsonObject } from '../../protocol/json.ts'
 import type { Fields } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
 import type { ResponseWriter } from '../response-writer.ts'
-import { ToolCallAggregator, type ToolCallChange } from '../tool-call-aggregator.ts'
-import type { TranslationContext } from '../translation.ts'
 import type { RawItem, ToolItem, ToolOutput } from './events.ts'
 
 interface Call {
@@ -26,17 +24,14 @@ type Opening = Pick<Call, 'id' | 'metadata' | 'runBy'> & { name: string; args: s
 /** The tool calls of a turn, run by codex or left to the client, and what came of them. */
 export class CodexCalls {
   readonly #writer: ResponseWriter
-  readonly #aggregator: ToolCallAggregator
   #calls = new Map<string, Call>()
 
-  constructor(writer: ResponseWriter, { maxArgumentChars }: TranslationContext) {
+  constructor(writer: ResponseWriter) {
     this.#writer = writer
-    this.#aggregator = new ToolCallAggregator({ maxArgumentChars })
   }
 
   reset(): void {
     this.#calls = new Map()
-    this.#aggregator.reset()
   }
 
   /** Calls that were not whole went with the attempt that made them; those being run go on. */
@@ -44,7 +39,6 @@ export class CodexCalls {
     for (const call of this.#calls.values()) {
       if (call.phase === 'open') this.#calls.delete(call.id)
     }
-    this.#aggregator.reset()
   }
 
   /** The model's own words: exact arguments, and calls in their order. */
@@ -131,30 +125,26 @@ export class CodexCalls {
       decoder: undefined,
     }
     this.#calls.set(id, call)
-    this.#apply(call, this.#aggregator.open(aliasesOf(call), { id, name }))
+    this.#writer.openItem(callKey(id), 'function_call', {
+      name,
+      call_id: id,
+      provider_metadata: runBy === 'codex' ? metadataOf(call) : {},
+    })
     if (args !== undefined) this.#grow(call, args)
     return call
   }
 
   #grow(call: Call, args: string): void {
     call.args = args
-    this.#apply(call, this.#aggregator.append(aliasesOf(call), args))
+    this.#writer.append(callKey(call.id), args)
+    if (!this.#writer.isOpenItem(callKey(call.id))) call.phase = 'failed'
   }
 
   /** The call is whole and it is known who runs it. */
   #handOver(call: Call): void {
     if (call.phase !== 'open') return
     call.phase = 'waiting'
-    this.#apply(call, this.#aggregator.finish(aliasesOf(call)))
-    this.#aggregator.drainCompletedCalls()
-  }
-
-  #apply(call: Call, changes: readonly ToolCallChange[]): void {
-    for (const change of changes) {
-      if (change.change === 'failed') call.phase = 'failed'
-      const metadata = metadataOf(call)
-      this.#writer.writeCall(change, call.runBy === 'codex' ? metadata : {}, metadata)
-    }
+    this.#writer.finishCall(callKey(call.id), undefined, metadataOf(call))
   }
 
   #openOutput(call: Call): void {
@@ -200,9 +190,8 @@ function metadataOf({ runBy, metadata }: Call): Fields {
   return toMetadata('codex', metadata, runBy === 'codex')
 }
 
-/** Apart from the names that the aggregator gives. */
-function aliasesOf({ id }: Call): string[] {
-  return [`id:${id}`]
+function callKey(id: string): string {
+  return `call ${id}`
 }
 
 function outputKey(id: string): string {

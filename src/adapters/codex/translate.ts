@@ -4,7 +4,7 @@ import { translateResponseNotifications } from '../response-notifications/transl
 import { ResponseWriter } from '../response-writer.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
 import { CodexCalls } from './calls.ts'
-import type { CodexEvent, CodexItem, RawItem, Scope, TurnEnding } from './events.ts'
+import type { CodexEvent, CodexItem, MessageItem, RawItem, Scope, TurnEnding } from './events.ts'
 import { MessageFilter, Messages } from './texts.ts'
 import { TurnUsage } from './usage.ts'
 import { decodeCodexMessage, type Grammar } from './wire.ts'
@@ -38,7 +38,7 @@ class CodexTranslation implements Translation {
     this.#writer = new ResponseWriter(context)
     const { reportUnknown: onUnknown } = this.#writer
     this.#responses = translateResponseNotifications({ ...context, onUnknown })
-    this.#calls = new CodexCalls(this.#writer, context)
+    this.#calls = new CodexCalls(this.#writer)
     this.#texts = new Messages(this.#writer)
   }
 
@@ -199,10 +199,10 @@ class CodexTranslation implements Translation {
     this.#calls.dropOpen()
   }
 
-  #endTurn(ending: TurnEnding, items: readonly CodexItem[]): void {
+  #endTurn(ending: TurnEnding, items: readonly MessageItem[]): void {
     this.#position = { at: 'between' }
     for (const item of items) {
-      if (item.kind !== 'tool' && !this.#texts.knows(item)) this.#completeItem(item)
+      if (!this.#texts.knows(item)) this.#completeItem(item)
     }
     this.#texts.settle()
     switch (ending.outcome) {

@@ -3,13 +3,17 @@ import { asFields, asNonEmpty, asString, type Fields } from '../fields.ts'
 import {
   type Decoded,
   errorOf,
-  fault,
   itemEvent,
   jsonOf,
   type MessageItem,
-  NOTHING,
+  missing,
+  modelKnown,
   rawItemEvent,
+  reasoningDelta,
+  requireId,
+  requireText,
   type Scope,
+  threadUsage,
 } from './events.ts'
 import { usageOf } from './usage.ts'
 
@@ -27,15 +31,15 @@ const EVENTS = new Map<string, (message: Fields) => Decoded>([
   ['agent_message_content_delta', messageDelta],
   ['agent_message', ({ message }) => said('message', message)],
   ['user_message', ({ message }) => said('user', message)],
-  ['agent_reasoning_delta', (message) => reasoningDelta(message, 'summary_index')],
-  ['agent_reasoning_raw_content_delta', (message) => reasoningDelta(message, 'content_index')],
-  ['reasoning_content_delta', (message) => reasoningDelta(message, 'summary_index')],
-  ['reasoning_raw_content_delta', (message) => reasoningDelta(message, 'content_index')],
+  ['agent_reasoning_delta', (message) => reasoning(message, 'summary_index')],
+  ['agent_reasoning_raw_content_delta', (message) => reasoning(message, 'content_index')],
+  ['reasoning_content_delta', (message) => reasoning(message, 'summary_index')],
+  ['reasoning_raw_content_delta', (message) => reasoning(message, 'content_index')],
   ['agent_reasoning', ({ text }) => said('reasoning', text)],
   ['agent_reasoning_raw_content', ({ text }) => said('reasoning', text)],
   ['agent_reasoning_section_break', () => ({ type: 'reasoning_break' })],
   ['token_count', tokenCount],
-  ['session_configured', sessionConfigured],
+  ['session_configured', ({ model }) => modelKnown(model)],
   ['raw_response_item', rawItemEvent],
   ['raw_response_completed', rawResponseCompleted],
   // The begin and end of each tool that codex runs.
@@ -93,7 +97,7 @@ export function isLegacyName(name: string): boolean {
 export function decodeLegacy(name: string, message: Fields): Decoded {
   const decode = EVENTS.get(name)
   if (decode !== undefined) return decode(message)
-  return IDLE.has(name) ? NOTHING : { type: 'unknown', name }
+  return IDLE.has(name) ? undefined : { type: 'unknown', name }
 }
 
 export function scopeOfLegacy(params: Fields, message: Fields): Scope {
@@ -121,43 +125,30 @@ function turnAborted({ reason }: Fields): Decoded {
 }
 
 function messageDelta(message: Fields): Decoded {
-  const text = asString(message['delta'])
-  if (text === undefined) return fault('delta')
+  const text = requireText(message['delta'], 'delta')
   return { type: 'message_delta', id: itemIdOf(message), text }
 }
 
-function reasoningDelta(message: Fields, index: 'summary_index' | 'content_index'): Decoded {
-  const text = asString(message['delta'])
-  if (text === undefined) return fault('delta')
-  const at = message[index]
-  const part = `${index} ${typeof at === 'number' ? at : ''}`
-  return { type: 'reasoning_delta', id: itemIdOf(message), part, text }
+function reasoning(message: Fields, index: 'summary_index' | 'content_index'): Decoded {
+  return reasoningDelta(itemIdOf(message), message, index)
 }
 
 function itemIdOf(message: Fields): string | undefined {
   return asNonEmpty(message['item_id']) ?? asNonEmpty(message['itemId'])
 }
 
-function said(kind: MessageItem['kind'], text: unknown): Decoded {
-  const whole = asString(text)
-  if (whole === undefined) return fault(kind === 'reasoning' ? 'text' : 'message')
-  return { type: 'said', item: { kind, id: undefined, text: whole, metadata: {} } }
+function said(kind: MessageItem['kind'], value: unknown): Decoded {
+  const text = requireText(value, kind === 'reasoning' ? 'text' : 'message')
+  return { type: 'said', item: { kind, id: undefined, text, metadata: {} } }
 }
 
 function tokenCount({ info }: Fields): Decoded {
   const { total_token_usage: total, last_token_usage: last } = asFields(info)
-  const counted = usageOf(total)
-  if (counted === undefined) return NOTHING
-  return { type: 'thread_usage', total: counted, last: usageOf(last) }
+  return threadUsage(total, last)
 }
 
 function rawResponseCompleted(message: Fields): Decoded {
   return { type: 'response_completed', usage: usageOf(message['token_usage'] ?? message['usage']) }
-}
-
-function sessionConfigured({ model }: Fields): Decoded {
-  const name = asNonEmpty(model)
-  return name === undefined ? NOTHING : { type: 'model_known', model: name }
 }
 
 const TOLD_BY_EVENTS = new Set<unknown>([
@@ -173,9 +164,9 @@ function legacyItem(type: 'item_started' | 'item_completed', value: unknown): De
   const item = tagged(asFields(value))
   const kind = item['type']
   if (kind === 'functionCall' || kind === 'functionCallOutput') {
-    return type === 'item_completed' ? rawItemEvent(value) : NOTHING
+    return type === 'item_completed' ? rawItemEvent(value) : undefined
   }
-  if (TOLD_BY_EVENTS.has(kind)) return NOTHING
+  if (TOLD_BY_EVENTS.has(kind)) return undefined
   return itemEvent(type, item)
 }
 
@@ -204,15 +195,15 @@ function camelCase(name: string): string {
 }
 
 function started(item: Fields): Decoded {
-  return item['id'] === undefined ? fault('call_id') : itemEvent('item_started', item)
+  return itemEvent('item_started', item)
 }
 
 function completed(item: Fields): Decoded {
-  return item['id'] === undefined ? fault('call_id') : itemEvent('item_completed', item)
+  return itemEvent('item_completed', item)
 }
 
-function callId(message: Fields): string | undefined {
-  return asNonEmpty(message['call_id']) ?? asNonEmpty(message['callId'])
+function callId(message: Fields): string {
+  return requireId(message['call_id'] || message['callId'], 'call_id')
 }
 
 function commandExecution(message: Fields): Fields {
@@ -290,25 +281,22 @@ function dynamicToolCall(message: Fields): Fields {
   }
 }
 
-function planDelta(message: Fields): Decoded {
-  const [id, text] = [asNonEmpty(message['item_id']), asString(message['delta'])]
-  if (id === undefined) return fault('item_id')
-  return text === undefined ? fault('delta') : { type: 'output_delta', id, text }
+function planDelta({ item_id, delta }: Fields): Decoded {
+  const id = requireId(item_id, 'item_id')
+  return { type: 'output_delta', id, text: requireText(delta, 'delta') }
 }
 
 /** Chunks are base64 of bytes that may end inside a character. */
 function outputChunk(message: Fields): Decoded {
-  const [id, chunk] = [callId(message), asString(message['chunk'])]
-  if (id === undefined) return fault('call_id')
-  const bytes = chunk === undefined ? undefined : bytesOf(chunk)
-  return bytes === undefined ? fault('chunk') : { type: 'output_bytes', id, bytes }
+  const id = callId(message)
+  return { type: 'output_bytes', id, bytes: bytesOf(requireText(message['chunk'], 'chunk')) }
 }
 
-function bytesOf(base64: string): Uint8Array | undefined {
+function bytesOf(base64: string): Uint8Array {
   try {
     return Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))
   } catch {
-    return undefined // not base64: the caller says so
+    throw missing('chunk')
   }
 }
 

@@ -3,19 +3,21 @@
  * that sent it. Three grammars have been spoken, and for a while two at once.
  */
 import { isRecord } from '../../protocol/json.ts'
-import { asFields, asList, asNonEmpty, asString, type Fields } from '../fields.ts'
+import { asFields, asList, asNonEmpty, asString, type Fields, Malformed } from '../fields.ts'
 import {
   type CodexEvent,
   type Decoded,
-  type DecodedItem,
-  decodeItem,
+  decodeMessage,
   errorOf,
-  fault,
   itemEvent,
-  type MessageItem,
-  NOTHING,
+  missing,
+  modelKnown,
   rawItemEvent,
+  reasoningDelta,
+  requireId,
+  requireText,
   type Scope,
+  threadUsage,
 } from './events.ts'
 import { usageOf } from './usage.ts'
 import { decodeLegacy, isLegacyName, legacyName, scopeOfLegacy } from './wire-legacy.ts'
@@ -58,13 +60,13 @@ function decodeBare(message: Fields, spoken: Grammar | undefined): CodexMessage 
   const inner = asFields(message['msg'])
   const innerType = asString(inner['type'])
   if (innerType !== undefined) return legacyMessage(innerType, message, inner)
-  return v2Message('reply', {}, decodeReply(message['result']))
+  return v2Message('reply', {}, () => decodeReply(message['result']))
 }
 
 /** Every grammar has an `error`: today's is wrapped, the earlier one explains itself. */
 function decodeError(name: string, fields: Fields, spoken: Grammar | undefined): CodexMessage {
   const isWrapped = 'willRetry' in fields || 'threadId' in fields
-  if (isWrapped || spoken === 'v2') return v2Message(name, fields, decodeV2(name, fields))
+  if (isWrapped || spoken === 'v2') return v2Message(name, fields)
   const isLegacy = spoken === undefined ? 'codex_error_info' in fields : spoken === 'legacy'
   if (isLegacy) return legacyMessage(name, {}, fields)
   return responseMessage({ ...fields, type: 'error' })
@@ -77,7 +79,7 @@ function decodeMethod(method: string, params: Fields): CodexMessage {
     return legacyMessage(method.slice(LEGACY_PREFIX.length), params, asFields(params['msg']))
   }
   const name = legacyName(method)
-  if (!isLegacyName(name)) return v2Message(method, params, decodeV2(method, params))
+  if (!isLegacyName(name)) return v2Message(method, params)
   const inner = params['msg']
   return isRecord(inner) ? legacyMessage(name, params, inner) : legacyMessage(name, {}, params)
 }
@@ -94,31 +96,30 @@ function responseMessage(notification: Fields): CodexMessage {
 
 function legacyMessage(name: string, params: Fields, message: Fields): CodexMessage {
   const scope = scopeOfLegacy(params, message)
-  return messageOf({ grammar: 'legacy', scope, name }, decodeLegacy(name, message))
+  return toMessage({ grammar: 'legacy', scope }, name, () => decodeLegacy(name, message))
 }
 
-function v2Message(name: string, params: Fields, decoded: Decoded): CodexMessage {
-  return messageOf({ grammar: 'v2', scope: scopeOfV2(params), name }, decoded)
+function v2Message(
+  name: string,
+  params: Fields,
+  decode: () => Decoded = () => decodeV2(name, params),
+): CodexMessage {
+  return toMessage({ grammar: 'v2', scope: scopeOfV2(params) }, name, decode)
 }
 
-interface Source {
-  grammar: 'v2' | 'legacy'
-  scope: Scope
-  name: string
-}
-
-function messageOf({ grammar, scope, name }: Source, decoded: Decoded): CodexMessage {
-  switch (decoded.type) {
-    case 'nothing':
-      return NO_MESSAGE
-    case 'unknown':
-      return { kind: 'unknown', type: decoded.name }
-    case 'fault': {
-      const reason = `${name}: ${decoded.field} is missing or of the wrong type`
-      return { kind: 'malformed', grammar, scope, reason }
-    }
-    default:
-      return { kind: 'event', grammar, scope, event: decoded }
+function toMessage(
+  source: { grammar: 'v2' | 'legacy'; scope: Scope },
+  name: string,
+  decode: () => Decoded,
+): CodexMessage {
+  try {
+    const event = decode()
+    if (event === undefined) return NO_MESSAGE
+    if (event.type === 'unknown') return { kind: 'unknown', type: event.name }
+    return { kind: 'event', ...source, event }
+  } catch (error) {
+    const reason = error instanceof Malformed ? error.message : 'it cannot be read'
+    return { kind: 'malformed', ...source, reason: `${name}: ${reason}` }
   }
 }
 
@@ -128,17 +129,20 @@ const NOTIFICATIONS = new Map<string, (params: Fields) => Decoded>([
   ['turn/completed', turnCompleted],
   ['item/started', ({ item }) => itemEvent('item_started', item)],
   ['item/completed', ({ item }) => itemEvent('item_completed', item)],
-  ['item/agentMessage/delta', messageDelta],
-  ['item/reasoning/summaryTextDelta', (params) => reasoningDelta(params, 'summaryIndex')],
-  ['item/reasoning/textDelta', (params) => reasoningDelta(params, 'contentIndex')],
+  ['item/agentMessage/delta', (params) => ({ type: 'message_delta', ...deltaOf(params) })],
+  ['item/reasoning/summaryTextDelta', (params) => reasoning(params, 'summaryIndex')],
+  ['item/reasoning/textDelta', (params) => reasoning(params, 'contentIndex')],
   ['item/plan/delta', outputDelta],
   ['item/commandExecution/outputDelta', outputDelta],
   ['item/fileChange/outputDelta', outputDelta],
   ['item/tool/call', toolCall],
   ['rawResponseItem/completed', ({ item }) => rawItemEvent(item)],
   ['rawResponse/completed', ({ usage }) => ({ type: 'response_completed', usage: usageOf(usage) })],
-  ['thread/tokenUsage/updated', threadUsage],
-  ['thread/settings/updated', ({ threadSettings }) => modelKnown(asFields(threadSettings))],
+  ['thread/tokenUsage/updated', tokenUsage],
+  [
+    'thread/settings/updated',
+    ({ threadSettings }) => modelKnown(asFields(threadSettings)['model']),
+  ],
   ['error', error],
 ])
 
@@ -200,7 +204,7 @@ function decodeV2(method: string, params: Fields): Decoded {
   const decode = NOTIFICATIONS.get(method)
   if (decode !== undefined) return decode(params)
   const [area = ''] = method.split('/', 1)
-  return IDLE.has(method) || IDLE_AREAS.has(area) ? NOTHING : { type: 'unknown', name: method }
+  return IDLE.has(method) || IDLE_AREAS.has(area) ? undefined : { type: 'unknown', name: method }
 }
 
 function scopeOfV2(params: Fields): Scope {
@@ -213,71 +217,51 @@ function scopeOfV2(params: Fields): Scope {
 /** A reply to a request says, if it opened a thread, which model answers there. */
 function decodeReply(result: unknown): Decoded {
   const fields = asFields(result)
-  return 'thread' in fields || 'conversationId' in fields ? modelKnown(fields) : NOTHING
-}
-
-function modelKnown({ model }: Fields): Decoded {
-  const name = asNonEmpty(model)
-  return name === undefined ? NOTHING : { type: 'model_known', model: name }
+  const isOpened = 'thread' in fields || 'conversationId' in fields
+  return isOpened ? modelKnown(fields['model']) : undefined
 }
 
 function turnCompleted(params: Fields): Decoded {
   const { status, error, items } = asFields(params['turn'])
-  const told = asList(items).map(decodeItem).filter(isTold)
   switch (status) {
     case 'completed':
     case 'interrupted': {
+      const messages = asList(items).flatMap((item) => decodeMessage(asFields(item)) ?? [])
       const ending = { outcome: status, word: status, isVerdict: true }
-      return { type: 'turn_ended', ending, items: told }
+      return { type: 'turn_ended', ending, items: messages.filter(({ kind }) => kind !== 'user') }
     }
     case 'failed': {
       const known = error === null || error === undefined ? undefined : errorOf(error)
       return { type: 'turn_ended', ending: { outcome: 'failed', error: known }, items: [] }
     }
     default:
-      return fault('turn.status')
+      throw missing('turn.status')
   }
 }
 
-function isTold(item: DecodedItem): item is MessageItem {
-  return item.kind === 'message' || item.kind === 'reasoning'
+function deltaOf({ itemId, delta }: Fields) {
+  return { id: requireId(itemId, 'itemId'), text: requireText(delta, 'delta') }
 }
 
-function messageDelta({ itemId, delta }: Fields): Decoded {
-  const [id, text] = [asNonEmpty(itemId), asString(delta)]
-  if (id === undefined) return fault('itemId')
-  return text === undefined ? fault('delta') : { type: 'message_delta', id, text }
+function outputDelta(params: Fields): Decoded {
+  return { type: 'output_delta', ...deltaOf(params) }
 }
 
-function reasoningDelta(params: Fields, index: 'summaryIndex' | 'contentIndex'): Decoded {
-  const [id, text] = [asNonEmpty(params['itemId']), asString(params['delta'])]
-  if (id === undefined) return fault('itemId')
-  if (text === undefined) return fault('delta')
-  const at = params[index]
-  const part = `${index} ${typeof at === 'number' ? at : ''}`
-  return { type: 'reasoning_delta', id, part, text }
-}
-
-function outputDelta({ itemId, delta }: Fields): Decoded {
-  const [id, text] = [asNonEmpty(itemId), asString(delta)]
-  if (id === undefined) return fault('itemId')
-  return text === undefined ? fault('delta') : { type: 'output_delta', id, text }
+function reasoning(params: Fields, index: 'summaryIndex' | 'contentIndex'): Decoded {
+  return reasoningDelta(requireId(params['itemId'], 'itemId'), params, index)
 }
 
 /** The client is asked to run a tool of its own. */
 function toolCall({ callId, ...call }: Fields): Decoded {
-  return callId === undefined
-    ? fault('callId')
-    : itemEvent('item_started', { ...call, type: 'dynamicToolCall', id: callId })
+  if (callId === undefined) throw missing('callId')
+  return itemEvent('item_started', { ...call, type: 'dynamicToolCall', id: callId })
 }
 
-function threadUsage({ tokenUsage }: Fields): Decoded {
+function tokenUsage({ tokenUsage }: Fields): Decoded {
   const { total, last } = asFields(tokenUsage)
-  const counted = usageOf(total)
-  if (counted === undefined) return NOTHING
-  return { type: 'thread_usage', total: counted, last: usageOf(last) }
+  return threadUsage(total, last)
 }
 
-function error({ error, willRetry }: Fields): CodexEvent {
+function error({ error, willRetry }: Fields): Decoded {
   return willRetry === true ? { type: 'attempt_failed' } : { type: 'error', error: errorOf(error) }
 }

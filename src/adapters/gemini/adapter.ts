@@ -5,12 +5,5 @@ import { translateGemini } from './translate.ts'
 
 /** Google's Gemini models. */
 export function createGeminiProvider(options: HttpProviderOptions = {}): Provider {
-  return httpProvider(
-    {
-      id: 'gemini',
-      buildRequest: (request) => buildGeminiRequest(request, options),
-      createTranslation: translateGemini,
-    },
-    options,
-  )
+  return httpProvider('gemini', buildGeminiRequest, translateGemini, options)
 }

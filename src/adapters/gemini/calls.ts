@@ -3,13 +3,11 @@ import { parseJsonObject } from '../../protocol/json.ts'
 import type { Fields } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
 import type { ResponseWriter } from '../response-writer.ts'
-import { ToolCallAggregator, type ToolCallChange } from '../tool-call-aggregator.ts'
 import { PartialArgs } from './partial-args.ts'
 import { NAMESPACE, type WireCall, type WirePart } from './wire.ts'
 
 /** A call whose arguments are still coming. */
 interface OpenCall {
-  alias: string
   key: string
   args: PartialArgs
 }
@@ -24,16 +22,14 @@ export class GeminiCalls {
   readonly #writer: ResponseWriter
   /** What every item carries. */
   readonly #common: () => Fields
-  readonly #aggregator: ToolCallAggregator
   #open: OpenCall | undefined
   #codeCallId: string | undefined
   #count = 0
   #hasCalls = false
 
-  constructor(writer: ResponseWriter, common: () => Fields, maxArgumentChars: number | undefined) {
+  constructor(writer: ResponseWriter, common: () => Fields) {
     this.#writer = writer
     this.#common = common
-    this.#aggregator = new ToolCallAggregator({ maxArgumentChars })
   }
 
   /** Whether there are calls that wait for an answer. */
@@ -50,15 +46,18 @@ export class GeminiCalls {
     }
     this.#finishOpen()
     this.#hasCalls = true
-    const alias = this.#nextAlias()
+    const key = this.#nextKey()
     const kept = { ...this.#kept(signature), ...(id !== undefined && { id }) }
-    const call_id = id ?? this.#writer.nextCallId()
-    const key = this.#begin(alias, { id: call_id, name }, toMetadata(NAMESPACE, kept))
+    this.#writer.openItem(key, 'function_call', {
+      name,
+      call_id: id ?? this.#writer.nextCallId(),
+      provider_metadata: toMetadata(NAMESPACE, kept),
+    })
     if (call.willContinue || call.partialArgs.length > 0) {
-      this.#open = { alias, key, args: new PartialArgs(parseJsonObject(call.args ?? '')) }
+      this.#open = { key, args: new PartialArgs(parseJsonObject(call.args ?? '')) }
       return this.#continue(this.#open, call)
     }
-    this.#apply(this.#aggregator.finish([alias], { args: call.args }))
+    this.#writer.finishCall(key, call.args)
     return undefined
   }
 
@@ -66,29 +65,33 @@ export class GeminiCalls {
     for (const arg of partialArgs) {
       if (!open.args.add(arg)) return 'functionCall.partialArgs has a jsonPath that leads nowhere'
     }
-    const isTooLarge = open.args.length > this.#aggregator.maxArgumentChars
+    const isTooLarge = open.args.length > this.#writer.maxArgumentChars
     if (!willContinue || isTooLarge) this.#finishOpen()
     return undefined
   }
 
   #finishOpen(): void {
     if (this.#open === undefined) return
-    const { alias, args } = this.#open
+    const { key, args } = this.#open
     this.#open = undefined
-    this.#apply(this.#aggregator.finish([alias], { args: args.toString() }))
+    this.#writer.finishCall(key, args.toString())
   }
 
   addCode({ id, args, code, signature }: Extract<WirePart, { kind: 'code' }>): void {
-    const alias = this.#nextAlias()
+    const key = this.#nextKey()
     this.#codeCallId = id ?? this.#writer.nextCallId()
-    const metadata = toMetadata(NAMESPACE, { ...this.#kept(signature), executableCode: code }, true)
-    this.#begin(alias, { id: this.#codeCallId, name: CODE_EXECUTION }, metadata)
-    this.#apply(this.#aggregator.finish([alias], { args }))
+    const kept = { ...this.#kept(signature), executableCode: code }
+    this.#writer.openItem(key, 'function_call', {
+      name: CODE_EXECUTION,
+      call_id: this.#codeCallId,
+      provider_metadata: toMetadata(NAMESPACE, kept, true),
+    })
+    this.#writer.finishCall(key, args)
   }
 
   addCodeResult(part: Extract<WirePart, { kind: 'code_result' }>): void {
     const { id, isOk, output, result, signature } = part
-    const key = this.#nextAlias()
+    const key = this.#nextKey()
     const call_id = id ?? this.#codeCallId ?? this.#writer.nextCallId()
     const kept = { ...this.#kept(signature), codeExecutionResult: result }
     this.#writer.openItem(key, 'function_call_output', {
@@ -118,23 +121,11 @@ export class GeminiCalls {
     this.#writer.append(key, args.toString())
   }
 
-  /** Answers the key of the item. */
-  #begin(alias: string, fields: { id: string; name: string }, metadata: Fields): string {
-    const changes = this.#aggregator.open([alias], fields)
-    this.#apply(changes, metadata)
-    return changes[0]?.key ?? alias
-  }
-
-  #apply(changes: readonly ToolCallChange[], metadata?: Fields): void {
-    for (const change of changes) this.#writer.writeCall(change, metadata)
-    this.#aggregator.drainCompletedCalls()
-  }
-
   #kept(signature: string | undefined): Fields {
     return { ...this.#common(), ...(signature !== undefined && { thoughtSignature: signature }) }
   }
 
-  #nextAlias(): string {
+  #nextKey(): string {
     this.#count += 1
     return `part-${this.#count}`
   }

@@ -33,12 +33,10 @@ interface ResponseState {
 }
 
 class GeminiTranslation implements Translation {
-  readonly #context: TranslationContext
   readonly #writer: ResponseWriter
   #response: ResponseState
 
   constructor(context: TranslationContext) {
-    this.#context = context
     this.#writer = new ResponseWriter(context)
     this.#response = this.#newResponse(undefined)
   }
@@ -141,12 +139,11 @@ class GeminiTranslation implements Translation {
 
   #newResponse(id: string | undefined): ResponseState {
     const writer = this.#writer
-    const { maxArgumentChars } = this.#context
     const common = (): Fields => {
       const { id: responseId } = this.#response
       return responseId === undefined ? {} : { responseId }
     }
-    const calls = new GeminiCalls(writer, common, maxArgumentChars)
+    const calls = new GeminiCalls(writer, common)
     return { id, texts: new GeminiTexts(writer, common), calls, counts: {}, finish: undefined }
   }
 }

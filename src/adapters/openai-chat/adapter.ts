@@ -8,12 +8,5 @@ import { translateOpenaiChat } from './translate.ts'
  * DeepSeek, Groq and others. Give each its own `id`: what one server wants back, another refuses.
  */
 export function createOpenaiChatProvider(options: OpenaiChatOptions = {}): Provider {
-  return httpProvider(
-    {
-      id: OPENAI_CHAT_ID,
-      buildRequest: (request) => buildOpenaiChatRequest(request, options),
-      createTranslation: translateOpenaiChat,
-    },
-    options,
-  )
+  return httpProvider(OPENAI_CHAT_ID, buildOpenaiChatRequest, translateOpenaiChat, options)
 }

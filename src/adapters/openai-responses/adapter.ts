@@ -5,12 +5,5 @@ import { translateOpenaiResponses } from './translate.ts'
 
 /** OpenAI's Responses API, or a server that speaks it. */
 export function createOpenaiResponsesProvider(options: HttpProviderOptions = {}): Provider {
-  return httpProvider(
-    {
-      id: 'openai',
-      buildRequest: (request) => buildOpenaiResponsesRequest(request, options),
-      createTranslation: translateOpenaiResponses,
-    },
-    options,
-  )
+  return httpProvider('openai', buildOpenaiResponsesRequest, translateOpenaiResponses, options)
 }

@@ -1,13 +1,15 @@
 import { type Clock, systemClock } from '../../async/clock.ts'
 import { Pauses } from '../../async/pause.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import type { ErrorObject } from '../../protocol/stream-event.ts'
-import type { Provider, ProviderRequest, RunContext } from '../provider.ts'
+import {
+  type Provider,
+  type ProviderRequest,
+  ProviderStream,
+  type RunContext,
+} from '../provider.ts'
 import { SCRIPTED_ID } from '../provider-kinds.ts'
-import { ProviderStream } from '../provider-stream.ts'
-import { type Recordings, selectRecording } from './request.ts'
 import { translateScripted } from './translate.ts'
-import type { Recording } from './wire.ts'
+import type { Recordings } from './wire.ts'
 
 export interface ScriptedProviderOptions {
   id?: string
@@ -35,35 +37,28 @@ export function createScriptedProvider(options: ScriptedProviderOptions): Provid
   }
 }
 
-interface Player {
-  id: string
+interface Player extends Required<ScriptedProviderOptions> {
   request: ProviderRequest
   run: RunContext
-  recordings: Recordings
-  speed: number
-  clock: Clock
 }
 
 async function play(player: Player, stream: ProviderStream): Promise<void> {
-  const { clock, run, speed } = player
+  const { id, request, run, recordings, speed, clock } = player
+  const { model } = request
   const now = (): number => clock.now()
-  const translation = translateScripted({
-    ...run,
-    providerId: player.id,
-    modelId: player.request.model,
-    now,
-  })
-  const { recording, fault } = select(player)
+  const translation = translateScripted({ ...run, providerId: id, modelId: model, now })
+  const recording = Object.hasOwn(recordings, model) ? recordings[model] : undefined
   const pauses = new Pauses(clock, stream.signal)
   try {
-    const first = recording[0]?.timestamp ?? 0
+    const first = recording?.[0]?.timestamp ?? 0
     const start = now()
-    for (const event of recording) {
+    for (const event of recording ?? []) {
       // From the start, and not from the event before: what is late for once does not stay late.
       const ms = start + (event.timestamp - first) / speed - now()
       if (ms > 0) await pauses.pause(ms)
       for (const payload of translation.translate(event)) await stream.send(payload)
     }
+    const fault = recording === undefined ? unknownModel(model, recordings) : undefined
     for (const payload of translation.end(fault)) await stream.send(payload)
   } finally {
     pauses.release()
@@ -71,11 +66,8 @@ async function play(player: Player, stream: ProviderStream): Promise<void> {
   stream.complete()
 }
 
-function select({ request, recordings }: Player): { recording: Recording; fault?: ErrorObject } {
-  try {
-    return { recording: selectRecording(request, recordings) }
-  } catch (error) {
-    if (!(error instanceof TurnstreamError)) throw error
-    return { recording: [], fault: { code: error.code, message: error.message } }
-  }
+function unknownModel(model: string, recordings: Recordings) {
+  const names = Object.keys(recordings).join(', ')
+  const message = `no recording named ${model}; there are: ${names}; for other models set up their provider`
+  return { code: 'MODEL_UNKNOWN', message }
 }

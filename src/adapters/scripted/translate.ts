@@ -1,7 +1,7 @@
 import type { StreamEventPayload } from '../../protocol/stream-event.ts'
 import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
 import { ResponseWriter } from '../response-writer.ts'
-import type { Translation, TranslationContext } from '../translation.ts'
+import { isTerminal, type Translation, type TranslationContext } from '../translation.ts'
 
 /**
  * A recorded turn as if it happened now: the ids of the run that plays it stand in for those of the
@@ -38,10 +38,6 @@ export function translateScripted(context: TranslationContext): Translation {
       return writer.take()
     },
   }
-}
-
-function isTerminal({ type }: StreamEventPayload): boolean {
-  return type === 'response_done' || type === 'response_error' || type === 'turn_aborted_by_user'
 }
 
 function replaceIds(

@@ -6,6 +6,8 @@ import { isStreamEvent, streamEventFault } from '../../protocol/stream-event-gua
 
 /** A recorded turn is a file of StreamEvents, one to a line; their timestamps are its pace. */
 export type Recording = readonly StreamEvent[]
+/** Recorded turns by name. */
+export type Recordings = Readonly<Record<string, Recording>>
 
 /** Events of a type unknown to this version are left out; anything worse names its line. */
 export function decodeRecording(text: string): Decoded<Recording> {
