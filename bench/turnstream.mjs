@@ -13,8 +13,8 @@ export const { fakeClock } = await import(new URL('testing/index.js', dist).href
 /** @type {typeof import('../src/adapters/event-stamp.ts')} */
 export const { EventStamp } = await import(new URL('adapters/event-stamp.js', dist).href)
 
-/** @type {typeof import('../src/adapters/vendor-reader.ts')} */
-export const { VendorReader } = await import(new URL('adapters/vendor-reader.js', dist).href)
+/** @type {typeof import('../src/adapters/vendor-input.ts')} */
+export const { VendorReader } = await import(new URL('adapters/vendor-input.js', dist).href)
 
 /** @type {typeof import('../src/protocol/ids.ts')} */
 export const { eventIdsOf } = await import(new URL('protocol/ids.js', dist).href)

@@ -12,7 +12,7 @@ import {
 import { type Provider, type ProviderRequest, ProviderStream } from './provider.ts'
 import { isTerminal, type Translation, type TranslationContext } from './translation.ts'
 import { concealing, withConcealedErrors } from './vendor-errors.ts'
-import { VendorReader } from './vendor-reader.ts'
+import { VendorReader } from './vendor-input.ts'
 import type { VendorRequest } from './vendor-request.ts'
 
 /** How long to wait for a provider, in milliseconds. `Infinity` turns a limit off. Connecting is up to `fetch`. */

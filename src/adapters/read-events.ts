@@ -9,7 +9,7 @@ import { translateOpenaiChat } from './openai-chat/translate.ts'
 import { translateOpenaiResponses } from './openai-responses/translate.ts'
 import { translateResponseNotifications } from './response-notifications/translate.ts'
 import type { Translation, TranslationContext } from './translation.ts'
-import { VendorReader } from './vendor-reader.ts'
+import { VendorReader } from './vendor-input.ts'
 
 /** The streams that can be read, by the names of their adapters. */
 export const TRANSLATIONS = {

@@ -3,7 +3,7 @@ import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { Usage } from '../protocol/usage.ts'
 import { type Fields, isEmpty } from './fields.ts'
-import { MAX_ARGUMENT_CHARS, type ToolCallChange, tooLarge } from './tool-call-aggregator.ts'
+import { MAX_ARGUMENT_CHARS, tooLarge } from './tool-call-aggregator.ts'
 import {
   callIdsOf,
   type FinishReason,
@@ -16,9 +16,9 @@ type StartFields = Omit<StreamEventPayload<'item_start'>, 'type' | 'item_id' | '
 /** What the vendor said at the end of an item; what it did not say is taken from what was streamed. */
 export interface FinalFields {
   /** The whole text, or the whole arguments of a call. */
-  content?: string
-  name?: string
-  call_id?: string
+  content?: string | undefined
+  name?: string | undefined
+  call_id?: string | undefined
   success?: boolean
   provider_metadata?: Fields
 }
@@ -147,12 +147,14 @@ export class ResponseWriter {
     this.#payloads.push({ type: 'item_done', item_id: item.id, final_item })
   }
 
-  /** Ends a call, with the arguments that were streamed or with those given. */
-  finishCall(key: string, args?: string, provider_metadata: Fields = {}): void {
+  /** Like `finishItem`, for a call whose arguments may pass the cap. Returns whether it succeeded. */
+  finishCall(key: string, fields: FinalFields): boolean {
     const item = this.#open.get(key)
-    if (item === undefined) return
-    if (args !== undefined && args.length > this.maxArgumentChars) this.#failTooLarge(key, item)
-    else this.finishItem(key, { ...(args !== undefined && { content: args }), provider_metadata })
+    if (item === undefined) return false
+    const isTooLarge = (fields.content?.length ?? 0) > this.maxArgumentChars
+    if (isTooLarge) this.#failTooLarge(key, item)
+    else this.finishItem(key, fields)
+    return !isTooLarge
   }
 
   #failTooLarge(key: string, { start: { name, call_id = '' } }: OpenItem): void {
@@ -164,26 +166,6 @@ export class ResponseWriter {
     if (item === undefined) return
     this.#open.delete(key)
     this.#payloads.push({ type: 'item_error', item_id: item.id, error })
-  }
-
-  /** Writes what has become of a tool call. The metadata is for its start and for its end. */
-  writeCall(change: ToolCallChange, start: Fields = {}, end: Fields = {}): void {
-    const { key, call } = change
-    const { name, id: call_id } = call
-    switch (change.change) {
-      case 'opened':
-        return this.openItem(key, 'function_call', {
-          ...(name !== '' && { name }),
-          call_id,
-          provider_metadata: start,
-        })
-      case 'grown':
-        return this.append(key, change.fragment)
-      case 'completed':
-        return this.finishItem(key, { content: call.args, name, call_id, provider_metadata: end })
-      case 'failed':
-        return this.failItem(key, change.error)
-    }
   }
 
   /** Open items of an attempt that the vendor abandoned. */

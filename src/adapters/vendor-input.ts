@@ -1,11 +1,12 @@
-import { type Decoded, parseJson } from '../protocol/decode.ts'
 import { isNestedDeeperThan, MAX_JSON_NESTING } from '../protocol/json.ts'
+import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
 import { SseDecoder } from '../sse/decode.ts'
 import { LineDecoder } from '../sse/lines.ts'
+import type { Translation } from './translation.ts'
 
 export type InputFormat = 'sse' | 'jsonl'
 
-/** What stands at the place of an event that could not be read. */
+/** An event that could not be read. */
 export interface InputFault {
   /** The number of the line (JSON lines) or of the event (SSE), from 1. */
   at: number
@@ -13,7 +14,7 @@ export interface InputFault {
 }
 
 export interface VendorInputOptions {
-  /** Told apart by its first character unless it is given. */
+  /** By default it is derived from the first character. */
   format?: InputFormat
   maxLineChars?: number
 }
@@ -21,18 +22,18 @@ export interface VendorInputOptions {
 const LESS_THAN = 0x3c
 const OPEN_BRACE = 0x7b
 const OPEN_BRACKET = 0x5b
-/** White space and a byte order mark, which may stand before anything. */
+/** White space and a byte order mark, which may precede anything. */
 const BLANKS = new Set([0x09, 0x0a, 0x0d, 0x20, 0xef, 0xbb, 0xbf])
 
 /** A line, or an event of SSE. */
 type InputRecord = string | { data: string }
 
-/** The last event of a Chat Completions stream; it is no JSON. */
+/** The last event of a Chat Completions stream; it is not JSON. */
 const DONE = '[DONE]'
 
 /**
- * The bytes of a vendor's stream as vendor events: SSE or one JSON to a line, cut anywhere. The first
- * thing that cannot be read ends the reading: `fault` says what and where.
+ * The bytes of a vendor's stream as vendor events: SSE or JSON lines, cut anywhere. Reading stops at the first
+ * event that is malformed: `fault` says what and where.
  */
 export class VendorInput {
   readonly #options: VendorInputOptions
@@ -52,57 +53,49 @@ export class VendorInput {
     return this.#fault
   }
 
-  /** The number of the line or event that is being read, from 1. */
+  /** The number of the current line or event, from 1. */
   get position(): number {
     return this.#count
   }
 
   feed(chunk: Uint8Array): void {
-    this.#guard(() => {
-      if (!this.#hasBegun) this.#begin(chunk)
-      if (this.#decoder !== undefined && this.#fault === undefined) {
-        this.#take(this.#decoder.feed(chunk))
-      }
-    })
-  }
-
-  /** What the input was cut in the middle of is no event: it is the lack of an end that tells. */
-  end(): void {
-    this.#guard(() => {
-      if (this.#decoder === undefined) return
-      const rest = this.#decoder.end().filter((record) => isReadable(textOf(record)))
-      this.#take(rest)
-    })
-  }
-
-  /** Decoders throw when a bound is exceeded, and only then. */
-  #guard(read: () => void): void {
     if (this.#fault !== undefined) return
     try {
-      read()
+      if (!this.#hasBegun) this.#begin(chunk)
+      if (this.#fault !== undefined || this.#decoder === undefined) return
+      for (const record of this.#decoder.feed(chunk)) this.#take(record)
     } catch (error) {
-      this.#setFault(error instanceof Error ? error.message : 'unreadable')
+      // A bound of the decoder was exceeded.
+      this.#fail(error)
     }
   }
 
-  #take(records: readonly InputRecord[]): void {
-    for (const record of records) {
-      if (this.#fault !== undefined) return
-      this.#count += 1
-      const text = textOf(record)
-      if (typeof record === 'string' && text.trim() === '') continue
-      if (text === DONE) {
-        this.#onEvent(DONE)
-        continue
-      }
-      const json = readJson(text)
-      if (json.ok) this.#onEvent(json.value)
-      else this.#setFault(json.reason)
+  /** Ends the input. An event that it cut off is dropped: the missing end is what counts. */
+  end(): void {
+    if (this.#fault !== undefined || this.#decoder === undefined) return
+    try {
+      for (const record of this.#decoder.end()) if (isReadable(record)) this.#take(record)
+    } catch (error) {
+      this.#fail(error)
     }
   }
 
-  #setFault(reason: string): void {
-    this.#fault ??= { at: this.#count, reason }
+  #take(record: InputRecord): void {
+    if (this.#fault !== undefined) return
+    this.#count += 1
+    const text = typeof record === 'string' ? record : record.data
+    if (typeof record === 'string' && text.trim() === '') return
+    if (text === DONE) return this.#onEvent(DONE)
+    const json = parse(text)
+    if (json instanceof Unreadable) this.#fail(json)
+    else this.#onEvent(json)
+  }
+
+  #fail(error: unknown): void {
+    this.#fault ??= {
+      at: this.#count,
+      reason: error instanceof Error ? error.message : 'unreadable',
+    }
   }
 
   /** An object at the start is a line of JSON, a tag is an error page, all else is SSE. */
@@ -114,14 +107,14 @@ export class VendorInput {
     if (first === LESS_THAN) {
       this.#refuse('the input is a page of HTML or XML, not a stream')
     } else if (format === 'sse' && (first === OPEN_BRACE || first === OPEN_BRACKET)) {
-      // To SSE these would be names of fields that nobody knows, and the answer an empty one.
+      // SSE would take these for unknown fields, and the answer for an empty one.
       this.#refuse('the input is JSON, not a stream of events')
     } else this.#decoder ??= this.#createDecoder(format)
   }
 
   #refuse(reason: string): void {
     this.#count = 1
-    this.#setFault(reason)
+    this.#fault = { at: 1, reason }
   }
 
   #createDecoder(format: InputFormat): SseDecoder | LineDecoder {
@@ -133,17 +126,69 @@ export class VendorInput {
   }
 }
 
-function textOf(record: InputRecord): string {
-  return typeof record === 'string' ? record : record.data
-}
+/** Why a text is not JSON that we read. Returned, not thrown. */
+class Unreadable extends Error {}
 
-function readJson(text: string): Decoded<unknown> {
+function parse(text: string): unknown {
   if (isNestedDeeperThan(text, MAX_JSON_NESTING)) {
-    return { ok: false, reason: `nested more than ${MAX_JSON_NESTING} levels deep` }
+    return new Unreadable(`nested more than ${MAX_JSON_NESTING} levels deep`)
   }
-  return parseJson(text)
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    return new Unreadable(`not JSON: ${error instanceof Error ? error.message : 'unreadable'}`)
+  }
 }
 
-function isReadable(text: string): boolean {
-  return text === DONE || readJson(text).ok
+function isReadable(record: InputRecord): boolean {
+  const text = typeof record === 'string' ? record : record.data
+  return text === DONE || !(parse(text) instanceof Unreadable)
+}
+
+/** A vendor's bytes to payloads: parse and translate. Never waits. */
+export class VendorReader {
+  readonly #translation: Translation
+  readonly #input: VendorInput
+  #payloads: StreamEventPayload[] = []
+  #isOver = false
+
+  constructor(translation: Translation, options: VendorInputOptions = {}) {
+    this.#translation = translation
+    this.#input = new VendorInput((event) => this.#add(translation.translate(event)), options)
+  }
+
+  /** Set when the input is malformed; the last payload reports it, too. */
+  get fault(): InputFault | undefined {
+    return this.#input.fault
+  }
+
+  feed(chunk: Uint8Array): readonly StreamEventPayload[] {
+    if (this.#isOver) return []
+    this.#input.feed(chunk)
+    return this.#input.fault === undefined ? this.#take() : this.end()
+  }
+
+  /** The input has ended, or failed for the reason given: what is open ends truthfully. */
+  end(reason?: ErrorObject): readonly StreamEventPayload[] {
+    if (this.#isOver) return []
+    this.#isOver = true
+    if (reason === undefined) this.#input.end()
+    const { fault } = this.#input
+    const malformed = fault && {
+      code: 'UPSTREAM_MALFORMED',
+      message: `event ${fault.at} cannot be read: ${fault.reason}`,
+    }
+    this.#add(this.#translation.end(reason ?? malformed))
+    return this.#take()
+  }
+
+  #add(payloads: readonly StreamEventPayload[]): void {
+    for (const payload of payloads) this.#payloads.push(payload)
+  }
+
+  #take(): readonly StreamEventPayload[] {
+    const payloads = this.#payloads
+    if (payloads.length > 0) this.#payloads = []
+    return payloads
+  }
 }

@@ -1,7 +1,6 @@
 import { EventStamp } from '../adapters/event-stamp.ts'
 import { TRANSLATIONS, type VendorName } from '../adapters/read-events.ts'
-import { type InputFault, VendorInput } from '../adapters/vendor-input.ts'
-import { VendorReader } from '../adapters/vendor-reader.ts'
+import { type InputFault, VendorInput, VendorReader } from '../adapters/vendor-input.ts'
 import { generateEventId } from '../protocol/ids.ts'
 import { normalizeEvent } from '../protocol/lenient-event.ts'
 import type {

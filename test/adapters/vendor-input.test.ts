@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { translateScripted } from '../../src/adapters/scripted/translate.ts'
-import { VendorInput, type VendorInputOptions } from '../../src/adapters/vendor-input.ts'
-import { VendorReader } from '../../src/adapters/vendor-reader.ts'
+import {
+  VendorInput,
+  type VendorInputOptions,
+  VendorReader,
+} from '../../src/adapters/vendor-input.ts'
 import { context } from './replay.ts'
 
 const utf8 = new TextEncoder()

@@ -132,7 +132,7 @@ export function openCall(
       return true
     },
     close() {
-      writer.finishCall(key, writer.textOf(key) === '' ? input : undefined)
+      writer.finishCall(key, writer.textOf(key) === '' ? { content: input } : {})
     },
   }
 }

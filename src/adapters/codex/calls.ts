@@ -144,7 +144,7 @@ export class CodexCalls {
   #handOver(call: Call): void {
     if (call.phase !== 'open') return
     call.phase = 'waiting'
-    this.#writer.finishCall(callKey(call.id), undefined, metadataOf(call))
+    this.#writer.finishItem(callKey(call.id), { provider_metadata: metadataOf(call) })
   }
 
   #openOutput(call: Call): void {
@@ -160,7 +160,7 @@ export class CodexCalls {
     call.phase = 'over'
     this.#openOutput(call)
     this.#writer.finishItem(outputKey(call.id), {
-      ...(text !== undefined && { content: text }),
+      content: text,
       success,
       provider_metadata: { ...metadataOf(call), codex: metadata },
     })

@@ -210,7 +210,7 @@ export class Messages {
     const { id, item } = this.#held
     this.#held = undefined
     this.#writer.finishItem(keyOf(id), {
-      ...(item.text !== undefined && { content: item.text }),
+      content: item.text,
       provider_metadata: toMetadata('codex', { ...item.metadata, ...twin }),
     })
   }

@@ -57,7 +57,7 @@ export class GeminiCalls {
       this.#open = { key, args: new PartialArgs(parseJsonObject(call.args ?? '')) }
       return this.#continue(this.#open, call)
     }
-    this.#writer.finishCall(key, call.args)
+    this.#writer.finishCall(key, { content: call.args })
     return undefined
   }
 
@@ -74,7 +74,7 @@ export class GeminiCalls {
     if (this.#open === undefined) return
     const { key, args } = this.#open
     this.#open = undefined
-    this.#writer.finishCall(key, args.toString())
+    this.#writer.finishCall(key, { content: args.toString() })
   }
 
   addCode({ id, args, code, signature }: Extract<WirePart, { kind: 'code' }>): void {
@@ -86,7 +86,7 @@ export class GeminiCalls {
       call_id: this.#codeCallId,
       provider_metadata: toMetadata(NAMESPACE, kept, true),
     })
-    this.#writer.finishCall(key, args)
+    this.#writer.finishCall(key, { content: args })
   }
 
   addCodeResult(part: Extract<WirePart, { kind: 'code_result' }>): void {

@@ -3,14 +3,12 @@ import { GrowingText } from '../../async/growing-text.ts'
 import { parseJsonObject } from '../../protocol/json.ts'
 import type { Fields } from '../fields.ts'
 import type { ResponseWriter } from '../response-writer.ts'
-import { ToolCallAggregator, type ToolCallChange } from '../tool-call-aggregator.ts'
 import type { CallPiece } from './wire.ts'
 
 interface Call {
-  alias: string
   /** The key of its item. */
   key: string
-  /** The id under which it is answered, the server's or ours. */
+  /** The id under which it was opened, the server's or ours. */
   callId: string
   id: string | undefined
   name: string | undefined
@@ -23,19 +21,13 @@ interface Call {
 export class ChatCalls {
   readonly #writer: ResponseWriter
   readonly #toMetadata: (fields: Fields) => Fields
-  readonly #aggregator: ToolCallAggregator
   readonly #calls: Call[] = []
   readonly #byId = new Map<string, Call>()
   readonly #byIndex = new Map<number, Call>()
 
-  constructor(
-    writer: ResponseWriter,
-    toMetadata: (fields: Fields) => Fields,
-    maxArgumentChars: number | undefined,
-  ) {
+  constructor(writer: ResponseWriter, toMetadata: (fields: Fields) => Fields) {
     this.#writer = writer
     this.#toMetadata = toMetadata
-    this.#aggregator = new ToolCallAggregator({ maxArgumentChars })
   }
 
   get isEmpty(): boolean {
@@ -48,14 +40,20 @@ export class ChatCalls {
     call.id ??= piece.id
     call.name ??= piece.name
     if (piece.extra !== undefined) call.extra = { ...call.extra, ...piece.extra }
-    this.#apply(call, this.#aggregator.open([call.alias], { id: call.id, name: call.name }))
-    this.#apply(call, this.#aggregator.append([call.alias], piece.fragment))
-    if (call.name !== undefined) this.#show(call)
+    const { held } = call
+    const isTooLarge = (held?.length ?? 0) + piece.fragment.length > this.#writer.maxArgumentChars
+    if (call.name !== undefined || isTooLarge) this.#show(call)
+    if (call.held === undefined) this.#writer.append(call.key, piece.fragment)
+    else held?.append(piece.fragment)
   }
 
   /** The response is whole, and so are its calls: nothing tells the end of a single one. */
   finish(): void {
-    for (const call of this.#calls) this.#apply(call, this.#aggregator.finish([call.alias]))
+    for (const call of this.#calls) {
+      this.#show(call)
+      const { key, callId, id: call_id = callId, name = '' } = call
+      this.#writer.finishItem(key, { name, call_id, provider_metadata: this.#metadata(call) })
+    }
   }
 
   /** What was held back for want of a name is shown without, because nothing more will come. */
@@ -85,51 +83,25 @@ export class ChatCalls {
   }
 
   #open({ index, id, name, isCustom }: CallPiece): Call {
-    const alias = `piece:${this.#calls.length}`
+    const key = `call-${this.#calls.length}`
+    const callId = id ?? this.#writer.nextCallId()
     const held = new GrowingText()
-    const call: Call = { alias, key: '', callId: '', id, name, isCustom, extra: undefined, held }
+    const call: Call = { key, callId, id, name, isCustom, extra: undefined, held }
     this.#calls.push(call)
     if (index !== undefined) this.#byIndex.set(index, call)
-    const itemId = id === undefined ? this.#writer.nextCallId() : undefined
-    this.#apply(call, this.#aggregator.open([alias], { id, itemId, name }))
     return call
   }
 
-  #apply(call: Call, changes: readonly ToolCallChange[]): void {
-    for (const change of changes) {
-      switch (change.change) {
-        case 'opened':
-          call.key = change.key
-          call.callId = change.call.id
-          break
-        case 'grown':
-          if (call.held !== undefined) call.held.append(change.fragment)
-          else this.#writer.append(call.key, change.fragment)
-          break
-        case 'completed': {
-          this.#show(call)
-          const { args: content, name, id: call_id } = change.call
-          const provider_metadata = this.#metadata(call)
-          this.#writer.finishItem(call.key, { content, name, call_id, provider_metadata })
-          break
-        }
-        case 'failed':
-          this.#show(call)
-          this.#writer.failItem(call.key, change.error)
-      }
-    }
-  }
-
   #show(call: Call): void {
-    const { held, name } = call
+    const { key, callId, held, name } = call
     if (held === undefined) return
     call.held = undefined
-    this.#writer.openItem(call.key, 'function_call', {
+    this.#writer.openItem(key, 'function_call', {
       ...(name !== undefined && { name }),
-      call_id: call.callId,
+      call_id: callId,
       provider_metadata: this.#metadata(call),
     })
-    this.#writer.append(call.key, held.toString())
+    this.#writer.append(key, held.toString())
   }
 
   #metadata({ isCustom, extra }: Call): Fields {

@@ -155,7 +155,7 @@ class ChatTranslation implements Translation {
 
   #newResponse(): ResponseState {
     const writer = this.#writer
-    const { providerId, maxArgumentChars } = this.#context
+    const { providerId } = this.#context
     // Under the name of the provider, not of the protocol: what one server demands back, another refuses.
     const metadata = (fields: Fields): Fields => {
       const { id } = this.#response
@@ -163,7 +163,7 @@ class ChatTranslation implements Translation {
     }
     return {
       texts: new ChatTexts(writer, metadata),
-      calls: new ChatCalls(writer, metadata, maxArgumentChars),
+      calls: new ChatCalls(writer, metadata),
       finish: undefined,
       id: undefined,
       hasManyIds: false,

@@ -3,11 +3,6 @@ import { isRecord } from '../../protocol/json.ts'
 import { asString, type Fields, toJson } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
 import type { ResponseWriter } from '../response-writer.ts'
-import {
-  type CallFields,
-  ToolCallAggregator,
-  type ToolCallChange,
-} from '../tool-call-aggregator.ts'
 import type { WireItem } from './wire.ts'
 
 // The input of a custom tool is plain text. It becomes the one member of a JSON object, fragment by
@@ -16,21 +11,39 @@ const INPUT_START = '{"input":"'
 const INPUT_END = '"}'
 
 interface OpenCall {
+  /** The key of its item. */
+  key: string
+  /** The id that the vendor gave, or ours. */
+  callId: string
+  /** The `call_id` of the vendor, which may come late. */
+  id: string | undefined
+  name: string | undefined
   isCustom: boolean
   /** Whether any of its arguments were streamed. */
   hasGrown: boolean
+  /** Whether the vendor said that the arguments are whole: what comes late is dropped. */
+  isSettled: boolean
+  /** The whole arguments, which win over what was streamed. */
+  args: string | undefined
+}
+
+/** What the vendor says of a call. */
+interface CallFields {
+  id?: string | undefined
+  itemId?: string | undefined
+  name?: string | undefined
+  args?: string | undefined
 }
 
 export class Calls {
   readonly #writer: ResponseWriter
-  readonly #aggregator: ToolCallAggregator
   /** By item key. */
   readonly #open = new Map<string, OpenCall>()
   readonly #unanswered = new Set<string>()
+  #count = 0
 
-  constructor(writer: ResponseWriter, maxArgumentChars: number | undefined) {
+  constructor(writer: ResponseWriter) {
     this.#writer = writer
-    this.#aggregator = new ToolCallAggregator({ maxArgumentChars })
   }
 
   get hasUnanswered(): boolean {
@@ -38,7 +51,6 @@ export class Calls {
   }
 
   reset(): void {
-    this.#aggregator.reset()
     this.#open.clear()
     this.#unanswered.clear()
   }
@@ -51,35 +63,36 @@ export class Calls {
     this.#reach(itemKey, isCustom(item), fieldsOf(item))
   }
 
-  growArguments(itemKey: string, fragment: string): void {
-    this.#reach(itemKey, false).hasGrown = true
-    this.#write(this.#aggregator.append([itemKey], fragment))
+  grow(itemKey: string, fragment: string, isCustom: boolean): void {
+    const call = this.#reach(itemKey, isCustom)
+    call.hasGrown = true
+    if (!call.isSettled) {
+      this.#writer.append(call.key, isCustom ? escaped(fragment) : fragment)
+    }
   }
 
   settleArguments(itemKey: string, args: string | undefined, name: string | undefined): void {
-    this.#reach(itemKey, false)
-    this.#write(this.#aggregator.finishArguments([itemKey], { args, name }))
-  }
-
-  growInput(itemKey: string, fragment: string): void {
-    this.#reach(itemKey, true).hasGrown = true
-    this.#write(this.#aggregator.append([itemKey], escaped(fragment)))
+    this.#settle(this.#reach(itemKey, false, { name }), args)
   }
 
   settleInput(itemKey: string, input: string | undefined): void {
-    this.#closeInput(itemKey, this.#reach(itemKey, true), input)
-    const args = input === undefined ? undefined : JSON.stringify({ input })
-    this.#write(this.#aggregator.finishArguments([itemKey], { args }))
+    const call = this.#reach(itemKey, true)
+    this.#closeInput(call, input)
+    this.#settle(call, input === undefined ? undefined : JSON.stringify({ input }))
   }
 
   finish(itemKey: string, item: WireItem): void {
     const fields = fieldsOf(item)
     const call = this.#reach(itemKey, isCustom(item), fields)
     this.#open.delete(itemKey)
-    if (call.isCustom) this.#closeInput(itemKey, call, asString(item['input']))
+    if (call.isCustom) this.#closeInput(call, asString(item['input']))
+    this.#settle(call, fields.args)
     // What the vendor said of the call that is not in our own item.
     const { arguments: _args, input: _input, name: _name, call_id: _id, ...rest } = item
-    this.#write(this.#aggregator.finish([itemKey], fields), { openai: rest })
+    const { key, callId, id: call_id = callId, args: content } = call
+    const provider_metadata = { openai: rest }
+    const final = { content, name: call.name, call_id, provider_metadata }
+    if (this.#writer.finishCall(key, final)) this.#unanswered.add(call_id)
   }
 
   /** Ends the calls that were still open when the vendor ended the response. */
@@ -135,28 +148,36 @@ export class Calls {
     })
   }
 
+  /** The open call of this key. One that was never announced, or has another id, begins here. */
   #reach(itemKey: string, isCustom: boolean, fields: CallFields = {}): OpenCall {
-    const changes = this.#aggregator.open([itemKey], fields)
-    this.#write(changes)
+    const { id, itemId, name } = fields
     const known = this.#open.get(itemKey)
-    if (known !== undefined && changes.length === 0) return known
-    const call: OpenCall = { isCustom, hasGrown: false }
+    const isAnother = known?.id !== undefined && id !== undefined && id !== known.id
+    if (known !== undefined && !isAnother) {
+      known.id ??= id
+      known.name ??= name
+      return known
+    }
+    this.#count += 1
+    const key = `call-${this.#count}`
+    const callId = id ?? itemId ?? this.#writer.nextCallId()
+    const state = { hasGrown: false, isSettled: false, args: undefined }
+    const call: OpenCall = { key, callId, id, name, isCustom, ...state }
     this.#open.set(itemKey, call)
-    if (isCustom) this.#write(this.#aggregator.append([itemKey], INPUT_START))
+    this.#writer.openItem(key, 'function_call', { ...(name && { name }), call_id: callId })
+    if (isCustom) this.#writer.append(key, INPUT_START)
     return call
   }
 
-  /** The fragments together are JSON, too. */
-  #closeInput(itemKey: string, call: OpenCall, input = ''): void {
-    const rest = call.hasGrown ? '' : escaped(input)
-    this.#write(this.#aggregator.append([itemKey], rest + INPUT_END))
+  #settle(call: OpenCall, args = ''): void {
+    call.isSettled = true
+    call.args = args || call.args
   }
 
-  #write(changes: readonly ToolCallChange[], metadata?: Fields): void {
-    for (const change of changes) {
-      if (change.change === 'completed') this.#unanswered.add(change.call.id)
-      this.#writer.writeCall(change, {}, metadata)
-    }
+  /** The fragments together are JSON, too. */
+  #closeInput(call: OpenCall, input = ''): void {
+    if (call.isSettled) return
+    this.#writer.append(call.key, (call.hasGrown ? '' : escaped(input)) + INPUT_END)
   }
 }
 

@@ -1,7 +1,7 @@
 import { isRecord } from '../../protocol/json.ts'
 import { asList, asString, type Fields } from '../fields.ts'
 import type { ResponseWriter } from '../response-writer.ts'
-import type { PartName, WireItem } from './wire.ts'
+import type { PartKind, TextPiece, WireItem } from './wire.ts'
 
 export type TextItemType = 'message' | 'reasoning'
 
@@ -14,7 +14,8 @@ interface TextItem {
   /** The parts that have begun. */
   parts: Set<string>
   /** The part that grows, and where it begins in the text of the item. */
-  part: string
+  kind: PartKind | undefined
+  index: number
   partStart: number
   isRefusal: boolean
   annotations: unknown[]
@@ -62,7 +63,8 @@ export class TextItems {
       key,
       type,
       parts: new Set(),
-      part: '',
+      kind: undefined,
+      index: 0,
       partStart: 0,
       isRefusal: false,
       annotations: [],
@@ -86,18 +88,22 @@ export class TextItems {
     )
   }
 
-  grow(itemKey: string, part: PartName, text: string): void {
-    const item = this.open(textTypeOf(part), itemKey)
-    this.#turnTo(item, part)
-    this.#writer.append(item.key, text)
-  }
-
-  /** A part is whole: what its deltas did not say is added. A difference waits for the whole item. */
-  settle(itemKey: string, part: PartName, text: string): void {
-    const item = this.open(textTypeOf(part), itemKey)
-    const name = partKey(part)
-    if (name !== item.part && item.parts.has(name)) return
-    this.#turnTo(item, part)
+  /**
+   * Adds text to a part. Of a part that is whole, what its deltas did not say is added; a difference waits for the
+   * whole item.
+   */
+  add(itemKey: string, piece: TextPiece): void {
+    const { kind, index, text, isWhole } = piece
+    const item = this.open(textTypeOf(kind), itemKey)
+    const isCurrent = item.kind === kind && item.index === index
+    if (!isCurrent) {
+      if (isWhole && item.parts.has(`${kind} ${index}`)) return
+      this.#turnTo(item, piece)
+    }
+    if (!isWhole) {
+      this.#writer.append(item.key, text)
+      return
+    }
     const streamed = this.#writer.textOf(item.key).slice(item.partStart)
     if (text.startsWith(streamed)) this.#writer.append(item.key, text.slice(streamed.length))
   }
@@ -114,10 +120,7 @@ export class TextItems {
     if (item.isRefusal) this.#hasRefusal = true
     this.#show(item)
     const { content, metadata } = final
-    this.#writer.finishItem(item.key, {
-      ...(content !== undefined && { content }),
-      provider_metadata: { openai: metadata },
-    })
+    this.#writer.finishItem(item.key, { content, provider_metadata: { openai: metadata } })
   }
 
   /** Ends the items that were still open when the vendor ended the response. */
@@ -125,25 +128,20 @@ export class TextItems {
     for (const { type, itemKey } of this.#open.values()) this.finish(type, itemKey, { type })
   }
 
-  #turnTo(item: TextItem, part: PartName): void {
-    const name = partKey(part)
-    if (name === item.part) return
-    if (part.kind === 'refusal') item.isRefusal = true
+  #turnTo(item: TextItem, { kind, index }: TextPiece): void {
+    if (kind === 'refusal') item.isRefusal = true
     this.#show(item)
     const { length } = this.#writer.textOf(item.key)
     if (length > 0) this.#writer.append(item.key, SEPARATORS[item.type])
-    item.part = name
-    item.parts.add(name)
+    item.kind = kind
+    item.index = index
+    item.parts.add(`${kind} ${index}`)
     item.partStart = length === 0 ? 0 : length + SEPARATORS[item.type].length
   }
 }
 
-export function textTypeOf({ kind }: PartName): TextItemType {
+export function textTypeOf(kind: PartKind): TextItemType {
   return kind === 'output_text' || kind === 'refusal' ? 'message' : 'reasoning'
-}
-
-function partKey({ kind, index }: PartName): string {
-  return `${kind} ${index}`
 }
 
 interface Final {

@@ -1,19 +1,26 @@
-import { unreachable } from '../../protocol/errors.ts'
+import { isRecord } from '../../protocol/json.ts'
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
+import { asFields, asString, type Fields, Malformed } from '../fields.ts'
 import { ResponseWriter } from '../response-writer.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
 import { Calls } from './calls.ts'
 import { TextItems } from './texts.ts'
 import {
-  decodeResponsesEvent,
+  decodeEnd,
+  decodeError,
   finishReasonOf,
+  isWireItem,
+  itemKeyOf,
+  RESPONSES_EVENT_TYPES,
   type ResponseEnd,
   type ResponseFailure,
-  type ResponsesEvent,
+  readDelta,
+  readText,
   type WireItem,
 } from './wire.ts'
 
-type ItemEvent = Extract<ResponsesEvent, { itemKey: string }>
+/** Some servers end their stream as Chat Completions does. */
+const DONE = '[DONE]'
 
 /** Items that no reader needs to see but that must go back to the vendor. */
 const OPAQUE_TYPES = new Set(['additional_tools', 'compaction'])
@@ -37,16 +44,16 @@ class ResponsesTranslation implements Translation {
   constructor(context: TranslationContext) {
     this.#writer = new ResponseWriter(context)
     this.#texts = new TextItems(this.#writer)
-    this.#calls = new Calls(this.#writer, context.maxArgumentChars)
+    this.#calls = new Calls(this.#writer)
   }
 
   translate(event: unknown): readonly StreamEventPayload[] {
-    const decoded = decodeResponsesEvent(event)
-    if (decoded.kind === 'unknown') this.#writer.reportUnknown(decoded.type)
-    else if (decoded.kind === 'begun') this.#begin(decoded.model)
-    else if (this.#writer.hasEnded) return []
-    else if (decoded.kind === 'malformed') this.#fail(malformed(decoded.reason))
-    else this.#take(decoded)
+    try {
+      if (event !== DONE) this.#take(asEvent(event))
+    } catch (error) {
+      const message = error instanceof Malformed ? error.message : 'the event cannot be read'
+      this.#fail({ error: { code: 'UPSTREAM_MALFORMED', message }, usage: undefined })
+    }
     return this.#writer.take()
   }
 
@@ -56,50 +63,82 @@ class ResponsesTranslation implements Translation {
     return this.#writer.take()
   }
 
-  #take(event: Exclude<ResponsesEvent, { kind: 'begun' }>): void {
-    switch (event.kind) {
-      case 'ignored':
-        return
-      case 'ended':
-        return this.#finish(event)
-      case 'failed':
-        return this.#fail(event)
-      default:
-        this.#hasItems = true
-        this.#takeItem(event)
+  #take(event: WireItem): void {
+    const { type } = event
+    if (type === 'response.created') this.#begin(asString(asFields(event['response'])['model']))
+    else if (!RESPONSES_EVENT_TYPES.has(type)) this.#writer.reportUnknown(type)
+    else if (!this.#writer.hasEnded) this.#takeKnown(type, event)
+  }
+
+  #takeKnown(type: string, event: Fields): void {
+    const piece = readText(type, event)
+    if (piece !== undefined) {
+      const itemKey = this.#reach(event)
+      if (itemKey !== undefined) this.#texts.add(itemKey, piece)
+      return
+    }
+    switch (type) {
+      case 'response.completed':
+      case 'response.incomplete':
+      case 'response.failed': {
+        const end = decodeEnd(event)
+        return end.kind === 'ended' ? this.#finish(end) : this.#fail(end)
+      }
+      case 'error':
+        return this.#fail(decodeError(event))
+      case 'response.output_item.added':
+      case 'response.output_item.done': {
+        const { item } = event
+        if (!isWireItem(item)) throw new Malformed(`${type} without a usable item`)
+        return this.#takeItem(type === 'response.output_item.added', event, item)
+      }
+      case 'response.output_text.annotation.added':
+      case 'response.function_call_arguments.delta':
+      case 'response.function_call_arguments.done':
+      case 'response.custom_tool_call_input.delta':
+      case 'response.custom_tool_call_input.done':
+        return this.#takeDetail(type, event)
     }
   }
 
-  #takeItem(event: ItemEvent): void {
-    const { itemKey } = event
+  /** What is said of an item besides its text. */
+  #takeDetail(type: string, event: Fields): void {
+    const itemKey = this.#reach(event)
+    if (itemKey === undefined) return
+    switch (type) {
+      case 'response.output_text.annotation.added':
+        return this.#texts.annotate(itemKey, event['annotation'])
+      case 'response.function_call_arguments.delta':
+        return this.#calls.grow(itemKey, readDelta(type, event), false)
+      case 'response.function_call_arguments.done': {
+        const { arguments: args, name } = event
+        return this.#calls.settleArguments(itemKey, asString(args), asString(name))
+      }
+      case 'response.custom_tool_call_input.delta':
+        return this.#calls.grow(itemKey, readDelta(type, event), true)
+      case 'response.custom_tool_call_input.done':
+        return this.#calls.settleInput(itemKey, asString(event['input']))
+    }
+  }
+
+  /** The key of the item that an event is about; undefined when the item is done. */
+  #reach(event: Fields): string | undefined {
+    this.#hasItems = true
+    const itemKey = itemKeyOf(event)
+    return this.#done.has(itemKey) ? undefined : itemKey
+  }
+
+  #takeItem(isAdded: boolean, event: Fields, item: WireItem): void {
+    this.#hasItems = true
+    const itemKey = itemKeyOf(event, item)
     // A vendor that adds an item where one is done has reused the key.
-    if (event.kind === 'item_added') this.#done.delete(itemKey)
+    if (isAdded) this.#done.delete(itemKey)
     if (this.#done.has(itemKey)) return
-    switch (event.kind) {
-      case 'item_added':
-        return this.#openItem(itemKey, event.item)
-      case 'item_done':
-        return this.#finishItem(itemKey, event.item)
-      case 'part_grown':
-        return this.#texts.grow(itemKey, event.part, event.text)
-      case 'part_whole':
-        return this.#texts.settle(itemKey, event.part, event.text ?? '')
-      case 'annotated':
-        return this.#texts.annotate(itemKey, event.annotation)
-      case 'arguments_grown':
-        return this.#calls.growArguments(itemKey, event.text)
-      case 'arguments_whole':
-        return this.#calls.settleArguments(itemKey, event.text, event.name)
-      case 'input_grown':
-        return this.#calls.growInput(itemKey, event.text)
-      case 'input_whole':
-        return this.#calls.settleInput(itemKey, event.text)
-      default:
-        return unreachable(event)
-    }
+    if (isAdded) this.#openItem(itemKey, item)
+    else this.#finishItem(itemKey, item)
   }
 
-  /** A vendor that begins again inside a response has given up what it had begun. */
+  /** A vendor that begins again inside a response has abandoned what it had begun. */
   #begin(model: string | undefined): void {
     if (this.#writer.isOpen && this.#isAnnounced) {
       this.#writer.cancelOpenItems('attempt_reset')
@@ -196,6 +235,10 @@ function isOutput({ type }: WireItem): boolean {
   return type.endsWith('_output')
 }
 
-function malformed(reason: string): Pick<ResponseFailure, 'error' | 'usage'> {
-  return { error: { code: 'UPSTREAM_MALFORMED', message: reason }, usage: undefined }
+function asEvent(event: unknown): WireItem {
+  if (isWireItem(event)) return event
+  if (!isRecord(event)) throw new Malformed('the event is not an object')
+  // Gateways that break put an error in place of an event.
+  if (isRecord(event['error'])) return { ...event, type: 'error' }
+  throw new Malformed('type is not a string')
 }

@@ -2,7 +2,16 @@
 import { isRecord } from '../../protocol/json.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import type { Usage } from '../../protocol/usage.ts'
-import { asCount, asFields, asList, asString, asWord, type Fields, toUsage } from '../fields.ts'
+import {
+  asCount,
+  asFields,
+  asList,
+  asString,
+  asWord,
+  type Fields,
+  Malformed,
+  toUsage,
+} from '../fields.ts'
 import type { FinishReason } from '../translation.ts'
 
 /** An output item as the vendor sent it. */
@@ -10,10 +19,14 @@ export interface WireItem extends Fields {
   type: string
 }
 
-/** A piece of text inside an item; `index` tells pieces of a kind apart. */
-export interface PartName {
-  kind: 'output_text' | 'refusal' | 'reasoning_text' | 'summary_text'
+export type PartKind = 'output_text' | 'refusal' | 'reasoning_text' | 'summary_text'
+
+/** Text of a part of an item, a piece of it or all of it; `index` tells parts of a kind apart. */
+export interface TextPiece {
+  kind: PartKind
   index: number
+  text: string
+  isWhole: boolean
 }
 
 /** The end of a response that did not fail. */
@@ -32,205 +45,92 @@ export interface ResponseFailure {
   usage: Usage | undefined
 }
 
-/**
- * What an event means. `itemKey` is the position of its item in the output, which is stable, while some
- * servers make up a new item id for every event.
- */
-export type ResponsesEvent =
-  | { kind: 'begun'; model: string | undefined }
-  | ResponseEnd
-  | ResponseFailure
-  | { kind: 'item_added' | 'item_done'; itemKey: string; item: WireItem }
-  | { kind: 'part_grown'; itemKey: string; part: PartName; text: string }
-  | { kind: 'part_whole'; itemKey: string; part: PartName; text: string | undefined }
-  | { kind: 'annotated'; itemKey: string; annotation: unknown }
-  | { kind: 'arguments_grown' | 'input_grown'; itemKey: string; text: string }
-  | { kind: 'arguments_whole'; itemKey: string; text: string | undefined; name: string | undefined }
-  | { kind: 'input_whole'; itemKey: string; text: string | undefined }
-  | { kind: 'ignored' }
-
-export type DecodedEvent =
-  | ResponsesEvent
-  | { kind: 'unknown'; type: string }
-  | { kind: 'malformed'; reason: string }
-
-type Decode = (event: Fields) => ResponsesEvent | undefined
-
-interface Row {
-  decode: Decode
-  /** The field without which the event says nothing. */
-  needs?: string
-}
-
-const ignored: Row = { decode: () => ({ kind: 'ignored' }) }
-
-// Everything known, and each type once: what is not here is new to us.
-const ROWS: Record<string, Row> = {
-  'response.created': {
-    decode: ({ response }) => ({ kind: 'begun', model: asString(asFields(response)['model']) }),
-  },
-  'response.queued': ignored,
-  'response.in_progress': ignored,
-  'response.completed': { decode: decodeEnd },
-  'response.incomplete': { decode: decodeEnd },
-  'response.failed': { decode: decodeEnd },
-  error: { decode: (event) => decodeError(event) },
-
-  'response.output_item.added': { needs: 'item', decode: item('item_added') },
-  'response.output_item.done': { needs: 'item', decode: item('item_done') },
-
-  'response.content_part.added': { decode: wholePart('content_index') },
-  'response.content_part.done': { decode: wholePart('content_index') },
-  'response.output_text.delta': { needs: 'delta', decode: grownPart('output_text') },
-  'response.output_text.done': { decode: wholeText('output_text', 'text') },
-  'response.output_text.annotation.added': {
-    decode: (event) => {
-      const { annotation } = event
-      return { kind: 'annotated', itemKey: itemKeyOf(event), annotation }
-    },
-  },
-  'response.refusal.delta': { needs: 'delta', decode: grownPart('refusal') },
-  'response.refusal.done': { decode: wholeText('refusal', 'refusal') },
-
-  'response.reasoning_text.delta': { needs: 'delta', decode: grownPart('reasoning_text') },
-  'response.reasoning_text.done': { decode: wholeText('reasoning_text', 'text') },
-  'response.reasoning_summary_part.added': { decode: wholePart('summary_index') },
-  'response.reasoning_summary_part.done': { decode: wholePart('summary_index') },
-  'response.reasoning_summary_text.delta': { needs: 'delta', decode: grownPart('summary_text') },
-  'response.reasoning_summary_text.done': { decode: wholeText('summary_text', 'text') },
-
-  'response.function_call_arguments.delta': { needs: 'delta', decode: grown('arguments_grown') },
-  'response.function_call_arguments.done': {
-    decode(event) {
-      const { arguments: args, name } = event
-      const itemKey = itemKeyOf(event)
-      return { kind: 'arguments_whole', itemKey, text: asString(args), name: asString(name) }
-    },
-  },
-  'response.custom_tool_call_input.delta': { needs: 'delta', decode: grown('input_grown') },
-  'response.custom_tool_call_input.done': {
-    decode: (event) => {
-      return { kind: 'input_whole', itemKey: itemKeyOf(event), text: asString(event['input']) }
-    },
-  },
-
-  // Progress of tools that the vendor runs: the finished item says all of it again.
-  'response.web_search_call.in_progress': ignored,
-  'response.web_search_call.searching': ignored,
-  'response.web_search_call.completed': ignored,
-  'response.file_search_call.in_progress': ignored,
-  'response.file_search_call.searching': ignored,
-  'response.file_search_call.completed': ignored,
-  'response.code_interpreter_call.in_progress': ignored,
-  'response.code_interpreter_call.interpreting': ignored,
-  'response.code_interpreter_call.completed': ignored,
-  'response.code_interpreter_call_code.delta': ignored,
-  'response.code_interpreter_call_code.done': ignored,
-  'response.image_generation_call.in_progress': ignored,
-  'response.image_generation_call.generating': ignored,
-  'response.image_generation_call.partial_image': ignored,
-  'response.image_generation_call.completed': ignored,
-  'response.mcp_call.in_progress': ignored,
-  'response.mcp_call.completed': ignored,
-  'response.mcp_call.failed': ignored,
-  'response.mcp_call_arguments.delta': ignored,
-  'response.mcp_call_arguments.done': ignored,
-  'response.mcp_list_tools.in_progress': ignored,
-  'response.mcp_list_tools.completed': ignored,
-  'response.mcp_list_tools.failed': ignored,
-  'response.shell_call_command.added': ignored,
-  'response.shell_call_command.delta': ignored,
-  'response.shell_call_command.done': ignored,
-  'response.shell_call_output_content.delta': ignored,
-  'response.shell_call_output_content.done': ignored,
-
-  // Sound has no place in a StreamEvent, and nothing here requests it.
-  'response.audio.delta': ignored,
-  'response.audio.done': ignored,
-  'response.audio.transcript.delta': ignored,
-  'response.audio.transcript.done': ignored,
-}
-
-/** Every type that the decoder knows, whether it means something to us or not. */
-export const RESPONSES_EVENT_TYPES: readonly string[] = Object.keys(ROWS)
-
-const rowsByType = new Map(Object.entries(ROWS))
-
-/** Some servers end their stream as Chat Completions does. */
-const DONE = '[DONE]'
-
-export function decodeResponsesEvent(event: unknown): DecodedEvent {
-  if (event === DONE) return { kind: 'ignored' }
-  if (!isRecord(event)) return { kind: 'malformed', reason: 'the event is not an object' }
-  const { type } = event
-  // Gateways that break put an error in place of an event.
-  if (typeof type !== 'string' && isRecord(event['error'])) return decodeError(event)
-  if (typeof type !== 'string') return { kind: 'malformed', reason: 'type is not a string' }
-  const row = rowsByType.get(type)
-  if (row === undefined) return { kind: 'unknown', type }
-  return row.decode(event) ?? { kind: 'malformed', reason: `${type} without a usable ${row.needs}` }
-}
-
-function itemKeyOf(event: Fields, item: Fields = event): string {
-  const index = event['output_index']
-  if (typeof index === 'number') return `${index}`
-  const id = item === event ? event['item_id'] : (item['id'] ?? event['item_id'])
-  return typeof id === 'string' ? `id ${id}` : ''
-}
-
-function item(kind: 'item_added' | 'item_done'): Decode {
-  return (event) => {
-    const { item } = event
-    return isWireItem(item) ? { kind, itemKey: itemKeyOf(event, item), item } : undefined
-  }
-}
-
-function grown(kind: 'arguments_grown' | 'input_grown'): Decode {
-  return (event) => {
-    const { delta } = event
-    return typeof delta === 'string' ? { kind, itemKey: itemKeyOf(event), text: delta } : undefined
-  }
-}
-
-function grownPart(kind: PartName['kind']): Decode {
-  return (event) => {
-    const { delta } = event
-    if (typeof delta !== 'string') return undefined
-    return { kind: 'part_grown', itemKey: itemKeyOf(event), part: partOf(event, kind), text: delta }
-  }
-}
-
-function wholeText(kind: PartName['kind'], field: string): Decode {
-  return (event) => {
-    const text = asString(event[field])
-    return { kind: 'part_whole', itemKey: itemKeyOf(event), part: partOf(event, kind), text }
-  }
-}
-
-function wholePart(indexField: 'content_index' | 'summary_index'): Decode {
-  return (event) => {
-    const { type: kind, text, refusal } = asFields(event['part'])
-    if (!isPartKind(kind)) return { kind: 'ignored' }
-    const part = { kind, index: asCount(event[indexField]) ?? 0 }
-    const whole = asString(text) ?? asString(refusal)
-    return { kind: 'part_whole', itemKey: itemKeyOf(event), part, text: whole }
-  }
-}
-
-function partOf(event: Fields, kind: PartName['kind']): PartName {
-  const index = event[kind === 'summary_text' ? 'summary_index' : 'content_index']
-  return { kind, index: asCount(index) ?? 0 }
-}
-
-const PART_KINDS: ReadonlySet<unknown> = new Set<PartName['kind']>([
-  'output_text',
-  'refusal',
-  'reasoning_text',
-  'summary_text',
+/** The kind of text that an event is about, and the field that holds it. A `part` says its kind itself. */
+const TEXT_EVENTS = new Map<string, [kind: PartKind | undefined, field: string]>([
+  ['response.content_part.added', [undefined, 'part']],
+  ['response.content_part.done', [undefined, 'part']],
+  ['response.output_text.delta', ['output_text', 'delta']],
+  ['response.output_text.done', ['output_text', 'text']],
+  ['response.refusal.delta', ['refusal', 'delta']],
+  ['response.refusal.done', ['refusal', 'refusal']],
+  ['response.reasoning_text.delta', ['reasoning_text', 'delta']],
+  ['response.reasoning_text.done', ['reasoning_text', 'text']],
+  ['response.reasoning_summary_part.added', [undefined, 'part']],
+  ['response.reasoning_summary_part.done', [undefined, 'part']],
+  ['response.reasoning_summary_text.delta', ['summary_text', 'delta']],
+  ['response.reasoning_summary_text.done', ['summary_text', 'text']],
 ])
 
-function isPartKind(kind: unknown): kind is PartName['kind'] {
-  return PART_KINDS.has(kind)
+/** Types about anything else, those that change nothing in the last rows. What is not here is new to us. */
+const OTHER_EVENTS = {
+  '': ['created', 'queued', 'in_progress', 'completed', 'incomplete', 'failed'],
+  output_item: ['added', 'done'],
+  'output_text.annotation': ['added'],
+  function_call_arguments: ['delta', 'done'],
+  custom_tool_call_input: ['delta', 'done'],
+  // Progress of tools that the vendor runs: the finished item says all of it again.
+  web_search_call: ['in_progress', 'searching', 'completed'],
+  file_search_call: ['in_progress', 'searching', 'completed'],
+  code_interpreter_call: ['in_progress', 'interpreting', 'completed'],
+  code_interpreter_call_code: ['delta', 'done'],
+  image_generation_call: ['in_progress', 'generating', 'partial_image', 'completed'],
+  mcp_call: ['in_progress', 'completed', 'failed'],
+  mcp_call_arguments: ['delta', 'done'],
+  mcp_list_tools: ['in_progress', 'completed', 'failed'],
+  shell_call_command: ['added', 'delta', 'done'],
+  shell_call_output_content: ['delta', 'done'],
+  // Sound has no place in a StreamEvent, and nothing here requests it.
+  audio: ['delta', 'done'],
+  'audio.transcript': ['delta', 'done'],
+}
+
+/** Every type that is known, whether it means something to us or not. */
+export const RESPONSES_EVENT_TYPES: ReadonlySet<string> = new Set([
+  'error',
+  ...TEXT_EVENTS.keys(),
+  ...Object.entries(OTHER_EVENTS).flatMap(([name, stages]) =>
+    stages.map((stage) => (name === '' ? `response.${stage}` : `response.${name}.${stage}`)),
+  ),
+])
+
+/** The text that an event brings; undefined when it is about something else. */
+export function readText(type: string, event: Fields): TextPiece | undefined {
+  const row = TEXT_EVENTS.get(type)
+  if (row === undefined) return undefined
+  const [kind, field] = row
+  if (kind === undefined) return readPart(asFields(event['part']), event)
+  const index = event[kind === 'summary_text' ? 'summary_index' : 'content_index']
+  const isWhole = field !== 'delta'
+  const text = isWhole ? (asString(event[field]) ?? '') : readDelta(type, event)
+  return { kind, index: typeof index === 'number' ? index : 0, text, isWhole }
+}
+
+function readPart({ type, text, refusal }: Fields, event: Fields): TextPiece | undefined {
+  if (!isPartKind(type)) return undefined
+  const index = asCount(event['summary_index']) ?? asCount(event['content_index']) ?? 0
+  return { kind: type, index, text: asString(text) ?? asString(refusal) ?? '', isWhole: true }
+}
+
+export function readDelta(type: string, { delta }: Fields): string {
+  if (typeof delta === 'string') return delta
+  throw new Malformed(`${type} without a usable delta`)
+}
+
+function isPartKind(kind: unknown): kind is PartKind {
+  return (
+    kind === 'output_text' ||
+    kind === 'refusal' ||
+    kind === 'reasoning_text' ||
+    kind === 'summary_text'
+  )
+}
+
+/** The position of an item in the output, which is stable, while some servers make up a new id for every event. */
+export function itemKeyOf(event: Fields, item?: WireItem): string {
+  const index = event['output_index']
+  if (typeof index === 'number') return `${index}`
+  const id = item?.['id'] ?? event['item_id']
+  return typeof id === 'string' ? `id ${id}` : ''
 }
 
 export function isWireItem(value: unknown): value is WireItem {

@@ -1,15 +1,15 @@
 import { unreachable } from '../../protocol/errors.ts'
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
-import { asNonEmpty, type Fields } from '../fields.ts'
+import { asFields, asNonEmpty, asString, type Fields, Malformed } from '../fields.ts'
 import { TextItems, type TextItemType, textTypeOf } from '../openai-responses/texts.ts'
 import {
   decodeEnd,
   decodeError,
-  decodeResponsesEvent,
   finishReasonOf,
   isWireItem,
   type ResponseEnd,
   type ResponseFailure,
+  readText,
   type WireItem,
 } from '../openai-responses/wire.ts'
 import { ResponseWriter } from '../response-writer.ts'
@@ -47,11 +47,15 @@ class NotificationTranslation implements Translation {
 
   translate(event: unknown): readonly StreamEventPayload[] {
     if (event === DONE) return []
-    const decoded = decodeNotification(event)
-    if (decoded.action === 'unknown') this.#writer.reportUnknown(decoded.type)
-    else if (decoded.action === 'malformed') this.#fail(malformed(decoded.reason))
-    else if (!this.#writer.hasEnded || decoded.action === 'begin') {
-      this.#act(decoded.action, decoded.notification)
+    try {
+      const decoded = decodeNotification(event)
+      if (decoded.action === 'unknown') this.#writer.reportUnknown(decoded.type)
+      else if (!this.#writer.hasEnded || decoded.action === 'begin') {
+        this.#act(decoded.action, decoded.notification)
+      }
+    } catch (error) {
+      const message = error instanceof Malformed ? error.message : 'the notification cannot be read'
+      this.#fail({ error: { code: 'UPSTREAM_MALFORMED', message }, usage: undefined })
     }
     return this.#writer.take()
   }
@@ -99,20 +103,16 @@ class NotificationTranslation implements Translation {
       this.#reset()
     }
     this.#isAnnounced = true
-    const decoded = decodeResponsesEvent(notification)
-    this.#writer.start(decoded.kind === 'begun' ? decoded.model : undefined)
+    this.#writer.start(asString(asFields(notification['response'])['model']))
   }
 
   #takeText(notification: Notification): void {
-    const decoded = decodeResponsesEvent(notification)
-    if (decoded.kind === 'malformed') return this.#fail(malformed(decoded.reason))
-    if (decoded.kind !== 'part_grown' && decoded.kind !== 'part_whole') return
-    const { kind, part, text = '' } = decoded
-    const itemKey = this.#itemKeys.ofPart(textTypeOf(part), notification)
+    const piece = readText(notification.type, notification)
+    if (piece === undefined) return
+    const itemKey = this.#itemKeys.ofPart(textTypeOf(piece.kind), notification)
     if (this.#done.has(itemKey)) return
     this.#hasItems = true
-    if (kind === 'part_grown') this.#texts.grow(itemKey, part, text)
-    else this.#texts.settle(itemKey, part, text)
+    this.#texts.add(itemKey, piece)
   }
 
   #takeItem(notification: Notification): void {
@@ -143,7 +143,25 @@ class NotificationTranslation implements Translation {
     for (const change of changes) {
       if (change.change === 'completed') this.#calls.completed += 1
       if (change.change === 'failed') this.#calls.failed += 1
-      this.#writer.writeCall(change)
+      this.#writeCall(change)
+    }
+  }
+
+  #writeCall(change: ToolCallChange): void {
+    const { key, call } = change
+    const { name, id: call_id } = call
+    switch (change.change) {
+      case 'opened':
+        return this.#writer.openItem(key, 'function_call', {
+          ...(name !== '' && { name }),
+          call_id,
+        })
+      case 'grown':
+        return this.#writer.append(key, change.fragment)
+      case 'completed':
+        return this.#writer.finishItem(key, { content: call.args, name, call_id })
+      case 'failed':
+        return this.#writer.failItem(key, change.error)
     }
   }
 
@@ -186,10 +204,6 @@ class NotificationTranslation implements Translation {
 function decodeFailure(notification: Notification): ResponseFailure {
   const decoded = decodeEnd(notification)
   return decoded.kind === 'failed' ? decoded : decodeError(notification)
-}
-
-function malformed(reason: string): Pick<ResponseFailure, 'error' | 'usage'> {
-  return { error: { code: 'UPSTREAM_MALFORMED', message: reason }, usage: undefined }
 }
 
 /** The key of text without a name. */

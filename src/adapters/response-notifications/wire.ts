@@ -3,7 +3,7 @@
  * docs/notifications.md has the table for people.
  */
 import { isRecord } from '../../protocol/json.ts'
-import type { Fields } from '../fields.ts'
+import { type Fields, Malformed } from '../fields.ts'
 
 /** What is done with a notification. */
 export type NotificationAction = 'begin' | 'text' | 'call' | 'item' | 'finish' | 'fail' | 'ignore'
@@ -45,18 +45,14 @@ export interface Notification extends Fields {
 export type DecodedNotification =
   | { action: NotificationAction; notification: Notification }
   | { action: 'unknown'; type: string }
-  | { action: 'malformed'; reason: string }
 
 const routes = new Map<string, NotificationAction>(Object.entries(NOTIFICATION_ROUTES))
 
 export function decodeNotification(event: unknown): DecodedNotification {
-  if (!isRecord(event)) return { action: 'malformed', reason: 'the notification is not an object' }
-  if (!isNotification(event)) return { action: 'malformed', reason: 'type is not a string' }
-  const action = routes.get(event.type)
-  if (action === undefined) return { action: 'unknown', type: event.type }
-  return { action, notification: event }
-}
-
-function isNotification(event: Fields): event is Notification {
-  return typeof event['type'] === 'string'
+  if (!isRecord(event)) throw new Malformed('the notification is not an object')
+  const { type } = event
+  if (typeof type !== 'string') throw new Malformed('type is not a string')
+  const action = routes.get(type)
+  if (action === undefined) return { action: 'unknown', type }
+  return { action, notification: event as Notification }
 }
