@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs'
+import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { suggestion } from '../protocol/nearest.ts'
 import type { Terminal } from './terminal.ts'
 import { jsonLine, printable } from './text.ts'
 
-/** What a process ends with. */
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
@@ -41,15 +41,6 @@ export async function reportFailure(
   return EXIT.failed
 }
 
-/** `--speed`: 0 does not wait. */
-export function parseSpeed(text: string): number {
-  const speed = Number(text)
-  if (text.trim() === '' || !(speed >= 0)) {
-    throw new UsageError(`--speed takes a number, zero or more, got '${text}'`)
-  }
-  return speed === 0 ? Infinity : speed
-}
-
 /** The value of an option that takes one of a few names. */
 export function parseChoice<Name extends string>(
   option: string,
@@ -62,15 +53,25 @@ export function parseChoice<Name extends string>(
   throw new UsageError(`${option} takes one of ${names.join(', ')}; ${got}`)
 }
 
-/** Turns what `parseArgs` throws into a UsageError: its own messages address programmers. */
-export function optionError(error: unknown, options: Command['options']): UsageError | undefined {
+/** `parseArgs` with UsageErrors: its own messages address programmers. */
+export function parseOptions<const Config extends ParseArgsConfig>(
+  config: Config,
+): ReturnType<typeof parseArgs<Config>> {
+  try {
+    return parseArgs(config)
+  } catch (error) {
+    throw optionError(error, Object.keys(config.options ?? {})) ?? error
+  }
+}
+
+function optionError(error: unknown, names: readonly string[]): UsageError | undefined {
   if (!(error instanceof TypeError) || !('code' in error)) return undefined
   const { message } = error
   // The first quote is what was typed, without a value.
   const typed = /'(.*?)(?: <value>)?'/s.exec(message)?.[1] ?? ''
   switch (error.code) {
     case 'ERR_PARSE_ARGS_UNKNOWN_OPTION': {
-      const flags = Object.keys(options).map((name) => `--${name}`)
+      const flags = names.map((name) => `--${name}`)
       return new UsageError(`there is no option ${typed}${suggestion(typed, flags)}`)
     }
     case 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL':

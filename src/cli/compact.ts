@@ -1,8 +1,6 @@
-import { parseArgs } from 'node:util'
 import { compactEmbeddedLog } from '../log/embedded/compact.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { type Command, EXIT, type ExitCode, reportFailure, UsageError } from './command.ts'
-import type { Terminal } from './terminal.ts'
+import { type Command, EXIT, parseOptions, reportFailure, UsageError } from './command.ts'
 import { jsonLine, megabytes } from './text.ts'
 
 const HELP = `turnstream compact: give back the room that deleted turns left in a store
@@ -26,8 +24,8 @@ Exit codes
 
 const OPTIONS = { json: { type: 'boolean', default: false } } as const
 
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
+const run: Command['run'] = async (args, terminal) => {
+  const { values, positionals } = parseOptions({ args, allowPositionals: true, options: OPTIONS })
   const [directory, ...rest] = positionals
   if (directory === undefined || rest.length > 0) {
     throw new UsageError('compact takes one directory')

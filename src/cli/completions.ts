@@ -1,5 +1,4 @@
-import { parseArgs } from 'node:util'
-import { type Command, EXIT, parseChoice, summaryOf, UsageError } from './command.ts'
+import { type Command, EXIT, parseChoice, parseOptions, summaryOf, UsageError } from './command.ts'
 import { jsonLine } from './text.ts'
 
 const HELP = `turnstream completions: print a script that lets a shell complete commands and options
@@ -38,7 +37,11 @@ export function completionsOf(commands: () => Readonly<Record<string, Command>>)
     options: OPTIONS,
     words: SHELLS,
     async run(args, { write }) {
-      const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
+      const { values, positionals } = parseOptions({
+        args,
+        allowPositionals: true,
+        options: OPTIONS,
+      })
       const [name, ...rest] = positionals
       if (rest.length > 0) throw new UsageError('completions takes one shell')
       const table = Object.entries(commands()).map(([each, command]) => completion(each, command))
@@ -56,14 +59,8 @@ export interface Completion {
   readonly summary: string
   /** What its first word may be; empty where that is a file or free. */
   readonly words: readonly string[]
-  readonly options: readonly OptionCompletion[]
-}
-
-interface OptionCompletion {
-  readonly flag: string
-  readonly takesValue: boolean
-  /** The values that there are; empty where the value is a file or free. */
-  readonly choices: readonly string[]
+  /** `choices` is empty where the value is a file or free. */
+  readonly options: readonly { flag: string; takesValue: boolean; choices: readonly string[] }[]
 }
 
 function completion(name: string, command: Command): Completion {
@@ -79,7 +76,6 @@ function completion(name: string, command: Command): Completion {
 
 const GLOBAL_FLAGS = ['--help', '--version'] as const
 
-/** Everything that the first word after `turnstream` may be. */
 function firstWords(table: readonly Completion[]): string {
   return [...table.map(({ name }) => name), ...GLOBAL_FLAGS].join(' ')
 }

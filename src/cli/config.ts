@@ -1,7 +1,7 @@
 import { suggestion } from '../protocol/nearest.ts'
 import { redacting } from '../protocol/redaction.ts'
 import { REDACTED } from '../protocol/secret-shapes.ts'
-import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
+import { type Command, EXIT, UsageError } from './command.ts'
 import {
   type Configuration,
   FLAGS,
@@ -40,9 +40,15 @@ Exit codes
   0 done · 2 the options, the environment or the file make no sense
 `
 
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
+const run: Command['run'] = async (args, terminal) => {
   const [action = '', ...rest] = args
-  if (action !== 'print') throw unknownAction(action)
+  if (action !== 'print') {
+    const isMissing = action === '' || action.startsWith('-')
+    const advice = suggestion(action, ['print'])
+    throw new UsageError(
+      isMissing ? 'config takes one of print' : `config has no action of that name${advice}`,
+    )
+  }
   const { json, sources } = parseSources(rest, terminal)
   const configuration = readConfiguration(sources)
   const settings = configuration.entries.map((each) => printedSetting(each, sources.env))
@@ -62,39 +68,23 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   return EXIT.done
 }
 
-function unknownAction(action: string): UsageError {
-  if (action === '' || action.startsWith('-')) return new UsageError('config takes one of print')
-  return new UsageError(`config has no action of that name${suggestion(action, ['print'])}`)
-}
-
-/** A setting as it is printed: nothing of it is a secret. */
-interface PrintedSetting {
-  readonly name: string
-  /** As it would be written; null where nobody sets it and it has no default. */
-  readonly value: string | number | boolean | readonly string[] | null
-  readonly source: string
-  /** The variable, the option or the key of the file; missing for a default. */
-  readonly origin?: string
-  /** What holds where there is no value. */
-  readonly otherwise?: string
-}
-
-export function printedSetting(
-  { name, written }: SettingEntry,
-  env: Terminal['env'],
-): PrintedSetting {
+/**
+ * A setting as it is printed, without secrets. `value` is as it would be written, and null where nobody sets it and
+ * it has no default; `otherwise` is what holds then. `origin` is the variable, the option or the key of the file.
+ */
+export function printedSetting({ name, written }: SettingEntry, env: Terminal['env']) {
   const { isSecret = false, about }: Setting<unknown> = SETTINGS[name]
   if (written === undefined) {
     // The sentence about a setting ends with what holds without it, in brackets.
     const otherwise = /\(([^()]*)\)$/.exec(about)?.[1] ?? 'none'
-    return { name, value: null, source: 'default', otherwise }
+    return { name, value: null, source: 'default', origin: undefined, otherwise }
   }
   const { value, source, origin: variable } = written
   const isInFile = source === 'environment' && !env[variable]?.trim()
   const origin = isInFile ? `${variable}_FILE` : variable
   // Of the store only the credentials are a secret, and a directory has none.
   const shown = isSecret && name !== 'store' ? REDACTED : withoutCredentials(value)
-  return { name, value: shown, source, ...(source !== 'default' && { origin }) }
+  return { name, value: shown, source, origin: source === 'default' ? undefined : origin }
 }
 
 function withoutCredentials(value: unknown): string | number | boolean | readonly string[] {
@@ -113,10 +103,10 @@ function maskedUrl(text: string): string {
 }
 
 function settingLines(
-  settings: readonly PrintedSetting[],
+  settings: readonly ReturnType<typeof printedSetting>[],
   clean: (line: string) => string,
   { style }: Terminal,
-): string[] {
+) {
   const rows = settings.map(({ name, value, otherwise, source, origin }) => {
     const shown = Array.isArray(value) ? value.join(', ') : String(value ?? `(${otherwise})`)
     return [name, shown, origin === undefined ? source : `${source}: ${origin}`] as const
@@ -129,23 +119,11 @@ function settingLines(
   })
 }
 
-/** A provider as it is printed, without its key. */
-interface PrintedProvider {
-  readonly id: string
-  readonly kind: string
-  /** Whether it can be called. */
-  readonly active: boolean
-  readonly hasKey: boolean
-  /** Where the key is looked for. */
-  readonly keyVariable?: string
-  /** Null: that of the vendor. */
-  readonly baseUrl: string | null
-  readonly models: readonly string[] | 'any'
-  readonly defaultModel: string | null
-}
-
-/** Those that can be called first, the default one before the others. */
-function printedProviders(configuration: Configuration): PrintedProvider[] {
+/**
+ * The providers without their keys: those that can be called (`active`) first, the default one before the others.
+ * `keyVariable` is where the key is looked for; a `baseUrl` of null is that of the vendor.
+ */
+function printedProviders(configuration: Configuration) {
   const plans = providerPlans(configuration)
   const active = activeProviders(configuration)
   const ids = new Set([...active.map(({ provider }) => provider.id), ...plans.map(({ id }) => id)])
@@ -166,6 +144,8 @@ function printedProviders(configuration: Configuration): PrintedProvider[] {
     }
   })
 }
+
+type PrintedProvider = ReturnType<typeof printedProviders>[number]
 
 function providerLines(provider: PrintedProvider, at: number): string[] {
   const { id, active, hasKey, keyVariable, baseUrl, models, defaultModel } = provider

@@ -1,9 +1,7 @@
-import { parseArgs } from 'node:util'
-import type { StreamEvent } from '../protocol/stream-event.ts'
-import { type Command, type ExitCode, parseChoice, readInput, UsageError } from './command.ts'
-import { Recognition } from './recognise.ts'
-import { createSource, SOURCE_NAMES, type Source } from './sources.ts'
-import { TARGET_NAMES, writeEvents } from './targets.ts'
+import { type Command, parseChoice, parseOptions, readInput, UsageError } from './command.ts'
+import { recognisedEvents } from './recognise.ts'
+import { createSource, SOURCE_NAMES } from './sources.ts'
+import { TARGET_FLAGS, TARGET_NAMES, writeEvents } from './targets.ts'
 import { type Terminal, throttled } from './terminal.ts'
 import { megabytes } from './text.ts'
 
@@ -35,64 +33,42 @@ Exit codes
 const OPTIONS = {
   from: { type: 'string' },
   to: { type: 'string' },
-  json: { type: 'boolean', default: false },
-  'include-usage': { type: 'boolean', default: false },
+  ...TARGET_FLAGS,
   verbose: { type: 'boolean', default: false },
 } as const
 
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
+const run: Command['run'] = async (args, terminal) => {
+  const { values, positionals } = parseOptions({ args, allowPositionals: true, options: OPTIONS })
   const [file, ...rest] = positionals
   if (rest.length > 0) throw new UsageError(`convert takes one file, got ${positionals.length}`)
   const from = parseChoice('--from', values.from, SOURCE_NAMES)
   const to = parseChoice('--to', values.to, TARGET_NAMES)
-  const recognition = new Recognition(from)
+  let hasUnknown = false
   const source = createSource(from, {
     runId: crypto.randomUUID(),
     threadId: crypto.randomUUID(),
     now: () => terminal.clock.now(),
     onUnknown: (type) => {
-      recognition.hasUnknown = true
+      hasUnknown = true
       if (values.verbose) terminal.writeError(`turnstream: unknown event type ${type}\n`)
     },
   })
   const input = watched(readInput(file, terminal), terminal)
   let count = 0
   async function* counted() {
-    for await (const event of recognisedEvents(input, source, recognition)) {
+    const recognised = { from, source, hasUnknown: () => hasUnknown }
+    for await (const event of recognisedEvents(input, recognised)) {
       count += 1
       yield event
     }
   }
-  const { json, 'include-usage': includeUsage } = values
-  const exit = await writeEvents(counted(), to, { json, includeUsage }, terminal)
+  const exit = await writeEvents(counted(), to, values, terminal)
   if (source.fault !== undefined) {
     const { at, reason } = source.fault
     throw new UsageError(`line or event ${at} of the input cannot be read: ${reason}`)
   }
   if (count === 0) throw new UsageError('the input is empty')
   return exit
-}
-
-/** Yields the events of the input. UsageError when it is not what `--from` says. */
-async function* recognisedEvents(
-  input: AsyncIterable<Uint8Array>,
-  source: Source,
-  recognition: Recognition,
-): AsyncGenerator<StreamEvent> {
-  function held(): readonly StreamEvent[] {
-    recognition.check(source.fault !== undefined)
-    // A fault alone is not a turn.
-    return source.fault === undefined ? recognition.release() : []
-  }
-  for await (const chunk of input) {
-    recognition.note(chunk)
-    yield* recognition.take(source.feed(chunk))
-    if (source.fault !== undefined) break
-    if (recognition.isUndecided) yield* held()
-  }
-  yield* recognition.take(source.end())
-  yield* held()
 }
 
 /** Passes the input on and shows how much has been read. */

@@ -1,11 +1,10 @@
-import { parseArgs } from 'node:util'
 import { StreamProcessor } from '../processor/stream-processor.ts'
 import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
 import { ResponseReducer } from '../reducer/response-reducer.ts'
-import { type Command, EXIT, type ExitCode, parseSpeed } from './command.ts'
+import { type Command, EXIT, parseOptions } from './command.ts'
+import { recordToolsTurn } from './recordings/built-in.ts'
 import { RECORDED } from './recordings/script.ts'
-import { recordToolsTurn } from './recordings/tools.ts'
-import { paced } from './replay.ts'
+import { paced, parseSpeed } from './replay.ts'
 import type { Terminal } from './terminal.ts'
 import { clip, describeOutput, jsonLine } from './text.ts'
 
@@ -30,11 +29,13 @@ const OPTIONS = {
   json: { type: 'boolean', default: false },
 } as const
 
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values } = parseArgs({ args, options: OPTIONS })
+const run: Command['run'] = async (args, terminal) => {
+  const { values } = parseOptions({ args, options: OPTIONS })
   const speed = parseSpeed(values.speed)
   const { clock } = terminal
-  const view = values.json ? jsonView(terminal) : lineView(terminal)
+  const view: View = values.json
+    ? { snapshot: (message) => terminal.write(jsonLine(message)) }
+    : lineView(terminal)
   const reducer = new ResponseReducer()
   const processor = new StreamProcessor({ ...RECORDED, clock, onEmit: view.snapshot })
   const recording = recordToolsTurn()
@@ -56,11 +57,6 @@ interface View {
   delta?(): Promise<void> | undefined
   readonly snapshot: (message: StreamMessage, output: StreamOutput) => Promise<void>
   end?(events: number, items: number): Promise<void>
-}
-
-/** One record of the processed log to a line, for programs. */
-function jsonView({ write }: Terminal): View {
-  return { snapshot: (message) => write(jsonLine(message)) }
 }
 
 const DELTA_COLUMN = 34

@@ -1,8 +1,13 @@
-/** The text of a body, or as much as fits into `maxBytes`. Stops reading there. */
-export async function boundedText(response: Response, maxBytes: number): Promise<string> {
+import type { Clock } from '../async/clock.ts'
+
+/** The text of an input, or as much as fits into `maxBytes`. Stops reading there. */
+export async function readBounded(
+  input: AsyncIterable<Uint8Array> | null,
+  maxBytes: number,
+): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of input ?? []) {
     chunks.push(chunk)
     bytes += chunk.length
     if (bytes >= maxBytes) break
@@ -30,4 +35,65 @@ export function failureReason(error: unknown): string {
     if (at instanceof AggregateError && at.errors.length > 0) return failureReason(at.errors[0])
   }
   return reason
+}
+
+/** How long one look over the network may take. */
+export const LOOK_LIMIT_MS = 5000
+
+/** More than any list of models, and any answer that is asked for here. */
+export const MAX_BYTES = 4 * 1024 * 1024
+
+export interface Call {
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** JSON to POST; without it, it is a GET. */
+  readonly body?: string
+  readonly limitMs?: number
+  readonly clock: Clock
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: string
+  /** Milliseconds since the epoch, by our clock. */
+  readonly askedAt: number
+  readonly answeredAt: number
+}
+
+/** Nobody answered, or not in time. */
+export interface NoAnswer {
+  readonly reason: string
+}
+
+/** One call, bounded in time and size, that follows no redirect: a key is in its headers. */
+export async function call(options: Call): Promise<Answer | NoAnswer> {
+  const { clock, limitMs = LOOK_LIMIT_MS } = options
+  const limit = new AbortController()
+  const stopWaiting = clock.after(limitMs, () => limit.abort())
+  const askedAt = clock.now()
+  try {
+    const response = await send(options, limit.signal)
+    const answeredAt = clock.now()
+    const body = await readBounded(response.body, MAX_BYTES)
+    return { status: response.status, headers: response.headers, body, askedAt, answeredAt }
+  } catch (error) {
+    return limit.signal.aborted ? tooLate(limitMs) : { reason: failureReason(error) }
+  } finally {
+    stopWaiting()
+    limit.abort()
+  }
+}
+
+export function send({ url, headers, body }: Call, signal: AbortSignal): Promise<Response> {
+  return fetch(url, {
+    ...(body !== undefined && { method: 'POST', body }),
+    headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+    redirect: 'manual',
+    signal,
+  })
+}
+
+export function tooLate(limitMs: number): NoAnswer {
+  return { reason: `no answer within ${limitMs / 1000} s` }
 }

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { suggestion } from '../protocol/nearest.ts'
 import { redactShapes } from '../protocol/redaction.ts'
 import { chat } from './chat/chat.ts'
-import { type Command, EXIT, type ExitCode, optionError, summaryOf, UsageError } from './command.ts'
+import { type Command, EXIT, type ExitCode, summaryOf, UsageError } from './command.ts'
 import { compact } from './compact.ts'
 import { completionsOf } from './completions.ts'
 import { config } from './config.ts'
@@ -18,6 +18,7 @@ import { processTerminal, type Terminal } from './terminal.ts'
 import { exportCommand } from './transfer/export.ts'
 import { importCommand } from './transfer/import.ts'
 
+/** Where to begin reading: each imported file is one command, and its `run` is what the command does. */
 const COMMANDS: Record<string, Command> = {
   serve,
   keys,
@@ -67,10 +68,9 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
     if (rest.some((arg) => HELP_FLAGS.has(arg))) return await print(terminal, command.help)
     return await command.run(rest, terminal)
   } catch (error) {
-    const fault = error instanceof UsageError ? error : optionError(error, command?.options ?? {})
-    if (fault === undefined) throw error
+    if (!(error instanceof UsageError)) throw error
     const hint = command === undefined ? 'turnstream --help' : `turnstream ${name} --help`
-    terminal.writeError(`turnstream: ${redactShapes(fault.message)}\nTry: ${hint}\n`)
+    terminal.writeError(`turnstream: ${redactShapes(error.message)}\nTry: ${hint}\n`)
     return EXIT.usage
   }
 }

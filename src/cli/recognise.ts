@@ -24,75 +24,84 @@ const RESPONSES: ReadonlySet<SourceName> = new Set(['openai-responses', 'respons
 /** What a stream of events begins with: an object of JSON, or a field or comment of SSE. */
 const STREAM_START = /^[\s\uFEFF]*($|\{|:|(data|event|id|retry)(:|\n|\r|$))/
 
+export interface RecognisedSource {
+  readonly from: SourceName
+  readonly source: Source
+  /** Whether the source has seen an event of a type that it does not know. */
+  readonly hasUnknown: () => boolean
+}
+
 /**
- * Holds the first events of a source until one of them shows that the input is what the source reads.
+ * Yields the events of the input. Holds the first ones until one of them shows that the input is what the source
+ * reads; UsageError when it is not.
  */
-export class Recognition {
-  readonly #from: SourceName
-  #head: Uint8Array[] = []
-  #headBytes = 0
-  #held: StreamEvent[] | undefined = []
-  hasUnknown = false
+export async function* recognisedEvents(
+  input: AsyncIterable<Uint8Array>,
+  recognised: RecognisedSource,
+): AsyncGenerator<StreamEvent> {
+  const { source } = recognised
+  const head: Uint8Array[] = []
+  let headBytes = 0
+  let held: StreamEvent[] | undefined = []
 
-  constructor(from: SourceName) {
-    this.#from = from
+  function take(events: readonly StreamEvent[]): readonly StreamEvent[] {
+    if (held === undefined) return events
+    held.push(...events)
+    return events.some(({ type }) => !MEANINGLESS.has(type)) ? release() : []
   }
 
-  /** Keeps the bytes that are about to be read. */
-  note(chunk: Uint8Array): void {
-    if (this.#held === undefined || this.#headBytes >= HEAD_BYTES) return
-    this.#head.push(chunk.subarray(0, HEAD_BYTES - this.#headBytes))
-    this.#headBytes += chunk.length
-  }
-
-  /** The events that may be passed on. */
-  take(events: readonly StreamEvent[]): readonly StreamEvent[] {
-    if (this.#held === undefined) return events
-    this.#held.push(...events)
-    return events.some(({ type }) => !MEANINGLESS.has(type)) ? this.release() : []
-  }
-
-  /** Whether the beginning of the input is read, and means nothing so far. */
-  get isUndecided(): boolean {
-    return this.#held !== undefined && this.#headBytes >= HEAD_BYTES
-  }
-
-  /** Throws if the input is not what it was said to be. One with a fault is refused elsewhere unless it has a name. */
-  check(hasFault: boolean): void {
-    if (this.#held === undefined || this.#headBytes === 0) return
-    const head = Buffer.concat(this.#head)
-    const name = guessSource(head, this.#from)
-    if (name !== undefined && !(RESPONSES.has(name) && RESPONSES.has(this.#from))) {
-      throw new UsageError(`this looks like ${TITLES[name]}; use --from ${name}`)
-    }
-    if (name !== undefined || hasFault || !this.#isMeaningless(head)) return
-    throw new UsageError(`the input has no event of ${TITLES[this.#from]}`)
-  }
-
-  /** Returns what is held; nothing is held from now on. */
-  release(): readonly StreamEvent[] {
-    const events = this.#held ?? []
-    this.#held = undefined
-    this.#head = []
+  function release(): readonly StreamEvent[] {
+    const events = held ?? []
+    held = undefined
     return events
   }
 
-  #isMeaningless(head: Buffer): boolean {
-    const codes = (this.#held ?? []).flatMap(({ payload }) =>
-      payload.type === 'response_error' ? [payload.error.code] : [],
-    )
-    if (codes.includes('UPSTREAM_MALFORMED')) return true
-    if (codes.some((code) => code !== 'UPSTREAM_TRUNCATED')) return false
-    return this.hasUnknown || !STREAM_START.test(head.toString('latin1'))
+  /** What is held, if the input is what it was said to be. A fault alone is not a turn. */
+  function checkHeld(): readonly StreamEvent[] {
+    if (held !== undefined && headBytes > 0) checkHead(Buffer.concat(head), held, recognised)
+    return source.fault === undefined ? release() : []
   }
+
+  for await (const chunk of input) {
+    if (held !== undefined && headBytes < HEAD_BYTES) {
+      head.push(chunk.subarray(0, HEAD_BYTES - headBytes))
+      headBytes += chunk.length
+    }
+    yield* take(source.feed(chunk))
+    if (source.fault !== undefined) break
+    if (held !== undefined && headBytes >= HEAD_BYTES) yield* checkHeld()
+  }
+  yield* take(source.end())
+  yield* checkHeld()
+}
+
+/** Throws if the input is not what it was said to be. One with a fault is refused elsewhere unless it has a name. */
+function checkHead(
+  head: Buffer,
+  held: readonly StreamEvent[],
+  { from, source, hasUnknown }: RecognisedSource,
+): void {
+  const name = guessSource(head, from)
+  if (name !== undefined && !(RESPONSES.has(name) && RESPONSES.has(from))) {
+    throw new UsageError(`this looks like ${TITLES[name]}; use --from ${name}`)
+  }
+  if (name !== undefined || source.fault !== undefined) return
+  const codes = held.flatMap(({ payload }) =>
+    payload.type === 'response_error' ? [payload.error.code] : [],
+  )
+  const isMalformed = codes.includes('UPSTREAM_MALFORMED')
+  if (!isMalformed) {
+    if (codes.some((code) => code !== 'UPSTREAM_TRUNCATED')) return
+    if (!hasUnknown() && STREAM_START.test(head.toString('latin1'))) return
+  }
+  throw new UsageError(`the input has no event of ${TITLES[from]}`)
 }
 
 /** The format that reads most of the beginning of an input; undefined if none reads anything. */
 function guessSource(head: Uint8Array, except: SourceName): SourceName | undefined {
   let best: { name: SourceName; score: number } | undefined
   for (const name of SOURCE_NAMES) {
-    if (name === except) continue
-    const score = scoreOf(name, head)
+    const score = name === except ? 0 : scoreOf(name, head)
     // codex reads what response.* notifications are, too: the narrower one counts.
     const isBetter = best === undefined || score > best.score
     if (score > 0 && (isBetter || (best?.name === 'codex' && score === best.score))) {
@@ -107,7 +116,7 @@ function scoreOf(name: SourceName, head: Uint8Array): number {
   const onUnknown = () => {
     unknown += 1
   }
-  const source: Source = createSource(name, { runId: 'r', threadId: 'h', now: () => 0, onUnknown })
+  const source = createSource(name, { runId: 'r', threadId: 'h', now: () => 0, onUnknown })
   const events = [...source.feed(head), ...source.end()]
   const known = events.filter(({ type }) => !MEANINGLESS.has(type)).length
   const hasFailed = events.some(({ type }) => type === 'response_error')

@@ -1,16 +1,8 @@
-import { parseArgs } from 'node:util'
 import { type Clock, sleep } from '../async/clock.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
-import {
-  type Command,
-  type ExitCode,
-  parseChoice,
-  parseSpeed,
-  readInput,
-  UsageError,
-} from './command.ts'
+import { type Command, parseChoice, parseOptions, readInput, UsageError } from './command.ts'
 import { V2Source } from './sources.ts'
-import { TARGET_NAMES, writeEvents } from './targets.ts'
+import { TARGET_FLAGS, TARGET_NAMES, writeEvents } from './targets.ts'
 import { type Terminal, throttled } from './terminal.ts'
 
 const HELP = `turnstream replay: play a recorded turn
@@ -37,12 +29,11 @@ Exit codes
 const OPTIONS = {
   to: { type: 'string', default: 'v2' },
   speed: { type: 'string', default: '1' },
-  json: { type: 'boolean', default: false },
-  'include-usage': { type: 'boolean', default: false },
+  ...TARGET_FLAGS,
 } as const
 
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
+const run: Command['run'] = async (args, terminal) => {
+  const { values, positionals } = parseOptions({ args, allowPositionals: true, options: OPTIONS })
   const [file, ...rest] = positionals
   if (file === undefined || rest.length > 0) throw new UsageError('replay takes one file')
   const to = parseChoice('--to', values.to, TARGET_NAMES)
@@ -58,8 +49,7 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
       show(() => `${count} of ${recording.length} events`)
     }
   }
-  const { json, 'include-usage': includeUsage } = values
-  return writeEvents(played(), to, { json, includeUsage }, terminal)
+  return writeEvents(played(), to, values, terminal)
 }
 
 /** The events of the file. A turn without an end gets one: an error. */
@@ -73,6 +63,15 @@ async function readRecording(file: string, terminal: Terminal): Promise<StreamEv
   }
   if (events.length === 0) throw new UsageError(`${file}: there are no events in it`)
   return events
+}
+
+/** `--speed`: 0 does not wait. */
+export function parseSpeed(text: string): number {
+  const speed = Number(text)
+  if (text.trim() === '' || !(speed >= 0)) {
+    throw new UsageError(`--speed takes a number, zero or more, got '${text}'`)
+  }
+  return speed === 0 ? Infinity : speed
 }
 
 /** Yields each event of a recording when its time has come: the timestamps are the pace. */

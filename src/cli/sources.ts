@@ -1,5 +1,6 @@
 import { EventStamp } from '../adapters/event-stamp.ts'
 import { TRANSLATIONS, type VendorName } from '../adapters/read-events.ts'
+import type { TranslationContext } from '../adapters/translation.ts'
 import { type InputFault, VendorInput, VendorReader } from '../adapters/vendor-input.ts'
 import { generateEventId } from '../protocol/ids.ts'
 import { normalizeEvent } from '../protocol/lenient-event.ts'
@@ -25,12 +26,7 @@ export interface Source {
   end(): readonly StreamEvent[]
 }
 
-export interface SourceOptions {
-  runId: string
-  threadId: string
-  now: () => number
-  onUnknown: (type: string) => void
-}
+type SourceOptions = Pick<TranslationContext, 'runId' | 'threadId' | 'now' | 'onUnknown'>
 
 export function createSource(name: SourceName, options: SourceOptions): Source {
   if (name === 'v2') return new V2Source()
@@ -49,17 +45,13 @@ export function createSource(name: SourceName, options: SourceOptions): Source {
 const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_user'])
 
 /** Our own raw events as input: passed on as they are, and ended truthfully when they are not. */
-export class V2Source {
-  readonly #input: VendorInput
+export class V2Source implements Source {
+  readonly #input = new VendorInput((event) => this.#take(event))
   readonly #openItems = new Map<string, ItemType>()
-  #events: StreamEvent[] = []
+  readonly #events: StreamEvent[] = []
   #last: StreamEvent | undefined
   #isOpen = false
   #badEvent: InputFault | undefined
-
-  constructor() {
-    this.#input = new VendorInput((event) => this.#take(event))
-  }
 
   get fault(): InputFault | undefined {
     return this.#badEvent ?? this.#input.fault
@@ -67,13 +59,13 @@ export class V2Source {
 
   feed(chunk: Uint8Array): readonly StreamEvent[] {
     this.#input.feed(chunk)
-    return this.#drain()
+    return this.#events.splice(0)
   }
 
   end(): readonly StreamEvent[] {
     this.#input.end()
     if (this.#isOpen) this.#truncate()
-    return this.#drain()
+    return this.#events.splice(0)
   }
 
   #take(given: unknown): void {
@@ -96,32 +88,33 @@ export class V2Source {
     this.#events.push(event)
   }
 
+  /** Ends what is open as an error. */
   #truncate(): void {
+    if (this.#last === undefined) return
+    const { run_id, trace_context, timestamp } = this.#last
     const error: ErrorObject =
       this.fault === undefined
         ? { code: 'UPSTREAM_TRUNCATED', message: 'The events stop before the end of the turn' }
         : { code: 'UPSTREAM_MALFORMED', message: this.fault.reason }
-    for (const item_id of this.#openItems.keys())
-      this.#append({ type: 'item_error', item_id, error })
-    this.#append({ type: 'response_error', response_id: this.#last?.run_id ?? '', error })
-  }
-
-  #append(payload: StreamEventPayload): void {
-    if (this.#last === undefined) return
-    const { run_id, trace_context, timestamp } = this.#last
-    this.#events.push({
-      event_id: generateEventId(),
-      timestamp,
-      trace_context,
-      run_id,
-      type: payload.type,
-      payload,
-    } as StreamEvent)
-  }
-
-  #drain(): readonly StreamEvent[] {
-    const events = this.#events
-    this.#events = []
-    return events
+    const payloads: StreamEventPayload[] = [
+      ...[...this.#openItems.keys()].map((item_id) => ({
+        type: 'item_error' as const,
+        item_id,
+        error,
+      })),
+      { type: 'response_error', response_id: run_id, error },
+    ]
+    for (const payload of payloads) {
+      const event_id = generateEventId()
+      const { type } = payload
+      this.#events.push({
+        event_id,
+        timestamp,
+        trace_context,
+        run_id,
+        type,
+        payload,
+      } as StreamEvent)
+    }
   }
 }

@@ -1,13 +1,12 @@
-import { parseArgs } from 'node:util'
 import { parseJsonSafe } from '../protocol/json.ts'
 import { ROUTES, SSE_EVENTS } from '../protocol/names.ts'
 import type { StreamEventPayload } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
-import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
+import { type Command, EXIT, parseOptions, UsageError } from './command.ts'
 import { RemoteError, reportRemoteError } from './remote/errors.ts'
 import type { EventFeed, EventFeedOptions } from './remote/event-feed.ts'
+import { outcomeOf, type TurnOutcome, turnOutputs } from './remote/event-feed.ts'
 import { gatewayOf } from './remote/gateway-client.ts'
-import { outcomeOf, type TurnOutcome, turnOutputs } from './remote/turn-outputs.ts'
 import type { Terminal } from './terminal.ts'
 import { clip, describeOutput, printable } from './text.ts'
 
@@ -43,8 +42,8 @@ const OPTIONS = {
   json: { type: 'boolean', default: false },
 } as const
 
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
+const run: Command['run'] = async (args, terminal) => {
+  const { values, positionals } = parseOptions({ args, allowPositionals: true, options: OPTIONS })
   const { raw, from, json } = values
   const [id, ...rest] = positionals
   if (id === undefined || rest.length > 0) throw new UsageError('tail takes the id of one turn')
@@ -54,15 +53,15 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
     from,
     onBreak: (ms) => status(`connection lost, trying again in ${(ms / 1000).toFixed(1)} s`),
   }
+  const lines = raw
+    ? eventLines(client.stream(ROUTES.runStream, { runId: id }, options), terminal)
+    : outputLines(client.stream(ROUTES.turnOutputStream, { turnId: id }, options))
   try {
-    const outcome = raw
-      ? await tailEvents(client.stream(ROUTES.runStream, { runId: id }, options), terminal, json)
-      : await tailOutputs(
-          client.stream(ROUTES.turnOutputStream, { turnId: id }, options),
-          terminal,
-          json,
-        )
-    if (outcome !== undefined) return outcome === 'complete' ? EXIT.done : EXIT.failed
+    for await (const line of lines) {
+      await writeLine(line, terminal, json)
+      const { outcome } = line
+      if (outcome !== undefined) return outcome === 'complete' ? EXIT.done : EXIT.failed
+    }
     // Nothing follows the offset: the turn ended at or before it.
     if (from !== undefined) return EXIT.done
     throw new RemoteError('TURN_LOST', `the stream of turn ${id} ended before the turn did`)
@@ -71,57 +70,44 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   }
 }
 
-async function tailOutputs(
-  feed: EventFeed,
-  terminal: Terminal,
-  json: boolean,
-): Promise<TurnOutcome | undefined> {
-  let outcome: TurnOutcome | undefined
-  for await (const { output, offset } of turnOutputs(feed)) {
-    const line = { offset, ...describeOutput(output) }
-    await writeLine(terminal, json ? JSON.stringify(output) : line)
-    outcome = outcomeOf(output)
-  }
-  return outcome
-}
-
-async function tailEvents(
-  feed: EventFeed,
-  terminal: Terminal,
-  json: boolean,
-): Promise<TurnOutcome | undefined> {
-  for await (const { event: name, data, id: offset } of feed) {
-    if (name === SSE_EVENTS.resync) {
-      terminal.writeError(`turnstream: resync: ${clip(data, MAX_NOTE)}\n`)
-    }
-    const event = name === '' ? parseJsonSafe(data) : undefined
-    if (!isStreamEvent(event)) continue
-    const { type: title, payload } = event
-    const { type: _type, ...rest } = payload
-    await writeLine(terminal, json ? data : { offset, title, detail: JSON.stringify(rest) })
-    const outcome = endingOf(payload)
-    if (outcome !== undefined) return outcome
-  }
-  return undefined
-}
-
 interface Line {
   readonly offset: string
   readonly title: string
   readonly detail: string
+  readonly json: string
+  /** How the turn ended, on its last line. */
+  readonly outcome: TurnOutcome | undefined
+}
+
+async function* outputLines(feed: EventFeed): AsyncGenerator<Line> {
+  for await (const { output, offset } of turnOutputs(feed)) {
+    const outcome = outcomeOf(output)
+    yield { offset, ...describeOutput(output), json: JSON.stringify(output), outcome }
+  }
+}
+
+async function* eventLines(feed: EventFeed, { writeError }: Terminal): AsyncGenerator<Line> {
+  for await (const { event: name, data, id: offset } of feed) {
+    if (name === SSE_EVENTS.resync) writeError(`turnstream: resync: ${clip(data, MAX_NOTE)}\n`)
+    const event = name === '' ? parseJsonSafe(data) : undefined
+    if (!isStreamEvent(event)) continue
+    const { type: title, payload } = event
+    const { type: _type, ...rest } = payload
+    const detail = JSON.stringify(rest)
+    yield { offset, title, detail, json: data, outcome: endingOf(payload) }
+  }
 }
 
 const MAX_NOTE = 200
 const OFFSET_WIDTH = 8
 const TITLE_WIDTH = 20
 
-async function writeLine({ write, status, style, columns }: Terminal, line: Line | string) {
+async function writeLine(line: Line, { write, status, style, columns }: Terminal, json: boolean) {
   status('')
-  if (typeof line === 'string') return write(`${line}\n`)
   const room = Math.max(20, columns - OFFSET_WIDTH - TITLE_WIDTH - 2)
   const offset = style('dim', printable(line.offset).padEnd(OFFSET_WIDTH))
   const title = style('cyan', line.title.padEnd(TITLE_WIDTH))
-  return write(`${offset} ${title} ${clip(line.detail, room)}\n`)
+  await write(json ? `${line.json}\n` : `${offset} ${title} ${clip(line.detail, room)}\n`)
 }
 
 function endingOf(payload: StreamEventPayload): TurnOutcome | undefined {

@@ -16,13 +16,17 @@ import { jsonLine } from './text.ts'
 export const TARGET_NAMES = ['v2', 'xapi', 'response', 'chat-completions'] as const
 export type TargetName = (typeof TARGET_NAMES)[number]
 
-interface TargetFormat {
+/** The options of every command that writes events. */
+export const TARGET_FLAGS = {
+  json: { type: 'boolean', default: false },
+  'include-usage': { type: 'boolean', default: false },
+} as const
+
+export interface TargetOptions extends Pick<Terminal, 'write' | 'clock'> {
   /** One JSON object to a line instead of SSE. */
   readonly json: boolean
   readonly includeUsage: boolean
 }
-
-export interface TargetOptions extends TargetFormat, Pick<Terminal, 'write' | 'clock'> {}
 
 /** Writes events in a dialect. */
 export interface Target {
@@ -34,10 +38,10 @@ export interface Target {
 export async function writeEvents(
   events: AsyncIterable<StreamEvent>,
   to: TargetName,
-  format: TargetFormat,
+  { json, 'include-usage': includeUsage }: Record<keyof typeof TARGET_FLAGS, boolean>,
   { write, clock, progress }: Terminal,
 ): Promise<ExitCode> {
-  const target = createTarget(to, { ...format, write, clock })
+  const target = createTarget(to, { json, includeUsage, write, clock })
   let hasFailed = false
   try {
     for await (const event of events) {
@@ -95,17 +99,12 @@ const ENCODERS: Record<TargetName, Encoder> = {
       clock,
       onEmit: ({ payload }) => write(json ? `${payload}\n` : xapiSse(nextOffset(), payload)),
     })
-    return {
-      event: (event) => processor.processEvent(event),
-      end: () => processor.destroy(),
-    }
+    return { event: (event) => processor.processEvent(event), end: () => processor.destroy() }
   },
   response: (_start, { json, write }) => {
     const reducer = new ResponseReducer()
     return {
-      event(event) {
-        reducer.apply(event)
-      },
+      event: (event) => void reducer.apply(event),
       end() {
         const { response } = reducer
         return write(json ? jsonLine(response) : encodeSse({ data: JSON.stringify(response) }))

@@ -48,9 +48,7 @@ export function processTerminal(): Terminal {
     write: async (text) => {
       if (!stdout.write(escapeControls(text))) await once(stdout, 'drain')
     },
-    writeError: (text) => {
-      stderr.write(escapeControls(text))
-    },
+    writeError: (text) => void stderr.write(escapeControls(text)),
     status,
     progress: (text) => {
       if (!stdout.isTTY) status(text)
@@ -62,12 +60,8 @@ export function processTerminal(): Terminal {
     isInteractive: stdin.isTTY && stdout.isTTY,
     ask: questions(),
     onSignal,
-    onHangup: (listener) => {
-      process.on('SIGHUP', listener)
-    },
-    onCrash: (listener) => {
-      process.once('uncaughtException', listener)
-    },
+    onHangup: (listener) => void process.on('SIGHUP', listener),
+    onCrash: (listener) => void process.once('uncaughtException', listener),
     exit: (code) => process.exit(code),
     env,
     cwd: process.cwd(),
@@ -85,11 +79,8 @@ export function hasColours(env: Terminal['env'], isTerminal: boolean): boolean {
 const DEFAULT_COLUMNS = 100
 
 /** A terminal that does not know its size, as that of a container may, has 0 columns. */
-export function columnsOf({
-  isTTY,
-  columns,
-}: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>): number {
-  return isTTY && columns > 0 ? columns : DEFAULT_COLUMNS
+export function columnsOf(stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>): number {
+  return stream.isTTY && stream.columns > 0 ? stream.columns : DEFAULT_COLUMNS
 }
 
 function statusLine(): Terminal['status'] {

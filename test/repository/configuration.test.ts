@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { PROVIDER_KINDS } from '../../src/adapters/provider-kinds.ts'
 import { RECORDING_NAMES } from '../../src/cli/recordings/built-in.ts'
-import { CONFIG_FILE } from '../../src/cli/serve/configuration.ts'
+import { CONFIG_FILE, PROVIDER_KEYS } from '../../src/cli/serve/configuration.ts'
 import { parseServeOptions } from '../../src/cli/serve/options.ts'
-import { PROVIDER_KEYS } from '../../src/cli/serve/provider-settings.ts'
 import { KNOWN_PROVIDERS } from '../../src/cli/serve/providers.ts'
 import {
   flagOf,

@@ -41,7 +41,9 @@ export class ChatView {
       case 'tool_call':
         return this.#toolCall(output)
       case 'turn_complete':
-        return this.#newLine() + (output.status === 'aborted' ? this.#stopped() : '')
+        return output.status === 'aborted'
+          ? `${this.#newLine()}${this.#style('yellow', '(stopped)')}\n`
+          : this.#newLine()
       case 'turn_error':
         return this.#fault(output.error.code, output.error.message)
     }
@@ -66,16 +68,14 @@ export class ChatView {
     this.#printed.set(itemId, content)
     const isGrowth = content.startsWith(before)
     const news = printable(isGrowth ? content.slice(before.length) : content)
-    const lead = isGrowth ? this.#moveTo(itemId, before === '') : `${this.#newLine()}(corrected) `
+    const isElsewhere = this.#current !== itemId
+    let lead = isElsewhere || !isGrowth ? this.#newLine() : ''
+    if (!isGrowth) lead += '(corrected) '
+    // A blank line stands before a new text.
+    else if (isElsewhere && before === '' && !this.#isEmpty) lead += '\n'
     this.#current = itemId
     this.#isEmpty = false
     return lead + (type === 'thinking' ? this.#dim(news) : news)
-  }
-
-  /** A text is apart from what is before it by a blank line. */
-  #moveTo(itemId: string, isNew: boolean): string {
-    if (this.#current === itemId) return ''
-    return this.#newLine() + (isNew && !this.#isEmpty ? '\n' : '')
   }
 
   #toolCall(output: ToolCall): string {
@@ -96,10 +96,6 @@ export class ChatView {
     if (this.#faults.has(text)) return this.#newLine()
     this.#faults.add(text)
     return `${this.#newLine()}${this.#style('red', `✗ ${text}`)}\n`
-  }
-
-  #stopped(): string {
-    return `${this.#style('yellow', '(stopped)')}\n`
   }
 
   #newLine(): string {

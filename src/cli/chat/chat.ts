@@ -1,11 +1,13 @@
-import { parseArgs } from 'node:util'
-import { type Command, EXIT, type ExitCode, UsageError } from '../command.ts'
-import { reportRemoteError } from '../remote/errors.ts'
-import { gatewayOf } from '../remote/gateway-client.ts'
+import { ROUTES } from '../../protocol/names.ts'
+import type { StreamOutput } from '../../protocol/stream-output.ts'
+import { type Command, EXIT, type ExitCode, parseOptions, UsageError } from '../command.ts'
+import { readBounded } from '../http.ts'
+import { RemoteError, reportRemoteError } from '../remote/errors.ts'
+import { outcomeOf, type TurnOutcome, turnOutputs } from '../remote/event-feed.ts'
+import { type GatewayClient, gatewayOf } from '../remote/gateway-client.ts'
 import type { Terminal } from '../terminal.ts'
-import { jsonLine, printable } from '../text.ts'
+import { jsonLine, messageOf, printable } from '../text.ts'
 import { ChatView } from './chat-view.ts'
-import { Conversation, type Listener } from './conversation.ts'
 
 const HELP = `turnstream chat: talk with a model through a running gateway
 
@@ -41,7 +43,7 @@ const OPTIONS = {
 } as const
 
 async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
+  const { values, positionals } = parseOptions({ args, allowPositionals: true, options: OPTIONS })
   const { url, model, thread, json } = values
   const client = gatewayOf(url, terminal)
   const conversation = new Conversation(client, terminal)
@@ -57,9 +59,10 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
       throw new UsageError('there is no prompt, neither as an argument nor piped in')
     }
     if (thread !== undefined) await conversation.check()
-    const outcome = json
-      ? await conversation.say(prompt, jsonListener(terminal), 'snapshot')
-      : await conversation.say(prompt, textListener(terminal), 'append')
+    const listener: Listener = json
+      ? { encoding: 'snapshot', show: (output) => terminal.write(jsonLine(output)) }
+      : textListener(terminal)
+    const outcome = await conversation.say(prompt, listener)
     return outcome === 'complete' ? EXIT.done : EXIT.failed
   } catch (error) {
     return reportRemoteError(error, terminal, json)
@@ -106,7 +109,7 @@ async function converse(
 /** An answer that failed is on the screen. One that was lost makes the command fail, unless a later one succeeds. */
 async function answer(conversation: Conversation, prompt: string, terminal: Terminal) {
   try {
-    await conversation.say(prompt, textListener(terminal), 'append')
+    await conversation.say(prompt, textListener(terminal))
     return EXIT.done
   } catch (error) {
     return reportRemoteError(error, terminal, false)
@@ -133,6 +136,7 @@ function textListener(terminal: Terminal): Listener {
   const view = new ChatView(terminal)
   const { write, isInteractive } = terminal
   return {
+    encoding: 'append',
     async show(output) {
       const text = view.show(output)
       if (text !== '') await write(text)
@@ -145,22 +149,85 @@ function textListener(terminal: Terminal): Listener {
   }
 }
 
-function jsonListener({ write }: Terminal): Listener {
-  return { show: (output) => write(jsonLine(output)) }
-}
-
 // More than any gateway takes; a pipe that never ends must not fill the memory.
 const MAX_PROMPT_BYTES = 16 * 1024 * 1024
 
 async function readPrompt(input: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of input) {
-    bytes += chunk.length
-    if (bytes > MAX_PROMPT_BYTES) throw new UsageError('the prompt is longer than 16 MB')
-    chunks.push(chunk)
+  const text = await readBounded(input, MAX_PROMPT_BYTES + 1)
+  if (Buffer.byteLength(text) > MAX_PROMPT_BYTES) {
+    throw new UsageError('the prompt is longer than 16 MB')
   }
-  return Buffer.concat(chunks).toString('utf8').trim()
+  return text.trim()
 }
 
 export const chat: Command = { help: HELP, options: OPTIONS, run }
+
+interface Listener {
+  /** Whether texts come complete each time, or only what is new. */
+  readonly encoding: 'snapshot' | 'append'
+  show(output: StreamOutput): Promise<void>
+  /** The connection broke, for the given time in a row, and is opened again after `ms`. */
+  wait?(ms: number, failures: number): void
+}
+
+/** One thread with a gateway: prompts in, outputs out. */
+class Conversation {
+  /** Undefined before the first prompt, and to start a new thread. */
+  threadId: string | undefined
+  /** Of the next prompt; undefined is the default of the gateway. */
+  model: string | undefined
+  readonly #client: GatewayClient
+  readonly #terminal: Terminal
+
+  constructor(client: GatewayClient, terminal: Terminal) {
+    this.#client = client
+    this.#terminal = terminal
+  }
+
+  /** Rejects when no gateway answers, or when it does not have the thread. */
+  async check(): Promise<void> {
+    if (this.threadId === undefined) return this.#client.check()
+    if (await this.#client.hasThread(this.threadId)) return
+    const message = `Thread ${this.threadId} does not exist. Leave out --thread to start a new one.`
+    throw new RemoteError('THREAD_UNKNOWN', message)
+  }
+
+  /** Submits a prompt and passes its outputs on, to the end of the turn. Ctrl-C stops the turn. */
+  async say(prompt: string, listener: Listener): Promise<TurnOutcome> {
+    const { runId, turnId, threadId } = await this.#client.submit({
+      turnId: crypto.randomUUID(),
+      prompt,
+      ...(this.model !== undefined && { model: this.model }),
+      ...(this.threadId !== undefined && { threadId: this.threadId }),
+    })
+    this.threadId = threadId
+    const stopListening = this.#cancelOnSignal(runId)
+    try {
+      const route = `${ROUTES.turnOutputStream}?encoding=${listener.encoding}`
+      const onBreak = listener.wait?.bind(listener)
+      const feed = this.#client.stream(route, { turnId }, { ...(onBreak && { onBreak }) })
+      for await (const { output } of turnOutputs(feed)) {
+        await listener.show(output)
+        const outcome = outcomeOf(output)
+        if (outcome !== undefined) return outcome
+      }
+    } finally {
+      stopListening()
+    }
+    throw new RemoteError('TURN_LOST', `the stream of turn ${turnId} ended before the turn did`)
+  }
+
+  /** The first Ctrl-C cancels the turn, the second one ends the process. */
+  #cancelOnSignal(runId: string): () => void {
+    let isCancelling = false
+    return this.#terminal.onSignal(() => {
+      if (isCancelling) return this.#terminal.exit(EXIT.failed)
+      isCancelling = true
+      this.#client.cancel(runId, 'stopped by the user').catch((error: unknown) => {
+        isCancelling = false
+        const reason = printable(messageOf(error))
+        this.#terminal.writeError(`\nturnstream: could not stop the turn: ${reason}\n`)
+      })
+    })
+  }
+}

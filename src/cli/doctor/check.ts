@@ -36,23 +36,17 @@ export function fail(name: string, found: string, fix: string): Check {
 }
 
 /** Whether a version is that of `least`, or newer. */
-export function isAtLeast(
-  version: string,
-  least: readonly [major: number, minor: number],
-): boolean {
+export function isAtLeast(version: string, least: readonly [number, number]): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   return major > least[0] || (major === least[0] && minor >= least[1])
 }
 
-/** The same without secrets. */
 export function redactCheck(check: Check, redact: Redact): Check {
-  const { found, expected, fix } = check
-  return {
-    ...check,
-    found: redact(found),
-    ...(expected !== undefined && { expected: redact(expected) }),
-    ...(fix !== undefined && { fix: redact(fix) }),
-  }
+  const fields = Object.entries(check).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? redact(value) : value,
+  ])
+  return Object.fromEntries(fields) as Check
 }
 
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skipped: 'dim' } as const

@@ -1,9 +1,8 @@
-import { parseArgs } from 'node:util'
 import { redacting } from '../../protocol/redaction.ts'
-import { type Command, type ExitCode, optionError, UsageError } from '../command.ts'
+import { type Command, type ExitCode, parseOptions, UsageError } from '../command.ts'
 import { environmentKey } from '../remote/gateway-client.ts'
 import { FLAGS, parseSources } from '../serve/configuration.ts'
-import { isPlainHttp } from '../serve/warnings.ts'
+import { isPlainHttp } from '../serve/options.ts'
 import type { Terminal } from '../terminal.ts'
 import { redactCheck, warn, writeReport } from './check.ts'
 import { endpointChecks } from './endpoint/endpoint-checks.ts'
@@ -47,7 +46,7 @@ const ENDPOINT_OPTIONS = {
   json: { type: 'boolean', default: false },
 } as const
 
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
+const run: Command['run'] = async (args, terminal) => {
   const { clock, status } = terminal
   if (args.some((arg) => /^--(endpoint|model)(=|$)/.test(arg))) return checkEndpoint(args, terminal)
   const { json, sources } = parseSources(args, terminal)
@@ -57,7 +56,8 @@ async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
 }
 
 async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { endpoint, model, json } = parseEndpointOptions(args)
+  // The options of serve mean nothing here, and are not suggested.
+  const { endpoint, model, json } = parseOptions({ args, options: ENDPOINT_OPTIONS }).values
   const { env, clock, status } = terminal
   const baseUrl = parseEndpoint(endpoint)
   const key = environmentKey(env, 'OPENAI_API_KEY') ?? environmentKey(env, 'TURNSTREAM_KEY')
@@ -70,20 +70,8 @@ async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCo
     checks.push(warn('key', found, `Use https://${new URL(baseUrl).hostname}, and a new key`))
   }
   const redact = redacting(key === undefined ? [] : [key])
-  return writeReport(
-    checks.map((check) => redactCheck(check, redact)),
-    terminal,
-    json,
-  )
-}
-
-/** The options of serve mean nothing here, and are not suggested. */
-function parseEndpointOptions(args: string[]) {
-  try {
-    return parseArgs({ args, options: ENDPOINT_OPTIONS }).values
-  } catch (error) {
-    throw optionError(error, ENDPOINT_OPTIONS) ?? error
-  }
+  const redacted = checks.map((check) => redactCheck(check, redact))
+  return writeReport(redacted, terminal, json)
 }
 
 /** The base URL without a slash at its end. */

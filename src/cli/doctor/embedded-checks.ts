@@ -7,27 +7,25 @@ import type { Clock } from '../../async/clock.ts'
 import { checkWritable } from '../../log/embedded/directory.ts'
 import type { EmbeddedFacts } from '../../log/embedded/inspect.ts'
 import type { ErrorCode } from '../../protocol/errors.ts'
-import { isOpenToAll } from '../serve/warnings.ts'
+import { isOpenToAll } from '../serve/options.ts'
 import { megabytes, messageOf } from '../text.ts'
 import { type Check, fail, ok, skipped, warn } from './check.ts'
+import type { Setup } from './setup-checks.ts'
 
 const NAME = 'store'
 const RECORDS = 'store records'
 const DISK = 'store disk'
 const CHOOSE = 'Choose another place with --store <directory>'
 
-export interface EmbeddedLook {
-  readonly directory: string
-  /** Where a server of ours answers, if one does: then it has the store. */
-  readonly runningAt: string | undefined
-  readonly clock: Clock
-  /** Called now and then while the records are verified. */
-  readonly onProgress: (text: string) => void
-}
-
-/** Checks the directory of a store, or the place where it would be created. Leaves nothing behind. */
-export async function embeddedChecks(look: EmbeddedLook): Promise<Check[]> {
-  const { directory } = look
+/**
+ * Checks the directory of a store, or the place where it would be created. Leaves nothing behind. `runningAt` is
+ * where a server of ours answers, if one does: then it has the store.
+ */
+export async function embeddedChecks(
+  directory: string,
+  runningAt: string | undefined,
+  { clock, onProgress }: Setup,
+): Promise<Check[]> {
   let place = directory
   while (!exists(place) && dirname(place) !== place) place = dirname(place)
   const obstacle = await findObstacle(place, directory)
@@ -35,7 +33,10 @@ export async function embeddedChecks(look: EmbeddedLook): Promise<Check[]> {
   const { bavail, bsize } = await statfs(place)
   const disk = diskCheck(bavail * bsize, place)
   if (place !== directory) return [ok(NAME, `embedded; ${directory} will be made`), disk]
-  return [...(await storeChecks(look)), disk]
+  const inspection = await inspectInChild(directory, clock, (done, total) => {
+    onProgress(`verifying the store: ${Math.floor((100 * done) / total)} %`)
+  })
+  return [...storeChecks(directory, runningAt, inspection), disk]
 }
 
 /** What is behind a file, or a directory that this user may not enter, cannot be looked at: that one is in the way. */
@@ -74,11 +75,11 @@ const FIXES: Partial<Record<ErrorCode, string>> = {
   STORE_CORRUPT: 'Put back a copy of the directory, or begin anew with --store <directory>',
 }
 
-async function storeChecks(look: EmbeddedLook): Promise<Check[]> {
-  const { directory, runningAt, clock, onProgress } = look
-  const inspection = await inspectInChild(directory, clock, (done, total) => {
-    onProgress(`verifying the store: ${Math.floor((100 * done) / total)} %`)
-  })
+function storeChecks(
+  directory: string,
+  runningAt: string | undefined,
+  inspection: Inspection,
+): Check[] {
   if ('facts' in inspection) return factsChecks(directory, inspection.facts)
   if ('crash' in inspection) {
     const found = `the process that verifies ${directory} ${inspection.crash}`
@@ -160,7 +161,6 @@ export function diskCheck(bytes: number, place: string): Check {
   return bytes < FEW_BYTES ? warn(DISK, found, fix) : ok(DISK, found)
 }
 
-/** The messages of the child process. */
 export type FromChild =
   | { readonly done: number; readonly total: number }
   | { readonly facts: EmbeddedFacts }

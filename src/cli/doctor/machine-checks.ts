@@ -5,9 +5,9 @@ import type { Clock } from '../../async/clock.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import { openFilesLimit, RESERVED_FILES } from '../../server/limits/port-limits.ts'
+import { type Answer, call } from '../http.ts'
 import type { Settings } from '../serve/settings.ts'
 import { megabytes, messageOf } from '../text.ts'
-import { type Answer, call } from './call.ts'
 import { type Check, fail, isAtLeast, ok, skipped, warn } from './check.ts'
 
 /** What this process was given to live with. */
@@ -45,18 +45,13 @@ const START_BYTES = 90e6
 const CONNECTION_BYTES = 20_000
 const BYTES_PER_CHAR = 2
 
-/** What the limits allow at the same time, in the worst case; Infinity if that has no bound. */
-function neededBytes(settings: Settings, keys: number): number {
-  const { maxConnections, maxRunningTurns, maxTurnChars, maxHistoryBytes } = settings
-  const turns = maxRunningTurns * Math.max(1, keys)
-  const turnBytes = maxTurnChars * BYTES_PER_CHAR + maxHistoryBytes
-  return START_BYTES + turns * turnBytes + maxConnections * CONNECTION_BYTES
-}
-
 export function memoryCheck(machine: Machine, settings: Settings, keys: number): Check {
   const { freeBytes, heapBytes } = machine
   const available = Math.min(freeBytes, heapBytes)
-  const needed = neededBytes(settings, keys)
+  // What the limits allow at the same time, in the worst case; Infinity if that has no bound.
+  const turns = settings.maxRunningTurns * Math.max(1, keys)
+  const turnBytes = settings.maxTurnChars * BYTES_PER_CHAR + settings.maxHistoryBytes
+  const needed = START_BYTES + turns * turnBytes + settings.maxConnections * CONNECTION_BYTES
   const shown = `${megabytes(available)} available`
   if (available < START_BYTES) {
     return fail('memory', shown, `Give it ${megabytes(START_BYTES)} at the least; see: free -m`)
@@ -88,14 +83,11 @@ export function filesCheck({ openFiles }: Machine, { maxConnections }: Settings)
   return openFiles < LEAST_FILES ? fail(name, found, fix) : warn(name, found, fix)
 }
 
-/** The check of the port, and where a server of ours answers already. */
-export interface PortLook {
-  readonly check: Check
-  readonly runningAt?: string
-}
-
-/** Opens the port and closes it at once, or asks who has it. */
-export async function lookAtPort({ host, port }: Settings, clock: Clock): Promise<PortLook> {
+/** Opens the port and closes it at once, or asks who has it. A server of ours may be `runningAt` it already. */
+export async function lookAtPort(
+  { host, port }: Settings,
+  clock: Clock,
+): Promise<{ check: Check; runningAt?: string }> {
   const name = 'port'
   const where = `${host}:${port}`
   if (port === 0) return { check: ok(name, `a free one on ${host}`) }

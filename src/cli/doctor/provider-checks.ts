@@ -8,6 +8,7 @@ import type { ProviderKind } from '../../adapters/provider-kinds.ts'
 import type { Clock } from '../../async/clock.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { UsageError } from '../command.ts'
+import { type Answer, call } from '../http.ts'
 import type { Configuration } from '../serve/configuration.ts'
 import {
   activeProviders,
@@ -17,43 +18,28 @@ import {
   type ProviderPlan,
   providerPlans,
 } from '../serve/providers.ts'
-import { type Answer, call } from './call.ts'
 import { type Check, fail, ok, skipped, warn } from './check.ts'
 import { type ClockReading, readingOf } from './machine-checks.ts'
-
-interface Listing {
-  readonly baseUrl: string
-  readonly path: string
-  readonly headers: (key: string) => Record<string, string>
-}
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 /** Where each kind lists its models. */
-const LISTINGS: Readonly<Record<ProviderKind, Listing>> = {
+const LISTINGS = {
   openai: { baseUrl: OPENAI_URL, path: '/models', headers: bearer },
   anthropic: {
     baseUrl: ANTHROPIC_URL,
     path: '/v1/models?limit=1000',
-    headers: (key) => ({ 'x-api-key': key }),
+    headers: (key: string) => ({ 'x-api-key': key }),
   },
   gemini: {
     baseUrl: GEMINI_URL,
     path: '/v1beta/models?pageSize=1000',
-    headers: (key) => ({ 'x-goog-api-key': key }),
+    headers: (key: string) => ({ 'x-goog-api-key': key }),
   },
   'openai-compatible': { baseUrl: '', path: '/models', headers: bearer },
-}
+} satisfies Record<ProviderKind, object>
 
-export interface ProviderLook {
-  readonly check: Check
-  readonly time?: ClockReading | undefined
-}
-
-export function lookAtProviders(
-  configuration: Configuration,
-  clock: Clock,
-): Promise<ProviderLook[]> {
+export function lookAtProviders(configuration: Configuration, clock: Clock) {
   const { env } = configuration
   return Promise.all(providerPlans(configuration).map((plan) => lookAtProvider(plan, env, clock)))
 }
@@ -62,7 +48,7 @@ async function lookAtProvider(
   plan: ProviderPlan,
   env: Configuration['env'],
   clock: Clock,
-): Promise<ProviderLook> {
+): Promise<{ check: Check; time?: ClockReading | undefined }> {
   const { id, kind, keyVariable = 'its key', setting } = plan
   const name = `provider ${id}`
   let key: string | undefined
@@ -90,22 +76,18 @@ async function lookAtProvider(
     const fix = `Look at the network, the proxy and baseUrl: curl -v ${baseUrl}`
     return { check: fail(name, `${baseUrl} cannot be reached: ${answer.reason}`, fix) }
   }
-  const check = answerCheck(name, { plan, baseUrl, hasKey: key !== undefined }, answer)
+  const check = answerCheck(plan, baseUrl, key !== undefined, answer)
   return { check, time: readingOf(id, answer) }
 }
 
-interface Called {
-  readonly plan: ProviderPlan
-  readonly baseUrl: string
-  readonly hasKey: boolean
-}
-
 function answerCheck(
-  name: string,
-  { plan, baseUrl, hasKey }: Called,
+  plan: ProviderPlan,
+  baseUrl: string,
+  hasKey: boolean,
   { status, body }: Answer,
 ): Check {
   const { id, kind, isOwn, keyVariable = `keyVariable of ${id}` } = plan
+  const name = `provider ${id}`
   const model = defaultModelFor(plan)
   // Google answers 400 where others do 401.
   if ([401, 403].includes(status) || /API_KEY_INVALID/.test(body)) {

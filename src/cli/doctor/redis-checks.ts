@@ -1,16 +1,14 @@
 import type { Clock } from '../../async/clock.ts'
 import { FORMAT } from '../../log/redis/format.ts'
 import { RedisKeys } from '../../log/redis/keys.ts'
-import { failureReason } from '../http.ts'
-import { publicUrl } from '../serve/store.ts'
+import { failureReason, LOOK_LIMIT_MS, tooLate } from '../http.ts'
+import { publicUrl, type StoreChoice } from '../serve/store.ts'
 import { messageOf } from '../text.ts'
-import { LOOK_LIMIT_MS, tooLate } from './call.ts'
 import { type Check, fail, isAtLeast, ok, warn } from './check.ts'
 import type { ClockReading } from './machine-checks.ts'
 
 /** What a Redis says of itself. */
 interface RedisFacts {
-  /** The fields of INFO. */
   readonly info: ReadonlyMap<string, string>
   readonly roundTripMs: number
   readonly time: ClockReading
@@ -20,16 +18,11 @@ interface RedisFacts {
   readonly refusal: string | undefined
 }
 
-interface RedisStore {
-  readonly url: string
-  readonly prefix: string
-}
-
 type Send = (...args: string[]) => Promise<unknown>
 
 /** Checks a Redis and reads its clock, within the limit of a look. Writes nothing. */
 export async function lookAtRedis(
-  { url, prefix }: RedisStore,
+  { url, prefix }: Extract<StoreChoice, { kind: 'redis' }>,
   clock: Clock,
 ): Promise<{ checks: Check[]; time?: ClockReading }> {
   const { createClient } = await import('@redis/client')
@@ -109,7 +102,6 @@ function unreachableCheck(error: unknown, url: string): Check {
   return fail('store', found, fix)
 }
 
-/** What is wrong with a Redis, and with how it is set up. */
 export function redisChecks(facts: RedisFacts, url: string): Check[] {
   return [
     latencyCheck(facts, url),

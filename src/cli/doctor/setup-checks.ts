@@ -10,10 +10,9 @@ import {
   type ConfigurationSources,
   readConfiguration,
 } from '../serve/configuration.ts'
-import { refusePublic } from '../serve/options.ts'
+import { refusePublic, warningsOf } from '../serve/options.ts'
 import { secretsOf } from '../serve/providers.ts'
 import type { Settings } from '../serve/settings.ts'
-import { warningsOf } from '../serve/warnings.ts'
 import { messageOf } from '../text.ts'
 import { type Check, fail, ok, redactCheck, skipped, warn } from './check.ts'
 import { embeddedChecks } from './embedded-checks.ts'
@@ -25,7 +24,6 @@ import {
   type Machine,
   memoryCheck,
   nodeCheck,
-  type PortLook,
 } from './machine-checks.ts'
 import { defaultProviderCheck, lookAtProviders } from './provider-checks.ts'
 import { lookAtRedis } from './redis-checks.ts'
@@ -85,8 +83,8 @@ async function checkAll(setup: Setup, configuration: Configuration): Promise<Che
 
 async function lookAtStore(
   { store }: Configuration,
-  port: Promise<PortLook>,
-  { clock, onProgress }: Setup,
+  port: ReturnType<typeof lookAtPort>,
+  setup: Setup,
 ): Promise<{ checks: readonly Check[]; time?: ClockReading }> {
   switch (store.kind) {
     case 'memory': {
@@ -97,7 +95,7 @@ async function lookAtStore(
       const { runningAt } = await port
       const { directory } = store
       try {
-        return { checks: await embeddedChecks({ directory, runningAt, clock, onProgress }) }
+        return { checks: await embeddedChecks(directory, runningAt, setup) }
       } catch (error) {
         // Whatever happens, the rest of the report is worth having.
         const fix = `See what is there, and whose it is: ls -la ${directory}`
@@ -105,7 +103,7 @@ async function lookAtStore(
       }
     }
     case 'redis':
-      return lookAtRedis(store, clock)
+      return lookAtRedis(store, setup.clock)
   }
 }
 
@@ -171,10 +169,9 @@ function tokensCheck({ settings, store }: Configuration): Check {
   const name = 'stream tokens'
   if (settings.streamTokenSecret !== undefined) return ok(name, 'signed with a secret of your own')
   if (store.kind !== 'redis') return ok(name, 'signed with a random secret, until the next start')
-  const found = 'each instance on this Redis refuses the tokens of the others'
   return warn(
     name,
-    found,
+    'each instance on this Redis refuses the tokens of the others',
     'Give all of them the same: TURNSTREAM_STREAM_TOKEN_SECRET="$(openssl rand -base64 32)"',
   )
 }

@@ -7,9 +7,7 @@ import type { FromChild } from './embedded-checks.ts'
  * damaged pages.
  */
 
-function report(message: FromChild): void {
-  process.send?.(message)
-}
+const report = (message: FromChild) => process.send?.(message)
 
 // Nobody is left to report to.
 process.on('disconnect', () => process.exit(1))

@@ -8,7 +8,6 @@ import {
   realpathSync,
   renameSync,
   rmSync,
-  type Stats,
   statSync,
   writeFileSync,
 } from 'node:fs'
@@ -21,6 +20,9 @@ export function readKeysFile(path: string): KeyEntry[] {
   return naming(path, () => parseKeysFile(textOf(path)))
 }
 
+/** A missing file has no stats, in place of an error. */
+const OPTIONAL = { throwIfNoEntry: false } as const
+
 /**
  * Puts a changed text in the place of the file, all at once, or makes the file, for its owner alone. Mode and
  * owner stay as they are: the server that reads it may run as another user. KEYS_FILE_INVALID, also when what
@@ -28,12 +30,12 @@ export function readKeysFile(path: string): KeyEntry[] {
  */
 export function changeKeysFile(path: string, change: (text: string) => string): void {
   naming(path, () => {
-    const target = statOf(path) === undefined ? path : realpathSync(path)
+    const target = statSync(path, OPTIONAL) === undefined ? path : realpathSync(path)
     // A name that is always the same keeps two from changing the file at the same time.
     const next = `${target}.new`
     const file = openNew(next)
     try {
-      const stats = statOf(target)
+      const stats = statSync(target, OPTIONAL)
       const text = change(stats === undefined ? '' : textOf(target))
       parseKeysFile(text)
       writeFileSync(file, text)
@@ -59,11 +61,6 @@ function textOf(path: string): string {
   if (stats.size > MAX_KEYS_FILE_CHARS)
     throw invalid(`it is longer than ${MAX_KEYS_FILE_CHARS} bytes`)
   return readFileSync(path, 'utf8')
-}
-
-/** Undefined if there is no file. */
-function statOf(path: string): Stats | undefined {
-  return statSync(path, { throwIfNoEntry: false })
 }
 
 const OWNER_ONLY = 0o600

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { suggestion } from '../../protocol/nearest.ts'
 import { isTenant } from '../../protocol/tenant.ts'
@@ -11,7 +10,7 @@ import {
   linesOfKeysFile,
   sha256Of,
 } from '../../server/auth/key-ring.ts'
-import { type Command, EXIT, type ExitCode, reportFailure, UsageError } from '../command.ts'
+import { type Command, EXIT, parseOptions, reportFailure, UsageError } from '../command.ts'
 import { readConfiguration } from '../serve/configuration.ts'
 import type { Terminal } from '../terminal.ts'
 import { jsonLine } from '../text.ts'
@@ -61,8 +60,8 @@ const ACTIONS: Record<string, (file: string, words: readonly string[]) => Outcom
 
 const OPTIONS = { file: { type: 'string' }, json: { type: 'boolean', default: false } } as const
 
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS })
+const run: Command['run'] = async (args, terminal) => {
+  const { values, positionals } = parseOptions({ args, allowPositionals: true, options: OPTIONS })
   const [name = '', ...words] = positionals
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
   if (action === undefined) {

@@ -1,16 +1,143 @@
 import type { Recording } from '../../adapters/scripted/wire.ts'
-import { recordAnswer } from './answer.ts'
-import { recordError } from './error.ts'
-import { recordLong } from './long.ts'
-import { recordThinking } from './thinking.ts'
-import { recordTools } from './tools.ts'
+import { tellNumber } from './number-prose.ts'
+import { type Pace, type RecordedCall, Script } from './script.ts'
+
+const ANSWER = `**This is a recorded answer.** No model read your question: the \`scripted\` provider plays \
+the same text to everybody, so that you can try everything here without a key.
+
+What happens while you read:
+
+1. The provider sends some forty small pieces of text each second. Each one becomes a *StreamEvent* and is \
+written to a log before anybody sees it.
+2. A processor turns them into *snapshots*: the whole text so far, often at first and less often later. \
+They go into a second log.
+3. Whatever you watch this with reads from the logs alone. There is no other way for text to arrive, so a \
+reader that comes late, comes back or comes twice sees the same as one that was there all the time.
+
+Try to break it:
+
+- Stop reading in the middle and come back. The answer went on without you, and you get the rest.
+- Open it a second time, from anywhere, as soon as you like.
+- Kill the server with \`kill -9\` and start it again. What you have seen is still there (unless turns are \
+kept in memory), and the turn ends truthfully: as an error, because nobody was left to write its end.
+- Cancel it, from anywhere. The text so far is kept, and a provider would be stopped.
+
+Ask for \`scripted/thinking\`, \`scripted/tools\`, \`scripted/error\` or \`scripted/long\` to see the other \
+recordings. For a real model set \`OPENAI_API_KEY\`, \`ANTHROPIC_API_KEY\` or \`GEMINI_API_KEY\` and start \
+the server again.`
+
+const RIDDLE_THOUGHTS = `A farmer has a wolf, a goat and a cabbage, and a boat for himself and one of them. Left \
+alone, the wolf eats the goat and the goat eats the cabbage.
+
+Every forbidden pair has the goat in it, so the goat has to cross first. Then he returns alone and takes \
+either of the others, say the wolf. Now wolf and goat would be together on the far side while he goes back, \
+so he must not leave them: he takes the goat back with him. Then the cabbage goes over, which may stay with \
+the wolf, and last the goat again.
+
+Crossings: goat, back, wolf, goat back, cabbage, back, goat. That is seven. Can it be shorter? Each of \
+the three needs a crossing forward, and between two crossings forward there is one back: at least five. \
+With five, every return is empty; but after the second load he would leave the goat with what it must not \
+be left with. So seven is the least.`
+
+const RIDDLE_ANSWER = `He needs **seven crossings**:
+
+| # | to the far side | back | left behind | on the far side |
+|---|---|---|---|---|
+| 1 | goat | | wolf, cabbage | goat |
+| 2 | | alone | wolf, cabbage | goat |
+| 3 | wolf | | cabbage | wolf, goat |
+| 4 | | goat | goat, cabbage | wolf |
+| 5 | cabbage | | goat | wolf, cabbage |
+| 6 | | alone | goat | wolf, cabbage |
+| 7 | goat | | | all three |
+
+The trick is the fourth: he takes the goat *back*.
+
+(A recording, like everything of the \`scripted\` provider. What came before this was reasoning: an item of \
+its own, which a user interface may show, fold away or leave out.)`
+
+const TRIP_THOUGHTS =
+  'The question needs the weather in two cities and the way between them. These do not depend on each ' +
+  'other, so I ask for all three at once.'
+
+const TRIP_CALLS: readonly RecordedCall[] = [
+  {
+    name: 'get_weather',
+    args: { city: 'Lisbon', day: 'tomorrow', unit: 'celsius' },
+    output: { temperature: 17, rain: 0.1, wind: 'light' },
+    ms: 900,
+  },
+  {
+    name: 'get_weather',
+    args: { city: 'Porto', day: 'tomorrow', unit: 'celsius' },
+    output: { temperature: 13, rain: 0.8, wind: 'fresh' },
+    ms: 600,
+  },
+  {
+    name: 'find_trains',
+    args: { from: 'Lisbon', to: 'Porto', date: 'tomorrow', after: '08:00' },
+    output: { departures: ['08:09', '09:30'], minutes: 190 },
+    ms: 1400,
+  },
+]
+
+const TRIP_ANSWER = `Take a coat: **Lisbon** will have 17 °C and hardly any rain tomorrow, but **Porto** 13 °C, a \
+fresh wind and rain for most of the day.
+
+Trains leave at **08:09** and **09:30** and take three hours and ten minutes, so with the first of them you \
+are there before half past eleven.
+
+(The weather and the trains are invented: this is a recording. What it shows is three calls that were made \
+at once. Each became one card, whose output came when its tool was done and not in the order of the calls.)`
+
+/** Three calls at once, run by the provider, and an answer made of their outputs. */
+function withTools(script: Script): Recording {
+  return script.think(400, TRIP_THOUGHTS).call(250, TRIP_CALLS).say(350, TRIP_ANSWER).end()
+}
+
+/** The same as a whole turn, with its question. */
+export function recordToolsTurn(): Recording {
+  const question = 'I go from Lisbon to Porto tomorrow. Should I take a coat, and which train?'
+  return withTools(new Script('tools').ask(question))
+}
+
+const BROKEN_ANSWER = `This answer will not come to its end. Providers are overloaded, networks break, quotas run out, \
+and all of it may happen in the middle of a sentence.
+
+What matters is what is left then. The text up to that point is kept; the item it belongs to is marked as \
+failed, with a code; the turn ends as an error, once, for everybody who reads it now or later. Nobody waits \
+for ever, and nobody takes half an answer for a whole`
+
+const LAST = 640
+const CHAPTER = 40
+
+/** Some 400 deltas a second, in bursts, as a fast model behind a busy network sends them. */
+const FAST_PACE: Pace = [20, 0, 0, 0, 0, 0, 0, 0]
+
+const INTRODUCTION = `This answer is long on purpose: more than twenty thousand tokens. It counts, so that \
+you can see with your own eyes whether something is missing or comes twice. Cut the connection wherever you \
+like, come back, open it a second time, stop it in the middle.`
+
+function longText(): string {
+  const parts = ['# A walk through the numbers', INTRODUCTION]
+  for (let n = 1; n <= LAST; n++) {
+    if (n % CHAPTER === 1) parts.push(`## From ${n} to ${n + CHAPTER - 1}`)
+    parts.push(tellNumber(n))
+  }
+  parts.push(`That was ${LAST}. If you have seen every number before it once, nothing was lost.`)
+  return parts.join('\n\n')
+}
 
 const RECORDERS = {
-  answer: recordAnswer,
-  thinking: recordThinking,
-  tools: recordTools,
-  error: recordError,
-  long: recordLong,
+  answer: () => new Script('answer').say(400, ANSWER).end(),
+  thinking: () => new Script('thinking').think(500, RIDDLE_THOUGHTS).say(300, RIDDLE_ANSWER).end(),
+  tools: () => withTools(new Script('tools')),
+  error: () =>
+    new Script('error').breakOff(400, BROKEN_ANSWER, {
+      code: 'overloaded_error',
+      message: 'The model is overloaded (this failure is part of the recording)',
+    }),
+  long: () => new Script('long', FAST_PACE).say(400, longText()).end(),
 } as const satisfies Record<string, () => Recording>
 
 export type RecordingName = keyof typeof RECORDERS

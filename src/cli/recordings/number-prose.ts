@@ -48,7 +48,8 @@ function ofShape(n: number): string {
   const row = Math.round((Math.sqrt(8 * n + 1) - 1) / 2)
   if ((row * (row + 1)) / 2 === n && n > 1) facts.push(`the sum of all numbers up to ${row}`)
   if (isFibonacci(n) && n > 3) facts.push('a number of Fibonacci')
-  if (n > 10 && isPalindrome(`${n}`)) facts.push('the same when it is read backwards')
+  if (n > 10 && `${n}` === `${n}`.split('').toReversed().join(''))
+    facts.push('the same when it is read backwards')
   return facts.length === 0 ? '' : `It is ${facts.join(', and ')}.`
 }
 
@@ -78,8 +79,4 @@ function isFibonacci(n: number): boolean {
   let [a, b] = [1, 1]
   while (b < n) [a, b] = [b, a + b]
   return b === n
-}
-
-function isPalindrome(text: string): boolean {
-  return text === text.split('').toReversed().join('')
 }

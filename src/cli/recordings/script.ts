@@ -57,16 +57,12 @@ export class Script {
   }
 
   think(afterMs: number, content: string): this {
-    const id = this.#nextItem()
-    this.#start(afterMs, { item_id: id, item_type: 'reasoning' })
-    this.#stream(id, content)
+    const id = this.#text(afterMs, 'reasoning', content)
     return this.#done({ type: 'reasoning', id, content, origin: 'agent' })
   }
 
   say(afterMs: number, content: string): this {
-    const id = this.#nextItem()
-    this.#start(afterMs, { item_id: id, item_type: 'message' })
-    this.#stream(id, content)
+    const id = this.#text(afterMs, 'message', content)
     return this.#done({ type: 'message', id, content, origin: 'agent' })
   }
 
@@ -94,9 +90,7 @@ export class Script {
 
   /** The text breaks off, and the response with it. */
   breakOff(afterMs: number, content: string, error: ErrorObject): Recording {
-    const id = this.#nextItem()
-    this.#start(afterMs, { item_id: id, item_type: 'message' })
-    this.#stream(id, content)
+    const id = this.#text(afterMs, 'message', content)
     this.#add(400, { type: 'item_error', item_id: id, error })
     this.#add(0, { type: 'response_error', response_id: RECORDED.turnId, error })
     return this.#events
@@ -140,8 +134,11 @@ export class Script {
     this.#done({ type: 'function_call_output', id, call_id, output, success: true })
   }
 
-  #stream(id: string, text: string): void {
-    for (const piece of piecesOf(text)) this.#delta(id, piece)
+  #text(afterMs: number, item_type: 'message' | 'reasoning', content: string): string {
+    const id = this.#nextItem()
+    this.#start(afterMs, { item_id: id, item_type })
+    for (const piece of piecesOf(content)) this.#delta(id, piece)
+    return id
   }
 
   #delta(item_id: string, delta_content: string): void {

@@ -1,6 +1,6 @@
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { type ExitCode, reportFailure } from '../command.ts'
-import { boundedText, failureReason } from '../http.ts'
+import { failureReason, readBounded } from '../http.ts'
 import type { Terminal } from '../terminal.ts'
 
 /** A gateway refused, or nobody answered; the message says it to people. */
@@ -77,7 +77,7 @@ export async function refusalOf(response: Response): Promise<RemoteError> {
     const message = `${url} redirects to ${to}, and redirects are not followed. Pass --url ${to} if you trust it.`
     return new RemoteError('REDIRECTED', message)
   }
-  const body = parseJsonSafe(await boundedText(response, MAX_BODY_BYTES).catch(() => ''))
+  const body = parseJsonSafe(await readBounded(response.body, MAX_BODY_BYTES).catch(() => ''))
   const error = isRecord(body) ? body['error'] : undefined
   if (isRecord(error) && typeof error['code'] === 'string') {
     const { code, message } = error

@@ -1,6 +1,14 @@
+import * as z from 'zod'
 import { type Clock, sleep } from '../../async/clock.ts'
 import { calculateRetryDelay } from '../../async/retry.ts'
-import { HEADERS } from '../../protocol/names.ts'
+import { applyAppend } from '../../dialects/xapi/append.ts'
+import { decodeText } from '../../protocol/decode.ts'
+import { HEADERS, SSE_EVENTS } from '../../protocol/names.ts'
+import {
+  type ItemSnapshot,
+  type StreamOutput,
+  streamOutputSchema,
+} from '../../protocol/stream-output.ts'
 import { SseDecoder, type SseEvent } from '../../sse/decode.ts'
 import { isRefused, RemoteError, refusalOf, unreachable } from './errors.ts'
 
@@ -54,21 +62,28 @@ export class EventFeed {
   async *[Symbol.asyncIterator](): AsyncGenerator<SseEvent, void> {
     const { clock } = this.#options
     for (;;) {
-      const silence = silenceTimer(clock)
+      const abort = new AbortController()
+      const start = () => clock.after(MAX_SILENCE_MS, () => abort.abort())
+      let stopTimer = start()
+      const onBytes = () => {
+        stopTimer()
+        stopTimer = start()
+      }
       try {
-        if (yield* this.#read(silence)) return
+        if (yield* this.#read(abort.signal, onBytes)) return
       } catch (error) {
         if (error instanceof RemoteError) throw error
         if (!this.#hasConnected && isRefused(error)) throw unreachable(this.#origin, error)
       } finally {
-        silence.stop()
+        stopTimer()
+        abort.abort()
       }
       await sleep(this.#nextDelay(), clock)
     }
   }
 
   /** Reads one connection. True when there is nothing left to read. */
-  async *#read(silence: ReturnType<typeof silenceTimer>): AsyncGenerator<SseEvent, boolean> {
+  async *#read(signal: AbortSignal, onBytes: () => void): AsyncGenerator<SseEvent, boolean> {
     const { url, headers } = this.#options
     const response = await fetch(url, {
       headers: {
@@ -77,7 +92,7 @@ export class EventFeed {
         ...(this.#cursor !== undefined && { [HEADERS.lastEventId]: this.#cursor }),
       },
       redirect: 'manual',
-      signal: silence.signal,
+      signal,
     })
     this.#hasConnected = true
     if (response.status === 204) return true
@@ -85,7 +100,7 @@ export class EventFeed {
     if (!response.ok) throw await refusalOf(response)
     const decoder = new SseDecoder()
     for await (const chunk of response.body ?? []) {
-      silence.restart()
+      onBytes()
       for (const event of decoder.feed(chunk)) {
         // Only an id, which is kept below, and nothing to show.
         if (event.data === '') continue
@@ -123,20 +138,54 @@ export class EventFeed {
   }
 }
 
-/** Aborts its signal when it was not restarted for too long. */
-function silenceTimer(clock: Clock) {
-  const abort = new AbortController()
-  const start = () => clock.after(MAX_SILENCE_MS, () => abort.abort())
-  let cancel = start()
-  return {
-    signal: abort.signal,
-    restart() {
-      cancel()
-      cancel = start()
-    },
-    stop() {
-      cancel()
-      abort.abort()
-    },
+const appendSchema = z.object({
+  itemId: z.string(),
+  at: z.number(),
+  text: z.string(),
+  length: z.number(),
+  status: z.enum(['create', 'update', 'complete', 'error']),
+})
+
+/**
+ * The outputs of a turn, each of them complete, to the last, with the offset to resume after it. What a new
+ * connection repeats is left out, and so are types that this version does not know.
+ */
+export async function* turnOutputs(feed: EventFeed) {
+  const items = new Map<string, ItemSnapshot>()
+  const seen = new Map<string, string>()
+  for await (const frame of feed) {
+    const output = outputOf(frame, items)
+    if (output === 'out of step') feed.restart()
+    if (output === undefined || output === 'out of step') continue
+    const key = 'itemId' in output ? output.itemId : output.type
+    if ('itemId' in output) items.set(key, output)
+    const text = JSON.stringify(output)
+    if (seen.get(key) === text) continue
+    seen.set(key, text)
+    yield { output, offset: frame.id }
+    if (outcomeOf(output) !== undefined) return
   }
+}
+
+function outputOf(
+  frame: SseEvent,
+  items: ReadonlyMap<string, ItemSnapshot>,
+): StreamOutput | 'out of step' | undefined {
+  if (frame.event === '') {
+    const output = decodeText(streamOutputSchema, frame.data)
+    return output.ok ? output.value : undefined
+  }
+  if (frame.event !== SSE_EVENTS.append) return undefined
+  const append = decodeText(appendSchema, frame.data)
+  const item = append.ok ? items.get(append.value.itemId) : undefined
+  if (!append.ok || item === undefined) return 'out of step'
+  return applyAppend(item, append.value) ?? 'out of step'
+}
+
+export type TurnOutcome = 'complete' | 'error' | 'aborted'
+
+/** How the turn ended, if this is its end. */
+export function outcomeOf(output: StreamOutput): TurnOutcome | undefined {
+  if (output.type === 'turn_error') return 'error'
+  return output.type === 'turn_complete' ? output.status : undefined
 }

@@ -5,7 +5,7 @@ import { decodeText } from '../../protocol/decode.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import { isKey } from '../../server/auth/key-ring.ts'
 import { UsageError } from '../command.ts'
-import { boundedText } from '../http.ts'
+import { readBounded } from '../http.ts'
 import { secretOf } from '../serve/configuration.ts'
 import type { Terminal } from '../terminal.ts'
 import { isRefused, lost, RemoteError, refusalOf, unreachable } from './errors.ts'
@@ -36,16 +36,7 @@ export function environmentKey(env: Terminal['env'], variable: string): string |
   throw new UsageError(`${variable} takes a key: visible characters, in one line`)
 }
 
-export interface SubmitBody {
-  /** Made by the caller, so that a submit may be repeated. */
-  readonly turnId: string
-  readonly prompt: string
-  readonly model?: string
-  readonly threadId?: string
-}
-
 const submittedSchema = z.object({ runId: z.string(), turnId: z.string(), threadId: z.string() })
-export type SubmittedTurn = z.infer<typeof submittedSchema>
 
 const ATTEMPTS = 4
 const RETRY_BASE_MS = 250
@@ -68,7 +59,7 @@ export class GatewayClient {
     this.#headers = headers
   }
 
-  /** The whole address of a route. */
+  /** The URL of a route. */
   address(route: string, params: Readonly<Record<string, string>> = {}): string {
     const path = route.replaceAll(/:(\w+)/g, (_, name: string) =>
       encodeURIComponent(params[name] ?? ''),
@@ -82,26 +73,33 @@ export class GatewayClient {
     params: Readonly<Record<string, string>>,
     options: Pick<EventFeedOptions, 'from' | 'onBreak'>,
   ): EventFeed {
-    const [url, headers, clock] = [this.address(route, params), this.#headers, this.#clock]
-    return new EventFeed({ ...options, url, headers, clock })
+    const url = this.address(route, params)
+    return new EventFeed({ ...options, url, headers: this.#headers, clock: this.#clock })
   }
 
   /** Rejects when nobody is there. */
   async check(): Promise<void> {
-    const response = await this.#send(this.address(ROUTES.health), { headers: this.#headers })
+    const response = await this.#send(this.address(ROUTES.health))
     if (!response.ok) throw await refusalOf(response)
   }
 
-  async submit(body: SubmitBody): Promise<SubmittedTurn> {
+  /** The caller makes the id of the turn, so that a submit may be repeated. */
+  async submit(body: {
+    readonly turnId: string
+    readonly prompt: string
+    readonly model?: string
+    readonly threadId?: string
+  }): Promise<z.infer<typeof submittedSchema>> {
     const response = await this.#post(this.address(ROUTES.submit), body)
-    const submitted = decodeText(submittedSchema, await boundedText(response, MAX_ANSWER_BYTES))
+    const text = await readBounded(response.body, MAX_ANSWER_BYTES)
+    const submitted = decodeText(submittedSchema, text)
     if (submitted.ok) return submitted.value
     throw new RemoteError('ANSWER_INVALID', `${this.url} does not answer like a gateway`)
   }
 
   async hasThread(threadId: string): Promise<boolean> {
     const address = `${this.address(ROUTES.thread, { threadId })}?limit=1`
-    const response = await this.#send(address, { headers: this.#headers })
+    const response = await this.#send(address)
     await (response.ok ? response.body?.cancel() : undefined)
     if (response.ok) return true
     const refusal = await refusalOf(response)
@@ -118,15 +116,7 @@ export class GatewayClient {
     for (let attempt = 0; ; attempt++) {
       const isLast = attempt + 1 === ATTEMPTS
       try {
-        const response = await this.#send(address, {
-          method: 'POST',
-          headers: {
-            ...this.#headers,
-            'content-type': 'application/json',
-            [HEADERS.requestId]: crypto.randomUUID(),
-          },
-          body: JSON.stringify(body),
-        })
+        const response = await this.#send(address, JSON.stringify(body))
         if (response.ok) return response
         if (response.status !== 503 || isLast) throw await refusalOf(response)
       } catch (error) {
@@ -137,14 +127,19 @@ export class GatewayClient {
     }
   }
 
-  async #send(address: string, init: RequestInit): Promise<Response> {
+  /** A POST of `body`, or a GET without it. */
+  async #send(address: string, body?: string): Promise<Response> {
     const limit = new AbortController()
     const stopWaiting = this.#clock.after(ANSWER_LIMIT_MS, () => {
       limit.abort(new Error(`no answer within ${ANSWER_LIMIT_MS / 1000} s`))
     })
     try {
       // A redirect could send the prompt and the key to anybody.
-      return await fetch(address, { ...init, redirect: 'manual', signal: limit.signal })
+      const call = { redirect: 'manual', signal: limit.signal } as const
+      if (body === undefined) return await fetch(address, { ...call, headers: this.#headers })
+      const more = { 'content-type': 'application/json', [HEADERS.requestId]: crypto.randomUUID() }
+      const headers = { ...this.#headers, ...more }
+      return await fetch(address, { ...call, method: 'POST', headers, body })
     } catch (error) {
       throw isRefused(error) ? unreachable(this.url, error) : lost(this.url, error)
     } finally {

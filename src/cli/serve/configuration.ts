@@ -1,14 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
+import * as z from 'zod'
+import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/base-url.ts'
+import { PROVIDER_KINDS, SCRIPTED_ID } from '../../adapters/provider-kinds.ts'
 import { parseJson } from '../../protocol/decode.ts'
 import { isRecord } from '../../protocol/json.ts'
 import { suggestion } from '../../protocol/nearest.ts'
-import { fileFault, optionError, UsageError } from '../command.ts'
+import { fileFault, parseOptions, UsageError } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import { withoutQuotes } from '../text.ts'
-import { decodeProviderSettings, type ProviderSettings } from './provider-settings.ts'
 import {
+  durationSchema,
   flagOf,
   SETTING_NAMES,
   SETTINGS,
@@ -43,13 +45,13 @@ export function secretOf(env: Environment, name: string): string | undefined {
 export const FLAGS = {
   config: { type: 'string' },
   json: { type: 'boolean', default: false },
-  ...Object.fromEntries(SETTING_NAMES.map((name) => [flagOf(name), { type: flagType(name) }])),
+  ...Object.fromEntries(
+    SETTING_NAMES.map((name) => {
+      const { placeholder }: Setting<unknown> = SETTINGS[name]
+      return [flagOf(name), { type: placeholder === undefined ? 'boolean' : 'string' } as const]
+    }),
+  ),
 } as const
-
-function flagType(name: SettingName): 'string' | 'boolean' {
-  const { placeholder }: Setting<unknown> = SETTINGS[name]
-  return placeholder === undefined ? 'boolean' : 'string'
-}
 
 /** Variables of the other commands. */
 const OTHER_VARIABLES = ['TURNSTREAM_URL', 'TURNSTREAM_KEY', 'TURNSTREAM_KEY_FILE']
@@ -80,7 +82,6 @@ export interface Configuration extends ConfigurationSources {
 
 export interface SettingEntry {
   readonly name: SettingName
-  readonly value: unknown
   /** Missing where nobody sets it and the default depends. */
   readonly written: Written | undefined
 }
@@ -95,12 +96,7 @@ interface Written {
 
 /** The sources that a command line with the options of `serve` names. */
 export function parseSources(args: string[], { env, cwd }: Pick<Terminal, 'env' | 'cwd'>) {
-  let values: ConfigurationSources['flags']
-  try {
-    values = parseArgs({ args, options: FLAGS }).values
-  } catch (error) {
-    throw optionError(error, FLAGS) ?? error
-  }
+  const values: ConfigurationSources['flags'] = parseOptions({ args, options: FLAGS }).values
   const { config, json, ...flags } = values
   const configFile = typeof config === 'string' ? config : undefined
   return { json: json === true, sources: { flags, env, cwd, configFile } }
@@ -108,44 +104,40 @@ export function parseSources(args: string[], { env, cwd }: Pick<Terminal, 'env' 
 
 /** Reads the file, then the environment, then the command line: the last one wins. */
 export function readConfiguration(sources: ConfigurationSources): Configuration {
-  const { flags, env, cwd } = sources
   const file = readConfigFile(sources)
-  refuseUnknownVariables(env)
-  const entries = SETTING_NAMES.map((name): SettingEntry => {
-    const written =
-      fromFlags(name, flags) ??
-      fromEnvironment(name, env) ??
-      file.settings.get(name) ??
-      fromDefaults(name)
-    return { name, value: written && decodeSetting(name, written), written }
-  })
-  const values = entries.map(({ name, value }) => [name, value] as const)
-  const settings = Object.fromEntries(values) as unknown as Settings
+  refuseUnknownVariables(sources.env)
+  const entries = SETTING_NAMES.map((name) => ({
+    name,
+    written: findSetting(name, sources, file.settings),
+  }))
+  const values = entries.map((entry) => [entry.name, decodeSetting(entry)])
+  const settings = Object.fromEntries(values) as Settings
   const { providerSettings } = file
-  return { ...sources, settings, entries, store: storeOf(settings, cwd), providerSettings }
+  return { ...sources, settings, entries, store: storeOf(settings, sources.cwd), providerSettings }
 }
 
-function fromDefaults(name: SettingName): Written | undefined {
-  const { standard }: Setting<unknown> = SETTINGS[name]
-  return standard === undefined ? undefined : { value: standard, origin: name, source: 'default' }
-}
-
-function fromFlags(name: SettingName, flags: ConfigurationSources['flags']): Written | undefined {
-  const value = flags[flagOf(name)]
-  return value === undefined ? undefined : { value, origin: `--${flagOf(name)}`, source: 'flag' }
-}
-
-function fromEnvironment(name: SettingName, env: Environment): Written | undefined {
+/** The value of the strongest source; undefined where nobody sets it and it has no default. */
+function findSetting(
+  name: SettingName,
+  { flags, env }: ConfigurationSources,
+  file: ReadonlyMap<string, Written>,
+): Written | undefined {
+  const flag = flags[flagOf(name)]
+  if (flag !== undefined) return { value: flag, origin: `--${flagOf(name)}`, source: 'flag' }
   const origin = variableOf(name)
   const value = SECRET_SETTINGS.includes(name) ? secretOf(env, origin) : env[origin]?.trim()
-  if (value === undefined || value === '') return undefined
-  if (name === 'port' && value.startsWith('tcp://')) return undefined // a service link
-  return { value, origin, source: 'environment' }
+  const isServiceLink = name === 'port' && value?.startsWith('tcp://')
+  if (value && !isServiceLink) return { value, origin, source: 'environment' }
+  const { standard }: Setting<unknown> = SETTINGS[name]
+  const usual = standard && ({ value: standard, origin: name, source: 'default' } as const)
+  return file.get(name) ?? (usual || undefined)
 }
 
 const MAX_SHOWN = 60
 
-function decodeSetting(name: SettingName, { value, origin }: Written): unknown {
+function decodeSetting({ name, written }: SettingEntry): unknown {
+  if (written === undefined) return undefined
+  const { value, origin } = written
   const { schema, takes, isSecret }: Setting<unknown> = SETTINGS[name]
   const result = schema.safeParse(value)
   if (result.success) return result.data
@@ -195,5 +187,99 @@ function readOptional(path: string, mustExist: boolean): string | undefined {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     if (isMissing && !mustExist) return undefined
     throw new UsageError(`the configuration cannot be read: ${fileFault(error, path)}`)
+  }
+}
+
+/** The id of a provider stands before the name of a model, with a slash between them. */
+const PROVIDER_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
+
+const word = z.string().trim().min(1, 'takes a word')
+const address = z.string().refine(isBaseUrl, { error: `takes ${BASE_URL_TAKES}` })
+const duration = durationSchema('takes a number with its unit, such as 500ms, 10s or 5m')
+
+const MODELS_MESSAGE = 'takes a list of at least one model, or "any"'
+
+const providerSchema = z.strictObject({
+  kind: z.enum(PROVIDER_KINDS, `takes one of ${PROVIDER_KINDS.join(', ')}`).exactOptional(),
+  keyVariable: z
+    .string()
+    .regex(/^[A-Z][A-Z0-9_]*$/, 'takes the name of a variable, such as GROQ_API_KEY')
+    .exactOptional(),
+  baseUrl: address.exactOptional(),
+  models: z
+    .union([z.literal('any'), z.array(word).min(1, MODELS_MESSAGE)], MODELS_MESSAGE)
+    .exactOptional(),
+  defaultModel: word.exactOptional(),
+  connectTimeout: duration.exactOptional(),
+  firstEventTimeout: duration.exactOptional(),
+  betweenEventsTimeout: duration.exactOptional(),
+  stallTimeout: duration.exactOptional(),
+  retryTimeouts: z.boolean('takes true or false').exactOptional(),
+})
+
+/** What the file says of one provider. Its key is never there. */
+export type ProviderSetting = z.infer<typeof providerSchema>
+/** By id, in the order of the file. */
+export type ProviderSettings = Readonly<Record<string, ProviderSetting>>
+
+export const PROVIDER_KEYS = Object.keys(providerSchema.shape)
+
+/** Either by their ids, or as a list in which each has its `id`. */
+function decodeProviderSettings(value: unknown, file: string): ProviderSettings {
+  const decoded = new Map<string, ProviderSetting>()
+  for (const [id, written] of entriesOf(value, file)) {
+    if (decoded.has(id)) throw new UsageError(`providers of ${file} has ${id} twice`)
+    if (!PROVIDER_ID.test(id) || id === SCRIPTED_ID) {
+      throw new UsageError(
+        `providers of ${file} has ${JSON.stringify(id.slice(0, 64))}: an id is of lower-case letters, digits, ` +
+          `dots and dashes, and is not ${SCRIPTED_ID}`,
+      )
+    }
+    const setting = decodeProvider(id, written, file)
+    checkKind(id, setting, file)
+    decoded.set(id, setting)
+  }
+  return Object.fromEntries(decoded)
+}
+
+function entriesOf(value: unknown, file: string): [id: string, written: unknown][] {
+  if (isRecord(value)) return Object.entries(value)
+  if (!Array.isArray(value)) throw new UsageError(`providers of ${file} takes an object or a list`)
+  return value.map((each: unknown, index) => {
+    const { id, ...written } = isRecord(each) ? each : {}
+    if (typeof id === 'string') return [id, written]
+    throw new UsageError(`providers.${index} of ${file}: takes an object with an id`)
+  })
+}
+
+function decodeProvider(id: string, value: unknown, file: string): ProviderSetting {
+  const result = providerSchema.safeParse(value)
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  const path = ['providers', id, ...(issue?.path ?? [])].map(String).join('.')
+  if (issue?.code !== 'unrecognized_keys') {
+    throw new UsageError(`${path} of ${file}: ${issue?.message ?? 'cannot be read'}`)
+  }
+  const [key = ''] = issue.keys
+  const advice = /key|token|secret/i.test(key)
+    ? '; keys of providers are taken from the environment alone'
+    : suggestion(key, PROVIDER_KEYS)
+  throw new UsageError(`${path} of ${file} has an unknown key ${key}${advice}`)
+}
+
+/** A provider whose id is that of a kind is of that kind. */
+function checkKind(id: string, { kind }: ProviderSetting, file: string): void {
+  const known = PROVIDER_KINDS.find((each) => each === id)
+  if (known === undefined && kind === undefined) {
+    const kinds = PROVIDER_KINDS.join(', ')
+    throw new UsageError(
+      `providers of ${file} has an unknown key ${id}${suggestion(id, PROVIDER_KINDS)}; ` +
+        `one of your own has a kind: ${kinds}`,
+    )
+  }
+  if (known !== undefined && kind !== undefined && kind !== known) {
+    throw new UsageError(
+      `providers.${id}.kind of ${file}: is ${known}; give another kind another id`,
+    )
   }
 }

@@ -15,19 +15,14 @@ export interface Logger {
   error(error: unknown, about?: { readonly turnId?: string; readonly requestId?: string }): void
 }
 
-interface LoggerOptions {
-  readonly json: boolean
-  readonly redact: Redact
-  /** Whether errors may repeat what was asked and answered. */
-  readonly logContent: boolean
-}
-
 /** Longer ones are cut: nobody reads them in a log. */
 const MAX_CHARS = 2000
 
-export function createLogger(terminal: Terminal, options: LoggerOptions): Logger {
-  const { json, redact, logContent } = options
-
+/** Errors repeat what was asked and answered only with `logContent`. */
+export function createLogger(
+  terminal: Terminal,
+  { json, redact, logContent }: { json: boolean; redact: Redact; logContent: boolean },
+): Logger {
   /** Redacts before lines are joined, as a secret may have spaces, and before a cut, which could leave half of one. */
   const clean = (text: string): string => {
     const line = redact(text).replaceAll(/[\s\p{Cc}]+/gu, ' ')
@@ -157,13 +152,11 @@ export function describeErrorWithoutContent(error: unknown): ErrorDescription {
   return {
     message: isPlain ? withoutQuotes(message) : ERROR_CODES[code].summary,
     code,
-    ...(cause !== undefined && { cause: causeMessage(cause), ...(!isPlain && placeOf(cause)) }),
+    ...(cause !== undefined && {
+      cause: describeErrorWithoutContent(cause).message,
+      ...(!isPlain && placeOf(cause)),
+    }),
   }
-}
-
-function causeMessage(cause: unknown): string {
-  if (cause instanceof TurnstreamError) return describeErrorWithoutContent(cause).message
-  return foreignMessage(cause)
 }
 
 function foreignMessage(error: unknown): string {

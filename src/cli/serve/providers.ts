@@ -1,7 +1,7 @@
 import { createAnthropicMessagesProvider } from '../../adapters/anthropic-messages/adapter.ts'
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/base-url.ts'
 import { createGeminiProvider } from '../../adapters/gemini/adapter.ts'
-import type { HttpProviderOptions, TimeLimits } from '../../adapters/http-provider.ts'
+import type { HttpProviderOptions } from '../../adapters/http-provider.ts'
 import { createOpenaiChatProvider } from '../../adapters/openai-chat/adapter.ts'
 import { createOpenaiResponsesProvider } from '../../adapters/openai-responses/adapter.ts'
 import type { Provider } from '../../adapters/provider.ts'
@@ -12,8 +12,8 @@ import { createProviderFetch } from '../../server/provider-fetch.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../recordings/built-in.ts'
+import type { ProviderSetting } from './configuration.ts'
 import { type Configuration, type Environment, secretOf } from './configuration.ts'
-import type { ProviderSetting } from './provider-settings.ts'
 import { storeSecrets } from './store.ts'
 
 interface KnownProvider {
@@ -76,7 +76,6 @@ export function providerPlans(sources: ProviderSources): ProviderPlan[] {
   return [...known, ...own]
 }
 
-/** The key of a provider, if it has one. */
 export function keyOf({ keyVariable }: ProviderPlan, env: Environment): string | undefined {
   return keyVariable === undefined ? undefined : secretOf(env, keyVariable)
 }
@@ -103,7 +102,11 @@ export function activeProviders(configuration: Configuration): readonly Configur
   if (first !== undefined) return [first, ...all.filter((each) => each !== first)]
   const plan = plans.find(({ id }) => id === wanted)
   const ids = all.map(({ provider }) => provider.id)
-  const advice = plan === undefined ? suggestion(wanted, ids) : `: set ${needsOf(plan)}`
+  const needed =
+    wanted === 'openai-compatible'
+      ? 'OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_MODEL'
+      : ((plan && missingFor(plan, undefined)) ?? 'its models')
+  const advice = plan === undefined ? suggestion(wanted, ids) : `: set ${needed}`
   throw new UsageError(`the default provider ${wanted} is not there${advice}`)
 }
 
@@ -135,7 +138,8 @@ function settingOf(id: ProviderKind, { env, providerSettings }: ProviderSources)
 function createProvider(plan: ProviderPlan, apiKey?: string): ConfiguredProvider | undefined {
   if (missingFor(plan, apiKey) !== undefined) return undefined
   const { id, kind, isOwn, setting } = plan
-  const { baseUrl } = setting
+  const { baseUrl, firstEventTimeout: firstEventMs, stallTimeout: stallMs } = setting
+  const { betweenEventsTimeout: betweenEventsMs } = setting
   const { create, models: offered } = KNOWN_PROVIDERS[kind]
   const models = setting.models ?? offered
   const defaultModel = defaultModelFor(plan)
@@ -146,7 +150,11 @@ function createProvider(plan: ProviderPlan, apiKey?: string): ConfiguredProvider
   }
   const provider = create({
     id,
-    timeLimits: timeLimitsOf(setting),
+    timeLimits: {
+      ...(firstEventMs !== undefined && { firstEventMs }),
+      ...(betweenEventsMs !== undefined && { betweenEventsMs }),
+      ...(stallMs !== undefined && { stallMs }),
+    },
     fetch: createProviderFetch({ connectMs: setting.connectTimeout }),
     retryTimeouts: setting.retryTimeouts ?? false,
     ...(apiKey !== undefined && { apiKey }),
@@ -162,23 +170,8 @@ export function defaultModelFor({ kind, setting }: ProviderPlan): string | undef
   return setting.defaultModel ?? first
 }
 
-function timeLimitsOf(setting: ProviderSetting): Partial<TimeLimits> {
-  const { firstEventTimeout, betweenEventsTimeout, stallTimeout } = setting
-  return {
-    ...(firstEventTimeout !== undefined && { firstEventMs: firstEventTimeout }),
-    ...(betweenEventsTimeout !== undefined && { betweenEventsMs: betweenEventsTimeout }),
-    ...(stallTimeout !== undefined && { stallMs: stallTimeout }),
-  }
-}
-
 function scripted(speed: number): ConfiguredProvider {
   const provider = createScriptedProvider({ recordings: builtInRecordings(), speed })
   const defaultModel = RECORDING_NAMES[0] ?? ''
   return { provider, models: RECORDING_NAMES, defaultModel, unlisted: true }
-}
-
-function needsOf(plan: ProviderPlan): string {
-  if (plan.id === 'openai-compatible')
-    return 'OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_MODEL'
-  return missingFor(plan, undefined) ?? 'its models'
 }

@@ -22,6 +22,9 @@ interface Deps {
   readonly terminal: Terminal
 }
 
+// What is left after the grace is written, sent and closed within this time, or not at all.
+const END_MS = 5000
+
 /**
  * Opens store and port, and resolves when both are closed again; with `EXIT.failed` if turns are left without
  * an end. StartError when the server cannot start.
@@ -55,7 +58,11 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
         ? 'shutting down'
         : `shutting down: waiting up to ${grace} for ${countTurns(gateway)}; a second signal ends at once`,
     )
-    stopDeadline = exitAfterGrace(options, deps)
+    // Whatever the store and the clients do, the process ends.
+    stopDeadline = terminal.clock.after(options.settings.shutdownGrace + END_MS, () => {
+      logger.warn(`ended after the grace of ${grace}: the store did not close`)
+      terminal.exit(EXIT.failed)
+    })
     await listening.close()
     if (gateway.turns.running === 0) return EXIT.done
     logger.warn(
@@ -89,7 +96,18 @@ function loadKeys(
 ): ServerKeys | undefined {
   if (settings.keysFile === undefined) return undefined
   const file = resolve(terminal.cwd, settings.keysFile)
-  const keys = readKeysAtStart(file)
+  let keys: KeyEntry[]
+  try {
+    keys = readKeysFile(file)
+  } catch (error) {
+    if (!hasCode(error, 'KEYS_FILE_INVALID')) throw error
+    throw new StartError(error.message, { cause: error })
+  }
+  if (keys.length === 0) {
+    throw new StartError(
+      `there are no keys in ${file}: make one with "turnstream keys add <tenant> --file ${file}"`,
+    )
+  }
   const ring = new KeyRing(keys)
   logger.info(`${describeKeys(keys)} in force`)
   terminal.onHangup(() => reloadKeys({ ring, file }, logger))
@@ -100,19 +118,6 @@ function loadKeys(
     )
   }
   return { ring, file }
-}
-
-function readKeysAtStart(file: string): KeyEntry[] {
-  try {
-    const keys = readKeysFile(file)
-    if (keys.length > 0) return keys
-  } catch (error) {
-    if (!hasCode(error, 'KEYS_FILE_INVALID')) throw error
-    throw new StartError(error.message, { cause: error })
-  }
-  throw new StartError(
-    `there are no keys in ${file}: make one with "turnstream keys add <tenant> --file ${file}"`,
-  )
 }
 
 /** A file that cannot be read leaves the keys as they are. */
@@ -131,12 +136,9 @@ function reloadKeys({ ring, file }: ServerKeys, logger: Logger): void {
 /** `3 keys of 2 tenants are`. */
 function describeKeys(keys: readonly KeyEntry[]): string {
   const tenants = new Set(keys.map(({ tenant }) => tenant)).size
-  const verb = keys.length === 1 ? 'is' : 'are'
-  return `${counted(keys.length, 'key')} of ${counted(tenants, 'tenant')} ${verb}`
-}
-
-function counted(count: number, word: string): string {
-  return `${count} ${word}${count === 1 ? '' : 's'}`
+  const counted = keys.length === 1 ? '1 key' : `${keys.length} keys`
+  const owners = tenants === 1 ? '1 tenant' : `${tenants} tenants`
+  return `${counted} of ${owners} ${keys.length === 1 ? 'is' : 'are'}`
 }
 
 async function openLog({ store, settings }: ServeOptions, deps: Deps): Promise<TurnLog> {
@@ -247,18 +249,6 @@ function firstSignal({ logger, terminal }: Deps): Promise<void> {
       logger.info('ended at once, as asked')
       terminal.exit(EXIT.failed)
     })
-  })
-}
-
-// What is left after the grace is written, sent and closed within this time, or not at all.
-const END_MS = 5000
-
-/** Ends the process when the grace is over, whatever the store and the clients do. */
-function exitAfterGrace({ settings }: ServeOptions, { logger, terminal }: Deps): () => void {
-  return terminal.clock.after(settings.shutdownGrace + END_MS, () => {
-    const grace = formatDuration(settings.shutdownGrace)
-    logger.warn(`ended after the grace of ${grace}: the store did not close`)
-    terminal.exit(EXIT.failed)
   })
 }
 

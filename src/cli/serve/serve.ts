@@ -1,5 +1,4 @@
-import { type Command, EXIT, type ExitCode, reportFailure } from '../command.ts'
-import type { Terminal } from '../terminal.ts'
+import { type Command, EXIT, reportFailure } from '../command.ts'
 import { CONFIG_FILE, FLAGS } from './configuration.ts'
 import { createLogger } from './logger.ts'
 import { parseServeOptions } from './options.ts'
@@ -40,7 +39,7 @@ Exit codes
   0 it was asked to end, and did · 1 it could not start, or was ended at once · 2 the options make no sense
 `
 
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
+const run: Command['run'] = async (args, terminal) => {
   const options = parseServeOptions(args, terminal)
   const { json, redact, settings } = options
   const logger = createLogger(terminal, { json, redact, logContent: settings.logContent })

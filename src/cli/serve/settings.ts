@@ -82,11 +82,10 @@ function list(toEntry: (written: string) => string | undefined): z.ZodType<reado
 }
 
 /** A directory, `memory`, or the address of a Redis; other addresses are not directories. */
-const store = text.refine((value) => !/^[a-z][\w+.-]*:\/\//i.test(value) || isRedis(value))
-
-function isRedis(value: string): boolean {
+const store = text.refine((value) => {
+  if (!/^[a-z][\w+.-]*:\/\//i.test(value)) return true
   return /^rediss?:\/\//i.test(value) && URL.canParse(value)
-}
+})
 
 function word(takes: string, placeholder: string, about: string): Setting<string> {
   return { schema: text, takes, about, placeholder }

@@ -42,7 +42,9 @@ export function storeOf(
 
 /** Nothing of the address is repeated: it may have a password. */
 function checkRedis({ username, password, pathname }: URL): void {
-  if (![username, password].every(isDecodable)) {
+  try {
+    decodeURIComponent(`${username}:${password}`)
+  } catch {
     throw new UsageError(
       'the user or the password in the address of the store has a % that begins no code: write each % of it as %25',
     )
@@ -54,15 +56,6 @@ function checkRedis({ username, password, pathname }: URL): void {
   }
 }
 
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
 export async function openStore(choice: StoreChoice, options: StoreOptions): Promise<TurnLog> {
   const { retentionMs, silentAfterMs, clock, onError } = options
   const common = { clock, ...(retentionMs !== undefined && { retentionMs }) }
@@ -70,20 +63,17 @@ export async function openStore(choice: StoreChoice, options: StoreOptions): Pro
     case 'memory':
       return new MemoryLog(common)
     case 'embedded':
-      await createDirectory(choice.directory)
+      if (await makeDirectory(choice.directory)) {
+        // Keeps a new directory out of git: it will hold prompts. If no file can be created, opening says so.
+        const file = join(choice.directory, '.gitignore')
+        await writeFile(file, '*\n', { flag: 'wx' }).catch(() => {})
+      }
       return openEmbeddedLog({ ...common, onError, directory: choice.directory })
     case 'redis': {
       const { url, prefix } = choice
       return openRedisLog({ ...common, silentAfterMs, onError, url, prefix })
     }
   }
-}
-
-/** A new directory is kept out of git: it will hold prompts. */
-async function createDirectory(directory: string): Promise<void> {
-  if (!(await makeDirectory(directory))) return
-  // If no file can be created, opening the store says so.
-  await writeFile(join(directory, '.gitignore'), '*\n', { flag: 'wx' }).catch(() => {})
 }
 
 /** The address of a Redis without what only its clients may know. */

@@ -1,11 +1,10 @@
-import { parseArgs } from 'node:util'
 import { EmbeddedLog } from '../../log/embedded/embedded-log.ts'
 import { START } from '../../log/offsets.ts'
 import { logOf } from '../../log/tenants.ts'
 import type { Page, PageOptions, TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { hasCode } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT, isTenant } from '../../protocol/tenant.ts'
-import { type Command, EXIT, type ExitCode, UsageError } from '../command.ts'
+import { type Command, EXIT, parseOptions, UsageError } from '../command.ts'
 import { type Terminal, throttled } from '../terminal.ts'
 import { jsonLine } from '../text.ts'
 import { formatHeader } from './format.ts'
@@ -40,8 +39,8 @@ const OPTIONS = {
   thread: { type: 'string' },
 } as const
 
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values } = parseArgs({ args, options: OPTIONS })
+const run: Command['run'] = async (args, terminal) => {
+  const { values } = parseOptions({ args, options: OPTIONS })
   const { tenant, thread, json } = values
   if (tenant !== undefined && !isTenant(tenant)) {
     throw new UsageError('--tenant takes small letters, digits, - and _')
@@ -85,14 +84,7 @@ class Export {
       await this.#terminal.write(jsonLine({ thread: { tenant, ...thread } }))
       this.counts.threads += 1
     })
-    const turnIds =
-      log instanceof EmbeddedLog
-        ? log.turnIds(threadId)
-        : allPages(
-            (page) => log.listTurns(threadId, page),
-            ({ turnId }) => turnId,
-          )
-    for await (const turnId of turnIds) {
+    for await (const turnId of turnIdsOf(log, threadId)) {
       const name = typeof turnId === 'string' ? `turn ${turnId}` : `a turn of thread ${threadId}`
       await this.#unlessDamaged(name, tenant, async () => {
         if (typeof turnId !== 'string') throw turnId
@@ -135,7 +127,12 @@ class Export {
   }
 }
 
-async function* turnLines(log: TurnLog, tenant: string, turn: TurnRecord): AsyncGenerator<string> {
+/** The lines of a turn that has ended, as an import compares them. */
+export async function* turnLines(
+  log: TurnLog,
+  tenant: string,
+  turn: TurnRecord,
+): AsyncGenerator<string> {
   const { turnId } = turn
   const response = await log.getResponse(turnId)
   yield jsonLine({ turn: { tenant, ...turn, ...(response !== undefined && { response }) } })
@@ -160,26 +157,25 @@ async function* selectThreads(log: TurnLog, tenant?: string, thread?: string) {
   }
   const name = tenant ?? DEFAULT_TENANT
   const own = logOf(log, name)
-  const ids: string[] = thread === undefined ? [] : [thread]
+  const ids = thread === undefined ? [] : [thread]
   if (thread === undefined) {
-    const all = allPages(
-      (page) => own.listThreads(page),
-      ({ threadId }) => threadId,
-    )
-    for await (const threadId of all) ids.push(threadId)
+    for await (const each of allItems((page) => own.listThreads(page))) ids.push(each.threadId)
   }
   for (const threadId of ids.toReversed()) yield { tenant: name, threadId }
 }
 
-/** The ids on all pages of a list. */
-async function* allPages<T>(
-  list: (page: PageOptions) => Promise<Page<T>>,
-  idOf: (item: T) => string,
-): AsyncGenerator<string> {
+/** The ids of a thread's turns. For one whose id is damaged, the error. */
+async function* turnIdsOf(log: TurnLog, threadId: string) {
+  if (log instanceof EmbeddedLog) yield* log.turnIds(threadId)
+  else for await (const each of allItems((page) => log.listTurns(threadId, page))) yield each.turnId
+}
+
+/** The items on all pages of a list. */
+async function* allItems<T>(list: (page: PageOptions) => Promise<Page<T>>): AsyncGenerator<T> {
   let cursor: string | undefined
   do {
     const page = await list({ limit: 200, ...(cursor && { cursor }) })
-    yield* page.items.map(idOf)
+    yield* page.items
     cursor = page.nextCursor
   } while (cursor !== undefined)
 }

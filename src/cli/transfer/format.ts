@@ -60,7 +60,8 @@ const lineSchema = z.union([
 
 export type Line = z.infer<typeof lineSchema>
 export type TurnLine = Extract<Line, { turn: unknown }>['turn']
-export type OutputLine = Extract<Line, { output: unknown }>
+/** A part of a turn, in the order of their fields that `turnLines` writes. */
+export type PartLine = Extract<Line, { event: unknown } | { output: unknown } | { sealed: unknown }>
 
 const headerSchema = z.object({ format: z.literal(FORMAT), version: z.int() })
 

@@ -1,13 +1,12 @@
-import { parseArgs } from 'node:util'
-import { START } from '../../log/offsets.ts'
 import { MAX_APPEND_RECORDS } from '../../log/records.ts'
 import { logOf } from '../../log/tenants.ts'
-import type { Lease, LogName, LogRecord, NewRecord, TurnLog } from '../../log/turn-log.ts'
+import type { Lease, LogName, NewRecord, TurnLog } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { type Command, EXIT, type ExitCode, readInput, UsageError } from '../command.ts'
+import { type Command, EXIT, parseOptions, readInput, UsageError } from '../command.ts'
 import { type Terminal, throttled } from '../terminal.ts'
 import { jsonLine } from '../text.ts'
-import { type Line, type OutputLine, readExport, type TurnLine } from './format.ts'
+import { turnLines } from './export.ts'
+import { type Line, type PartLine, readExport, type TurnLine } from './format.ts'
 import { STORE_OPTIONS, withStore } from './store.ts'
 
 const HELP = `turnstream import: add exported turns to a store
@@ -31,12 +30,9 @@ Exit codes
   0 done · 1 turns were refused, or the export is cut off · 2 the command or the input cannot be read
 `
 
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: STORE_OPTIONS,
-  })
+const run: Command['run'] = async (args, terminal) => {
+  const options = STORE_OPTIONS
+  const { values, positionals } = parseOptions({ args, allowPositionals: true, options })
   const [file, ...rest] = positionals
   if (rest.length > 0) throw new UsageError('import takes one file')
   const lines = readExport(readInput(file, terminal))
@@ -96,23 +92,18 @@ class Import {
   }
 
   /** A turn that cannot be imported is refused, and the next one is tried; a store that fails ends the import. */
-  async #takePart(line: Exclude<Line, { end: unknown } | { thread: unknown }>): Promise<void> {
+  async #takePart(line: { readonly turn: TurnLine } | PartLine): Promise<void> {
     const turn = 'turn' in line ? line.turn : this.#open?.turn
     try {
       if ('turn' in line) this.#open = await openTarget(this.#log, line.turn)
-      else if ('event' in line) await this.#open?.event(line.event)
-      else if ('output' in line) await this.#open?.output(line)
-      else if (this.#open !== undefined) await this.#seal(this.#open)
+      else await this.#open?.take(line)
     } catch (error) {
       if (turn === undefined || !isTurnError(error)) throw error
       await this.#refuse(turn, error.message)
     }
-  }
-
-  async #seal(target: TurnTarget): Promise<void> {
-    await target.seal()
+    if (!('sealed' in line) || this.#open === undefined) return
+    this.counts[this.#open.isNew ? 'imported' : 'skipped'] += 1
     this.#open = undefined
-    this.counts[target.isNew ? 'imported' : 'skipped'] += 1
     this.#show(() => `${this.counts.imported} turns imported`)
   }
 
@@ -141,13 +132,11 @@ function isTurnError(error: unknown): error is Error {
   return error.code === 'STORE_CORRUPT' || !error.code.startsWith('STORE_')
 }
 
-/** Takes the parts of one turn in their order. */
+/** Takes the parts of one turn in their order; the last one is `sealed`. */
 interface TurnTarget {
   readonly turn: TurnLine
   readonly isNew: boolean
-  event(data: object): Promise<void>
-  output(line: OutputLine): Promise<void>
-  seal(): Promise<void>
+  take(line: PartLine): Promise<void>
   /** Removes what was written. */
   discard(): Promise<unknown>
 }
@@ -174,7 +163,19 @@ async function openTarget(store: TurnLog, turn: TurnLine): Promise<TurnTarget> {
   const isSame =
     existing.runId === runId && existing.threadId === threadId && existing.request === request
   if (!existing.sealed || existing.expired || !isSame) throw differs()
-  return compareTurn(log, turn)
+  if ((await log.getResponse(turnId)) !== turn.response) throw differs()
+  const lines = turnLines(log, tenant, existing)
+  await lines.next() // the turn itself, which was just compared
+  return {
+    turn,
+    isNew: false,
+    async take(line) {
+      const { value } = await lines.next()
+      if (typeof value !== 'string' || jsonLine(JSON.parse(value)) !== jsonLine(line))
+        throw differs()
+    },
+    discard: () => lines.return(undefined),
+  }
 }
 
 async function createTurn(log: TurnLog, turn: TurnLine): Promise<TurnTarget> {
@@ -189,11 +190,15 @@ async function createTurn(log: TurnLog, turn: TurnLine): Promise<TurnTarget> {
   return {
     turn,
     isNew: true,
-    event: (data) => events.add({ data: JSON.stringify(data) }),
-    output: ({ output, ...rest }) => outputs.add({ data: JSON.stringify(output), ...rest }),
-    seal: async () => {
-      await events.seal(response)
-      await outputs.seal()
+    async take(line) {
+      if ('event' in line) return events.add({ data: JSON.stringify(line.event) })
+      if ('sealed' in line) {
+        await events.seal(response)
+        await outputs.seal()
+        return
+      }
+      const { output, ...rest } = line
+      await outputs.add({ data: JSON.stringify(output), ...rest })
     },
     discard: () => log.deleteTurn(turnId),
   }
@@ -218,40 +223,6 @@ function batchAppender(log: TurnLog, lease: Lease, name: LogName) {
     seal: (response?: string) =>
       log.append(lease, name, batch, { seal: true, ...(response !== undefined && { response }) }),
   }
-}
-
-/** Compares with a turn that exists. Refuses the first difference. */
-async function compareTurn(log: TurnLog, turn: TurnLine): Promise<TurnTarget> {
-  const { turnId } = turn
-  const tail = log.tail(turnId, 'events', START, new AbortController().signal)
-  const events = tail[Symbol.asyncIterator]()
-  const outputs = (await log.snapshot(turnId)).records.values()
-  if ((await log.getResponse(turnId)) !== turn.response) throw differs()
-  return {
-    turn,
-    isNew: false,
-    event: async (data) => {
-      const { value } = await events.next()
-      if (normalize(value) !== JSON.stringify(data)) throw differs()
-    },
-    output: async ({ output, key, eventId, timestamp }) => {
-      const { value } = outputs.next()
-      const isSame =
-        value?.key === key && value.eventId === eventId && value.timestamp === timestamp
-      if (!isSame || normalize(value) !== JSON.stringify(output)) throw differs()
-    },
-    seal: async () => {
-      const rest = [(await events.next()).done, outputs.next().done]
-      if (rest.includes(false)) throw differs()
-    },
-    discard: async () => events.return?.(),
-  }
-}
-
-/** As it would come out of an import. */
-function normalize(record: unknown): string | undefined {
-  const data = (record as Partial<LogRecord> | undefined)?.data
-  return data === undefined ? undefined : JSON.stringify(JSON.parse(data))
 }
 
 export const importCommand: Command = { help: HELP, options: STORE_OPTIONS, run }

@@ -8,7 +8,6 @@ import { readConfiguration } from '../serve/configuration.ts'
 import { openStore, storeFault } from '../serve/store.ts'
 import type { Terminal } from '../terminal.ts'
 
-/** Of both commands. */
 export const STORE_OPTIONS = {
   store: { type: 'string' },
   config: { type: 'string' },

@@ -189,7 +189,7 @@ describe('secrets', () => {
   test('nothing of a secret is shown even to whoever does not blot it out', () => {
     const written = { origin: 'TURNSTREAM_X', source: 'environment' } as const
     const shown = (name: 'store' | 'streamTokenSecret', value: string) =>
-      printedSetting({ name, value, written: { ...written, value } }, {}).value
+      printedSetting({ name, written: { ...written, value } }, {}).value
     expect(shown('streamTokenSecret', SECRETS.token)).toBe('[redacted]')
     expect(shown('store', `redis://:${password}@redis/1?password=x`)).toBe(
       'redis://[redacted]@redis/1?[redacted]',

@@ -47,9 +47,8 @@ describe('the key of a command', () => {
     '%s has no option for it: the command line can be seen by everybody',
     async (_name, command) => {
       const { terminal } = fakeTerminal()
-      await expect(command.run(['--key', KEY, 'x'], terminal)).rejects.toMatchObject({
-        code: 'ERR_PARSE_ARGS_UNKNOWN_OPTION',
-      })
+      const refused = command.run(['--key', KEY, 'x'], terminal)
+      await expect(refused).rejects.toThrow('there is no option --key')
       expect(command.help).toContain('TURNSTREAM_KEY')
     },
   )

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { EventFeed } from '../../../src/cli/remote/event-feed.ts'
-import { outcomeOf, turnOutputs } from '../../../src/cli/remote/turn-outputs.ts'
+import { EventFeed, outcomeOf, turnOutputs } from '../../../src/cli/remote/event-feed.ts'
 import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
 import { patientTerminal } from '../patient-terminal.ts'
 import { type Answer, serverWith, sse } from '../sse-server.ts'

@@ -1,6 +1,6 @@
 import { isRecord, parseJsonObject } from '../../../protocol/json.ts'
+import type { Answer } from '../../http.ts'
 import { clip } from '../../text.ts'
-import type { Answer } from '../call.ts'
 import type { Check } from '../check.ts'
 
 /** Where a server differs from what clients expect. */
@@ -43,11 +43,7 @@ export function modelsOf(body: string): string[] | undefined {
 type Json = Record<string, unknown>
 type Test = (value: unknown) => boolean
 
-const is =
-  (expected: unknown): Test =>
-  (value) =>
-    value === expected
-const isWord: Test = (value) => typeof value === 'string' && value !== ''
+export const isWord: Test = (value) => typeof value === 'string' && value !== ''
 
 export const isCount: Test = (value) => Number.isSafeInteger(value) && Number(value) >= 0
 
@@ -67,12 +63,12 @@ function fieldsOf(
   const { role, content } = isRecord(message) ? message : {}
   return [
     ['id', id, 'a text', isWord],
-    ['object', object, '"chat.completion"', is('chat.completion')],
+    ['object', object, '"chat.completion"', (value) => value === 'chat.completion'],
     ['created', created, 'whole seconds', Number.isSafeInteger],
     ['model', model, 'a text', isWord],
     ['choices', choices, 'a list of one', () => list.length === 1],
-    ['choices[0].index', index, '0', is(0)],
-    ['choices[0].message.role', role, '"assistant"', is('assistant')],
+    ['choices[0].index', index, '0', (value) => value === 0],
+    ['choices[0].message.role', role, '"assistant"', (value) => value === 'assistant'],
     ['choices[0].message.content', content, 'a text', (value) => typeof value === 'string'],
     ['choices[0].finish_reason', finish, 'a text', isWord],
     ['usage', usage, 'counts of tokens', isUsage],

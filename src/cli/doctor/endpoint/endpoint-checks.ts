@@ -1,5 +1,5 @@
 import type { Clock } from '../../../async/clock.ts'
-import { type Answer, type Call, call, type NoAnswer } from '../call.ts'
+import { type Answer, type Call, call, type NoAnswer } from '../../http.ts'
 import { type Check, fail, ok, skipped, warn } from '../check.ts'
 import {
   answerFault,
@@ -22,7 +22,6 @@ import {
   usageFault,
 } from './stream-rules.ts'
 
-/** The server that is looked at. */
 export interface Endpoint {
   /** Without a slash at its end. */
   readonly baseUrl: string

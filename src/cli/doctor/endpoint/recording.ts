@@ -1,8 +1,6 @@
-import type { Clock } from '../../../async/clock.ts'
 import { isRecord, parseJsonObject } from '../../../protocol/json.ts'
 import { SseDecoder, type SseEvent } from '../../../sse/decode.ts'
-import { failureReason } from '../../http.ts'
-import { type Call, MAX_BYTES, type NoAnswer, send, tooLate } from '../call.ts'
+import { type Call, failureReason, MAX_BYTES, type NoAnswer, send, tooLate } from '../../http.ts'
 
 /** Bytes as they came out of the socket, and when, counted from the call. */
 interface Read {
@@ -42,74 +40,40 @@ const TAIL_CHARS = 64
 export async function recordStream(call: StreamCall): Promise<StreamRecording | NoAnswer> {
   const { about, asksUsage, leaves = false, limitMs, clock } = call
   const startedAt = clock.now()
-  const limit = new ReadLimit(clock)
+  const abort = new AbortController()
+  const stopIn = (ms: number, why: Ending) => clock.after(ms, () => abort.abort(why))
+  let cancelTimer = stopIn(limitMs, 'late')
+  const decoder = new TextDecoder()
   const reads: Read[] = []
   let head: Pick<StreamRecording, 'status' | 'contentType'> | undefined
-  let isBroken = false
+  let ending: Ending = 'closed'
+  let size = 0
+  let tail = ''
   try {
-    limit.stopIn(limitMs, 'late')
-    const response = await send(call, limit.signal)
+    const response = await send(call, abort.signal)
     head = { status: response.status, contentType: response.headers.get('content-type') ?? '' }
-    for await (const bytes of limited(response, limit)) {
+    for await (const bytes of response.body ?? []) {
       reads.push({ atMs: clock.now() - startedAt, bytes })
-      if (leaves) break
+      size += bytes.length
+      if (size > MAX_BYTES) ending = 'too long'
+      if (leaves || size > MAX_BYTES) break
+      const text = tail + decoder.decode(bytes, { stream: true })
+      tail = text.slice(-TAIL_CHARS)
+      if (!DONE_SEEN.test(text)) continue
+      cancelTimer()
+      cancelTimer = stopIn(CLOSE_LIMIT_MS, 'left open')
     }
   } catch (error) {
+    // The reason says why we stopped reading, if it was us.
+    ending = (abort.signal.reason as Ending | undefined) ?? 'broken'
     if (head === undefined) {
-      return limit.ending === 'late' ? tooLate(limitMs) : { reason: failureReason(error) }
+      return ending === 'late' ? tooLate(limitMs) : { reason: failureReason(error) }
     }
-    isBroken = true
   } finally {
-    limit.stop('closed')
+    cancelTimer()
+    abort.abort('closed')
   }
-  const { ending = 'closed' } = limit
-  return {
-    about,
-    asksUsage,
-    ...head,
-    reads,
-    ending: isBroken && ending === 'closed' ? 'broken' : ending,
-  }
-}
-
-/** Stops a call when its time is over, and knows why it was stopped. */
-class ReadLimit {
-  readonly #clock: Clock
-  readonly #abort = new AbortController()
-  readonly signal = this.#abort.signal
-  #cancelTimer = (): void => {}
-  /** Why we stopped reading. */
-  ending: Ending | undefined
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-  }
-
-  /** Replaces the limit so far. */
-  stopIn(ms: number, ending: Ending): void {
-    this.#cancelTimer()
-    this.#cancelTimer = this.#clock.after(ms, () => this.stop(ending))
-  }
-
-  stop(ending: Ending): void {
-    this.#cancelTimer()
-    this.ending ??= ending
-    this.#abort.abort()
-  }
-}
-
-async function* limited(response: Response, limit: ReadLimit): AsyncGenerator<Uint8Array> {
-  const decoder = new TextDecoder()
-  let tail = ''
-  let size = 0
-  for await (const bytes of response.body ?? []) {
-    yield bytes
-    size += bytes.length
-    if (size > MAX_BYTES) return limit.stop('too long')
-    const text = tail + decoder.decode(bytes, { stream: true })
-    if (DONE_SEEN.test(text)) limit.stopIn(CLOSE_LIMIT_MS, 'left open')
-    tail = text.slice(-TAIL_CHARS)
-  }
+  return { about, asksUsage, ...head, reads, ending }
 }
 
 export interface Chunk {

@@ -1,6 +1,6 @@
 import { isRecord, parseJsonObject } from '../../../protocol/json.ts'
 import { type Check, ok, skipped } from '../check.ts'
-import { type Fault, isCount, isUsage, shown } from './answer-rules.ts'
+import { type Fault, isCount, isUsage, isWord, shown } from './answer-rules.ts'
 import {
   type Chunk,
   type DecodedStream,
@@ -16,71 +16,124 @@ export type StreamRule = (stream: DecodedStream) => Fault | undefined
 /** `fine` is what a check says when nothing is wrong. */
 type NamedRule = readonly [name: string, fine: string, rule: StreamRule]
 
-/** What holds for every stream, whatever was asked. */
+/** What came in place of what was expected. */
+type Finding = string | undefined
+
+function expecting(expected: string, find: (stream: DecodedStream) => Finding): StreamRule {
+  return (stream) => {
+    const came = find(stream)
+    return came === undefined ? undefined : { expected, came }
+  }
+}
+
+/** Holds for every stream, whatever was asked. */
 export const STREAM_RULES: readonly NamedRule[] = [
-  ['stream type', 'text/event-stream', typeFault],
+  [
+    'stream type',
+    'text/event-stream',
+    expecting('content-type: text/event-stream', ({ contentType }) => {
+      const isSse = /^text\/event-stream(;|$)/i.test(contentType.trim())
+      return isSse ? undefined : shown(contentType || undefined)
+    }),
+  ],
   ['stream framing', 'whole events without names, each a JSON object', framingFault],
-  ['stream utf-8', 'no character was cut', utf8Fault],
-  ['stream errors', 'none', errorFault],
-  ['stream object', 'chat.completion.chunk', objectFault],
-  ['stream id', 'one for all chunks', (stream) => constantFault(stream, 'id', isText)],
-  ['stream created', 'one for all chunks', (stream) => constantFault(stream, 'created', isCount)],
-  ['stream model', 'one for all chunks', (stream) => constantFault(stream, 'model', isText)],
-  ['stream choices', 'a list in every chunk', choicesFault],
-  ['stream index', '0 in every choice', indexFault],
+  ['stream utf-8', 'no character was cut', expecting('whole characters in UTF-8', findCutText)],
+  [
+    'stream errors',
+    'none',
+    // Some answer with 200 and put the error into a chunk, where it is easily overlooked.
+    expecting('an answer', (stream) => {
+      const error = errorIn(stream)
+      return error === undefined ? undefined : `an error in a chunk: ${shown(error)}`
+    }),
+  ],
+  [
+    'stream object',
+    'chat.completion.chunk',
+    expecting('object: "chat.completion.chunk" in every chunk', (stream) => {
+      const other = answersOf(stream).find(({ json }) => json['object'] !== 'chat.completion.chunk')
+      return other && `object: ${shown(other.json['object'])}`
+    }),
+  ],
+  ['stream id', 'one for all chunks', constant('id', isWord)],
+  ['stream created', 'one for all chunks', constant('created', isCount)],
+  ['stream model', 'one for all chunks', constant('model', isWord)],
+  [
+    'stream choices',
+    'a list in every chunk',
+    expecting('choices in every chunk, a list that may be empty', (stream) => {
+      const other = answersOf(stream).find(({ json }) => !Array.isArray(json['choices']))
+      return (
+        other && `a chunk whose choices are ${shown(other.json['choices'])}: ${shownChunk(other)}`
+      )
+    }),
+  ],
+  [
+    'stream index',
+    '0 in every choice',
+    expecting('index: 0 in every choice', ({ chunks }) => {
+      const other = chunks.flatMap(({ choices }) => choices).find(({ index }) => index !== 0)
+      return other && `index: ${shown(other['index'])}`
+    }),
+  ],
   ['stream role', 'assistant, in the first chunk', roleFault],
   ['stream finish', 'once, and nothing after it', finishFault],
-  ['stream done', '[DONE], and nothing after it', doneFault],
-  ['stream close', 'closed by the server at its end', closeFault],
-  ['usage unasked', 'not sent', unaskedUsageFault],
+  [
+    'stream done',
+    '[DONE], and nothing after it',
+    expecting('data: [DONE] as the last event', findEnd),
+  ],
+  [
+    'stream close',
+    'closed by the server at its end',
+    expecting('the end of the answer after [DONE]', ({ ending, hasDone }) => {
+      if (ending === 'closed' || !hasDone) return undefined
+      return ending === 'left open' ? 'the connection stayed open' : `it was ${ending}`
+    }),
+  ],
+  [
+    'usage unasked',
+    'not sent',
+    expecting('no usage without stream_options.include_usage', ({ chunks, asksUsage }) => {
+      const usage = chunks.find(({ json }) => isRecord(json['usage']))
+      return asksUsage || usage === undefined ? undefined : shownChunk(usage)
+    }),
+  ],
 ]
-
-function typeFault({ contentType }: DecodedStream): Fault | undefined {
-  if (/^text\/event-stream(;|$)/i.test(contentType.trim())) return undefined
-  return { expected: 'content-type: text/event-stream', came: shown(contentType || undefined) }
-}
 
 function framingFault({ unreadable, names, isCut }: DecodedStream): Fault | undefined {
   if (unreadable !== undefined) {
     return { expected: 'data: with one JSON object', came: `data: ${shown(unreadable)}` }
   }
   const name = names.find((each) => each !== 'error')
-  if (name !== undefined)
+  if (name !== undefined) {
     return { expected: 'events without a name', came: `event: ${shown(name)}` }
+  }
   if (!isCut) return undefined
   return { expected: 'a blank line after every event', came: 'a last event without one' }
 }
 
 const REPLACEMENT = '\uFFFD'
 
-function utf8Fault(stream: DecodedStream): Fault | undefined {
-  const expected = 'whole characters in UTF-8'
+function findCutText(stream: DecodedStream): Finding {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   try {
     for (const { bytes } of stream.reads) decoder.decode(bytes, { stream: true })
     decoder.decode()
   } catch {
-    return { expected, came: 'bytes that are no UTF-8' }
+    return 'bytes that are no UTF-8'
   }
   const broken = textsOf(stream).find((text) => text.includes(REPLACEMENT))
-  return broken === undefined ? undefined : { expected, came: `${shown(broken)} in a delta` }
-}
-
-/** Some answer with 200 and put the error into a chunk, where it is easily overlooked. */
-function errorFault(stream: DecodedStream): Fault | undefined {
-  const error = errorIn(stream)
-  if (error === undefined) return undefined
-  return { expected: 'an answer', came: `an error in a chunk: ${shown(error)}` }
+  return broken === undefined ? undefined : `${shown(broken)} in a delta`
 }
 
 function errorIn({ chunks }: DecodedStream): unknown {
   return chunks.map(({ json }) => json['error']).find((error) => error)
 }
 
-function objectFault({ chunks }: DecodedStream): Fault | undefined {
-  const expected = 'object: "chat.completion.chunk" in every chunk'
-  const other = answersOf(chunks).find(({ json }) => json['object'] !== 'chat.completion.chunk')
-  return other && { expected, came: `object: ${shown(other.json['object'])}` }
+/** Without those that carry an error and nothing else. */
+function answersOf({ chunks }: DecodedStream): readonly Chunk[] {
+  return chunks.filter(({ json }) => !json['error'])
 }
 
 /** Without what all of them have. */
@@ -90,39 +143,13 @@ function shownChunk(chunk: Chunk | undefined): string {
   return shown(rest)
 }
 
-/** Without those that carry an error and nothing else. */
-function answersOf(chunks: DecodedStream['chunks']): DecodedStream['chunks'] {
-  return chunks.filter(({ json }) => !json['error'])
-}
-
-const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
-
-function constantFault(
-  { chunks }: DecodedStream,
-  field: string,
-  suits: (value: unknown) => boolean,
-): Fault | undefined {
-  const values = [...new Set(answersOf(chunks).map(({ json }) => json[field]))]
-  if (values.length <= 1 && values.every(suits)) return undefined
-  const some = values.slice(0, 3).map(shown).join(', ')
-  return {
-    expected: `the same ${field} in every chunk`,
-    came: values.length > 1 ? `${values.length} of them: ${some}` : some,
-  }
-}
-
-function choicesFault({ chunks }: DecodedStream): Fault | undefined {
-  const other = answersOf(chunks).find(({ json }) => !Array.isArray(json['choices']))
-  if (other === undefined) return undefined
-  return {
-    expected: 'choices in every chunk, a list that may be empty',
-    came: `a chunk whose choices are ${shown(other.json['choices'])}: ${shownChunk(other)}`,
-  }
-}
-
-function indexFault({ chunks }: DecodedStream): Fault | undefined {
-  const other = chunks.flatMap(({ choices }) => choices).find(({ index }) => index !== 0)
-  return other && { expected: 'index: 0 in every choice', came: `index: ${shown(other['index'])}` }
+function constant(field: string, suits: (value: unknown) => boolean): StreamRule {
+  return expecting(`the same ${field} in every chunk`, (stream) => {
+    const values = [...new Set(answersOf(stream).map(({ json }) => json[field]))]
+    if (values.length <= 1 && values.every(suits)) return undefined
+    const some = values.slice(0, 3).map(shown).join(', ')
+    return values.length > 1 ? `${values.length} of them: ${some}` : some
+  })
 }
 
 const ROLES = new Set<unknown>([undefined, null, 'assistant'])
@@ -148,67 +175,45 @@ const REASONS: readonly unknown[] = [
 
 function finishFault(stream: DecodedStream): Fault | undefined {
   const expected = 'one finish_reason, in the last chunk that has a choice'
+  const { chunks, hasDone, ending } = stream
   const finishes = finishesOf(stream)
   const [first] = finishes
-  // An error ends a stream as well; it is a fault of its own.
   if (first === undefined) {
-    return errorIn(stream) === undefined
-      ? { expected, came: `none; the stream ended with ${lastOf(stream)}` }
-      : undefined
+    // An error ends a stream as well; it is a fault of its own.
+    if (errorIn(stream) !== undefined) return undefined
+    const how = ending === 'closed' ? '' : ` (${ending})`
+    const last = hasDone ? '[DONE]' : `${shownChunk(chunks.at(-1))}${how}`
+    return { expected, came: `none; the stream ended with ${last}` }
   }
   if (finishes.length > 1) return { expected, came: `${finishes.length} of them` }
   if (!REASONS.includes(first.reason)) {
     return { expected: `one of ${REASONS.join(', ')}`, came: shown(first.reason) }
   }
-  const later = stream.chunks.slice(first.at + 1).find(({ choices }) => choices.length > 0)
+  const later = chunks.slice(first.at + 1).find(({ choices }) => choices.length > 0)
   return later && { expected, came: `after it: ${shownChunk(later)}` }
 }
 
-function lastOf({ hasDone, chunks, ending }: DecodedStream): string {
-  if (hasDone) return '[DONE]'
-  const how = ending === 'closed' ? '' : ` (${ending})`
-  return `${shownChunk(chunks.at(-1))}${how}`
-}
-
-function doneFault(stream: DecodedStream): Fault | undefined {
-  const expected = 'data: [DONE] as the last event'
-  const { hasDone, rest } = stream
-  if (hasDone)
-    return rest.length === 0 ? undefined : { expected, came: `after it: ${shown(rest[0])}` }
+function findEnd(stream: DecodedStream): Finding {
+  const { hasDone, rest, chunks } = stream
+  if (hasDone) return rest.length === 0 ? undefined : `after it: ${shown(rest[0])}`
   // What was cut off before is said by the rule about its finish.
   if (finishesOf(stream).length === 0 && errorIn(stream) === undefined) return undefined
-  return { expected, came: `none; the last is ${shownChunk(stream.chunks.at(-1))}` }
-}
-
-function closeFault({ ending, hasDone }: DecodedStream): Fault | undefined {
-  if (ending === 'closed' || !hasDone) return undefined
-  const came = ending === 'left open' ? 'the connection stayed open' : `it was ${ending}`
-  return { expected: 'the end of the answer after [DONE]', came }
-}
-
-function unaskedUsageFault({ chunks, asksUsage }: DecodedStream): Fault | undefined {
-  if (asksUsage) return undefined
-  const told = chunks.find(({ json }) => isRecord(json['usage']))
-  if (told === undefined) return undefined
-  return { expected: 'no usage without stream_options.include_usage', came: shownChunk(told) }
+  return `none; the last is ${shownChunk(chunks.at(-1))}`
 }
 
 /** The text of the plain stream. */
 export function textFault(stream: DecodedStream): Fault | undefined {
   const texts = textsOf(stream)
   if (texts.length === 0) return { expected: 'text in delta.content', came: 'no text at all' }
-  if (!isRepeating(texts)) return undefined
+  // Whether each part is the whole text so far, and not what is new.
+  const isRepeating =
+    texts.length >= 3 && texts.every((text, at) => at === 0 || text.startsWith(texts[at - 1] ?? ''))
+  if (!isRepeating) return undefined
   const expected = 'deltas that each add to the text'
   return { expected, came: `deltas that repeat it: ${texts.slice(0, 3).map(shown).join(', ')}` }
 }
 
-/** Whether each part is the whole text so far, and not what came new. */
-function isRepeating(texts: readonly string[]): boolean {
-  if (texts.length < 3) return false
-  return texts.every((text, at) => at === 0 || text.startsWith(texts[at - 1] ?? ''))
-}
-
-/** Whether it came to an end, as far as can be told: what was cut off is no use for the rules about the whole. */
+/** Whether it came to an end, as far as can be told: the rules about the whole do not apply to what was cut off. */
 function isWhole(stream: DecodedStream): boolean {
   return finishesOf(stream).length > 0 && errorIn(stream) === undefined
 }
@@ -216,11 +221,12 @@ function isWhole(stream: DecodedStream): boolean {
 /** The stream for which usage was asked. */
 export function usageFault(stream: DecodedStream): Fault | undefined {
   const expected = 'one chunk with usage and choices: [] between the finish and [DONE]'
-  const told = stream.chunks.filter(({ json }) => isRecord(json['usage']))
-  const [first] = told
-  if (first === undefined)
+  const chunks = stream.chunks.filter(({ json }) => isRecord(json['usage']))
+  const [first] = chunks
+  if (first === undefined) {
     return isWhole(stream) ? { expected, came: 'no chunk with usage' } : undefined
-  if (told.length > 1) return { expected, came: `${told.length} chunks with usage` }
+  }
+  if (chunks.length > 1) return { expected, came: `${chunks.length} chunks with usage` }
   if (first.choices.length > 0) return { expected, came: `usage in ${shownChunk(first)}` }
   const { usage } = first.json
   if (!isUsage(usage)) return { expected: 'counts of tokens', came: `usage: ${shown(usage)}` }
@@ -231,8 +237,8 @@ export function usageFault(stream: DecodedStream): Fault | undefined {
 
 type Fragment = Readonly<Record<string, unknown>>
 
-/** A call with the fragments that are meant for it. */
-interface Call {
+/** A tool call with the fragments that are meant for it. */
+interface ToolCall {
   readonly id: unknown
   readonly index: unknown
   readonly fragments: Fragment[]
@@ -246,51 +252,61 @@ function fragmentsOf(stream: DecodedStream): Fragment[] {
  * Gives each fragment to the call that its server had in mind, also where the rules are broken, so that one
  * fault is not taken for several: a new id opens a call, and what has neither id nor index is for the last.
  */
-export function callsOf(stream: DecodedStream): Call[] {
-  const calls: Call[] = []
+export function callsOf(stream: DecodedStream): ToolCall[] {
+  const calls: ToolCall[] = []
   for (const fragment of fragmentsOf(stream)) {
-    const call = callFor(fragment, calls)
-    if (call === undefined) {
-      calls.push({ id: fragment['id'], index: fragment['index'], fragments: [fragment] })
-    } else {
-      call.fragments.push(fragment)
-    }
+    const { id, index } = fragment
+    const call = isWord(id)
+      ? calls.find((each) => each.id === id)
+      : (calls.findLast((each) => each.index === index) ??
+        (index === undefined ? calls.at(-1) : undefined))
+    if (call === undefined) calls.push({ id, index, fragments: [fragment] })
+    else call.fragments.push(fragment)
   }
   return calls
 }
 
-function callFor({ id, index }: Fragment, calls: readonly Call[]): Call | undefined {
-  const hasId = typeof id === 'string' && id !== ''
-  if (hasId) return calls.find((call) => call.id === id)
-  return (
-    calls.findLast((call) => call.index === index) ??
-    (index === undefined ? calls.at(-1) : undefined)
-  )
-}
-
-/** Each call opens with its id, its type and the name of the function. */
-function openingFault(stream: DecodedStream): Fault | undefined {
-  for (const { fragments } of callsOf(stream)) {
-    const [first] = fragments
-    const { id, type } = first ?? {}
-    const isOpening = typeof id === 'string' && id !== '' && type === 'function' && nameIn(first)
-    if (!isOpening) {
-      const expected = 'id, type "function" and the name in the first fragment of a call'
-      return { expected, came: shown(first) }
-    }
-  }
-  return undefined
-}
-
-function nameIn(fragment: Fragment | undefined): boolean {
+function functionIn(fragment: Fragment | undefined): Record<string, unknown> {
   const of = fragment?.['function']
-  return isRecord(of) && typeof of['name'] === 'string' && of['name'] !== ''
+  return isRecord(of) ? of : {}
+}
+
+export const TOOL_RULES: readonly NamedRule[] = [
+  [
+    'tool call',
+    'id and name first',
+    expecting('id, type "function" and the name in the first fragment of a call', findOpening),
+  ],
+  ['tool index', 'in every fragment', toolIndexFault],
+  [
+    'tool arguments',
+    'a JSON object',
+    expecting('fragments that are a JSON object together', findArguments),
+  ],
+  [
+    'tool finish',
+    'tool_calls',
+    expecting('finish_reason: "tool_calls"', (stream) => {
+      const finish = finishesOf(stream).at(-1)
+      return finish === undefined || finish.reason === 'tool_calls'
+        ? undefined
+        : shown(finish.reason)
+    }),
+  ],
+]
+
+function findOpening(stream: DecodedStream): Finding {
+  const openings = callsOf(stream).map(({ fragments }) => fragments[0])
+  const other = openings.find((first) => {
+    const { id, type } = first ?? {}
+    return !isWord(id) || type !== 'function' || !isWord(functionIn(first)['name'])
+  })
+  return other && shown(other)
 }
 
 function toolIndexFault(stream: DecodedStream): Fault | undefined {
   const other = fragmentsOf(stream).find(({ index }) => !Number.isSafeInteger(index))
-  if (other !== undefined)
-    return { expected: 'index in every fragment of a call', came: shown(other) }
+  if (other) return { expected: 'index in every fragment of a call', came: shown(other) }
   const moved = callsOf(stream).find(({ index, fragments }) =>
     fragments.some((fragment) => fragment['index'] !== index),
   )
@@ -299,85 +315,55 @@ function toolIndexFault(stream: DecodedStream): Fault | undefined {
   )
 }
 
-function argumentsFault(stream: DecodedStream): Fault | undefined {
+function findArguments(stream: DecodedStream): Finding {
   if (!isWhole(stream)) return undefined
-  for (const { fragments } of callsOf(stream)) {
-    const text = fragments.map(argumentsIn).join('')
-    if (parseJsonObject(text) === undefined) {
-      return { expected: 'fragments that are a JSON object together', came: shown(text) }
-    }
-  }
-  return undefined
+  const texts = callsOf(stream).map(({ fragments }) => {
+    const parts = fragments.map((fragment) => functionIn(fragment)['arguments'])
+    return parts.filter((part) => typeof part === 'string').join('')
+  })
+  const other = texts.find((text) => parseJsonObject(text) === undefined)
+  return other === undefined ? undefined : shown(other)
 }
-
-function argumentsIn(fragment: Fragment): string {
-  const of = fragment['function']
-  return isRecord(of) && typeof of['arguments'] === 'string' ? of['arguments'] : ''
-}
-
-function toolFinishFault(stream: DecodedStream): Fault | undefined {
-  const finish = finishesOf(stream).at(-1)
-  if (finish === undefined || finish.reason === 'tool_calls') return undefined
-  return { expected: 'finish_reason: "tool_calls"', came: shown(finish.reason) }
-}
-
-export const TOOL_RULES: readonly NamedRule[] = [
-  ['tool call', 'id and name first', openingFault],
-  ['tool index', 'in every fragment', toolIndexFault],
-  ['tool arguments', 'a JSON object', argumentsFault],
-  ['tool finish', 'tool_calls', toolFinishFault],
-]
 
 /** Several calls at once need an index each; clients put together what has the same. */
-export function parallelFault(stream: DecodedStream): Fault | undefined {
+export const parallelFault = expecting('an index of its own for each call', (stream) => {
   const indices = callsOf(stream).map(({ index }) => index)
   // That one is missing is a fault of its own.
   const known = indices.filter((index) => index !== undefined)
-  if (new Set(known).size === known.length) return undefined
-  return {
-    expected: 'an index of its own for each call',
-    came: `the indices ${indices.join(', ')}`,
-  }
-}
+  return new Set(known).size === known.length ? undefined : `the indices ${indices.join(', ')}`
+})
 
 /** So few may well come together. */
 const MANY_CHUNKS = 8
 
-/** What a stream tells beside right and wrong. */
-export function measurements(stream: DecodedStream): Check[] {
-  return [firstToken(stream), speed(stream), pace(stream)]
-}
-
-/** When each chunk with text came. */
-function timesOf({ chunks }: DecodedStream): number[] {
-  const withText = chunks.filter((chunk) =>
-    deltasOf({ chunks: [chunk] }).some(({ content, reasoning, reasoning_content: thought }) =>
-      [content, reasoning, thought].some(isText),
-    ),
-  )
-  return withText.map(({ atMs }) => atMs)
-}
-
-function firstToken(stream: DecodedStream): Check {
-  const [first] = timesOf(stream)
-  if (first === undefined) return skipped('first token', 'there was none')
-  return ok('first token', `after ${Math.round(first)} ms`)
-}
-
-function speed(stream: DecodedStream): Check {
-  const name = 'speed'
-  const times = timesOf(stream)
-  const ms = (times.at(-1) ?? 0) - (times[0] ?? 0)
-  const usage = stream.chunks.map(({ json }) => json['usage']).findLast(isRecord)
+/** Time to the first token, speed, and whether chunks come when they are made or are held back on the way. */
+export function measurements({ chunks, reads }: DecodedStream): Check[] {
+  const times = chunks.filter(hasText).map(({ atMs }) => atMs)
+  const [first] = times
+  const ms = (times.at(-1) ?? 0) - (first ?? 0)
+  const usage = chunks.map(({ json }) => json['usage']).findLast(isRecord)
   const tokens = usage?.['completion_tokens']
-  if (typeof tokens !== 'number') return skipped(name, 'the tokens were not counted')
-  if (ms === 0) return ok(name, `${tokens} tokens at once`)
-  return ok(name, `${((tokens / ms) * 1000).toFixed(1)} tokens in a second`)
+  const count = reads.length === 1 ? 'one read' : `${reads.length} reads`
+  const isHeld = reads.length <= 1 && chunks.length >= MANY_CHUNKS
+  const advice = isHeld ? ': the server, or a proxy before it, may keep them back' : ''
+  return [
+    first === undefined
+      ? skipped('first token', 'there was none')
+      : ok('first token', `after ${Math.round(first)} ms`),
+    typeof tokens === 'number'
+      ? ok('speed', speed(tokens, ms))
+      : skipped('speed', 'the tokens were not counted'),
+    ok('pace', `${chunks.length} chunks in ${count}${advice}`),
+  ]
 }
 
-/** Whether chunks come when they are made, or something on the way keeps them back. */
-function pace({ chunks, reads }: DecodedStream): Check {
-  const found = `${chunks.length} chunks in ${reads.length === 1 ? 'one read' : `${reads.length} reads`}`
-  if (reads.length > 1 || chunks.length < MANY_CHUNKS) return ok('pace', found)
-  return ok('pace', `${found}: the server, or a proxy before it, may keep them back`)
+function speed(tokens: number, ms: number): string {
+  if (ms === 0) return `${tokens} tokens at once`
+  return `${((tokens / ms) * 1000).toFixed(1)} tokens in a second`
+}
+
+function hasText(chunk: Chunk): boolean {
+  return deltasOf({ chunks: [chunk] }).some(({ content, reasoning, reasoning_content: thought }) =>
+    [content, reasoning, thought].some(isWord),
+  )
 }
