@@ -75,14 +75,17 @@ function timedProvider(provider) {
 
 /** Notes when a token is kept. @param {TurnLog} log */
 function timedLog(log) {
-  const append = log.append.bind(log)
-  log.append = async (lease, name, records, options) => {
-    const offset = await append(lease, name, records, options)
-    const now = performance.now()
-    const tokens = records.filter(({ data }) => data.includes('"type":"item_delta"')).length
-    if (name === 'events') kept.push(...said.splice(0, tokens).map((at) => now - at))
-    return offset
-  }
+  const open = log.open.bind(log)
+  log.open = (lease, name, options = {}) =>
+    open(lease, name, {
+      ...options,
+      onStored: (stored) => {
+        const now = performance.now()
+        const tokens = stored.filter((entry) => 'type' in entry && entry.type === 'item_delta')
+        kept.push(...said.splice(0, tokens.length).map((at) => now - at))
+        options.onStored?.(stored)
+      },
+    })
   return log
 }
 

@@ -39,7 +39,8 @@ async function writeTurn(log, turn, isFinished) {
     for (let from = 0; from < records.length; from += APPEND) {
       const some = records.slice(from, from + APPEND)
       const seal = isFinished && from + APPEND >= records.length
-      head = await append(log, lease, name, some, seal)
+      await append(log, lease, name, some, seal)
+      head = `${lease.epoch}-${some.at(-1)?.seq}`
     }
     return head
   }

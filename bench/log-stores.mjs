@@ -9,7 +9,7 @@ import { processCpu } from './measure.mjs'
 
 /** @typedef {import('../src/log/turn-log.ts').Lease} Lease */
 /** @typedef {import('../src/log/turn-log.ts').LogName} LogName */
-/** @typedef {import('../src/log/turn-log.ts').NewRecord} NewRecord */
+/** @typedef {import('../src/testing/turn-log/append.ts').TextRecord} NewRecord */
 /** @typedef {import('../src/log/turn-log.ts').TurnLog} TurnLog */
 /** @typedef {import('./log-turns.mjs').StreamMessage} StreamMessage */
 /** @typedef {import('./log-turns.mjs').Turn} Turn */
@@ -68,13 +68,27 @@ export function createTurn(log, { turnId, threadId }) {
 }
 
 /**
- * Appends records and resolves with the offset of the last one, once they are stored. Every bench that writes to
- * a log does it here.
+ * The writers that are open, by lease.
+ * @type {WeakMap<Lease, Partial<Record<LogName, import('../src/log/turn-log.ts').LogWriter<any>>>>}
+ */
+const writers = new WeakMap()
+
+/**
+ * Writes records and resolves once they are stored. Every bench that writes to a log does it here.
  * @param {TurnLog} log @param {Lease} lease @param {LogName} name
  * @param {readonly NewRecord[]} records @param {boolean} [seal]
  */
-export function append(log, lease, name, records, seal = false) {
-  return log.append(lease, name, records, { seal })
+export async function append(log, lease, name, records, seal = false) {
+  const open = writers.get(lease) ?? {}
+  writers.set(lease, open)
+  const writer = (open[name] ??= log.open(lease, name))
+  for (const [index, { data, eventId, timestamp }] of records.entries()) {
+    const value = JSON.parse(data)
+    const entry = name === 'events' ? value : { output: value, eventId, timestamp }
+    if (seal && index === records.length - 1) await writer.seal(entry)
+    else writer.write(entry)
+  }
+  await writer.flush()
 }
 
 /**

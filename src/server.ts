@@ -1,29 +1,34 @@
 export { type EmbeddedLogOptions, openEmbeddedLog } from './log/embedded/open.ts'
 export type { SyncPolicy } from './log/embedded/sync-policy.ts'
 export { TurnExistsError } from './log/errors.ts'
-export { LogWriter, type LogWriterOptions, type WriteOptions } from './log/log-writer.ts'
 export { MemoryLog, type MemoryLogOptions } from './log/memory-log.ts'
 export type { RedisLogOptions, RedisServer } from './log/redis/options.ts'
 export { openRedisLog } from './log/redis/redis-log.ts'
 export type {
-  AppendOptions,
+  Directory,
+  Entries,
+  EventRecord,
   Lease,
   LogName,
   LogRecord,
-  NewRecord,
+  LogWriter,
+  NewOutput,
   NewThread,
   NewTurn,
   Orphan,
+  OutputRecord,
   Page,
   PageOptions,
+  Records,
   Resync,
+  StoredRecord,
   Tail,
-  Tailed,
   ThreadRecord,
   TurnLog,
   TurnPageOptions,
   TurnRecord,
   TurnSnapshot,
+  WriterOptions,
 } from './log/turn-log.ts'
 export type { Attachment } from './protocol/output-item.ts'
 export { type KeyEntry, type KeyName, KeyRing, parseKeysFile } from './server/auth/key-ring.ts'

@@ -16,9 +16,6 @@ export const { eventIdsOf } = await load('protocol/ids.js')
 /** @type {typeof import('../../src/processor/stream-processor.ts')} */
 export const { StreamProcessor } = await load('processor/stream-processor.js')
 
-/** @type {typeof import('../../src/log/log-writer.ts')} */
-export const { LogWriter } = await load('log/log-writer.js')
-
 /** @type {typeof import('../../src/log/memory-log.ts')} */
 export const { MemoryLog } = await load('log/memory-log.js')
 

@@ -1,19 +1,25 @@
 // What readers see of a turn, through nothing but the interface of the log.
 
 /** @typedef {import('../../src/log/turn-log.ts').LogName} LogName */
-/** @typedef {import('../../src/log/turn-log.ts').Tailed} Tailed */
+/** @typedef {import('../../src/log/turn-log.ts').LogRecord} LogRecord */
+/** @typedef {import('../../src/log/turn-log.ts').Resync} Resync */
 /** @typedef {import('../../src/log/turn-log.ts').TurnLog} TurnLog */
 /** @typedef {import('../../src/log/turn-log.ts').TurnRecord} TurnRecord */
-/** @typedef {import('../../src/log/turn-log.ts').TurnSnapshot} TurnSnapshot */
 /** @typedef {import('./random.mjs').Random} Random */
+
+/**
+ * A record, with nothing that is made only when it is read. `key` is that of a record of `processed`.
+ * @typedef {{ offset: string, data: string, eventId: string, timestamp: number, key?: string }} SeenRecord
+ */
+/** @typedef {SeenRecord | Resync} Seen */
 
 /**
  * @typedef {object} Observed
  * @property {TurnRecord | undefined} record
- * @property {Tailed[]} events
- * @property {Tailed[]} processed
- * @property {TurnSnapshot} snapshot
- * @property {{ log: LogName, after: string, records: Tailed[] }[]} resumed
+ * @property {Seen[]} events
+ * @property {Seen[]} processed
+ * @property {{ records: SeenRecord[], offset: string, sealed: boolean }} snapshot
+ * @property {{ log: LogName, after: string, records: Seen[] }[]} resumed
  */
 
 const START = '0-0'
@@ -26,13 +32,14 @@ export async function observeTurn(log, turnId, random) {
   const record = await log.getTurn(turnId)
   const events = await readToEnd(log, turnId, 'events', START)
   const processed = await readToEnd(log, turnId, 'processed', START)
-  const snapshot = await log.snapshot(turnId)
+  const { records, offset, sealed } = await log.snapshot(turnId)
+  const snapshot = { records: records.map(seenRecord), offset, sealed }
   const resumed = []
-  for (const [name, records] of /** @type {const} */ ([
+  for (const [name, all] of /** @type {const} */ ([
     ['events', events],
     ['processed', processed],
   ])) {
-    const place = records[random.between(0, records.length - 1)]
+    const place = all[random.between(0, all.length - 1)]
     if (place === undefined || 'resync' in place) continue
     const after = place.offset
     resumed.push({ log: name, after, records: await readToEnd(log, turnId, name, after) })
@@ -40,12 +47,23 @@ export async function observeTurn(log, turnId, random) {
   return { record, events, processed, snapshot, resumed }
 }
 
+/** @param {LogRecord} record @returns {SeenRecord} */
+function seenRecord(record) {
+  const { offset, data, eventId, timestamp } = record
+  const held = 'event' in record ? record.event : record.output
+  if (JSON.stringify(held) !== data) throw new Error(`${offset} holds something else than ${data}`)
+  const seen = { offset, data, eventId, timestamp }
+  return 'key' in record ? { ...seen, key: record.key } : seen
+}
+
 /** @param {TurnLog} log @param {string} turnId @param {LogName} name @param {string} after */
 async function readToEnd(log, turnId, name, after) {
-  /** @type {Tailed[]} */
+  /** @type {Seen[]} */
   const records = []
   const signal = AbortSignal.timeout(READ_LIMIT_MS)
-  for await (const record of log.tail(turnId, name, after, signal)) records.push(record)
+  for await (const record of log.tail(turnId, name, after, signal)) {
+    records.push('resync' in record ? record : seenRecord(record))
+  }
   if (signal.aborted)
     throw new Error(`the reader of ${name} of ${turnId} after ${after} never ends`)
   return records
@@ -53,12 +71,12 @@ async function readToEnd(log, turnId, name, after) {
 
 /** The first `count` events of a turn that may still grow. @param {TurnLog} log @param {string} turnId @param {number} count */
 export async function readEvents(log, turnId, count) {
-  /** @type {Tailed[]} */
+  /** @type {Seen[]} */
   const records = []
   if (count === 0) return records
   const signal = AbortSignal.timeout(READ_LIMIT_MS)
   for await (const record of log.tail(turnId, 'events', START, signal)) {
-    records.push(record)
+    records.push('resync' in record ? record : seenRecord(record))
     if (records.length === count) break
   }
   return records

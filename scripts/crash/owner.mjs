@@ -1,9 +1,10 @@
 // Writes turns as their owner does: an event goes to the processor when the log `events` has it.
 import { digestOf } from './journal.mjs'
-import { LogWriter, StreamProcessor, TurnstreamError } from './library.mjs'
+import { StreamProcessor, TurnstreamError } from './library.mjs'
 
 /** @typedef {import('../../src/log/turn-log.ts').Lease} Lease */
 /** @typedef {import('../../src/log/turn-log.ts').TurnLog} TurnLog */
+/** @typedef {import('../../src/protocol/stream-event.ts').StreamEvent} StreamEvent */
 /** @typedef {import('./journal.mjs').Entry} Entry */
 /** @typedef {import('./plan.mjs').PlannedTurn} PlannedTurn */
 /** @typedef {import('./random.mjs').Random} Random */
@@ -35,12 +36,15 @@ export async function ownTurn(plan, all) {
   const { number, turnId, threadId, runId } = plan
   /** @type {NodeJS.Timeout | undefined} */
   let timer
+  /** @type {Owner | undefined} */
+  let owner
   try {
     note('creating', number)
     const lease = await log.create({ turnId, threadId, runId, owner: 'owner' }, leaseMs)
     note('created', number)
-    const owner = new Owner(plan, lease, options)
-    timer = setInterval(() => owner.renew(), leaseMs / 3)
+    const made = new Owner(plan, lease, options)
+    owner = made
+    timer = setInterval(() => made.renew(), leaseMs / 3)
     await owner.write(0, plan.stopsAfter)
     if (plan.fate !== 'stall') return plan.fate === 'finish'
     clearInterval(timer)
@@ -52,6 +56,7 @@ export async function ownTurn(plan, all) {
     return false
   } finally {
     clearInterval(timer)
+    owner?.close()
   }
 }
 
@@ -68,6 +73,7 @@ class Owner {
   #options
   #events
   #outputs
+  #nextOutput
   #processor
   #isLost = false
 
@@ -76,8 +82,9 @@ class Owner {
     this.#plan = plan
     this.#lease = lease
     this.#options = options
-    this.#events = new LogWriter(options.log, lease, 'events')
-    this.#outputs = new LogWriter(options.log, lease, 'processed')
+    this.#events = options.log.open(lease, 'events')
+    this.#outputs = options.log.open(lease, 'processed')
+    this.#nextOutput = lease.next.processed
     this.#processor = new StreamProcessor({
       turnId: plan.turnId,
       threadId: plan.threadId,
@@ -107,9 +114,13 @@ class Owner {
       const size = random.pick([1, 1, 1, random.between(2, 20), random.between(2, 256)])
       const batch = events.slice(at, Math.min(at + size, end))
       at += batch.length
-      await Promise.all(batch.map((data, index) => this.#write(data, at - batch.length + index)))
+      /** @type {StreamEvent[]} */
+      const parsed = batch.map((data) => JSON.parse(data))
+      const last = at === events.length ? parsed.at(-1) : undefined
+      for (const event of parsed) if (event !== last) this.#events.write(event)
+      await (last === undefined ? this.#events.flush() : this.#events.seal(last))
       note('events', number, at, at === events.length)
-      for (const data of batch) unsettled.push(this.#processor.processEvent(JSON.parse(data)))
+      for (const event of parsed) unsettled.push(this.#processor.processEvent(event))
       if (unsettled.length < MAX_UNSETTLED && random.chance(0.5)) continue
       await Promise.all(unsettled)
       unsettled = []
@@ -118,21 +129,23 @@ class Owner {
     if (this.#isLost) throw new TurnstreamError('LEASE_LOST', this.#plan.turnId)
   }
 
-  /** @param {string} data @param {number} index */
-  #write(data, index) {
-    const seal = index + 1 === this.#plan.events.length
-    return this.#events.write(data, { seal })
-  }
-
   /**
    * @param {import('../../src/index.ts').StreamMessage} message
    * @param {import('../../src/index.ts').StreamOutput} output
    */
   async #show({ eventId, timestamp, payload }, output) {
     const seal = output.type === 'turn_complete' || output.type === 'turn_error'
-    const offset = await this.#outputs.write(payload, { eventId, timestamp, seal })
-    const seq = Number(offset.split('-')[1])
+    const seq = this.#nextOutput
+    this.#nextOutput += 1
+    const entry = { output, eventId, timestamp }
+    if (!seal) this.#outputs.write(entry)
+    await (seal ? this.#outputs.seal(entry) : this.#outputs.flush())
     const key = 'itemId' in output ? output.itemId : output.type
     this.#options.note('processed', this.#plan.number, seq, key, digestOf(payload), seal)
+  }
+
+  close() {
+    this.#events.close()
+    this.#outputs.close()
   }
 }

@@ -2,11 +2,11 @@
 import { digestOf } from './journal.mjs'
 import { StreamProcessor } from './library.mjs'
 
-/** @typedef {import('../../src/log/turn-log.ts').LogRecord} LogRecord */
-/** @typedef {import('../../src/log/turn-log.ts').Tailed} Tailed */
 /** @typedef {import('../../src/index.ts').StreamOutput} StreamOutput */
 /** @typedef {import('./ledger.mjs').Promised} Promised */
 /** @typedef {import('./observe.mjs').Observed} Observed */
+/** @typedef {import('./observe.mjs').Seen} Seen */
+/** @typedef {import('./observe.mjs').SeenRecord} SeenRecord */
 /** @typedef {import('./plan.mjs').PlannedTurn} PlannedTurn */
 
 const EVENT_ENDINGS = new Set(['response_done', 'response_error', 'turn_aborted_by_user'])
@@ -40,7 +40,7 @@ export async function faultOfTurn(plan, promised, observed) {
 
 /**
  * What must hold of `events` at any time: every record that was promised and planned, in its place.
- * @param {PlannedTurn} plan @param {Promised} promised @param {readonly Tailed[]} events
+ * @param {PlannedTurn} plan @param {Promised} promised @param {readonly Seen[]} events
  */
 export function faultOfEvents(plan, promised, events) {
   for (const [index, event] of events.entries()) {
@@ -52,7 +52,7 @@ export function faultOfEvents(plan, promised, events) {
   return `events: ${head} records were acknowledged, ${events.length} are there`
 }
 
-/** @param {PlannedTurn} plan @param {number} index @param {Tailed} event */
+/** @param {PlannedTurn} plan @param {number} index @param {Seen} event */
 function faultOfEvent(plan, index, event) {
   if ('resync' in event) return `resync: ${event.resync}`
   const { epoch, seq } = placeOf(event)
@@ -84,7 +84,7 @@ function faultOfEnd({ record, events }) {
   return undefined
 }
 
-/** The items that have no end. @param {readonly Tailed[]} events */
+/** The items that have no end. @param {readonly Seen[]} events */
 function openItems(events) {
   /** @type {Set<string>} */
   const open = new Set()
@@ -123,7 +123,7 @@ function faultOfProcessed(promised, { processed, snapshot }) {
   return faultOfPromises(promised, records)
 }
 
-/** @param {Promised} promised @param {readonly LogRecord[]} records */
+/** @param {Promised} promised @param {readonly SeenRecord[]} records */
 function faultOfPromises({ processed }, records) {
   const byKey = new Map(records.map((record) => [record.key ?? '', record]))
   for (const [key, { seq, digest }] of processed.byKey) {
@@ -168,7 +168,7 @@ async function faultOfState(plan, promised, { events, snapshot }) {
   return extra === undefined ? undefined : `processed: ${extra} follows from no event`
 }
 
-/** @param {PlannedTurn} plan @param {readonly Tailed[]} events */
+/** @param {PlannedTurn} plan @param {readonly Seen[]} events */
 async function lastOutputs({ turnId, threadId }, events) {
   /** @type {Map<string, StreamOutput>} */
   const last = new Map()

@@ -28,6 +28,14 @@ interface Sender<T> {
   reject(error: ResponseStreamError): void
 }
 
+/** A `consume` that is under way. */
+interface Consumer<T> {
+  take(event: T): Promise<void> | false | void
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+  isBusy: boolean
+}
+
 /** One iteration. At most one at a time holds the stream, from its first `next()` to its end. */
 interface Reader {
   finished: boolean
@@ -49,6 +57,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
   #buffer = new Fifo<T>()
   #state: State = OPEN
   #reader: Reader | undefined
+  #consumer: Consumer<T> | undefined
   #removeAbortListener: (() => void) | undefined
 
   constructor(abortSignal?: AbortSignal, config: Partial<ResponseStreamConfig> = {}) {
@@ -149,6 +158,20 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     }
   }
 
+  /**
+   * Hands every event to `take` as soon as it is added, without a promise for each. While a promise that `take`
+   * returned is pending, the stream buffers. Resolves at the end, or when `take` returns `false`; rejects as an
+   * iteration would, and with what `take` throws. ITERATION_ERROR while an iteration is under way.
+   */
+  consume(take: (event: T) => Promise<void> | false | void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.#reader) return reject(iterationError())
+      this.#reader = { finished: false }
+      this.#consumer = { take, resolve, reject, isBusy: false }
+      this.#drain()
+    })
+  }
+
   /** Every event up to the end, held in memory together. */
   async toArray(): Promise<T[]> {
     const events: T[] = []
@@ -187,9 +210,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
       if (reader.finished) return Promise.resolve(done())
       if (this.#reader) {
         reader.finished = true
-        return Promise.reject(
-          new ResponseStreamError('The stream is being iterated already', 'ITERATION_ERROR'),
-        )
+        return Promise.reject(iterationError())
       }
       this.#reader = reader
     }
@@ -217,7 +238,52 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     })
   }
 
+  /** Hands over what is buffered, and then waits or ends. */
+  #drain(): void {
+    const consumer = this.#consumer
+    if (consumer === undefined) return
+    while (!consumer.isBusy && this.#buffer.size > 0) {
+      this.#handOver(consumer, this.#shift())
+      if (this.#consumer !== consumer) return
+    }
+    if (consumer.isBusy) return
+    const state = this.#state
+    if (state.phase === 'open') this.#timer.startWait()
+    else this.#finishReading(state.phase === 'completed' ? undefined : state.error)
+  }
+
+  #handOver(consumer: Consumer<T>, event: T): void {
+    try {
+      const answer = consumer.take(event)
+      if (answer === undefined) return
+      if (answer === false) return this.#finishReading()
+      consumer.isBusy = true
+      this.#timer.endWait()
+      answer.then(
+        () => {
+          consumer.isBusy = false
+          if (this.#consumer === consumer) this.#drain()
+        },
+        (error: unknown) => this.#fail(consumer, error),
+      )
+    } catch (error) {
+      this.#fail(consumer, error)
+    }
+  }
+
+  #fail(consumer: Consumer<T>, error: unknown): void {
+    if (this.#consumer === consumer) this.#consumer = undefined
+    consumer.reject(error)
+    this.#finishReading()
+  }
+
   #deliver(event: T): void {
+    const consumer = this.#consumer
+    if (consumer !== undefined && !consumer.isBusy && this.#buffer.size === 0) {
+      this.#handOver(consumer, event)
+      if (this.#consumer === consumer && !consumer.isBusy) this.#timer.startWait()
+      return
+    }
     if (this.#waiters.size === 0) {
       this.#buffer.push(event)
       return
@@ -232,6 +298,10 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     this.#timer.stop()
     if (this.#reader) this.#reader.finished = true
     this.#reader = undefined
+    const consumer = this.#consumer
+    this.#consumer = undefined
+    if (error) consumer?.reject(error)
+    else consumer?.resolve()
     if (error && this.#waiters.size > 0) this.#waiters.shift().reject(error)
     while (this.#waiters.size > 0) this.#waiters.shift().resolve(done())
   }
@@ -257,7 +327,8 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     this.#state = state
     this.#timer.stop()
     const error = state.phase === 'failed' ? state.error : undefined
-    if (this.#waiters.size > 0) this.#finishReading(error)
+    const isConsumed = this.#consumer?.isBusy === false
+    if (this.#waiters.size > 0 || isConsumed) this.#finishReading(error)
     this.#releaseIfDrained()
   }
 
@@ -269,7 +340,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     this.#buffer = new Fifo()
     this.#timer.stop()
     while (this.#senders.size > 0) this.#senders.shift().reject(error)
-    if (this.#waiters.size > 0) this.#finishReading(error)
+    if (this.#waiters.size > 0 || this.#consumer !== undefined) this.#finishReading(error)
     this.#releaseIfDrained()
   }
 
@@ -289,6 +360,10 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     this.#removeAbortListener?.()
     this.#removeAbortListener = undefined
   }
+}
+
+function iterationError(): ResponseStreamError {
+  return new ResponseStreamError('The stream is being iterated already', 'ITERATION_ERROR')
 }
 
 function done(): IteratorReturnResult<undefined> {

@@ -11,12 +11,13 @@ import {
   parseOrdinal,
   parseThreadPlace,
 } from './paging.ts'
-import { checkId, checkIds, checkRecords, checkResponse } from './records.ts'
+import { checkId, checkIds } from './records.ts'
 import { RECORDS_OUTLIVE_LOGS } from './retention.ts'
 import { checkEpoch, claimed, firstState, hasRunOut, isSealed, leaseOf, renewed } from './rules.ts'
 import { LogTail } from './tail.ts'
 import { Tenants } from './tenants.ts'
 import type * as log from './turn-log.ts'
+import { StoreWriter, type Taken } from './writer.ts'
 
 export interface MemoryLogOptions {
   /** How long the logs of a turn are kept after its end: a day unless given. */
@@ -104,20 +105,22 @@ export class MemoryLog implements log.TurnLog {
     lease.until = turn.state.until
   }
 
-  async append(
+  open<Name extends log.LogName>(
     lease: log.Lease,
-    name: log.LogName,
-    records: readonly log.NewRecord[],
-    options: log.AppendOptions = {},
-  ): Promise<string> {
-    const { seal = false, response } = options
-    checkRecords(records, seal)
-    checkResponse(name, options)
-    const append = { lease, log: name, records, seal, response }
-    return this.#leased(lease).append(append, this.#clock.now())
+    name: Name,
+    options?: log.WriterOptions<log.Entries[Name]>,
+  ): log.LogWriter<log.Entries[Name]> {
+    return new MemoryWriter(lease, name, this.#clock, options, (taken) =>
+      this.#leased(lease).append(lease, name, taken, this.#clock.now()),
+    )
   }
 
-  tail(turnId: string, name: log.LogName, after: string, signal: AbortSignal): log.Tail {
+  tail<Name extends log.LogName>(
+    turnId: string,
+    name: Name,
+    after: string,
+    signal: AbortSignal,
+  ): log.Tail<log.Records[Name]> {
     return new LogTail(name, () => this.#turn(turnId).source(name), after, signal)
   }
 
@@ -264,6 +267,8 @@ export class MemoryLog implements log.TurnLog {
   }
 
   async close(): Promise<void> {
+    // What was written before is stored by then.
+    await Promise.resolve()
     for (const [, each] of this.#tenants.entries()) each.#close()
   }
 
@@ -357,5 +362,38 @@ export class MemoryLog implements log.TurnLog {
     else if (age >= this.#retentionMs && !turn.isGone) {
       turn.dropLogs(new TurnstreamError('TURN_EXPIRED', turn.turn.turnId))
     }
+  }
+}
+
+/** Stores what was written in the same tick together. */
+class MemoryWriter<Name extends log.LogName> extends StoreWriter<Name> {
+  readonly #append: (taken: Taken<Name>) => void
+  #isWoken = false
+
+  constructor(
+    lease: log.Lease,
+    name: Name,
+    clock: Clock,
+    options: log.WriterOptions<log.Entries[Name]> | undefined,
+    append: (taken: Taken<Name>) => void,
+  ) {
+    super(lease, name, clock, options)
+    this.#append = append
+  }
+
+  protected override wake(): void {
+    if (this.#isWoken) return
+    this.#isWoken = true
+    queueMicrotask(() => {
+      this.#isWoken = false
+      const taken = this.take()
+      if (taken.count === 0) return
+      try {
+        this.#append(taken)
+      } catch (error) {
+        return this.failed(error)
+      }
+      this.stored(taken.count)
+    })
   }
 }

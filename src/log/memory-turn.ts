@@ -1,19 +1,22 @@
 import { TurnstreamError } from '../protocol/errors.ts'
-import { envelopeOf } from './event-lines.ts'
+import type { StreamEvent } from '../protocol/stream-event.ts'
 import { formatOffset, type Offset, offsetOf, resume } from './offsets.ts'
 import { ProcessedView } from './processed-view.ts'
-import { keyOfOutput, type Outcome, outcomeOf, outputEnvelope, responseSize } from './records.ts'
-import { type Append, appended, freshRecords, isSealed, type WriteState } from './rules.ts'
+import { checkLength, type Outcome, responseSize, StoredEvent, StoredOutput } from './records.ts'
+import { appended, countKnown, isSealed, type WriteState } from './rules.ts'
 import type { Block, LogSource } from './tail.ts'
 import type {
+  Lease,
   LogName,
   LogRecord,
-  NewRecord,
+  NewOutput,
   NewTurn,
+  Records,
   TurnRecord,
   TurnSnapshot,
 } from './turn-log.ts'
 import { Waiters } from './waiters.ts'
+import type { Taken } from './writer.ts'
 
 /** A turn in memory: its record, its two logs, and those who wait for them. */
 export class MemoryTurn {
@@ -29,7 +32,7 @@ export class MemoryTurn {
   /** Woken when the turn is cancelled, claimed or gone. */
   readonly ownership = new Waiters()
   #outcome: Outcome | undefined
-  #events: LogRecord[] = []
+  #events: StoredEvent[] = []
   #processed = new ProcessedView()
   #response: string | undefined
   #responseSize: { responseBytes?: number } = {}
@@ -50,41 +53,42 @@ export class MemoryTurn {
     return { turnId: this.turn.turnId, runId: this.runId, creation: this.creation }
   }
 
-  append(append: Append, now: number): string {
-    const { log, records, seal, response } = append
-    const fresh = freshRecords(this.state, append)
-    // Everything that may be refused is made before anything is changed.
-    const made = fresh.map((record) => this.#record(log, record, now))
-    const outcome = seal && log === 'events' ? outcomeOf(records.at(-1)?.data ?? '') : undefined
-    for (const [index, record] of made.entries()) this.#keep(log, fresh[index]?.seq ?? 0, record)
-    const head = fresh.at(-1)?.seq ?? this.state.logs[log].head
-    this.state = appended(this.state, append, head)
-    if (outcome !== undefined && this.#outcome === undefined) {
-      this.#outcome = outcome
+  /** Adds what a writer brings and the log does not have yet. */
+  append<Name extends LogName>(lease: Lease, log: Name, taken: Taken<Name>, now: number): void {
+    const { entries, first, count, seal } = taken
+    const { epoch } = this.state
+    const found = { epoch, ...this.state.logs[log] }
+    const known = countKnown(found, { lease, log, first, count, isSeal: seal !== undefined })
+    this.#keep(log, epoch, first + known, entries.slice(known, count))
+    const head = Math.max(found.head, first + count - 1)
+    this.state = appended(this.state, log, head, seal !== undefined)
+    if (seal?.outcome !== undefined && this.#outcome === undefined) {
+      this.#outcome = seal.outcome
       this.endedAt = now
-      this.#response = response
-      this.#responseSize = responseSize(response)
-      this.#bytes += response?.length ?? 0
+      this.#response = seal.response
+      this.#responseSize = responseSize(seal.response)
+      this.#bytes += seal.response?.length ?? 0
     }
     this.#waiters[log].wake()
-    return offsetOf(this.state.logs[log].epochs, records.at(-1)?.seq ?? head)
   }
 
-  #record(log: LogName, record: NewRecord, now: number): LogRecord {
-    const { seq, data } = record
-    const offset = formatOffset(this.state.epoch, seq)
-    if (log === 'events') return { offset, data, ...envelopeOf(data) }
-    const key = record.key ?? keyOfOutput(data)
-    return { offset, data, key, ...outputEnvelope(this.turn.turnId, record, now) }
-  }
-
-  #keep(log: LogName, seq: number, record: LogRecord): void {
-    this.#bytes += record.data.length
+  /** Keeps all of them or, if one has no JSON or too much of it, none. */
+  #keep(log: LogName, epoch: number, first: number, entries: readonly unknown[]): void {
     if (log === 'events') {
-      this.#events.push(record)
-    } else {
-      const superseded = this.#processed.set(record.key ?? '', seq, record)
-      this.#bytes -= superseded?.data.length ?? 0
+      const records = entries.map((each, at) => {
+        return new StoredEvent(epoch, first + at, each as StreamEvent)
+      })
+      for (const { size } of records) checkLength(size)
+      this.#bytes += records.reduce((sum, { size }) => sum + size, 0)
+      for (const record of records) this.#events.push(record)
+      return
+    }
+    const records = entries.map((each, at) => {
+      return StoredOutput.of(formatOffset(epoch, first + at), each as NewOutput)
+    })
+    for (const [at, record] of records.entries()) {
+      const superseded = this.#processed.set(record.key, first + at, record)
+      this.#bytes += record.data.length - (superseded?.data.length ?? 0)
     }
   }
 
@@ -123,7 +127,7 @@ export class MemoryTurn {
     if (gone !== undefined) throw new TurnstreamError(gone.code, this.turn.turnId, { cause: gone })
   }
 
-  source(log: LogName): LogSource {
+  source<Name extends LogName>(log: Name): LogSource<Records[Name]> {
     this.checkThere()
     return {
       start: 0,
@@ -131,23 +135,20 @@ export class MemoryTurn {
         const { head, epochs } = this.state.logs[log]
         return resume(cursor, { first: 1, head, epochs })
       },
-      read: (after) => this.#read(log, after),
-      changed: (seq, signal) => this.#changed(log, seq, signal),
+      read: (after) => {
+        this.checkThere()
+        const { head, sealed, epochs } = this.state.logs[log]
+        const records = log === 'events' ? this.#events.slice(after) : this.#processed.after(after)
+        const block = { records, head, cursor: offsetOf(epochs, head), last: sealed }
+        return block as Block<LogRecord> as Block<Records[Name]>
+      },
+      changed: (seq, signal) => {
+        const { head, sealed } = this.state.logs[log]
+        const nothing = head === seq && !sealed && this.#gone === undefined
+        return nothing ? this.#waiters[log].wait(signal) : undefined
+      },
       release: () => {},
     }
-  }
-
-  #read(log: LogName, after: number): Block {
-    this.checkThere()
-    const { head, sealed, epochs } = this.state.logs[log]
-    const records = log === 'events' ? this.#events.slice(after) : this.#processed.after(after)
-    return { records, head, cursor: offsetOf(epochs, head), last: sealed }
-  }
-
-  #changed(log: LogName, seq: number, signal: AbortSignal): Promise<void> | undefined {
-    const { head, sealed } = this.state.logs[log]
-    const nothing = head === seq && !sealed && this.#gone === undefined
-    return nothing ? this.#waiters[log].wait(signal) : undefined
   }
 
   snapshot(): TurnSnapshot {

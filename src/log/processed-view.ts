@@ -1,8 +1,8 @@
-import type { LogRecord } from './turn-log.ts'
+import type { OutputRecord } from './turn-log.ts'
 
 interface Entry {
   seq: number
-  record: LogRecord
+  record: OutputRecord
 }
 
 /**
@@ -16,7 +16,7 @@ export class ProcessedView {
   #newest: Entry | undefined
 
   /** Returns the record that was superseded. */
-  set(key: string, seq: number, record: LogRecord): LogRecord | undefined {
+  set(key: string, seq: number, record: OutputRecord): OutputRecord | undefined {
     const superseded = this.#entries.get(key)?.record
     const entry = { seq, record }
     this.#entries.set(key, entry)
@@ -25,12 +25,12 @@ export class ProcessedView {
   }
 
   /** The records after `seq`. */
-  after(seq: number): LogRecord[] {
+  after(seq: number): OutputRecord[] {
     const newest = this.#newest
     if (newest === undefined || newest.seq <= seq) return []
     // A reader that keeps up, which most do, need not search all items of the turn.
     if (newest.seq === seq + 1) return [newest.record]
-    const records: LogRecord[] = []
+    const records: OutputRecord[] = []
     for (const entry of this.#entries.values()) if (entry.seq > seq) records.push(entry.record)
     return records
   }

@@ -1,14 +1,16 @@
 import { TurnstreamError } from '../protocol/errors.ts'
-import { eventIdsOf } from '../protocol/ids.ts'
+import { checkEnvelope, eventText } from '../protocol/event-codec.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import { normalizeEvent } from '../protocol/lenient-event.ts'
 import type { ErrorObject, StreamEvent, TurnStatus } from '../protocol/stream-event.ts'
 import { streamEventFault } from '../protocol/stream-event-guard.ts'
+import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { Usage } from '../protocol/usage.ts'
-import type { AppendOptions, LogName, NewRecord, NewTurn } from './turn-log.ts'
+import { formatOffset } from './offsets.ts'
+import type { Entries, EventRecord, LogName, NewOutput, NewTurn, OutputRecord } from './turn-log.ts'
 
-/** As large as an append may be, and as a chunk of `events` becomes. */
-export const MAX_APPEND_RECORDS = 256
+/** As large as a chunk of `events` becomes. */
+export const CHUNK_RECORDS = 256
 
 // A turn holds 10 MB of text at most; in JSON every character of it may take six.
 export const MAX_RECORD_CHARS = 64 * 1024 * 1024
@@ -29,28 +31,26 @@ export function checkId(name: string, id: string): void {
   throw new TurnstreamError('RECORD_INVALID', detail)
 }
 
-export function checkRecords(records: readonly NewRecord[], seal: boolean): void {
-  if (records.length > MAX_APPEND_RECORDS) {
-    throw invalid(`${records.length} records in one append, and ${MAX_APPEND_RECORDS} are allowed`)
-  }
-  if (seal && records.length === 0) throw invalid('a seal comes with the last record')
-  let before: number | undefined
-  for (const { seq, data } of records) {
-    if (!Number.isSafeInteger(seq) || seq < 1) throw invalid(`seq is ${seq}`)
-    if (data.length > MAX_RECORD_CHARS) throw invalid(`record ${seq} has ${data.length} characters`)
-    if (before !== undefined && seq !== before + 1) {
-      throw new TurnstreamError('LOG_SEQUENCE_GAP', `${seq} comes after ${before}`)
-    }
-    before = seq
-  }
+/** Text that UTF-8 cannot hold: with `u` only a surrogate without its other half matches. */
+const LONE_SURROGATE = /[\ud800-\udfff]/u
+
+/** Throws RECORD_INVALID for a record that no log can hold. */
+export function checkEntry<Name extends LogName>(log: Name, entry: Entries[Name]): void {
+  if (log === 'events') return checkEnvelope(entry)
+  const { output, eventId, timestamp } = entry as NewOutput
+  keyOf(output)
+  if (typeof eventId !== 'string') throw invalid('eventId is not a string')
+  if (!Number.isFinite(timestamp)) throw invalid('timestamp is not a finite number')
 }
 
-/** Text that UTF-8 cannot hold: with `u` only a surrogate without its other half matches. */
-export const LONE_SURROGATE = /[\ud800-\udfff]/u
+/** Throws RECORD_INVALID for a record that is too long to be stored. Its length is known when its text is made. */
+export function checkLength(length: number): void {
+  if (length > MAX_RECORD_CHARS) throw invalid(`a record has ${length} characters`)
+}
 
-export function checkResponse(log: LogName, { seal, response }: AppendOptions): void {
+export function checkResponse(log: LogName, response: string | undefined): void {
   if (response === undefined) return
-  if (log !== 'events' || seal !== true) throw invalid('a Response comes with the seal of events')
+  if (log !== 'events') throw invalid('a Response comes with the seal of events')
   const { length } = response
   if (length > MAX_RECORD_CHARS) throw invalid(`the Response has ${length} characters`)
   if (LONE_SURROGATE.test(response)) throw invalid('the Response has half a character')
@@ -65,24 +65,104 @@ function invalid(detail: string): TurnstreamError {
   return new TurnstreamError('RECORD_INVALID', detail)
 }
 
-// The order in which the processor writes these fields; the content, which may be long, comes after them.
-const ITEM_ID_FIRST =
-  /^\{"type":"(?:message|thinking|tool_call)","turnId":"[^"\\]*","threadId":"[^"\\]*","itemId":"([^"\\]*)"/
-
 /** What a snapshot is a snapshot of: the item, or the type of a turn's event. */
-export function keyOfOutput(data: string): string {
-  const itemId = ITEM_ID_FIRST.exec(data)?.[1]
-  if (itemId !== undefined) return itemId
-  const output = parseJsonSafe(data)
-  const key = isRecord(output) ? (output['itemId'] ?? output['type']) : undefined
+export function keyOf(output: StreamOutput): string {
+  const key = isRecord(output) ? ('itemId' in output ? output.itemId : output.type) : undefined
   if (typeof key !== 'string') throw invalid('the output names neither an item nor a type')
   return key
 }
 
-/** The envelope of a record of `processed`, made where the caller gave none. */
-export function outputEnvelope(turnId: string, record: NewRecord, now: number) {
-  const eventId = record.eventId ?? eventIdsOf(`${turnId}/processed`, record.seq - 1)()
-  return { eventId, timestamp: record.timestamp ?? now }
+/** What a delta takes besides its text. */
+const DELTA_SIZE = 300
+
+/** A record of `events`. What most readers do not need is made when they ask for it. */
+export class StoredEvent implements EventRecord {
+  readonly event: StreamEvent
+  readonly #epoch: number
+  readonly #seq: number
+  #data: string | undefined
+
+  constructor(epoch: number, seq: number, event: StreamEvent) {
+    this.event = event
+    this.#epoch = epoch
+    this.#seq = seq
+  }
+
+  get offset(): string {
+    return formatOffset(this.#epoch, this.#seq)
+  }
+
+  get data(): string {
+    this.#data ??= eventText(this.event)
+    return this.#data
+  }
+
+  get eventId(): string {
+    return this.event.event_id
+  }
+
+  get timestamp(): number {
+    return this.event.timestamp
+  }
+
+  /** About how much memory it takes, in characters. */
+  get size(): number {
+    const { event } = this
+    // Of an event that another version wrote nothing is certain but its envelope.
+    const text = event.type === 'item_delta' ? event.payload?.delta_content : undefined
+    return typeof text === 'string' ? DELTA_SIZE + text.length : this.data.length
+  }
+}
+
+interface StoredText {
+  readonly data: string
+  readonly key?: string
+  readonly eventId: string
+  readonly timestamp: number
+}
+
+/** A record of `processed`: a snapshot of this process, or the text of one that another wrote. */
+export class StoredOutput implements OutputRecord {
+  readonly offset: string
+  readonly data: string
+  readonly key: string
+  readonly eventId: string
+  readonly timestamp: number
+  #output: StreamOutput | undefined
+
+  private constructor(offset: string, stored: Required<StoredText>, output?: StreamOutput) {
+    this.offset = offset
+    this.data = stored.data
+    this.key = stored.key
+    this.eventId = stored.eventId
+    this.timestamp = stored.timestamp
+    this.#output = output
+  }
+
+  static of(offset: string, { output, eventId, timestamp }: NewOutput): StoredOutput {
+    const data = JSON.stringify(output)
+    checkLength(data.length)
+    return new StoredOutput(offset, { data, key: keyOf(output), eventId, timestamp }, output)
+  }
+
+  static read(offset: string, stored: StoredText): StoredOutput {
+    const { data, key = keyInText(data), eventId, timestamp } = stored
+    return new StoredOutput(offset, { data, key, eventId, timestamp })
+  }
+
+  get output(): StreamOutput {
+    this.#output ??= parseJsonSafe(this.data) as StreamOutput
+    return this.#output
+  }
+}
+
+// The order in which the processor writes these fields; the content, which may be long, comes after them.
+const ITEM_ID_FIRST =
+  /^\{"type":"(?:message|thinking|tool_call)","turnId":"[^"\\]*","threadId":"[^"\\]*","itemId":"([^"\\]*)"/
+
+/** The key of a stored snapshot, for which its text is seldom parsed. */
+function keyInText(data: string): string {
+  return ITEM_ID_FIRST.exec(data)?.[1] ?? keyOf(parseJsonSafe(data) as StreamOutput)
 }
 
 /** How a turn ended, as its last event says. */
@@ -94,8 +174,8 @@ export interface Outcome {
 }
 
 /** The last record of `events` is one of the three terminal events. */
-export function outcomeOf(data: string): Outcome {
-  const event = normalizeEvent(parseJsonSafe(data))
+export function outcomeOf(last: StreamEvent): Outcome {
+  const event = normalizeEvent(last)
   const fault = streamEventFault(event)
   if (fault !== undefined) throw invalid(`the last event of a turn: ${fault}`)
   const { payload } = event as StreamEvent

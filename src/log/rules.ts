@@ -1,6 +1,6 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { EpochStart } from './offsets.ts'
-import { type Lease, LOG_NAMES, type LogName, type NewRecord } from './turn-log.ts'
+import { type Lease, LOG_NAMES, type LogName } from './turn-log.ts'
 
 /*
  * Who may write what. The backends that decide in this process share these rules; Redis decides in its
@@ -33,14 +33,6 @@ export function hasRunOut(state: WriteState, now: number): boolean {
   return now >= state.until
 }
 
-export interface Append {
-  readonly lease: Lease
-  readonly log: LogName
-  readonly records: readonly NewRecord[]
-  readonly seal: boolean
-  readonly response?: string | undefined
-}
-
 /** A log as a writer finds it. */
 export interface HeadState {
   readonly epoch: number
@@ -48,47 +40,46 @@ export interface HeadState {
   readonly sealed: boolean
 }
 
-/** The records that the log does not have yet; an error if they cannot be added. */
-export function freshRecords(state: WriteState, append: Append): readonly NewRecord[] {
-  const { head, sealed } = state.logs[append.log]
-  return freshAfter({ epoch: state.epoch, head, sealed }, append)
+/** Successive records of a writer. */
+export interface Write {
+  readonly lease: Lease
+  readonly log: LogName
+  readonly first: number
+  readonly count: number
+  readonly isSeal: boolean
 }
 
-export function freshAfter(found: HeadState, append: Append): readonly NewRecord[] {
-  const { lease, log, records, seal } = append
-  checkEpoch(found, lease)
+/** How many of the records the log has already; an error if the others cannot be added. */
+export function countKnown(found: HeadState, write: Write): number {
+  const { lease, log, first, count, isSeal } = write
   const { head, sealed } = found
-  // Nearly always all of them are new, and this runs once per token.
-  const first = records[0]
-  const fresh = first !== undefined && first.seq > head ? records : later(records, head)
-  if (sealed && (fresh.length > 0 || records.length === 0)) {
+  checkEpoch(found, lease)
+  const known = Math.min(count, Math.max(0, head - first + 1))
+  if (sealed && known < count) {
     throw new TurnstreamError('LOG_SEALED', `${log} of turn ${lease.turnId}`)
   }
-  const next = fresh[0]
-  if (next !== undefined && next.seq !== head + 1) {
-    const detail = `${log} of turn ${lease.turnId} has ${head} records, and ${next.seq} came next`
+  if (known < count && first > head + 1) {
+    const detail = `${log} of turn ${lease.turnId} has ${head} records, and ${first} came next`
     throw new TurnstreamError('LOG_SEQUENCE_GAP', detail)
   }
-  const last = records.at(-1)
-  if (seal && !sealed && last !== undefined && last.seq < head) {
-    const detail = `a seal with record ${last.seq}, and ${log} has ${head}`
+  const last = first + count - 1
+  if (isSeal && !sealed && last < head) {
+    const detail = `a seal with record ${last}, and ${log} has ${head}`
     throw new TurnstreamError('RECORD_INVALID', detail)
   }
-  return fresh
+  return known
 }
 
-function later(records: readonly NewRecord[], head: number): readonly NewRecord[] {
-  return records.filter(({ seq }) => seq > head)
-}
-
-export function appended(state: WriteState, { log, seal }: Append, head: number): WriteState {
-  const { epoch, until, logs } = state
-  const { sealed, epochs } = logs[log]
-  const after: LogState = { head, sealed: sealed || seal, epochs }
-  const { events, processed } = logs
-  return log === 'events'
-    ? { epoch, until, logs: { events: after, processed } }
-    : { epoch, until, logs: { events, processed: after } }
+/** The state after records up to `head` were added, and the log was sealed with them or not. */
+export function appended(
+  state: WriteState,
+  log: LogName,
+  head: number,
+  isSeal: boolean,
+): WriteState {
+  const before = state.logs[log]
+  const after: LogState = { ...before, head, sealed: before.sealed || isSeal }
+  return { ...state, logs: { ...state.logs, [log]: after } }
 }
 
 export function claimed(

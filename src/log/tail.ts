@@ -1,11 +1,11 @@
 import { parseOffset, START } from './offsets.ts'
 import { onAbort } from './on-abort.ts'
-import type { LogName, LogRecord, Resync, Tail, Tailed } from './turn-log.ts'
+import type { LogName, LogRecord, Resync, Tail } from './turn-log.ts'
 
 /** What follows a place in a log, as far as a backend gives it at once. */
-export interface Block {
+export interface Block<Rec extends LogRecord> {
   /** In the order in which they are yielded. */
-  readonly records: readonly LogRecord[]
+  readonly records: readonly Rec[]
   /** The `seq` up to which the log has now been read, superseded records included. */
   readonly head: number
   /** The offset of `head`, for whoever has seen all of the block. */
@@ -15,12 +15,12 @@ export interface Block {
 }
 
 /** One log of one turn, as a backend keeps it. Its methods throw when the turn is gone. */
-export interface LogSource {
+export interface LogSource<Rec extends LogRecord> {
   /** After which `seq` a reader with this cursor goes on. */
   resume(cursor: { epoch: number; seq: number }): number | Resync
   /** Where the log begins now: 0, unless its beginning was trimmed. */
   readonly start: number
-  read(after: number): Block | Promise<Block>
+  read(after: number): Block<Rec> | Promise<Block<Rec>>
   /**
    * Resolves when there may be something after `seq`, and when `signal` aborts. Undefined if there is
    * something already.
@@ -31,9 +31,9 @@ export interface LogSource {
 }
 
 /** Reads a log to its end: the one path on which records reach readers, for history and for what is new. */
-export class LogTail implements Tail {
+export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
   readonly #log: LogName
-  readonly #open: () => LogSource | Promise<LogSource>
+  readonly #open: () => LogSource<Rec> | Promise<LogSource<Rec>>
   readonly #after: string
   readonly #signal: AbortSignal
   #cursor: string
@@ -43,7 +43,7 @@ export class LogTail implements Tail {
 
   constructor(
     log: LogName,
-    open: () => LogSource | Promise<LogSource>,
+    open: () => LogSource<Rec> | Promise<LogSource<Rec>>,
     after: string,
     signal: AbortSignal,
   ) {
@@ -69,7 +69,7 @@ export class LogTail implements Tail {
     })
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Tailed, void> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<Rec | Resync, void> {
     const cursor = parseOffset(this.#after)
     const signal = this.#signal
     const source = await this.#open()
@@ -92,7 +92,7 @@ export class LogTail implements Tail {
         at = block.head
         for (let index = 0; index < records.length && !signal.aborted; index++) {
           this.#pass(block, index)
-          yield records[index] as LogRecord
+          yield records[index] as Rec
         }
         if (last) return
         const changed = source.changed(at, signal)
@@ -112,7 +112,7 @@ export class LogTail implements Tail {
   }
 
   /** Moves the cursor over a record of a block. */
-  #pass({ records, cursor }: Block, index: number): void {
+  #pass({ records, cursor }: Block<Rec>, index: number): void {
     if (index === records.length - 1) this.#cursor = cursor
     else if (this.#log === 'events') this.#cursor = records[index]?.offset ?? this.#cursor
   }

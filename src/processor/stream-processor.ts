@@ -1,5 +1,3 @@
-import { BurstClock } from '../async/burst-clock.ts'
-import { monotonicNow } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { normalizeEvent } from '../protocol/lenient-event.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
@@ -7,16 +5,10 @@ import { streamEventFault } from '../protocol/stream-event-guard.ts'
 import type { BufferInfo } from './content-buffer.ts'
 import { EmissionQueue } from './emission-queue.ts'
 import { startedType } from './items.ts'
-import { type ProcessorOptions, type ResolvedOptions, resolveOptions } from './options.ts'
+import { type ProcessorOptions, resolveOptions } from './options.ts'
+import { ProcessorCore } from './processor-core.ts'
 import { reportOnce } from './report.ts'
-import { emissionsOf, type StepInput, step } from './step.ts'
-import {
-  createTurn,
-  type Effect,
-  type Emission,
-  releaseItems,
-  type TurnState,
-} from './turn-state.ts'
+import { emissionsOf } from './step.ts'
 
 // A sink this far behind is not slow but stuck, and each waiting snapshot holds the whole text.
 const MAX_UNDELIVERED = 1000
@@ -30,19 +22,22 @@ const SETTLED: Promise<void> = Promise.resolve()
  * that nobody looks at does not end the process.
  */
 export class StreamProcessor {
-  readonly #options: ResolvedOptions
-  readonly #turn: TurnState
+  readonly #core: ProcessorCore<Promise<void>>
   readonly #queue: EmissionQueue
-  readonly #clock: BurstClock
-  #cancelTimer: (() => void) | undefined
   #closed = false
   #destroyed: Promise<void> | undefined
 
   constructor(options: ProcessorOptions) {
-    this.#options = resolveOptions(options)
-    this.#turn = createTurn(this.#options)
-    this.#queue = new EmissionQueue(this.#turn, this.#options)
-    this.#clock = new BurstClock(this.#options.clock)
+    const resolved = resolveOptions(options)
+    const core = new ProcessorCore<Promise<void>>(resolved, {
+      emit: (emissions) => handled(this.#queue.push(emissions)),
+      isCrowded: () => this.#isCrowded(),
+      onTimed: (delivery) => {
+        delivery.catch((error: unknown) => core.report(error))
+      },
+    })
+    this.#core = core
+    this.#queue = new EmissionQueue(core.turn, resolved)
   }
 
   /**
@@ -54,7 +49,7 @@ export class StreamProcessor {
     try {
       const normalized = event?.type === 'item_delta' ? event : this.#normalize(event)
       this.#admit(normalized)
-      return this.#take(normalized)
+      return this.#core.take(normalized) ?? SETTLED
     } catch (error) {
       return handled(Promise.reject(error))
     }
@@ -77,14 +72,15 @@ export class StreamProcessor {
 
   /** What is open, by item id. */
   getBufferState(): Map<string, BufferInfo> {
-    return new Map([...this.#turn.items].map(([id, buffer]) => [id, buffer.toBufferInfo()]))
+    return new Map([...this.#core.turn.items].map(([id, buffer]) => [id, buffer.toBufferInfo()]))
   }
 
   #normalize(event: StreamEvent): StreamEvent {
-    const startedTypeOf = (itemId: string) => startedType(this.#turn, itemId)
+    const { turn } = this.#core
+    const startedTypeOf = (itemId: string) => startedType(turn, itemId)
     const onUsageDropped = (): void => {
       const detail = `the usage of ${event.type} is malformed and was dropped`
-      void this.#perform(reportOnce(this.#turn, 'EVENT_INVALID', 'usage', detail))
+      void this.#core.perform(reportOnce(turn, 'EVENT_INVALID', 'usage', detail))
     }
     return normalizeEvent(event, { startedType: startedTypeOf, onUsageDropped }) as StreamEvent
   }
@@ -96,93 +92,28 @@ export class StreamProcessor {
     if (fault !== undefined) throw new TurnstreamError('EVENT_INVALID', fault)
     if (this.#queue.isIdle || !this.#isCrowded()) return
     const waiting = this.#queue.size
-    if (waiting + emissionsOf(this.#turn, event) > MAX_UNDELIVERED) {
+    if (waiting + emissionsOf(this.#core.turn, event) > MAX_UNDELIVERED) {
       throw new TurnstreamError('PROCESSOR_OVERFLOW', `${waiting} wait for the sink`)
     }
   }
 
   /** Whether showing every item at once could be too much for the queue. */
   #isCrowded(): boolean {
-    const { items, unsent } = this.#turn
+    const { items, unsent } = this.#core.turn
     return this.#queue.size + items.size + unsent.size + 2 > MAX_UNDELIVERED
-  }
-
-  #take(input: StepInput, now: number = this.#clock.now()): Promise<void> {
-    const effects = step(this.#turn, input, now)
-    return effects.length === 0 ? SETTLED : this.#perform(effects)
-  }
-
-  #perform(effects: readonly Effect[]): Promise<void> {
-    const emissions: Emission[] = []
-    for (const effect of effects) {
-      switch (effect.do) {
-        case 'emit':
-          emissions.push(effect.emission)
-          break
-        case 'wake':
-          this.#wakeAt(effect.at)
-          break
-        case 'sleep':
-          this.#sleep()
-          break
-        case 'report':
-          this.#report(effect.error)
-          break
-      }
-    }
-    return emissions.length === 0 ? SETTLED : handled(this.#queue.push(emissions))
-  }
-
-  #wakeAt(at: number): void {
-    const { clock } = this.#options
-    this.#cancelTimer?.()
-    this.#cancelTimer = clock.after(Math.max(0, at - monotonicNow(clock)), () => this.#ring())
-  }
-
-  #sleep(): void {
-    this.#cancelTimer?.()
-    this.#cancelTimer = undefined
-  }
-
-  #ring(): void {
-    this.#cancelTimer = undefined
-    const { clock, batchTimeoutMs } = this.#options
-    if (this.#isCrowded()) {
-      this.#wakeAt(monotonicNow(clock) + batchTimeoutMs)
-      return
-    }
-    this.#takeTimer().catch((error: unknown) => this.#report(error))
-  }
-
-  async #takeTimer(): Promise<void> {
-    await this.#take({ type: 'timer' }, monotonicNow(this.#options.clock))
-  }
-
-  #report(error: unknown): void {
-    try {
-      this.#options.onError(
-        error instanceof TurnstreamError
-          ? error
-          : new TurnstreamError('OPTION_INVALID', 'a function among the options threw', {
-              cause: error,
-            }),
-      )
-    } catch {
-      // The one who would be told of this failure is the one who failed.
-    }
   }
 
   async #flush(): Promise<void> {
     if (this.#queue.size > 0) await this.#queue.drained()
-    await this.#take({ type: 'flush' })
+    await this.#core.take({ type: 'flush' })
   }
 
   async #destroy(): Promise<void> {
-    this.#sleep()
+    this.#core.stopTimer()
     try {
       await this.#flush()
     } finally {
-      releaseItems(this.#turn)
+      this.#core.release()
     }
   }
 }

@@ -1,8 +1,7 @@
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { START } from '../log/offsets.ts'
-import type { Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
+import type { EventRecord, Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { parseJsonSafe } from '../protocol/json.ts'
 import type { ReducedResponse } from '../protocol/response.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../reducer/response-reducer.ts'
@@ -103,12 +102,11 @@ export function followRun(
   return reduced(log.tail(turn.turnId, 'events', START, signal), turn)
 }
 
-async function reduced(tail: Tail, turn: TurnRecord): Promise<ReducedResponse> {
+async function reduced(tail: Tail<EventRecord>, turn: TurnRecord): Promise<ReducedResponse> {
   const reducer = new ResponseReducer()
   for await (const record of tail) {
     if (isSliceOver()) await nextSlice()
-    const event = 'data' in record ? parseJsonSafe(record.data) : undefined
-    if (isStreamEvent(event)) reducer.apply(event)
+    if ('event' in record && isStreamEvent(record.event)) reducer.apply(record.event)
   }
   return withTurnIds(reducer.response, turn)
 }

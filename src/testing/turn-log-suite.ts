@@ -15,6 +15,7 @@ import { tailCases } from './turn-log/tail-cases.ts'
 import { tenantCases } from './turn-log/tenant-cases.ts'
 import { tenantSecretCases } from './turn-log/tenant-secret-cases.ts'
 import { tenantStoreCases } from './turn-log/tenant-store-cases.ts'
+import { writerCases } from './turn-log/writer-cases.ts'
 
 export type { TurnLogUnderTest }
 
@@ -34,6 +35,7 @@ export interface SuiteOptions {
 const GROUPS: Readonly<Record<string, readonly Case[]>> = {
   'creation and leases': leaseCases,
   'append and seal': appendCases,
+  writers: writerCases,
   'tail and resume': tailCases,
   'the state of a turn': processedCases,
   cancel: cancelCases,

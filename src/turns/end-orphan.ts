@@ -1,13 +1,12 @@
 import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { parseOffset, START } from '../log/offsets.ts'
-import { MAX_APPEND_RECORDS, MAX_RECORD_CHARS } from '../log/records.ts'
-import type { Lease, LogName, NewRecord, TurnLog, TurnRecord } from '../log/turn-log.ts'
-import { StreamProcessor } from '../processor/stream-processor.ts'
+import { MAX_RECORD_CHARS } from '../log/records.ts'
+import type { Entries, Lease, LogName, TurnLog, TurnRecord } from '../log/turn-log.ts'
+import { LiveProcessor } from '../processor/processor-core.ts'
 import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
 import { isInputItem } from '../protocol/input-items.ts'
-import { parseJsonSafe } from '../protocol/json.ts'
 import type {
   ErrorObject,
   StreamEvent,
@@ -100,7 +99,7 @@ class Orphan {
   /** The newest record of `processed` of every key. */
   readonly #stored: ReadonlyMap<string, string>
   readonly #derived: DerivedOutputs
-  readonly #processor: StreamProcessor
+  readonly #processor: LiveProcessor
   readonly #unsettled = new UnsettledItems()
   readonly #reducer = new ResponseReducer()
   #responseId: string
@@ -125,12 +124,12 @@ class Orphan {
     this.#stored = stored
     const derived = new DerivedOutputs(stored)
     this.#derived = derived
-    this.#processor = new StreamProcessor({
+    this.#processor = new LiveProcessor({
       turnId: lease.turnId,
       threadId: turn.threadId,
       batchGradient: [],
       clock: TIMELESS,
-      onEmit: (_message, output) => derived.take(output),
+      onShow: (output) => derived.take(output),
     })
   }
 
@@ -139,7 +138,7 @@ class Orphan {
     const turn = await log.getTurn(lease.turnId)
     if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', lease.turnId)
     const { records } = await log.snapshot(lease.turnId)
-    const stored = new Map(records.map(({ key = '', data }) => [key, data]))
+    const stored = new Map(records.map(({ key, data }) => [key, data]))
     return new Orphan(log, turn, stored, options)
   }
 
@@ -156,18 +155,15 @@ class Orphan {
     }
     const eventId = eventIdsOf(this.#lease.runId, next.events - 1)
     const events = [...settling, error].map((payload) => this.#event(eventId(), payload))
-    const records = events.map((event, index): NewRecord => {
-      return { seq: next.events + index, data: JSON.stringify(event) }
-    })
     for (const event of events) this.#reducer.apply(event)
     try {
-      await this.#append('events', records, this.#responseJson())
+      await this.#writeAndSeal('events', events, this.#responseJson())
     } catch (cause) {
       // The log is sealed, and its end cannot be read.
       if (!hasCode(cause, 'LOG_SEALED')) throw cause
       return
     }
-    for (const event of events) await this.#replay(event)
+    for (const event of events) this.#replay(event)
   }
 
   async endProcessed(): Promise<void> {
@@ -177,10 +173,10 @@ class Orphan {
     const end = ending ?? { type: 'turn_error', turnId, threadId, error: UNREADABLE }
     // What is left of a trimmed log says less than what readers have seen.
     const outputs = this.#isWhole ? [...missing.values(), end] : [end]
-    const records = outputs.map((output, index): NewRecord => {
-      return { seq: next.processed + index, data: JSON.stringify(output) }
-    })
-    await this.#append('processed', records)
+    const eventId = eventIdsOf(`${turnId}/processed`, next.processed - 1)
+    const timestamp = this.#clock.now()
+    const entries = outputs.map((output) => ({ output, eventId: eventId(), timestamp }))
+    await this.#writeAndSeal('processed', entries)
   }
 
   /** Reads as far as the log goes now: nobody else can write to it any more. */
@@ -192,31 +188,31 @@ class Orphan {
     for await (const record of records) {
       if (isSliceOver()) await nextSlice()
       await this.#keepLease()
-      if ('data' in record) {
-        const event = parseEvent(record.data)
-        if (event !== undefined) await this.#take(event)
+      if ('event' in record) {
+        // What is malformed or of an unknown type a live processor passes over too.
+        if (isStreamEvent(record.event)) this.#take(record.event)
         if (parseOffset(record.offset).seq >= last) break
       } else this.#isWhole = false
     }
     controller.abort()
   }
 
-  async #take(event: StreamEvent): Promise<void> {
+  #take(event: StreamEvent): void {
     const { payload, run_id } = event
     this.#traceContext ??= event.trace_context
     if (payload.type === 'response_start') this.#responseId = payload.response_id
     const isInput = payload.type === 'item_done' && isInputItem(run_id, payload.item_id)
     this.#unsettled.take(payload, isInput)
     this.#reducer.apply(event)
-    await this.#replay(event)
+    this.#replay(event)
   }
 
-  async #replay(event: StreamEvent): Promise<void> {
+  #replay(event: StreamEvent): void {
     if (!isForProcessor(event)) return
     // An item that was cancelled before anybody saw it is never shown; the processor must know of those
     // that readers have seen.
-    if (this.#stored.has(cancelledItem(event) ?? '')) await this.#processor.flush()
-    await this.#processor.processEvent(event)
+    if (this.#stored.has(cancelledItem(event) ?? '')) this.#processor.flush()
+    this.#processor.take(event)
   }
 
   #event(event_id: string, payload: StreamEventPayload): StreamEvent {
@@ -237,16 +233,20 @@ class Orphan {
     return json.length <= MAX_RECORD_CHARS ? json : undefined
   }
 
-  async #append(name: LogName, records: readonly NewRecord[], response?: string): Promise<void> {
-    for (let at = 0; at < records.length; at += MAX_APPEND_RECORDS) {
-      const batch = records.slice(at, at + MAX_APPEND_RECORDS)
-      await this.#keepLease()
-      const seal = at + batch.length === records.length
-      const isWithResponse = seal && response !== undefined
-      await this.#log.append(this.#lease, name, batch, {
-        seal,
-        ...(isWithResponse && { response }),
-      })
+  async #writeAndSeal<Name extends LogName>(
+    log: Name,
+    entries: readonly Entries[Name][],
+    response?: string,
+  ): Promise<void> {
+    const writer = this.#log.open(this.#lease, log, { retryForMs: 0 })
+    try {
+      for (const [index, entry] of entries.entries()) {
+        await this.#keepLease()
+        if (index === entries.length - 1) await writer.seal(entry, response)
+        else if (!writer.write(entry)) await writer.room()
+      }
+    } finally {
+      writer.close()
     }
   }
 
@@ -256,12 +256,6 @@ class Orphan {
     await this.#log.renew(this.#lease, this.#leaseMs)
     this.#renewAt = now + this.#leaseMs / RENEWALS_PER_LEASE
   }
-}
-
-/** Undefined for what a live processor passes over too: what is malformed, or of an unknown type. */
-function parseEvent(data: string): StreamEvent | undefined {
-  const event = parseJsonSafe(data)
-  return isStreamEvent(event) ? event : undefined
 }
 
 function cancelledItem({ payload }: StreamEvent): string | undefined {

@@ -5,7 +5,7 @@ import { parseJsonObject } from '../protocol/json.ts'
 import { redactShapes } from '../protocol/redaction.ts'
 import type { FunctionCall } from './round-calls.ts'
 import type { Tool } from './tool.ts'
-import type { ToolAnswer } from './turn-script.ts'
+import type { ToolAnswer } from './transcript.ts'
 
 export interface RunToolOptions {
   readonly turnId: string

@@ -1,6 +1,6 @@
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { START } from '../log/offsets.ts'
-import type { Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
+import type { EventRecord, Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
@@ -12,9 +12,6 @@ export interface StoredItems {
   /** As JSON. */
   readonly bytes: number
 }
-
-/** As our own deltas say it. Inside a string it would be escaped, so it is found nowhere else in them. */
-const DELTA = '"type":"item_delta","payload":{"type":"item_delta"'
 
 /**
  * The items of an ended turn. Undefined when they take more than `maxBytes`, of which hardly more is ever read
@@ -56,7 +53,7 @@ async function reduceEvents(
 }
 
 async function reducePass(
-  tail: Tail,
+  tail: Tail<EventRecord>,
   maxBytes: number,
   grown: ReadonlySet<string> = new Set(),
 ): Promise<(StoredItems & { readonly unfinished: ReadonlySet<string> }) | undefined> {
@@ -65,9 +62,9 @@ async function reducePass(
   let bytes = 0
   for await (const record of tail) {
     if (isSliceOver()) await nextSlice()
-    if (!('data' in record) || (grown.size === 0 && record.data.includes(DELTA))) continue
-    const event = parseJsonSafe(record.data)
-    if (!isStreamEvent(event) || !isNeeded(event, grown)) continue
+    if (!('event' in record)) continue
+    const { event } = record
+    if (!isNeeded(event, grown) || !isStreamEvent(event)) continue
     bytes += event.type === 'item_delta' ? event.payload.delta_content.length : record.data.length
     if (bytes > maxBytes) return undefined
     reducer.apply(event)

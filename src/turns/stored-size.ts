@@ -1,7 +1,7 @@
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
 import { type Usage, usageSchema } from '../protocol/usage.ts'
-import type { RoundEnd } from './turn-script.ts'
+import type { RoundEnd } from './transcript.ts'
 
 /** A terminal event must fit into an append whatever its provider put there. */
 const MAX_END_CHARS = 65_536

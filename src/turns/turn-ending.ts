@@ -1,8 +1,9 @@
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
 import type { Usage } from '../protocol/usage.ts'
-import type { RoundEnd } from './turn-script.ts'
-import type { EndReason } from './turn-stop.ts'
+import type { RoundEnd } from './transcript.ts'
+import type { EndReason } from './turn-control.ts'
+import type { TurnOutcome } from './turn-observer.ts'
 
 interface TurnIds {
   readonly turnId: string
@@ -64,4 +65,36 @@ export function errorObject(error: unknown): ErrorObject {
 
 export function failed(code: ErrorCode, detail: string): EndReason {
   return { kind: 'failed', error: errorObject(new TurnstreamError(code, detail)) }
+}
+
+interface TurnTimes {
+  readonly now: number
+  /** When the turn was submitted. */
+  readonly since: number
+  /** When it was asked to stop, if it was. */
+  readonly cancelledAt: number | undefined
+}
+
+/** The end of a turn for those who count; a turn that got none was lost or deleted. */
+export function outcomeOf(
+  end: Terminal | undefined,
+  times: TurnTimes,
+  isDeleted = false,
+): TurnOutcome {
+  const { now, since, cancelledAt } = times
+  const durationMs = now - since
+  if (end === undefined) return { status: isDeleted ? 'deleted' : 'lost', durationMs }
+  const known = { durationMs, ...(end.usage && { usage: end.usage }) }
+  switch (end.type) {
+    case 'response_error':
+      return { ...known, status: 'failed', code: end.error.code }
+    case 'turn_aborted_by_user':
+      return {
+        ...known,
+        status: 'aborted',
+        ...(cancelledAt !== undefined && { cancelMs: now - cancelledAt }),
+      }
+    case 'response_done':
+      return { ...known, status: 'completed' }
+  }
 }

@@ -13,11 +13,11 @@ import { Reaper } from './reaper.ts'
 import { fingerprintOf, idsOf, isNamed, isSameTurn } from './submission-ids.ts'
 import type { Tool } from './tool.ts'
 import { ToolRegistry } from './tool-registry.ts'
+import { Turn, type TurnServices, type TurnTask } from './turn.ts'
 import { resolveCaps, type TurnCaps } from './turn-caps.ts'
 import { failed } from './turn-ending.ts'
 import { guardObserver, type TurnObserver, unobserved } from './turn-observer.ts'
 import type { Submission, Submitted } from './turn-request.ts'
-import { TurnRun, type TurnSurroundings, type TurnTask } from './turn-run.ts'
 
 export type { TurnCaps }
 
@@ -75,10 +75,10 @@ interface UnderWay {
 /** Runs the turns of this process, and ends those of processes that died. */
 export class TurnRunner {
   readonly #options: TurnRunnerOptions
-  readonly #around: TurnSurroundings
+  readonly #services: TurnServices
   readonly #reaper: Reaper
   readonly #generateId: () => string
-  readonly #runs = new Set<TurnRun>()
+  readonly #runs = new Set<Turn>()
   /** The submits under way, by tenant and turn: whoever names the same turn waits for the one before. */
   readonly #submits = new Map<string, UnderWay>()
   #shutdown: Promise<void> | undefined
@@ -96,7 +96,7 @@ export class TurnRunner {
     this.#options = options
     this.#generateId = options.generateId ?? (() => crypto.randomUUID())
     const caps = resolveCaps(options.caps)
-    this.#around = { log, tools, caps, leaseMs, clock, observer, onError: report }
+    this.#services = { log, tools, caps, leaseMs, clock, observer, onError: report }
     const isRunning = (turn: Orphan) => [...this.#runs].some((run) => run.isOf(turn))
     this.#reaper = new Reaper({ log, owner, leaseMs, clock, isRunning, observer, onError: report })
   }
@@ -149,7 +149,7 @@ export class TurnRunner {
    */
   shutdown(graceMs: number): Promise<void> {
     this.#shutdown ??= this.#drain()
-    const { clock } = this.#around
+    const { clock } = this.#services
     const cancelTimer = clock.after(graceMs, () => {
       this.#isGraceOver = true
       for (const run of this.#runs) run.stop(SHUTDOWN)
@@ -176,14 +176,14 @@ export class TurnRunner {
     let leave: () => void
     try {
       chosen = this.#choose(submission)
-      room = historyRoom(items, this.#around.caps)
+      room = historyRoom(items, this.#services.caps)
       leave = await asked.admit()
     } catch (refusal) {
       const known = isNamed(submission) ? await this.#find(asked) : undefined
       if (known === undefined) throw refusal
       return submittedBefore(known, asked)
     }
-    const since = monotonicNow(this.#around.clock)
+    const since = monotonicNow(this.#services.clock)
     let lease: Lease
     try {
       lease = await this.#create(asked)
@@ -192,7 +192,7 @@ export class TurnRunner {
       if (!(error instanceof TurnExistsError)) throw error
       return submittedBefore(error.turn, asked)
     }
-    const run = this.#begin(asked, { ...chosen, lease, since, asked: items, historyRoom: room })
+    const run = this.#begin(asked, { ...chosen, lease, since, input: items, historyRoom: room })
     void run.done.then(leave)
     await run.opened
     return ids
@@ -203,7 +203,7 @@ export class TurnRunner {
     if (this.#shutdown !== undefined) {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'no turn is begun any more')
     }
-    this.#around.tools.check(settings)
+    this.#services.tools.check(settings)
     return this.#options.providers.choose({
       ...(model !== undefined && { model }),
       ...(providerId !== undefined && { providerId }),
@@ -211,7 +211,7 @@ export class TurnRunner {
   }
 
   #create({ log, ids, fingerprint }: Asked): Promise<Lease> {
-    const { leaseMs, clock } = this.#around
+    const { leaseMs, clock } = this.#services
     const { owner } = this.#options
     return createTurn(log, { ...ids, owner, request: fingerprint }, leaseMs, clock)
   }
@@ -219,12 +219,12 @@ export class TurnRunner {
   #begin(
     { tenant, log, submission, ids }: Asked,
     begun: Omit<TurnTask, 'tenant' | 'agentId' | 'threadId' | 'settings' | 'traceContext'>,
-  ): TurnRun {
+  ): Turn {
     const { threadId } = ids
     const { agentId, settings = {}, traceContext = NO_TRACE } = submission
     const agent = agentId === undefined ? {} : { agentId }
     const task = { ...begun, ...agent, tenant, threadId, settings, traceContext }
-    const run = new TurnRun(task, { ...this.#around, log })
+    const run = new Turn(task, { ...this.#services, log })
     this.#runs.add(run)
     void run.done.then(() => this.#runs.delete(run))
     if (this.#isGraceOver) run.stop(SHUTDOWN)

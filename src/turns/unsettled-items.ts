@@ -3,7 +3,7 @@ import { ERROR_CODES } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
 import { isExecutedByProvider } from '../protocol/tool-execution.ts'
-import type { EndReason } from './turn-stop.ts'
+import type { EndReason } from './turn-control.ts'
 
 /** How the response that the items belong to ended. */
 export type Settlement = EndReason | { readonly kind: 'done'; readonly finishReason: string | null }

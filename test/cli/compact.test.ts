@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { compact } from '../../src/cli/compact.ts'
+import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { deltas } from '../../src/testing/turn-log/texts.ts'
 import { createTurn, endTurn, folderOfTest, openLog, readEvents } from '../log/embedded/support.ts'
 import { fakeTerminal } from './fake-terminal.ts'
@@ -19,7 +20,7 @@ async function usedStore(): Promise<string> {
   for (let turn = 1; turn <= 30; turn++) {
     const lease = await createTurn(log, `turn-${turn}`)
     for (let from = 1; from < 1000; from += 250) {
-      await log.append(lease, 'events', deltas(`turn-${turn}`, from, from + 249))
+      await appendTo(log, lease, 'events', deltas(`turn-${turn}`, from, from + 249))
     }
     await endTurn(log, lease, { events: 1001, processed: 1 })
   }
@@ -62,7 +63,7 @@ describe('compact', () => {
     expect([code, output]).toEqual([1, ''])
     expect(errors).toContain(directory)
     expect(errors).toContain('(STORE_LOCKED)')
-    await log.append(lease, 'events', deltas('turn', 1, 3))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 3))
     expect(await readEvents(log, 'turn', 3)).toHaveLength(3)
   })
 

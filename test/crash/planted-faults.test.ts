@@ -1,11 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { Ledger, type Promised } from '../../scripts/crash/ledger.mjs'
 import { MemoryLog } from '../../scripts/crash/library.mjs'
-import { type Observed, observeTurn } from '../../scripts/crash/observe.mjs'
+import { type Observed, observeTurn, type SeenRecord } from '../../scripts/crash/observe.mjs'
 import { type PlannedTurn, planTurn } from '../../scripts/crash/plan.mjs'
 import { Random } from '../../scripts/crash/random.mjs'
 import { faultOfEvents, faultOfTurn } from '../../scripts/crash/verify-turn.mjs'
-import type { LogRecord } from '../../src/log/turn-log.ts'
 import { leaveTurns, SEED } from './left-turns.ts'
 
 describe('a fault that is planted in a turn', () => {
@@ -30,14 +29,14 @@ describe('a fault that is planted in a turn', () => {
     expect(await faultOfTurn(plan, promised, structuredClone(observed))).toBeUndefined()
   })
 
-  const events = (turn: Observed) => turn.events as LogRecord[]
-  const outputs = (turn: Observed) => turn.snapshot.records as LogRecord[]
+  const events = (turn: Observed) => turn.events as SeenRecord[]
+  const outputs = (turn: Observed) => [...turn.snapshot.records]
   /** The same change for a reader and in the snapshot. */
-  const inProcessed = (change: (records: LogRecord[]) => void) => (turn: Observed) => {
+  const inProcessed = (change: (records: SeenRecord[]) => void) => (turn: Observed) => {
     change(outputs(turn))
     turn.processed = structuredClone(outputs(turn))
   }
-  const edit = (record: LogRecord | undefined, fields: Partial<LogRecord>) => {
+  const edit = (record: SeenRecord | undefined, fields: Partial<SeenRecord>) => {
     Object.assign(record as object, fields)
   }
 

@@ -9,7 +9,8 @@ function viewOf(updates: string): ProcessedView {
 }
 
 function record(key: string, seq: number) {
-  return { offset: `1-${seq}`, data: `${key}${seq}`, key, eventId: '', timestamp: 0 }
+  const output = { type: 'turn_started', turnId: 't', threadId: 'h' } as const
+  return { offset: `1-${seq}`, data: `${key}${seq}`, key, eventId: '', timestamp: 0, output }
 }
 
 test.each([

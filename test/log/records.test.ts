@@ -1,11 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import {
-  checkId,
-  checkRecords,
-  keyOfOutput,
-  outcomeOf,
-  outputEnvelope,
-} from '../../src/log/records.ts'
+import { checkId, outcomeOf, StoredEvent, StoredOutput } from '../../src/log/records.ts'
+import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 import { eventText } from '../../src/testing/turn-log/texts.ts'
 
 const INVALID = expect.objectContaining({ code: 'RECORD_INVALID' })
@@ -30,7 +26,10 @@ describe('the key of an output', () => {
     ['an event of the turn', '{"type":"turn_started","turnId":"t"}', 'turn_started'],
     ['a text that looks like an id', '{"type":"turn_error","error":{"itemId":"x"}}', 'turn_error'],
   ])('with %s is read', (_what, data, key) => {
-    expect(keyOfOutput(data)).toBe(key)
+    const stored = { data, eventId: 'e', timestamp: 1 }
+    expect(StoredOutput.read('1-1', stored).key).toBe(key)
+    const output = JSON.parse(data) as StreamOutput
+    expect(StoredOutput.of('1-1', { output, eventId: 'e', timestamp: 1 }).key).toBe(key)
   })
 
   test.each([
@@ -43,53 +42,54 @@ describe('the key of an output', () => {
     '{"itemId":2,"type":"message"}',
     '{"type":',
   ])('is missing in %s', (data) => {
-    expect(() => keyOfOutput(data)).toThrow(INVALID)
+    expect(() => StoredOutput.read('1-1', { data, eventId: 'e', timestamp: 1 })).toThrow(INVALID)
   })
 })
 
-describe('the envelope of an output', () => {
-  test('is what was given', () => {
-    const record = { seq: 4, data: '', eventId: 'e', timestamp: 0 }
-    expect(outputEnvelope('turn', record, 7)).toEqual({ eventId: 'e', timestamp: 0 })
+describe('a record', () => {
+  const output = { type: 'turn_started', turnId: 't', threadId: 'h' } as const
+  const event = JSON.parse(eventText('run', 1, { type: 'heartbeat' })) as StreamEvent
+
+  test('of an output has its JSON, its key and its envelope', () => {
+    const made = StoredOutput.of('1-4', { output, eventId: 'e', timestamp: 0 })
+    const data = JSON.stringify(output)
+    const expected = {
+      offset: '1-4',
+      data,
+      key: 'turn_started',
+      eventId: 'e',
+      timestamp: 0,
+      output,
+    }
+    expect(made).toMatchObject(expected)
+    const read = StoredOutput.read('1-4', { data, eventId: 'e', timestamp: 0 })
+    expect(read).toMatchObject(expected)
+    expect(read.output).toBe(read.output)
   })
 
-  test('is made of the turn, the number and the time, and the same for the same', () => {
-    const made = outputEnvelope('turn', { seq: 4, data: '' }, 7)
-    expect(made).toEqual(outputEnvelope('turn', { seq: 4, data: 'x' }, 7))
-    expect(made.timestamp).toBe(7)
-    expect(made.eventId).toMatch(/00000004$/)
-    expect(made.eventId).not.toBe(outputEnvelope('other', { seq: 4, data: '' }, 7).eventId)
-  })
-})
-
-describe('the records of an append', () => {
-  const record = (seq: number) => ({ seq, data: '{}' })
-
-  test.each([
-    ['nothing', []],
-    ['one', [record(1)]],
-    ['some that follow each other', [record(7), record(8), record(9)]],
-  ])('may be %s', (_what, records) => {
-    expect(() => checkRecords(records, false)).not.toThrow()
-  })
-
-  test.each([
-    ['a gap', [record(1), record(3)]],
-    ['one twice', [record(1), record(1)]],
-    ['another order', [record(2), record(1)]],
-  ])('may not have %s', (_what, records) => {
-    const gap = expect.objectContaining({ code: 'LOG_SEQUENCE_GAP' })
-    expect(() => checkRecords(records, false)).toThrow(gap)
+  test('of an event has its JSON, which all of its readers share, and its envelope', () => {
+    const record = new StoredEvent(2, 7, event)
+    const { event_id: eventId, timestamp } = event
+    expect(record).toMatchObject({ offset: '2-7', eventId, timestamp, event })
+    expect(record.data).toBe(JSON.stringify(event))
   })
 
   test('may not be longer than 64 million characters', () => {
-    const data = ' '.repeat(64 * 1024 * 1024 + 1)
-    expect(() => checkRecords([{ seq: 1, data }], false)).toThrow(INVALID)
+    const long = {
+      type: 'turn_started',
+      turnId: ' '.repeat(64 * 1024 * 1024),
+      threadId: '',
+    } as const
+    const entry = { output: long, eventId: 'e', timestamp: 0 }
+    expect(() => StoredOutput.of('1-1', entry)).toThrow(INVALID)
   })
 
-  test('come with a seal only if there is one', () => {
-    expect(() => checkRecords([], true)).toThrow(INVALID)
-  })
+  test.each(['{"event_id":"e","timestamp":1,"type":"item_delta"}', JSON.stringify(event)])(
+    'says how much it holds, whatever it is: %s',
+    (data) => {
+      expect(new StoredEvent(1, 1, JSON.parse(data) as StreamEvent).size).toBe(data.length)
+    },
+  )
 })
 
 describe('the outcome of a turn', () => {
@@ -114,17 +114,17 @@ describe('the outcome of a turn', () => {
       { status: 'error', error, usage },
     ],
   ])('after %j is %j', (payload, outcome) => {
-    expect(outcomeOf(eventText('run', 1, payload))).toEqual(outcome)
+    expect(outcomeOf(JSON.parse(eventText('run', 1, payload)) as StreamEvent)).toEqual(outcome)
   })
 
   test.each([
-    ['no JSON', '{'],
+    ['nothing', 'null'],
     ['no event', '{}'],
     ['an event that does not end a turn', eventText('run', 1, { type: 'heartbeat' })],
     ['an event of no known type', eventText('run', 1, { type: 'novel' })],
     ['half an event', eventText('run', 1, { type: 'response_done' })],
   ])('is not told by %s', (_what, data) => {
-    expect(() => outcomeOf(data)).toThrow(INVALID)
+    expect(() => outcomeOf(JSON.parse(data) as StreamEvent)).toThrow(INVALID)
   })
 })
 

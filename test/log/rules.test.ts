@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import {
-  type Append,
   appended,
   claimed,
+  countKnown,
   firstState,
-  freshRecords,
   hasRunOut,
   isSealed,
   leaseOf,
   renewed,
+  type Write,
   type WriteState,
 } from '../../src/log/rules.ts'
 import type { LogName } from '../../src/log/turn-log.ts'
@@ -16,13 +16,16 @@ import type { LogName } from '../../src/log/turn-log.ts'
 const IDS = { turnId: 'turn', runId: 'run', creation: 'first' }
 const FIRST = firstState(100)
 
-function append(state: WriteState, log: LogName, seqs: number[], seal = false): Append {
-  const records = seqs.map((seq) => ({ seq, data: '' }))
-  return { lease: leaseOf(IDS, state), log, records, seal }
+function write(state: WriteState, [first, count]: [number, number], isSeal = false): Write {
+  return { lease: leaseOf(IDS, state), log: 'events', first, count, isSeal }
 }
 
-function after(state: WriteState, log: LogName, head: number, seal = false): WriteState {
-  return appended(state, append(state, log, [], seal), head)
+function after(state: WriteState, log: LogName, head: number, isSeal = false): WriteState {
+  return appended(state, log, head, isSeal)
+}
+
+function known({ epoch, logs }: WriteState, each: Write): number {
+  return countKnown({ epoch, ...logs.events }, each)
 }
 
 function code(run: () => unknown): unknown {
@@ -33,29 +36,38 @@ function code(run: () => unknown): unknown {
   }
 }
 
-describe('L3 what is new of an append', () => {
+describe('L3 how much of what comes is there already', () => {
   const open = after(FIRST, 'events', 3)
   const sealed = after(FIRST, 'events', 3, true)
 
-  test.each<[string, WriteState, number[], number[] | string]>([
-    ['is all that comes next', open, [4, 5], [4, 5]],
-    ['is what comes after the head', open, [2, 3, 4], [4]],
-    ['is nothing of a repetition', open, [1, 2, 3], []],
-    ['is nothing of nothing', open, [], []],
-    ['is not asked for after a gap', open, [5], 'LOG_SEQUENCE_GAP'],
-    ['is nothing of a repetition after the seal', sealed, [2, 3], []],
-    ['is refused after the seal', sealed, [3, 4], 'LOG_SEALED'],
-    ['is refused after the seal, with a gap, too', sealed, [9], 'LOG_SEALED'],
-    ['is refused after the seal, even if it is nothing', sealed, [], 'LOG_SEALED'],
-  ])('%s', (_what, state, seqs, expected) => {
-    const fresh = code(() => freshRecords(state, append(state, 'events', seqs)))
-    expect(Array.isArray(fresh) ? fresh.map(({ seq }) => seq) : fresh).toEqual(expected)
+  test.each<[string, WriteState, [number, number], number | string]>([
+    ['nothing of what comes next', open, [4, 2], 0],
+    ['all up to the head', open, [2, 3], 2],
+    ['all of a repetition', open, [1, 3], 3],
+    ['all of an early repetition', open, [1, 1], 1],
+    ['nothing of nothing', open, [4, 0], 0],
+    ['nobody knows after a gap', open, [5, 1], 'LOG_SEQUENCE_GAP'],
+    ['all of a repetition after the seal', sealed, [2, 2], 2],
+    ['more is refused after the seal', sealed, [3, 2], 'LOG_SEALED'],
+    ['more is refused after the seal, with a gap, too', sealed, [9, 1], 'LOG_SEALED'],
+  ])('%s', (_what, state, records, expected) => {
+    expect(code(() => known(state, write(state, records)))).toEqual(expected)
+  })
+
+  test.each<[string, WriteState, [number, number], number | string]>([
+    ['with what comes next', open, [4, 1], 0],
+    ['with the last record, which is there', open, [2, 2], 2],
+    ['with an earlier record', open, [1, 2], 'RECORD_INVALID'],
+    ['again', sealed, [3, 1], 1],
+    ['again with an earlier record', sealed, [1, 1], 1],
+    ['again with more', sealed, [3, 2], 'LOG_SEALED'],
+  ])('when the log is sealed %s', (_what, state, records, expected) => {
+    expect(code(() => known(state, write(state, records, true)))).toEqual(expected)
   })
 
   test('is nobody else’s to say than the newest lease’s', () => {
-    const old = append(open, 'events', [4])
-    const state = claimed(open, 'turn', 100, 50)
-    expect(code(() => freshRecords(state, old))).toBe('LEASE_LOST')
+    const old = write(open, [4, 1])
+    expect(code(() => known(claimed(open, 'turn', 100, 50), old))).toBe('LEASE_LOST')
   })
 })
 

@@ -6,26 +6,28 @@ import { firstState } from '../../src/log/rules.ts'
 import { type Block, type LogSource, LogTail } from '../../src/log/tail.ts'
 import type { LogName, LogRecord, Tail } from '../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
+import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { deltas } from '../../src/testing/turn-log/texts.ts'
 
 function record(seq: number): LogRecord {
-  return { offset: `1-${seq}`, data: '', eventId: '', timestamp: 0 }
+  const output = { type: 'turn_started', turnId: 't', threadId: 'h' } as const
+  return { offset: `1-${seq}`, data: '', key: '', eventId: '', timestamp: 0, output }
 }
 
-function block(seqs: number[], last = false): Block {
+function block(seqs: number[], last = false): Block<LogRecord> {
   const head = Math.max(0, ...seqs)
   return { records: seqs.map(record), head, cursor: `1-${head}`, last }
 }
 
 /** A source that gives these blocks, one for each read, at once or later. */
-class Blocks implements LogSource {
+class Blocks implements LogSource<LogRecord> {
   readonly start = 0
   readonly reads: number[] = []
   released = 0
-  readonly #blocks: (Block | Error)[]
+  readonly #blocks: (Block<LogRecord> | Error)[]
   readonly #later: boolean
 
-  constructor(blocks: (Block | Error)[], later: boolean) {
+  constructor(blocks: (Block<LogRecord> | Error)[], later: boolean) {
     this.#blocks = blocks
     this.#later = later
   }
@@ -34,7 +36,7 @@ class Blocks implements LogSource {
     return seq > 100 ? ({ resync: 'trimmed' } as const) : seq
   }
 
-  read(after: number): Block | Promise<Block> {
+  read(after: number): Block<LogRecord> | Promise<Block<LogRecord>> {
     this.reads.push(after)
     const next = this.#blocks.shift() ?? block([], true)
     if (next instanceof Error) throw next
@@ -51,11 +53,11 @@ class Blocks implements LogSource {
 }
 
 function tailOf(
-  source: LogSource,
+  source: LogSource<LogRecord>,
   name: LogName = 'events',
   after = '0-0',
   signal = never(),
-): LogTail {
+): LogTail<LogRecord> {
   return new LogTail(name, () => source, after, signal)
 }
 
@@ -142,7 +144,7 @@ describe('after 10,000 tails that came and went', () => {
   test('nothing of them is left in the signal and in the log', async () => {
     const log = new MemoryLog()
     const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'me' }, 1000)
-    await log.append(lease, 'events', deltas('turn', 1, 2))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 2))
     const shared = new AbortController()
     const leaving = new AbortController()
     const ended: Promise<string[]>[] = []

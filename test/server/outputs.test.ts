@@ -3,6 +3,7 @@ import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { Lease, TurnSnapshot } from '../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import { fakeClock } from '../../src/testing/index.ts'
+import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { outputsOf, responseDone } from '../../src/testing/turn-log/texts.ts'
 import { call, finishedTurn, heldTurn, readUntil, startServer } from './support.ts'
 
@@ -62,7 +63,7 @@ describe('W5 a turn', () => {
 async function writeTurn(log: MemoryLog, turnId: string, text: string): Promise<void> {
   const lease: Lease = await log.create({ turnId, threadId: 'h', owner: 'me' }, DAY_MS)
   const end = [{ seq: 1, data: responseDone(turnId, 1) }]
-  await log.append(lease, 'events', end, { seal: true })
+  await appendTo(log, lease, 'events', end, { seal: true })
   const [started, , ended] = outputsOf(turnId, 'a')
   const output = {
     ...{ type: 'message', turnId, threadId: 'h', itemId: 'a', status: 'complete' },
@@ -70,7 +71,7 @@ async function writeTurn(log: MemoryLog, turnId: string, text: string): Promise<
   }
   const all = [started?.data ?? '', JSON.stringify(output), ended?.data ?? '']
   const records = all.map((data, index) => ({ seq: index + 1, data }))
-  await log.append(lease, 'processed', records, { seal: true })
+  await appendTo(log, lease, 'processed', records, { seal: true })
 }
 
 const turnIds = (json: { turns: { turnId: string }[] }) => json.turns.map(({ turnId }) => turnId)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import { fakeClock } from '../../src/testing/index.ts'
+import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { call, finishedTurn, heldTurn, readUntil, sealed, startServer } from './support.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -62,7 +63,7 @@ describe('a run', () => {
       run_id: 't',
     }
     const strange = { ...envelope, type: 'strange', payload: { type: 'strange' } }
-    await log.append(lease, 'events', [{ seq: 1, data: JSON.stringify(strange) }])
+    await appendTo(log, lease, 'events', [{ seq: 1, data: JSON.stringify(strange) }])
     expect((await call(server, 'GET /api/v2/runs/t')).json).toMatchObject({ status: 'queued' })
   })
 

@@ -3,15 +3,14 @@ import { MemoryLog } from '../../src/log/memory-log.ts'
 import type {
   Lease,
   LogName,
-  LogRecord,
-  NewRecord,
+  OutputRecord,
   Tail,
   Tailed,
   TurnLog,
   TurnSnapshot,
 } from '../../src/log/turn-log.ts'
 import { describeTurnLog, fakeClock } from '../../src/testing/index.ts'
-import { type Break, broken } from './broken.ts'
+import { type Break, broken, brokenStore, brokenWriter, storeIn } from './broken.ts'
 import { BROKEN_TENANTS } from './broken-tenants.ts'
 
 /** Every tail of a log, changed on its way to the reader. */
@@ -19,7 +18,7 @@ function brokenTail(
   change: (all: AsyncIterable<Tailed>, name: LogName) => AsyncIterable<Tailed>,
 ): Break {
   return (log) => ({
-    tail(turnId, name, after, signal): Tail {
+    tail: ((turnId: string, name: LogName, after: string, signal: AbortSignal): Tail => {
       const tail = log.tail(turnId, name, after, signal)
       return {
         get cursor() {
@@ -30,14 +29,8 @@ function brokenTail(
         },
         [Symbol.asyncIterator]: () => change(tail, name)[Symbol.asyncIterator](),
       }
-    },
+    }) as TurnLog['tail'],
   })
-}
-
-type Append = [Lease, LogName, readonly NewRecord[], { readonly seal?: boolean }?]
-
-function brokenAppend(change: (log: TurnLog, ...append: Append) => Promise<string>): Break {
-  return (log) => ({ append: (...append: Append) => change(log, ...append) })
 }
 
 /** A lease that may write again, whoever has claimed the turn since. */
@@ -94,56 +87,124 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
   ],
   'lets an old lease write': [
     'L3 an old epoch can write to neither log',
-    brokenAppend(async (log, lease, ...rest) =>
-      log.append(await renewedLease(log, lease), ...rest),
+    brokenStore(async (log, lease, ...rest) =>
+      storeIn(log, await renewedLease(log, lease), ...rest),
     ),
   ],
   'does not seal': [
     'L4 a sealed log takes nothing new',
-    brokenAppend((log, lease, name, records) => log.append(lease, name, records)),
+    brokenStore((log, lease, name, taken) =>
+      storeIn(log, lease, name, { ...taken, seal: undefined }),
+    ),
   ],
   'seals in a second step': [
     'L4 whoever sees the last record of a log finds the log sealed',
-    brokenAppend(async (log, lease, name, records, options) => {
-      await log.append(lease, name, records)
+    brokenStore(async (log, lease, name, taken) => {
+      await storeIn(log, lease, name, { ...taken, seal: undefined })
       await new Promise((resolve) => setTimeout(resolve, 5))
-      return log.append(lease, name, records, options)
+      await storeIn(log, lease, name, taken)
     }),
   ],
   'adds a repeated record again': [
     'L3 a repeated append changes nothing',
     (log) => {
       const heads = new Map<string, number>()
-      return {
-        async append(lease, name, records, options) {
-          const key = `${lease.turnId} ${name}`
-          const head = heads.get(key) ?? 0
-          const repeated = (records[0]?.seq ?? Infinity) <= head
-          const moved = records.map((record, index) => ({ ...record, seq: head + 1 + index }))
-          const offset = await log.append(lease, name, repeated ? moved : records, options)
-          heads.set(key, Number(offset.split('-')[1]))
-          return offset
-        },
-      }
+      return brokenStore(async (_log, lease, name, taken) => {
+        const key = `${lease.turnId} ${name}`
+        const head = heads.get(key) ?? 0
+        const first = taken.first <= head ? head + 1 : taken.first
+        await storeIn(log, lease, name, { ...taken, first })
+        heads.set(key, first + taken.count - 1)
+      })(log)
     },
   ],
   'acknowledges before it writes': [
     'L3 a record is visible everywhere',
-    brokenAppend(async (log, lease, name, records, options) => {
+    brokenStore(async (log, lease, name, taken) => {
       setTimeout(() => {
-        log.append(lease, name, records, options).catch(() => {})
+        storeIn(log, lease, name, taken).catch(() => {})
       }, 20)
-      return `${lease.epoch}-${records.at(-1)?.seq ?? 0}`
     }),
+  ],
+  'always has room': [
+    'L7 a writer without room says so',
+    brokenWriter((writer) => ({
+      write(entry) {
+        writer.write(entry)
+        return true
+      },
+    })),
+  ],
+  'never has room again': [
+    'L7 a writer without room says so',
+    brokenWriter(() => ({ room: () => new Promise(() => {}) })),
+  ],
+  'reports records from within write': [
+    'never from within write',
+    brokenWriter(
+      (writer, { onStored }) => ({
+        write(entry) {
+          onStored?.([entry])
+          return writer.write(entry)
+        },
+      }),
+      ({ onStored: _onStored, ...options }) => options,
+    ),
+  ],
+  'reports records twice': [
+    'L3 every record is reported once',
+    brokenWriter(
+      () => ({}),
+      ({ onStored, ...options }) => ({
+        ...options,
+        onStored(entries) {
+          onStored?.(entries)
+          onStored?.(entries)
+        },
+      }),
+    ),
+  ],
+  'reports each failure twice': [
+    'L3 a writer of a lease that was lost fails once',
+    brokenWriter(
+      () => ({}),
+      ({ onFailed, ...options }) => ({
+        ...options,
+        onFailed(error) {
+          onFailed?.(error)
+          onFailed?.(error)
+        },
+      }),
+    ),
+  ],
+  'does not say that a flush failed': [
+    'L3 a writer of a lease that was lost fails once',
+    brokenWriter((writer) => ({ flush: () => writer.flush().catch(() => {}) })),
+  ],
+  'drops what cannot be kept': [
+    'L3 a record that cannot be kept is RECORD_INVALID at once',
+    brokenWriter((writer) => ({
+      write(entry) {
+        try {
+          return writer.write(entry)
+        } catch {
+          return true
+        }
+      },
+    })),
+  ],
+  'goes on after close': [
+    'L3 a writer that was closed stores nothing more',
+    brokenWriter(() => ({ close: () => {} })),
   ],
   'keeps the older snapshot': [
     'L6 a snapshot holds the newest record of every key',
     (log) => ({
       async snapshot(turnId): Promise<TurnSnapshot> {
         const snapshot = await log.snapshot(turnId)
-        const older = (record: LogRecord) => ({
-          ...record,
-          data: record.data.replace(/ \d+"/, ' 1"'),
+        const older = ({ offset, key, eventId, timestamp, output, data }: OutputRecord) => ({
+          ...{ offset, key, eventId, timestamp, output },
+          data: data.replace(/ \d+"/, ' 1"'),
         })
         return { ...snapshot, records: snapshot.records.map(older) }
       },
@@ -175,10 +236,10 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
           newest.set(turn.turnId, lease)
           return lease
         },
-        append: ({ ...lease }, ...rest) => {
+        ...brokenStore((_log, lease, ...rest) => {
           const { creation } = newest.get(lease.turnId) ?? lease
-          return log.append({ ...lease, creation }, ...rest)
-        },
+          return storeIn(log, { ...lease, creation }, ...rest)
+        })(log),
       }
     },
   ],

@@ -1,10 +1,10 @@
 /** Whoever admits turns is told of the end of each, exactly once, whatever becomes of it. */
 import { describe, expect, test } from 'vitest'
-import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { TurnLog } from '../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
 import type { Submission, Submitted } from '../../src/turns/turn-request.ts'
+import { HookedLog } from '../log/hooked-log.ts'
 import { mortalLog } from './mortal-log.ts'
 import { answer, broken, delta, end, open } from './payloads.ts'
 import { LEASE_MS, newRig, PROMPT, type Rig, type Round, tick } from './rig.ts'
@@ -109,7 +109,7 @@ describe('a turn that was admitted leaves once', () => {
 })
 
 /** A store that can go away, and in which a turn can be claimed before its time. */
-class Leaving extends MemoryLog {
+class Leaving extends HookedLog {
   readonly #clock: FakeClock
   isAway = false
 
@@ -118,12 +118,12 @@ class Leaving extends MemoryLog {
     this.#clock = clock
   }
 
-  override renew: MemoryLog['renew'] = async (lease, leaseMs) => {
+  override renew: HookedLog['renew'] = async (lease, leaseMs) => {
     if (this.isAway) throw new TurnstreamError('STORE_UNAVAILABLE', 'renew')
     return super.renew(lease, leaseMs)
   }
 
-  override append: MemoryLog['append'] = async (...args) => {
+  override append: HookedLog['append'] = async (...args) => {
     if (this.isAway) throw new TurnstreamError('STORE_UNAVAILABLE', 'append')
     return super.append(...args)
   }
@@ -158,7 +158,7 @@ describe('a turn that could not be made leaves at once', () => {
       let wasWhole = false
       for (let at = 1; !wasWhole; at += 1) {
         const clock = fakeClock()
-        const memory = new MemoryLog({ clock })
+        const memory = new HookedLog({ clock })
         const rounds = [[...answer('1', 'Done'), end()]]
         const rig = newRig({ log: mortalLog(memory, at, reaches), clock, rounds })
         const door = new Door()
@@ -204,7 +204,7 @@ describe('who is not let in', () => {
 
   test('is refused by the door, and not by the store in which the turn could not be found', async () => {
     const clock = fakeClock()
-    const log = new MemoryLog({ clock })
+    const log = new HookedLog({ clock })
     log.getTurn = () => Promise.reject(new TurnstreamError('STORE_UNAVAILABLE', 'getTurn'))
     const door = new Door()
     door.isClosed = true

@@ -1,7 +1,9 @@
 /** A thread whose last turn has said its last word, while its snapshots do not have their end yet. */
+
 import { expect, test } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { responseDone, turnComplete } from '../../src/testing/turn-log/texts.ts'
 import { createTurn } from '../../src/turns/create-turn.ts'
 
@@ -13,7 +15,7 @@ async function ending() {
   const log = new MemoryLog({ clock })
   const lease = await log.create({ ...NEXT, turnId: 'last' }, LEASE_MS)
   const end = (name: 'events' | 'processed', data: string) =>
-    log.append(lease, name, [{ seq: 1, data }], { seal: true })
+    appendTo(log, lease, name, [{ seq: 1, data }], { seal: true })
   return {
     clock,
     log,

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/async/clock.ts'
 import type { TurnLog } from '../../src/log/turn-log.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { Providers } from '../../src/turns/providers.ts'
 import { TurnRunner, type TurnRunnerOptions } from '../../src/turns/turn-runner.ts'
 import { folderOfTest, openLog } from '../log/embedded/support.ts'
@@ -117,7 +118,7 @@ describe('a turn in the embedded log', () => {
     const dead = await openLog(folder)
     const lease = await dead.create({ turnId: 'run', threadId: 'h', owner: 'the dead' }, 3_600_000)
     const event = { ...enveloped(open('run:1')), event_id: '00000000-0000-8000-a000-000000000001' }
-    await dead.append(lease, 'events', [{ seq: 1, data: JSON.stringify(event) }])
+    await appendTo(dead, lease, 'events', [{ seq: 1, data: JSON.stringify(event) }])
     await dead.close()
     const log = await openLog(folder)
     const { runner, errors } = runnerOf(log, [])

@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { LogName, LogRecord, TurnLog } from '../../src/log/turn-log.ts'
+import type { LogName, LogRecord, OutputRecord, TurnLog } from '../../src/log/turn-log.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.ts'
+import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { endOrphan } from '../../src/turns/end-orphan.ts'
+import { HookedLog } from '../log/hooked-log.ts'
 import {
   call,
   cancel,
@@ -64,7 +65,7 @@ const PAUSES = [0, 0, 0, 1200, 0]
 const RECORDING = await recordTurn(EVENTS, { batchGradient: [2], pauses: PAUSES })
 
 interface Orphan {
-  log: MemoryLog
+  log: HookedLog
   clock: FakeClock
   /** Every record of `processed`, also those that were superseded. */
   shown: string[]
@@ -72,7 +73,7 @@ interface Orphan {
 
 async function orphan(recording: Recording, cut: Cut): Promise<Orphan> {
   const clock = fakeClock(1_000_000)
-  const log = new MemoryLog({ clock })
+  const log = new HookedLog({ clock })
   await writeCut(log, recording, cut, LEASE_MS)
   const shown = recording.outputs.slice(0, cut.outputs).map(({ data }) => data)
   const append = log.append.bind(log)
@@ -221,7 +222,7 @@ describe('endOrphan', { timeout: 30_000 }, () => {
       const [events, outputs] = await Promise.all(waiting)
       expect(events).toEqual(await readAll(log, 'events'))
       expect(terminalsIn(outputs!.map(({ data }) => data).slice(-1))).toHaveLength(1)
-      const latest = new Map(outputs!.map((record) => [record.key, record]))
+      const latest = new Map(outputs!.map((record) => [(record as OutputRecord).key, record]))
       const { records } = await log.snapshot(TURN_ID)
       expect(new Map(records.map((record) => [record.key, record]))).toEqual(latest)
     }
@@ -229,17 +230,17 @@ describe('endOrphan', { timeout: 30_000 }, () => {
 
   test('the former owner can write no more', async () => {
     const clock = fakeClock()
-    const log = new MemoryLog({ clock })
+    const log = new HookedLog({ clock })
     const lease = await writeCut(log, RECORDING, { events: 5, outputs: 1 }, LEASE_MS)
     await clock.advance(LEASE_MS)
     await endOrphan(log, TURN_ID, options(clock))
-    const late = log.append(lease, 'events', [{ seq: 6, data: RECORDING.events[5]! }])
+    const late = appendTo(log, lease, 'events', [{ seq: 6, data: RECORDING.events[5]! }])
     await expect(late).rejects.toMatchObject({ code: 'LEASE_LOST' })
   })
 
   test('leaves a turn alone whose lease has not run out, and one that is sealed', async () => {
     const clock = fakeClock()
-    const log = new MemoryLog({ clock })
+    const log = new HookedLog({ clock })
     await writeCut(log, RECORDING, { events: 5, outputs: 1 }, LEASE_MS)
     await clock.advance(LEASE_MS - 1)
     expect(await endOrphan(log, TURN_ID, options(clock))).toBe('held')
@@ -251,7 +252,7 @@ describe('endOrphan', { timeout: 30_000 }, () => {
   })
 
   test('passes on what the store reports', async () => {
-    const log = new MemoryLog()
+    const log = new HookedLog()
     const result = endOrphan(log, TURN_ID, { owner: 'another', leaseMs: LEASE_MS })
     await expect(result).rejects.toMatchObject({ code: 'TURN_UNKNOWN' })
   })

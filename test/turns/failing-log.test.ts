@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { TurnLog } from '../../src/log/turn-log.ts'
+import type { Lease, LogName, TurnLog } from '../../src/log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../src/protocol/errors.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
 import { endOrphan } from '../../src/turns/end-orphan.ts'
+import { AppendWriter } from '../log/hooked-log.ts'
 import { THREAD_ID, TURN_ID } from '../processor/events.ts'
 import { mortalLog } from './mortal-log.ts'
 import { answer, call, delta, end, open, usage } from './payloads.ts'
@@ -35,22 +36,28 @@ async function checkLeft(log: WildLog, clock: FakeClock): Promise<void> {
 
 /** The same log, of which one call fails, once; how many were made is counted. */
 function stumblingLog(
-  log: TurnLog,
+  log: WildLog,
   at: number,
   code: ErrorCode,
 ): { log: TurnLog; count: () => number } {
   let calls = 0
-  const stumbling = new Proxy(log, {
+  const call = (name: keyof WildLog, args: unknown[]): unknown => {
+    calls += 1
+    if (calls === at && name !== 'tail') {
+      return Promise.reject(new TurnstreamError(code, `call ${at}: ${name}`))
+    }
+    return Reflect.apply(log[name] as () => unknown, log, args)
+  }
+  const open = (lease: Lease, name: LogName, options: object) => {
+    const append = (...args: unknown[]) => call('append', [lease, name, ...args]) as Promise<string>
+    return new AppendWriter(lease, name, append, options, log.clock)
+  }
+  const stumbling = new Proxy<TurnLog>(log, {
     get(target, name) {
+      if (name === 'open') return open
       const value: unknown = Reflect.get(target, name)
       if (typeof value !== 'function') return value
-      return (...args: unknown[]): unknown => {
-        calls += 1
-        if (calls === at && name !== 'tail') {
-          return Promise.reject(new TurnstreamError(code, `call ${at}: ${String(name)}`))
-        }
-        return Reflect.apply(value, target, args)
-      }
+      return (...args: unknown[]) => call(name as keyof WildLog, args)
     },
   })
   return { log: stumbling, count: () => calls }

@@ -1,8 +1,10 @@
 /** How much of a thread a provider is sent. */
+
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import { hasCode } from '../../src/protocol/errors.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
+import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { historyRoom } from '../../src/turns/input-size.ts'
 import { threadHistory } from '../../src/turns/thread-history.ts'
 import { resolveCaps } from '../../src/turns/turn-caps.ts'
@@ -44,9 +46,9 @@ async function addTurn(log: MemoryLog, turnId: string, items?: readonly OutputIt
     payload: end(),
   })
   const response = jsonOf(items)
-  await log.append(lease, 'events', [{ seq: 1, data }], { seal: true, response })
+  await appendTo(log, lease, 'events', [{ seq: 1, data }], { seal: true, response })
   const last = JSON.stringify({ type: 'turn_complete', turnId, threadId: 'h', status: 'complete' })
-  await log.append(lease, 'processed', [{ seq: 1, data: last }], { seal: true })
+  await appendTo(log, lease, 'processed', [{ seq: 1, data: last }], { seal: true })
 }
 
 interface Bounds {

@@ -1,7 +1,7 @@
 /** What a submit reads of the earlier turns of its thread. */
 import { expect, test } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { Tail } from '../../src/log/turn-log.ts'
+import type { LogName, Records, Tail } from '../../src/log/turn-log.ts'
 import { delta, done, end, open } from './payloads.ts'
 import { newRig, PROMPT, tick } from './rig.ts'
 
@@ -9,9 +9,13 @@ import { newRig, PROMPT, tick } from './rig.ts'
 class CountingLog extends MemoryLog {
   readonly events = new Map<string, number>()
 
-  override tail(...args: Parameters<MemoryLog['tail']>): Tail {
-    const [turnId, name] = args
-    const tail = super.tail(...args)
+  override tail<Name extends LogName>(
+    turnId: string,
+    name: Name,
+    after: string,
+    signal: AbortSignal,
+  ): Tail<Records[Name]> {
+    const tail = super.tail(turnId, name, after, signal)
     if (name !== 'events') return tail
     const count = () => this.events.set(turnId, (this.events.get(turnId) ?? 0) + 1)
     return {

@@ -1,15 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { Lease, LogName, NewRecord } from '../../src/log/turn-log.ts'
+import type { Lease, LogName } from '../../src/log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../src/protocol/errors.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
+import { type TextRecord } from '../../src/testing/turn-log/append.ts'
 import { endOrphan } from '../../src/turns/end-orphan.ts'
+import { HookedLog } from '../log/hooked-log.ts'
 import { call, delta, end, open } from './payloads.ts'
 import { eventsOf, LEASE_MS, newRig, type Round, readLog, storyOf, tick } from './rig.ts'
 
 /** A store whose renewals can be counted, refused and left unanswered, and which can go away. */
-class FragileLog extends MemoryLog {
-  readonly clock: FakeClock
+class FragileLog extends HookedLog {
+  override readonly clock: FakeClock
   readonly renewals: number[] = []
   renewing: ErrorCode | 'silent' | undefined
   isAway = false
@@ -30,7 +31,7 @@ class FragileLog extends MemoryLog {
   override async append(
     lease: Lease,
     name: LogName,
-    records: readonly NewRecord[],
+    records: readonly TextRecord[],
     options?: { readonly seal?: boolean },
   ): Promise<string> {
     if (this.isAway) throw new TurnstreamError('STORE_UNAVAILABLE', 'append')
@@ -282,7 +283,7 @@ describe('a turn that is lost', () => {
   test('before its end was shown is completed by whoever claims it', async () => {
     const clock = fakeClock()
     const log = new (class extends FragileLog {
-      override append(...args: Parameters<MemoryLog['append']>): Promise<string> {
+      override append(...args: Parameters<HookedLog['append']>): Promise<string> {
         const [, name, , options] = args
         if (name === 'processed' && options?.seal === true) {
           return Promise.reject(new TurnstreamError('STORE_READ_ONLY', 'no'))
@@ -297,7 +298,7 @@ describe('a turn that is lost', () => {
     expect((await storyOf(log)).at(-1)).toBe('end stop ?')
     expect(await log.getTurn('r')).toMatchObject({ sealed: false, status: 'complete' })
     await clock.advance(LEASE_MS)
-    log.append = MemoryLog.prototype.append.bind(log)
+    log.append = HookedLog.prototype.append.bind(log)
     expect(await endOrphan(log, 'r', { owner: 'another', leaseMs: 1000, clock })).toBe('ended')
     expect((await readLog(log, 'r', 'processed')).at(-1)).toContain('turn_complete')
     expect(await log.getTurn('r')).toMatchObject({ sealed: true })

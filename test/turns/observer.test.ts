@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { sleep } from '../../src/async/clock.ts'
-import { MemoryLog } from '../../src/log/memory-log.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import { fakeClock } from '../../src/testing/index.ts'
-import { FencedLog } from '../../src/turns/fenced-log.ts'
 import type { TurnObserver } from '../../src/turns/turn-observer.ts'
-import { answer, BEGIN, end } from './payloads.ts'
+import { HookedLog } from '../log/hooked-log.ts'
+import { answer, BEGIN, delta, end, open } from './payloads.ts'
 import { eventsOf, newRig, outputsOf, readLog, tick } from './rig.ts'
 
 /** Keeps what it is told, in order. */
@@ -71,8 +70,8 @@ describe('an observer', () => {
     ['elsewhere: since it was noticed here', false, 0],
   ])('is told how long a stop took that was asked for %s', async (_name, isHere, cancelMs) => {
     /** What others ask for takes a while to come here. */
-    class FarLog extends MemoryLog {
-      override async cancelled(...args: Parameters<MemoryLog['cancelled']>): Promise<string> {
+    class FarLog extends HookedLog {
+      override async cancelled(...args: Parameters<HookedLog['cancelled']>): Promise<string> {
         const reason = await super.cancelled(...args)
         await sleep(250, clock)
         return reason
@@ -105,9 +104,9 @@ describe('an observer', () => {
   })
 
   test('a turn that was let go is lost, whatever its end was to be', async () => {
-    class LosingLog extends MemoryLog {
+    class LosingLog extends HookedLog {
       isLosing = false
-      override append(...args: Parameters<MemoryLog['append']>): Promise<string> {
+      override append(...args: Parameters<HookedLog['append']>): Promise<string> {
         if (!this.isLosing) return super.append(...args)
         return Promise.reject(new TurnstreamError('LEASE_LOST', 'to another'))
       }
@@ -141,32 +140,25 @@ describe('an observer', () => {
   })
 })
 
-describe('the time of appends', () => {
-  test('is taken of the first and of every sixteenth after it, if it succeeds', async () => {
-    const clock = fakeClock(1_000_000)
+describe('the time of writes', () => {
+  test('is taken of the first event and of every sixteenth after it', async () => {
     const took: number[] = []
     const { observer } = recorder()
-    const fence = new FencedLog(
-      {
-        append: async (_lease, _log, records) => {
-          await clock.advance(7)
-          if (records.length > 0) throw new Error('refused')
-          return '1-1'
-        },
-      },
-      clock,
-      { ...observer, appended: (ms) => took.push(ms) },
-    )
-    const lease = {
-      ...{ turnId: 't', runId: 't', creation: '', epoch: 1, until: 0 },
-      next: { events: 1, processed: 1 },
+    const rig = newRig({ observer: { ...observer, appended: (ms) => took.push(ms) } })
+    await rig.submit()
+    const { say, stream } = await rig.provider.called(1)
+    expect(took).toEqual([0])
+    // The three events of the opening, `item_start`, and 28 deltas: two times sixteen.
+    for (const piece of [open('a'), ...Array.from({ length: 28 }, () => delta('a', 'x'))]) {
+      say(piece)
+      await tick(rig.clock)
     }
-    for (let count = 0; count < 33; count++) await fence.append(lease, 'events', [])
-    expect(took).toEqual([7, 7, 7])
-    const refused = Array.from({ length: 32 }, () =>
-      fence.append(lease, 'events', [{ seq: 1, data: '' }]).catch(() => 'refused'),
-    )
-    expect(new Set(await Promise.all(refused))).toEqual(new Set(['refused']))
-    expect(took).toHaveLength(3)
+    expect(took).toEqual([0, 0])
+    say(delta('a', 'x'))
+    await tick(rig.clock)
+    expect(took).toEqual([0, 0, 0])
+    say(end())
+    stream.complete()
+    await rig.settled()
   })
 })

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { MemoryLog } from '../../src/log/memory-log.ts'
 import type {
   LogName,
   LogRecord,
@@ -12,8 +11,10 @@ import { eventIdsOf } from '../../src/protocol/ids.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { streamEventFault } from '../../src/protocol/stream-event-guard.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.ts'
+import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { endOrphan } from '../../src/turns/end-orphan.ts'
 import { endOrphans } from '../../src/turns/end-orphans.ts'
+import { HookedLog } from '../log/hooked-log.ts'
 import { delta, done, open, responseDone, start, usage } from '../processor/events.ts'
 
 const LEASE_MS = 900
@@ -31,16 +32,16 @@ interface LeftBehind {
 async function orphan(
   { events = [], processed = [], seal = false }: LeftBehind,
   turn = TURN,
-  given?: { log: MemoryLog; clock: FakeClock },
+  given?: { log: HookedLog; clock: FakeClock },
 ) {
   const clock = given?.clock ?? fakeClock(5_000_000)
-  const log = given?.log ?? new MemoryLog({ clock })
+  const log = given?.log ?? new HookedLog({ clock })
   const lease = await log.create(turn, LEASE_MS)
   for (const [name, texts] of Object.entries({ events, processed })) {
     const records = texts.map((value, index) => ({ seq: index + 1, data: JSON.stringify(value) }))
     for (let at = 0; at < records.length; at += 256) {
       const options = { seal: seal && name === 'events' }
-      await log.append(lease, name as LogName, records.slice(at, at + 256), options)
+      await appendTo(log, lease, name as LogName, records.slice(at, at + 256), options)
     }
   }
   await clock.advance(LEASE_MS)
@@ -163,7 +164,8 @@ describe('the outputs that end an orphan', () => {
   test('end the turn also when the last event cannot be read', async () => {
     const { log, options } = await orphan({ events: [start(), responseDone()], seal: true })
     const damaged = withTail(log, async function* (records) {
-      for await (const record of records) yield { ...(record as LogRecord), data: '?' }
+      for await (const record of records)
+        yield { offset: (record as LogRecord).offset, event: '?' } as never
     })
     expect(await endOrphan(damaged, 't', options)).toBe('ended')
     expect(await outputsOf(log)).toMatchObject([

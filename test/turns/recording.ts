@@ -1,10 +1,12 @@
 /** Turns as their owners leave them behind: cut after any record of either log. */
+
 import type { Lease, TurnLog } from '../../src/log/turn-log.ts'
 import type { ProcessorOptions } from '../../src/processor/options.ts'
 import { StreamProcessor } from '../../src/processor/stream-processor.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { THREAD_ID, TURN_ID } from '../processor/events.ts'
 
 export interface Recording {
@@ -76,7 +78,7 @@ export async function writeCut(
     const whole = name === 'events' ? events.length : outputs.length
     const records = texts[name].map((data, index) => ({ seq: index + 1, data }))
     if (records.length > 0) {
-      await log.append(lease, name, records, { seal: records.length === whole })
+      await appendTo(log, lease, name, records, { seal: records.length === whole })
     }
   }
   return lease

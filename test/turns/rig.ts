@@ -1,4 +1,5 @@
 /** A TurnRunner with a provider that does what the test says, and short ways to see what came of it. */
+
 import type { Provider, ProviderRequest, RunContext } from '../../src/adapters/provider.ts'
 import { ResponseStream } from '../../src/async/response-stream.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'

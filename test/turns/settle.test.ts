@@ -1,8 +1,11 @@
 /** V6: how each item looks when its turn has ended, by what it was and by who ended the turn. */
+
 import { describe, expect, test } from 'vitest'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import type { ItemSnapshot } from '../../src/protocol/stream-output.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 import { endOrphan } from '../../src/turns/end-orphan.ts'
+import { HookedLog } from '../log/hooked-log.ts'
 import { broken, call, delta, end, open } from './payloads.ts'
 import { LEASE_MS, newRig, outputsOf, payloadsOf, type Rig, readLog, tick } from './rig.ts'
 import { checkSettled, checkSnapshotSettled } from './whole-turn.ts'
@@ -117,15 +120,16 @@ describe('V6 an item that its turn leaves', () => {
   })
 
   test.each(Object.keys(ITEMS))('%s when its process dies', async (what) => {
-    const rig = newRig({ rounds: [({ say }) => say(...ITEMS[what]!)], tools: TOOLS })
+    const clock = fakeClock(1_000_000)
+    const log = new HookedLog({ clock })
+    const rig = newRig({ log, clock, rounds: [({ say }) => say(...ITEMS[what]!)], tools: TOOLS })
     await rig.submit()
     await tick(rig.clock)
-    rig.log.renew = () => new Promise(() => {})
-    const append = rig.log.append.bind(rig.log)
-    rig.log.append = (lease, ...rest) =>
+    log.renew = () => new Promise(() => {})
+    const append = log.append.bind(log)
+    log.append = (lease, ...rest) =>
       lease.epoch === 1 ? new Promise(() => {}) : append(lease, ...rest)
     await rig.clock.advance(LEASE_MS)
-    const { clock } = rig
     expect(await endOrphan(rig.log, 'r', { owner: 'another', leaseMs: LEASE_MS, clock })).toBe(
       'ended',
     )

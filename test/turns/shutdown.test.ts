@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { Lease, NewTurn } from '../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import { fakeClock } from '../../src/testing/index.ts'
+import { HookedLog } from '../log/hooked-log.ts'
 import { call, delta, end, open } from './payloads.ts'
 import { LEASE_MS, newRig, outputsOf, PROMPT, type Round, storyOf, tick } from './rig.ts'
 
@@ -109,7 +109,7 @@ describe('D5 a shutdown', () => {
   test('ends a turn too whose submit was under way', async () => {
     const clock = fakeClock()
     let create = () => {}
-    const log = new (class extends MemoryLog {
+    const log = new (class extends HookedLog {
       override async create(turn: NewTurn, leaseMs: number): Promise<Lease> {
         await new Promise<void>((resolve) => {
           create = resolve
@@ -131,12 +131,12 @@ describe('D5 a shutdown', () => {
 
   test('resolves although nothing can be written any more', async () => {
     const clock = fakeClock()
-    const log = new (class extends MemoryLog {
+    const log = new (class extends HookedLog {
       isAway = false
-      override append(...args: Parameters<MemoryLog['append']>): Promise<string> {
+      override append(...args: Parameters<HookedLog['append']>): Promise<string> {
         return this.isAway ? new Promise(() => {}) : super.append(...args)
       }
-      override renew(...args: Parameters<MemoryLog['renew']>): Promise<void> {
+      override renew(...args: Parameters<HookedLog['renew']>): Promise<void> {
         return this.isAway ? new Promise(() => {}) : super.renew(...args)
       }
     })({ clock })
@@ -153,7 +153,7 @@ describe('D5 a shutdown', () => {
 
   test('resolves two seconds after the grace although a submit never settles', async () => {
     const clock = fakeClock()
-    const log = new MemoryLog({ clock })
+    const log = new HookedLog({ clock })
     log.create = () => new Promise(() => {})
     const { runner, submit } = newRig({ log, clock })
     void submit()
@@ -166,14 +166,14 @@ describe('D5 a shutdown', () => {
 
   test('does not wait for submits that are repeated', async () => {
     const clock = fakeClock()
-    const log = new MemoryLog({ clock })
+    const log = new HookedLog({ clock })
     const { runner, submit } = newRig({ log, clock, rounds: [SPEAKING] })
     await submit()
     await tick(clock)
     const watched = watch(runner.shutdown(1000))
     log.getTurn = (turnId) =>
       new Promise((resolve) => {
-        clock.after(100, () => resolve(MemoryLog.prototype.getTurn.call(log, turnId)))
+        clock.after(100, () => resolve(HookedLog.prototype.getTurn.call(log, turnId)))
       })
     const repeat = (): void => void submit().then(repeat, repeat)
     repeat()
@@ -197,7 +197,7 @@ describe('D5 a shutdown', () => {
   })
 
   test('is not troubled by an onError that throws', async () => {
-    const log = new MemoryLog()
+    const log = new HookedLog()
     log.renew = () => Promise.reject(new TurnstreamError('LEASE_LOST', 'gone'))
     const onError = () => {
       throw new Error('of the listener')

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
+import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { readStoredItems } from '../../src/turns/stored-items.ts'
 import { answer, call, delta, done, end, open } from './payloads.ts'
 import { enveloped } from './rig.ts'
@@ -24,7 +25,7 @@ async function stored(
   const all = [...texts, ...textsOf([end()])]
   const records = all.map((data, index) => ({ seq: index + 1, data }))
   const seal = { seal: true, ...(response !== undefined && { response }) }
-  await log.append(lease, 'events', records, seal)
+  await appendTo(log, lease, 'events', records, seal)
   const turn = await log.getTurn('t')
   if (turn === undefined) throw new Error('there is no turn')
   return readStoredItems(log, turn, maxBytes, SIGNAL)

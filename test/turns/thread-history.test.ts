@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { Tail } from '../../src/log/turn-log.ts'
+import type { LogName, Records, Tail } from '../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { fakeClock } from '../../src/testing/index.ts'
+import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { OldLog } from './old-log.ts'
 import { answer, broken, call, delta, end, open } from './payloads.ts'
 import { enveloped, newRig, type Rig, type Round, storyOf, tick } from './rig.ts'
@@ -126,7 +127,7 @@ describe('the history of a thread', () => {
       const event_id = `00000000-0000-8000-a000-00000000000${index}`
       return { seq: index + 1, data: JSON.stringify({ ...enveloped(payload), event_id }) }
     })
-    await rig.log.append(lease, 'events', records)
+    await appendTo(rig.log, lease, 'events', records)
     await rig.clock.advance(1000)
     await rig.runner.start()
     await talk(rig, ['Two'])
@@ -200,9 +201,14 @@ describe('the history of a thread', () => {
     'skips a turn that goes while it is read (%s)',
     async (code) => {
       const log = new (class extends OldLog {
-        override tail(...args: Parameters<MemoryLog['tail']>): Tail {
-          if (args[0] === 'run-1') throw new TurnstreamError(code, 'run-1')
-          return super.tail(...args)
+        override tail<Name extends LogName>(
+          turnId: string,
+          name: Name,
+          after: string,
+          signal: AbortSignal,
+        ): Tail<Records[Name]> {
+          if (turnId === 'run-1') throw new TurnstreamError(code, 'run-1')
+          return super.tail(turnId, name, after, signal)
         }
       })()
       const rig = newRig({ log, rounds: [[end()], [end()]] })

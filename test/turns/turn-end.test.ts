@@ -1,6 +1,9 @@
 /** V5: what the end of a turn says, whoever writes it to the log `processed`. */
+
 import { expect, test } from 'vitest'
+import { fakeClock } from '../../src/testing/index.ts'
 import { endOrphan } from '../../src/turns/end-orphan.ts'
+import { HookedLog } from '../log/hooked-log.ts'
 import { delta, done, end, open } from './payloads.ts'
 import { LEASE_MS, newRig, outputsOf, tick } from './rig.ts'
 
@@ -27,8 +30,9 @@ test('a text that was cut says so, and its turn says when it ran', async () => {
 })
 
 test('a process that ends the turn of another one says the same', async () => {
-  const rig = newRig({ rounds: [CUT] })
-  const { log, clock } = rig
+  const clock = fakeClock(1_000_000)
+  const log = new HookedLog({ clock })
+  const rig = newRig({ log, clock, rounds: [CUT] })
   const append = log.append.bind(log)
   log.append = (lease, name, ...rest) =>
     lease.epoch === 1 && name === 'processed' ? new Promise(() => {}) : append(lease, name, ...rest)

@@ -1,7 +1,8 @@
-import { MemoryLog } from '../../src/log/memory-log.ts'
-import type { AppendOptions, Lease, LogName, NewRecord } from '../../src/log/turn-log.ts'
+import type { Lease, LogName } from '../../src/log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../src/protocol/errors.ts'
 import type { FakeClock } from '../../src/testing/index.ts'
+import { type AppendOptions, type TextRecord } from '../../src/testing/turn-log/append.ts'
+import { HookedLog } from '../log/hooked-log.ts'
 
 /** What becomes of a call: an error before it is carried out or after, or no answer in either case. */
 export type Fault =
@@ -11,7 +12,7 @@ export type Fault =
 type Faulty = 'append' | 'renew' | 'cancelled'
 
 /** A log in memory that fails as it is told, and remembers what was written to its one turn. */
-export class WildLog extends MemoryLog {
+export class WildLog extends HookedLog {
   readonly kept: Record<LogName, string[]> = { events: [], processed: [] }
   readonly seals: Record<LogName, number> = { events: 0, processed: 0 }
   /** The epochs of all appends, in the order in which they were called. */
@@ -25,7 +26,7 @@ export class WildLog extends MemoryLog {
   override append(
     lease: Lease,
     name: LogName,
-    records: readonly NewRecord[],
+    records: readonly TextRecord[],
     options: AppendOptions = {},
   ): Promise<string> {
     const { seal = false } = options

@@ -1,7 +1,8 @@
-import { MAX_APPEND_RECORDS } from '../../log/records.ts'
 import { logOf } from '../../log/tenants.ts'
-import type { Lease, LogName, NewRecord, TurnLog } from '../../log/turn-log.ts'
+import type { LogWriter, TurnLog } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
+import type { StreamEvent } from '../../protocol/stream-event.ts'
+import type { StreamOutput } from '../../protocol/stream-output.ts'
 import { type Command, EXIT, parseOptions, readInput, UsageError } from '../command.ts'
 import { type Terminal, throttled } from '../terminal.ts'
 import { jsonLine } from '../text.ts'
@@ -146,8 +147,8 @@ const OWNER = 'turnstream import'
 
 /** No turn takes that long; nobody else claims it meanwhile. */
 const LEASE_MS = 10 * 60 * 1000
-/** Texts of so many characters are appended at once. */
-const BATCH_CHARS = 4 * 1024 * 1024
+/** So many records are held in memory at most, each of which may be large. */
+const BATCH_RECORDS = 64
 
 /** Creates the turn, or compares with the one that the store has. */
 async function openTarget(store: TurnLog, turn: TurnLine): Promise<TurnTarget> {
@@ -185,43 +186,41 @@ async function createTurn(log: TurnLog, turn: TurnLine): Promise<TurnTarget> {
   // Outputs get new offsets. With a later epoch, cursors from the old store are foreign and skip nothing.
   while (lease.epoch < epoch) lease = await log.claim(turnId, OWNER, 0)
   lease = await log.claim(turnId, OWNER, LEASE_MS)
-  const events = batchAppender(log, lease, 'events')
-  const outputs = batchAppender(log, lease, 'processed')
+  const events = sealingWriter(log.open(lease, 'events'))
+  const outputs = sealingWriter(log.open(lease, 'processed'))
   return {
     turn,
     isNew: true,
     async take(line) {
-      if ('event' in line) return events.add({ data: JSON.stringify(line.event) })
+      if ('event' in line) return events.add(line.event as StreamEvent)
       if ('sealed' in line) {
         await events.seal(response)
         await outputs.seal()
         return
       }
-      const { output, ...rest } = line
-      await outputs.add({ data: JSON.stringify(output), ...rest })
+      const { output, eventId, timestamp } = line
+      await outputs.add({ output: output as StreamOutput, eventId, timestamp })
     },
     discard: () => log.deleteTurn(turnId),
   }
 }
 
-/** Appends in batches. The last record stays back, because the seal comes with it. */
-function batchAppender(log: TurnLog, lease: Lease, name: LogName) {
-  let batch: NewRecord[] = []
-  let chars = 0
-  let seq = 0
+/** Keeps the last record back, because the seal comes with it. */
+function sealingWriter<Entry>(writer: LogWriter<Entry>) {
+  let last: Entry | undefined
+  let unstored = 0
   return {
-    async add(record: Omit<NewRecord, 'seq'>): Promise<void> {
-      if (batch.length === MAX_APPEND_RECORDS || chars > BATCH_CHARS) {
-        await log.append(lease, name, batch)
-        batch = []
-        chars = 0
-      }
-      seq += 1
-      chars += record.data.length
-      batch.push({ seq, ...record })
+    async add(entry: Entry): Promise<void> {
+      if (last !== undefined) writer.write(last)
+      last = entry
+      unstored += 1
+      if (unstored < BATCH_RECORDS) return
+      await writer.flush()
+      unstored = 0
     },
-    seal: (response?: string) =>
-      log.append(lease, name, batch, { seal: true, ...(response !== undefined && { response }) }),
+    async seal(response?: string): Promise<void> {
+      if (last !== undefined) await writer.seal(last, response)
+    },
   }
 }
 

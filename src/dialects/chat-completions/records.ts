@@ -1,4 +1,3 @@
-import { parseJsonSafe } from '../../protocol/json.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
 import {
@@ -8,15 +7,9 @@ import {
 } from './encode.ts'
 import { CHUNK_OBJECT, type ChatTextField } from './wire.ts'
 
-// As our own deltas are written, and nothing else: inside a string the quotation marks would be escaped.
-const DELTA = '"type":"item_delta","payload":{"type":"item_delta","item_id":"'
-const CONTENT = '","delta_content":"'
-const END = '"}}'
-
 /**
- * Tells the log `events` of one turn, record by record, as an SSE stream of Chat Completions. Nearly all records
- * are deltas of a text: of those neither the record is parsed nor the chunk made as an object. For tokens of 5
- * characters that takes 0.6 µs instead of 5.
+ * Encodes the events of one turn as an SSE stream of Chat Completions. Nearly all of them are deltas of a text, for
+ * which no chunk is made as an object: that takes an eighth of the time.
  */
 export class ChatCompletionsRecords {
   readonly #encoder: ChatCompletionsEncoder
@@ -43,47 +36,16 @@ export class ChatCompletionsRecords {
     return this.#encoder.done
   }
 
-  /** The frames that a record adds. */
-  take(data: string): string {
-    const delta = deltaOf(data)
-    const grown = delta && this.#encoder.growText(delta.itemId, delta.text)
-    if (delta === undefined || grown === undefined) return this.#parse(data)
-    const { field, text } = grown
-    if (text === '') return ''
-    const json = text === delta.text ? delta.json : JSON.stringify(text)
-    return this.#before[field] + json + this.#after
-  }
-
-  /** The same for a record that was parsed already. */
+  /** The frames that an event adds; none for what is malformed or of an unknown type. */
   encode(event: StreamEvent): string {
-    return chatCompletionsSse(this.#encoder, event)
+    if (event.type === 'item_delta' && typeof event.payload?.delta_content === 'string') {
+      const { item_id, delta_content } = event.payload
+      const grown = this.#encoder.growText(item_id, delta_content)
+      if (grown !== undefined) {
+        const { field, text } = grown
+        return text === '' ? '' : this.#before[field] + JSON.stringify(text) + this.#after
+      }
+    }
+    return isStreamEvent(event) ? chatCompletionsSse(this.#encoder, event) : ''
   }
-
-  #parse(data: string): string {
-    const event = parseJsonSafe(data)
-    return isStreamEvent(event) ? this.encode(event) : ''
-  }
-}
-
-interface Delta {
-  readonly itemId: string
-  readonly text: string
-  /** The text as JSON. */
-  readonly json: string
-}
-
-/** What a record says, if it is a delta with no other fields than those that every one has. */
-function deltaOf(data: string): Delta | undefined {
-  const start = data.indexOf(DELTA)
-  if (start === -1 || !data.endsWith(END)) return undefined
-  const idAt = start + DELTA.length
-  const idEnd = data.indexOf(CONTENT, idAt)
-  const itemId = data.slice(idAt, idEnd)
-  const json = data.slice(idEnd + CONTENT.length - 1, -END.length + 1)
-  if (idEnd === -1 || itemId.includes('\\')) return undefined
-  const bare = json.slice(1, -1)
-  if (!bare.includes('\\') && !bare.includes('"')) return { itemId, text: bare, json }
-  const text = parseJsonSafe(json)
-  // What is no JSON comes back as it is: other fields follow the text.
-  return typeof text === 'string' && text !== json ? { itemId, text, json } : undefined
 }

@@ -1,6 +1,6 @@
-import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
+import { isRecord } from '../../protocol/json.ts'
 import { SSE_EVENTS } from '../../protocol/names.ts'
-import type { ItemSnapshot, SnapshotStatus } from '../../protocol/stream-output.ts'
+import type { ItemSnapshot, SnapshotStatus, StreamOutput } from '../../protocol/stream-output.ts'
 import { encodeSse } from '../../sse/encode.ts'
 
 /** What an item has gained since the last frame of it, in place of the whole snapshot. */
@@ -23,13 +23,9 @@ export interface TextSnapshot {
   readonly rest: string
 }
 
-/**
- * Reads the payload of a record. Undefined for what is always sent whole: tool calls and the events of the
- * turn itself.
- */
-export function textSnapshotOf(payload: string): TextSnapshot | undefined {
-  const output = parseJsonSafe(payload)
-  if (!isRecord(output) || (output['type'] !== 'message' && output['type'] !== 'thinking')) {
+/** Undefined for what is always sent whole: tool calls and the events of the turn itself. */
+export function textSnapshotOf(output: StreamOutput): TextSnapshot | undefined {
+  if (!isRecord(output) || (output.type !== 'message' && output.type !== 'thinking')) {
     return undefined
   }
   const { itemId, content, status, ...rest } = output

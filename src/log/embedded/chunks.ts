@@ -1,14 +1,14 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { decodeChunk } from '../event-lines.ts'
-import { type EpochStart, epochOf, formatOffset } from '../offsets.ts'
-import type { LogRecord } from '../turn-log.ts'
+import { decodeChunk } from '../../protocol/event-codec.ts'
+import { type EpochStart, epochOf } from '../offsets.ts'
+import { StoredEvent } from '../records.ts'
 import type { ByteTable } from './environment.ts'
 
 /** Successive records of an event log. */
 export interface RecordRun {
   readonly first: number
-  readonly records: readonly LogRecord[]
+  readonly records: readonly StoredEvent[]
 }
 
 /** As much text as is kept for readers who come soon after each other. */
@@ -93,11 +93,9 @@ export function decodeRecords(
   lines: readonly string[],
   first: number,
   epochs: readonly EpochStart[],
-): LogRecord[] {
+): StoredEvent[] {
   const epoch = epochOf(epochs, first)
-  return decodeChunk(lines.join('\n')).map(({ data, eventId, timestamp }, index) => {
-    return { offset: formatOffset(epoch, first + index), data, eventId, timestamp }
-  })
+  return decodeChunk(lines.join('\n')).map((event, at) => new StoredEvent(epoch, first + at, event))
 }
 
 function cacheKey(number: number, first: number): string {
@@ -106,6 +104,6 @@ function cacheKey(number: number, first: number): string {
 
 function charsOf(run: RecordRun | undefined): number {
   let chars = 0
-  for (const { data } of run?.records ?? []) chars += data.length
+  for (const { size } of run?.records ?? []) chars += size
   return chars
 }

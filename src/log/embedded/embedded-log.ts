@@ -2,20 +2,18 @@ import { monotonicNow } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import { TurnExistsError, turnGone } from '../errors.ts'
-import { checkId, checkIds, checkRecords, checkResponse } from '../records.ts'
+import { checkId, checkIds } from '../records.ts'
 import { checkEpoch, claimed, firstState, leaseOf, renewed } from '../rules.ts'
 import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedThreads } from './embedded-threads.ts'
-import { EmbeddedTurn } from './embedded-turn.ts'
+import { EmbeddedTurn, EmbeddedWriter } from './embedded-turn.ts'
 import type { LoadedTurns } from './loaded-turns.ts'
 import { newFacts } from './stored-turn.ts'
 import { indexedThreads, threadsOf } from './thread-sweep.ts'
 import { TurnRecords } from './turn-records.ts'
-
-const STORED = Promise.resolve()
 
 /** So many turns of a thread are deleted in one commit. */
 const TURNS_PER_COMMIT = 16
@@ -31,6 +29,7 @@ export class EmbeddedLog implements log.TurnLog {
   readonly #turns: LoadedTurns
   readonly #threads: EmbeddedThreads
   readonly #records: TurnRecords
+  readonly #writerStore
 
   constructor(store: EmbeddedStore, tenant = DEFAULT_TENANT, tenants?: Tenants<EmbeddedLog>) {
     this.#store = store
@@ -39,6 +38,12 @@ export class EmbeddedLog implements log.TurnLog {
     this.#turns = store.turns.of(tenant)
     this.#records = new TurnRecords(store, this.#turns)
     this.#threads = threadsOf(store, this.#turns)
+    this.#writerStore = {
+      commits: store.commits,
+      clock: store.clock,
+      checkOpen: () => store.checkOpen(),
+      release: (turn: EmbeddedTurn) => this.#turns.forgetIdle(turn),
+    }
   }
 
   ofTenant(tenant: string): log.TurnLog {
@@ -110,36 +115,26 @@ export class EmbeddedLog implements log.TurnLog {
     lease.until = until
   }
 
-  append(
+  open<Name extends log.LogName>(
     lease: log.Lease,
-    name: log.LogName,
-    records: readonly log.NewRecord[],
-    options: log.AppendOptions = {},
-  ): Promise<string> {
-    try {
-      const { seal = false, response } = options
-      checkRecords(records, seal)
-      checkResponse(name, options)
-      const { commits, clock } = this.#store
-      const turn = this.#leased(lease)
-      const append = { lease, log: name, records, seal, response }
-      const { offset, isStored } = turn.append(append, clock.now())
-      const stored = isStored ? STORED : commits.store(turn)
-      // One promise instead of an `async` function's several: this runs once per token.
-      return stored.then(() => {
-        if (seal) this.#turns.forgetIdle(turn)
-        return offset
-      })
-    } catch (error) {
-      return Promise.reject(error)
-    }
+    name: Name,
+    options?: log.WriterOptions<log.Entries[Name]>,
+  ): log.LogWriter<log.Entries[Name]> {
+    const turn = this.#decided(lease.turnId)
+    const own = turn?.creation === lease.creation ? turn : undefined
+    return new EmbeddedWriter(lease, name, own, this.#writerStore, options)
   }
 
-  tail(turnId: string, name: log.LogName, after: string, signal: AbortSignal): log.Tail {
+  tail<Name extends log.LogName>(
+    turnId: string,
+    name: Name,
+    after: string,
+    signal: AbortSignal,
+  ): log.Tail<log.Records[Name]> {
     return new LogTail(name, () => this.#source(turnId, name), after, signal)
   }
 
-  #source(turnId: string, name: log.LogName) {
+  #source<Name extends log.LogName>(turnId: string, name: Name) {
     const { chunks, env } = this.#store
     const turn = this.#shown(turnId)
     if (name === 'processed') turn.load(env.tables)

@@ -1,18 +1,47 @@
+import type { Clock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { formatOffset, offsetOf, resume } from '../offsets.ts'
-import { keyOfOutput, type Outcome, outcomeOf, outputEnvelope, responseSize } from '../records.ts'
-import { type Append, appended, freshAfter, isSealed, type WriteState } from '../rules.ts'
+import type { StreamEvent } from '../../protocol/stream-event.ts'
+import { turnGone } from '../errors.ts'
+import { offsetOf, resume } from '../offsets.ts'
+import { responseSize } from '../records.ts'
+import { appended, countKnown, isSealed, type WriteState } from '../rules.ts'
 import type { Block, LogSource } from '../tail.ts'
-import { LOG_NAMES, type LogName, type NewRecord, type TurnSnapshot } from '../turn-log.ts'
+import {
+  type Entries,
+  type EventRecord,
+  type Lease,
+  LOG_NAMES,
+  type LogName,
+  type LogRecord,
+  type NewOutput,
+  type OutputRecord,
+  type Records,
+  type TurnSnapshot,
+  type WriterOptions,
+} from '../turn-log.ts'
 import { Waiters } from '../waiters.ts'
+import { type Seal, StoreWriter, type Taken } from '../writer.ts'
 import type { Chunks } from './chunks.ts'
 import type { Tables, Write } from './environment.ts'
+import type { GroupCommit } from './group-commit.ts'
 import type { JournalEntry } from './journal.ts'
 import { formatTurn, type StoredTurn, type TurnFacts } from './stored-turn.ts'
 import type { TenantKeys } from './tenant-keys.ts'
 import { TurnEvents } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
-import { type Heads, hasNews, headsOf, isChanged, type Version, withHeads } from './turn-version.ts'
+
+/** How many records each log has. */
+interface Heads {
+  events: number
+  processed: number
+}
+
+/** A turn at one time. */
+interface Version extends Readonly<Heads> {
+  readonly facts: TurnFacts
+  /** What it says of heads is out of date: those of the version count. */
+  readonly state: WriteState
+}
 
 /**
  * A turn that is open, or that somebody reads. It is known twice: as decided, by which writers are
@@ -41,6 +70,9 @@ export class EmbeddedTurn {
   #response: string | undefined
   #isLoaded: boolean
   #readers = 0
+  /** The writers with something to store, and those of which something is being stored. */
+  #ready: EmbeddedWriter<LogName>[] = []
+  #storing: EmbeddedWriter<LogName>[] = []
   /** Deleted, as decided: nothing of it is stored any more. */
   isDiscarded = false
   #gone: TurnstreamError | undefined
@@ -51,7 +83,7 @@ export class EmbeddedTurn {
     this.creation = String(facts.number)
     this.#facts = facts
     this.#state = state
-    this.#heads = headsOf(state)
+    this.#heads = { events: state.logs.events.head, processed: state.logs.processed.head }
     this.#committed = isStored ? { facts, state, ...this.#heads } : undefined
     this.#isLoaded = !isStored
     this.events = new TurnEvents(facts.number)
@@ -95,62 +127,23 @@ export class EmbeddedTurn {
     return version && { ...version.facts, state: withHeads(version.state, version) }
   }
 
-  /** Changes the turn itself; its logs are changed by `append`. */
+  /** Changes the turn itself; its logs are changed by writers. */
   decide(facts: Partial<TurnFacts>, state = this.#state): void {
     this.#facts = { ...this.#facts, ...facts }
     this.#state = state
   }
 
-  /** Takes an append into the next commit. Answers with the offset, and whether it is stored already. */
-  append(append: Append, now: number): { offset: string; isStored: boolean } {
-    const { log, records, seal } = append
-    const { epoch, logs } = this.#state
-    const found = { epoch, head: this.#heads[log], sealed: logs[log].sealed }
-    const fresh = freshAfter(found, append)
-    const outcome = seal && log === 'events' ? outcomeOf(records.at(-1)?.data ?? '') : undefined
-    if (log === 'events') this.events.stage(epoch, fresh)
-    else this.#stageSnapshots(fresh, now)
-    const last = fresh.at(-1)
-    if (last === undefined) return this.#repeat(append, outcome, now)
-    this.#heads[log] = last.seq
-    if (seal) this.#state = appended(this.#state, append, last.seq)
-    if (outcome !== undefined) this.#end(append, outcome, now)
-    return { offset: formatOffset(epoch, last.seq), isStored: false }
+  /** A writer has something to store. */
+  ready(writer: EmbeddedWriter<LogName>): void {
+    this.#ready.push(writer)
   }
 
-  /** An append that brings nothing new; it may still bring the seal. */
-  #repeat(append: Append, outcome: Outcome | undefined, now: number) {
-    const { log, records } = append
-    const head = this.#heads[log]
-    const { epochs } = this.#state.logs[log]
-    this.#state = appended(this.#state, append, head)
-    const { outcome: known } = this.#facts
-    if (outcome !== undefined && known === undefined) this.#end(append, outcome, now)
-    const stored = this.#committed
-    const isStored =
-      stored?.[log] === head && stored.state.logs[log].sealed === this.#state.logs[log].sealed
-    return { offset: offsetOf(epochs, records.at(-1)?.seq ?? head), isStored }
-  }
-
-  #end({ response }: Append, outcome: Outcome, now: number): void {
-    this.decide({ outcome, endedAt: now, ...responseSize(response) })
-    this.#response = response
-  }
-
-  #stageSnapshots(fresh: readonly NewRecord[], now: number): void {
-    const { turnId } = this.#facts
-    const { epoch } = this.#state
-    const snapshots = fresh.map((record) => {
-      const { seq, data } = record
-      const key = record.key ?? keyOfOutput(data)
-      const offset = formatOffset(epoch, seq)
-      return { seq, key, record: { offset, data, key, ...outputEnvelope(turnId, record, now) } }
-    })
-    this.processed.stage(snapshots)
-  }
-
-  /** Puts everything decided into a commit; the lines that the journal has to keep go into its entry. */
+  /**
+   * Puts everything decided and all that writers brought into a commit; the lines that the journal has to keep go
+   * into its entry.
+   */
   write(writes: Write[], tables: Tables, entry: JournalEntry, storeAll: boolean): void {
+    for (const writer of this.#ready.splice(0)) this.#take(writer)
     if (this.isDiscarded) return
     const facts = this.#facts
     const state = this.#state
@@ -162,6 +155,34 @@ export class EmbeddedTurn {
       this.#writeRecord(writes, tables, before)
     }
     this.events.write(writes, tables, entry, storeAll || state.logs.events.sealed)
+  }
+
+  #take(writer: EmbeddedWriter<LogName>): void {
+    const { log, lease } = writer
+    const { entries, first, count, seal } = writer.takeReady()
+    if (count === 0) return
+    const { epoch, logs } = this.#state
+    const head = this.#heads[log]
+    try {
+      if (this.isDiscarded) throw turnGone(this.#facts.turnId)
+      const found = { epoch, head, sealed: logs[log].sealed }
+      const known = countKnown(found, { lease, log, first, count, isSeal: seal !== undefined })
+      if (log === 'events') this.events.stage(epoch, entries as StreamEvent[], known, count)
+      else this.processed.stage(epoch, entries as NewOutput[], first, known, count)
+    } catch (error) {
+      writer.refuse(error)
+      return
+    }
+    this.#heads[log] = Math.max(head, first + count - 1)
+    if (seal !== undefined) this.#seal(log, seal, writer.now())
+    this.#storing.push(writer)
+  }
+
+  #seal(log: LogName, { outcome, response }: Seal, now: number): void {
+    this.#state = appended(this.#state, log, this.#heads[log], true)
+    if (outcome === undefined || this.#facts.outcome !== undefined) return
+    this.decide({ outcome, endedAt: now, ...responseSize(response) })
+    this.#response = response
   }
 
   /** Seldom, and apart from what is done for each commit: only here a key has to be made. */
@@ -193,8 +214,13 @@ export class EmbeddedTurn {
     if (isClaimed || before.facts.cancelReason !== after.facts.cancelReason) this.ownership.wake()
   }
 
-  /** Back to what is committed. */
-  undo(): void {
+  /** After the commit of a group, when all of its turns are up to date: tells the writers. */
+  tellWriters(): void {
+    for (const writer of this.#storing.splice(0)) writer.keep()
+  }
+
+  /** Back to what is committed; the writers try again, or not. */
+  undo(error: unknown): void {
     if (this.#committed !== undefined) {
       const { facts, state, events, processed } = this.#committed
       this.#facts = facts
@@ -206,6 +232,8 @@ export class EmbeddedTurn {
     this.#response = undefined
     this.events.undo()
     this.processed.undo()
+    const writers = [...this.#storing.splice(0), ...this.#ready.splice(0)]
+    for (const writer of writers) writer.refuse(error)
   }
 
   /** Ends the readers with this error. */
@@ -250,7 +278,11 @@ export class EmbeddedTurn {
     return this.#readers === 0 && isSealed(this.#committed?.state ?? this.#state)
   }
 
-  source(log: LogName, chunks: Chunks, leave: () => void): LogSource {
+  source<Name extends LogName>(
+    log: Name,
+    chunks: Chunks,
+    leave: () => void,
+  ): LogSource<Records[Name]> {
     const { epochs } = this.#shown('events')
     const letGo = log === 'events' ? this.events.hold(epochs) : undefined
     return {
@@ -261,7 +293,11 @@ export class EmbeddedTurn {
       },
       read: (after) => {
         this.checkThere()
-        return log === 'events' ? this.#readEvents(after, chunks) : this.#readProcessed(after)
+        const isEvents = log === 'events'
+        const block: Block<LogRecord> = isEvents
+          ? this.#readEvents(after, chunks)
+          : this.#readProcessed(after)
+        return block as Block<Records[Name]>
       },
       changed: (seq, signal) => {
         const { head, sealed } = this.#shown(log)
@@ -280,7 +316,7 @@ export class EmbeddedTurn {
     return { head: (this.#committed ?? this.#heads)[log], sealed, epochs }
   }
 
-  #readEvents(after: number, chunks: Chunks): Block {
+  #readEvents(after: number, chunks: Chunks): Block<EventRecord> {
     const { head, sealed, epochs } = this.#shown('events')
     if (after >= head) return { records: [], head, cursor: offsetOf(epochs, head), last: sealed }
     const { live } = this.events
@@ -297,7 +333,7 @@ export class EmbeddedTurn {
     return new TurnstreamError('STORE_CORRUPT', `event ${seq} of turn ${turnId} is missing`)
   }
 
-  #readProcessed(after: number): Block {
+  #readProcessed(after: number): Block<OutputRecord> {
     const { head, sealed, epochs } = this.#shown('processed')
     const records = this.processed.after(after)
     return { records, head, cursor: offsetOf(epochs, head), last: sealed }
@@ -308,4 +344,99 @@ export class EmbeddedTurn {
     const { head, sealed, epochs } = this.#shown('processed')
     return { records: this.processed.after(0), offset: offsetOf(epochs, head), sealed }
   }
+}
+
+interface WriterStore {
+  readonly commits: GroupCommit
+  readonly clock: Clock
+  /** Throws when the store takes nothing more. */
+  checkOpen(): void
+  /** Called when a writer of the turn stores nothing more. */
+  release(turn: EmbeddedTurn): void
+}
+
+/** Has its records stored by the next commit, with those of all other turns. */
+export class EmbeddedWriter<Name extends LogName> extends StoreWriter<Name> {
+  readonly #turn: EmbeddedTurn | undefined
+  readonly #store: WriterStore
+  #isReady = false
+
+  /** `turn` is missing if it is gone. */
+  constructor(
+    lease: Lease,
+    log: Name,
+    turn: EmbeddedTurn | undefined,
+    store: WriterStore,
+    options?: WriterOptions<Entries[Name]>,
+  ) {
+    super(lease, log, store.clock, options)
+    this.#turn = turn
+    this.#store = store
+  }
+
+  protected override wake(): void {
+    const turn = this.#turn
+    if (turn === undefined) return this.failed(turnGone(this.lease.turnId))
+    if (!this.#isReady) {
+      try {
+        this.#store.checkOpen()
+      } catch (error) {
+        return this.failed(error)
+      }
+      this.#isReady = true
+      turn.ready(this as unknown as EmbeddedWriter<LogName>)
+    }
+    this.#store.commits.add(turn)
+  }
+
+  protected override ended(): void {
+    if (this.#turn !== undefined) this.#store.release(this.#turn)
+  }
+
+  now(): number {
+    return this.#store.clock.now()
+  }
+
+  takeReady(): Taken<Name> {
+    this.#isReady = false
+    return this.take()
+  }
+
+  keep(): void {
+    this.stored()
+  }
+
+  refuse(error: unknown): void {
+    this.#isReady = false
+    this.failed(error)
+  }
+}
+
+function withHeads(state: WriteState, { events, processed }: Readonly<Heads>): WriteState {
+  const { logs } = state
+  return {
+    ...state,
+    logs: {
+      events: { ...logs.events, head: events },
+      processed: { ...logs.processed, head: processed },
+    },
+  }
+}
+
+/** Whether a turn has to be stored anew: the heads of its open logs are in their records. */
+function isChanged(before: Version, after: Version): boolean {
+  const { events, processed } = before.state.logs
+  const { logs } = after.state
+  return (
+    before.facts !== after.facts ||
+    before.state.epoch !== after.state.epoch ||
+    logs.events.sealed !== events.sealed ||
+    logs.processed.sealed !== processed.sealed
+  )
+}
+
+/** Whether there is something new for the readers of a log. */
+function hasNews(log: LogName, before: Version | undefined, after: Version): boolean {
+  if (before === undefined || before[log] !== after[log]) return true
+  return before.state.logs[log].sealed !== after.state.logs[log].sealed
 }

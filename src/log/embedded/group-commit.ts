@@ -27,6 +27,11 @@ class Group {
     this.reject = reject
   })
 
+  constructor() {
+    // Perhaps only writers wait for it, which are told otherwise.
+    this.stored.catch(() => {})
+  }
+
   add(turn: EmbeddedTurn | undefined, change: Change | undefined): void {
     this.size += 1
     // A mark instead of a Set: this runs once per token.
@@ -90,9 +95,14 @@ export class GroupCommit {
    * nothing that came after them.
    */
   store(turn: EmbeddedTurn | undefined, change?: Change): Promise<void> {
+    this.add(turn, change)
+    return this.#group.stored
+  }
+
+  /** The same for whoever is told otherwise. */
+  add(turn: EmbeddedTurn | undefined, change?: Change): void {
     this.#group.add(turn, change)
     this.#running ??= this.#run()
-    return this.#group.stored
   }
 
   /** The value of a small record as decided. */
@@ -169,6 +179,7 @@ export class GroupCommit {
     }
     for (const { committed } of group.changes) committed?.()
     group.resolve()
+    for (const turn of group.turns) turn.tellWriters()
     return true
   }
 
@@ -207,12 +218,8 @@ export class GroupCommit {
     this.#group = new Group()
     this.#staged.clear()
     for (const { undo } of [...group.changes, ...later.changes].toReversed()) undo?.()
-    for (const turn of [...group.turns, ...later.turns]) turn.undo()
-    for (const { stored, reject, size } of [group, later]) {
-      // Nobody waits for a group that is empty.
-      if (size === 0) stored.catch(() => {})
-      reject(sameError(error))
-    }
+    for (const turn of [...group.turns, ...later.turns]) turn.undo(sameError(error))
+    for (const { reject } of [group, later]) reject(sameError(error))
   }
 
   #forgetStaged(group: Group): void {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { MAX_APPEND_RECORDS } from '../records.ts'
+import { CHUNK_RECORDS } from '../records.ts'
 import { RECORDS_OUTLIVE_LOGS } from '../retention.ts'
 import type { AllTurns } from './all-turns.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
@@ -32,7 +32,7 @@ interface Due {
 
 /** About how many keys the logs of a turn have. */
 function logKeysOf({ state }: EmbeddedTurn): number {
-  return Math.ceil(state.logs.events.head / MAX_APPEND_RECORDS) + state.logs.processed.head
+  return Math.ceil(state.logs.events.head / CHUNK_RECORDS) + state.logs.processed.head
 }
 
 /** Takes turns of any tenant out of the store, on request and when their time is over. */

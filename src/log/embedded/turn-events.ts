@@ -1,13 +1,11 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { EventLineEncoder, envelopeOf } from '../event-lines.ts'
-import { type EpochStart, epochOf, formatOffset } from '../offsets.ts'
-import { MAX_APPEND_RECORDS } from '../records.ts'
-import type { LogRecord, NewRecord } from '../turn-log.ts'
+import { EventEncoder } from '../../protocol/event-codec.ts'
+import type { StreamEvent } from '../../protocol/stream-event.ts'
+import { type EpochStart, epochOf } from '../offsets.ts'
+import { CHUNK_RECORDS, checkLength, StoredEvent } from '../records.ts'
 import { type Chunks, decodeRecords, packLines, type RecordRun, unpackLines } from './chunks.ts'
 import type { Tables, Write } from './environment.ts'
 import type { JournalEntry, JournalLines } from './journal.ts'
-
-const CHUNK_LINES = MAX_APPEND_RECORDS
 
 /** Up to 256 lines of one epoch, of which the first `stored` are stored as a chunk. */
 interface Chunk {
@@ -33,56 +31,53 @@ export class TurnEvents {
   /** The oldest entry of the journal with a line that no chunk holds yet; the journal's to change. */
   oldestEntry: number | undefined
   readonly #number: number
-  readonly #encoder = new EventLineEncoder()
+  readonly #encoder = new EventEncoder()
   /** The newest chunk, with lines that are not committed yet. */
   #chunk: Chunk = { epoch: 0, first: 1, lines: [], stored: 0 }
   /** Chunks that became complete since the last commit. */
   #complete: Chunk[] = []
-  /** The events behind the lines that are not committed yet. */
-  #texts: string[] = []
+  /** The events behind the lines that are not committed yet, while there are readers. */
+  #events: StreamEvent[] = []
   /** After the last commit that succeeded, and after the one that is under way. */
   #committed: Extent = { chunk: this.#chunk, lines: 0, stored: 0 }
-  #writing: (Extent & { readonly texts: number }) | undefined
+  #writing: Extent | undefined
   /**
    * The records of the newest chunk that may be seen, while there are readers. Without any the lines are
    * enough: the records of all turns would be most of what the garbage collector goes through.
    */
-  #live: { first: number; records: LogRecord[] } | undefined
+  #live: { first: number; records: StoredEvent[] } | undefined
   #readers = 0
 
   constructor(number: number) {
     this.#number = number
   }
 
-  /** Encodes records for the next commit. Throws RECORD_INVALID, and has changed nothing then. */
-  stage(epoch: number, fresh: readonly NewRecord[]): void {
+  /** Encodes events from `from` to before `end` for the commit. What it throws has changed nothing. */
+  stage(epoch: number, events: readonly StreamEvent[], from: number, end: number): void {
     const chunk = this.#chunk
     const { length } = chunk.lines
     const complete = this.#complete.length
-    const texts = this.#texts.length
     try {
-      for (const { data } of fresh) {
-        this.#add(epoch, data)
-        this.#texts.push(data)
+      for (let at = from; at < end; at++) {
+        if (!this.#hasRoom(epoch)) this.#encoder.startChunk()
+        const line = this.#encoder.encode(events[at] as StreamEvent)
+        checkLength(line.length)
+        this.#addLine(epoch, line)
       }
     } catch (error) {
       chunk.lines.length = length
       this.#chunk = chunk
       this.#complete.length = complete
-      this.#texts.length = texts
       // The encoder remembers lines that will not be kept.
       this.#encoder.startChunk()
       throw error
     }
-  }
-
-  #add(epoch: number, data: string): void {
-    if (!this.#hasRoom(epoch)) this.#encoder.startChunk()
-    this.#addLine(epoch, this.#encoder.encode(data))
+    if (this.#live === undefined) return
+    for (let at = from; at < end; at++) this.#events.push(events[at] as StreamEvent)
   }
 
   #hasRoom(epoch: number): boolean {
-    return epoch === this.#chunk.epoch && this.#chunk.lines.length < CHUNK_LINES
+    return epoch === this.#chunk.epoch && this.#chunk.lines.length < CHUNK_RECORDS
   }
 
   #addLine(epoch: number, line: string): void {
@@ -101,9 +96,9 @@ export class TurnEvents {
       this.#complete = []
     }
     const { first, lines } = this.#chunk
-    if (storeAll || lines.length === CHUNK_LINES) this.#store(this.#chunk, writes, tables)
+    if (storeAll || lines.length === CHUNK_RECORDS) this.#store(this.#chunk, writes, tables)
     const { stored } = this.#chunk
-    this.#writing = { chunk: this.#chunk, lines: lines.length, stored, texts: this.#texts.length }
+    this.#writing = { chunk: this.#chunk, lines: lines.length, stored }
     const from = this.#chunk === this.#committed.chunk ? this.#committed.lines : 0
     if (stored < lines.length) entry.add(this.#number, first + from, lines, from)
   }
@@ -131,34 +126,26 @@ export class TurnEvents {
   committed(chunks: Chunks, epochs: readonly EpochStart[]): void {
     if (this.#writing === undefined) return
     const first = this.head + 1
-    const { texts } = this.#writing
     this.#committed = this.#writing
     this.#writing = undefined
-    if (this.#live === undefined) {
-      if (texts === this.#texts.length) this.#texts.length = 0
-      else this.#texts.splice(0, texts)
-      return
-    }
-    for (const [index, data] of this.#texts.splice(0, texts).entries()) {
-      this.#show(first + index, data, { chunks, epochs })
-    }
+    if (this.#live === undefined) return
+    const events = this.#events
+    this.#events = []
+    // A reader may have come when the commit was under way.
+    if (events.length !== this.head + 1 - first) this.#live = this.#decodeLive(epochs)
+    else for (const [at, event] of events.entries()) this.#show(first + at, event, chunks, epochs)
   }
 
-  #show(
-    seq: number,
-    data: string,
-    { chunks, epochs }: { chunks: Chunks; epochs: readonly EpochStart[] },
-  ): void {
+  #show(seq: number, event: StreamEvent, chunks: Chunks, epochs: readonly EpochStart[]): void {
     const epoch = epochOf(epochs, seq)
     const live = (this.#live ??= { first: seq, records: [] })
     if (live.records.length === 0) live.first = seq
-    if (live.records.length === CHUNK_LINES || epoch !== epochOf(epochs, live.first)) {
+    if (live.records.length === CHUNK_RECORDS || epoch !== epochOf(epochs, live.first)) {
       chunks.keep(this.#number, { first: live.first, records: live.records })
       live.first = seq
       live.records = []
     }
-    const { eventId, timestamp } = envelopeOf(data)
-    live.records.push({ offset: formatOffset(epoch, seq), data, eventId, timestamp })
+    live.records.push(new StoredEvent(epoch, seq, event))
   }
 
   /** Forgets everything since the last commit that succeeded. */
@@ -168,7 +155,7 @@ export class TurnEvents {
     chunk.stored = stored
     this.#chunk = chunk
     this.#complete = []
-    this.#texts = []
+    this.#events = []
     this.#writing = undefined
     this.#encoder.startChunk()
   }
@@ -179,7 +166,9 @@ export class TurnEvents {
     this.#live ??= this.#decodeLive(epochs)
     return () => {
       this.#readers -= 1
-      if (this.#readers === 0) this.#live = undefined
+      if (this.#readers > 0) return
+      this.#live = undefined
+      this.#events = []
     }
   }
 

@@ -1,16 +1,15 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { parseJsonSafe } from '../../protocol/json.ts'
-import { type EpochStart, offsetOf } from '../offsets.ts'
+import { type EpochStart, formatOffset, offsetOf } from '../offsets.ts'
 import { ProcessedView } from '../processed-view.ts'
-import { LONE_SURROGATE } from '../records.ts'
+import { StoredOutput } from '../records.ts'
 import type { LogState } from '../rules.ts'
-import type { LogRecord } from '../turn-log.ts'
+import type { NewOutput, OutputRecord } from '../turn-log.ts'
 import type { Tables, Write } from './environment.ts'
 
 interface Snapshot {
   readonly seq: number
-  readonly key: string
-  readonly record: LogRecord
+  readonly record: OutputRecord
 }
 
 /**
@@ -29,8 +28,22 @@ export class TurnProcessed {
     this.#number = number
   }
 
-  stage(snapshots: readonly Snapshot[]): void {
-    this.#staged.push(...snapshots)
+  /**
+   * Takes the outputs from `from` to before `end` into the commit; `first` is the seq of the first of all. What it
+   * throws has changed nothing: an output that has no JSON must not fail the commit of all turns.
+   */
+  stage(
+    epoch: number,
+    outputs: readonly NewOutput[],
+    first: number,
+    from: number,
+    end: number,
+  ): void {
+    const staged = outputs.slice(from, end).map((output, at) => {
+      const seq = first + from + at
+      return { seq, record: StoredOutput.of(formatOffset(epoch, seq), output) }
+    })
+    for (const each of staged) this.#staged.push(each)
   }
 
   write(writes: Write[], { processed }: Tables): void {
@@ -39,7 +52,7 @@ export class TurnProcessed {
     this.#staged = []
     // Of several snapshots of a key in one commit the last is all that anyone will read.
     const newest = new Map<string, Snapshot>()
-    for (const snapshot of this.#writing) newest.set(snapshot.key, snapshot)
+    for (const snapshot of this.#writing) newest.set(snapshot.record.key, snapshot)
     let size = this.#places.size
     for (const [key, snapshot] of newest) {
       const place = this.#places.get(key) ?? size++
@@ -52,7 +65,8 @@ export class TurnProcessed {
     this.#writing = []
   }
 
-  #keep({ seq, key, record }: Snapshot): void {
+  #keep({ seq, record }: Snapshot): void {
+    const { key } = record
     if (!this.#places.has(key)) this.#places.set(key, this.#places.size)
     this.#view.set(key, seq, record)
     this.#head = Math.max(this.#head, seq)
@@ -63,7 +77,7 @@ export class TurnProcessed {
     this.#staged = []
   }
 
-  after(seq: number): LogRecord[] {
+  after(seq: number): OutputRecord[] {
     return this.#view.after(seq)
   }
 
@@ -92,22 +106,24 @@ function missing(): TurnstreamError {
   return new TurnstreamError('STORE_CORRUPT', 'a stored snapshot is missing')
 }
 
-/** One line of JSON with what is around the data, then the data. */
-function format({ seq, key, record }: Snapshot): string {
-  const { data, eventId, timestamp } = record
-  const isLossy = LONE_SURROGATE.test(data)
-  const head = JSON.stringify([seq, key, eventId, timestamp, isLossy ? 1 : 0])
-  return `${head}\n${isLossy ? JSON.stringify(data) : data}`
+/** One line of JSON with what is around the snapshot, then its JSON. */
+function format({ seq, record }: Snapshot): string {
+  const { key, data, eventId, timestamp } = record
+  return `${JSON.stringify([seq, key, eventId, timestamp, 0])}\n${data}`
 }
 
+/** Older versions wrote a JSON string of the JSON where UTF-8 could not hold it, and a 1 in the line before it. */
 function parse(text: string, epochs: readonly EpochStart[]): Snapshot {
   const end = text.indexOf('\n')
   const head = parseJsonSafe(text.slice(0, end))
   if (!Array.isArray(head) || typeof head[0] !== 'number' || typeof head[1] !== 'string') {
     throw new TurnstreamError('STORE_CORRUPT', 'a stored snapshot cannot be read')
   }
-  const [seq, key, eventId, timestamp, isLossy] = head as [number, string, string, number, 0 | 1]
+  const [seq, key, eventId, timestamp, isQuoted] = head as [number, string, string, number, 0 | 1]
   const body = text.slice(end + 1)
-  const data = isLossy === 1 ? String(parseJsonSafe(body)) : body
-  return { seq, key, record: { offset: offsetOf(epochs, seq), data, key, eventId, timestamp } }
+  const data = isQuoted === 1 ? String(parseJsonSafe(body)) : body
+  return {
+    seq,
+    record: StoredOutput.read(offsetOf(epochs, seq), { data, key, eventId, timestamp }),
+  }
 }

@@ -1,8 +1,8 @@
-import { EventLineDecoder } from '../event-lines.ts'
-import { type EpochStart, formatOffset, offsetOf } from '../offsets.ts'
+import { EventDecoder } from '../../protocol/event-codec.ts'
+import { type EpochStart, offsetOf } from '../offsets.ts'
+import { StoredEvent } from '../records.ts'
 import type { HeadState } from '../rules.ts'
 import type { Block } from '../tail.ts'
-import type { LogRecord } from '../turn-log.ts'
 import type { Calls } from './calls.ts'
 import { Feed, type LogView, type Looked } from './feed.ts'
 import type { RunKeys } from './keys.ts'
@@ -29,13 +29,13 @@ interface Reading {
 }
 
 /** Log A. It holds the newest records, from the beginning of what was live when it was first read. */
-export class EventsFeed extends Feed {
+export class EventsFeed extends Feed<StoredEvent> {
   readonly #calls: Calls
   readonly #keys: RunKeys
   // One for all: a chunk defines what it needs, and the lines of a chunk that were read when they were
   // live need not be read again.
-  readonly #decoder = new EventLineDecoder()
-  #records: LogRecord[] = []
+  readonly #decoder = new EventDecoder()
+  #records: StoredEvent[] = []
   #chars = 0
   protected override view: LogView | undefined
 
@@ -74,9 +74,9 @@ export class EventsFeed extends Feed {
     for (const line of lines) {
       seq += 1
       if (seq <= head) continue
-      const { data, eventId, timestamp } = this.#decoder.decode(line)
-      this.#records.push({ offset: formatOffset(entry.epoch, seq), data, eventId, timestamp })
-      this.#chars += data.length
+      const record = new StoredEvent(entry.epoch, seq, this.#decoder.decode(line))
+      this.#records.push(record)
+      this.#chars += record.size
     }
     return Math.max(head, entry.seq)
   }
@@ -89,13 +89,13 @@ export class EventsFeed extends Feed {
     let chars = 0
     while (from > 0 && records.length - from < WINDOW_RECORDS && chars < WINDOW_CHARS) {
       from -= 1
-      chars += records[from]?.data.length ?? 0
+      chars += records[from]?.size ?? 0
     }
     this.#records = records.slice(from)
     this.#chars = chars
   }
 
-  protected override read(after: number): Block | Promise<Block> {
+  protected override read(after: number): Block<StoredEvent> | Promise<Block<StoredEvent>> {
     const { head, sealed, epochs } = this.known()
     const start = head - this.#records.length
     if (after < start) return this.#history(after)
@@ -106,10 +106,10 @@ export class EventsFeed extends Feed {
   }
 
   /** Reads from the store, for one reader, some chunks after a record. */
-  async #history(after: number): Promise<Block> {
+  async #history(after: number): Promise<Block<StoredEvent>> {
     const cursor = offsetOf(this.known().epochs, after)
     const { state, epochs, chunks, live, hasMore } = await this.#fetch(cursor, true)
-    const records: LogRecord[] = []
+    const records: StoredEvent[] = []
     for (const chunk of chunks) decodeInto(records, [chunk], after)
     decodeInto(records, live, after)
     const head = Math.max(after, live.at(-1)?.seq ?? chunks.at(-1)?.seq ?? after)
@@ -132,16 +132,15 @@ function parseReading(reply: readonly unknown[]): Looked<Reading> {
 }
 
 /** Decodes entries that together are a chunk or the beginning of one, and keeps what comes after a record. */
-function decodeInto(records: LogRecord[], entries: readonly Entry[], after: number): void {
-  const decoder = new EventLineDecoder()
+function decodeInto(records: StoredEvent[], entries: readonly Entry[], after: number): void {
+  const decoder = new EventDecoder()
   for (const entry of entries) {
     const lines = linesOf(entry)
     let seq = entry.seq - lines.length
     for (const line of lines) {
       seq += 1
-      const { data, eventId, timestamp } = decoder.decode(line)
-      if (seq <= after) continue
-      records.push({ offset: formatOffset(entry.epoch, seq), data, eventId, timestamp })
+      const event = decoder.decode(line)
+      if (seq > after) records.push(new StoredEvent(entry.epoch, seq, event))
     }
   }
 }

@@ -1,6 +1,7 @@
 import { ERROR_CODES, type ErrorCode, hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { type EpochStart, resume } from '../offsets.ts'
 import type { Block, LogSource } from '../tail.ts'
+import type { LogRecord } from '../turn-log.ts'
 import { Waiters } from '../waiters.ts'
 
 /** What is known of a log. */
@@ -17,7 +18,7 @@ export type Looked<T> = T | 'gone' | 'expired'
  * One log of one turn, as all readers in this process see it: it is read from the store once for all of
  * them. Nobody waits for a reader, and no reader for another.
  */
-export abstract class Feed {
+export abstract class Feed<Rec extends LogRecord> {
   readonly turnId: string
   /** Where its hints come from. */
   readonly channel: string
@@ -38,7 +39,7 @@ export abstract class Feed {
   protected abstract view: LogView | undefined
   /** Reads what is new. */
   protected abstract load(): Promise<void>
-  protected abstract read(after: number): Block | Promise<Block>
+  protected abstract read(after: number): Block<Rec> | Promise<Block<Rec>>
 
   /** Looks for what is new; whoever asks while a look is under way gets the one after it. */
   advance(): Promise<void> {
@@ -104,7 +105,7 @@ export abstract class Feed {
     return this.view
   }
 
-  source(release: () => void): LogSource {
+  source(release: () => void): LogSource<Rec> {
     return {
       start: 0,
       resume: (cursor) => resume(cursor, { first: 1, ...this.known() }),

@@ -1,12 +1,13 @@
 import { hasCode } from '../../protocol/errors.ts'
 import type { LogSource } from '../tail.ts'
-import type { LogName, TurnSnapshot } from '../turn-log.ts'
+import type { LogName, LogRecord, Records, TurnSnapshot } from '../turn-log.ts'
 import type { Calls } from './calls.ts'
 import { EventsFeed } from './events-feed.ts'
-import type { Feed } from './feed.ts'
 import type { Hints } from './hints.ts'
 import type { RedisKeys } from './keys.ts'
 import { ProcessedFeed } from './processed-feed.ts'
+
+type AnyFeed = EventsFeed | ProcessedFeed
 
 interface FeedContext {
   readonly keys: RedisKeys
@@ -16,7 +17,7 @@ interface FeedContext {
 }
 
 interface Shared {
-  readonly feed: Feed
+  readonly feed: AnyFeed
   readonly opened: Promise<void>
   readers: number
   unfollow: (() => void) | undefined
@@ -33,7 +34,10 @@ export class Feeds {
   }
 
   /** One log for one reader. */
-  async open(ids: { turnId: string; runId: string }, log: LogName): Promise<LogSource> {
+  async open<Name extends LogName>(
+    ids: { turnId: string; runId: string },
+    log: Name,
+  ): Promise<LogSource<Records[Name]>> {
     const key = `${log} ${ids.turnId}`
     const known = this.#shared.get(key)
     const isKnown = known !== undefined && !known.feed.hasEnded
@@ -50,7 +54,8 @@ export class Feeds {
         return this.open(ids, log)
       throw error
     }
-    return shared.feed.source(() => this.#leave(key, shared))
+    const source = shared.feed.source(() => this.#leave(key, shared))
+    return source as LogSource<LogRecord> as LogSource<Records[Name]>
   }
 
   async snapshot(turnId: string): Promise<TurnSnapshot> {
@@ -73,7 +78,7 @@ export class Feeds {
 
   #add(key: string, { turnId, runId }: { turnId: string; runId: string }, log: LogName): Shared {
     const { keys, calls, onError } = this.#context
-    let feed: Feed
+    let feed: AnyFeed
     if (log === 'events') {
       feed = new EventsFeed(turnId, keys.run(runId), calls, onError)
     } else {
@@ -94,7 +99,7 @@ export class Feeds {
   }
 
   /** A sealed log never changes, so that only deletion could be heard of; that is seen by who reads on. */
-  async #follow(key: string, feed: Feed): Promise<void> {
+  async #follow(key: string, feed: AnyFeed): Promise<void> {
     await feed.advance()
     if (!feed.isLive) return
     const unfollow = await this.#context.hints.follow(feed.channel, feed.look)

@@ -1,9 +1,9 @@
 import { type EpochStart, offsetOf, START } from '../offsets.ts'
 import { ProcessedView } from '../processed-view.ts'
-import { keyOfOutput } from '../records.ts'
+import { StoredOutput } from '../records.ts'
 import type { HeadState } from '../rules.ts'
 import type { Block } from '../tail.ts'
-import type { LogRecord, TurnSnapshot } from '../turn-log.ts'
+import type { OutputRecord, TurnSnapshot } from '../turn-log.ts'
 import type { Calls } from './calls.ts'
 import { Feed, type LogView, type Looked } from './feed.ts'
 import type { TurnKeys } from './keys.ts'
@@ -28,7 +28,7 @@ interface Reading {
 }
 
 /** Log B: the newest record of every key. */
-export class ProcessedFeed extends Feed {
+export class ProcessedFeed extends Feed<OutputRecord> {
   readonly #calls: Calls
   readonly #keys: TurnKeys
   readonly #processed = new ProcessedView()
@@ -76,7 +76,7 @@ export class ProcessedFeed extends Feed {
     }
   }
 
-  protected override read(after: number): Block {
+  protected override read(after: number): Block<OutputRecord> {
     const { head, sealed, epochs } = this.known()
     const records = this.#processed.after(after)
     return { records, head, cursor: offsetOf(epochs, head), last: sealed }
@@ -93,7 +93,7 @@ export class ProcessedFeed extends Feed {
 interface KeyedRecord {
   readonly key: string
   readonly seq: number
-  readonly record: LogRecord
+  readonly record: OutputRecord
 }
 
 /** The id of the entry of every key, for who goes on writing; none of a log that takes nothing more. */
@@ -147,7 +147,12 @@ function recordsOf({ entries, items }: Reading): KeyedRecord[] {
     if (data === undefined || eventId === undefined || timestamp === undefined) {
       throw corrupt(`entry ${id} of processed is not complete`)
     }
-    const key = items?.keyOf(id) ?? keyOfOutput(data)
-    return { key, seq, record: { offset: id, data, key, eventId, timestamp: Number(timestamp) } }
+    const given = items?.keyOf(id)
+    const envelope = { data, eventId, timestamp: Number(timestamp) }
+    const record = StoredOutput.read(
+      id,
+      given === undefined ? envelope : { ...envelope, key: given },
+    )
+    return { key: record.key, seq, record }
   })
 }

@@ -1,7 +1,7 @@
 import { systemClock } from '../../async/clock.ts'
 import { ERROR_CODES, TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
-import { checkIds, checkRecords, checkResponse } from '../records.ts'
+import { checkIds } from '../records.ts'
 import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
@@ -10,7 +10,6 @@ import { connect } from './connection.ts'
 import { storeError } from './failures.ts'
 import { Feeds } from './feeds.ts'
 import { RedisKeys } from './keys.ts'
-import { Lanes } from './lanes.ts'
 import { checkedOptions, type RedisLogOptions } from './options.ts'
 import { Orphans } from './orphans.ts'
 import { RedisStore } from './redis-store.ts'
@@ -18,6 +17,7 @@ import { Threads } from './threads.ts'
 import { recordOf, TurnRecords } from './turn-records.ts'
 import { TurnRemoval } from './turn-removal.ts'
 import { Turns } from './turns.ts'
+import { openWriter, type WriterStore } from './writer.ts'
 
 /**
  * Opens a log that is kept in Redis 7.0 or newer, in Valkey, or in a Cluster of either. Rejects with
@@ -53,7 +53,7 @@ class RedisLog implements log.TurnLog {
   readonly #turns: Turns
   readonly #removal: TurnRemoval
   readonly #orphans: Orphans
-  readonly #lanes: Lanes
+  readonly #writerStore: WriterStore
   readonly #feeds: Feeds
 
   constructor(store: RedisStore, tenant = DEFAULT_TENANT, tenants?: Tenants<RedisLog>) {
@@ -73,7 +73,9 @@ class RedisLog implements log.TurnLog {
     this.#removal = removal
     this.#orphans = new Orphans(leases, (name) => this.#tenants.of(name).#turns)
     const settle = (turnId: string) => turns.settle(turnId)
-    this.#lanes = new Lanes({ keys, calls, batches, clock, onError, settle })
+    const checkOpen = () => store.checkOpen()
+    const writers: WriterStore['writers'] = new Set()
+    this.#writerStore = { keys, calls, batches, clock, onError, settle, checkOpen, writers }
     this.#feeds = new Feeds({ keys, calls, hints, onError })
   }
 
@@ -84,7 +86,9 @@ class RedisLog implements log.TurnLog {
 
   /** The next append of each turn, of whichever tenant, looks whether what came before it is still there. */
   connectionLost(): void {
-    for (const [, each] of this.#tenants.entries()) each.#lanes.interrupt()
+    for (const [, each] of this.#tenants.entries()) {
+      for (const writer of each.#writerStore.writers) writer.interrupted()
+    }
   }
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
@@ -101,24 +105,20 @@ class RedisLog implements log.TurnLog {
     return this.#turns.renew(lease, leaseMs)
   }
 
-  append(
+  open<Name extends log.LogName>(
     lease: log.Lease,
-    name: log.LogName,
-    records: readonly log.NewRecord[],
-    options: log.AppendOptions = {},
-  ): Promise<string> {
-    try {
-      this.#checkOpen()
-      const { seal = false, response } = options
-      checkRecords(records, seal)
-      checkResponse(name, options)
-      return this.#lanes.of(lease, name).append(records, seal, response)
-    } catch (error) {
-      return Promise.reject(error)
-    }
+    name: Name,
+    options?: log.WriterOptions<log.Entries[Name]>,
+  ): log.LogWriter<log.Entries[Name]> {
+    return openWriter(lease, name, this.#writerStore, options)
   }
 
-  tail(turnId: string, name: log.LogName, after: string, signal: AbortSignal): log.Tail {
+  tail<Name extends log.LogName>(
+    turnId: string,
+    name: Name,
+    after: string,
+    signal: AbortSignal,
+  ): log.Tail<log.Records[Name]> {
     const open = async () => {
       this.#checkOpen()
       const runId = name === 'events' ? await this.#runOf(turnId) : turnId
@@ -238,7 +238,8 @@ class RedisLog implements log.TurnLog {
   close(): Promise<void> {
     return this.#store.close(async () => {
       const all = [...this.#tenants.entries()].map(([, each]) => each)
-      await Promise.all(all.map((each) => each.#lanes.idle()))
+      const writers = all.flatMap((each) => [...each.#writerStore.writers])
+      await Promise.allSettled(writers.map((writer) => writer.flush()))
       for (const each of all) each.#feeds.close()
     })
   }

@@ -2,11 +2,9 @@ import type { Clock } from '../../async/clock.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import type { ChatCompletionsOptions } from '../../dialects/chat-completions/encode.ts'
 import { ChatCompletionsRecords } from '../../dialects/chat-completions/records.ts'
-import type { Tail, Tailed } from '../../log/turn-log.ts'
+import type { EventRecord, Resync, Tail } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { parseJsonSafe } from '../../protocol/json.ts'
 import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
-import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
 import { Frame } from '../streams/frame.ts'
 import type { SseConnection } from '../streams/sse-connection.ts'
 
@@ -22,18 +20,18 @@ const DELETED = interruption('TURN_DELETED', 'The turn was deleted')
 
 /** A turn as a stream of Chat Completions, read from the log `events` as it grows. */
 export class ChatAnswer {
-  readonly #records: AsyncIterator<Tailed, void>
+  readonly #records: AsyncIterator<EventRecord | Resync, void>
   readonly #encoder: ChatCompletionsRecords
   /** Asked for and not there yet. */
-  #next: Promise<IteratorResult<Tailed, void>> | undefined
+  #next: Promise<IteratorResult<EventRecord | Resync, void>> | undefined
   /** Encoded and not sent yet. */
   #text = ''
   #connection: SseConnection | undefined
   #isFlushing = false
   #isBehind = false
 
-  constructor(tail: Tail, options: ChatCompletionsOptions) {
-    this.#records = tail[Symbol.asyncIterator]() as AsyncIterator<Tailed, void>
+  constructor(tail: Tail<EventRecord>, options: ChatCompletionsOptions) {
+    this.#records = tail[Symbol.asyncIterator]() as AsyncIterator<EventRecord | Resync, void>
     this.#encoder = new ChatCompletionsRecords(options)
   }
 
@@ -58,8 +56,7 @@ export class ChatAnswer {
         if (result === 'late') return undefined
         this.#next = undefined
         if (result.done === true) return undefined
-        const event = parseJsonSafe(dataOf(result.value))
-        if (!isStreamEvent(event)) continue
+        const event = eventOf(result.value)
         const failure = failureOf(event)
         if (failure !== undefined) return failure
         const text = this.#encoder.encode(event)
@@ -94,7 +91,7 @@ export class ChatAnswer {
       this.#next = undefined
       if (result.done === true) break
       if (isSliceOver()) await nextSlice()
-      this.#text += this.#encoder.take(dataOf(result.value))
+      this.#text += this.#encoder.encode(eventOf(result.value))
       if (this.#text.length > MAX_FRAME_CHARS) this.#flush()
       else this.#flushSoon()
       if (this.#isBehind) {
@@ -122,8 +119,8 @@ export class ChatAnswer {
 }
 
 /** Of a log whose beginning is gone no answer can be made. */
-function dataOf(record: Tailed): string {
-  if ('data' in record) return record.data
+function eventOf(record: EventRecord | Resync): StreamEvent {
+  if ('event' in record) return record.event
   throw new TurnstreamError('TURN_EXPIRED', `the log is ${record.resync}`)
 }
 

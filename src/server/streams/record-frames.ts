@@ -53,7 +53,7 @@ export class SharedAppends {
   snapshotOf(record: LogRecord): TextSnapshot | undefined {
     let snapshot = this.#snapshots.get(record)
     if (snapshot === undefined) {
-      snapshot = textSnapshotOf(record.data) ?? 'none'
+      snapshot = ('output' in record ? textSnapshotOf(record.output) : undefined) ?? 'none'
       this.#snapshots.set(record, snapshot)
     }
     return snapshot === 'none' ? undefined : snapshot

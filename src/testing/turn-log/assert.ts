@@ -37,11 +37,19 @@ export function codeOf(error: unknown): string {
   return String(error)
 }
 
+/** A record may make its fields when they are asked for. */
+function fieldsOf(value: object): object {
+  if (!('offset' in value && 'eventId' in value)) return value
+  const { offset, data, eventId, timestamp, key, event, output } = value as Record<string, unknown>
+  return { offset, data, eventId, timestamp, key, event, output }
+}
+
 /** Sorted by name, so that the order of fields does not count. */
 function textOf(value: unknown): string {
   const text = JSON.stringify(value, (_key, inner: unknown) => {
     if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return inner
-    return Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    const fields = Object.entries(fieldsOf(inner))
+    return Object.fromEntries(fields.toSorted(([a], [b]) => (a < b ? -1 : 1)))
   })
   return text ?? String(value)
 }

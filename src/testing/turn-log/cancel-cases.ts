@@ -1,3 +1,4 @@
+import { appendTo } from './append.ts'
 import { equal, rejects } from './assert.ts'
 import { type Case, LONG_MS, soon } from './given.ts'
 import { eventsUpTo } from './texts.ts'
@@ -37,7 +38,7 @@ export const cancelCases: readonly Case[] = [
     name: 'L1 a cancel is refused once events is sealed',
     async run(given) {
       const lease = await given.create('turn')
-      await given.log.append(lease, 'events', eventsUpTo('turn', 2), { seal: true })
+      await appendTo(given.log, lease, 'events', eventsUpTo('turn', 2), { seal: true })
       equal(await given.log.requestCancel('turn', 'late'), false, 'the answer')
       equal((await given.log.getTurn('turn'))?.cancelReason, undefined, 'the reason')
       await rejects(given.log.requestCancel('other', 'x'), 'TURN_UNKNOWN', 'a cancel of no turn')

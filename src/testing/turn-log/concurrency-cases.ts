@@ -1,5 +1,6 @@
-import type { Lease, LogName, NewRecord, Tailed } from '../../log/turn-log.ts'
+import type { Lease, LogName, OutputRecord, Tailed } from '../../log/turn-log.ts'
 import { hasCode } from '../../protocol/errors.ts'
+import { appendTo, type TextRecord } from './append.ts'
 import { equal, ok } from './assert.ts'
 import { type Case, Given, ofEachLog, readAll, START, soon, texts, toRecords } from './given.ts'
 import { checkAgainstModel } from './model-case.ts'
@@ -12,7 +13,7 @@ const COUNT = 120
 interface Writing {
   readonly lease: Lease
   readonly name: LogName
-  readonly records: readonly NewRecord[]
+  readonly records: readonly TextRecord[]
 }
 
 interface Reader {
@@ -48,7 +49,7 @@ async function writeAmongReaders(
     }
     const part = records.slice(at, at + 1 + random.below(8))
     at += part.length
-    const append = given.log.append(lease, name, part, { seal: at === records.length })
+    const append = appendTo(given.log, lease, name, part, { seal: at === records.length })
     appends.push(soon(append))
     if (random.oneIn(4)) {
       await append
@@ -100,7 +101,7 @@ export const concurrencyCases: readonly Case[] = [
           const readers = await writeAmongReaders(given, writing, random)
           for (const { after, reading } of readers) {
             const seen = toRecords(await reading)
-            if (name === 'processed') checkStates(seen, records, after)
+            if (name === 'processed') checkStates(seen as OutputRecord[], records, after)
             else equal(texts(seen), texts(records.slice(after)), `the records after ${after}`)
           }
         })
@@ -131,7 +132,10 @@ export const concurrencyCases: readonly Case[] = [
           const all = toRecords(seen)
           if (name === 'events') equal(texts(all), texts(records), 'the records')
           // A block that was cut is repeated, so that a record may come twice.
-          else checkStates([...new Map(all.map((each) => [each.offset, each])).values()], records)
+          else {
+            const once = new Map((all as OutputRecord[]).map((each) => [each.offset, each]))
+            checkStates([...once.values()], records)
+          }
         })
       },
     },

@@ -1,3 +1,4 @@
+import { appendTo } from './append.ts'
 import { equal, ok, rejects } from './assert.ts'
 import { type Case, LONG_MS, nextOf, ofEachLog, readAll, soon } from './given.ts'
 import { counted, delta, deltas, eventsUpTo, outputsOf } from './texts.ts'
@@ -20,7 +21,7 @@ export const deletionCases: readonly Case[] = [
       async run(given, name) {
         const lease = await given.create('turn')
         const written = name === 'events' ? deltas('turn', 1, 3) : outputsOf('turn', 'a')
-        await given.log.append(lease, name, written)
+        await appendTo(given.log, lease, name, written)
         const waiting = given.tail('turn', name)[Symbol.asyncIterator]()
         for (const { data } of written) equal((await nextOf(waiting)).data, data, 'a record')
         const waits = soon(waiting.next())
@@ -42,7 +43,7 @@ export const deletionCases: readonly Case[] = [
         const lease = await given.create('turn')
         const written =
           name === 'events' ? deltas('turn', 1, 1) : outputsOf('turn', 'a').slice(0, 1)
-        await given.log.append(lease, name, written)
+        await appendTo(given.log, lease, name, written)
         const reader = other.tail('turn', name, '0-0', given.signal)[Symbol.asyncIterator]()
         await nextOf(reader)
         const waits = soon(reader.next())
@@ -67,7 +68,7 @@ export const deletionCases: readonly Case[] = [
       const lease = await given.create('turn', turn)
       equal([lease.epoch, lease.next], [1, { events: 1, processed: 1 }], 'the new lease')
       equal((await log.getTurn('turn'))?.ordinal, 2, 'the ordinal')
-      await log.append(lease, 'events', eventsUpTo('run', 2), { seal: true })
+      await appendTo(log, lease, 'events', eventsUpTo('run', 2), { seal: true })
       equal((await given.read('turn', 'events')).length, 2, 'the records of the new turn')
     },
   },
@@ -90,11 +91,15 @@ export const deletionCases: readonly Case[] = [
       const lease = await given.create('turn-2', { threadId: 'thread' })
       await given.create('other', { threadId: 'other' })
       const waits = soon(readAll(given.tail('turn-2', 'events')))
-      await log.append(lease, 'events', deltas('turn-2', 1, 1))
+      await appendTo(log, lease, 'events', deltas('turn-2', 1, 1))
       equal(await log.deleteThread('thread'), true, 'the answer')
       equal(await log.deleteThread('thread'), false, 'the second answer')
       await rejects(waits, 'TURN_DELETED', 'a tail')
-      await rejects(log.append(lease, 'events', deltas('turn-2', 2, 2)), 'LEASE_LOST', 'an append')
+      await rejects(
+        appendTo(log, lease, 'events', deltas('turn-2', 2, 2)),
+        'LEASE_LOST',
+        'an append',
+      )
       for (const turnId of ['turn-1', 'turn-2']) equal(await log.getTurn(turnId), undefined, turnId)
       equal(await log.getThread('thread'), undefined, 'the thread')
       equal(await log.listTurns('thread'), { items: [] }, 'its turns')
@@ -114,9 +119,9 @@ export const deletionCases: readonly Case[] = [
     async run(given) {
       const { log, under } = given
       const open = await given.create('open', {}, LONG_MS)
-      await log.append(open, 'events', deltas('open', 1, 2))
+      await appendTo(log, open, 'events', deltas('open', 1, 2))
       const half = await given.create('half', {}, LONG_MS)
-      await log.append(half, 'events', eventsUpTo('half', 2), { seal: true })
+      await appendTo(log, half, 'events', eventsUpTo('half', 2), { seal: true })
       await given.createSealed('done', { threadId: 'thread', runId: 'run' })
       const before = await log.getTurn('done')
       equal((await given.read('done', 'events')).length, 2, 'the records before')
@@ -137,7 +142,7 @@ export const deletionCases: readonly Case[] = [
         equal((await given.take(turnId, 'events', 2)).length, 2, `the records of ${turnId}`)
         equal((await log.getTurn(turnId))?.expired, false, `expired, of ${turnId}`)
       }
-      await log.append(open, 'events', eventsUpTo('open', 3, 3), { seal: true })
+      await appendTo(log, open, 'events', eventsUpTo('open', 3, 3), { seal: true })
       await given.createSealed('again', { threadId: 'thread', runId: 'run' })
     },
   },
@@ -179,7 +184,7 @@ export const deletionCases: readonly Case[] = [
       const empty = await log.bytesKept()
       const lease = await given.create('turn')
       const records = counted(1, 8, (seq) => delta('turn', seq, noise(250_000)))
-      for (const record of records) await log.append(lease, 'events', [record])
+      for (const record of records) await appendTo(log, lease, 'events', [record])
       const full = await log.bytesKept()
       ok(full - empty > 1_000_000, `2 MB of text made ${full} bytes of ${empty}`)
       await log.deleteTurn('turn')

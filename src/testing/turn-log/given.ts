@@ -2,15 +2,16 @@ import type {
   Lease,
   LogName,
   LogRecord,
-  NewRecord,
   NewTurn,
   Page,
   PageOptions,
+  Records,
+  Resync,
   Tail,
-  Tailed,
   TurnLog,
 } from '../../log/turn-log.ts'
 import { LOG_NAMES } from '../../log/turn-log.ts'
+import { appendTo, type TextRecord } from './append.ts'
 import { ok } from './assert.ts'
 import { eventsUpTo, outputsOf } from './texts.ts'
 
@@ -109,27 +110,37 @@ export class Given {
   /** Writes both logs to their ends. */
   async seal(lease: Lease): Promise<void> {
     const { events, processed } = lease.next
-    const records: Record<LogName, NewRecord[]> = {
+    const records: Record<LogName, TextRecord[]> = {
       events: eventsUpTo(lease.runId, events + 1, events),
       processed: outputsOf(lease.turnId, 'a').map((record, index) => ({
         ...record,
         seq: processed + index,
       })),
     }
-    for (const name of LOG_NAMES) await this.log.append(lease, name, records[name], { seal: true })
+    for (const name of LOG_NAMES)
+      await appendTo(this.log, lease, name, records[name], { seal: true })
   }
 
-  tail(turnId: string, name: LogName, after = START): Tail {
+  tail<Name extends LogName>(turnId: string, name: Name, after = START): Tail<Records[Name]> {
     return this.log.tail(turnId, name, after, this.#end.signal)
   }
 
   /** Reads a sealed log to its end. */
-  async read(turnId: string, name: LogName, after = START): Promise<LogRecord[]> {
+  async read<Name extends LogName>(
+    turnId: string,
+    name: Name,
+    after = START,
+  ): Promise<Records[Name][]> {
     return toRecords(await readAll(this.tail(turnId, name, after)))
   }
 
   /** The first records of a log that need not be sealed. */
-  async take(turnId: string, name: LogName, count: number, after = START): Promise<LogRecord[]> {
+  async take<Name extends LogName>(
+    turnId: string,
+    name: Name,
+    count: number,
+    after = START,
+  ): Promise<Records[Name][]> {
     return toRecords(await takeFrom(this.tail(turnId, name, after), count))
   }
 }
@@ -147,14 +158,14 @@ export async function pagesOf<T>(list: (options: PageOptions) => Promise<Page<T>
   return pages
 }
 
-export async function readAll(tail: AsyncIterable<Tailed>): Promise<Tailed[]> {
-  const all: Tailed[] = []
+export async function readAll<Each>(tail: AsyncIterable<Each>): Promise<Each[]> {
+  const all: Each[] = []
   for await (const each of tail) all.push(each)
   return all
 }
 
-export async function takeFrom(tail: Tail, count: number): Promise<Tailed[]> {
-  const taken: Tailed[] = []
+export async function takeFrom<Each>(tail: AsyncIterable<Each>, count: number): Promise<Each[]> {
+  const taken: Each[] = []
   if (count === 0) return taken
   for await (const each of tail) {
     taken.push(each)
@@ -164,7 +175,7 @@ export async function takeFrom(tail: Tail, count: number): Promise<Tailed[]> {
   return taken
 }
 
-export function toRecords(all: readonly Tailed[]): LogRecord[] {
+export function toRecords<Rec extends LogRecord>(all: readonly (Rec | Resync)[]): Rec[] {
   return all.map((each) => {
     ok(!('resync' in each), `a tail began anew: ${JSON.stringify(each)}`)
     return each
@@ -172,7 +183,9 @@ export function toRecords(all: readonly Tailed[]): LogRecord[] {
 }
 
 /** What `next` of an iterator gives while the log is open. */
-export async function nextOf(iterator: AsyncIterator<Tailed>): Promise<LogRecord> {
+export async function nextOf<Rec extends LogRecord>(
+  iterator: AsyncIterator<Rec | Resync>,
+): Promise<Rec> {
   const { done, value } = await iterator.next()
   ok(done !== true, 'a tail ended while its log was open')
   const [record] = toRecords([value])

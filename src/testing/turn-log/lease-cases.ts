@@ -1,4 +1,5 @@
 import { LOG_NAMES } from '../../log/turn-log.ts'
+import { appendTo } from './append.ts'
 import { codeOf, equal, ok, rejects } from './assert.ts'
 import { type Case, LONG_MS, offsets, SHORT_MS, soon } from './given.ts'
 import { deltas, eventsUpTo, message, outputsOf } from './texts.ts'
@@ -32,7 +33,7 @@ export const leaseCases: readonly Case[] = [
     async run(given) {
       const lease = await given.create('turn')
       await rejects(given.log.claim('turn', 'other', LONG_MS), 'LEASE_HELD', 'a claim')
-      await given.log.append(lease, 'events', deltas('turn', 1, 1))
+      await appendTo(given.log, lease, 'events', deltas('turn', 1, 1))
       equal((await given.log.getTurn('turn'))?.owner, 'owner', 'the owner')
     },
   },
@@ -40,8 +41,8 @@ export const leaseCases: readonly Case[] = [
     name: 'L1 a claim gives the next epoch, and each log goes on where it was',
     async run(given) {
       const orphan = await given.createOrphan('turn')
-      await given.log.append(orphan, 'events', deltas('turn', 1, 3))
-      await given.log.append(orphan, 'processed', outputsOf('turn', 'a').slice(0, 2))
+      await appendTo(given.log, orphan, 'events', deltas('turn', 1, 3))
+      await appendTo(given.log, orphan, 'processed', outputsOf('turn', 'a').slice(0, 2))
       const { until, creation, ...lease } = await given.log.claim('turn', 'heir', LONG_MS)
       const next = { events: 4, processed: 3 }
       equal(lease, { turnId: 'turn', runId: 'turn', epoch: 2, next }, 'the lease')
@@ -55,12 +56,12 @@ export const leaseCases: readonly Case[] = [
     name: 'L2 seq goes on across epochs, and an offset names the epoch that wrote its record',
     async run(given) {
       const first = await given.createOrphan('turn')
-      await given.log.append(first, 'events', deltas('turn', 1, 2))
+      await appendTo(given.log, first, 'events', deltas('turn', 1, 2))
       await given.log.claim('turn', 'idle', SHORT_MS)
       await given.under.elapse(SHORT_MS)
       const third = await given.log.claim('turn', 'heir', LONG_MS)
       equal(third.next, { events: 3, processed: 1 }, 'what comes next')
-      await given.log.append(third, 'events', eventsUpTo('turn', 4, 3), { seal: true })
+      await appendTo(given.log, third, 'events', eventsUpTo('turn', 4, 3), { seal: true })
       const records = await given.read('turn', 'events')
       equal(offsets(records), ['1-1', '1-2', '3-3', '3-4'], 'the offsets')
       for (const [index, { offset }] of records.entries()) {
@@ -82,15 +83,15 @@ export const leaseCases: readonly Case[] = [
     name: 'L5 a turn of which only events is sealed can be claimed, and processed be finished',
     async run(given) {
       const orphan = await given.createOrphan('turn')
-      await given.log.append(orphan, 'events', eventsUpTo('turn', 2), { seal: true })
+      await appendTo(given.log, orphan, 'events', eventsUpTo('turn', 2), { seal: true })
       const lease = await given.log.claim('turn', 'heir', LONG_MS)
       const more = { seq: 3, data: deltas('turn', 3, 3)[0]?.data ?? '' }
       await rejects(
-        given.log.append(lease, 'events', [more]),
+        appendTo(given.log, lease, 'events', [more]),
         'LOG_SEALED',
         'an event after the end',
       )
-      await given.log.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
+      await appendTo(given.log, lease, 'processed', outputsOf('turn', 'a'), { seal: true })
       equal((await given.log.getTurn('turn'))?.sealed, true, 'sealed')
     },
   },
@@ -99,20 +100,20 @@ export const leaseCases: readonly Case[] = [
     async run(given) {
       const old = await given.createOrphan('turn')
       const text = { events: deltas('turn', 1, 2), processed: outputsOf('turn', 'a') }
-      for (const name of LOG_NAMES) await given.log.append(old, name, text[name].slice(0, 1))
+      for (const name of LOG_NAMES) await appendTo(given.log, old, name, text[name].slice(0, 1))
       const lease = await given.log.claim('turn', 'heir', LONG_MS)
       for (const name of LOG_NAMES) {
         const what = `an append to ${name} with the old lease`
-        await rejects(given.log.append(old, name, text[name].slice(1, 2)), 'LEASE_LOST', what)
-        await rejects(given.log.append(old, name, text[name].slice(0, 1)), 'LEASE_LOST', what)
+        await rejects(appendTo(given.log, old, name, text[name].slice(1, 2)), 'LEASE_LOST', what)
+        await rejects(appendTo(given.log, old, name, text[name].slice(0, 1)), 'LEASE_LOST', what)
         await rejects(
-          given.log.append(old, name, eventsUpTo('turn', 2, 2), { seal: true }),
+          appendTo(given.log, old, name, eventsUpTo('turn', 2, 2), { seal: true }),
           'LEASE_LOST',
           what,
         )
       }
       await rejects(given.log.renew(old, LONG_MS), 'LEASE_LOST', 'a renewal of the old lease')
-      const offset = await given.log.append(lease, 'events', text.events.slice(1))
+      const offset = await appendTo(given.log, lease, 'events', text.events.slice(1))
       equal(offset, '2-2', 'the offset that the new lease wrote')
     },
   },
@@ -141,14 +142,14 @@ export const leaseCases: readonly Case[] = [
       const old = await given.createOrphan('turn')
       const writing = (async () => {
         for (let seq = 1; seq <= 5000; seq++) {
-          await given.log.append(old, 'events', deltas('turn', seq, seq))
+          await appendTo(given.log, old, 'events', deltas('turn', seq, seq))
         }
       })()
       const ended = soon(rejects(writing, 'LEASE_LOST', 'writing on with the old lease'))
       await given.take('turn', 'events', 5)
       const lease = await given.log.claim('turn', 'heir', LONG_MS)
       const next = lease.next.events
-      await given.log.append(lease, 'events', eventsUpTo('turn', next + 1, next), { seal: true })
+      await appendTo(given.log, lease, 'events', eventsUpTo('turn', next + 1, next), { seal: true })
       await ended
       const written = offsets(await given.read('turn', 'events'))
       const expected = [
@@ -163,10 +164,10 @@ export const leaseCases: readonly Case[] = [
     name: 'L1 a lease that ran out writes on, and can be renewed until another claims the turn',
     async run(given) {
       const lease = await given.createOrphan('turn')
-      await given.log.append(lease, 'events', deltas('turn', 1, 2))
+      await appendTo(given.log, lease, 'events', deltas('turn', 1, 2))
       await given.log.renew(lease, SHORT_MS)
       const output = { seq: 1, data: message('turn', 'a', 'text') }
-      await given.log.append(lease, 'processed', [output])
+      await appendTo(given.log, lease, 'processed', [output])
       await given.under.elapse(SHORT_MS)
       equal(await given.log.expired(10), ['turn'], 'the turns whose lease ran out')
       await given.log.renew(lease, LONG_MS)
@@ -210,7 +211,7 @@ export const leaseCases: readonly Case[] = [
       await given.log.deleteTurn('turn')
       await rejects(given.log.renew(lease, LONG_MS), 'LEASE_LOST', 'a renewal')
       for (const name of LOG_NAMES) {
-        const append = given.log.append(lease, name, deltas('turn', 1, 1))
+        const append = appendTo(given.log, lease, name, deltas('turn', 1, 1))
         await rejects(append, 'LEASE_LOST', `an append to ${name}`)
       }
     },

@@ -1,4 +1,5 @@
 import { type Lease, LOG_NAMES, type LogName, type TurnLog } from '../../log/turn-log.ts'
+import { appendTo } from './append.ts'
 import { codeOf, equal } from './assert.ts'
 import { type Given, LONG_MS, readAll, SHORT_MS, START, takeFrom } from './given.ts'
 import { type Added, Model } from './model.ts'
@@ -116,10 +117,11 @@ class ModelRun {
     const { turnId, epoch } = lease
     const name = this.#random.pick(NAMES)
     const { records, seal } = this.#toAppend(turnId, name)
-    const offset = await resultOf(this.#given.log.append(lease, name, records, { seal }))
+    const appended = appendTo(this.#given.log, lease, name, records, { seal })
+    const result = await resultOf(appended.then(() => undefined))
     const seqs = records.map(({ seq }) => seq).join(',')
     const what = `append ${seqs} to ${name} of ${turnId}, epoch ${epoch}, seal ${seal}`
-    equal(offset, this.#model.append(turnId, epoch, name, { records, seal }), what)
+    equal(result, this.#model.append(turnId, epoch, name, { records, seal }), what)
   }
 
   /** What comes next, or what was there already, or both, or something too far ahead. */

@@ -1,4 +1,5 @@
-import type { LogName, NewRecord } from '../../log/turn-log.ts'
+import type { LogName } from '../../log/turn-log.ts'
+import { type TextRecord } from './append.ts'
 import { START } from './given.ts'
 import { newestOf } from './texts.ts'
 
@@ -71,7 +72,7 @@ export class Model {
     if (fresh[0] !== undefined && fresh[0].seq !== head + 1) return 'LOG_SEQUENCE_GAP'
     log.records.push(...fresh.map(({ seq, data }) => ({ offset: `${epoch}-${seq}`, seq, data })))
     log.sealed ||= added.seal
-    return log.records[(added.records.at(-1)?.seq ?? 0) - 1]?.offset
+    return undefined
   }
 
   requestCancel(turnId: string, reason: string): unknown {
@@ -111,7 +112,7 @@ export class Model {
 }
 
 export interface Added {
-  readonly records: readonly NewRecord[]
+  readonly records: readonly TextRecord[]
   readonly seal: boolean
 }
 

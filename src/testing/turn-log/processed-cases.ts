@@ -1,4 +1,5 @@
-import type { LogRecord, NewRecord } from '../../log/turn-log.ts'
+import type { LogRecord, OutputRecord } from '../../log/turn-log.ts'
+import { appendTo, type TextRecord } from './append.ts'
 import { equal, ok } from './assert.ts'
 import {
   type Case,
@@ -17,11 +18,11 @@ import { message, newestOf, outputsOf } from './texts.ts'
 const UPDATES = 'abacbdadcebaab'
 
 /** Writes a turn in appends of two. */
-async function writeTurn(given: Given, written: readonly NewRecord[]): Promise<void> {
+async function writeTurn(given: Given, written: readonly TextRecord[]): Promise<void> {
   const lease = await given.create('turn')
   for (let at = 0; at < written.length; at += 2) {
     const part = written.slice(at, at + 2)
-    await given.log.append(lease, 'processed', part, { seal: at + 2 >= written.length })
+    await appendTo(given.log, lease, 'processed', part, { seal: at + 2 >= written.length })
   }
 }
 
@@ -39,7 +40,7 @@ export const processedCases: readonly Case[] = [
       )
       for (const record of written) {
         const sealed = record.seq === written.length
-        await given.log.append(lease, 'processed', [record], { seal: sealed })
+        await appendTo(given.log, lease, 'processed', [record], { seal: sealed })
         const snapshot = await given.log.snapshot('turn')
         const newest = newestOf(written.slice(0, record.seq))
         equal(texts(snapshot.records), texts(newest), `the texts of the snapshot at ${record.seq}`)
@@ -87,7 +88,7 @@ export const processedCases: readonly Case[] = [
     async run(given) {
       const lease = await given.create('turn')
       const written = outputsOf('turn', UPDATES).slice(0, -1)
-      await given.log.append(lease, 'processed', written)
+      await appendTo(given.log, lease, 'processed', written)
       for (let seq = 0; seq < written.length; seq++) {
         const expected = newestOf(written).filter((record) => record.seq > seq)
         const after = seq === 0 ? START : `1-${seq}`
@@ -125,19 +126,18 @@ export const processedCases: readonly Case[] = [
       let cursor = START
       for (const record of written) {
         const seal = record.seq === written.length
-        await given.log.append(lease, 'processed', [record], { seal })
+        await appendTo(given.log, lease, 'processed', [record], { seal })
         if (record.seq % 3 !== 0) continue
         // One record of what has piled up, and gone.
         const tail = given.tail('turn', 'processed', cursor)
         for await (const each of tail) {
           const [seen] = toRecords([each])
-          if (seen !== undefined) states.set(seen.key ?? '', seen)
+          if (seen !== undefined) states.set(seen.key, seen)
           break
         }
         cursor = tail.cursor
       }
-      for (const seen of await given.read('turn', 'processed', cursor))
-        states.set(seen.key ?? '', seen)
+      for (const seen of await given.read('turn', 'processed', cursor)) states.set(seen.key, seen)
       const newest = newestOf(written)
       equal(
         newest.map(({ data }) => data).toSorted(),
@@ -153,11 +153,11 @@ export const processedCases: readonly Case[] = [
       const written = outputsOf('turn', 'ab'.repeat(200))
       const tail = given.tail('turn', 'processed')
       const iterator = tail[Symbol.asyncIterator]()
-      await given.log.append(lease, 'processed', written.slice(0, 1))
+      await appendTo(given.log, lease, 'processed', written.slice(0, 1))
       const seen = [await nextOf(iterator)]
       for (let at = 1; at < written.length; at += 3) {
         const part = written.slice(at, at + 3)
-        await given.log.append(lease, 'processed', part, { seal: at + 3 >= written.length })
+        await appendTo(given.log, lease, 'processed', part, { seal: at + 3 >= written.length })
       }
       for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
         seen.push(...toRecords([next.value]))
@@ -174,10 +174,10 @@ export const processedCases: readonly Case[] = [
       const written = outputsOf('turn', UPDATES)
       const tail = given.tail('turn', 'processed')
       const iterator = tail[Symbol.asyncIterator]()
-      const seen: LogRecord[] = []
+      const seen: OutputRecord[] = []
       for (const record of written) {
         const seal = record.seq === written.length
-        await given.log.append(lease, 'processed', [record], { seal })
+        await appendTo(given.log, lease, 'processed', [record], { seal })
         seen.push(await nextOf(iterator))
         equal(tail.cursor, `1-${record.seq}`, 'the cursor')
       }
@@ -186,18 +186,18 @@ export const processedCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 the key is read from the output unless it is given',
+    name: 'L1 the key of a snapshot is its item or, of an event of the turn, its type',
     async run(given) {
       const lease = await given.create('turn')
-      const [started] = outputsOf('turn', '') as [NewRecord]
+      const [started] = outputsOf('turn', '') as [TextRecord]
       const outputs = [
         started,
         { seq: 2, data: message('turn', 'item "1"', 'one') },
-        { seq: 3, key: 'item "1"', data: '{"any":"json"}' },
+        { seq: 3, data: '{"any":"json","itemId":"item \\"1\\""}' },
         { seq: 4, data: '{ "content": "x", "itemId": "late" }' },
         { seq: 5, data: '{"type":"turn_error","error":{"code":"C","message":"m"}}' },
       ]
-      await given.log.append(lease, 'processed', outputs)
+      await appendTo(given.log, lease, 'processed', outputs)
       const { records } = await given.log.snapshot('turn')
       const keys = records.map(({ offset, key }) => `${offset} ${key}`)
       const expected = ['1-1 turn_started', '1-3 item "1"', '1-4 late', '1-5 turn_error']
@@ -205,22 +205,27 @@ export const processedCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 the envelope of a snapshot is the one that it came with, or one that stays the same',
+    name: 'L1 a snapshot keeps the envelope that it came with',
     async run(given) {
       const lease = await given.create('turn')
-      await given.log.append(lease, 'processed', [
-        { seq: 1, data: message('turn', 'a', ''), eventId: 'mine', timestamp: 12_345 },
-        { seq: 2, data: message('turn', 'b', '') },
-        { seq: 3, data: message('turn', 'c', '') },
-      ])
-      const [own, ...made] = await given.take('turn', 'processed', 3)
-      equal([own?.eventId, own?.timestamp], ['mine', 12_345], 'the envelope that was given')
-      for (const { eventId, timestamp } of made) {
-        ok(eventId !== '' && Number.isFinite(timestamp), `no envelope: ${eventId}, ${timestamp}`)
-      }
-      equal(new Set(made.map(({ eventId }) => eventId)).size, 2, 'the number of ids')
+      const envelopes = [
+        { eventId: 'mine', timestamp: 12_345 },
+        { eventId: 'ünï "2"', timestamp: 0.5 },
+      ]
+      const records = envelopes.map((envelope, index) => ({
+        seq: index + 1,
+        data: message('turn', `item-${index}`, ''),
+        ...envelope,
+      }))
+      await appendTo(given.log, lease, 'processed', records)
+      const kept = await given.take('turn', 'processed', 2)
+      equal(
+        kept.map(({ eventId, timestamp }) => ({ eventId, timestamp })),
+        envelopes,
+        'the envelopes',
+      )
       await given.under.elapse(5)
-      equal(await given.take('turn', 'processed', 3), [own, ...made], 'what is read later')
+      equal(await given.take('turn', 'processed', 2), kept, 'what is read later')
     },
   },
 ]

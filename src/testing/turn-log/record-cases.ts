@@ -1,4 +1,5 @@
 import { LOG_NAMES } from '../../log/turn-log.ts'
+import { appendTo } from './append.ts'
 import { codeOf, equal, ok, rejects } from './assert.ts'
 import { type Case, LONG_MS } from './given.ts'
 import { delta, eventsUpTo, eventText, outputsOf } from './texts.ts'
@@ -95,13 +96,13 @@ export const recordCases: readonly Case[] = [
           { seq: 1, data: delta(turnId, 1) },
           { seq: 2, data: eventText(turnId, 2, payload) },
         ]
-        await given.log.append(lease, 'events', last, { seal: true })
+        await appendTo(given.log, lease, 'events', last, { seal: true })
         const { endedAt = 0, ...ended } = (await given.log.getTurn(turnId)) ?? {}
         equal(ended, { ...before, ...outcome }, `the record after ${JSON.stringify(payload)}`)
         ok(endedAt > (before?.createdAt ?? Infinity), `ended at ${endedAt}`)
         await given.under.elapse(2)
-        await given.log.append(lease, 'processed', outputsOf(turnId, 'a'), { seal: true })
-        await given.log.append(lease, 'events', last, { seal: true })
+        await appendTo(given.log, lease, 'processed', outputsOf(turnId, 'a'), { seal: true })
+        await appendTo(given.log, lease, 'events', last, { seal: true })
         const sealed = { ...before, ...outcome, endedAt, sealed: true }
         equal(await given.log.getTurn(turnId), sealed, 'the record when both are sealed')
       }
@@ -111,8 +112,8 @@ export const recordCases: readonly Case[] = [
     name: 'L4 a terminal that is sealed with records before it is the one that the record tells of',
     async run(given) {
       const lease = await given.create('turn')
-      await given.log.append(lease, 'events', eventsUpTo('turn', 256).slice(0, 255))
-      await given.log.append(lease, 'events', eventsUpTo('turn', 300, 256), { seal: true })
+      await appendTo(given.log, lease, 'events', eventsUpTo('turn', 256).slice(0, 255))
+      await appendTo(given.log, lease, 'events', eventsUpTo('turn', 300, 256), { seal: true })
       equal((await given.log.getTurn('turn'))?.status, 'complete', 'the status')
     },
   },
@@ -144,10 +145,10 @@ export const recordCases: readonly Case[] = [
       const thread = { threadId: 'thread' }
       const lease = await given.create('turn-1', thread)
       await rejects(given.create('turn-2', thread), 'THREAD_BUSY', 'a second turn')
-      await given.log.append(lease, 'events', eventsUpTo('turn-1', 2), { seal: true })
+      await appendTo(given.log, lease, 'events', eventsUpTo('turn-1', 2), { seal: true })
       await rejects(given.create('turn-2', thread), 'THREAD_BUSY', 'a turn before the end')
       await given.create('elsewhere')
-      await given.log.append(lease, 'processed', outputsOf('turn-1', 'a'), { seal: true })
+      await appendTo(given.log, lease, 'processed', outputsOf('turn-1', 'a'), { seal: true })
       await given.create('turn-2', thread)
       equal((await given.log.getTurn('turn-2'))?.ordinal, 2, 'the ordinal')
       await rejects(given.create('turn-3', thread), 'THREAD_BUSY', 'a third turn')

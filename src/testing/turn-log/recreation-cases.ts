@@ -1,11 +1,12 @@
 import type { TurnLog } from '../../log/turn-log.ts'
-import { LOG_NAMES, type LogName, type NewRecord } from '../../log/turn-log.ts'
+import { LOG_NAMES, type LogName } from '../../log/turn-log.ts'
+import { appendTo, type TextRecord } from './append.ts'
 import { equal, rejects } from './assert.ts'
 import { type Case, type Given, LONG_MS, nextOf, ofEachLog, readAll, soon, texts } from './given.ts'
 import { deltas, eventsUpTo, message, outputsOf } from './texts.ts'
 
 /** Records whose texts tell which turn of the id they belong to. */
-function recordsOf(name: LogName, text: string, first: number, last: number): NewRecord[] {
+function recordsOf(name: LogName, text: string, first: number, last: number): TextRecord[] {
   if (name === 'events') return deltas(text, first, last)
   return deltas(text, first, last).map(({ seq }) => ({
     seq,
@@ -26,11 +27,11 @@ export const recreationCases: readonly Case[] = [
       async run(given, name) {
         const other = await elsewhere(given)
         const old = await given.create('turn')
-        await given.log.append(old, name, recordsOf(name, 'old', 1, 3))
+        await appendTo(given.log, old, name, recordsOf(name, 'old', 1, 3))
         await other.deleteTurn('turn')
         const again = { turnId: 'turn', threadId: 'again', owner: 'other' }
         const lease = await other.create(again, LONG_MS)
-        await other.append(lease, name, recordsOf(name, 'new', 1, 1))
+        await appendTo(other, lease, name, recordsOf(name, 'new', 1, 1))
         // The record after its last one, a repetition, one that would fit, and the end.
         for (const [first, last] of [
           [4, 4],
@@ -38,12 +39,12 @@ export const recreationCases: readonly Case[] = [
           [2, 2],
           [2, 5],
         ] as const) {
-          const late = given.log.append(old, name, recordsOf(name, 'old', first, last))
+          const late = appendTo(given.log, old, name, recordsOf(name, 'old', first, last))
           await rejects(late, 'LEASE_LOST', `records ${first} to ${last}`)
         }
         const end = name === 'events' ? eventsUpTo('old', 4, 4) : recordsOf(name, 'old', 4, 4)
-        await rejects(given.log.append(old, name, end, { seal: true }), 'LEASE_LOST', 'a seal')
-        await other.append(lease, name, recordsOf(name, 'new', 2, 3))
+        await rejects(appendTo(given.log, old, name, end, { seal: true }), 'LEASE_LOST', 'a seal')
+        await appendTo(other, lease, name, recordsOf(name, 'new', 2, 3))
         const written = await given.take('turn', name, 3)
         equal(texts(written), texts(recordsOf(name, 'new', 1, 3)), 'the records of the new turn')
       },
@@ -53,18 +54,18 @@ export const recreationCases: readonly Case[] = [
       async run(given, name) {
         const other = await elsewhere(given)
         const first = await given.createOrphan('turn')
-        await given.log.append(first, name, recordsOf(name, 'old', 1, 1))
-        await given.log.append(first, name, recordsOf(name, 'old', 2, 2))
+        await appendTo(given.log, first, name, recordsOf(name, 'old', 1, 1))
+        await appendTo(given.log, first, name, recordsOf(name, 'old', 2, 2))
         await given.seal(await other.claim('turn', 'heir', LONG_MS))
         await other.deleteTurn('turn')
         const again = { turnId: 'turn', threadId: 'again', owner: 'other' }
         const lease = await other.create(again, LONG_MS)
-        await other.append(lease, name, recordsOf(name, 'new', 1, 1))
+        await appendTo(other, lease, name, recordsOf(name, 'new', 1, 1))
         for (const seq of [3, 2]) {
-          const late = given.log.append(first, name, recordsOf(name, 'old', seq, seq))
+          const late = appendTo(given.log, first, name, recordsOf(name, 'old', seq, seq))
           await rejects(late, 'LEASE_LOST', `record ${seq}`)
         }
-        await other.append(lease, name, recordsOf(name, 'new', 2, 2))
+        await appendTo(other, lease, name, recordsOf(name, 'new', 2, 2))
         const written = await given.take('turn', name, 2)
         equal(texts(written), texts(recordsOf(name, 'new', 1, 2)), 'the records of the new turn')
       },
@@ -74,21 +75,21 @@ export const recreationCases: readonly Case[] = [
       async run(given, name) {
         const other = await elsewhere(given)
         const old = await given.create('turn')
-        await given.log.append(old, name, recordsOf(name, 'old', 1, 2))
+        await appendTo(given.log, old, name, recordsOf(name, 'old', 1, 2))
         const end = name === 'events' ? eventsUpTo('turn', 3, 3) : recordsOf(name, 'old', 3, 3)
-        await given.log.append(old, name, end, { seal: true })
+        await appendTo(given.log, old, name, end, { seal: true })
         await other.deleteTurn('turn')
         const again = { turnId: 'turn', threadId: 'again', owner: 'other' }
         const lease = await other.create(again, LONG_MS)
         const late = async (seq: number) => {
-          const append = given.log.append(old, name, recordsOf(name, 'old', seq, seq))
+          const append = appendTo(given.log, old, name, recordsOf(name, 'old', seq, seq))
           await rejects(append, 'LEASE_LOST', `record ${seq}`)
           await rejects(given.log.renew(old, LONG_MS), 'LEASE_LOST', 'a renewal')
         }
         for (const seq of [4, 1, 1, 4, 1]) await late(seq)
-        await other.append(lease, name, recordsOf(name, 'new', 1, 1))
+        await appendTo(other, lease, name, recordsOf(name, 'new', 1, 1))
         for (const seq of [2, 2, 4, 2]) await late(seq)
-        await other.append(lease, name, recordsOf(name, 'new', 2, 2))
+        await appendTo(other, lease, name, recordsOf(name, 'new', 2, 2))
         const written = await given.take('turn', name, 2)
         equal(texts(written), texts(recordsOf(name, 'new', 1, 2)), 'the records of the new turn')
       },
@@ -98,7 +99,7 @@ export const recreationCases: readonly Case[] = [
       async run(given, name) {
         const other = await elsewhere(given)
         const old = await given.create('turn')
-        await given.log.append(old, name, recordsOf(name, 'old', 1, 2))
+        await appendTo(given.log, old, name, recordsOf(name, 'old', 1, 2))
         const waiting = given.tail('turn', name)[Symbol.asyncIterator]()
         const slow = given.tail('turn', name)[Symbol.asyncIterator]()
         for (let count = 0; count < 2; count += 1) await nextOf(waiting)
@@ -107,7 +108,7 @@ export const recreationCases: readonly Case[] = [
         await other.deleteTurn('turn')
         const again = { turnId: 'turn', threadId: 'again', owner: 'other' }
         const lease = await other.create(again, LONG_MS)
-        await other.append(lease, name, recordsOf(name, 'new', 1, 4))
+        await appendTo(other, lease, name, recordsOf(name, 'new', 1, 4))
         const first = await given.take('turn', name, 4)
         equal(texts(first), texts(recordsOf(name, 'new', 1, 4)), 'what a new reader gets')
         await rejects(waits, 'TURN_DELETED', 'a tail that waits')
@@ -125,7 +126,7 @@ export const recreationCases: readonly Case[] = [
         await nextOf(slow)
         await other.deleteTurn('turn')
         const lease = await other.create({ turnId: 'turn', threadId: 'x', owner: 'other' }, LONG_MS)
-        await other.append(lease, name, recordsOf(name, 'new', 1, 4))
+        await appendTo(other, lease, name, recordsOf(name, 'new', 1, 4))
         const first = await given.take('turn', name, 4)
         equal(texts(first), texts(recordsOf(name, 'new', 1, 4)), 'what a new reader gets')
         await slow.return?.()
@@ -175,7 +176,7 @@ export const recreationCases: readonly Case[] = [
       await given.createOrphan('turn')
       const lease = await given.log.claim('turn', 'other', LONG_MS)
       for (const name of LOG_NAMES) {
-        const late = given.log.append(heir, name, recordsOf(name, 'old', 1, 1))
+        const late = appendTo(given.log, heir, name, recordsOf(name, 'old', 1, 1))
         await rejects(late, 'LEASE_LOST', `an append to ${name}`)
       }
       await rejects(given.log.renew(heir, LONG_MS), 'LEASE_LOST', 'a renewal')
@@ -187,12 +188,12 @@ export const recreationCases: readonly Case[] = [
     async run(given) {
       const other = await elsewhere(given)
       const old = await given.create('turn')
-      await given.log.append(old, 'processed', outputsOf('turn', 'abc').slice(0, 4))
+      await appendTo(given.log, old, 'processed', outputsOf('turn', 'abc').slice(0, 4))
       const slow = given.tail('turn', 'processed')[Symbol.asyncIterator]()
       await nextOf(slow)
       await other.deleteTurn('turn')
       const lease = await other.create({ turnId: 'turn', threadId: 'x', owner: 'other' }, LONG_MS)
-      await other.append(lease, 'processed', recordsOf('processed', 'new', 1, 2))
+      await appendTo(other, lease, 'processed', recordsOf('processed', 'new', 1, 2))
       const { records, offset } = await given.log.snapshot('turn')
       equal(texts(records), texts(recordsOf('processed', 'new', 1, 2)), 'the records')
       equal(offset, `${lease.epoch}-2`, 'the cursor')

@@ -1,4 +1,5 @@
-import type { LogRecord, NewRecord } from '../../log/turn-log.ts'
+import type { LogRecord, OutputRecord } from '../../log/turn-log.ts'
+import { type TextRecord } from './append.ts'
 import { equal, ok } from './assert.ts'
 import { texts } from './given.ts'
 import { newestOf } from './texts.ts'
@@ -9,13 +10,13 @@ export function seqOf({ offset }: LogRecord): number {
 
 /** That a reader of `processed` who came after `after` saw no key go back, and each in its newest state. */
 export function checkStates(
-  seen: readonly LogRecord[],
-  written: readonly NewRecord[],
+  seen: readonly OutputRecord[],
+  written: readonly TextRecord[],
   after = 0,
 ): void {
   const latest = new Map<string, number>()
   for (const record of seen) {
-    const { key = '' } = record
+    const { key } = record
     const seq = seqOf(record)
     ok(seq > (latest.get(key) ?? after), `${key} went back to ${record.offset}`)
     equal(record.data, written[seq - 1]?.data, `the text of ${record.offset}`)

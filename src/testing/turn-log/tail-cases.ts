@@ -1,3 +1,5 @@
+import type { StreamEvent } from '../../protocol/stream-event.ts'
+import { appendTo } from './append.ts'
 import { equal, ok, rejects } from './assert.ts'
 import {
   type Case,
@@ -43,11 +45,12 @@ export const tailCases: readonly Case[] = [
     async run(given) {
       const lease = await given.create('turn', { runId: 'run' })
       const written = eventsUpTo('run', 300)
-      await given.log.append(lease, 'events', written.slice(0, 256))
-      await given.log.append(lease, 'events', written.slice(256), { seal: true })
+      await appendTo(given.log, lease, 'events', written.slice(0, 256))
+      await appendTo(given.log, lease, 'events', written.slice(256), { seal: true })
       const expected = written.map(({ seq, data }) => {
-        const { event_id: eventId, timestamp } = JSON.parse(data) as Record<string, unknown>
-        return { offset: `1-${seq}`, data, eventId, timestamp }
+        const event = JSON.parse(data) as StreamEvent
+        const { event_id: eventId, timestamp } = event
+        return { offset: `1-${seq}`, data, eventId, timestamp, event }
       })
       equal(await given.read('turn', 'events'), expected, 'the records')
     },
@@ -60,7 +63,7 @@ export const tailCases: readonly Case[] = [
       // Appends of many sizes, as they come from a writer that gathers.
       for (let at = 0, size = 1; at < written.length; at += size, size = (size * 2) % 11) {
         const part = written.slice(at, at + size)
-        await given.log.append(lease, 'events', part, { seal: part.at(-1)?.seq === 40 })
+        await appendTo(given.log, lease, 'events', part, { seal: part.at(-1)?.seq === 40 })
       }
       const all = await given.read('turn', 'events')
       equal(texts(all), texts(written), 'the records')
@@ -76,7 +79,7 @@ export const tailCases: readonly Case[] = [
     async run(given) {
       const lease = await given.create('turn')
       const written = deltas('turn', 1, 12)
-      for (const record of written) await given.log.append(lease, 'events', [record])
+      for (const record of written) await appendTo(given.log, lease, 'events', [record])
       for (let seq = 0; seq < 12; seq++) {
         const rest = await given.take('turn', 'events', 12 - seq, seq === 0 ? START : `1-${seq}`)
         equal(texts(rest), texts(written.slice(seq)), `what follows ${seq}`)
@@ -93,7 +96,7 @@ export const tailCases: readonly Case[] = [
         const iterator = tail[Symbol.asyncIterator]()
         for (const record of written) {
           const next = soon(nextOf(iterator))
-          await given.log.append(lease, name, [record], { seal: record.seq === 12 })
+          await appendTo(given.log, lease, name, [record], { seal: record.seq === 12 })
           equal((await next).data, record.data, `record ${record.seq}`)
           equal(tail.cursor, `1-${record.seq}`, 'the cursor')
         }
@@ -116,9 +119,9 @@ export const tailCases: readonly Case[] = [
       async run(given, name) {
         const written = name === 'events' ? eventsUpTo('turn', 3) : outputsOf('turn', 'a')
         const lease = await given.create('turn')
-        await given.log.append(lease, name, written.slice(0, 1))
+        await appendTo(given.log, lease, name, written.slice(0, 1))
         const reading = soon(readAll(given.tail('turn', name)))
-        await given.log.append(lease, name, written.slice(1), { seal: true })
+        await appendTo(given.log, lease, name, written.slice(1), { seal: true })
         equal(texts(toRecords(await reading)), texts(written), 'the records')
       },
     },
@@ -139,14 +142,14 @@ export const tailCases: readonly Case[] = [
       async run(given, name) {
         const written = name === 'events' ? eventsUpTo('turn', 4) : outputsOf('turn', 'ab')
         const lease = await given.create('turn')
-        await given.log.append(lease, name, written.slice(0, 2))
+        await appendTo(given.log, lease, name, written.slice(0, 2))
         const tail = given.tail('turn', name, '1-9')
         const iterator = tail[Symbol.asyncIterator]()
         equal((await iterator.next()).value, { resync: 'foreign' }, 'what comes first')
         equal(tail.cursor, START, 'the cursor of a reader that begins anew')
         for (const { data } of written.slice(0, 2))
           equal((await nextOf(iterator)).data, data, 'text')
-        await given.log.append(lease, name, written.slice(2), { seal: true })
+        await appendTo(given.log, lease, name, written.slice(2), { seal: true })
         for (const { data } of written.slice(2)) equal((await nextOf(iterator)).data, data, 'text')
         equal((await iterator.next()).done, true, 'the end')
       },
@@ -177,7 +180,7 @@ export const tailCases: readonly Case[] = [
         equal(none, [], 'what an aborted reader gets')
         const waiting = new AbortController()
         const end = soon(readAll(given.log.tail('turn', name, START, waiting.signal)))
-        await given.log.append(lease, name, written)
+        await appendTo(given.log, lease, name, written)
         await given.take('turn', name, 3)
         waiting.abort()
         ok((await end).length <= 3, 'an aborted reader got more than there is')
@@ -197,7 +200,7 @@ export const tailCases: readonly Case[] = [
         const isEvents = name === 'events'
         const written = isEvents ? deltas('turn', 1, 1000) : outputsOf('turn', 'ab').slice(0, 3)
         for (let at = 0; at < written.length; at += 250) {
-          await given.log.append(lease, name, written.slice(at, at + 250))
+          await appendTo(given.log, lease, name, written.slice(at, at + 250))
         }
         const stop = new AbortController()
         const tail = given.log.tail('turn', name, START, stop.signal)
@@ -214,9 +217,9 @@ export const tailCases: readonly Case[] = [
         const written = name === 'events' ? eventsUpTo('turn', 4) : outputsOf('turn', 'ab')
         const lease = await given.create('turn')
         const reading = soon(readAll(given.tail('turn', name)))
-        await given.log.append(lease, name, written.slice(0, 2))
+        await appendTo(given.log, lease, name, written.slice(0, 2))
         for (let count = 0; count < 20; count++) await takeFrom(given.tail('turn', name), 2)
-        await given.log.append(lease, name, written.slice(2), { seal: true })
+        await appendTo(given.log, lease, name, written.slice(2), { seal: true })
         equal(texts(toRecords(await reading)), texts(written), 'what the one that stayed got')
       },
     },
@@ -231,7 +234,7 @@ export const tailCases: readonly Case[] = [
         let same = 0
         for (const record of written) {
           const nexts = readers.map((reader) => soon(nextOf(reader)))
-          await given.log.append(lease, name, [record])
+          await appendTo(given.log, lease, name, [record])
           const [first, ...others] = await Promise.all(nexts)
           if (others.every((other) => other === first)) same += 1
         }
@@ -249,7 +252,7 @@ export const tailCases: readonly Case[] = [
         const lease = await given.create('turn')
         const reading = soon(readAll(other.tail('turn', name, START, given.signal)))
         for (const record of written) {
-          await given.log.append(lease, name, [record], { seal: record.seq === 12 })
+          await appendTo(given.log, lease, name, [record], { seal: record.seq === 12 })
         }
         const seen = toRecords(await reading)
         equal(texts(seen), texts(written), 'the records')
@@ -267,11 +270,11 @@ export const tailCases: readonly Case[] = [
       const lease = await given.create('turn')
       const written = eventsUpTo('turn', 600)
       const iterator = given.tail('turn', 'events')[Symbol.asyncIterator]()
-      await given.log.append(lease, 'events', written.slice(0, 1))
+      await appendTo(given.log, lease, 'events', written.slice(0, 1))
       const seen = [await nextOf(iterator)]
       for (let at = 1; at < 600; at += 25) {
         const part = written.slice(at, at + 25)
-        await given.log.append(lease, 'events', part, { seal: part.at(-1)?.seq === 600 })
+        await appendTo(given.log, lease, 'events', part, { seal: part.at(-1)?.seq === 600 })
         seen.push(await nextOf(iterator))
       }
       while (seen.length < 600) seen.push(await nextOf(iterator))

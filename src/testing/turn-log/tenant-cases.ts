@@ -1,4 +1,5 @@
 import { type Lease, LOG_NAMES } from '../../log/turn-log.ts'
+import { appendTo } from './append.ts'
 import { equal, ok, rejects } from './assert.ts'
 import { type Case, LONG_MS, pagesOf, readAll, SHORT_MS, soon, texts } from './given.ts'
 import { both, stateOf, writeText } from './tenants.ts'
@@ -108,8 +109,12 @@ export const tenantCases: readonly Case[] = [
       const kept = await second.create('turn')
       await given.under.elapse(SHORT_MS)
       await first.log.claim('turn', 'heir', LONG_MS)
-      await rejects(first.log.append(lost, 'events', deltas('turn', 1, 1)), 'LEASE_LOST', 'the old')
-      equal(await second.log.append(kept, 'events', deltas('turn', 1, 1)), '1-1', 'the offset')
+      await rejects(
+        appendTo(first.log, lost, 'events', deltas('turn', 1, 1)),
+        'LEASE_LOST',
+        'the old',
+      )
+      equal(await appendTo(second.log, kept, 'events', deltas('turn', 1, 1)), '1-1', 'the offset')
       const waits = new AbortController()
       const heard = soon(second.log.cancelled(kept, waits.signal))
       await first.log.requestCancel('turn', 'user')
@@ -117,7 +122,7 @@ export const tenantCases: readonly Case[] = [
       await first.log.deleteTurn('turn')
       await first.createSealed('turn')
       equal((await second.log.getTurn('turn'))?.sealed, false, 'that the other is sealed')
-      await second.log.append(kept, 'events', deltas('turn', 2, 2))
+      await appendTo(second.log, kept, 'events', deltas('turn', 2, 2))
       await second.log.renew(kept, LONG_MS)
       waits.abort()
       await rejects(heard, 'ABORTED', 'listening for a cancel')
@@ -133,14 +138,14 @@ export const tenantCases: readonly Case[] = [
         const lease = await each.create('turn')
         leases.push(lease)
         for (const name of LOG_NAMES) reading.push(soon(readAll(each.tail('turn', name))))
-        await each.log.append(lease, 'events', deltas('turn', 1, 1))
+        await appendTo(each.log, lease, 'events', deltas('turn', 1, 1))
       }
       const [first, second] = all
       await first.log.deleteTurn('turn')
       for (const tail of reading.slice(0, 2)) await rejects(tail, 'TURN_DELETED', 'the tail')
       const lease = leases[1]
       ok(lease !== undefined, 'a turn has no lease')
-      await second.log.append(lease, 'events', eventsUpTo('turn', 3, 2), { seal: true })
+      await appendTo(second.log, lease, 'events', eventsUpTo('turn', 3, 2), { seal: true })
       const events = await reading[2]
       equal(Array.isArray(events) && events.length, 3, 'the number of events')
     },
@@ -204,8 +209,8 @@ export const tenantCases: readonly Case[] = [
       const written = all.map(async (each, at) => {
         const lease = await each.create('turn')
         const records = counted(1, 300, (seq) => delta('turn', seq, `${at}: ${seq}`))
-        await Promise.all(records.map((record) => each.log.append(lease, 'events', [record])))
-        await each.log.append(lease, 'events', eventsUpTo('turn', 301, 301), { seal: true })
+        await Promise.all(records.map((record) => appendTo(each.log, lease, 'events', [record])))
+        await appendTo(each.log, lease, 'events', eventsUpTo('turn', 301, 301), { seal: true })
         equal(texts(await each.read('turn', 'events')).slice(0, 300), texts(records), 'the texts')
       })
       await Promise.all(written)

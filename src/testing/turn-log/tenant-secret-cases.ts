@@ -1,4 +1,5 @@
 import { LOG_NAMES, type TurnLog } from '../../log/turn-log.ts'
+import { appendTo } from './append.ts'
 import { codeOf, equal, ok } from './assert.ts'
 import { type Case, type Given, LONG_MS, readAll, START } from './given.ts'
 import { deltas } from './texts.ts'
@@ -36,7 +37,7 @@ const UNKNOWN = 'q-absent'
 async function fill(given: Given, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
     const lease = await given.create(id, { threadId: id })
-    await given.log.append(lease, 'events', deltas(id, 1, 2))
+    await appendTo(given.log, lease, 'events', deltas(id, 1, 2))
     await given.seal({ ...lease, next: { events: 3, processed: 1 } })
   }
   await given.create('open', { threadId: 'open' })

@@ -1,4 +1,5 @@
 import type { TurnLog } from '../../log/turn-log.ts'
+import { appendTo } from './append.ts'
 import { type Given, readAll, START } from './given.ts'
 import { delta, message, responseDone } from './texts.ts'
 
@@ -11,10 +12,16 @@ export function both(given: Given): [Given, Given] {
 export async function writeText(given: Given, turnId: string, text: string): Promise<void> {
   const lease = await given.create(turnId, { threadId: 'thread', runId: 'run' })
   const events = [1, 2].map((seq) => ({ seq, data: delta('run', seq, `${text} ${seq}`) }))
-  await given.log.append(lease, 'events', [...events, { seq: 3, data: responseDone('run', 3) }], {
-    seal: true,
-  })
-  await given.log.append(lease, 'processed', [{ seq: 1, data: message(turnId, 'a', text) }])
+  await appendTo(
+    given.log,
+    lease,
+    'events',
+    [...events, { seq: 3, data: responseDone('run', 3) }],
+    {
+      seal: true,
+    },
+  )
+  await appendTo(given.log, lease, 'processed', [{ seq: 1, data: message(turnId, 'a', text) }])
 }
 
 /** What a tenant sees of that turn. */

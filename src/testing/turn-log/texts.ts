@@ -1,6 +1,8 @@
-import { keyOfOutput } from '../../log/records.ts'
-import type { NewRecord } from '../../log/turn-log.ts'
+import { keyOf } from '../../log/records.ts'
 import { eventIdsOf } from '../../protocol/ids.ts'
+import { parseJsonSafe } from '../../protocol/json.ts'
+import type { StreamOutput } from '../../protocol/stream-output.ts'
+import { type TextRecord } from './append.ts'
 
 /** Some moment: what is in a record is no concern of the store's clock. */
 const MADE_AT = 1_700_000_000_000
@@ -31,17 +33,17 @@ export function responseDone(runId: string, seq: number): string {
 }
 
 /** The records from `first` to `last`, with the last of them as the end of the turn. */
-export function eventsUpTo(runId: string, last: number, first = 1): NewRecord[] {
+export function eventsUpTo(runId: string, last: number, first = 1): TextRecord[] {
   return counted(first, last, (seq) =>
     seq === last ? responseDone(runId, seq) : delta(runId, seq),
   )
 }
 
-export function deltas(runId: string, first: number, last: number): NewRecord[] {
+export function deltas(runId: string, first: number, last: number): TextRecord[] {
   return counted(first, last, (seq) => delta(runId, seq))
 }
 
-export function counted(first: number, last: number, text: (seq: number) => string): NewRecord[] {
+export function counted(first: number, last: number, text: (seq: number) => string): TextRecord[] {
   return Array.from({ length: last - first + 1 }, (_, index) => ({
     seq: first + index,
     data: text(first + index),
@@ -66,7 +68,7 @@ export function turnComplete(turnId: string): string {
  * The records of `processed` for a turn whose items are updated in this order: 'abab' is two items with
  * two states each. Its first record is `turn_started`, and its last `turn_complete`.
  */
-export function outputsOf(turnId: string, updates: string): NewRecord[] {
+export function outputsOf(turnId: string, updates: string): TextRecord[] {
   const texts = updates
     .split('')
     .map((item, index) => message(turnId, item, `${item} ${index + 1}`))
@@ -77,6 +79,8 @@ export function outputsOf(turnId: string, updates: string): NewRecord[] {
 /** The newest record of every key, in the order in which the keys appeared. */
 export function newestOf<T extends { readonly data: string }>(outputs: readonly T[]): T[] {
   const newest = new Map<string, T>()
-  for (const output of outputs) newest.set(keyOfOutput(output.data), output)
+  for (const output of outputs) {
+    newest.set(keyOf(parseJsonSafe(output.data) as StreamOutput), output)
+  }
   return [...newest.values()]
 }

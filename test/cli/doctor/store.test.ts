@@ -1,4 +1,5 @@
 /** The records of an embedded store, verified in a child process. */
+
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -7,6 +8,7 @@ import { doctor } from '../../../src/cli/doctor/doctor.ts'
 import { checkDataFile } from '../../../src/log/embedded/data-file.ts'
 import { DATA_FILE } from '../../../src/log/embedded/environment.ts'
 import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, message } from '../../../src/testing/turn-log/texts.ts'
 import { createTurn, endTurn } from '../../log/embedded/support.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
@@ -22,13 +24,13 @@ async function storeOf(turns: number): Promise<string> {
   for (let turn = 1; turn <= turns; turn++) {
     const turnId = `turn-${turn}`
     const lease = await createTurn(log, turnId)
-    await log.append(lease, 'events', deltas(turnId, 1, 250))
+    await appendTo(log, lease, 'events', deltas(turnId, 1, 250))
     const data = message(turnId, 'item', marker(turn).repeat(400))
-    await log.append(lease, 'processed', [{ seq: 1, data }])
+    await appendTo(log, lease, 'processed', [{ seq: 1, data }])
     await endTurn(log, lease, { events: 251, processed: 2 })
   }
   // An open turn has events in the journal.
-  await log.append(await createTurn(log, 'open'), 'events', deltas('open', 1, 3))
+  await appendTo(log, await createTurn(log, 'open'), 'events', deltas('open', 1, 3))
   await log.close()
   return directory
 }

@@ -23,6 +23,7 @@ import {
 import { compactEmbeddedLog } from '../../../src/log/embedded/compact.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 
 const options = {
   clock: systemClock,
@@ -105,9 +106,9 @@ test('retention is passed on: what is past it goes', async () => {
     type: end.type,
     payload: end,
   }
-  await log.append(lease, 'events', [{ seq: 1, data: JSON.stringify(event) }], { seal: true })
+  await appendTo(log, lease, 'events', [{ seq: 1, data: JSON.stringify(event) }], { seal: true })
   const done = { type: 'turn_complete', turnId: 'a', threadId: 't', status: 'aborted' }
-  await log.append(lease, 'processed', [{ seq: 1, data: JSON.stringify(done) }], { seal: true })
+  await appendTo(log, lease, 'processed', [{ seq: 1, data: JSON.stringify(done) }], { seal: true })
   now = 1001
   await log.create({ turnId: 'b', threadId: 't', owner: 'me' }, 100)
   expect(await log.getTurn('a')).toMatchObject({ expired: true })

@@ -1,4 +1,5 @@
 /** Turns leave one store and come into another: nothing is lost, nothing is there twice. */
+
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -14,6 +15,7 @@ import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { openRedisLog } from '../../../src/log/redis/redis-log.ts'
 import { logOf } from '../../../src/log/tenants.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import {
   delta,
   deltas,
@@ -38,21 +40,21 @@ async function addTurn(log: TurnLog, turnId: string, threadId: string, isOpen = 
   const runId = `run-of-${turnId}`
   const request = `request of ${turnId}`
   const lease = await log.create({ turnId, runId, threadId, owner: 'test', request }, LEASE_MS)
-  await log.append(lease, 'events', deltas(runId, 1, 250))
-  await log.append(lease, 'events', deltas(runId, 251, 399))
+  await appendTo(log, lease, 'events', deltas(runId, 1, 250))
+  await appendTo(log, lease, 'events', deltas(runId, 251, 399))
   if (isOpen) return
   const items = ['b', 'a', 'b', 'a', 'c']
   for (const [index, item] of items.entries()) {
     const data = message(turnId, item, `${CONTROLS}${index}${marker(turnId).repeat(300)}`)
-    await log.append(lease, 'processed', [{ seq: index + 1, data }])
+    await appendTo(log, lease, 'processed', [{ seq: index + 1, data }])
   }
   const response = JSON.stringify({ id: turnId })
   const last = [
     { seq: 400, data: delta(runId, 400, CONTROLS) },
     { seq: 401, data: responseDone(runId, 401) },
   ]
-  await log.append(lease, 'events', last, { seal: true, response })
-  await log.append(lease, 'processed', [{ seq: 6, data: turnComplete(turnId) }], { seal: true })
+  await appendTo(log, lease, 'events', last, { seal: true, response })
+  await appendTo(log, lease, 'processed', [{ seq: 6, data: turnComplete(turnId) }], { seal: true })
 }
 
 const THREADS = [
@@ -363,7 +365,7 @@ describe('import', () => {
     await use(to, async (log) => {
       const turn = { turnId: 't1', runId: 'run-of-t1', threadId: 'one' }
       const lease = await log.create({ ...turn, owner: 'turnstream import' }, LEASE_MS)
-      await log.append(lease, 'events', deltas('another', 1, 5))
+      await appendTo(log, lease, 'events', deltas('another', 1, 5))
     })
     expect(await importInto(to, output)).toMatchObject({ code: 0, output: counts(5, 0, 0) })
     const t1 = (log: TurnLog) => turnContent(log, 't1').then(({ events }) => events)

@@ -19,14 +19,12 @@ import {
 import { HEAD, openCall } from './support.ts'
 
 /** The stream by the short way, and by the long one. */
-function both(events: readonly StreamEvent[], includeUsage: boolean, texts?: readonly string[]) {
+function both(events: readonly StreamEvent[], includeUsage: boolean) {
   const options = { ...HEAD, includeUsage }
   const records = new ChatCompletionsRecords(options)
   const encoder = new ChatCompletionsEncoder(options)
   return {
-    short: events
-      .map((event, index) => records.take(texts?.[index] ?? JSON.stringify(event)))
-      .join(''),
+    short: events.map((event) => records.encode(event)).join(''),
     long: events.map((event) => chatCompletionsSse(encoder, event)).join(''),
     done: [records.done, encoder.done],
   }
@@ -71,8 +69,12 @@ describe('records of a log', () => {
   })
 
   test('that are no events add nothing', () => {
-    const { short } = both([start(), start(), start()], false, ['', '{"type":"nonsense"}', '"x"'])
-    expect(short).toBe('')
+    const records = new ChatCompletionsRecords(HEAD)
+    const { payload: _, ...bare } = delta('a', 'x')
+    const noText = { ...bare, payload: { type: 'item_delta', item_id: 'a', delta_content: 1 } }
+    for (const event of [{}, { type: 'nonsense' }, { event_id: 'e', timestamp: 1 }, bare, noText]) {
+      expect(records.encode(event as StreamEvent)).toBe('')
+    }
   })
 
   test('of what was asked, also by calls of the agent, are no part of the answer', () => {

@@ -44,7 +44,7 @@ test('whatever the items do, a client that applies the frames has each snapshot 
         }
         server.set(item, output)
         const payload = JSON.stringify(output)
-        const snapshot = textSnapshotOf(payload)
+        const snapshot = textSnapshotOf(output)
         const at = snapshot && encoder.place(snapshot)
         const frame =
           snapshot === undefined || at === undefined

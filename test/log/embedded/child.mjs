@@ -33,9 +33,10 @@ function codeOf(error) {
 /** Appends one event after the other to a turn, until that fails. @param {string} turnId */
 async function write(turnId) {
   const lease = await log.create({ turnId, threadId: turnId, owner: 'child' }, 60_000)
+  const writer = log.open(lease, 'events', { retryForMs: 0 })
   for (let seq = 1; ; seq++) {
-    const data = delta(turnId, seq, 'x'.repeat(chars))
-    await log.append(lease, 'events', [{ seq, data }])
+    writer.write(JSON.parse(delta(turnId, seq, 'x'.repeat(chars))))
+    await writer.flush()
     say({ turnId, seq })
   }
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { delta, deltas, eventsUpTo } from '../../../src/testing/turn-log/texts.ts'
 import {
   createTurn,
@@ -29,7 +30,7 @@ describe('the chunks of events', () => {
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
     const records = deltas('turn', 1, count)
-    const appends = records.map((record) => log.append(lease, 'events', [record]))
+    const appends = records.map((record) => appendTo(log, lease, 'events', [record]))
     expect(await Promise.all(appends)).toEqual(records.map(({ seq }) => `1-${seq}`))
     const texts = records.map(({ data }) => data)
     expect(await textsOf(log, 'turn', count)).toEqual(texts)
@@ -44,7 +45,7 @@ describe('the chunks of events', () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
-    for (const record of deltas('turn', 1, 20)) await log.append(lease, 'events', [record])
+    for (const record of deltas('turn', 1, 20)) await appendTo(log, lease, 'events', [record])
     await endTurn(log, lease, { events: 21, processed: 1 })
     await log.close()
     expect(await tablesOf(directory)).toEqual({
@@ -60,12 +61,12 @@ describe('the chunks of events', () => {
     const clock = fakeClock()
     const log = await openLog(directory, { clock })
     let lease = await createTurn(log, 'turn')
-    await log.append(lease, 'events', deltas('turn', 1, 10))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 10))
     await clock.advance(LEASE_MS)
     lease = await log.claim('turn', 'second', LEASE_MS)
     await clock.advance(LEASE_MS)
     lease = await log.claim('turn', 'third', LEASE_MS)
-    await log.append(lease, 'events', deltas('turn', 11, 30))
+    await appendTo(log, lease, 'events', deltas('turn', 11, 30))
     await endTurn(log, lease, { events: 31, processed: 1 })
     await log.close()
     const { chunks } = await tablesOf(directory)
@@ -85,7 +86,7 @@ describe('the chunks of events', () => {
     const leases = await Promise.all(names.map((name) => createTurn(log, name)))
     for (let seq = 1; seq <= 60; seq++) {
       await Promise.all(
-        leases.map((lease) => log.append(lease, 'events', deltas(lease.turnId, seq, seq))),
+        leases.map((lease) => appendTo(log, lease, 'events', deltas(lease.turnId, seq, seq))),
       )
     }
     await log.close()
@@ -101,10 +102,12 @@ describe('the chunks of events', () => {
   test('an append that is refused in its middle leaves nothing, and the next one is read well', async () => {
     const log = await openLog(folderOfTest())
     const lease = await createTurn(log, 'turn')
-    await log.append(lease, 'events', deltas('turn', 1, 3))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 3))
     const bad = [...deltas('turn', 4, 5), { seq: 6, data: '{"no":"envelope"}' }]
-    await expect(log.append(lease, 'events', bad)).rejects.toMatchObject({ code: 'RECORD_INVALID' })
-    await log.append(lease, 'events', deltas('turn', 4, 8))
+    await expect(appendTo(log, lease, 'events', bad)).rejects.toMatchObject({
+      code: 'RECORD_INVALID',
+    })
+    await appendTo(log, lease, 'events', deltas('turn', 4, 8))
     const expected = deltas('turn', 1, 8).map(({ data }) => data)
     expect(await textsOf(log, 'turn', 8)).toEqual(expected)
   })
@@ -122,7 +125,7 @@ describe('the chunks of events', () => {
       return found
     }
     const live = [read(600), read(600)]
-    for (const record of deltas('turn', 1, 600)) await log.append(lease, 'events', [record])
+    for (const record of deltas('turn', 1, 600)) await appendTo(log, lease, 'events', [record])
     const [first = [], second = []] = await Promise.all(live)
     expect(first).toHaveLength(600)
     expect(first.every((record, index) => record === second[index])).toBe(true)
@@ -134,8 +137,8 @@ describe('the chunks of events', () => {
   test('a reader that comes while a commit is under way gets what it brings, once', async () => {
     const log = await openLog(folderOfTest())
     const lease = await createTurn(log, 'turn')
-    await log.append(lease, 'events', deltas('turn', 1, 250))
-    const appends = deltas('turn', 251, 270).map((each) => log.append(lease, 'events', [each]))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 250))
+    const appends = deltas('turn', 251, 270).map((each) => appendTo(log, lease, 'events', [each]))
     const found = readEvents(log, 'turn', 270)
     await Promise.all(appends)
     expect((await found).map(({ offset }) => offset)).toEqual(
@@ -152,7 +155,7 @@ describe('the chunks of events', () => {
       seq: index + 1,
       data: delta('turn', index + 1, text),
     }))
-    await log.append(lease, 'events', records)
+    await appendTo(log, lease, 'events', records)
     await log.close()
     const again = await openLog(directory)
     expect(await textsOf(again, 'turn', odd.length)).toEqual(records.map(({ data }) => data))
@@ -163,12 +166,12 @@ describe('the chunks of events', () => {
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
     const records = eventsUpTo('turn', 5)
-    await log.append(lease, 'events', records)
-    expect(await log.append(lease, 'events', records, { seal: true })).toBe('1-5')
+    await appendTo(log, lease, 'events', records)
+    expect(await appendTo(log, lease, 'events', records, { seal: true })).toBe('1-5')
     await log.close()
     const again = await openLog(directory)
     expect(await again.getTurn('turn')).toMatchObject({ status: 'complete', sealed: false })
-    await expect(again.append(lease, 'events', deltas('turn', 6, 6))).rejects.toMatchObject({
+    await expect(appendTo(again, lease, 'events', deltas('turn', 6, 6))).rejects.toMatchObject({
       code: 'LOG_SEALED',
     })
   })

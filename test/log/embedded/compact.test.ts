@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import { compactEmbeddedLog } from '../../../src/log/embedded/compact.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { counted, delta, deltas } from '../../../src/testing/turn-log/texts.ts'
 import { createTurn, endTurn, folderOfTest, openLog, readEvents } from './support.ts'
 
@@ -30,7 +31,7 @@ async function usedStore({ openEvery }: { openEvery: number }) {
     const lease = await createTurn(log, turnId)
     const records = counted(1, EVENTS, (seq) => delta(turnId, seq, noise()))
     for (let from = 0; from < EVENTS; from += 100) {
-      await log.append(lease, 'events', records.slice(from, from + 100))
+      await appendTo(log, lease, 'events', records.slice(from, from + 100))
     }
     if (turn % openEvery !== 0) await endTurn(log, lease, { events: EVENTS + 1, processed: 1 })
     if (turn > TURNS / 2)
@@ -68,7 +69,7 @@ test('a compacted store goes on: what it has can be read, claimed, ended and del
     expect(await log.deleteTurn(turnId)).toBe(true)
     texts.delete(turnId)
     const lease = await createTurn(log, `after-${turnId}`)
-    await log.append(lease, 'events', deltas(turnId, 1, 256))
+    await appendTo(log, lease, 'events', deltas(turnId, 1, 256))
   }
   await log.close()
   await compactEmbeddedLog(directory)
@@ -83,7 +84,7 @@ test('the first commit to a compacted store may remove all that is in it', async
   // Who opens it later than anything is kept begins with that.
   const log = await openLog(directory, { clock: fakeClock(Date.now() + YEAR_MS) })
   const lease = await createTurn(log, 'next')
-  await log.append(lease, 'events', deltas('next', 1, 3))
+  await appendTo(log, lease, 'events', deltas('next', 1, 3))
   for (const [turnId] of texts) expect(await log.getTurn(turnId)).toBeUndefined()
   expect(await readEvents(log, 'next', 3)).toHaveLength(3)
 })

@@ -1,4 +1,5 @@
 /** Damage to the data file: what is answered is true, or an error of the store. */
+
 import { spawnSync } from 'node:child_process'
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { DATA_FILE, TABLE_NAMES } from '../../../src/log/embedded/environment.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, message, responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
 import { folderOfTest, LEASE_MS, openLog } from './support.ts'
 
@@ -26,18 +28,18 @@ interface Outcome {
 
 async function writeTurn(log: TurnLog, turnId: string, threadId: string): Promise<void> {
   const lease = await log.create({ turnId, threadId, owner: 'test', request: turnId }, LEASE_MS)
-  await log.append(lease, 'events', deltas(turnId, 1, 250))
-  await log.append(lease, 'events', deltas(turnId, 251, 400))
+  await appendTo(log, lease, 'events', deltas(turnId, 1, 250))
+  await appendTo(log, lease, 'events', deltas(turnId, 251, 400))
   for (let seq = 1; seq <= 5; seq++) {
     const data = message(turnId, `item-${seq}`, `text ${seq} of ${turnId} `.repeat(40))
-    await log.append(lease, 'processed', [{ seq, data }])
+    await appendTo(log, lease, 'processed', [{ seq, data }])
   }
   if (turnId === 'open') return
   const response = JSON.stringify({ id: turnId, output: [`${turnId} `.repeat(50)] })
   const done = [{ seq: 401, data: responseDone(turnId, 401) }]
-  await log.append(lease, 'events', done, { seal: true, response })
+  await appendTo(log, lease, 'events', done, { seal: true, response })
   const complete = [{ seq: 6, data: turnComplete(turnId) }]
-  await log.append(lease, 'processed', complete, { seal: true })
+  await appendTo(log, lease, 'processed', complete, { seal: true })
 }
 
 async function writeStore(directory: string): Promise<void> {

@@ -4,9 +4,10 @@ import { describe, test, vi } from 'vitest'
 import { Environment } from '../../../src/log/embedded/environment.ts'
 import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
-import type { Lease, LogName, NewRecord, Tailed, TurnLog } from '../../../src/log/turn-log.ts'
+import type { Lease, LogName, Tailed, TurnLog } from '../../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
+import { appendTo, type TextRecord } from '../../../src/testing/turn-log/append.ts'
 import { delta, message, responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
 import { LEASE_MS, temporaryFolder } from './support.ts'
 
@@ -136,7 +137,7 @@ class Pair {
       const creation = this.creations.get(creationKey(log, turn)) ?? ''
       // One after the other is how they take effect; nobody waits in between.
       const appends = batches.map(({ records, seals }) =>
-        log.append({ ...lease, creation }, name, records, { seal: seals }),
+        appendTo(log, { ...lease, creation }, name, records, { seal: seals }),
       )
       return await Promise.all(appends)
     })
@@ -170,7 +171,7 @@ function codeOf(error: unknown): string {
   throw error
 }
 
-function recordOf(name: LogName, turnId: string, seq: number): NewRecord {
+function recordOf(name: LogName, turnId: string, seq: number): TextRecord {
   const data =
     name === 'events' ? delta(turnId, seq) : message(turnId, `item-${seq % 7}`, `state ${seq}`)
   return { seq, data }

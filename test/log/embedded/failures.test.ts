@@ -7,6 +7,9 @@ import { DATA_FILE, Environment, type Tables } from '../../../src/log/embedded/e
 import { storeError } from '../../../src/log/embedded/failures.ts'
 import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
+import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, message } from '../../../src/testing/turn-log/texts.ts'
 import { createTurn, endTurn, folderOfTest, LEASE_MS, openLog, readEvents } from './support.ts'
 
@@ -25,17 +28,17 @@ describe('a commit that fails', () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
-    await log.append(lease, 'events', deltas('turn', 1, 254))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 254))
     failCommits(1)
     const appends = [
-      log.append(lease, 'events', deltas('turn', 255, 258)),
-      log.append(lease, 'events', deltas('turn', 259, 260)),
+      appendTo(log, lease, 'events', deltas('turn', 255, 258)),
+      appendTo(log, lease, 'events', deltas('turn', 259, 260)),
     ]
     for (const append of appends) await expect(append).rejects.toMatchObject(full)
-    await expect(log.append(lease, 'events', deltas('turn', 259, 259))).rejects.toMatchObject({
+    await expect(appendTo(log, lease, 'events', deltas('turn', 259, 259))).rejects.toMatchObject({
       code: 'LOG_SEQUENCE_GAP',
     })
-    await log.append(lease, 'events', deltas('turn', 255, 260))
+    await appendTo(log, lease, 'events', deltas('turn', 255, 260))
     const expected = deltas('turn', 1, 260).map(({ data }) => data)
     expect((await readEvents(log, 'turn', 260)).map(({ data }) => data)).toEqual(expected)
     await log.close()
@@ -43,16 +46,48 @@ describe('a commit that fails', () => {
     expect((await readEvents(again, 'turn', 260)).map(({ data }) => data)).toEqual(expected)
   })
 
+  test('is tried again by the writer, with what came meanwhile, and nothing is lost or doubled', async () => {
+    const log = await openLog(folderOfTest())
+    const lease = await createTurn(log, 'turn')
+    const stored: StreamEvent[] = []
+    const writer = log.open(lease, 'events', { onStored: (events) => stored.push(...events) })
+    const events = deltas('turn', 1, 300).map(({ data }) => JSON.parse(data) as StreamEvent)
+    failCommits(2)
+    for (const [at, event] of events.entries()) {
+      writer.write(event)
+      if (at % 50 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    await writer.flush()
+    expect(stored).toEqual(events)
+    const read = await readEvents(log, 'turn', 300)
+    expect(read.map(({ data }) => data)).toEqual(events.map((event) => JSON.stringify(event)))
+  })
+
+  test('is not caused by a record without JSON: its writer ends, and the other turns go on', async () => {
+    const log = await openLog(folderOfTest())
+    const circular: Record<string, unknown> = { type: 'message', itemId: 'a' }
+    circular['self'] = circular
+    const lease = await createTurn(log, 'broken')
+    const other = await createTurn(log, 'other')
+    const broken = log.open(lease, 'processed')
+    broken.write({ output: circular as unknown as StreamOutput, eventId: 'e', timestamp: 1 })
+    const going = appendTo(log, other, 'events', deltas('other', 1, 3))
+    await expect(broken.flush()).rejects.toThrow(TypeError)
+    await going
+    await endTurn(log, lease, { events: 1, processed: 1 })
+    expect((await log.getTurn('broken'))?.sealed).toBe(true)
+  })
+
   test('shows its readers nothing', async () => {
     const log = await openLog(folderOfTest())
     const lease = await createTurn(log, 'turn')
-    await log.append(lease, 'processed', [{ seq: 1, data: message('turn', 'a', 'one') }])
+    await appendTo(log, lease, 'processed', [{ seq: 1, data: message('turn', 'a', 'one') }])
     failCommits(1)
     const two = [{ seq: 2, data: message('turn', 'b', 'two') }]
-    await expect(log.append(lease, 'processed', two)).rejects.toMatchObject(full)
+    await expect(appendTo(log, lease, 'processed', two)).rejects.toMatchObject(full)
     expect((await log.snapshot('turn')).offset).toBe('1-1')
     const three = [{ seq: 2, data: message('turn', 'c', 'three') }]
-    await log.append(lease, 'processed', three)
+    await appendTo(log, lease, 'processed', three)
     const { records } = await log.snapshot('turn')
     expect(records.map(({ key }) => key)).toEqual(['a', 'c'])
   })
@@ -74,7 +109,7 @@ describe('a commit that fails', () => {
     const clock = { now: () => now, after: () => () => {} }
     const log = await openLog(folderOfTest(), { clock })
     const lease = await createTurn(log, 'turn')
-    await log.append(lease, 'events', deltas('turn', 1, 3))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 3))
     failCommits(4)
     await expect(endTurn(log, lease, { events: 4, processed: 1 })).rejects.toMatchObject(full)
     await expect(log.requestCancel('turn', 'no')).rejects.toMatchObject(full)
@@ -85,7 +120,7 @@ describe('a commit that fails', () => {
     expect(record).toMatchObject({ epoch: 1, owner: 'test', status: 'in_progress', sealed: false })
     expect(record?.cancelReason).toBeUndefined()
     expect(await log.expired(10)).toEqual(['turn'])
-    await log.append(lease, 'events', deltas('turn', 4, 4))
+    await appendTo(log, lease, 'events', deltas('turn', 4, 4))
     const next = await log.claim('turn', 'other', LEASE_MS)
     expect(next).toMatchObject({ epoch: 2, next: { events: 5, processed: 1 } })
     expect(await log.deleteTurn('turn')).toBe(true)
@@ -105,13 +140,13 @@ describe('a commit that fails', () => {
   test('of the journal’s own does not stop the store', async () => {
     const log = await openLog(folderOfTest())
     const lease = await createTurn(log, 'turn')
-    await log.append(lease, 'events', deltas('turn', 1, 250))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 250))
     // The chunk is stored; then the journal is tidied up, in vain.
-    const stored = log.append(lease, 'events', deltas('turn', 251, 256))
+    const stored = appendTo(log, lease, 'events', deltas('turn', 251, 256))
     await stored
     failCommits(1)
-    const next = log.append(lease, 'events', deltas('turn', 257, 257)).catch(() => 'failed')
-    if ((await next) === 'failed') await log.append(lease, 'events', deltas('turn', 257, 257))
+    const next = appendTo(log, lease, 'events', deltas('turn', 257, 257)).catch(() => 'failed')
+    if ((await next) === 'failed') await appendTo(log, lease, 'events', deltas('turn', 257, 257))
     expect(await readEvents(log, 'turn', 257)).toHaveLength(257)
   })
 })
@@ -183,7 +218,7 @@ describe('a store that cannot be opened', () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
-    await log.append(lease, 'processed', [{ seq: 1, data: message('turn', 'a', 'one') }])
+    await appendTo(log, lease, 'processed', [{ seq: 1, data: message('turn', 'a', 'one') }])
     await log.close()
     const env = await Environment.open(join(directory, DATA_FILE), 'system')
     await env.commit([{ table: env.tables[name], key, value }])

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { delta, deltas } from '../../../src/testing/turn-log/texts.ts'
 import { createTurn, folderOfTest, openLog, readEvents, tablesOf } from './support.ts'
 
@@ -11,9 +12,9 @@ describe('the journal', () => {
     const log = await openLog(directory)
     const quiet = await createTurn(log, 'quiet')
     const busy = await createTurn(log, 'busy')
-    await log.append(quiet, 'events', deltas('quiet', 1, 3))
+    await appendTo(log, quiet, 'events', deltas('quiet', 1, 3))
     for (let seq = 1; seq <= 200; seq++) {
-      await log.append(busy, 'events', [{ seq, data: delta('busy', seq, LARGE) }])
+      await appendTo(log, busy, 'events', [{ seq, data: delta('busy', seq, LARGE) }])
     }
     await log.close()
     const { journal, chunks } = await tablesOf(directory)
@@ -29,10 +30,10 @@ describe('the journal', () => {
     const busy = await createTurn(log, 'busy')
     let written = 0
     for (let round = 1; round <= 3; round++) {
-      await log.append(quiet, 'events', deltas('quiet', round * 2 - 1, round * 2))
+      await appendTo(log, quiet, 'events', deltas('quiet', round * 2 - 1, round * 2))
       for (let more = 0; more < 80; more++) {
         written += 1
-        await log.append(busy, 'events', [{ seq: written, data: delta('busy', written, LARGE) }])
+        await appendTo(log, busy, 'events', [{ seq: written, data: delta('busy', written, LARGE) }])
       }
     }
     const expected = deltas('quiet', 1, 6).map(({ data }) => data)
@@ -42,8 +43,8 @@ describe('the journal', () => {
     expect(chunks.filter(({ number }) => number === 1)).toHaveLength(1)
     const again = await openLog(directory)
     expect((await readEvents(again, 'quiet', 6)).map(({ data }) => data)).toEqual(expected)
-    await again.append(quiet, 'events', deltas('quiet', 7, 200))
-    await again.append(quiet, 'events', deltas('quiet', 201, 300))
+    await appendTo(again, quiet, 'events', deltas('quiet', 7, 200))
+    await appendTo(again, quiet, 'events', deltas('quiet', 201, 300))
     expect(await readEvents(again, 'quiet', 300)).toHaveLength(300)
     expect(await readEvents(again, 'busy', written)).toHaveLength(written)
   })
@@ -53,8 +54,9 @@ describe('the journal', () => {
     const log = await openLog(directory)
     const quiet = await createTurn(log, 'quiet')
     const busy = await createTurn(log, 'busy')
-    await log.append(quiet, 'events', deltas('quiet', 1, 1))
-    for (let seq = 1; seq <= 4500; seq++) await log.append(busy, 'events', deltas('busy', seq, seq))
+    await appendTo(log, quiet, 'events', deltas('quiet', 1, 1))
+    for (let seq = 1; seq <= 4500; seq++)
+      await appendTo(log, busy, 'events', deltas('busy', seq, seq))
     await log.close()
     expect((await tablesOf(directory)).journal.entries).toBeLessThan(4096)
   })
@@ -63,7 +65,7 @@ describe('the journal', () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
-    await log.append(lease, 'events', deltas('turn', 1, 5))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 5))
     await log.close()
     expect((await tablesOf(directory)).journal.entries).toBe(1)
     const again = await openLog(directory)
@@ -79,8 +81,8 @@ describe('the journal', () => {
     const lost = await createTurn(log, 'lost')
     const kept = await createTurn(log, 'kept')
     await Promise.all([
-      log.append(lost, 'events', deltas('lost', 1, 5)),
-      log.append(kept, 'events', deltas('kept', 1, 5)),
+      appendTo(log, lost, 'events', deltas('lost', 1, 5)),
+      appendTo(log, kept, 'events', deltas('kept', 1, 5)),
     ])
     await log.deleteTurn('lost')
     await createTurn(log, 'lost')

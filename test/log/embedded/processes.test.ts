@@ -1,10 +1,12 @@
 /** What other processes do to a store, and what is left of it when they die. */
+
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { delta, deltas } from '../../../src/testing/turn-log/texts.ts'
 import { StoreProcess, type StoreProcessOptions } from './process.ts'
 import { createTurn, folderOfTest, openLog, readEvents } from './support.ts'
@@ -55,7 +57,7 @@ describe('one process at a time', () => {
     const other = new StoreProcess('hold', directory)
     const { error } = await other.until((report) => report.error !== undefined)
     expect(error?.code).toBe('STORE_LOCKED')
-    await log.append(lease, 'events', deltas('turn', 1, 2))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 2))
     await log.close()
     await openLog(directory)
   })
@@ -136,7 +138,7 @@ describe('a disk that is full', () => {
     let seq = 0
     const append = async () => {
       const record = { seq: seq + 1, data: delta('turn', seq + 1, 'x'.repeat(10_000)) }
-      await log.append(lease, 'events', [record])
+      await appendTo(log, lease, 'events', [record])
       seq += 1
     }
     const filled = (async () => {

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { DATA_FILE, Environment } from '../../../src/log/embedded/environment.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, message } from '../../../src/testing/turn-log/texts.ts'
 import { createTurn, endTurn, folderOfTest, openLog, tablesOf } from './support.ts'
 
@@ -12,8 +13,8 @@ async function endedTurns(directory: string, count: number, clock = fakeClock())
   const log = await openLog(directory, { clock, retentionMs: RETENTION_MS, sweepMs: SWEEP_MS })
   const made = Array.from({ length: count }, async (_, index) => {
     const lease = await createTurn(log, `turn-${index}`)
-    await log.append(lease, 'events', deltas(`turn-${index}`, 1, 10))
-    await log.append(lease, 'processed', [
+    await appendTo(log, lease, 'events', deltas(`turn-${index}`, 1, 10))
+    await appendTo(log, lease, 'processed', [
       { seq: 1, data: message(`turn-${index}`, 'a', 'text '.repeat(1000)) },
     ])
     await endTurn(log, lease, { events: 11, processed: 2 })

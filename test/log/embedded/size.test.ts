@@ -1,6 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { counted, delta, message } from '../../../src/testing/turn-log/texts.ts'
 import { createTurn, endTurn, folderOfTest, openLog } from './support.ts'
 
@@ -21,7 +22,7 @@ test('L7 the events of finished turns take less than 4 times their text, fed one
     const turnId = crypto.randomUUID()
     const lease = await createTurn(log, turnId)
     for (const record of counted(1, TOKENS, (seq) => delta(turnId, seq, TOKEN))) {
-      await log.append(lease, 'events', [record])
+      await appendTo(log, lease, 'events', [record])
     }
     await endTurn(log, lease, { events: TOKENS + 1, processed: 1 })
   })
@@ -42,7 +43,7 @@ test('L6 the snapshots of finished turns take less than 1.3 times their text', {
     for (let step = 1; step <= steps; step++) {
       const content = TOKEN.repeat((TOKENS / steps) * step)
       const data = message(turnId, 'item', content)
-      await log.append(lease, 'processed', [{ seq: step, data }])
+      await appendTo(log, lease, 'processed', [{ seq: step, data }])
     }
     await endTurn(log, lease, { events: 1, processed: steps + 1 })
   }

@@ -1,9 +1,11 @@
 /** A directory that is removed or replaced while a store is open in it. */
+
 import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { inspectEmbeddedLog } from '../../../src/log/embedded/inspect.ts'
 import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas } from '../../../src/testing/turn-log/texts.ts'
 import { StoreProcess } from './process.ts'
 import { createTurn, folderOfTest, openLog, readEvents } from './support.ts'
@@ -39,11 +41,11 @@ describe.each([
     const directory = join(folderOfTest(), 'store')
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
-    await log.append(lease, 'events', deltas('turn', 1, 2))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 2))
     const reader = readEvents(log, 'turn', 3)
     const told = reader.catch((error: unknown) => error)
     damage(directory)
-    await expect(log.append(lease, 'events', deltas('turn', 3, 3))).rejects.toMatchObject(lost)
+    await expect(appendTo(log, lease, 'events', deltas('turn', 3, 3))).rejects.toMatchObject(lost)
     expect(await told).toMatchObject(lost)
     await expect(createTurn(log, 'next')).rejects.toMatchObject(lost)
     await expect(createTurn(log, 'next')).rejects.toThrow(directory)

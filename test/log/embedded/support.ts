@@ -6,6 +6,7 @@ import { unpackLines } from '../../../src/log/embedded/chunks.ts'
 import { DATA_FILE, Environment } from '../../../src/log/embedded/environment.ts'
 import { type EmbeddedLogOptions, openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import type { Lease, LogRecord, TurnLog } from '../../../src/log/turn-log.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
 
 export const LEASE_MS = 60_000
@@ -44,9 +45,9 @@ export async function endTurn(
 ): Promise<void> {
   const { turnId } = lease
   const done = { seq: last.events, data: responseDone(turnId, last.events) }
-  await log.append(lease, 'events', [done], { seal: true })
+  await appendTo(log, lease, 'events', [done], { seal: true })
   const complete = { seq: last.processed, data: turnComplete(turnId) }
-  await log.append(lease, 'processed', [complete], { seal: true })
+  await appendTo(log, lease, 'processed', [complete], { seal: true })
 }
 
 /** So many events of a turn, from its beginning. */

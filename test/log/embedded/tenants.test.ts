@@ -7,6 +7,7 @@ import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { TenantKeys } from '../../../src/log/embedded/tenant-keys.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, message } from '../../../src/testing/turn-log/texts.ts'
 import { createTurn, endTurn, folderOfTest, openLog, readEvents, tablesOf } from './support.ts'
 
@@ -82,11 +83,11 @@ async function rename(directory: string, change: (id: string) => string): Promis
 async function fill(log: TurnLog): Promise<void> {
   const ids = { turnId: 'done', threadId: 'thread', runId: 'run', owner: 'test' }
   const done = await log.create(ids, 60_000)
-  await log.append(done, 'events', deltas('done', 1, 3))
+  await appendTo(log, done, 'events', deltas('done', 1, 3))
   await endTurn(log, done, { events: 4, processed: 1 })
   const left = await log.create({ turnId: 'left', threadId: 'other', owner: 'test' }, 60_000)
-  await log.append(left, 'events', deltas('left', 1, 3))
-  await log.append(left, 'processed', [{ seq: 1, data: message('left', 'a', 'text') }])
+  await appendTo(log, left, 'events', deltas('left', 1, 3))
+  await appendTo(log, left, 'processed', [{ seq: 1, data: message('left', 'a', 'text') }])
 }
 
 describe('the keys of tenants in the embedded store', () => {
@@ -118,8 +119,8 @@ describe('the keys of tenants in the embedded store', () => {
     const log = (await openLog(folderOfTest())).ofTenant('acme')
     const lease = await createTurn(log, 'turn')
     const made = vi.spyOn(TenantKeys.prototype, 'of')
-    for (const record of deltas('turn', 1, 600)) await log.append(lease, 'events', [record])
-    await log.append(lease, 'processed', [{ seq: 1, data: message('turn', 'a', 'text') }])
+    for (const record of deltas('turn', 1, 600)) await appendTo(log, lease, 'events', [record])
+    await appendTo(log, lease, 'processed', [{ seq: 1, data: message('turn', 'a', 'text') }])
     expect(made).not.toHaveBeenCalled()
     await endTurn(log, lease, { events: 601, processed: 2 })
     expect(made).toHaveBeenCalled()
@@ -175,7 +176,7 @@ describe('what is done for all tenants of an embedded store', () => {
     for (const each of failed) await expect(each).rejects.toMatchObject({ code: 'STORE_FAILED' })
     commit.mockRestore()
     expect(await acme.getTurn('turn')).toBeUndefined()
-    await beta.append(kept, 'events', deltas('turn', 1, 1))
+    await appendTo(beta, kept, 'events', deltas('turn', 1, 1))
     for (const each of [log, acme]) expect((await createTurn(each, 'turn')).epoch).toBe(1)
   })
 })

@@ -2,7 +2,8 @@ import { createClient } from '@redis/client'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startRedis } from '../../../scripts/redis-server.mjs'
 import { RedisKeys } from '../../../src/log/redis/keys.ts'
-import type { Lease, LogName, NewRecord, TurnLog } from '../../../src/log/turn-log.ts'
+import type { Lease, LogName, TurnLog } from '../../../src/log/turn-log.ts'
+import { appendTo, type TextRecord } from '../../../src/testing/turn-log/append.ts'
 import { deltas, eventsUpTo, message, turnComplete } from '../../../src/testing/turn-log/texts.ts'
 import { OpenLogs } from './support.ts'
 
@@ -50,13 +51,13 @@ async function scriptCalls(work: () => Promise<unknown>): Promise<number> {
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0)
 }
 
-const SECOND: Record<LogName, (turnId: string) => NewRecord> = {
-  events: (turnId) => deltas(turnId, 2, 2)[0] as NewRecord,
+const SECOND: Record<LogName, (turnId: string) => TextRecord> = {
+  events: (turnId) => deltas(turnId, 2, 2)[0] as TextRecord,
   processed: (turnId) => ({ seq: 2, data: message(turnId, 'a', 'second') }),
 }
 
-const FIRST: Record<LogName, (turnId: string) => NewRecord> = {
-  events: (turnId) => deltas(turnId, 1, 1)[0] as NewRecord,
+const FIRST: Record<LogName, (turnId: string) => TextRecord> = {
+  events: (turnId) => deltas(turnId, 1, 1)[0] as TextRecord,
   processed: (turnId) => ({ seq: 1, data: message(turnId, 'a', 'first') }),
 }
 
@@ -65,7 +66,7 @@ async function started(name: LogName, turnIds: string[]): Promise<Record<string,
   const leases: Record<string, Lease> = {}
   for (const turnId of turnIds) {
     const lease = await create(turnId)
-    await log.append(lease, name, [FIRST[name](turnId)])
+    await appendTo(log, lease, name, [FIRST[name](turnId)])
     leases[turnId] = lease
   }
   return leases
@@ -76,7 +77,7 @@ describe.each(['events', 'processed'] as const)(
   (name) => {
     const second = (leases: Record<string, Lease>) =>
       Object.entries(leases).map(([turnId, lease]) =>
-        log.append(lease, name, [SECOND[name](turnId)]),
+        appendTo(log, lease, name, [SECOND[name](turnId)]),
       )
 
     test('L3 each is answered for itself, whatever the others are', async () => {
@@ -85,15 +86,15 @@ describe.each(['events', 'processed'] as const)(
       const other = await logs.open()
       const lease = (turnId: string) => leases[turnId] as Lease
       await other.deleteTurn('gone')
-      await other.append(lease('repeated'), name, [SECOND[name]('repeated')])
+      await appendTo(other, lease('repeated'), name, [SECOND[name]('repeated')])
       // Its lease ran out long ago.
       await redis.hSet(keys.turn('claimed').meta, 'until', '1')
       await other.claim('claimed', 'other', LEASE_MS)
       const more = { seq: 3, data: SECOND[name]('ahead').data }
-      await other.append(lease('ahead'), name, [SECOND[name]('ahead'), more])
+      await appendTo(other, lease('ahead'), name, [SECOND[name]('ahead'), more])
       const complete = [{ seq: 2, data: turnComplete('sealed') }]
       const end = name === 'events' ? eventsUpTo('sealed', 2, 2) : complete
-      await other.append(lease('sealed'), name, end, { seal: true })
+      await appendTo(other, lease('sealed'), name, end, { seal: true })
       leases['gap'] = await create('gap')
       expect(await outcomes(second(leases))).toEqual([
         '1-2',
@@ -108,11 +109,11 @@ describe.each(['events', 'processed'] as const)(
       ])
       for (const turnId of ['first', 'between', 'last']) {
         const third = { ...SECOND[name](turnId), seq: 3 }
-        expect(await log.append(lease(turnId), name, [third])).toBe('1-3')
+        expect(await appendTo(log, lease(turnId), name, [third])).toBe('1-3')
       }
-      expect(await outcomes([log.append(lease('sealed'), name, [{ ...more, seq: 3 }])])).toEqual([
-        'LOG_SEALED',
-      ])
+      expect(await outcomes([appendTo(log, lease('sealed'), name, [{ ...more, seq: 3 }])])).toEqual(
+        ['LOG_SEALED'],
+      )
     })
 
     test('L3 a turn whose keys are damaged fails alone', async () => {

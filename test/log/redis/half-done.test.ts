@@ -13,6 +13,7 @@ import {
   REMOVE_PROCESSED,
 } from '../../../src/log/redis/scripts/turn.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, eventsUpTo, outputsOf } from '../../../src/testing/turn-log/texts.ts'
 import { OpenLogs, until } from './support.ts'
 
@@ -70,7 +71,7 @@ describe('what a process leaves that dies in the middle', () => {
   test('L5 a claim that died after log A was fenced keeps others out only for a while', async () => {
     const { log, keys } = await open()
     const old = await log.create(orphan, 1)
-    await log.append(old, 'events', deltas('run', 1, 2))
+    await appendTo(log, old, 'events', deltas('run', 1, 2))
     await until(async () => (await log.expired(5)).length === 1)
     const { state, events, chunks, meta, response } = keys.run('run')
     const claim = [1, '', 'nonce', 300, LEASE_MS, old.creation]
@@ -79,7 +80,7 @@ describe('what a process leaves that dies in the middle', () => {
       '2',
     ])
     expect(await codeOf(log.claim('turn', 'b', LEASE_MS))).toBe('LEASE_HELD')
-    expect(await codeOf(log.append(old, 'events', deltas('run', 3, 3)))).toBe('LEASE_LOST')
+    expect(await codeOf(appendTo(log, old, 'events', deltas('run', 3, 3)))).toBe('LEASE_LOST')
     let lease = await log.claim('turn', 'b', LEASE_MS).catch(() => undefined)
     await until(async () => {
       lease ??= await log.claim('turn', 'b', LEASE_MS).catch(() => undefined)
@@ -92,8 +93,8 @@ describe('what a process leaves that dies in the middle', () => {
     const second = [turn.state, turn.meta, turn.processed, turn.items]
     expect(await step(CLAIM_PROCESSED, second, late)).toEqual([])
     if (lease === undefined) throw new Error('no lease')
-    await log.append(lease, 'events', eventsUpTo('run', 3, 3), { seal: true })
-    await log.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
+    await appendTo(log, lease, 'events', eventsUpTo('run', 3, 3), { seal: true })
+    await appendTo(log, lease, 'processed', outputsOf('turn', 'a'), { seal: true })
     expect(await log.getTurn('turn')).toMatchObject({ sealed: true, epoch: 3, owner: 'b' })
   })
 
@@ -167,8 +168,8 @@ describe('what a process leaves that dies in the middle', () => {
   test('D4 the mark of a turn that has ended blocks nobody', async () => {
     const { log, keys } = await open()
     const lease = await log.create(orphan, LEASE_MS)
-    await log.append(lease, 'events', eventsUpTo('run', 1), { seal: true })
-    await log.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
+    await appendTo(log, lease, 'events', eventsUpTo('run', 1), { seal: true })
+    await appendTo(log, lease, 'processed', outputsOf('turn', 'a'), { seal: true })
     const { record } = keys.thread('thread')
     await redis.hSet(record, { open: 'turn', openUntil: '9999999999999' })
     await redis.zAdd(keys.leases, { value: 'turn', score: 1 })
@@ -190,10 +191,10 @@ describe('what a process leaves that dies in the middle', () => {
   test('L10 a deletion that died in the middle leaves no turn, and can be made again', async () => {
     const { log, keys } = await open()
     const lease = await log.create(orphan, LEASE_MS)
-    await log.append(lease, 'events', deltas('run', 1, 2))
+    await appendTo(log, lease, 'events', deltas('run', 1, 2))
     await step(REMOVE_EVENTS, ofRun(keys), [lease.creation, LEASE_MS])
     expect(await log.getTurn('turn')).toBeUndefined()
-    expect(await codeOf(log.append(lease, 'events', deltas('run', 3, 3)))).toBe('LEASE_LOST')
+    expect(await codeOf(appendTo(log, lease, 'events', deltas('run', 3, 3)))).toBe('LEASE_LOST')
     expect(await log.deleteTurn('turn')).toBe(true)
     expect(await log.deleteTurn('turn')).toBe(false)
     expect(await log.create(orphan, LEASE_MS)).toMatchObject({ epoch: 2 })
@@ -222,8 +223,8 @@ describe('what a process leaves that dies in the middle', () => {
     const { log, keys } = await open()
     const { record, turns } = keys.thread('thread')
     const lease = await log.create(orphan, LEASE_MS)
-    await log.append(lease, 'events', eventsUpTo('run', 1), { seal: true })
-    await log.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
+    await appendTo(log, lease, 'events', eventsUpTo('run', 1), { seal: true })
+    await appendTo(log, lease, 'processed', outputsOf('turn', 'a'), { seal: true })
     await step(BEGIN_DELETION, [record, turns], ['dead', 200])
     const next = { ...orphan, turnId: 'next', runId: 'next' }
     expect(await codeOf(log.create(next, LEASE_MS))).toBe('THREAD_BUSY')
@@ -244,12 +245,12 @@ describe('what a process leaves that dies in the middle', () => {
     const { creation } = await log.create(orphan, LEASE_MS)
     await log.deleteTurn('turn')
     const lease = await log.create(orphan, LEASE_MS)
-    await log.append(lease, 'events', deltas('run', 1, 2))
+    await appendTo(log, lease, 'events', deltas('run', 1, 2))
     expect(await step(REMOVE_EVENTS, ofRun(keys), [creation, LEASE_MS])).toBe(0)
     const { meta, state, processed, items } = keys.turn('turn')
     expect(await step(REMOVE_PROCESSED, [meta, state, processed, items], [creation])).toBe(0)
-    await log.append(lease, 'events', eventsUpTo('run', 3, 3), { seal: true })
-    await log.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
+    await appendTo(log, lease, 'events', eventsUpTo('run', 3, 3), { seal: true })
+    await appendTo(log, lease, 'processed', outputsOf('turn', 'a'), { seal: true })
   })
 
   test('L5 a claim that looked at a deleted turn takes nothing of the one that was made since', async () => {
@@ -260,7 +261,7 @@ describe('what a process leaves that dies in the middle', () => {
     const { state, events, chunks, meta, response } = keys.run('run')
     const claim = [lease.epoch, '', 'nonce', 300, LEASE_MS, creation]
     expect(await step(CLAIM_EVENTS, [state, events, chunks, meta, response], claim)).toEqual([])
-    await log.append(lease, 'events', deltas('run', 1, 2))
+    await appendTo(log, lease, 'events', deltas('run', 1, 2))
   })
 
   test('L3 of several who make the same turn at once one has it, and can write to both logs', async () => {
@@ -280,8 +281,8 @@ describe('what a process leaves that dies in the middle', () => {
       expect(leases).toHaveLength(1)
       if (lease === undefined) throw new Error('no lease')
       const log = all[made.findIndex(({ status }) => status === 'fulfilled')] as TurnLog
-      await log.append(lease, 'events', eventsUpTo(turn.runId, 2), { seal: true })
-      await log.append(lease, 'processed', outputsOf(turn.turnId, 'a'), { seal: true })
+      await appendTo(log, lease, 'events', eventsUpTo(turn.runId, 2), { seal: true })
+      await appendTo(log, lease, 'processed', outputsOf(turn.turnId, 'a'), { seal: true })
     }
   })
 })

@@ -2,6 +2,7 @@ import { createClient } from '@redis/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startRedis } from '../../../scripts/redis-server.mjs'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, eventsUpTo, message, outputsOf } from '../../../src/testing/turn-log/texts.ts'
 import { OpenLogs } from './support.ts'
 
@@ -49,8 +50,8 @@ describe('the keys in Redis', () => {
     await open()
     const ids = { turnId: 'turn', threadId: 'thread', runId: 'run', owner: 'owner' }
     const lease = await log.create(ids, LEASE_MS)
-    await log.append(lease, 'events', deltas('run', 1, 2))
-    await log.append(lease, 'processed', outputsOf('turn', 'ab').slice(0, 3))
+    await appendTo(log, lease, 'events', deltas('run', 1, 2))
+    await appendTo(log, lease, 'processed', outputsOf('turn', 'ab').slice(0, 3))
     expect(await redis.type('codex:run:{run}:events')).toBe('stream')
     expect(await redis.type('codex:turn:{turn}:processed')).toBe('stream')
     expect(Object.keys(await timesToLive())).toEqual([
@@ -93,7 +94,7 @@ describe('the keys in Redis', () => {
     const given = { eventId: 'given', timestamp: 7 }
     for (const output of outputs) {
       const seal = output.seq === outputs.length
-      await log.append(lease, 'processed', [{ ...output, ...given }], { seal })
+      await appendTo(log, lease, 'processed', [{ ...output, ...given }], { seal })
     }
     const found = await entries('codex:turn:{turn}:processed')
     expect(found.map(([id]) => id)).toEqual(['1-1', '1-3', '1-4', '1-5'])
@@ -111,7 +112,7 @@ describe('the keys in Redis', () => {
     const records = eventsUpTo('turn', 600)
     const ids = async (key: string) => (await entries(key)).map(([id]) => id)
     for (const record of records) {
-      await log.append(lease, 'events', [record], { seal: record.seq === 600 })
+      await appendTo(log, lease, 'events', [record], { seal: record.seq === 600 })
       if (record.seq !== 520) continue
       expect(await ids('codex:run:{turn}:chunks')).toEqual(['1-256', '1-512'])
       expect(await ids('codex:run:{turn}:events')).toEqual(
@@ -129,7 +130,7 @@ describe('the keys in Redis', () => {
     const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'owner' }, LEASE_MS)
     const records = eventsUpTo('turn', 5000)
     for (let at = 0; at < records.length; at += 250) {
-      await log.append(lease, 'events', records.slice(at, at + 250), { seal: at + 250 === 5000 })
+      await appendTo(log, lease, 'events', records.slice(at, at + 250), { seal: at + 250 === 5000 })
     }
     const found = await entries('codex:run:{turn}:events')
     const sizes = found.map(([, fields]) => fields['lines']?.length ?? 0)
@@ -143,11 +144,11 @@ describe('the keys in Redis', () => {
   test('L7 a claim ends a chunk: none has records of two epochs', async () => {
     await open()
     const first = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'a' }, 1)
-    await log.append(first, 'events', deltas('turn', 1, 200))
-    await log.append(first, 'events', deltas('turn', 201, 300))
+    await appendTo(log, first, 'events', deltas('turn', 1, 200))
+    await appendTo(log, first, 'events', deltas('turn', 201, 300))
     const second = await log.claim('turn', 'b', LEASE_MS)
-    await log.append(second, 'events', deltas('turn', 301, 400))
-    await log.append(second, 'events', eventsUpTo('turn', 520, 401), { seal: true })
+    await appendTo(log, second, 'events', deltas('turn', 301, 400))
+    await appendTo(log, second, 'events', eventsUpTo('turn', 520, 401), { seal: true })
     const found = await entries('codex:run:{turn}:events')
     expect(found.map(([id]) => id)).toEqual(['1-300', '2-520'])
   })
@@ -166,20 +167,20 @@ describe('the keys in Redis', () => {
     await check('put')
     const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'a' }, 1)
     await check('create')
-    for (const record of deltas('turn', 1, 256)) await log.append(lease, 'events', [record])
-    await log.append(lease, 'events', deltas('turn', 257, 260))
+    for (const record of deltas('turn', 1, 256)) await appendTo(log, lease, 'events', [record])
+    await appendTo(log, lease, 'events', deltas('turn', 257, 260))
     await check('events')
-    await log.append(lease, 'processed', outputsOf('turn', 'ab').slice(0, 3))
+    await appendTo(log, lease, 'processed', outputsOf('turn', 'ab').slice(0, 3))
     await check('processed')
     const claimed = await log.claim('turn', 'b', LEASE_MS)
     await check('claim')
     await log.renew(claimed, LEASE_MS)
     await log.requestCancel('turn', 'enough')
     await check('renew')
-    await log.append(claimed, 'events', eventsUpTo('turn', 261, 261), { seal: true })
+    await appendTo(log, claimed, 'events', eventsUpTo('turn', 261, 261), { seal: true })
     await check('the first seal')
     const outputs = outputsOf('turn', 'ab').slice(3)
-    await log.append(claimed, 'processed', outputs, { seal: true })
+    await appendTo(log, claimed, 'processed', outputs, { seal: true })
     await check('the second seal')
     const times = await timesToLive()
     for (const key of [`${prefix}:run:{turn}:events`, `${prefix}:turn:{turn}:processed`]) {
@@ -214,13 +215,13 @@ describe('the keys in Redis', () => {
       if (isShown) snapshots += 1
       const shown = { seq: snapshots, data: message('turn', 'turn:1', text) }
       await Promise.all([
-        log.append(lease, 'events', [{ seq, data }]),
-        isShown ? log.append(lease, 'processed', [shown]) : undefined,
+        appendTo(log, lease, 'events', [{ seq, data }]),
+        isShown ? appendTo(log, lease, 'processed', [shown]) : undefined,
       ])
     }
-    await log.append(lease, 'events', eventsUpTo('turn', 10_001, 10_001), { seal: true })
+    await appendTo(log, lease, 'events', eventsUpTo('turn', 10_001, 10_001), { seal: true })
     const last = { seq: snapshots + 1, data: outputsOf('turn', '').at(-1)?.data ?? '' }
-    await log.append(lease, 'processed', [last], { seal: true })
+    await appendTo(log, lease, 'processed', [last], { seal: true })
     const bytes = async (pattern: string) => {
       const sizes = (await redis.keys(pattern)).map((key) => redis.memoryUsage(key))
       return (await Promise.all(sizes)).reduce<number>((sum, each) => sum + (each ?? 0), 0)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { LiveLines } from '../../../src/log/redis/live-lines.ts'
+import { LiveLines } from '../../../src/log/redis/writer.ts'
 
 /** More than is held for a turn. */
 const TOO_MANY_CHARS = 16 * 1024 + 1

@@ -1,10 +1,12 @@
 /** A Redis that loses what it acknowledged: without `appendfsync always`, or by a failover. */
+
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../../scripts/redis-server.mjs'
 import { openRedisLog } from '../../../src/log/redis/redis-log.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas } from '../../../src/testing/turn-log/texts.ts'
 
 test('L3 a server that comes back without its newest records is noticed by the next append, in every tenant', async () => {
@@ -24,7 +26,7 @@ test('L3 a server that comes back without its newest records is noticed by the n
   const all = await Promise.all(writers)
   const write = async (first: number, last: number) => {
     for (const record of deltas('turn', first, last)) {
-      await Promise.all(all.map(({ log, lease }) => log.append(lease, 'events', [record])))
+      await Promise.all(all.map(({ log, lease }) => appendTo(log, lease, 'events', [record])))
     }
   }
   await write(1, 5)
@@ -35,7 +37,7 @@ test('L3 a server that comes back without its newest records is noticed by the n
   cpSync(earlier, data, { recursive: true })
   await server.restart()
   for (const { log, lease } of all) {
-    const next = log.append(lease, 'events', deltas('turn', 11, 11))
+    const next = appendTo(log, lease, 'events', deltas('turn', 11, 11))
     await expect(next).rejects.toMatchObject({ code: 'LOG_SEQUENCE_GAP' })
   }
 })

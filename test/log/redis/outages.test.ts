@@ -5,6 +5,7 @@ import { FORMAT } from '../../../src/log/redis/format.ts'
 import type { RedisLogOptions } from '../../../src/log/redis/options.ts'
 import { openRedisLog } from '../../../src/log/redis/redis-log.ts'
 import type { LogRecord, TurnLog } from '../../../src/log/turn-log.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, eventsUpTo, message, turnStarted } from '../../../src/testing/turn-log/texts.ts'
 import { seededRandom } from '../../adapters/random.ts'
 import { Proxy } from './proxy.ts'
@@ -53,7 +54,7 @@ async function writeTurn(log: TurnLog, count: number, meanwhile: (seq: number) =
   const records = eventsUpTo('turn', count)
   const offsets: Promise<string>[] = []
   for (const record of records) {
-    offsets.push(log.append(lease, 'events', [record], { seal: record.seq === count }))
+    offsets.push(appendTo(log, lease, 'events', [record], { seal: record.seq === count }))
     await meanwhile(record.seq)
   }
   return { records, offsets: await Promise.all(offsets) }
@@ -99,10 +100,10 @@ describe('a Redis that goes away', () => {
         const batch = records.slice(at, at + 1 + Math.floor(random() * 30))
         at += batch.length
         const seal = at >= records.length
-        pending.push(writer.append(lease, 'events', batch, { seal }))
+        pending.push(appendTo(writer, lease, 'events', batch, { seal }))
         const data = seal ? turnStarted('turn') : message('turn', 'item', `${at}`)
         const output = { seq: pending.length, data }
-        const other = writer.append(lease, 'processed', [output], { seal })
+        const other = appendTo(writer, lease, 'processed', [output], { seal })
         if (random() < 0.5) await Promise.all([pending.at(-1), other])
       }
       await Promise.all(pending)
@@ -135,13 +136,13 @@ describe('a Redis that goes away', () => {
     const server = await start({ appendonly: 'always' })
     const log = await logsOn(server.url, 300).open()
     const lease = await log.create(turn, LEASE_MS)
-    await log.append(lease, 'events', deltas('turn', 1, 3))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 3))
     const reading = follow(log, 'turn')
     await until(() => reading.seen.length === 3)
     await server.kill()
     const calls = [
-      log.append(lease, 'events', deltas('turn', 4, 4)),
-      log.append(lease, 'processed', [{ seq: 1, data: turnStarted('turn') }]),
+      appendTo(log, lease, 'events', deltas('turn', 4, 4)),
+      appendTo(log, lease, 'processed', [{ seq: 1, data: turnStarted('turn') }]),
       log.getTurn('turn'),
       log.snapshot('turn'),
       log.renew(lease, LEASE_MS),
@@ -152,10 +153,10 @@ describe('a Redis that goes away', () => {
     await server.restart()
     // The caller repeats what it does not know the fate of; the connection comes back in its own time.
     await until(async () => {
-      const offset = await log.append(lease, 'events', deltas('turn', 4, 4)).catch(() => '')
+      const offset = await appendTo(log, lease, 'events', deltas('turn', 4, 4)).catch(() => '')
       return offset === '1-4'
     })
-    await log.append(lease, 'events', eventsUpTo('turn', 5, 5), { seal: true })
+    await appendTo(log, lease, 'events', eventsUpTo('turn', 5, 5), { seal: true })
     await reading.ended
     expect(reading.seen.map(({ offset }) => offset)).toEqual(['1-1', '1-2', '1-3', '1-4', '1-5'])
   })
@@ -165,14 +166,16 @@ describe('a Redis that goes away', () => {
     const log = await logsOn(server.url, 200).open()
     const lease = await log.create(turn, LEASE_MS)
     process.kill(server.pid ?? 0, 'SIGSTOP')
-    const append = log.append(lease, 'events', deltas('turn', 1, 2))
+    const append = appendTo(log, lease, 'events', deltas('turn', 1, 2))
     await expect(append).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     process.kill(server.pid ?? 0, 'SIGCONT')
     await until(async () => {
-      const offset = await log.append(lease, 'events', deltas('turn', 1, 2)).catch(() => '')
+      const offset = await appendTo(log, lease, 'events', deltas('turn', 1, 2)).catch(() => '')
       return offset === '1-2'
     })
-    expect(await log.append(lease, 'events', eventsUpTo('turn', 3, 3), { seal: true })).toBe('1-3')
+    expect(await appendTo(log, lease, 'events', eventsUpTo('turn', 3, 3), { seal: true })).toBe(
+      '1-3',
+    )
     const { seen, ended } = follow(log, 'turn')
     await ended
     expect(seen.map(({ offset }) => offset)).toEqual(['1-1', '1-2', '1-3'])
@@ -187,13 +190,13 @@ describe('a Redis that goes away', () => {
     const cancelled = writer.cancelled(lease, new AbortController().signal)
     for (let seq = 1; seq <= 5; seq += 1) {
       await redisCommand(server, 'CLIENT', 'KILL', 'TYPE', 'pubsub')
-      await writer.append(lease, 'events', deltas('turn', seq, seq))
+      await appendTo(writer, lease, 'events', deltas('turn', seq, seq))
       await until(() => seen.length === seq)
     }
     await redisCommand(server, 'CLIENT', 'KILL', 'TYPE', 'pubsub')
     await reader.requestCancel('turn', 'enough')
     expect(await cancelled).toBe('enough')
-    await writer.append(lease, 'events', eventsUpTo('turn', 6, 6), { seal: true })
+    await appendTo(writer, lease, 'events', eventsUpTo('turn', 6, 6), { seal: true })
     await ended
   })
 })
@@ -224,16 +227,16 @@ describe('a connection to Redis that does not answer', () => {
     const { proxy, logs, log } = await proxied()
     const lease = await log.create(turn, LEASE_MS)
     const reading = follow(log, 'turn')
-    await log.append(lease, 'events', deltas('turn', 1, 1))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 1))
     await until(() => reading.seen.length === 1)
     const cancelled = log.cancelled(lease, new AbortController().signal)
     proxy.silence()
-    const appends = [2, 3, 4].map((seq) => log.append(lease, 'events', deltas('turn', seq, seq)))
+    const appends = [2, 3, 4].map((seq) => appendTo(log, lease, 'events', deltas('turn', seq, seq)))
     await log.renew(lease, LEASE_MS)
     expect(await Promise.all(appends)).toEqual(['1-2', '1-3', '1-4'])
     await log.requestCancel('turn', 'enough')
     expect(await cancelled).toBe('enough')
-    await log.append(lease, 'events', eventsUpTo('turn', 5, 5), { seal: true })
+    await appendTo(log, lease, 'events', eventsUpTo('turn', 5, 5), { seal: true })
     await reading.ended
     expect(reading.seen.map(({ offset }) => offset)).toEqual(['1-1', '1-2', '1-3', '1-4', '1-5'])
     const silence = expect.stringMatching(/did not answer|Socket timeout/)
@@ -288,14 +291,14 @@ describe('a connection to Redis that does not answer', () => {
     const log = await logs.open()
     const lease = await log.create(turn, LEASE_MS)
     const reading = follow(log, 'turn')
-    await log.append(lease, 'events', deltas('turn', 1, 1))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 1))
     await until(() => reading.seen.length === 1)
     const cancelled = log.cancelled(lease, new AbortController().signal)
     for (const proxy of proxies) proxy.silence()
-    expect(await log.append(lease, 'events', deltas('turn', 2, 2))).toBe('1-2')
+    expect(await appendTo(log, lease, 'events', deltas('turn', 2, 2))).toBe('1-2')
     await log.requestCancel('turn', 'enough')
     expect(await cancelled).toBe('enough')
-    await log.append(lease, 'events', eventsUpTo('turn', 3, 3), { seal: true })
+    await appendTo(log, lease, 'events', eventsUpTo('turn', 3, 3), { seal: true })
     await reading.ended
     expect(reading.seen).toHaveLength(3)
   })
@@ -311,7 +314,7 @@ describe('a connection to Redis that does not answer', () => {
     const { proxy, log } = await proxied({ unavailableAfterMs: 200, silentAfterMs: 60_000 })
     const lease = await log.create(turn, LEASE_MS)
     proxy.silence()
-    const append = log.append(lease, 'events', deltas('turn', 1, 1))
+    const append = appendTo(log, lease, 'events', deltas('turn', 1, 1))
     const closed = log.close()
     await expect(append).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     await closed
@@ -327,12 +330,12 @@ describe('a connection to Redis that does not answer', () => {
     const { proxy, log } = await proxied()
     const lease = await log.create(turn, LEASE_MS)
     const reading = follow(log, 'turn')
-    await log.append(lease, 'events', deltas('turn', 1, 1))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 1))
     await until(() => reading.seen.length === 1)
     const before = proxy.accepted
     proxy.inject(bytes)
     await until(() => proxy.accepted >= before + 2)
-    await log.append(lease, 'events', eventsUpTo('turn', 2, 2), { seal: true })
+    await appendTo(log, lease, 'events', eventsUpTo('turn', 2, 2), { seal: true })
     await reading.ended
     expect(reading.seen.map(({ offset }) => offset)).toEqual(['1-1', '1-2'])
   })
@@ -348,7 +351,7 @@ describe('a Redis that refuses', () => {
     const fill = async () => {
       for (let seq = 1; seq < 2000; seq += 1) {
         const data = eventsUpTo('turn', seq, seq)[0]?.data.replace('"complete"', `"${text}"`) ?? ''
-        await log.append(lease, 'events', [{ seq, data }])
+        await appendTo(log, lease, 'events', [{ seq, data }])
         acknowledged = seq
       }
     }
@@ -363,7 +366,7 @@ describe('a Redis that refuses', () => {
     }
     await redisCommand(server, 'CONFIG', 'SET', 'maxmemory', '0')
     const next = eventsUpTo('turn', acknowledged + 1, acknowledged + 1)
-    expect(await log.append(lease, 'events', next, { seal: true })).toBe(`1-${acknowledged + 1}`)
+    expect(await appendTo(log, lease, 'events', next, { seal: true })).toBe(`1-${acknowledged + 1}`)
   })
 
   test('L9 nobody listening is STORE_UNAVAILABLE at once', async () => {

@@ -2,6 +2,7 @@ import { createClient } from '@redis/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startRedis, startRedisCluster } from '../../../scripts/redis-server.mjs'
 import type { LogRecord, TurnLog } from '../../../src/log/turn-log.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, eventsUpTo, outputsOf } from '../../../src/testing/turn-log/texts.ts'
 import { OpenLogs, until } from './support.ts'
 
@@ -69,12 +70,12 @@ describe.each(servers)('several processes on $name', ({ server, nodes, admins })
     const events = follow(reader, 'turn', 'events', signal)
     const processed = follow(reader, 'turn', 'processed', signal)
     const cancelled = writer.cancelled(lease, signal)
-    for (const record of deltas('run', 1, 20)) await writer.append(lease, 'events', [record])
+    for (const record of deltas('run', 1, 20)) await appendTo(writer, lease, 'events', [record])
     await until(() => events.seen.length === 20)
     expect(await third.requestCancel('turn', 'enough')).toBe(true)
     expect(await cancelled).toBe('enough')
-    await writer.append(lease, 'events', eventsUpTo('run', 21, 21), { seal: true })
-    await writer.append(lease, 'processed', outputsOf('turn', 'ab'), { seal: true })
+    await appendTo(writer, lease, 'events', eventsUpTo('run', 21, 21), { seal: true })
+    await appendTo(writer, lease, 'processed', outputsOf('turn', 'ab'), { seal: true })
     await Promise.all([events.ended, processed.ended])
     expect(events.seen).toHaveLength(21)
     expect(processed.seen).toHaveLength(4)
@@ -97,7 +98,7 @@ describe.each(servers)('several processes on $name', ({ server, nodes, admins })
     const more = Array.from({ length: 3 }, () => leases)
       .flat()
       .map(({ turnId }) => follow(log, turnId, 'events', end.signal))
-    for (const lease of leases) await log.append(lease, 'events', deltas(lease.runId, 1, 3))
+    for (const lease of leases) await appendTo(log, lease, 'events', deltas(lease.runId, 1, 3))
     await until(() => [...first, ...more].every(({ seen }) => seen.length === 3))
     expect(await connections()).toBe(before)
     expect(await channels()).toHaveLength(50)
@@ -113,15 +114,15 @@ describe.each(servers)('several processes on $name', ({ server, nodes, admins })
     const log = await logs.open()
     const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'owner' }, LEASE_MS)
     const { signal } = new AbortController()
-    await log.append(lease, 'events', deltas('turn', 1, 1))
+    await appendTo(log, lease, 'events', deltas('turn', 1, 1))
     const slow = log.tail('turn', 'events', '0-0', signal)[Symbol.asyncIterator]()
     expect((await slow.next()).value).toMatchObject({ offset: '1-1' })
     const quick = follow(log, 'turn', 'events', signal)
     const count = 6000
     for (let seq = 2; seq < count; seq += 200) {
-      await log.append(lease, 'events', deltas('turn', seq, Math.min(seq + 199, count - 1)))
+      await appendTo(log, lease, 'events', deltas('turn', seq, Math.min(seq + 199, count - 1)))
     }
-    await log.append(lease, 'events', eventsUpTo('turn', count, count), { seal: true })
+    await appendTo(log, lease, 'events', eventsUpTo('turn', count, count), { seal: true })
     await quick.ended
     expect(quick.seen.map(({ offset }) => offset)).toEqual(
       Array.from({ length: count }, (_, at) => `1-${at + 1}`),

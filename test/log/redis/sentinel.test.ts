@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { findRedis, startRedis } from '../../../scripts/redis-server.mjs'
 import { openRedisLog } from '../../../src/log/redis/redis-log.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, eventsUpTo } from '../../../src/testing/turn-log/texts.ts'
 import { Proxy } from './proxy.ts'
 import { OpenLogs, until } from './support.ts'
@@ -60,9 +61,9 @@ test('L9 a log is found by way of Sentinel, written and followed', async () => {
       if (!('resync' in each)) seen.push(each.offset)
     }
   })()
-  await log.append(lease, 'events', deltas('turn', 1, 2))
+  await appendTo(log, lease, 'events', deltas('turn', 1, 2))
   await until(() => seen.length === 2)
-  await log.append(lease, 'events', eventsUpTo('turn', 3, 3), { seal: true })
+  await appendTo(log, lease, 'events', eventsUpTo('turn', 3, 3), { seal: true })
   await ended
   expect(seen).toEqual(['1-1', '1-2', '1-3'])
   expect(await log.bytesKept()).toBeGreaterThan(0)
@@ -78,7 +79,7 @@ test('L9 a silent connection to the master is replaced', async () => {
   const lease = await log.create({ turnId: 'silent', threadId: 'silent', owner: 'a' }, 600_000)
   const cancelled = log.cancelled(lease, new AbortController().signal)
   proxy.silence()
-  expect(await log.append(lease, 'events', deltas('silent', 1, 2))).toBe('1-2')
+  expect(await appendTo(log, lease, 'events', deltas('silent', 1, 2))).toBe('1-2')
   await log.requestCancel('silent', 'enough')
   expect(await cancelled).toBe('enough')
   await logs.close()

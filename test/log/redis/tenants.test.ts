@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { startRedis } from '../../../scripts/redis-server.mjs'
 import { RedisKeys } from '../../../src/log/redis/keys.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, eventsUpTo, outputsOf } from '../../../src/testing/turn-log/texts.ts'
 import { OpenLogs, until } from './support.ts'
 
@@ -53,8 +54,8 @@ describe('the keys of tenants in Redis', () => {
   test('L13 another tenant has its name in all keys but those that the tenants share', async () => {
     const acme = log.ofTenant('acme')
     const lease = await acme.create(turn, LEASE_MS)
-    await acme.append(lease, 'events', deltas('run', 1, 256))
-    await acme.append(lease, 'processed', outputsOf('turn', 'ab').slice(0, 3))
+    await appendTo(acme, lease, 'events', deltas('run', 1, 256))
+    await appendTo(acme, lease, 'processed', outputsOf('turn', 'ab').slice(0, 3))
     expect(await keys()).toEqual([
       'codex:acme:run:{run}:chunks',
       'codex:acme:run:{run}:events',
@@ -80,7 +81,7 @@ describe('the keys of tenants in Redis', () => {
       const own = log.ofTenant(tenant)
       const lease = await own.create(turn, LEASE_MS)
       const output = { ...outputsOf('turn', 'a')[0], seq: 1, eventId: 'given', timestamp: 7 }
-      await own.append(lease, 'processed', [{ ...output, data: output.data ?? '' }])
+      await appendTo(own, lease, 'processed', [{ ...output, data: output.data ?? '' }])
       const [entry] = (await redis.xRange(`${prefix}:turn:{turn}:processed`, '-', '+')) ?? []
       const fields = { eventId: 'given', timestamp: '7', turnId: 'turn', payload: output.data }
       expect({ ...entry?.message }).toEqual(fields)
@@ -101,8 +102,8 @@ describe('the keys of tenants in Redis', () => {
       acme.claim('next', 'heir', LEASE_MS),
     )
     expect(lease.epoch).toBe(1)
-    await acme.append(claimed, 'events', eventsUpTo('next', 2), { seal: true })
-    await acme.append(claimed, 'processed', outputsOf('next', 'a'), { seal: true })
+    await appendTo(acme, claimed, 'events', eventsUpTo('next', 2), { seal: true })
+    await appendTo(acme, claimed, 'processed', outputsOf('next', 'a'), { seal: true })
     expect(await members()).toEqual(['acme turn', 'turn'])
   })
 
@@ -177,8 +178,8 @@ describe('the orphans of tenants in Redis', () => {
     expect(await members()).toEqual(['acme turn', 'turn'])
     expect(await redis.zScore('codex:leases', 'acme turn')).toBe(lease.until)
     // A turn whose owner died after its second seal.
-    await acme.append(lease, 'events', eventsUpTo('run', 2), { seal: true })
-    await acme.append(lease, 'processed', outputsOf('turn', 'a'), { seal: true })
+    await appendTo(acme, lease, 'events', eventsUpTo('run', 2), { seal: true })
+    await appendTo(acme, lease, 'processed', outputsOf('turn', 'a'), { seal: true })
     await redis.zAdd('codex:leases', { score: ago, value: 'acme turn' })
     expect(await log.orphans(1)).toEqual([])
     expect(await members()).toEqual(['turn'])

@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { redisCommand, startRedis } from '../../../scripts/redis-server.mjs'
 import type { Lease, LogRecord, TurnLog } from '../../../src/log/turn-log.ts'
+import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import {
   counted,
   delta,
@@ -58,7 +60,7 @@ describe('writers of one log', () => {
     const records = eventsUpTo('turn', 600)
     const reads = await countOf('xrange', async () => {
       for (const record of records) {
-        await log.append(lease, 'events', [record], { seal: record.seq === 600 })
+        await appendTo(log, lease, 'events', [record], { seal: record.seq === 600 })
       }
     })
     // The seal joins the chunks.
@@ -76,7 +78,7 @@ describe('writers of one log', () => {
     const records = deltas('turn', 1, 1024)
     const reads = await countOf('xrange', async () => {
       for (let from = 0; from < records.length; from += size) {
-        await log.append(lease, 'events', records.slice(from, from + size))
+        await appendTo(log, lease, 'events', records.slice(from, from + size))
       }
     })
     expect(reads).toBe(0)
@@ -88,7 +90,7 @@ describe('writers of one log', () => {
   test('L7 a chunk of events that are too large to be held by the writer is the same', async () => {
     const records = counted(1, 260, (seq) => delta('turn', seq, `${seq} `.repeat(40)))
     const reads = await countOf('xrange', async () => {
-      for (const record of records) await log.append(lease, 'events', [record])
+      for (const record of records) await appendTo(log, lease, 'events', [record])
     })
     expect(reads).toBe(1)
     expect((await read('events', 260)).map(({ data }) => data)).toEqual(
@@ -110,7 +112,7 @@ describe('writers of one log', () => {
           writer = all[Math.floor(random() * all.length)] ?? log
         }
         left -= 1
-        await writer.append(lease, 'events', [record], { seal: record.seq === 1100 })
+        await appendTo(writer, lease, 'events', [record], { seal: record.seq === 1100 })
       }
       expect((await read('events', 1100)).map(({ data }) => data)).toEqual(
         records.map(({ data }) => data),
@@ -129,13 +131,12 @@ describe('writers of one log', () => {
         // Some of it is there already, and some is new.
         const first = Math.max(1, seq - Math.floor(random() * 4))
         const last = Math.min(count, seq + Math.floor(random() * 9))
-        const offset = await writer.append(lease, 'events', deltas('turn', first, last))
-        expect(offset).toBe(`1-${last}`)
+        await appendTo(writer, lease, 'events', deltas('turn', first, last))
         seq = last + 1
       }
       const expected = deltas('turn', 1, count).map(({ data }) => data)
       expect((await read('events', count)).map(({ data }) => data)).toEqual(expected)
-      await log.append(lease, 'events', eventsUpTo('turn', count + 1, count + 1), { seal: true })
+      await appendTo(log, lease, 'events', eventsUpTo('turn', count + 1, count + 1), { seal: true })
       expect((await read('events', count + 1)).slice(0, count).map(({ data }) => data)).toEqual(
         expected,
       )
@@ -146,7 +147,7 @@ describe('writers of one log', () => {
     const other = await logs.open()
     for (let seq = 1; seq <= 20; seq += 1) {
       const data = message('turn', seq % 3 === 0 ? 'a' : 'b', `text ${seq}`)
-      await (seq % 2 === 0 ? log : other).append(lease, 'processed', [{ seq, data }])
+      await appendTo(seq % 2 === 0 ? log : other, lease, 'processed', [{ seq, data }])
     }
     const { records, offset } = await log.snapshot('turn')
     expect(records.map((each) => [each.key, each.offset])).toEqual([
@@ -156,14 +157,14 @@ describe('writers of one log', () => {
     expect(offset).toBe('1-20')
   })
 
-  test('L6 a key that the output does not say is kept, with its place and its newest record', async () => {
-    const data = '{"any":"thing"}'
+  test('L6 a key that only parsing tells is kept, with its place and its newest record', async () => {
     const other = await logs.open()
     const end = new AbortController()
     const live = other.tail('turn', 'processed', '0-0', end.signal)[Symbol.asyncIterator]()
     const keys = ['x', 'y', 'x', 'z', 'y']
     for (const [at, key] of keys.entries()) {
-      await log.append(lease, 'processed', [{ seq: at + 1, data, key }])
+      const data = JSON.stringify({ any: 'thing', itemId: key })
+      await appendTo(log, lease, 'processed', [{ seq: at + 1, data }])
     }
     const seen: string[] = []
     while (!seen.includes('y 1-5')) {
@@ -181,58 +182,54 @@ describe('writers of one log', () => {
 
   test('L4 a seal of records that are there already seals the log, once', async () => {
     const records = eventsUpTo('turn', 3)
-    await log.append(lease, 'events', records)
-    expect(await log.append(lease, 'events', records, { seal: true })).toBe('1-3')
-    expect(await log.append(lease, 'events', records, { seal: true })).toBe('1-3')
+    await appendTo(log, lease, 'events', records)
+    await appendTo(log, lease, 'events', records, { seal: true })
+    await appendTo(log, lease, 'events', records, { seal: true })
     expect(await log.getTurn('turn')).toMatchObject({ status: 'complete', sealed: false })
     const outputs = [{ seq: 1, data: turnComplete('turn') }]
-    await log.append(lease, 'processed', outputs)
-    expect(await log.append(lease, 'processed', outputs, { seal: true })).toBe('1-1')
+    await appendTo(log, lease, 'processed', outputs)
+    await appendTo(log, lease, 'processed', outputs, { seal: true })
     expect(await log.getTurn('turn')).toMatchObject({ status: 'complete', sealed: true })
   })
 
-  test('L3 a record that cannot be kept is refused alone, of several appends at once', async () => {
-    const [one, two, three] = deltas('turn', 1, 3)
-    if (!one || !two || !three) throw new Error('three records')
-    const results = await Promise.allSettled([
-      log.append(lease, 'events', [one]),
-      log.append(lease, 'events', [{ seq: 2, data: '{}' }]),
-      log.append(lease, 'events', [two]),
-      log.append(lease, 'events', [three]),
-      log.append(lease, 'processed', [{ seq: 1, data: 'no json' }]),
-      log.append(lease, 'processed', [{ seq: 1, data: turnComplete('turn') }]),
-    ])
-    expect(
-      results.map((each) => (each.status === 'fulfilled' ? each.value : each.reason.code)),
-    ).toEqual(['1-1', 'RECORD_INVALID', '1-2', '1-3', 'RECORD_INVALID', '1-1'])
-  })
-
-  test('L3 what is called at once takes effect in order, as far as it can', async () => {
+  test('L3 what two writers bring at once takes effect in order, as far as it can', async () => {
     const record = (seq: number) => deltas('turn', seq, seq)
     const end = [{ seq: 4, data: responseDone('turn', 4) }]
+    const [first, second, third] = [log, await logs.open(), await logs.open()] as const
     const results = await Promise.allSettled([
-      log.append(lease, 'events', record(1)),
-      log.append(lease, 'events', record(2)),
-      log.append(lease, 'events', record(2)),
-      log.append(lease, 'events', []),
-      log.append(lease, 'events', record(5)),
-      log.append(lease, 'events', record(3)),
-      log.append(lease, 'events', end, { seal: true }),
-      log.append(lease, 'events', record(5)),
-      log.append(lease, 'events', []),
+      appendTo(first, lease, 'events', record(1)),
+      appendTo(first, lease, 'events', record(2)),
+      appendTo(first, lease, 'events', record(3)),
+      appendTo(second, lease, 'events', record(1)),
     ])
-    expect(
-      results.map((each) => (each.status === 'fulfilled' ? each.value : each.reason.code)),
-    ).toEqual([
+    expect(results.every(({ status }) => status === 'fulfilled')).toBe(true)
+    await expect(appendTo(second, lease, 'events', record(5))).rejects.toMatchObject({
+      code: 'LOG_SEQUENCE_GAP',
+    })
+    await Promise.all([
+      appendTo(first, lease, 'events', end, { seal: true }),
+      appendTo(third, lease, 'events', [...deltas('turn', 2, 3), ...end], { seal: true }),
+    ])
+    for (const each of [first, second, third]) {
+      const late = appendTo(each, lease, 'events', record(5))
+      await expect(late).rejects.toMatchObject({ code: 'LOG_SEALED' })
+    }
+    expect((await read('events', 4)).map(({ offset }) => offset)).toEqual([
       '1-1',
       '1-2',
-      '1-2',
-      '1-2',
-      'LOG_SEQUENCE_GAP',
       '1-3',
       '1-4',
-      'LOG_SEALED',
-      'LOG_SEALED',
     ])
+  })
+
+  test('L3 a record that has no JSON ends its writer, and no other', async () => {
+    const circular: Record<string, unknown> = { type: 'message', itemId: 'a' }
+    circular['self'] = circular
+    const entry = { output: circular as unknown as StreamOutput, eventId: 'e', timestamp: 1 }
+    const writer = log.open(lease, 'processed')
+    writer.write(entry)
+    await expect(writer.flush()).rejects.toThrow(TypeError)
+    await appendTo(log, lease, 'processed', [{ seq: 1, data: turnComplete('turn') }])
+    expect((await log.snapshot('turn')).offset).toBe('1-1')
   })
 })

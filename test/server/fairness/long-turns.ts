@@ -1,6 +1,7 @@
-import { MAX_APPEND_RECORDS } from '../../../src/log/records.ts'
-import type { NewRecord, TurnLog } from '../../../src/log/turn-log.ts'
+import { CHUNK_RECORDS } from '../../../src/log/records.ts'
+import type { TurnLog } from '../../../src/log/turn-log.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import { appendTo, type TextRecord } from '../../../src/testing/turn-log/append.ts'
 
 const LEASE_MS = 600_000
 
@@ -34,14 +35,14 @@ export async function writeLongTurn(log: TurnLog, options: LongTurn): Promise<vo
     payloads.push({ type: 'item_done', item_id: 'a', final_item: message })
     payloads.push({ type: 'response_done', response_id: turnId, status: 'complete' })
   }
-  const records = payloads.map((payload, index): NewRecord => {
+  const records = payloads.map((payload, index): TextRecord => {
     const envelope = { event_id: `${turnId}:${index}`, timestamp: 1, run_id: turnId }
     const event = { ...envelope, trace_context: { traceparent: '' }, type: payload.type, payload }
     return { seq: index + 1, data: JSON.stringify(event) }
   })
-  for (let at = 0; at < records.length; at += MAX_APPEND_RECORDS) {
-    const seal = isSealed && at + MAX_APPEND_RECORDS >= records.length
-    await log.append(lease, 'events', records.slice(at, at + MAX_APPEND_RECORDS), { seal })
+  for (let at = 0; at < records.length; at += CHUNK_RECORDS) {
+    const seal = isSealed && at + CHUNK_RECORDS >= records.length
+    await appendTo(log, lease, 'events', records.slice(at, at + CHUNK_RECORDS), { seal })
   }
   const snapshot = { type: 'message', itemId: 'a', turnId, threadId, content, status: 'complete' }
   const end = { type: 'turn_complete', turnId, threadId }
@@ -49,5 +50,5 @@ export async function writeLongTurn(log: TurnLog, options: LongTurn): Promise<vo
     { seq: 1, data: JSON.stringify(snapshot), key: 'a' },
     ...(isSealed ? [{ seq: 2, data: JSON.stringify(end), key: 'turn_complete' }] : []),
   ]
-  await log.append(lease, 'processed', outputs, { seal: isSealed })
+  await appendTo(log, lease, 'processed', outputs, { seal: isSealed })
 }

@@ -1,8 +1,10 @@
 /** More connections than the server takes. */
+
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { connectionsFor } from '../../../src/server/limits/port-limits.ts'
 import { type Crowd, listen } from '../../../src/server/listen.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { CountingLog } from '../streams/counting-log.ts'
 import { createTurn, gatewayOn } from '../streams/server.ts'
 import { Wire } from '../wire.ts'
@@ -19,7 +21,7 @@ async function crowdedServer(maxConnections: number, clock = fakeClock()) {
   /** Says something in the turn, and waits until all of these have heard it. */
   async function sayTo(wires: readonly Wire[]): Promise<void> {
     seq += 1
-    await log.append(lease, 'processed', [{ seq, data: `{"said":"${seq}"}`, key: 'a' }])
+    await appendTo(log, lease, 'processed', [{ seq, data: `{"type":"a","said":"${seq}"}` }])
     await Promise.all(wires.map((wire) => wire.until(`"said":"${seq}"`)))
   }
 

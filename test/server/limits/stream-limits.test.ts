@@ -2,6 +2,7 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { ACME, guardedServer, OTHER, withKey } from '../auth/support.ts'
 import { CountingLog } from '../streams/counting-log.ts'
 import { codeOf, get, RawClient } from '../streams/raw-client.ts'
@@ -67,7 +68,7 @@ describe('the open streams of a key', () => {
     const { port, log, lease } = await served()
     const clients = await openAll(port)
     expect((await get(port, OPEN)).status).toBe(429)
-    await log.append(lease, 'processed', [{ seq: 1, data: '{"type":"x"}', key: 'x' }])
+    await appendTo(log, lease, 'processed', [{ seq: 1, data: '{"type":"x"}' }])
     await Promise.all(clients.map((client) => client.until(({ events }) => events.length === 1)))
   })
 

@@ -1,4 +1,5 @@
 /** Clients that ask, and then read slowly, or not at all. */
+
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -6,6 +7,7 @@ import { systemClock } from '../../../src/async/clock.ts'
 import { createGateway } from '../../../src/server/gateway.ts'
 import type { PortLimits } from '../../../src/server/limits/port-limits.ts'
 import { listen } from '../../../src/server/listen.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { Providers } from '../../../src/turns/providers.ts'
 import { CountingLog } from '../streams/counting-log.ts'
 import { createTurn, NOBODY } from '../streams/server.ts'
@@ -60,8 +62,8 @@ describe('a client that does not read', () => {
     await wire.until('id: 0-0')
     await log.untilReading(2)
     wire.socket.pause()
-    const data = JSON.stringify({ content: 'x'.repeat(24 * MB) })
-    await log.append(stuck, 'processed', [{ seq: 1, data, key: 'a' }])
+    const data = JSON.stringify({ type: 'a', content: 'x'.repeat(24 * MB) })
+    await appendTo(log, stuck, 'processed', [{ seq: 1, data }])
     await log.untilReading(1)
     // For twice as long as that may last, at the least, there was nothing to send to the other one.
     const reader = await Wire.open(url)
@@ -70,7 +72,7 @@ describe('a client that does not read', () => {
     await expect.poll(() => answers.length).toBe(1)
     await once(answers[0] as ServerResponse, 'close')
     expect(idle.isClosed).toBe(false)
-    await log.append(silent, 'processed', [{ seq: 1, data: '{"still":"here"}', key: 'a' }])
+    await appendTo(log, silent, 'processed', [{ seq: 1, data: '{"type":"a","still":"here"}' }])
     await idle.until('still')
     for (const each of [idle, wire, reader]) each.close()
   })

@@ -3,18 +3,19 @@ import { expect } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { HookedLog } from '../../log/hooked-log.ts'
 import { call, finishedTurn, heldTurn, readUntil, startServer } from '../support.ts'
 import { idle, scrape, until } from './support.ts'
 
 /** A store that can be told to fail, and how large it is. */
-class MoodyLog extends MemoryLog {
+class MoodyLog extends HookedLog {
   failure: TurnstreamError | undefined
 
-  override append(...args: Parameters<MemoryLog['append']>): Promise<string> {
+  override append(...args: Parameters<HookedLog['append']>): Promise<string> {
     return this.failure === undefined ? super.append(...args) : Promise.reject(this.failure)
   }
 
-  override listThreads(...args: Parameters<MemoryLog['listThreads']>) {
+  override listThreads(...args: Parameters<HookedLog['listThreads']>) {
     return this.failure === undefined ? super.listThreads(...args) : Promise.reject(this.failure)
   }
 

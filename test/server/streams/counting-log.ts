@@ -1,5 +1,5 @@
 import { MemoryLog } from '../../../src/log/memory-log.ts'
-import type { LogName, Tail, Tailed } from '../../../src/log/turn-log.ts'
+import type { LogName, Records, Tail } from '../../../src/log/turn-log.ts'
 
 /** A log that knows who reads it and how far they are. */
 export class CountingLog extends MemoryLog {
@@ -9,7 +9,12 @@ export class CountingLog extends MemoryLog {
   taken = 0
   readonly #watchers = new Set<() => void>()
 
-  override tail(turnId: string, name: LogName, after: string, signal: AbortSignal): Tail {
+  override tail<Name extends LogName>(
+    turnId: string,
+    name: Name,
+    after: string,
+    signal: AbortSignal,
+  ): Tail<Records[Name]> {
     const tail = super.tail(turnId, name, after, signal)
     const records = this.#counted(tail)
     return {
@@ -23,7 +28,7 @@ export class CountingLog extends MemoryLog {
     }
   }
 
-  async *#counted(tail: Tail): AsyncGenerator<Tailed> {
+  async *#counted<Each>(tail: AsyncIterable<Each>): AsyncGenerator<Each> {
     this.#count(1)
     try {
       for await (const each of tail) {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Lease, TurnLog } from '../../../src/log/turn-log.ts'
 import { HEADERS } from '../../../src/protocol/names.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
 import { DIALECTS, type Dialect } from './dialects.ts'
 import { framesOf, get, RawClient } from './raw-client.ts'
@@ -72,7 +73,7 @@ class Writing {
     if (record === undefined) return false
     this.#written += 1
     const seal = this.#written === records.length
-    await this.#log.append(this.#lease, this.#dialect.log, [record], { seal })
+    await appendTo(this.#log, this.#lease, this.#dialect.log, [record], { seal })
     if (seal) await this.#sealOther()
     return true
   }
@@ -82,7 +83,7 @@ class Writing {
     const isEvents = this.#dialect.log === 'events'
     const data = isEvents ? turnComplete(turnId) : responseDone(turnId, 1)
     const other = isEvents ? 'processed' : 'events'
-    await this.#log.append(this.#lease, other, [{ seq: 1, data }], { seal: true })
+    await appendTo(this.#log, this.#lease, other, [{ seq: 1, data }], { seal: true })
   }
 }
 

@@ -1,11 +1,16 @@
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { START } from '../../../src/log/offsets.ts'
-import type { LogName, Tail, Tailed } from '../../../src/log/turn-log.ts'
+import type { LogName, Records, Resync, Tail } from '../../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 
 /** A log whose first three records are gone. */
 export class TrimmedLog extends MemoryLog {
-  override tail(turnId: string, name: LogName, after: string, signal: AbortSignal): Tail {
+  override tail<Name extends LogName>(
+    turnId: string,
+    name: Name,
+    after: string,
+    signal: AbortSignal,
+  ): Tail<Records[Name]> {
     const rest = super.tail(turnId, name, '1-3', signal)
     let state: 'before' | 'announced' | 'begun' = 'before'
     return {
@@ -14,7 +19,7 @@ export class TrimmedLog extends MemoryLog {
         return state === 'announced' ? START : after
       },
       caughtUp: rest.caughtUp,
-      async *[Symbol.asyncIterator](): AsyncGenerator<Tailed> {
+      async *[Symbol.asyncIterator](): AsyncGenerator<Records[Name] | Resync> {
         state = 'announced'
         yield { resync: 'trimmed' }
         state = 'begun'
@@ -30,12 +35,12 @@ export class UnreadableLog extends MemoryLog {
     throw new TurnstreamError('STORE_UNAVAILABLE', 'the wire was cut')
   }
 
-  override tail(): Tail {
+  override tail<Name extends LogName>(): Tail<Records[Name]> {
     return {
       cursor: START,
       caughtUp: new Promise(() => {}),
       // oxlint-disable-next-line require-yield -- it fails before there is anything to yield
-      async *[Symbol.asyncIterator](): AsyncGenerator<Tailed> {
+      async *[Symbol.asyncIterator](): AsyncGenerator<never> {
         throw new TurnstreamError('STORE_UNAVAILABLE', 'the wire was cut')
       },
     }

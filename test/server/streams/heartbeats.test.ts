@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Clock } from '../../../src/async/clock.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { message } from '../../../src/testing/turn-log/texts.ts'
 import { CountingLog } from './counting-log.ts'
 import { RawClient } from './raw-client.ts'
@@ -21,7 +22,7 @@ async function servedTurn(heartbeatMs?: number) {
     /** Writes a record, and waits until it has arrived. */
     write: async (client: RawClient): Promise<void> => {
       seq += 1
-      await log.append(lease, 'processed', [{ seq, data: message('turn', 'a', `text ${seq}`) }])
+      await appendTo(log, lease, 'processed', [{ seq, data: message('turn', 'a', `text ${seq}`) }])
       await client.until(({ body }) => body.includes(`text ${seq}"`))
     },
   }
@@ -86,7 +87,7 @@ test('a reader that does not read gets no comments on top', async () => {
   await log.untilReading(2)
   stuck.socket.pause()
   const data = message('much', 'a', 'x'.repeat(20_000_000))
-  await log.append(much, 'processed', [{ seq: 1, data }])
+  await appendTo(log, much, 'processed', [{ seq: 1, data }])
   await write(other)
   for (let beat = 0; beat < 20; beat++) await clock.advance(100)
   await other.until((each) => beatsOf(each) === 20)

@@ -5,6 +5,7 @@ import { getRequestListener } from '@hono/node-server'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../../src/async/clock.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { message } from '../../../src/testing/turn-log/texts.ts'
 import { streamsApp } from './context.ts'
 import { CountingLog } from './counting-log.ts'
@@ -121,7 +122,7 @@ test('nothing is left of 1,000 readers that came and went', async () => {
     )
     await Promise.all(clients.map((client) => client.until(({ body }) => body.length > 0)))
     const seq = round + 1
-    await log.append(open, 'processed', [{ seq, data: message('open', 'a', `${seq}`) }])
+    await appendTo(log, open, 'processed', [{ seq, data: message('open', 'a', `${seq}`) }])
     for (const [index, client] of clients.entries()) hows[index % hows.length]?.(client)
     await Promise.all(clients.map((client) => client.closed()))
   }
@@ -174,7 +175,7 @@ test('100 readers of a turn share the bytes of its frames', async () => {
   const made = vi.spyOn(Buffer, 'from')
   const records = ['first', 'second', 'third'].map((text) => message('open', text, text))
   for (const [index, data] of records.entries()) {
-    await log.append(open, 'processed', [{ seq: index + 1, data }])
+    await appendTo(log, open, 'processed', [{ seq: index + 1, data }])
     const isThere = ({ body }: RawClient) => body.includes(data)
     await Promise.all(clients.map((client) => client.until(isThere)))
   }
@@ -193,7 +194,7 @@ test('what becomes visible together is written together', async () => {
   const uncorked = vi.spyOn(socket as NonNullable<typeof socket>, '_writev')
   const texts = Array.from({ length: 20 }, (_, index) => message('open', `${index}`, 'text'))
   const records = texts.map((data, index) => ({ seq: index + 1, data }))
-  await log.append(open, 'processed', records)
+  await appendTo(log, open, 'processed', records)
   await client.until(({ events }) => events.length === 20)
   expect(uncorked).toHaveBeenCalledTimes(1)
   expect(socket?.bytesWritten).toBeGreaterThan(written)

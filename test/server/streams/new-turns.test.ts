@@ -4,6 +4,7 @@ import type { Page, ThreadRecord, TurnRecord } from '../../../src/log/turn-log.t
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import { NewTurns } from '../../../src/server/streams/new-turns.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
 import { createTurn } from './server.ts'
 
@@ -104,9 +105,9 @@ test('who comes with a signal that has aborted does not wait', async () => {
 test('who knows the newest turn waits, also when it is deleted it is woken', async () => {
   const { clock, log, woken, wait } = given()
   const lease = await createTurn(log, 'turn')
-  await log.append(lease, 'events', [{ seq: 1, data: responseDone('turn', 1) }], { seal: true })
+  await appendTo(log, lease, 'events', [{ seq: 1, data: responseDone('turn', 1) }], { seal: true })
   const data = turnComplete('turn')
-  await log.append(lease, 'processed', [{ seq: 1, data }], { seal: true })
+  await appendTo(log, lease, 'processed', [{ seq: 1, data }], { seal: true })
   void wait('a', 'thread', 1)
   await clock.advance(2000)
   expect(woken).toEqual([])

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { StoredOutput } from '../../../src/log/records.ts'
 import type { LogRecord } from '../../../src/log/turn-log.ts'
 import { Frame } from '../../../src/server/streams/frame.ts'
 import {
@@ -9,7 +10,7 @@ import {
 import { message } from '../../../src/testing/turn-log/texts.ts'
 
 function record(data: string, offset = '1-1'): LogRecord {
-  return { offset, data, key: 'a', eventId: 'e', timestamp: 1 }
+  return StoredOutput.read(offset, { data, key: 'a', eventId: 'e', timestamp: 1 })
 }
 
 const textOf = ({ bytes }: Frame): string => Buffer.from(bytes).toString()

@@ -1,9 +1,10 @@
 import { onTestFinished } from 'vitest'
 import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
-import type { Lease, LogName, NewRecord, TurnLog } from '../../../src/log/turn-log.ts'
+import type { Lease, LogName, TurnLog } from '../../../src/log/turn-log.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../../src/server/gateway.ts'
 import { listen } from '../../../src/server/listen.ts'
+import { appendTo, type TextRecord } from '../../../src/testing/turn-log/append.ts'
 import { responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
 import { type ConfiguredProvider, Providers } from '../../../src/turns/providers.ts'
 import { folderOfTest } from '../../log/embedded/support.ts'
@@ -72,20 +73,20 @@ export async function createSealed(
   log: TurnLog,
   turnId: string,
   name: LogName,
-  records: readonly NewRecord[],
+  records: readonly TextRecord[],
 ): Promise<Lease> {
   const lease = await createTurn(log, turnId, `thread-of-${turnId}`)
   const other = name === 'events' ? turnComplete(turnId) : responseDone(turnId, 1)
-  await log.append(lease, name, records, { seal: true })
+  await appendTo(log, lease, name, records, { seal: true })
   const rest = name === 'events' ? 'processed' : 'events'
-  await log.append(lease, rest, [{ seq: 1, data: other }], { seal: true })
+  await appendTo(log, lease, rest, [{ seq: 1, data: other }], { seal: true })
   return lease
 }
 
 /** The turn `turn`, both of its logs to their ends. */
 export async function finishedTurn<T extends TurnLog>(log: T): Promise<T> {
   const lease = await createTurn(log, 'turn')
-  await log.append(lease, 'events', recordsOf('turn', 'events'), { seal: true })
-  await log.append(lease, 'processed', recordsOf('turn', 'processed'), { seal: true })
+  await appendTo(log, lease, 'events', recordsOf('turn', 'events'), { seal: true })
+  await appendTo(log, lease, 'processed', recordsOf('turn', 'processed'), { seal: true })
   return log
 }

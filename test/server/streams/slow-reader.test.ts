@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { delta, message, responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
 import { CountingLog } from './counting-log.ts'
 import { RawClient } from './raw-client.ts'
@@ -24,10 +25,10 @@ test('a reader of xapi that stops reading delays nobody, and then gets the newes
     seq += 1
     const data = message('turn', 'a', 'x'.repeat(seq * 10_000))
     written += data.length
-    await log.append(lease, 'processed', [{ seq, data }])
+    await appendTo(log, lease, 'processed', [{ seq, data }])
     await quick.until(({ received }) => received > written)
   }
-  await log.append(lease, 'processed', [{ seq: seq + 1, data: turnComplete('turn') }], {
+  await appendTo(log, lease, 'processed', [{ seq: seq + 1, data: turnComplete('turn') }], {
     seal: true,
   })
   await quick.until((client) => client.endsWith(LAST_CHUNK))
@@ -54,9 +55,9 @@ test('a reader of v2 that stops reading takes nothing from the log, and then eve
   const text = 'x'.repeat(40_000)
   let seq = 1
   for (; seq < MUCH / text.length; seq++) {
-    await log.append(lease, 'events', [{ seq, data: delta('turn', seq, text) }])
+    await appendTo(log, lease, 'events', [{ seq, data: delta('turn', seq, text) }])
   }
-  await log.append(lease, 'events', [{ seq, data: responseDone('turn', seq) }], { seal: true })
+  await appendTo(log, lease, 'events', [{ seq, data: responseDone('turn', seq) }], { seal: true })
   // Promise jobs are over then: who wanted to take more would have done so.
   await new Promise((resolve) => {
     setImmediate(resolve)
@@ -78,7 +79,7 @@ test('a reader that leaves while it is behind is let go', async () => {
   await log.untilReading(1)
   slow.socket.pause()
   const data = message('turn', 'a', 'x'.repeat(MUCH))
-  await log.append(lease, 'processed', [{ seq: 1, data }])
+  await appendTo(log, lease, 'processed', [{ seq: 1, data }])
   slow.socket.resetAndDestroy()
   await log.untilReading(0)
   expect(log.taken).toBeLessThanOrEqual(1)

@@ -3,6 +3,7 @@ import { startRedis } from '../../../scripts/redis-server.mjs'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
 import { OpenLogs } from '../../log/redis/support.ts'
 import { CountingLog } from './counting-log.ts'
@@ -39,8 +40,8 @@ async function openReader(port: number): Promise<RawClient> {
 
 async function endedTurn(log: TurnLog, turnId: string): Promise<void> {
   const lease = await createTurn(log, turnId)
-  await log.append(lease, 'events', [{ seq: 1, data: responseDone(turnId, 1) }], { seal: true })
-  await log.append(lease, 'processed', [{ seq: 1, data: turnComplete(turnId) }], { seal: true })
+  await appendTo(log, lease, 'events', [{ seq: 1, data: responseDone(turnId, 1) }], { seal: true })
+  await appendTo(log, lease, 'processed', [{ seq: 1, data: turnComplete(turnId) }], { seal: true })
 }
 
 function turnIdsOf({ events }: RawClient): string[] {

@@ -3,6 +3,7 @@ import { MemoryLog } from '../../../src/log/memory-log.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
 import { HEADERS } from '../../../src/protocol/names.ts'
 import { type FakeClock, fakeClock } from '../../../src/testing/index.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { responseDone } from '../../../src/testing/turn-log/texts.ts'
 import { codeOf, get, RawClient } from './raw-client.ts'
 import { createTurn, openLog, STORES, serve } from './server.ts'
@@ -15,7 +16,7 @@ const PATH = '/xapi/threads/thread/stream'
 async function writeTurn(log: TurnLog, turnId: string): Promise<void> {
   const lease = await createTurn(log, turnId)
   for (const record of recordsOf(turnId, 'processed').slice(0, -1)) {
-    await log.append(lease, 'processed', [record])
+    await appendTo(log, lease, 'processed', [record])
   }
   await endTurn(log, lease)
 }
@@ -24,8 +25,8 @@ async function endTurn(log: TurnLog, lease: Awaited<ReturnType<typeof createTurn
   const { turnId } = lease
   const records = recordsOf(turnId, 'processed')
   const data = responseDone(turnId, 1)
-  await log.append(lease, 'events', [{ seq: 1, data }], { seal: true })
-  await log.append(lease, 'processed', records.slice(-1), { seal: true })
+  await appendTo(log, lease, 'events', [{ seq: 1, data }], { seal: true })
+  await appendTo(log, lease, 'processed', records.slice(-1), { seal: true })
 }
 
 /** One view for each turn, since their items have the same names. */
@@ -139,8 +140,8 @@ describe('a thread is one stream', () => {
 async function endTurnOf(log: TurnLog, turnId: string): Promise<void> {
   const lease = await createTurn(log, turnId)
   const [last] = recordsOf(turnId, 'processed').slice(-1)
-  await log.append(lease, 'events', [{ seq: 1, data: responseDone(turnId, 1) }], { seal: true })
-  await log.append(lease, 'processed', [{ seq: 1, data: last?.data ?? '' }], { seal: true })
+  await appendTo(log, lease, 'events', [{ seq: 1, data: responseDone(turnId, 1) }], { seal: true })
+  await appendTo(log, lease, 'processed', [{ seq: 1, data: last?.data ?? '' }], { seal: true })
 }
 
 describe.each(['snapshot', 'append'])('resumed (%s)', (encoding) => {
@@ -153,7 +154,7 @@ describe.each(['snapshot', 'append'])('resumed (%s)', (encoding) => {
     for (const turnId of ['one', 'two', 'three']) {
       const lease = await createTurn(log, turnId)
       for (const [index, record] of recordsOf(turnId, 'processed').slice(0, -1).entries()) {
-        await log.append(lease, 'processed', [record])
+        await appendTo(log, lease, 'processed', [record])
         const id = `id: ${turnId}/1-${index + 1}\n`
         await client.untilIn(clock, ({ body }) => body.includes(id))
       }

@@ -2,6 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { TrimmedLog, UnreadableLog } from './faulty-logs.ts'
 import { codeOf, framesOf, get, RawClient } from './raw-client.ts'
 import { createTurn, finishedTurn, gatewayOn, serve } from './server.ts'
@@ -39,7 +40,7 @@ describe('W4 a cursor that cannot be honoured', () => {
     const client = await RawClient.open(port, `${XAPI}?from=1-5`)
     await client.until(({ body }) => body.includes('event: resync'))
     const records = recordsOf('turn', 'processed')
-    await log.append(lease, 'processed', records, { seal: true })
+    await appendTo(log, lease, 'processed', records, { seal: true })
     expect(framesOf(await client.whole()).at(-1)).toMatch(/^id: 1-14\n/)
     client.close()
   })
@@ -130,14 +131,14 @@ describe('what ends a stream in the middle', () => {
     const lease = await createTurn(log, 'turn')
     const { port, close } = await serve(log)
     const client = await RawClient.open(port, V2)
-    await log.append(lease, 'events', recordsOf('turn', 'events').slice(0, 3))
+    await appendTo(log, lease, 'events', recordsOf('turn', 'events').slice(0, 3))
     await client.until(({ events }) => events.length === 3)
     await close()
     await client.closed()
     expect(client.answer.isWhole).toBe(true)
     const next = await serve(log)
     const resumed = await RawClient.open(next.port, V2, { headers: { 'last-event-id': '1-3' } })
-    await log.append(lease, 'events', recordsOf('turn', 'events').slice(3), { seal: true })
+    await appendTo(log, lease, 'events', recordsOf('turn', 'events').slice(3), { seal: true })
     await resumed.whole()
     expect(resumed.events.map(({ id }) => id)).toEqual(['1-4', '1-5', '1-6', '1-7', '1-8'])
     resumed.close()

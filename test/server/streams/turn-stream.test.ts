@@ -2,6 +2,7 @@ import { createParser } from 'eventsource-parser'
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { SseDecoder } from '../../../src/sse/decode.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { DIALECTS } from './dialects.ts'
 import { codeOf, framesOf, get, RawClient, type RawRequest } from './raw-client.ts'
 import { createSealed, createTurn, finishedTurn, serve } from './server.ts'
@@ -178,7 +179,7 @@ describe('where a stream begins', () => {
   test('the end of a log counts, also while the other one is not sealed', async () => {
     const log = new MemoryLog()
     const lease = await createTurn(log, 'turn')
-    await log.append(lease, 'events', recordsOf('turn', 'events'), { seal: true })
+    await appendTo(log, lease, 'events', recordsOf('turn', 'events'), { seal: true })
     const { port } = await serve(log)
     expect((await get(port, `${V2}?from=1-8`)).status).toBe(204)
     const client = await RawClient.open(port, XAPI)

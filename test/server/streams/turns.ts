@@ -1,5 +1,6 @@
-import type { LogName, NewRecord } from '../../../src/log/turn-log.ts'
+import type { LogName } from '../../../src/log/turn-log.ts'
 import type { ItemSnapshot, StreamOutput } from '../../../src/protocol/stream-output.ts'
+import { type TextRecord } from '../../../src/testing/turn-log/append.ts'
 import { delta, eventText, responseDone } from '../../../src/testing/turn-log/texts.ts'
 
 const THREAD = { threadId: 'thread' }
@@ -48,7 +49,7 @@ export function eventsOf(turnId: string): string[] {
 }
 
 /** Everything that is written to a log of the turn, one record after the other. */
-export function recordsOf(turnId: string, log: LogName): NewRecord[] {
+export function recordsOf(turnId: string, log: LogName): TextRecord[] {
   const texts =
     log === 'events' ? eventsOf(turnId) : outputsOf(turnId).map((output) => JSON.stringify(output))
   return texts.map((data, index) => ({ seq: index + 1, data }))

@@ -4,6 +4,7 @@ import { ANYBODY } from '../../../src/server/auth/caller.ts'
 import { Frame } from '../../../src/server/streams/frame.ts'
 import { MAX_WAITING_BYTES, WebConnection } from '../../../src/server/streams/sse-connection.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { delta, message } from '../../../src/testing/turn-log/texts.ts'
 import { streamsApp } from './context.ts'
 import { CountingLog } from './counting-log.ts'
@@ -44,7 +45,7 @@ describe('an app that is called as a function', () => {
     await clock.advance(100)
     expect(await reader?.read()).toMatchObject({ value: ': heartbeat\n\n' })
     const data = message('turn', 'a', 'text')
-    await log.append(lease, 'processed', [{ seq: 1, data }])
+    await appendTo(log, lease, 'processed', [{ seq: 1, data }])
     expect(await reader?.read()).toMatchObject({ value: `id: 1-1\ndata: ${data}\n\n` })
     await reader?.cancel()
   })
@@ -67,7 +68,7 @@ describe('an app that is called as a function', () => {
     const lease = await createTurn(log, 'turn')
     const text = 'x'.repeat(10_000)
     for (let seq = 1; seq <= 100; seq++) {
-      await log.append(lease, 'events', [{ seq, data: delta('turn', seq, text) }])
+      await appendTo(log, lease, 'events', [{ seq, data: delta('turn', seq, text) }])
     }
     const { app } = streamsApp(log, fakeClock(1000))
     const { body } = await app.request('/api/v2/stream/turn')

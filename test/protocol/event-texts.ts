@@ -1,5 +1,6 @@
-import { EventLineEncoder } from '../../src/log/event-lines.ts'
+import { EventEncoder } from '../../src/protocol/event-codec.ts'
 import { eventIdsOf } from '../../src/protocol/ids.ts'
+import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 
 export const RUN = '0192f0c1-2345-7abc-9def-0123456789ab'
 export const ITEM = 'msg_68d1c2f0a4b88190'
@@ -43,17 +44,20 @@ export function deltasOf(texts: readonly string[], step = 7): string[] {
   return texts.map((text, at) => deltaOf(text, { counter: at + 1, timestamp: TIME + at * step }))
 }
 
-export function linesOf(records: readonly string[], encoder = new EventLineEncoder()): string[] {
-  return records.map((data) => encoder.encode(data))
+/** The event of a text. */
+export function parsed(data: string): StreamEvent {
+  return JSON.parse(data) as StreamEvent
+}
+
+export function textsOf(events: readonly StreamEvent[]): string[] {
+  return events.map((event) => JSON.stringify(event))
+}
+
+export function linesOf(records: readonly string[], encoder = new EventEncoder()): string[] {
+  return records.map((data) => encoder.encode(parsed(data)))
 }
 
 /** What a store does to a chunk: UTF-8, and back. */
 export function stored(lines: readonly string[]): string {
   return Buffer.from(lines.join('\n'), 'utf8').toString('utf8')
-}
-
-/** What a record says when it is parsed: the truth that a line's envelope is held to. */
-export function parsedEnvelope(data: string): { eventId: string; timestamp: number } {
-  const json = JSON.parse(data) as { event_id: string; timestamp: number }
-  return { eventId: json.event_id, timestamp: json.timestamp }
 }

@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  decodeChunk,
-  type EventLine,
-  EventLineDecoder,
-  EventLineEncoder,
-} from '../../src/log/event-lines.ts'
+import { decodeChunk, EventDecoder, EventEncoder } from '../../src/protocol/event-codec.ts'
 import {
   deltaOf,
   deltasOf,
@@ -13,12 +8,12 @@ import {
   ITEM,
   linesOf,
   type Payload,
+  parsed,
   RUN,
   stored,
   TIME,
+  textsOf,
 } from './event-texts.ts'
-
-const dataOf = (lines: readonly EventLine[]) => lines.map(({ data }) => data)
 
 /** The texts of the parts that the templates of these tests are made of. */
 const ENVELOPE = `,"trace_context":{"traceparent":""},"run_id":"${RUN}","type":"`
@@ -29,9 +24,7 @@ describe('a line', () => {
 
   test('that defines a template says all numbers, the template and what is left over', () => {
     expect(linesOf([deltaOf('abcd')])).toEqual([first])
-    expect(decodeChunk(first)).toEqual([
-      { data: deltaOf('abcd'), eventId: `${ID_PREFIX}00000001`, timestamp: TIME },
-    ])
+    expect(decodeChunk(first)).toEqual([parsed(deltaOf('abcd'))])
   })
 
   const rows: [what: string, second: string, line: string][] = [
@@ -60,17 +53,11 @@ describe('a line', () => {
       `+1,2,${TIME},${28 + ENVELOPE.length},28,${ENVELOPE.length},0;heartbeat","payload":{"type":"heartbeat"}}`,
     ],
     ['as it came', deltaOf('a', { timestamp: 0.5 }), deltaOf('a', { timestamp: 0.5 })],
-    ['as a JSON string', ` ${deltaOf('a')}`, JSON.stringify(` ${deltaOf('a')}`)],
   ]
 
   test.each(rows)('for an event %s is short', (_, second, line) => {
     expect(linesOf([deltaOf('abcd'), second])).toEqual([first, line])
-    expect(dataOf(decodeChunk(`${first}\n${line}`))).toEqual([deltaOf('abcd'), second])
-  })
-
-  test('keeps a carriage return, which ends no line here', () => {
-    const data = `${deltaOf('a')}\r`
-    expect(dataOf(decodeChunk(linesOf([data, data]).join('\n')))).toEqual([data, data])
+    expect(textsOf(decodeChunk(`${first}\n${line}`))).toEqual([deltaOf('abcd'), second])
   })
 
   test('of the 65th template says its number in full', () => {
@@ -81,7 +68,7 @@ describe('a line', () => {
     const lines = linesOf(records)
     expect(lines[70 + 63]).toBe('o0x')
     expect(lines[70 + 64]).toBe('!64,1,0;x')
-    expect(dataOf(decodeChunk(stored(lines)))).toEqual(records)
+    expect(textsOf(decodeChunk(stored(lines)))).toEqual(records)
   })
 
   test('does not cut a character in two where templates part', () => {
@@ -89,7 +76,7 @@ describe('a line', () => {
     const records = ids.map((itemId, at) => deltaOf('x', { itemId, counter: at + 1 }))
     const lines = linesOf(records)
     expect(lines.every((line) => line.startsWith('+'))).toBe(true)
-    expect(dataOf(decodeChunk(stored(lines)))).toEqual(records)
+    expect(textsOf(decodeChunk(stored(lines)))).toEqual(records)
   })
 })
 
@@ -98,7 +85,7 @@ describe('a chunk', () => {
     eventOf({ type: 'heartbeat' }),
     ...deltasOf(['a', 'b', 'c', '😀']),
     deltaOf('odd', { timestamp: 1.5 }),
-    `${deltaOf('odd')}\n`,
+    '{"event_id":"odd","timestamp":2}',
     deltaOf('other', { itemId: 'fc_1', counter: 9 }),
     ...deltasOf(['d', 'e']),
     eventOf({ type: 'heartbeat' }, { counter: 20 }),
@@ -111,51 +98,51 @@ describe('a chunk', () => {
   test('can be read up to any of its lines', () => {
     const lines = linesOf(records)
     for (let count = 0; count <= lines.length; count++) {
-      expect(dataOf(decodeChunk(stored(lines.slice(0, count))))).toEqual(records.slice(0, count))
+      expect(textsOf(decodeChunk(stored(lines.slice(0, count))))).toEqual(records.slice(0, count))
     }
   })
 
   test('may begin at every record', () => {
     for (let start = 0; start <= records.length; start++) {
-      const encoder = new EventLineEncoder()
+      const encoder = new EventEncoder()
       linesOf(records.slice(0, start), encoder)
       encoder.startChunk()
       const lines = linesOf(records.slice(start), encoder)
-      expect(dataOf(decodeChunk(stored(lines)))).toEqual(records.slice(start))
+      expect(textsOf(decodeChunk(stored(lines)))).toEqual(records.slice(start))
     }
   })
 
   test('whose writer begins again in the middle, and redefines what it used, is read to its end', () => {
     for (let start = 0; start <= records.length; start++) {
-      const encoder = new EventLineEncoder()
+      const encoder = new EventEncoder()
       const before = linesOf(records.slice(0, start), encoder)
       encoder.startChunk()
       const lines = [...before, ...linesOf(records.slice(start), encoder)]
-      expect(dataOf(decodeChunk(stored(lines)))).toEqual(records)
+      expect(textsOf(decodeChunk(stored(lines)))).toEqual(records)
     }
   })
 
   test('that a second writer continues is read to its end', () => {
     const lines = [...linesOf(records), ...linesOf(records.toReversed())]
-    expect(dataOf(decodeChunk(stored(lines)))).toEqual([...records, ...records.toReversed()])
+    expect(textsOf(decodeChunk(stored(lines)))).toEqual([...records, ...records.toReversed()])
   })
 
   test('may lose its last lines when its writer begins again', () => {
-    const encoder = new EventLineEncoder()
+    const encoder = new EventEncoder()
     const kept = linesOf(records.slice(0, 4), encoder)
     linesOf(records.slice(4), encoder) // Written, but never stored.
     encoder.startChunk()
     const again = linesOf(records.slice(4), encoder)
-    expect(dataOf(decodeChunk(stored([...kept, ...again])))).toEqual(records)
+    expect(textsOf(decodeChunk(stored([...kept, ...again])))).toEqual(records)
   })
 
   test('has a redefinition take the place of the template of its number', () => {
     const [one = ''] = linesOf([deltaOf('x', { itemId: 'one' })])
     const [two = ''] = linesOf([deltaOf('x', { itemId: 'two' })])
-    const decoder = new EventLineDecoder()
+    const decoder = new EventDecoder()
     const ids = [one, '00y', two, '00y', one, '00y'].map((line) => {
-      const { data } = decoder.decode(line)
-      return (JSON.parse(data) as { payload: { item_id: string } }).payload.item_id
+      const { payload } = decoder.decode(line)
+      return 'item_id' in payload ? payload.item_id : undefined
     })
     expect(ids).toEqual(['one', 'one', 'two', 'two', 'one', 'one'])
   })
@@ -166,7 +153,7 @@ describe('a chunk', () => {
     expect(lines.map((line) => Number(/^\+(\d+),/.exec(line)?.[1]))).toEqual(
       items.map((_, at) => at % 256),
     )
-    expect(dataOf(decodeChunk(stored(lines)))).toEqual(items)
+    expect(textsOf(decodeChunk(stored(lines)))).toEqual(items)
   })
 
   test('leaves counter and time alone at events that it keeps as they came', () => {
@@ -183,7 +170,7 @@ describe('the size', () => {
   const CHUNK = 256
 
   function bytesOf(records: readonly string[]): number {
-    const encoder = new EventLineEncoder()
+    const encoder = new EventEncoder()
     let bytes = 0
     for (let start = 0; start < records.length; start += CHUNK) {
       encoder.startChunk()

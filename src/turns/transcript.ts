@@ -1,9 +1,9 @@
 import { TurnstreamError } from '../protocol/errors.ts'
+import { isPlainDelta } from '../protocol/event-codec.ts'
 import { type LenientOptions, normalizePayload } from '../protocol/lenient-event.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
 import { payloadFault } from '../protocol/stream-event-guard.ts'
-import { isPlainDelta } from './event-text.ts'
 import { markedAsRunHere } from './registry-mark.ts'
 import { type FunctionCall, RoundCalls } from './round-calls.ts'
 import { boundEnd, boundError, extraChars } from './stored-size.ts'
@@ -17,7 +17,7 @@ export type RoundEnd = StreamEventPayload<
   'response_done' | 'response_error' | 'turn_aborted_by_user'
 >
 
-export interface TurnScriptOptions {
+export interface TranscriptOptions {
   readonly runId: string
   /** The names of the tools that this server runs. */
   readonly registry: ReadonlySet<string>
@@ -48,7 +48,7 @@ const TRUNCATED: ErrorObject = {
  * What the log of a turn says after its opening: the rounds of its provider as one response, with items
  * numbered through, usage added up and caps kept. Decides, and waits for nothing.
  */
-export class TurnScript {
+export class Transcript {
   readonly #runId: string
   readonly #items: TurnItems
   readonly #calls: RoundCalls
@@ -64,7 +64,7 @@ export class TurnScript {
   #isUsageReported = false
   #end: RoundEnd | undefined
 
-  constructor({ runId, registry, caps, unsettled, onError }: TurnScriptOptions) {
+  constructor({ runId, registry, caps, unsettled, onError }: TranscriptOptions) {
     this.#runId = runId
     this.#unsettled = unsettled
     this.#onError = onError

@@ -1,0 +1,219 @@
+import { type Clock, monotonicNow } from '../async/clock.ts'
+import { calculateRetryDelay } from '../async/retry.ts'
+import { ERROR_CODES, TurnstreamError } from '../protocol/errors.ts'
+import type { StreamEvent } from '../protocol/stream-event.ts'
+import { checkEntry, checkResponse, type Outcome, outcomeOf } from './records.ts'
+import type { Entries, Lease, LogName, LogWriter, WriterOptions } from './turn-log.ts'
+
+/** From so many waiting records on there is no room; there is again when half of them are stored. */
+const MAX_WAITING = 500
+const ROOM_AGAIN = MAX_WAITING / 2
+
+const RETRY_FOR_MS = 10_000
+const FIRST_RETRY_MS = 20
+const MAX_RETRY_MS = 1000
+
+/** The end of a log, which comes with its last record. */
+export interface Seal {
+  readonly response: string | undefined
+  /** How the turn ended, from the last record of `events`. */
+  readonly outcome: Outcome | undefined
+}
+
+/**
+ * What the writers of all stores have in common: what waits, who waits for it, and how it ends. A store takes what
+ * waits (`take`) when it is ready to store it, and says what became of it: `stored`, `repeat` or `fail`.
+ *
+ *     open ──seal()──▶ sealed        what was written is stored in both
+ *      ╰───fail(), close()──▶ over   nothing more is stored
+ */
+export abstract class StoreWriter<Name extends LogName> implements LogWriter<Entries[Name]> {
+  readonly lease: Lease
+  readonly log: Name
+  readonly #clock: Clock
+  readonly #options: WriterOptions<Entries[Name]>
+  /** Written and not stored yet, oldest first; the first `#taken` are under way. */
+  #entries: Entries[Name][] = []
+  #taken = 0
+  /** The `seq` of the oldest of them. */
+  #first: number
+  #seal: Seal | undefined
+  #failure: { readonly error: unknown } | undefined
+  #isClosed = false
+  /** When the store was last given something, or answered. */
+  #movedAt = 0
+  #attempts = 0
+  /** What failed waits for its next attempt. */
+  #isPausing = false
+  #giveUpAt = Infinity
+  #waiters: { readonly isReached: () => boolean; readonly go: () => void }[] = []
+
+  constructor(lease: Lease, log: Name, clock: Clock, options: WriterOptions<Entries[Name]> = {}) {
+    this.lease = lease
+    this.log = log
+    this.#clock = clock
+    this.#options = options
+    this.#first = options.next ?? lease.next[log]
+    if (Number.isSafeInteger(this.#first) && this.#first > 0) return
+    throw new TurnstreamError('OPTION_INVALID', `next is ${this.#first}`)
+  }
+
+  /** Something waits: the store calls `take` soon. */
+  protected abstract wake(): void
+
+  /** Nothing will be stored any more: the log is sealed, or the writer failed or was closed. */
+  protected ended(): void {}
+
+  get waiting(): number {
+    return this.#entries.length
+  }
+
+  get stalledMs(): number {
+    return this.#entries.length === 0 ? 0 : monotonicNow(this.#clock) - this.#movedAt
+  }
+
+  write(entry: Entries[Name]): boolean {
+    if (this.#seal !== undefined) throw sealedError(this.log, this.lease)
+    checkEntry(this.log, entry)
+    if (this.isOver) return true
+    if (this.#entries.push(entry) === 1) this.#movedAt = monotonicNow(this.#clock)
+    if (!this.#isPausing) this.wake()
+    return this.#entries.length < MAX_WAITING
+  }
+
+  async room(): Promise<void> {
+    await this.#until(() => this.#entries.length <= ROOM_AGAIN)
+  }
+
+  async flush(): Promise<void> {
+    const end = this.isOver ? Infinity : this.#first + this.#entries.length
+    await this.#until(() => this.#first >= end)
+    if (this.#first < end) throw this.#failure?.error
+  }
+
+  seal(entry: Entries[Name], response?: string): Promise<void> {
+    checkResponse(this.log, response)
+    const outcome = this.log === 'events' ? outcomeOf(entry as StreamEvent) : undefined
+    this.write(entry)
+    this.#seal = { response, outcome }
+    return this.flush()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    const detail = `turn ${this.lease.turnId} was let go`
+    this.#end({ error: new TurnstreamError('LEASE_LOST', detail) })
+  }
+
+  /** Nothing more is stored. */
+  get isOver(): boolean {
+    return this.#failure !== undefined
+  }
+
+  /** Up to `max` of the records that wait, to be stored now; none while some are under way. */
+  protected take(max = Infinity): Taken<Name> {
+    const isBusy = this.#taken > 0
+    const count = isBusy || this.isOver ? 0 : Math.min(max, this.#entries.length)
+    const entries = count === this.#entries.length ? this.#entries : this.#entries.slice(0, count)
+    if (!isBusy) this.#taken = count
+    const isLast = count > 0 && count === this.#entries.length
+    return { entries, first: this.#first, count, seal: isLast ? this.#seal : undefined }
+  }
+
+  /** So many of the records that were taken are durable and visible; the others wait again. */
+  protected stored(count = this.#taken): void {
+    const all = this.#entries
+    const done = count === all.length ? all : all.splice(0, count)
+    if (done === all) this.#entries = []
+    this.#taken = 0
+    this.#first += count
+    this.#attempts = 0
+    this.#movedAt = monotonicNow(this.#clock)
+    const isSealed = this.#seal !== undefined && this.#entries.length === 0
+    if (!this.#isClosed && count > 0) this.#tell(done)
+    if (this.isOver) this.#entries = []
+    if (this.#waiters.length > 0) this.#wakeWaiters()
+    if (isSealed) this.ended()
+  }
+
+  /** Whoever throws in a callback must not keep other turns from being stored. */
+  #tell(done: readonly Entries[Name][]): void {
+    try {
+      this.#options.onStored?.(done)
+    } catch (error) {
+      this.#end({ error })
+    }
+  }
+
+  /** What was taken could not be stored: it is taken again later if that may help, and otherwise never. */
+  protected failed(error: unknown): void {
+    this.#taken = 0
+    if (this.isOver) {
+      this.#entries = []
+      return
+    }
+    const now = monotonicNow(this.#clock)
+    if (this.#attempts === 0) {
+      this.#giveUpAt = now + (this.#options.retryForMs ?? RETRY_FOR_MS)
+    }
+    const delay = calculateRetryDelay(this.#attempts, FIRST_RETRY_MS, MAX_RETRY_MS)
+    if (!isRetryable(error) || now + delay > this.#giveUpAt) {
+      this.#end({ error })
+      return
+    }
+    this.#attempts += 1
+    this.#movedAt = now
+    this.#isPausing = true
+    this.#clock.after(delay, () => {
+      this.#isPausing = false
+      if (!this.isOver) this.wake()
+    })
+  }
+
+  #end(failure: { readonly error: unknown }): void {
+    if (this.#failure !== undefined) return
+    this.#failure = failure
+    if (this.#taken === 0) this.#entries = []
+    this.#wakeWaiters()
+    this.ended()
+    // Later: a store that stores for many turns at once must not run into what this throws.
+    queueMicrotask(() => {
+      if (!this.#isClosed) this.#options.onFailed?.(failure.error)
+    })
+  }
+
+  /** Resolves as soon as it is so, or will never be. */
+  #until(isReached: () => boolean): Promise<void> {
+    if (this.isOver || isReached()) return Promise.resolve()
+    return new Promise((go) => {
+      this.#waiters.push({ isReached, go })
+    })
+  }
+
+  #wakeWaiters(): void {
+    const waiters = this.#waiters
+    this.#waiters = []
+    for (const waiter of waiters) {
+      if (this.isOver || waiter.isReached()) waiter.go()
+      else this.#waiters.push(waiter)
+    }
+  }
+}
+
+/** What a store is given at once. */
+export interface Taken<Name extends LogName> {
+  /** May have more than `count`: those wait. */
+  readonly entries: readonly Entries[Name][]
+  readonly first: number
+  readonly count: number
+  /** Set when the last of them is the last of the log. */
+  readonly seal: Seal | undefined
+}
+
+function isRetryable(error: unknown): boolean {
+  return error instanceof TurnstreamError && ERROR_CODES[error.code].retryable
+}
+
+function sealedError(log: LogName, { turnId }: Lease): TurnstreamError {
+  return new TurnstreamError('LOG_SEALED', `${log} of turn ${turnId}`)
+}

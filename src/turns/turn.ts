@@ -1,0 +1,464 @@
+import type { ProviderRequest } from '../adapters/provider.ts'
+import { type Clock, monotonicNow } from '../async/clock.ts'
+import { isTurnGone } from '../log/errors.ts'
+import { onAbort } from '../log/on-abort.ts'
+import type { Lease, LogWriter, NewOutput, Orphan, TurnLog } from '../log/turn-log.ts'
+import { LiveProcessor } from '../processor/processor-core.ts'
+import { hasCode, TurnstreamError } from '../protocol/errors.ts'
+import { eventIdsOf } from '../protocol/ids.ts'
+import { isInputItem } from '../protocol/input-items.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
+import type { StreamOutput } from '../protocol/stream-output.ts'
+import type { InputSize } from './input-size.ts'
+import { inputEvents, isForProcessor } from './opening.ts'
+import { providerFault } from './provider-fault.ts'
+import type { ChosenModel } from './providers.ts'
+import type { FunctionCall } from './round-calls.ts'
+import { runTool } from './run-tool.ts'
+import { type ThreadHistory, threadHistory } from './thread-history.ts'
+import type { ToolRegistry } from './tool-registry.ts'
+import { settlementOf, Transcript } from './transcript.ts'
+import type { TurnCaps } from './turn-caps.ts'
+import { type EndReason, TurnControl } from './turn-control.ts'
+import {
+  errorObject,
+  failed,
+  isReliable,
+  naturalEnd,
+  outcomeOf,
+  stoppedEnd,
+  type Terminal,
+} from './turn-ending.ts'
+import { TIMED_EVERY, type TurnFacts, type TurnObserver } from './turn-observer.ts'
+import type { TurnSettings } from './turn-request.ts'
+import { TurnResponse } from './turn-response.ts'
+import { UnsettledItems } from './unsettled-items.ts'
+
+/** What all turns of a process share. */
+export interface TurnServices {
+  readonly log: TurnLog
+  readonly tools: ToolRegistry
+  readonly caps: TurnCaps
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly observer: TurnObserver
+  readonly onError: (error: unknown, about: { readonly turnId?: string }) => void
+}
+
+/** What is asked of a model, and in which turn. */
+export interface TurnTask extends ChosenModel {
+  readonly tenant: string
+  readonly threadId: string
+  readonly agentId?: string
+  readonly settings: TurnSettings
+  readonly traceContext: TraceContext
+  readonly lease: Lease
+  /** When the lease was asked for, in monotonic time. */
+  readonly since: number
+  /** What was asked, as items of the turn. */
+  readonly input: readonly OutputItem[]
+  /** What is left for the history of the thread. */
+  readonly historyRoom: InputSize
+}
+
+// A store may be away for as long as the lease lasts, and the last try comes so much earlier than that.
+const LONGEST_PAUSE_MS = 1000
+
+/** So many snapshots may wait for the store: then the provider waits, too. */
+const MAX_WAITING_OUTPUTS = 250
+
+/**
+ * A turn that runs, from its first record to its last. All of it goes one way:
+ *
+ *     provider ─payload─▶ transcript ─payload─▶ log `events` ─stored event─▶ processor ─snapshot─▶ log `processed`
+ *               hear()                 write()                  stored()                 show()
+ *
+ * The transcript numbers the items of all rounds, keeps the caps and knows which tools are to run. `write` gives
+ * each event its id and its time. What is not stored is not shown. How long it goes on is decided by `TurnControl`.
+ */
+export class Turn {
+  /** Resolves when what was asked is durable; rejects if it will never be. */
+  readonly opened: Promise<void>
+  /** Resolves when the turn is written to its end, or lost. Never rejects. */
+  readonly done: Promise<void>
+  readonly #task: TurnTask
+  readonly #services: TurnServices
+  readonly #facts: TurnFacts
+  readonly #control: TurnControl
+  readonly #history: Promise<ThreadHistory>
+  readonly #unsettled = new UnsettledItems()
+  readonly #response = new TurnResponse(this.#unsettled)
+  readonly #transcript: Transcript
+  readonly #events: LogWriter<StreamEvent>
+  readonly #processor: LiveProcessor
+  readonly #outputs: LogWriter<NewOutput>
+  readonly #nextEventId: () => string
+  readonly #nextOutputId: () => string
+  readonly #onError: (error: unknown) => void
+  #isAnswered = false
+  #cancelledAt: number | undefined
+  #written = 0
+  #stored = 0
+  /** A write whose time is measured. */
+  #timed: { readonly place: number; readonly since: number } | undefined
+  #end: Terminal | undefined
+
+  constructor(task: TurnTask, services: TurnServices) {
+    const { lease, threadId, tenant, provider, model, since } = task
+    const { log, tools, caps, clock, leaseMs, observer } = services
+    const { turnId, runId, next } = lease
+    this.#task = task
+    this.#services = services
+    this.#facts = { turnId, threadId, tenant, provider: provider.id, model }
+    const onError = (error: unknown) => services.onError(error, { turnId })
+    this.#onError = onError
+    this.#nextEventId = eventIdsOf(runId, next.events - 1)
+    this.#nextOutputId = eventIdsOf(`${turnId}/processed`, next.processed - 1)
+    this.#transcript = new Transcript({
+      runId,
+      registry: tools.names,
+      caps,
+      unsettled: this.#unsettled,
+      onError,
+    })
+    const retryForMs = leaseMs + LONGEST_PAUSE_MS
+    const onFailed = (error: unknown) => this.#control.lose(error)
+    this.#events = log.open(lease, 'events', { retryForMs, onFailed, onStored: this.#onStored })
+    this.#outputs = log.open(lease, 'processed', {
+      retryForMs,
+      onFailed,
+      onStored: ({ length }) => {
+        observer.counts.snapshots += length
+      },
+    })
+    this.#processor = new LiveProcessor({ turnId, threadId, clock, onError, onShow: this.#show })
+    this.#control = new TurnControl({
+      log,
+      lease,
+      leaseMs,
+      since,
+      clock,
+      maxDurationMs: caps.maxDurationMs,
+      stalledMs: () => Math.max(this.#events.stalledMs, this.#outputs.stalledMs),
+      onCancelled: () => {
+        this.#cancelledAt ??= monotonicNow(clock)
+      },
+      onLost: this.#onLost,
+    })
+    observer.started(this.#facts)
+    this.#history = this.#readHistory()
+    this.#history.catch(() => {}) // it is the end of the turn, see `#play`
+    this.opened = this.#open()
+    this.opened.catch(() => {}) // whoever submitted the turn is told
+    this.done = this.#run()
+  }
+
+  /** Somebody asks in this process for this turn to stop; the store has yet to say so. */
+  noteCancel(log: TurnLog, turnId: string): void {
+    if (log !== this.#services.log || turnId !== this.#facts.turnId) return
+    this.#cancelledAt ??= monotonicNow(this.#services.clock)
+  }
+
+  /** Whether this is the turn, and it is still written here. */
+  isOf({ tenant, turnId }: Orphan): boolean {
+    if (this.#control.isLost) return false
+    return this.#facts.turnId === turnId && this.#facts.tenant === tenant
+  }
+
+  /** Ends the turn early, unless it has ended or is about to. */
+  stop(reason: EndReason): void {
+    this.#control.stop(reason)
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.opened
+      await this.#play()
+    } catch (error) {
+      this.#fail(error)
+    }
+    this.#control.endTimeLimit()
+    try {
+      await this.#finish()
+    } catch (error) {
+      this.#control.lose(error)
+    }
+    this.#control.release()
+    this.#processor.release()
+    this.#events.close()
+    this.#outputs.close()
+    this.#tellEnd()
+  }
+
+  /** Something went wrong here. A turn that is lost was told of already. */
+  #fail(error: unknown): void {
+    if (this.#control.isLost) return
+    this.#onError(error)
+    this.#control.stop({ kind: 'failed', error: errorObject(error) })
+  }
+
+  readonly #onLost = (error: unknown): void => {
+    this.#events.close()
+    this.#outputs.close()
+    // Whoever deleted the turn knows.
+    if (!isTurnGone(error)) this.#onError(error)
+  }
+
+  // The opening: what was asked.
+
+  #readHistory(): Promise<ThreadHistory> {
+    const { lease, threadId, input, historyRoom } = this.#task
+    const { log } = this.#services
+    const { signal } = this.#control
+    const { turnId } = lease
+    return threadHistory({ log, threadId, turnId, input, room: historyRoom, signal })
+  }
+
+  async #open(): Promise<void> {
+    const { lease, threadId, agentId, model, provider, input } = this.#task
+    const { turnId, runId } = lease
+    const turns_dropped = await this.#history.then(
+      ({ turnsDropped }) => turnsDropped,
+      () => 0,
+    )
+    this.#write({
+      type: 'response_start',
+      response_id: runId,
+      turn_id: turnId,
+      thread_id: threadId,
+      ...(agentId !== undefined && { agent_id: agentId }),
+      model_id: model,
+      provider_id: provider.id,
+      created_at: Math.trunc(this.#services.clock.now()),
+      ...(turns_dropped > 0 && { history_truncated: { turns_dropped } }),
+    })
+    await this.#writeAll(inputEvents(input))
+    try {
+      await this.#events.flush()
+    } catch (error) {
+      const { reason } = this.#control
+      const cause = reason?.kind === 'lost' ? reason.error : error
+      // Leases are no concern of whoever submitted the turn.
+      if (!hasCode(cause, 'LEASE_LOST')) throw cause
+      if (isTurnGone(cause)) throw new TurnstreamError('TURN_DELETED', turnId, { cause })
+      const detail = `turn ${turnId} was made, but what was asked could not be written`
+      throw new TurnstreamError('STORE_UNAVAILABLE', detail, { cause })
+    }
+  }
+
+  // The pipeline, in the order of the data.
+
+  /** What the provider says becomes part of the transcript. False when nothing more of it is wanted. */
+  readonly #hear = (said: StreamEventPayload): Promise<void> | false | undefined => {
+    const payload = this.#transcript.take(said)
+    if (payload === undefined) {
+      return this.#transcript.end !== undefined || this.#isPastCap() ? false : undefined
+    }
+    if (!this.#isAnswered) this.#noteAnswer(payload)
+    return this.#write(payload) ? undefined : this.#room()
+  }
+
+  /** Gives an event its id and its time and writes it to `events`. Returns whether there is room for more. */
+  #write(payload: StreamEventPayload): boolean {
+    const event = this.#stamp(payload)
+    if (payload.type === 'item_delta') this.#unsettled.take(payload)
+    else this.#track(event)
+    return this.#events.write(event) && this.#outputs.waiting < MAX_WAITING_OUTPUTS
+  }
+
+  /** What is stored goes to the processor. */
+  readonly #onStored = (events: readonly StreamEvent[]): void => {
+    this.#services.observer.counts.events += events.length
+    this.#stored += events.length
+    if (this.#timed !== undefined && this.#stored > this.#timed.place) this.#noteTime()
+    if (this.#control.isLost) return
+    for (const event of events) if (isForProcessor(event)) this.#processor.take(event)
+  }
+
+  /** What the processor shows is written to `processed`; the end of the turn seals it. */
+  readonly #show = (output: StreamOutput): void => {
+    if (this.#control.isLost) return
+    const timestamp = this.#services.clock.now()
+    const entry = { output, eventId: this.#nextOutputId(), timestamp }
+    if (output.type === 'turn_complete' || output.type === 'turn_error') {
+      this.#outputs.seal(entry).catch(() => {}) // see `onFailed`
+    } else this.#outputs.write(entry)
+  }
+
+  #stamp(payload: StreamEventPayload): StreamEvent {
+    const { clock } = this.#services
+    if ((this.#written++ & (TIMED_EVERY - 1)) === 0) {
+      this.#timed ??= { place: this.#written - 1, since: monotonicNow(clock) }
+    }
+    return {
+      event_id: this.#nextEventId(),
+      timestamp: Math.trunc(clock.now()),
+      trace_context: this.#task.traceContext,
+      run_id: this.#task.lease.runId,
+      type: payload.type,
+      payload,
+    } as StreamEvent
+  }
+
+  #track(event: StreamEvent): void {
+    const { payload, run_id } = event
+    this.#response.take(event)
+    const isInput = payload.type === 'item_done' && isInputItem(run_id, payload.item_id)
+    this.#unsettled.take(payload, isInput)
+  }
+
+  async #writeAll(payloads: Iterable<StreamEventPayload>): Promise<void> {
+    for (const payload of payloads) if (!this.#write(payload)) await this.#room()
+  }
+
+  async #room(): Promise<void> {
+    await this.#events.room()
+    await this.#outputs.room()
+  }
+
+  #noteTime(): void {
+    const { clock, observer } = this.#services
+    observer.appended(monotonicNow(clock) - (this.#timed?.since ?? 0))
+    this.#timed = undefined
+  }
+
+  #noteAnswer({ type }: StreamEventPayload): void {
+    if (type !== 'item_delta' && type !== 'item_done') return
+    this.#isAnswered = true
+    const { clock, observer } = this.#services
+    observer.answered(this.#facts, monotonicNow(clock) - this.#task.since)
+  }
+
+  #isPastCap(): boolean {
+    const { excess: error } = this.#transcript
+    if (error === undefined) return false
+    this.#control.stop({ kind: 'failed', error })
+    return true
+  }
+
+  // The rounds: the provider is asked, its tools are run, it is told what they answered, and so on until it has said
+  // what it wanted to say, needs the client, or is stopped. What a provider or tool does never rejects.
+
+  async #play(): Promise<void> {
+    const { items } = await this.#history
+    const { maxRounds } = this.#services.caps
+    const { calls } = this.#transcript
+    const thread = [...items, ...this.#task.input]
+    for (let round = 1; this.#control.reason === undefined; round++) {
+      const isFollowed = await this.#ask(thread, round)
+      if (!isFollowed || this.#control.reason !== undefined) return
+      if (round >= maxRounds) {
+        this.#control.stop(failed('TURN_ROUND_LIMIT', `${maxRounds} rounds are allowed`))
+        return
+      }
+      await Promise.all(calls.forServer.map((call) => this.#runTool(call)))
+      if (calls.hasForClient) return
+    }
+  }
+
+  /** One round; whether tools of this server are to answer it. */
+  async #ask(thread: readonly OutputItem[], round: number): Promise<boolean> {
+    const { settings, model } = this.#task
+    const transcript = this.#transcript
+    const request: ProviderRequest = {
+      ...this.#services.tools.settingsOf(settings, round),
+      model,
+      input: [...thread, ...transcript.items],
+    }
+    transcript.beginRound()
+    try {
+      await this.#listen(request, round)
+    } catch (error) {
+      if (this.#control.reason === undefined) {
+        this.#onError(error)
+        transcript.failRound(providerFault(error))
+      }
+    }
+    if (this.#control.reason !== undefined) return false
+    await this.#writeAll(transcript.endRound())
+    const { end, calls } = transcript
+    return end !== undefined && isReliable(end) && calls.forServer.length > 0
+  }
+
+  async #listen(request: ProviderRequest, round: number): Promise<void> {
+    const { provider, lease, threadId } = this.#task
+    const { turnId, runId } = lease
+    const { signal } = this.#control
+    const onRetry = () => this.#services.observer.retried(this.#facts)
+    // Each round is a run of its own to the provider, which makes ids of it.
+    const run = { runId: round === 1 ? runId : `${runId}-${round}`, turnId, threadId, onRetry }
+    const stream = provider.stream(request, run, signal)
+    // A provider that does not heed the signal is not waited for.
+    const forget = onAbort(signal, () => stream.abort())
+    try {
+      await stream.consume(this.#hear)
+    } finally {
+      forget()
+    }
+  }
+
+  async #runTool(call: FunctionCall): Promise<void> {
+    const { tools, clock } = this.#services
+    const { threadId, lease } = this.#task
+    const { signal } = this.#control
+    const tool = tools.get(call.name)
+    if (tool === undefined) return
+    const context = { turnId: lease.turnId, threadId, clock, signal, onError: this.#onError }
+    const answer = await runTool(tool, call, context)
+    if (answer === undefined || this.#control.reason !== undefined) return
+    await this.#writeAll(this.#transcript.answer(call, answer))
+    this.#isPastCap()
+  }
+
+  // The end.
+
+  /** Decides how the turn ends, once, and writes it. */
+  async #finish(): Promise<void> {
+    const { reason } = this.#control
+    if (reason?.kind === 'lost') return
+    const settlement = reason ?? settlementOf(this.#transcript.end)
+    await this.#writeAll(this.#unsettled.settleAll(settlement))
+    const news = this.#transcript.usageNews()
+    if (news !== undefined) this.#write(news)
+    if (this.#control.isLost) return
+    this.#end = this.#terminal(reason)
+    const event = this.#stamp(this.#end)
+    this.#response.take(event)
+    await this.#events.seal(event, this.#responseJson())
+    await this.#outputs.flush()
+  }
+
+  #terminal(reason: EndReason | undefined): Terminal {
+    const { lease } = this.#task
+    const { end, usage, calls } = this.#transcript
+    if (reason !== undefined) return stoppedEnd(reason, lease, usage.sum)
+    // Rounds end with an end, unless they were stopped.
+    if (end === undefined) {
+      return stoppedEnd(failed('INTERNAL_ERROR', 'the turn has no end'), lease, usage.sum)
+    }
+    return naturalEnd(end, lease, usage.sum, calls.hasForClient)
+  }
+
+  /** A turn without its Response is read by its events, so that a failure here must not cost the end. */
+  #responseJson(): string | undefined {
+    try {
+      return this.#response.toJson()
+    } catch (error) {
+      this.#onError(error)
+      return undefined
+    }
+  }
+
+  #tellEnd(): void {
+    const { clock, observer } = this.#services
+    const { reason, isLost } = this.#control
+    const times = {
+      now: monotonicNow(clock),
+      since: this.#task.since,
+      cancelledAt: this.#cancelledAt,
+    }
+    const isDeleted = reason?.kind === 'lost' && isTurnGone(reason.error)
+    observer.ended(this.#facts, outcomeOf(isLost ? undefined : this.#end, times, isDeleted))
+  }
+}
