@@ -31,7 +31,7 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
 
 /** The command for a table of commands, of which it may be one itself. */
-export function completionsOf(commands: () => Readonly<Record<string, Command>>): Command {
+export function createCompletions(commands: () => Readonly<Record<string, Command>>): Command {
   return {
     help: HELP,
     options: OPTIONS,

@@ -11,10 +11,10 @@ import {
 } from './serve/configuration.ts'
 import {
   activeProviders,
+  collectSecrets,
   KNOWN_PROVIDERS,
-  keyOf,
   providerPlans,
-  secretsOf,
+  readKey,
 } from './serve/providers.ts'
 import { SETTINGS, type Setting } from './serve/settings.ts'
 import type { Terminal } from './terminal.ts'
@@ -54,7 +54,7 @@ const run: Command['run'] = async (args, terminal) => {
   const settings = configuration.entries.map((each) => printedSetting(each, sources.env))
   const providers = printedProviders(configuration)
   // Nothing of it should be a secret; this is for what nobody thought of.
-  const redact = redacting(secretsOf(configuration))
+  const redact = redacting(collectSecrets(configuration))
   const clean = (line: string) => redact(printable(line))
   const replacer = (_key: string, each: unknown) => (typeof each === 'string' ? redact(each) : each)
   const lines = () => [
@@ -136,7 +136,7 @@ function printedProviders(configuration: Configuration) {
       id,
       kind: plan?.kind ?? id,
       active: called !== undefined,
-      hasKey: plan !== undefined && keyOf(plan, configuration.env) !== undefined,
+      hasKey: plan !== undefined && readKey(plan, configuration.env) !== undefined,
       ...(plan?.keyVariable !== undefined && { keyVariable: plan.keyVariable }),
       baseUrl: plan?.setting.baseUrl ?? null,
       models: called?.models ?? plan?.setting.models ?? offered,

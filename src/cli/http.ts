@@ -40,7 +40,7 @@ export function failureReason(error: unknown): string {
 /** How long one look over the network may take. */
 export const LOOK_LIMIT_MS = 5000
 
-/** More than any list of models, and any answer that is asked for here. */
+/** More than any list of models, or any answer to the doctor. */
 export const MAX_BYTES = 4 * 1024 * 1024
 
 export interface Call {

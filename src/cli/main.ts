@@ -5,7 +5,7 @@ import { redactShapes } from '../protocol/redaction.ts'
 import { chat } from './chat/chat.ts'
 import { type Command, EXIT, type ExitCode, summaryOf, UsageError } from './command.ts'
 import { compact } from './compact.ts'
-import { completionsOf } from './completions.ts'
+import { createCompletions } from './completions.ts'
 import { config } from './config.ts'
 import { convert } from './convert.ts'
 import { demo } from './demo.ts'
@@ -32,7 +32,7 @@ const COMMANDS: Record<string, Command> = {
   export: exportCommand,
   import: importCommand,
   demo,
-  completions: completionsOf(() => COMMANDS),
+  completions: createCompletions(() => COMMANDS),
 }
 
 const HELP = `turnstream: an LLM turn as a durable log

@@ -6,7 +6,7 @@ import { type Command, EXIT, parseOptions, UsageError } from './command.ts'
 import { RemoteError, reportRemoteError } from './remote/errors.ts'
 import type { EventFeed, EventFeedOptions } from './remote/event-feed.ts'
 import { outcomeOf, type TurnOutcome, turnOutputs } from './remote/event-feed.ts'
-import { gatewayOf } from './remote/gateway-client.ts'
+import { createGatewayClient } from './remote/gateway-client.ts'
 import type { Terminal } from './terminal.ts'
 import { clip, describeOutput, printable } from './text.ts'
 
@@ -47,7 +47,7 @@ const run: Command['run'] = async (args, terminal) => {
   const { raw, from, json } = values
   const [id, ...rest] = positionals
   if (id === undefined || rest.length > 0) throw new UsageError('tail takes the id of one turn')
-  const client = gatewayOf(values.url, terminal)
+  const client = createGatewayClient(values.url, terminal)
   const { status } = terminal
   const options: Pick<EventFeedOptions, 'from' | 'onBreak'> = {
     from,

@@ -53,7 +53,7 @@ export function processTerminal(): Terminal {
     progress: (text) => {
       if (!stdout.isTTY) status(text)
     },
-    // It has been asked whether there are colours; styleText would ask again, in its own way.
+    // `hasColours` has decided; styleText would decide again, by other rules.
     style: (style, text) => (isColoured ? styleText(style, text, { validateStream: false }) : text),
     columns: columnsOf(stdout),
     clock: systemClock,

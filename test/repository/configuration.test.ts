@@ -8,11 +8,11 @@ import { CONFIG_FILE, PROVIDER_KEYS } from '../../src/cli/serve/configuration.ts
 import { parseServeOptions } from '../../src/cli/serve/options.ts'
 import { KNOWN_PROVIDERS } from '../../src/cli/serve/providers.ts'
 import {
-  flagOf,
   SETTING_NAMES,
   SETTINGS,
   type Setting,
-  variableOf,
+  toFlag,
+  toVariable,
 } from '../../src/cli/serve/settings.ts'
 import { read } from './sources.ts'
 import { section, tableRows } from './tables.ts'
@@ -28,7 +28,7 @@ describe('the settings', () => {
   test.each(SETTING_NAMES)('%s has its option, its variable and its default', (name) => {
     const row = rows.find(([key]) => key === `\`${name}\``)
     const { standard }: Setting<unknown> = SETTINGS[name]
-    expect(row?.slice(1, 3)).toEqual([`\`--${flagOf(name)}\``, `\`${variableOf(name)}\``])
+    expect(row?.slice(1, 3)).toEqual([`\`--${toFlag(name)}\``, `\`${toVariable(name)}\``])
     if (standard === undefined) expect(row?.[3]).not.toBe('')
     else expect(row?.[3]).toBe(`\`${standard}\``)
     expect(row?.[4]).not.toBe('')

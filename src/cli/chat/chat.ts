@@ -4,7 +4,7 @@ import { type Command, EXIT, type ExitCode, parseOptions, UsageError } from '../
 import { readBounded } from '../http.ts'
 import { RemoteError, reportRemoteError } from '../remote/errors.ts'
 import { outcomeOf, type TurnOutcome, turnOutputs } from '../remote/event-feed.ts'
-import { type GatewayClient, gatewayOf } from '../remote/gateway-client.ts'
+import { createGatewayClient, type GatewayClient } from '../remote/gateway-client.ts'
 import type { Terminal } from '../terminal.ts'
 import { jsonLine, messageOf, printable } from '../text.ts'
 import { ChatView } from './chat-view.ts'
@@ -45,7 +45,7 @@ const OPTIONS = {
 async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
   const { values, positionals } = parseOptions({ args, allowPositionals: true, options: OPTIONS })
   const { url, model, thread, json } = values
-  const client = gatewayOf(url, terminal)
+  const client = createGatewayClient(url, terminal)
   const conversation = new Conversation(client, terminal)
   conversation.model = model
   conversation.threadId = thread

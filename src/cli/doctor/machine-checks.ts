@@ -177,7 +177,7 @@ function skewOf({ theirs, from, to, stepMs }: ClockReading): number {
 }
 
 /** The reading in the headers of an answer. */
-export function readingOf(
+export function readClock(
   source: string,
   { headers, askedAt, answeredAt }: Pick<Answer, 'headers' | 'askedAt' | 'answeredAt'>,
 ): ClockReading | undefined {

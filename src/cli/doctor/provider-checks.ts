@@ -13,13 +13,13 @@ import type { Configuration } from '../serve/configuration.ts'
 import {
   activeProviders,
   defaultModelFor,
-  keyOf,
   missingFor,
   type ProviderPlan,
   providerPlans,
+  readKey,
 } from '../serve/providers.ts'
 import { type Check, fail, ok, skipped, warn } from './check.ts'
-import { type ClockReading, readingOf } from './machine-checks.ts'
+import { type ClockReading, readClock } from './machine-checks.ts'
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
@@ -53,7 +53,7 @@ async function lookAtProvider(
   const name = `provider ${id}`
   let key: string | undefined
   try {
-    key = keyOf(plan, env)
+    key = readKey(plan, env)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
     const fix = `Set ${keyVariable}, or name a file that this user can read with ${keyVariable}_FILE`
@@ -77,7 +77,7 @@ async function lookAtProvider(
     return { check: fail(name, `${baseUrl} cannot be reached: ${answer.reason}`, fix) }
   }
   const check = answerCheck(plan, baseUrl, key !== undefined, answer)
-  return { check, time: readingOf(id, answer) }
+  return { check, time: readClock(id, answer) }
 }
 
 function answerCheck(

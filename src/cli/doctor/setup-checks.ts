@@ -10,8 +10,8 @@ import {
   type ConfigurationSources,
   readConfiguration,
 } from '../serve/configuration.ts'
-import { refusePublic, warningsOf } from '../serve/options.ts'
-import { secretsOf } from '../serve/providers.ts'
+import { findWarnings, refusePublic } from '../serve/options.ts'
+import { collectSecrets } from '../serve/providers.ts'
 import type { Settings } from '../serve/settings.ts'
 import { messageOf } from '../text.ts'
 import { type Check, fail, ok, redactCheck, skipped, warn } from './check.ts'
@@ -49,7 +49,7 @@ export async function setupChecks(setup: Setup): Promise<Check[]> {
     return [refused, nodeCheck(setup.machine), skipped('all else', 'needs a configuration')]
   }
   const checks = await checkAll(setup, configuration)
-  const redact = redacting(secretsOf(configuration))
+  const redact = redacting(collectSecrets(configuration))
   return checks.map((check) => redactCheck(check, redact))
 }
 
@@ -180,7 +180,7 @@ function tokensCheck({ settings, store }: Configuration): Check {
 function secretsChecks(configuration: Configuration): Check[] {
   const name = 'secrets'
   try {
-    const warnings = warningsOf(configuration)
+    const warnings = findWarnings(configuration)
     if (warnings.length === 0) return [ok(name, 'nobody else can read them')]
     return warnings.map((warning) => {
       // They say what is wrong and, after a colon, what to do about it.

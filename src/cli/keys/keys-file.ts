@@ -20,9 +20,6 @@ export function readKeysFile(path: string): KeyEntry[] {
   return naming(path, () => parseKeysFile(textOf(path)))
 }
 
-/** A missing file has no stats, in place of an error. */
-const OPTIONAL = { throwIfNoEntry: false } as const
-
 /**
  * Puts a changed text in the place of the file, all at once, or makes the file, for its owner alone. Mode and
  * owner stay as they are: the server that reads it may run as another user. KEYS_FILE_INVALID, also when what
@@ -30,12 +27,12 @@ const OPTIONAL = { throwIfNoEntry: false } as const
  */
 export function changeKeysFile(path: string, change: (text: string) => string): void {
   naming(path, () => {
-    const target = statSync(path, OPTIONAL) === undefined ? path : realpathSync(path)
+    const target = statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path
     // A name that is always the same keeps two from changing the file at the same time.
     const next = `${target}.new`
     const file = openNew(next)
     try {
-      const stats = statSync(target, OPTIONAL)
+      const stats = statSync(target, { throwIfNoEntry: false })
       const text = change(stats === undefined ? '' : textOf(target))
       parseKeysFile(text)
       writeFileSync(file, text)

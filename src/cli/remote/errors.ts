@@ -68,7 +68,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 const MAX_BODY_BYTES = 64 * 1024
 
 /** The error that a gateway answered with. A proxy in front of it may answer in any other way. */
-export async function refusalOf(response: Response): Promise<RemoteError> {
+export async function toRemoteError(response: Response): Promise<RemoteError> {
   const { status, url } = response
   const location = response.headers.get('location')
   if (status >= 300 && status < 400 && location !== null) {

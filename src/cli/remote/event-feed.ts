@@ -10,7 +10,7 @@ import {
   streamOutputSchema,
 } from '../../protocol/stream-output.ts'
 import { SseDecoder, type SseEvent } from '../../sse/decode.ts'
-import { isRefused, RemoteError, refusalOf, unreachable } from './errors.ts'
+import { isRefused, RemoteError, toRemoteError, unreachable } from './errors.ts'
 
 export interface EventFeedOptions {
   readonly url: string
@@ -97,7 +97,7 @@ export class EventFeed {
     this.#hasConnected = true
     if (response.status === 204) return true
     if (PASSING.has(response.status)) return false
-    if (!response.ok) throw await refusalOf(response)
+    if (!response.ok) throw await toRemoteError(response)
     const decoder = new SseDecoder()
     for await (const chunk of response.body ?? []) {
       onBytes()

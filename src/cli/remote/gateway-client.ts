@@ -6,15 +6,15 @@ import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import { isKey } from '../../server/auth/key-ring.ts'
 import { UsageError } from '../command.ts'
 import { readBounded } from '../http.ts'
-import { secretOf } from '../serve/configuration.ts'
+import { readSecret } from '../serve/configuration.ts'
 import type { Terminal } from '../terminal.ts'
-import { isRefused, lost, RemoteError, refusalOf, unreachable } from './errors.ts'
+import { isRefused, lost, RemoteError, toRemoteError, unreachable } from './errors.ts'
 import { EventFeed, type EventFeedOptions } from './event-feed.ts'
 
 export const DEFAULT_URL = 'http://127.0.0.1:4010'
 
 /** The gateway that `--url` or TURNSTREAM_URL names, or the one on this machine, with the key of the environment. */
-export function gatewayOf(option: string | undefined, terminal: Terminal): GatewayClient {
+export function createGatewayClient(option: string | undefined, terminal: Terminal): GatewayClient {
   const url = option ?? (terminal.env['TURNSTREAM_URL']?.trim() || DEFAULT_URL)
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
     const origin = option === undefined ? 'TURNSTREAM_URL' : '--url'
@@ -31,7 +31,7 @@ export function keyHeaders({ env }: Pick<Terminal, 'env'>): Readonly<Record<stri
 
 /** A key that can stand in a header. What cannot would be repeated by the error that says so. */
 export function environmentKey(env: Terminal['env'], variable: string): string | undefined {
-  const key = secretOf(env, variable)
+  const key = readSecret(env, variable)
   if (key === undefined || isKey(key)) return key
   throw new UsageError(`${variable} takes a key: visible characters, in one line`)
 }
@@ -80,7 +80,7 @@ export class GatewayClient {
   /** Rejects when nobody is there. */
   async check(): Promise<void> {
     const response = await this.#send(this.address(ROUTES.health))
-    if (!response.ok) throw await refusalOf(response)
+    if (!response.ok) throw await toRemoteError(response)
   }
 
   /** The caller makes the id of the turn, so that a submit may be repeated. */
@@ -102,7 +102,7 @@ export class GatewayClient {
     const response = await this.#send(address)
     await (response.ok ? response.body?.cancel() : undefined)
     if (response.ok) return true
-    const refusal = await refusalOf(response)
+    const refusal = await toRemoteError(response)
     if (refusal.code === 'THREAD_UNKNOWN') return false
     throw refusal
   }
@@ -118,7 +118,7 @@ export class GatewayClient {
       try {
         const response = await this.#send(address, JSON.stringify(body))
         if (response.ok) return response
-        if (response.status !== 503 || isLast) throw await refusalOf(response)
+        if (response.status !== 503 || isLast) throw await toRemoteError(response)
       } catch (error) {
         const isLost = error instanceof RemoteError && error.code === 'CONNECTION_LOST'
         if (isLast || !isLost) throw error

@@ -11,22 +11,22 @@ import type { Terminal } from '../terminal.ts'
 import { withoutQuotes } from '../text.ts'
 import {
   durationSchema,
-  flagOf,
   SETTING_NAMES,
   SETTINGS,
   type Setting,
   type SettingName,
   type Settings,
-  variableOf,
+  toFlag,
+  toVariable,
 } from './settings.ts'
-import { type StoreChoice, storeOf } from './store.ts'
+import { parseStore, type StoreChoice } from './store.ts'
 
 export const CONFIG_FILE = 'turnstream.config.json'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** An environment variable, or the content of the file that `<name>_FILE` names. An empty variable counts as unset. */
-export function secretOf(env: Environment, name: string): string | undefined {
+export function readSecret(env: Environment, name: string): string | undefined {
   const value = env[name]?.trim() || undefined
   const file = env[`${name}_FILE`]?.trim() || undefined
   if (file === undefined) return value
@@ -48,7 +48,7 @@ export const FLAGS = {
   ...Object.fromEntries(
     SETTING_NAMES.map((name) => {
       const { placeholder }: Setting<unknown> = SETTINGS[name]
-      return [flagOf(name), { type: placeholder === undefined ? 'boolean' : 'string' } as const]
+      return [toFlag(name), { type: placeholder === undefined ? 'boolean' : 'string' } as const]
     }),
   ),
 } as const
@@ -112,8 +112,8 @@ export function readConfiguration(sources: ConfigurationSources): Configuration 
   }))
   const values = entries.map((entry) => [entry.name, decodeSetting(entry)])
   const settings = Object.fromEntries(values) as Settings
-  const { providerSettings } = file
-  return { ...sources, settings, entries, store: storeOf(settings, sources.cwd), providerSettings }
+  const store = parseStore(settings, sources.cwd)
+  return { ...sources, settings, entries, store, providerSettings: file.providerSettings }
 }
 
 /** The value of the strongest source; undefined where nobody sets it and it has no default. */
@@ -122,10 +122,10 @@ function findSetting(
   { flags, env }: ConfigurationSources,
   file: ReadonlyMap<string, Written>,
 ): Written | undefined {
-  const flag = flags[flagOf(name)]
-  if (flag !== undefined) return { value: flag, origin: `--${flagOf(name)}`, source: 'flag' }
-  const origin = variableOf(name)
-  const value = SECRET_SETTINGS.includes(name) ? secretOf(env, origin) : env[origin]?.trim()
+  const flag = flags[toFlag(name)]
+  if (flag !== undefined) return { value: flag, origin: `--${toFlag(name)}`, source: 'flag' }
+  const origin = toVariable(name)
+  const value = SECRET_SETTINGS.includes(name) ? readSecret(env, origin) : env[origin]?.trim()
   const isServiceLink = name === 'port' && value?.startsWith('tcp://')
   if (value && !isServiceLink) return { value, origin, source: 'environment' }
   const { standard }: Setting<unknown> = SETTINGS[name]
@@ -148,8 +148,8 @@ function decodeSetting({ name, written }: SettingEntry): unknown {
 
 function refuseUnknownVariables(env: Environment): void {
   const known = [
-    ...SETTING_NAMES.map(variableOf),
-    ...SECRET_SETTINGS.map((name) => `${variableOf(name)}_FILE`),
+    ...SETTING_NAMES.map(toVariable),
+    ...SECRET_SETTINGS.map((name) => `${toVariable(name)}_FILE`),
     ...OTHER_VARIABLES,
   ]
   for (const name of Object.keys(env)) {

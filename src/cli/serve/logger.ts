@@ -18,7 +18,7 @@ export interface Logger {
 /** Longer ones are cut: nobody reads them in a log. */
 const MAX_CHARS = 2000
 
-/** Errors repeat what was asked and answered only with `logContent`. */
+/** Errors repeat prompts and answers only with `logContent`. */
 export function createLogger(
   terminal: Terminal,
   { json, redact, logContent }: { json: boolean; redact: Redact; logContent: boolean },
@@ -125,10 +125,10 @@ const SYSTEM_CODE = /^[A-Z][A-Z0-9_]{2,60}$/
 const WITHHELD = 'its message is not logged'
 const NOT_AN_ERROR = 'something that is no error'
 
-/** Everything that is known of an error. It may repeat what was asked and answered. */
+/** Everything that is known of an error. It may repeat prompts and answers. */
 export function describeError(error: unknown): ErrorDescription {
   const message = fullMessage(error)
-  if (!(error instanceof TurnstreamError)) return { message, ...placeOf(error) }
+  if (!(error instanceof TurnstreamError)) return { message, ...findPlace(error) }
   const { code, cause } = error
   return { message, code, ...(cause !== undefined && { cause: fullMessage(cause) }) }
 }
@@ -139,13 +139,13 @@ function fullMessage(error: unknown): string {
 }
 
 /**
- * What is known of an error, without what was asked and answered: a vendor, a tool, a parser and a store repeat
- * what they could not use. A message counts only if it is known who wrote it.
+ * The same without prompts and answers: a vendor, a tool, a parser and a store quote what they could not use. A
+ * message is logged only if it is known who wrote it.
  */
 export function describeErrorWithoutContent(error: unknown): ErrorDescription {
   // A ResponseStreamError may have a code that is not in the table.
   if (!(error instanceof TurnstreamError) || !Object.hasOwn(ERROR_CODES, error.code)) {
-    return { message: foreignMessage(error), ...placeOf(error) }
+    return { message: foreignMessage(error), ...findPlace(error) }
   }
   const { code, cause, message } = error
   const isPlain = PLAIN.has(code)
@@ -154,7 +154,7 @@ export function describeErrorWithoutContent(error: unknown): ErrorDescription {
     code,
     ...(cause !== undefined && {
       cause: describeErrorWithoutContent(cause).message,
-      ...(!isPlain && placeOf(cause)),
+      ...(!isPlain && findPlace(cause)),
     }),
   }
 }
@@ -169,7 +169,7 @@ function foreignMessage(error: unknown): string {
 }
 
 /** Where an unforeseen error was thrown. A line of its message may look like a place. */
-function placeOf(error: unknown): { at?: string } {
+function findPlace(error: unknown): { at?: string } {
   if (!(error instanceof Error) || error.stack === undefined) return {}
   const { stack, message } = error
   const start = stack.indexOf(message)

@@ -15,8 +15,8 @@ import {
   parseSources,
   readConfiguration,
 } from './configuration.ts'
-import { activeProviders, keyOf, providerPlans, secretsOf } from './providers.ts'
-import { type Settings, variableOf } from './settings.ts'
+import { activeProviders, collectSecrets, providerPlans, readKey } from './providers.ts'
+import { type Settings, toVariable } from './settings.ts'
 import { storeSecrets } from './store.ts'
 
 /** Everything that a server is started with, decoded and checked. */
@@ -44,8 +44,8 @@ export function parseServeOptions(
     json,
     instance: settings.instance ?? `${hostname()}:${process.pid}`,
     providers: activeProviders(configuration),
-    redact: redacting(secretsOf(configuration)),
-    warnings: warningsOf(configuration),
+    redact: redacting(collectSecrets(configuration)),
+    warnings: findWarnings(configuration),
   }
 }
 
@@ -94,9 +94,9 @@ export function webAccess(
 }
 
 /** Secrets and turns that others on the machine, or on the network, can see. */
-export function warningsOf(configuration: Configuration): string[] {
+export function findWarnings(configuration: Configuration): string[] {
   const plainHttp = providerPlans(configuration)
-    .filter((plan) => keyOf(plan, configuration.env) && isPlainHttp(plan.setting.baseUrl ?? ''))
+    .filter((plan) => readKey(plan, configuration.env) && isPlainHttp(plan.setting.baseUrl ?? ''))
     .map(({ id }) => `the key of ${id} is sent over plain http: whoever is on the way can read it`)
   return [...secretWarnings(configuration), ...fileWarnings(configuration), ...plainHttp]
 }
@@ -116,7 +116,7 @@ function secretWarnings({ entries, store, cwd, configFile }: Configuration): str
   return entries.flatMap(({ name, written }) => {
     const what = SECRETS[name]
     if (what === undefined || (name === 'store' && storeSecrets(store).length === 0)) return []
-    const variable = variableOf(name)
+    const variable = toVariable(name)
     if (written?.source === 'flag') {
       const advice = `set ${variable}, or name a file with ${variable}_FILE`
       return [`${what} on the command line can be seen by ${EVERYBODY}: ${advice}`]
@@ -130,7 +130,7 @@ function secretWarnings({ entries, store, cwd, configFile }: Configuration): str
 function fileWarnings(configuration: Configuration): string[] {
   const { env, cwd, settings, store } = configuration
   const keyVariables = providerPlans(configuration).flatMap(({ keyVariable }) => keyVariable ?? [])
-  const variables = [variableOf('store'), variableOf('streamTokenSecret'), ...keyVariables]
+  const variables = [toVariable('store'), toVariable('streamTokenSecret'), ...keyVariables]
   const warnings = variables.flatMap((name) => {
     const path = env[`${name}_FILE`]?.trim()
     return path ? readableWarning(`the file of ${name}_FILE`, path) : []

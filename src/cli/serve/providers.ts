@@ -13,7 +13,7 @@ import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../recordings/built-in.ts'
 import type { ProviderSetting } from './configuration.ts'
-import { type Configuration, type Environment, secretOf } from './configuration.ts'
+import { type Configuration, type Environment, readSecret } from './configuration.ts'
 import { storeSecrets } from './store.ts'
 
 interface KnownProvider {
@@ -64,7 +64,7 @@ type ProviderSources = Pick<Configuration, 'env' | 'providerSettings'>
 /** Those that are known, and then those that only the file has, in its order. */
 export function providerPlans(sources: ProviderSources): ProviderPlan[] {
   const known = PROVIDER_KINDS.map((id): ProviderPlan => {
-    const setting = settingOf(id, sources)
+    const setting = resolveSetting(id, sources)
     const { keyVariable = KNOWN_PROVIDERS[id].keyVariable } = setting
     return { id, kind: id, keyVariable, isOwn: false, setting }
   })
@@ -76,8 +76,8 @@ export function providerPlans(sources: ProviderSources): ProviderPlan[] {
   return [...known, ...own]
 }
 
-export function keyOf({ keyVariable }: ProviderPlan, env: Environment): string | undefined {
-  return keyVariable === undefined ? undefined : secretOf(env, keyVariable)
+export function readKey({ keyVariable }: ProviderPlan, env: Environment): string | undefined {
+  return keyVariable === undefined ? undefined : readSecret(env, keyVariable)
 }
 
 /** What it takes for a provider to be there, if that is missing. */
@@ -94,7 +94,7 @@ export function missingFor(plan: ProviderPlan, key: string | undefined): string 
 export function activeProviders(configuration: Configuration): readonly ConfiguredProvider[] {
   const { env, settings } = configuration
   const plans = providerPlans(configuration)
-  const called = plans.flatMap((plan) => createProvider(plan, keyOf(plan, env)) ?? [])
+  const called = plans.flatMap((plan) => createProvider(plan, readKey(plan, env)) ?? [])
   const all = [...called, scripted(settings.scriptedSpeed)]
   const wanted = settings.defaultProvider
   if (wanted === undefined) return all
@@ -111,11 +111,11 @@ export function activeProviders(configuration: Configuration): readonly Configur
 }
 
 /** What must not appear in any log or report. */
-export function secretsOf(configuration: Configuration): string[] {
+export function collectSecrets(configuration: Configuration): string[] {
   const { env, settings, store } = configuration
   const keys = providerPlans(configuration).map(({ keyVariable = '' }) => {
     try {
-      return secretOf(env, keyVariable)
+      return readSecret(env, keyVariable)
     } catch {
       return env[keyVariable] // it is set twice, or its file is gone
     }
@@ -124,7 +124,8 @@ export function secretsOf(configuration: Configuration): string[] {
 }
 
 /** The address and the model of a Chat Completions server may stand in the environment as well. */
-function settingOf(id: ProviderKind, { env, providerSettings }: ProviderSources): ProviderSetting {
+function resolveSetting(id: ProviderKind, sources: ProviderSources): ProviderSetting {
+  const { env, providerSettings } = sources
   const setting = providerSettings[id] ?? {}
   if (id !== 'openai-compatible') return setting
   const baseUrl = env['OPENAI_COMPATIBLE_BASE_URL']?.trim() || setting.baseUrl

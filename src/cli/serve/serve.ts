@@ -2,14 +2,14 @@ import { type Command, EXIT, reportFailure } from '../command.ts'
 import { CONFIG_FILE, FLAGS } from './configuration.ts'
 import { createLogger } from './logger.ts'
 import { parseServeOptions } from './options.ts'
-import { flagOf, SETTING_NAMES, SETTINGS, type Setting, type SettingName } from './settings.ts'
+import { SETTING_NAMES, SETTINGS, type Setting, type SettingName, toFlag } from './settings.ts'
 import { StartError } from './store.ts'
 
 const WIDTH = 28
 
 function optionLine(name: SettingName): string {
   const { about, standard, placeholder }: Setting<unknown> = SETTINGS[name]
-  const flag = `  --${flagOf(name)}${placeholder === undefined ? '' : ` <${placeholder}>`}`
+  const flag = `  --${toFlag(name)}${placeholder === undefined ? '' : ` <${placeholder}>`}`
   const gap = flag.length < WIDTH ? ' '.repeat(WIDTH - flag.length) : `\n${' '.repeat(WIDTH)}`
   return `${flag}${gap}${about}${standard === undefined ? '' : ` (${standard})`}`
 }

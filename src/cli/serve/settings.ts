@@ -229,11 +229,11 @@ export type Settings = { readonly [Name in SettingName]: ValueOf<Name> }
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
 
 /** `shutdownGrace` is `--shutdown-grace`. */
-export function flagOf(name: SettingName): string {
+export function toFlag(name: SettingName): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
 /** `shutdownGrace` is `TURNSTREAM_SHUTDOWN_GRACE`. */
-export function variableOf(name: SettingName): string {
-  return `TURNSTREAM_${flagOf(name).replaceAll('-', '_').toUpperCase()}`
+export function toVariable(name: SettingName): string {
+  return `TURNSTREAM_${toFlag(name).replaceAll('-', '_').toUpperCase()}`
 }

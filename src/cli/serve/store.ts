@@ -30,7 +30,7 @@ export class StartError extends Error {
 }
 
 /** UsageError for an address of a Redis that no client could read. */
-export function storeOf(
+export function parseStore(
   { store, storePrefix }: Pick<Settings, 'store' | 'storePrefix'>,
   cwd: string,
 ): StoreChoice {

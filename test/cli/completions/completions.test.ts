@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Completion } from '../../../src/cli/completions.ts'
-import { completionsOf } from '../../../src/cli/completions.ts'
-import { flagOf, SETTING_NAMES } from '../../../src/cli/serve/settings.ts'
+import { createCompletions } from '../../../src/cli/completions.ts'
+import { SETTING_NAMES, toFlag } from '../../../src/cli/serve/settings.ts'
 import { SOURCE_NAMES } from '../../../src/cli/sources.ts'
 import { TARGET_NAMES } from '../../../src/cli/targets.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
@@ -32,7 +32,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const SETTING_FLAGS = SETTING_NAMES.map((name) => `--${flagOf(name)}`)
+const SETTING_FLAGS = SETTING_NAMES.map((name) => `--${toFlag(name)}`)
 
 describe('the table', () => {
   test('has the commands of --help, in their order, with their summaries', () => {
@@ -134,7 +134,7 @@ describe('what makes no sense', () => {
     [['bash', 'zsh'], 'completions takes one shell'],
   ])('%j is refused', async (args, message) => {
     const { terminal, output } = fakeTerminal()
-    await expect(completionsOf(() => ({})).run(args, terminal)).rejects.toThrow(message)
+    await expect(createCompletions(() => ({})).run(args, terminal)).rejects.toThrow(message)
     expect(output()).toBe('')
   })
 })

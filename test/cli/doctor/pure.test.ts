@@ -9,7 +9,7 @@ import {
   type Machine,
   memoryCheck,
   nodeCheck,
-  readingOf,
+  readClock,
   thisMachine,
 } from '../../../src/cli/doctor/machine-checks.ts'
 import { redisChecks } from '../../../src/cli/doctor/redis-checks.ts'
@@ -57,7 +57,7 @@ describe('the clock', () => {
   test('without any it is not compared', () => {
     expect(clockCheck([]).verdict).toBe('skipped')
     for (const headers of [new Headers(), new Headers({ date: 'tomorrow' })]) {
-      expect(readingOf('x', { headers, askedAt: 0, answeredAt: 0 })).toBeUndefined()
+      expect(readClock('x', { headers, askedAt: 0, answeredAt: 0 })).toBeUndefined()
     }
   })
 })

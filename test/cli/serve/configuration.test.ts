@@ -7,10 +7,10 @@ import { CONFIG_FILE } from '../../../src/cli/serve/configuration.ts'
 import { parseServeOptions } from '../../../src/cli/serve/options.ts'
 import { serve } from '../../../src/cli/serve/serve.ts'
 import {
-  flagOf,
   SETTING_NAMES,
   type Settings,
-  variableOf,
+  toFlag,
+  toVariable,
 } from '../../../src/cli/serve/settings.ts'
 
 let cwd = ''
@@ -63,10 +63,10 @@ describe('W9 the command line wins over the environment, and that over the file'
 
   test.each(rows)('%s', (name, file, variable, flag, expected) => {
     writeConfig({ [name]: file })
-    const env = { [variableOf(name)]: variable }
+    const env = { [toVariable(name)]: variable }
     expect(parse().settings[name]).toBe(expected[0])
     expect(parse([], env).settings[name]).toBe(expected[1])
-    expect(parse([`--${flagOf(name)}`, flag], env).settings[name]).toBe(expected[2])
+    expect(parse([`--${toFlag(name)}`, flag], env).settings[name]).toBe(expected[2])
   })
 
   test('each for itself', () => {
@@ -225,6 +225,6 @@ describe('a public address', () => {
 
 describe('--help', () => {
   test.each(SETTING_NAMES)('explains %s', (name) => {
-    expect(serve.help).toContain(`--${flagOf(name)}`)
+    expect(serve.help).toContain(`--${toFlag(name)}`)
   })
 })

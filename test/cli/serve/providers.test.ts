@@ -4,7 +4,11 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ProviderSetting, ProviderSettings } from '../../../src/cli/serve/configuration.ts'
 import { readConfiguration } from '../../../src/cli/serve/configuration.ts'
-import { activeProviders, KNOWN_PROVIDERS, secretsOf } from '../../../src/cli/serve/providers.ts'
+import {
+  activeProviders,
+  collectSecrets,
+  KNOWN_PROVIDERS,
+} from '../../../src/cli/serve/providers.ts'
 import { Providers } from '../../../src/turns/providers.ts'
 import { fakeVendor } from '../fake-vendor.ts'
 
@@ -14,7 +18,7 @@ function from(env: Record<string, string>, providerSettings: ProviderSettings = 
   const configuration = { ...usual, env, providerSettings, settings }
   const configured = activeProviders(configuration)
   const ids = configured.map(({ provider }) => provider.id)
-  return { ids, configured, secrets: secretsOf(configuration) }
+  return { ids, configured, secrets: collectSecrets(configuration) }
 }
 
 describe('who is there', () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { PROVIDER_KINDS } from '../../../src/adapters/provider-kinds.ts'
-import { CONFIG_FILE, secretOf } from '../../../src/cli/serve/configuration.ts'
+import { CONFIG_FILE, readSecret } from '../../../src/cli/serve/configuration.ts'
 import { parseServeOptions } from '../../../src/cli/serve/options.ts'
 import { KNOWN_PROVIDERS } from '../../../src/cli/serve/providers.ts'
 import { withoutQuotes } from '../../../src/cli/text.ts'
@@ -34,14 +34,14 @@ const REDIS = 'redis://user:hidden-word@127.0.0.1:1'
 describe('a secret', () => {
   test.each(VARIABLES)('%s may stand in a file', (name) => {
     const path = fileOf('hidden-word\n', 0o600)
-    expect(secretOf({ [`${name}_FILE`]: path }, name)).toBe('hidden-word')
+    expect(readSecret({ [`${name}_FILE`]: path }, name)).toBe('hidden-word')
   })
 
   test.each(VARIABLES)('%s is not repeated when it is refused', (name) => {
     const both = { [name]: 'hidden-word', [`${name}_FILE`]: fileOf('hidden-word', 0o600) }
-    expect(() => secretOf(both, name)).toThrow(`${name} and ${name}_FILE are both set: keep one`)
-    expect(() => secretOf(both, name)).not.toThrow('hidden-word')
-    expect(() => secretOf({ [`${name}_FILE`]: '/no/such/file' }, name)).toThrow('cannot be read')
+    expect(() => readSecret(both, name)).toThrow(`${name} and ${name}_FILE are both set: keep one`)
+    expect(() => readSecret(both, name)).not.toThrow('hidden-word')
+    expect(() => readSecret({ [`${name}_FILE`]: '/no/such/file' }, name)).toThrow('cannot be read')
   })
 
   test('in a file that is no JSON is not repeated', () => {

@@ -48,7 +48,7 @@ export async function endpointChecks(endpoint: Endpoint): Promise<Check[]> {
     const fix = `See whether it is the right address: curl -v ${baseUrl}/models`
     return [fail('models', `${baseUrl} cannot be reached: ${models.reason}`, fix)]
   }
-  // Nothing else can be asked without a key that it knows.
+  // Every other call needs a valid key, too.
   if (models.status === 401) {
     const verb = key === undefined ? 'asks for a key' : 'refuses the key'
     const fix = 'Put a key that it knows into OPENAI_API_KEY or TURNSTREAM_KEY, and ask again'
@@ -216,7 +216,7 @@ function modelsCall({ baseUrl, key, clock }: Endpoint): Call {
 
 type Calls = ReturnType<typeof callsFor>
 
-/** Everything that a model is asked for. */
+/** Every request that is sent to the model. */
 function callsFor({ baseUrl, key, clock }: Endpoint, model: string) {
   const url = `${baseUrl}/chat/completions`
   const common = { url, headers: authorization(key), limitMs: MODEL_LIMIT_MS, clock }

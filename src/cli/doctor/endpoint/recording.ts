@@ -13,7 +13,7 @@ type Ending = 'closed' | 'broken' | 'late' | 'too long' | 'left open'
 
 /** Everything that a server sent in answer to one call for a stream. */
 export interface StreamRecording {
-  /** What was asked for, for people. */
+  /** The request in a few words, for people. */
   readonly about: string
   readonly asksUsage: boolean
   readonly status: number

@@ -26,7 +26,7 @@ function expecting(expected: string, find: (stream: DecodedStream) => Finding): 
   }
 }
 
-/** Holds for every stream, whatever was asked. */
+/** Hold for every stream, whatever the request. */
 export const STREAM_RULES: readonly NamedRule[] = [
   [
     'stream type',
@@ -201,7 +201,7 @@ function findEnd(stream: DecodedStream): Finding {
   return `none; the last is ${shownChunk(chunks.at(-1))}`
 }
 
-/** The text of the plain stream. */
+/** For the stream of a plain text. */
 export function textFault(stream: DecodedStream): Fault | undefined {
   const texts = textsOf(stream)
   if (texts.length === 0) return { expected: 'text in delta.content', came: 'no text at all' }
@@ -213,12 +213,12 @@ export function textFault(stream: DecodedStream): Fault | undefined {
   return { expected, came: `deltas that repeat it: ${texts.slice(0, 3).map(shown).join(', ')}` }
 }
 
-/** Whether it came to an end, as far as can be told: the rules about the whole do not apply to what was cut off. */
+/** Whether the stream seems to be complete. Some rules do not apply to one that was cut off. */
 function isWhole(stream: DecodedStream): boolean {
   return finishesOf(stream).length > 0 && errorIn(stream) === undefined
 }
 
-/** The stream for which usage was asked. */
+/** For the stream with `include_usage`. */
 export function usageFault(stream: DecodedStream): Fault | undefined {
   const expected = 'one chunk with usage and choices: [] between the finish and [DONE]'
   const chunks = stream.chunks.filter(({ json }) => isRecord(json['usage']))
