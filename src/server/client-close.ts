@@ -23,6 +23,25 @@ export function onResponseClose(response: ServerResponse, onClose: () => void): 
   }
 }
 
+type Listener = (...args: unknown[]) => void
+
+const adapterListeners = new WeakMap<ServerResponse, Listener>()
+
+/** Remembers the listener that Hono's adapter adds in `handle`, for `releaseRequest`. */
+export function trackAdapter(response: ServerResponse, handle: () => void): void {
+  const count = response.listenerCount('close')
+  handle()
+  const added = response.listeners('close')[count]
+  if (added !== undefined) adapterListeners.set(response, added as Listener)
+}
+
+/** Lets go of the request, which Hono's adapter keeps until the response is closed only to abort its signal. */
+export function releaseRequest(response: ServerResponse): void {
+  const listener = adapterListeners.get(response)
+  if (listener !== undefined) response.off('close', listener)
+  adapterListeners.delete(response)
+}
+
 /** Whether the client of a request is still connected. */
 export interface ClientWatch {
   /** Aborts when the client leaves before it has its response. */

@@ -48,25 +48,32 @@ export class Connections {
     if (this.#open >= max) return onCrowded(socket)
     this.#open += 1
     this.#idle.add(socket)
-    socket.on('close', () => {
-      this.#open -= 1
-      this.#idle.delete(socket)
-    })
+    socket.on('close', this.#remove)
   }
 
-  readonly #occupy = (request: IncomingMessage, response: ServerResponse): void => {
-    const { socket } = request
+  readonly #occupy = ({ socket }: IncomingMessage, response: ServerResponse): void => {
     this.#idle.delete(socket)
-    response.on('finish', () => {
-      if (!request.complete) this.#discard(request)
-    })
     socket.setTimeout(this.#options.writeTimeoutMs)
-    response.on('close', () => {
-      if (socket.destroyed) return
-      if (this.#isEnding) socket.destroySoon()
-      else this.#idle.add(socket)
-    })
+    response.on('finish', this.#finished)
+    response.on('close', this.#closed)
   }
+
+  // The listeners are shared and take their emitter from `this`: closures would be held for every open stream.
+
+  readonly #remove = callWithEmitter((socket: Socket) => {
+    this.#open -= 1
+    this.#idle.delete(socket)
+  })
+
+  readonly #finished = callWithEmitter(({ req }: ServerResponse) => {
+    if (!req.complete) this.#discard(req)
+  })
+
+  readonly #closed = callWithEmitter(({ req: { socket } }: ServerResponse) => {
+    if (socket.destroyed) return
+    if (this.#isEnding) socket.destroySoon()
+    else this.#idle.add(socket)
+  })
 
   /** Reads the rest of a request that was answered early. */
   #discard(request: IncomingMessage): void {
@@ -91,5 +98,11 @@ export class Connections {
   /** After a socket was silent for `writeTimeoutMs`. While a response is open, only if there is something to send. */
   readonly #cut = (socket: Socket): void => {
     if (this.#idle.has(socket) || socket.writableLength > 0) socket.destroy()
+  }
+}
+
+function callWithEmitter<Emitter>(listener: (emitter: Emitter) => void) {
+  return function (this: Emitter): void {
+    listener(this)
   }
 }

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
+import { trackAdapter } from './client-close.ts'
 import { Connections } from './connections.ts'
 import type { Gateway } from './gateway.ts'
 import {
@@ -142,7 +143,7 @@ function crowdReporter(maxConnections: number, clock: Clock, report: ListenOptio
 export function createRequestListener(gateway: Gateway): RequestListener {
   const listener = appListener(gateway, { autoCleanupIncoming: true })
   return (request, response) => {
-    if (!request.readableDidRead) return void listener(request, response)
+    if (!request.readableDidRead) return listener(request, response)
     const detail = 'its body was read before. Mount the gateway before body parsers'
     const error = new TurnstreamError('REQUEST_INVALID', detail)
     gateway.refused(error.code)
@@ -150,13 +151,17 @@ export function createRequestListener(gateway: Gateway): RequestListener {
   }
 }
 
-function appListener(gateway: Gateway, options: { readonly autoCleanupIncoming: boolean }) {
-  return getRequestListener((request, env) => gateway.app.fetch(request, env), {
+function appListener(
+  gateway: Gateway,
+  options: { readonly autoCleanupIncoming: boolean },
+): RequestListener {
+  const listener = getRequestListener((request, env) => gateway.app.fetch(request, env), {
     ...options,
     errorHandler: refuseUnreadable,
     // The process may not be ours alone.
     overrideGlobalObjects: false,
   })
+  return (request, response) => trackAdapter(response, () => void listener(request, response))
 }
 
 function requestListener(gateway: Gateway, limits: PortLimits): RequestListener {
@@ -166,7 +171,7 @@ function requestListener(gateway: Gateway, limits: PortLimits): RequestListener 
     // A pipelined request after the last response of its connection.
     if (!request.socket.writable) return
     const refusal = checkHead(request, limits)
-    if (refusal === undefined) return void listener(request, response)
+    if (refusal === undefined) return listener(request, response)
     gateway.refused(refusal.code)
     refuseRequest(refusal, response)
   }

@@ -12,8 +12,10 @@ const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i
  */
 export function boundedBody(maxBytes: number): MiddlewareHandler<GatewayEnv> {
   return async (c, next) => {
+    // Not `raw`: its other fields would create a whole web Request, which an open stream then retains.
+    if (c.req.method === 'GET' || c.req.method === 'HEAD') return next()
     const { method, url, headers, body, signal } = c.req.raw
-    if (method === 'GET' || method === 'HEAD' || body === null) return next()
+    if (body === null) return next()
     if (Number(headers.get('content-length')) > maxBytes) throw tooLarge(maxBytes)
     const sent = await readText(body, maxBytes)
     const text = sent === '' && JSON_TYPE.test(headers.get('content-type') ?? '') ? '{}' : sent

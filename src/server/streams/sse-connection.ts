@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { encodeComment, encodeSse } from '../../sse/encode.ts'
 import type { Caller } from '../auth/caller.ts'
-import { onResponseClose } from '../client-close.ts'
+import { onResponseClose, releaseRequest } from '../client-close.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { Frame, LAST_CHUNK } from './frame.ts'
 import type { OpenStreams, StreamCounts, StreamKind } from './open-streams.ts'
@@ -153,6 +153,7 @@ export class NodeConnection extends SseConnection {
   constructor(deps: ConnectionDeps, response: ServerResponse, headers: Headers) {
     super(deps)
     this.#response = response
+    releaseRequest(response)
     onResponseClose(response, this.close)
     response.writeHead(200, Object.fromEntries(headers))
     response.socket?.setNoDelay(true)

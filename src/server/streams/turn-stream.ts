@@ -94,7 +94,7 @@ export async function sendTail(
   connection: SseConnection,
   tail: Tail,
   frames: RecordFrames,
-  toId: (cursor: string) => string = (cursor) => cursor,
+  toId: (cursor: string) => string = String,
 ): Promise<void> {
   let { cursor } = tail
   try {
