@@ -145,11 +145,15 @@ function isReadable(record: InputRecord): boolean {
   return text === DONE || !(parse(text) instanceof Unreadable)
 }
 
+const NONE: readonly StreamEventPayload[] = []
+
 /** A vendor's bytes to payloads: parse and translate. Never waits. */
 export class VendorReader {
   readonly #translation: Translation
   readonly #input: VendorInput
-  #payloads: StreamEventPayload[] = []
+  #payloads = NONE
+  /** The payloads of several events, which may be added to. */
+  #own: StreamEventPayload[] = []
   #isOver = false
 
   constructor(translation: Translation, options: VendorInputOptions = {}) {
@@ -182,13 +186,17 @@ export class VendorReader {
     return this.#take()
   }
 
+  /** Most chunks hold one event: what comes of it is handed on as it is, and only more is copied. */
   #add(payloads: readonly StreamEventPayload[]): void {
-    for (const payload of payloads) this.#payloads.push(payload)
+    if (payloads.length === 0) return
+    if (this.#payloads.length === 0) this.#payloads = payloads
+    else if (this.#own === this.#payloads) for (const payload of payloads) this.#own.push(payload)
+    else this.#payloads = this.#own = [...this.#payloads, ...payloads]
   }
 
   #take(): readonly StreamEventPayload[] {
     const payloads = this.#payloads
-    if (payloads.length > 0) this.#payloads = []
+    this.#payloads = NONE
     return payloads
   }
 }

@@ -28,6 +28,8 @@ const SEPARATORS = { reasoning: '\n\n', message: '' }
 export class TextItems {
   readonly #writer: ResponseWriter
   readonly #open = new Map<string, TextItem>()
+  /** The open item that was used last: nearly every delta is of the same one. */
+  #last: TextItem | undefined
   #hasRefusal = false
 
   constructor(writer: ResponseWriter) {
@@ -41,6 +43,7 @@ export class TextItems {
 
   reset(): void {
     this.#open.clear()
+    this.#last = undefined
     this.#hasRefusal = false
   }
 
@@ -55,9 +58,11 @@ export class TextItems {
   }
 
   open(type: TextItemType, itemKey: string): TextItem {
+    const last = this.#last
+    if (last?.itemKey === itemKey && last.type === type) return last
     const key = `${type} ${itemKey}`
     const known = this.#open.get(key)
-    if (known !== undefined) return known
+    if (known !== undefined) return (this.#last = known)
     const item: TextItem = {
       itemKey,
       key,
@@ -70,6 +75,7 @@ export class TextItems {
       annotations: [],
     }
     this.#open.set(key, item)
+    this.#last = item
     // Whether a message is a refusal is known when its first part begins, and must be said at once.
     if (type === 'reasoning') this.#writer.openItem(key, type)
     return item
@@ -116,6 +122,7 @@ export class TextItems {
   finish(type: TextItemType, itemKey: string, wire: WireItem): void {
     const item = this.open(type, itemKey)
     this.#open.delete(item.key)
+    this.#last = undefined
     const final = type === 'message' ? finalMessage(item, wire) : finalReasoning(wire)
     if (item.isRefusal) this.#hasRefusal = true
     this.#show(item)

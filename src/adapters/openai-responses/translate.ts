@@ -65,18 +65,18 @@ class ResponsesTranslation implements Translation {
 
   #take(event: WireItem): void {
     const { type } = event
-    if (type === 'response.created') this.#begin(asString(asFields(event['response'])['model']))
-    else if (!RESPONSES_EVENT_TYPES.has(type)) this.#writer.reportUnknown(type)
+    // Nearly every event is text, so it is looked for first.
+    const piece = readText(type, event)
+    if (piece !== undefined && !this.#writer.hasEnded) {
+      const itemKey = this.#reach(event)
+      if (itemKey !== undefined) this.#texts.add(itemKey, piece)
+    } else if (type === 'response.created') {
+      this.#begin(asString(asFields(event['response'])['model']))
+    } else if (!RESPONSES_EVENT_TYPES.has(type)) this.#writer.reportUnknown(type)
     else if (!this.#writer.hasEnded) this.#takeKnown(type, event)
   }
 
   #takeKnown(type: string, event: Fields): void {
-    const piece = readText(type, event)
-    if (piece !== undefined) {
-      const itemKey = this.#reach(event)
-      if (itemKey !== undefined) this.#texts.add(itemKey, piece)
-      return
-    }
     switch (type) {
       case 'response.completed':
       case 'response.incomplete':
