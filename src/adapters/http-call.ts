@@ -18,8 +18,7 @@ export interface ResolvedHttpOptions {
 }
 
 /** A call, as often as it may have to be made. */
-export interface Attempt {
-  options: ResolvedHttpOptions
+export interface Attempt extends ResolvedHttpOptions {
   signal: AbortSignal
   buildRequest: () => VendorRequest
   onRetry?: (() => void) | undefined
@@ -55,29 +54,25 @@ const MAX_PLAIN_CHARS = 300
 
 /**
  * Calls the vendor and hands over its answer chunk by chunk. As long as no event has arrived a failed
- * call is made again; after that, never. Answers what went wrong, or undefined.
+ * call is retried; after that, never. Returns what went wrong, if anything.
  */
 export async function openVendorStream(
   attempt: Attempt,
   onChunk: OnChunk,
 ): Promise<ErrorObject | undefined> {
-  const { maxRetries, clock, random } = attempt.options
+  const { maxRetries, clock, random } = attempt
   for (let tries = 0; ; tries++) {
     const call = new Call(attempt, onChunk)
     const fault = await call.run()
     if (fault === undefined) return undefined
     if (attempt.signal.aborted || call.hasArrived || !fault.isRetryable || tries >= maxRetries) {
-      return told(fault)
+      const { code, message, retryAfterMs } = fault
+      return { code, message, ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }) }
     }
     const backoff = calculateRetryDelay(tries, RETRY_BASE_MS, RETRY_MAX_MS) * (0.5 + random() / 2)
     await pause(fault.retryAfterMs ?? backoff, clock, attempt.signal)
     if (!attempt.signal.aborted) attempt.onRetry?.()
   }
-}
-
-/** What is told of a failure in the end. How long to wait is for whoever asks again. */
-function told({ code, message, retryAfterMs }: CallFault): ErrorObject {
-  return { code, message, ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }) }
 }
 
 /** One call. Every wait of it has a limit, and aborting ends it at once. */
@@ -112,7 +107,7 @@ class Call {
   }
 
   async #talk(): Promise<CallFault | undefined> {
-    const { fetch, limits } = this.#attempt.options
+    const { fetch, limits } = this.#attempt
     const { url, headers, body } = this.#attempt.buildRequest()
     const response = await this.#within(
       limits.firstEventMs,
@@ -135,14 +130,14 @@ class Call {
   }
 
   async #read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<CallFault | undefined> {
-    const { limits, maxStalledBytes } = this.#attempt.options
-    const stall = new Stall(this.#attempt.options, (error) => this.#interrupt(error))
+    const { limits, maxStalledBytes } = this.#attempt
+    const stall = new Stall(this.#attempt, (error) => this.#interrupt(error))
     try {
       for (;;) {
         stall.watch()
         const limit = this.hasArrived ? limits.betweenEventsMs : limits.firstEventMs
         const { done, value } = await this.#within(limit, 'an event', reader.read())
-        if (done) return this.hasArrived ? undefined : emptyAnswer()
+        if (done) return this.hasArrived ? undefined : EMPTY_ANSWER
         const { arrived, isOver } = await this.#onChunk(value)
         if (isOver) return undefined
         if (arrived === 0) stall.add(value.length)
@@ -162,7 +157,7 @@ class Call {
    * `fetch` to notice the abort: in Node 20 a read that the end of the body has overtaken never settles.
    */
   #within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
-    const { clock } = this.#attempt.options
+    const { clock } = this.#attempt
     return new Promise<T>((resolve, reject) => {
       const message = `The provider did not send ${what} within ${ms} ms`
       const timeOut = (): void => reject(new TimeoutError(message))
@@ -177,7 +172,7 @@ class Call {
   }
 
   #faultOf(error: unknown): CallFault {
-    const { retryTimeouts } = this.#attempt.options
+    const { retryTimeouts } = this.#attempt
     if (error instanceof TimeoutError) {
       return { code: 'UPSTREAM_TIMEOUT', message: error.message, isRetryable: retryTimeouts }
     }
@@ -193,7 +188,7 @@ class Call {
     const { status } = response
     const retryAfterMs = retryAfter(response.headers.get('retry-after'))
     const isPatient = retryAfterMs === undefined || retryAfterMs <= MAX_RETRY_AFTER_MS
-    const { retryTimeouts } = this.#attempt.options
+    const { retryTimeouts } = this.#attempt
     const canRetry = status === GATEWAY_TIMEOUT ? retryTimeouts : RETRYABLE_STATUSES.has(status)
     return {
       code: `HTTP_${status}`,
@@ -253,12 +248,10 @@ function junkFault(bytes: number): CallFault {
   return { code: 'UPSTREAM_MALFORMED', message, isRetryable: false }
 }
 
-function emptyAnswer(): CallFault {
-  return {
-    code: 'UPSTREAM_TRUNCATED',
-    message: 'The provider answered with an empty stream',
-    isRetryable: true,
-  }
+const EMPTY_ANSWER: CallFault = {
+  code: 'UPSTREAM_TRUNCATED',
+  message: 'The provider answered with an empty stream',
+  isRetryable: true,
 }
 
 /**

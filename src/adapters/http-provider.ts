@@ -90,7 +90,7 @@ export function httpProvider<Options extends HttpProviderOptions>(
       const translation = createTranslation({ ...context, onUnknown, maxArgumentChars })
       const reader = new VendorReader(withConcealedErrors(translation, conceal), { format: 'sse' })
       const attempt: Attempt = {
-        options: resolved,
+        ...resolved,
         signal: stream.signal,
         buildRequest: () => buildRequest(request, options),
         onRetry,
