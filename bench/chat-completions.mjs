@@ -9,6 +9,7 @@
 import { request } from 'node:http'
 import { CHAT_END, chatChunk, withChatVendor } from './chat-vendor.mjs'
 import { withServer } from './gateway-clients.mjs'
+import { tokenAt, turnText } from './gateway-turns.mjs'
 import { expectRatio, isQuick, measure, nsOf, printTable } from './measure.mjs'
 import { turnstream } from './turnstream.mjs'
 
@@ -25,10 +26,7 @@ const PIPE = 'node:http, bytes passed on'
 const FETCH = 'fetch, bytes passed on'
 const SDK = 'AI SDK, its own stream'
 
-/** No two tokens are the same, so that a missing one is noticed. @param {number} index */
-const tokenAt = (index) => `${index.toString(36)} `
-
-const TEXT = Array.from({ length: TOKENS }, (_, index) => tokenAt(index)).join('')
+const TEXT = turnText({ atOnce: TOKENS, tokens: 0, perSecond: 1 })
 
 /** The body, in the chunks in which it is sent. */
 const CHUNKS = [

@@ -44,8 +44,8 @@ import {
  *   since the last request.
  */
 
-/** When the tokens were said that are not kept yet. @type {number[]} */
-const said = []
+/** When the tokens were sent that are not stored yet. @type {number[]} */
+const sent = []
 /** @type {number[]} */
 const kept = []
 
@@ -57,7 +57,7 @@ async function openStore(store) {
     : await openEmbeddedLog({ directory: store })
 }
 
-/** Notes when a provider says a token. @param {Provider} provider @returns {Provider} */
+/** Records when a provider sends a token. @param {Provider} provider @returns {Provider} */
 function timedProvider(provider) {
   return {
     id: provider.id,
@@ -65,7 +65,7 @@ function timedProvider(provider) {
       const events = provider.stream(request, run, signal)
       const send = events.send.bind(events)
       events.send = (event) => {
-        if (event.type === 'item_delta') said.push(performance.now())
+        if (event.type === 'item_delta') sent.push(performance.now())
         return send(event)
       }
       return events
@@ -73,7 +73,7 @@ function timedProvider(provider) {
   }
 }
 
-/** Notes when a token is kept. @param {TurnLog} log */
+/** Records how long a token took to be stored. @param {TurnLog} log */
 function timedLog(log) {
   const open = log.open.bind(log)
   log.open = (lease, name, options = {}) =>
@@ -82,7 +82,7 @@ function timedLog(log) {
       onStored: (stored) => {
         const now = performance.now()
         const tokens = stored.filter((entry) => 'type' in entry && entry.type === 'item_delta')
-        kept.push(...said.splice(0, tokens.length).map((at) => now - at))
+        kept.push(...sent.splice(0, tokens.length).map((at) => now - at))
         options.onStored?.(stored)
       },
     })
@@ -106,7 +106,7 @@ function createProvider({ vendor = '', pace, spread = false }) {
   return turnstream.createScriptedProvider({ recordings })
 }
 
-/** One client is all of them here. */
+/** All clients share one key here. */
 const UNLIMITED = { submitsPerMinute: Infinity, runningTurns: Infinity, openStreams: Infinity }
 
 /** @param {ServerSpec} spec */
@@ -141,11 +141,11 @@ const START = {
 }
 
 const [spec] = /** @type {[ServerSpec]} */ (await once(process, 'message'))
-process.on('message', (asked) => {
+process.on('message', (request) => {
   const { user, system } = process.cpuUsage()
-  // What is left of the past is no part of what is held now. Between short samples of time it is not
-  // collected: see `sample` in measure.mjs.
-  if (asked !== 'cpu') globalThis.gc?.()
+  // Garbage is not memory in use. Between short samples of CPU time it is not collected: see `sample` in
+  // measure.mjs.
+  if (request !== 'cpu') globalThis.gc?.()
   const { rss, heapUsed: heap } = process.memoryUsage()
   process.send?.({ cpu: user + system, rss, heap, kept: kept.splice(0) })
 })
