@@ -73,9 +73,20 @@ export function submit(url, body) {
         else reject(new Error(`${response.statusCode}: ${text}`))
       })
     })
-    call.once('error', reject)
+    call.once('error', (error) => {
+      if (isStaleSocket(call, error)) resolve(submit(url, body))
+      else reject(error)
+    })
     call.end(JSON.stringify(body))
   })
+}
+
+/**
+ * The server closed a connection that was idle while a request was sent on it.
+ * @param {import('node:http').ClientRequest} call @param {Error & { code?: string }} error
+ */
+function isStaleSocket(call, error) {
+  return call.reusedSocket && error.code === 'ECONNRESET'
 }
 
 /**
@@ -97,7 +108,10 @@ export function readStream(url, take, signal) {
       response.once('error', reject)
       response.once('close', () => reject(new Error(`the stream of ${url} was cut`)))
     })
-    call.once('error', reject)
+    call.once('error', (error) => {
+      if (isStaleSocket(call, error)) resolve(readStream(url, take, signal))
+      else reject(error)
+    })
   })
 }
 

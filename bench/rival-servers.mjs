@@ -1,7 +1,7 @@
 // The servers that the gateway is compared with. Each runs in a process of its own: see gateway-process.mjs.
 import { once } from 'node:events'
 import { fdatasync, openSync, write } from 'node:fs'
-import { createServer, request } from 'node:http'
+import { Agent, createServer, request } from 'node:http'
 import { Readable } from 'node:stream'
 import { CHAT_END, chatChunk } from './chat-vendor.mjs'
 import { emissionsAt, modelPaces, tokenAt } from './gateway-turns.mjs'
@@ -12,6 +12,8 @@ import { emissionsAt, modelPaces, tokenAt } from './gateway-turns.mjs'
 /** @typedef {import('./gateway-turns.mjs').Pace} Pace */
 
 const COMMIT_MS = 30
+/** Lets go of an idle connection before the vendor closes it. */
+const agent = new Agent({ keepAlive: true, timeout: 4000 })
 const EVENT_STREAM = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' }
 
 /** @param {import('node:http').RequestListener} serve @returns {Promise<string>} its address */
@@ -171,7 +173,7 @@ export async function startFloor({ store, pace }) {
 /** @param {string} url @param {object} body @param {(response: IncomingMessage) => void} onResponse */
 function post(url, body, onResponse) {
   const headers = { 'content-type': 'application/json' }
-  const call = request(`${url}/chat/completions`, { method: 'POST', headers }, onResponse)
+  const call = request(`${url}/chat/completions`, { method: 'POST', agent, headers }, onResponse)
   call.once('error', (error) => {
     throw error
   })
