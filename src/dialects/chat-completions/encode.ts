@@ -43,6 +43,8 @@ const USER_PROMPT_ID = 'user-prompt'
 export class ChatCompletionsEncoder {
   readonly #options: ChatCompletionsOptions
   readonly #head: ChatChunkHead
+  /** The frame of a text delta, without the name of its field and the text. */
+  readonly #textFrame: { readonly before: string; readonly after: string }
   readonly #lanes: Record<ChatTextField, TextLane> = {
     reasoning_content: new TextLane(),
     content: new TextLane(),
@@ -59,6 +61,11 @@ export class ChatCompletionsEncoder {
     const { id, created, model } = options
     this.#options = options
     this.#head = { id, object: CHUNK_OBJECT, created, model }
+    const usage = options.includeUsage === true ? ',"usage":null' : ''
+    this.#textFrame = {
+      before: `data: ${JSON.stringify(this.#head).slice(0, -1)},"choices":[{"index":0,"delta":{"`,
+      after: `},"logprobs":null,"finish_reason":null}]${usage}}\n\n`,
+    }
   }
 
   /** Whether the response has ended. Nothing is sent after that but `[DONE]`. */
@@ -75,16 +82,25 @@ export class ChatCompletionsEncoder {
     return frames
   }
 
-  /**
-   * What a delta adds to a text, for those who write its chunk themselves. Undefined when it is no delta of a
-   * text: then the event is to be encoded.
-   */
-  growText(itemId: string, piece: string): { field: ChatTextField; text: string } | undefined {
-    const route = this.#routes.get(itemId)
-    if (this.#phase !== 'open' || !isText(route)) return undefined
-    const text = this.#lanes[route].grow(itemId, piece)
-    if (route === 'refusal' && text !== '') this.#refused = true
-    return { field: route, text }
+  /** The same as SSE text, with `[DONE]` after the end. */
+  encodeSse(event: StreamEvent): string {
+    if (this.done) return ''
+    // Nearly all events are deltas of a text. Without a chunk object they take an eighth of the time.
+    if (event.type === 'item_delta' && this.#phase === 'open') {
+      const { item_id: id, delta_content: piece } = event.payload
+      const route = this.#routes.get(id)
+      if (isText(route)) return this.#textSse(route, this.#lanes[route].grow(id, piece))
+    }
+    const frames = this.encode(event).map((frame) => JSON.stringify(frame))
+    if (this.done) frames.push(DONE)
+    return frames.map((data) => encodeSse({ data })).join('')
+  }
+
+  #textSse(field: ChatTextField, text: string): string {
+    if (text === '') return ''
+    if (field === 'refusal') this.#refused = true
+    const { before, after } = this.#textFrame
+    return `${before}${field}":${JSON.stringify(text)}${after}`
   }
 
   #take(event: StreamEvent): void {
@@ -272,10 +288,7 @@ function ignoreUnknown(_event: never): void {}
 
 /** The frames that an event adds to an SSE stream, `[DONE]` included when it ends the response. */
 export function chatCompletionsSse(encoder: ChatCompletionsEncoder, event: StreamEvent): string {
-  if (encoder.done) return ''
-  const frames = encoder.encode(event).map((frame) => JSON.stringify(frame))
-  if (encoder.done) frames.push(DONE)
-  return frames.map((data) => encodeSse({ data })).join('')
+  return encoder.encodeSse(event)
 }
 
 /** The same chunks as JSON texts, one on each line. The end of the text says what `[DONE]` says. */

@@ -1,28 +1,28 @@
 import type { Clock } from '../../async/clock.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
-import type { ChatCompletionsOptions } from '../../dialects/chat-completions/encode.ts'
-import { ChatCompletionsRecords } from '../../dialects/chat-completions/records.ts'
+import {
+  ChatCompletionsEncoder,
+  type ChatCompletionsOptions,
+} from '../../dialects/chat-completions/encode.ts'
 import type { EventRecord, Resync, Tail } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
-import { Frame } from '../streams/frame.ts'
+import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
+import { Frame } from '../streams/frames.ts'
 import type { SseConnection } from '../streams/sse-connection.ts'
 
-// A frame that is larger would only wait in one piece.
+// A larger frame would only wait in one piece.
 const MAX_FRAME_CHARS = 32 * 1024
 
-/**
- * For clients of OpenAI a stream that just stops is a whole answer. They are told otherwise when it is the server
- * that stops, or the turn that is gone.
- */
+/** OpenAI's clients take a stream that stops for a complete answer. They get an error when the turn goes on or is gone. */
 const LAST_WORDS = interruption('STREAM_ERROR', 'The stream was broken off before the turn ended')
 const DELETED = interruption('TURN_DELETED', 'The turn was deleted')
 
 /** A turn as a stream of Chat Completions, read from the log `events` as it grows. */
 export class ChatAnswer {
   readonly #records: AsyncIterator<EventRecord | Resync, void>
-  readonly #encoder: ChatCompletionsRecords
-  /** Asked for and not there yet. */
+  readonly #encoder: ChatCompletionsEncoder
+  /** Requested and not there yet. */
   #next: Promise<IteratorResult<EventRecord | Resync, void>> | undefined
   /** Encoded and not sent yet. */
   #text = ''
@@ -32,17 +32,17 @@ export class ChatAnswer {
 
   constructor(tail: Tail<EventRecord>, options: ChatCompletionsOptions) {
     this.#records = tail[Symbol.asyncIterator]() as AsyncIterator<EventRecord | Resync, void>
-    this.#encoder = new ChatCompletionsRecords(options)
+    this.#encoder = new ChatCompletionsEncoder(options)
   }
 
-  /** Whether all of it is known. */
+  /** Whether the answer has ended. */
   get isWhole(): boolean {
     return this.#encoder.done
   }
 
   /**
-   * Waits until the provider has said something, or until the turn ends without a word, which resolves with the
-   * reason: as long as nothing is sent, the answer can still be a status. Not for longer than `ms`.
+   * Waits for the first output, or for at most `ms`. Resolves with the error of a turn that ends without output: as long
+   * as nothing is sent, the response can still have a status.
    */
   async begin(clock: Clock, ms: number): Promise<ErrorObject | undefined> {
     let stopWaiting: (() => void) | undefined
@@ -57,11 +57,12 @@ export class ChatAnswer {
         this.#next = undefined
         if (result.done === true) return undefined
         const event = eventOf(result.value)
+        if (!isStreamEvent(event)) continue
         const failure = failureOf(event)
         if (failure !== undefined) return failure
-        const text = this.#encoder.encode(event)
+        const text = this.#encode(event)
         this.#text += text
-        // Of the beginning of a response the client hears, but it says nothing.
+        // The start of a response has a chunk, but is no output.
         if (text !== '' && event.type !== 'response_start') return undefined
       }
     } finally {
@@ -69,7 +70,7 @@ export class ChatAnswer {
     }
   }
 
-  /** Sends what there is and then what is added, to the end of the turn. */
+  /** Sends the answer to the end of the turn. */
   async sendTo(connection: SseConnection): Promise<void> {
     this.#connection = connection
     connection.lastWords = LAST_WORDS
@@ -91,7 +92,7 @@ export class ChatAnswer {
       this.#next = undefined
       if (result.done === true) break
       if (isSliceOver()) await nextSlice()
-      this.#text += this.#encoder.encode(eventOf(result.value))
+      this.#text += this.#encode(eventOf(result.value))
       if (this.#text.length > MAX_FRAME_CHARS) this.#flush()
       else this.#flushSoon()
       if (this.#isBehind) {
@@ -102,7 +103,13 @@ export class ChatAnswer {
     this.#flush()
   }
 
-  /** When all records that are there have been read: they go out as one. */
+  /** Nothing for a record that is malformed or of an unknown type. Deltas, nearly all of them, need no full check. */
+  #encode(event: StreamEvent): string {
+    const isDelta = event.type === 'item_delta' && typeof event.payload?.delta_content === 'string'
+    return isDelta || isStreamEvent(event) ? this.#encoder.encodeSse(event) : ''
+  }
+
+  /** Sends what was encoded once all available records have been read, in one frame. */
   #flushSoon(): void {
     if (this.#isFlushing) return
     this.#isFlushing = true
@@ -118,13 +125,13 @@ export class ChatAnswer {
   }
 }
 
-/** Of a log whose beginning is gone no answer can be made. */
+/** A log whose beginning is gone has no answer. */
 function eventOf(record: EventRecord | Resync): StreamEvent {
   if ('event' in record) return record.event
   throw new TurnstreamError('TURN_EXPIRED', `the log is ${record.resync}`)
 }
 
-/** How a turn ended that did not come to its end. */
+/** The error of a turn that failed or was cancelled. */
 function failureOf({ payload }: StreamEvent): ErrorObject | undefined {
   if (payload.type === 'response_error') return payload.error
   if (payload.type !== 'turn_aborted_by_user') return undefined

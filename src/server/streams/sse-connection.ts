@@ -3,7 +3,7 @@ import { encodeComment, encodeSse } from '../../sse/encode.ts'
 import type { Caller } from '../auth/caller.ts'
 import { onResponseClose, releaseRequest } from '../client-close.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
-import { Frame, LAST_CHUNK } from './frame.ts'
+import { Frame, LAST_CHUNK } from './frames.ts'
 import type { OpenStreams, StreamCounts, StreamKind } from './open-streams.ts'
 
 /** How long a client waits before it reconnects, in ms. */

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { StoredOutput } from '../../../src/log/records.ts'
 import type { LogRecord } from '../../../src/log/turn-log.ts'
-import { Frame } from '../../../src/server/streams/frame.ts'
 import {
   AppendFrames,
+  Frame,
   SharedAppends,
   WholeFrames,
-} from '../../../src/server/streams/record-frames.ts'
+} from '../../../src/server/streams/frames.ts'
 import { message } from '../../../src/testing/turn-log/texts.ts'
 
 function record(data: string, offset = '1-1'): LogRecord {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { ANYBODY } from '../../../src/server/auth/caller.ts'
-import { Frame } from '../../../src/server/streams/frame.ts'
+import { Frame } from '../../../src/server/streams/frames.ts'
 import { MAX_WAITING_BYTES, WebConnection } from '../../../src/server/streams/sse-connection.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'

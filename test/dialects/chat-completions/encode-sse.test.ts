@@ -1,10 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  ChatCompletionsEncoder,
-  chatCompletionsSse,
-} from '../../../src/dialects/chat-completions/encode.ts'
-import { ChatCompletionsRecords } from '../../../src/dialects/chat-completions/records.ts'
+import { ChatCompletionsEncoder } from '../../../src/dialects/chat-completions/encode.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import {
   call,
@@ -18,15 +14,21 @@ import {
 } from '../../processor/events.ts'
 import { HEAD, openCall } from './support.ts'
 
-/** The stream by the short way, and by the long one. */
+/** The stream by the fast path for text, and by the chunks. */
 function both(events: readonly StreamEvent[], includeUsage: boolean) {
   const options = { ...HEAD, includeUsage }
-  const records = new ChatCompletionsRecords(options)
+  const fast = new ChatCompletionsEncoder(options)
   const encoder = new ChatCompletionsEncoder(options)
+  const short = events.map((event) => fast.encodeSse(event)).join('')
+  const chunks = events.flatMap((event) => encoder.encode(event))
+  const data = [
+    ...chunks.map((chunk) => JSON.stringify(chunk)),
+    ...(encoder.done ? ['[DONE]'] : []),
+  ]
   return {
-    short: events.map((event) => records.encode(event)).join(''),
-    long: events.map((event) => chatCompletionsSse(encoder, event)).join(''),
-    done: [records.done, encoder.done],
+    short,
+    long: data.map((each) => `data: ${each}\n\n`).join(''),
+    done: [fast.done, encoder.done],
   }
 }
 
@@ -46,8 +48,8 @@ const event = fc.oneof(
   ),
 )
 
-describe('records of a log', () => {
-  test('become the same stream as their events', () => {
+describe('the fast path for text', () => {
+  test('makes the same stream as the chunks', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 30 }), fc.boolean(), (events, includeUsage) => {
         const { short, long, done: ends } = both([start(), ...events], includeUsage)
@@ -66,15 +68,6 @@ describe('records of a log', () => {
     const { short, long } = both([start(), open(id), strange], false)
     expect(short).toBe(long)
     expect(short).toContain('{"content":"x"}')
-  })
-
-  test('that are no events add nothing', () => {
-    const records = new ChatCompletionsRecords(HEAD)
-    const { payload: _, ...bare } = delta('a', 'x')
-    const noText = { ...bare, payload: { type: 'item_delta', item_id: 'a', delta_content: 1 } }
-    for (const event of [{}, { type: 'nonsense' }, { event_id: 'e', timestamp: 1 }, bare, noText]) {
-      expect(records.encode(event as StreamEvent)).toBe('')
-    }
   })
 
   test('of what was asked, also by calls of the agent, are no part of the answer', () => {

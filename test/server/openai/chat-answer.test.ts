@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import type { EventRecord, Tail } from '../../../src/log/turn-log.ts'
+import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import { ChatAnswer } from '../../../src/server/openai/chat-answer.ts'
+import type { Frame } from '../../../src/server/streams/frames.ts'
+import type { SseConnection } from '../../../src/server/streams/sse-connection.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+import { HEAD } from '../../dialects/chat-completions/support.ts'
+import { delta, open, responseDone, start } from '../../processor/events.ts'
+
+async function answerTo(events: readonly unknown[]): Promise<string> {
+  const tail = {
+    cursor: '0-0',
+    caughtUp: Promise.resolve(),
+    async *[Symbol.asyncIterator]() {
+      for (const event of events) yield { event: event as StreamEvent } as EventRecord
+    },
+  } as Tail<EventRecord>
+  let text = ''
+  const connection = {
+    send: (frame: Frame) => {
+      text += Buffer.from(frame.bytes).toString()
+      return true
+    },
+  } as unknown as SseConnection
+  const answer = new ChatAnswer(tail, HEAD)
+  expect(await answer.begin(fakeClock(), 1000)).toBeUndefined()
+  await answer.sendTo(connection)
+  expect(answer.isWhole).toBe(true)
+  return text
+}
+
+test('records that are no events add nothing, before the first output and after it', async () => {
+  const { payload: _, ...bare } = delta('a', 'x')
+  const noText = { ...bare, payload: { type: 'item_delta', item_id: 'a', delta_content: 1 } }
+  const broken = [{}, { type: 'nonsense' }, { event_id: 'e', timestamp: 1 }, bare, noText]
+  const [begin, item, first, second, end] = [
+    start(),
+    open('a'),
+    delta('a', 'Hello '),
+    delta('a', 'world'),
+    responseDone(),
+  ]
+  const whole = await answerTo([begin, item, first, second, end])
+  expect(whole).toContain('"content":"world"')
+  expect(await answerTo([begin, ...broken, item, ...broken, first, ...broken, second, end])).toBe(
+    whole,
+  )
+})
