@@ -52,15 +52,20 @@ export {
 export type { TurnListener } from './server/metrics/gateway-metrics.ts'
 export type { RequestFacts } from './server/metrics/observe-requests.ts'
 export { createProviderFetch, type ProviderFetchOptions } from './server/provider-fetch.ts'
-export { endOrphan, type OrphanOptions, type OrphanResult } from './turns/end-orphan.ts'
-export { endOrphans, type OrphansOptions } from './turns/end-orphans.ts'
 export {
   type ChosenModel,
   type ConfiguredProvider,
   type ModelWish,
   Providers,
 } from './turns/providers.ts'
-export type { Tool, ToolCallContext } from './turns/tool.ts'
+export {
+  endOrphan,
+  endOrphans,
+  type OrphanOptions,
+  type OrphanResult,
+  type OrphansOptions,
+} from './turns/reaper.ts'
+export type { Tool, ToolCallContext } from './turns/tools.ts'
 export type { TurnCounts, TurnFacts, TurnObserver, TurnOutcome } from './turns/turn-observer.ts'
 export type {
   HistoryItem,

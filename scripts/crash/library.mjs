@@ -19,7 +19,7 @@ export const { StreamProcessor } = await load('processor/stream-processor.js')
 /** @type {typeof import('../../src/log/memory-log.ts')} */
 export const { MemoryLog } = await load('log/memory-log.js')
 
-/** @type {typeof import('../../src/turns/end-orphan.ts')} */
+/** @type {typeof import('../../src/turns/reaper.ts')} */
 export const { endOrphan } = await load('turns/end-orphan.js')
 
 /** Where the data is. @typedef {{ directory: string, sync?: 'commit' | 'system' } | { url: string }} Place */

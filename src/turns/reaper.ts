@@ -1,7 +1,32 @@
-import type { Clock } from '../async/clock.ts'
-import type { Orphan, TurnLog } from '../log/turn-log.ts'
-import { endOrphans } from './end-orphans.ts'
+import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
+import { isSliceOver, nextSlice } from '../async/time-slice.ts'
+import { parseOffset, START } from '../log/offsets.ts'
+import { MAX_RECORD_CHARS } from '../log/records.ts'
+import { logOf } from '../log/tenants.ts'
+import type { Entries, Lease, LogName, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
+import { LiveProcessor } from '../processor/processor-core.ts'
+import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
+import { eventIdsOf } from '../protocol/ids.ts'
+import { isInputItem } from '../protocol/input-items.ts'
+import { isRecord, parseJsonSafe } from '../protocol/json.ts'
+import type {
+  ErrorObject,
+  StreamEvent,
+  StreamEventPayload,
+  TraceContext,
+} from '../protocol/stream-event.ts'
+import { isStreamEvent } from '../protocol/stream-event-guard.ts'
+import type {
+  ItemSnapshot,
+  StreamOutput,
+  TurnComplete,
+  TurnError,
+} from '../protocol/stream-output.ts'
+import { ResponseReducer } from '../reducer/response-reducer.ts'
 import type { TurnObserver } from './turn-observer.ts'
+import { isForProcessor } from './turn-request.ts'
+import { withTurnIds } from './turn-response.ts'
+import { UnsettledItems } from './unsettled-items.ts'
 
 export interface ReaperOptions {
   readonly log: TurnLog
@@ -88,4 +113,341 @@ export class Reaper {
     for (let count = 0; count < ended; count++) observer.orphanEnded()
     return ended
   }
+}
+
+export interface OrphansOptions extends OrphanOptions {
+  /** At most so many turns are looked at. */
+  readonly limit: number
+  /** Whether a turn is still run by this process, which then goes on with it. */
+  readonly isRunning?: (orphan: Orphan) => boolean
+  /** Told of a turn that could not be ended now; the others are ended none the less. */
+  readonly onError?: (error: unknown, orphan: Orphan) => void
+}
+
+/** Ends the turns of all tenants whose lease ran out, and answers how many this call has ended. */
+export async function endOrphans(log: TurnLog, options: OrphansOptions): Promise<number> {
+  let ended = 0
+  for (const orphan of await log.orphans(options.limit)) {
+    if (options.isRunning?.(orphan)) continue
+    try {
+      const ending = await endOrphan(logOf(log, orphan.tenant), orphan.turnId, options)
+      if (ending === 'ended') ended += 1
+    } catch (error) {
+      options.onError?.(error, orphan)
+    }
+  }
+  return ended
+}
+
+export interface OrphanOptions {
+  /** The name of whoever ends the turn. */
+  readonly owner: string
+  readonly leaseMs: number
+  readonly clock?: Clock
+}
+
+/**
+ * `ended`: by this call. `sealed`: there was nothing left to do. `held`: somebody has the lease, or it was
+ * lost to somebody in the middle; if that one dies too, the turn shows up among the expired again.
+ */
+export type OrphanResult = 'ended' | 'held' | 'sealed'
+
+const REFUSALS: Partial<Record<ErrorCode, OrphanResult>> = {
+  LEASE_HELD: 'held',
+  LEASE_LOST: 'held',
+  LOG_SEALED: 'sealed',
+}
+
+const LOST: ErrorObject = {
+  code: 'PRODUCER_LOST',
+  message: 'The process that wrote this turn is gone',
+}
+
+const UNREADABLE: ErrorObject = {
+  code: 'STORE_CORRUPT',
+  message: 'The end of this turn cannot be read',
+}
+
+const NO_TRACE: TraceContext = { traceparent: '' }
+
+/** A lease is renewed when a third of it has passed. */
+const RENEWALS_PER_LEASE = 3
+
+/** No timer rings while a turn is replayed: what time showed to readers, the end shows as well. */
+const TIMELESS: Clock = { now: () => 0, after: () => () => {} }
+
+/**
+ * Ends a turn whose owner is gone, so that no reader waits for ever. The items in `events` are settled and
+ * it gets an error as its end, unless it has one; `processed` gets whatever follows from `events` and was not
+ * shown yet, then its end. May stop anywhere and be begun again by anybody: each log gets one end.
+ */
+export async function endOrphan(
+  log: TurnLog,
+  turnId: string,
+  options: OrphanOptions,
+): Promise<OrphanResult> {
+  const clock = options.clock ?? systemClock
+  const claimedAt = monotonicNow(clock)
+  try {
+    const { owner, leaseMs } = options
+    const lease = await log.claim(turnId, owner, leaseMs)
+    const orphan = await OrphanEnding.load(log, { lease, claimedAt, leaseMs, clock })
+    await orphan.endEvents()
+    await orphan.endProcessed()
+    return 'ended'
+  } catch (error) {
+    const refusal = error instanceof TurnstreamError ? REFUSALS[error.code] : undefined
+    if (refusal === undefined) throw error
+    return refusal
+  }
+}
+
+interface ClaimOptions {
+  readonly lease: Lease
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly claimedAt: number
+}
+
+class OrphanEnding {
+  readonly #log: TurnLog
+  readonly #lease: Lease
+  readonly #turn: TurnRecord
+  readonly #leaseMs: number
+  readonly #clock: Clock
+  /** The newest record of `processed` of every key. */
+  readonly #stored: ReadonlyMap<string, string>
+  readonly #derived: DerivedOutputs
+  readonly #processor: LiveProcessor
+  readonly #unsettled = new UnsettledItems()
+  readonly #reducer = new ResponseReducer()
+  #responseId: string
+  #traceContext: TraceContext | undefined
+  #isWhole = true
+  #renewAt: number
+
+  private constructor(
+    log: TurnLog,
+    turn: TurnRecord,
+    stored: ReadonlyMap<string, string>,
+    options: ClaimOptions,
+  ) {
+    const { lease } = options
+    this.#log = log
+    this.#lease = lease
+    this.#turn = turn
+    this.#leaseMs = options.leaseMs
+    this.#clock = options.clock
+    this.#renewAt = options.claimedAt + options.leaseMs / RENEWALS_PER_LEASE
+    this.#responseId = lease.runId
+    this.#stored = stored
+    const derived = new DerivedOutputs(stored)
+    this.#derived = derived
+    this.#processor = new LiveProcessor({
+      turnId: lease.turnId,
+      threadId: turn.threadId,
+      batchGradient: [],
+      clock: TIMELESS,
+      onShow: (output) => derived.take(output),
+    })
+  }
+
+  static async load(log: TurnLog, options: ClaimOptions): Promise<OrphanEnding> {
+    const { lease } = options
+    const turn = await log.getTurn(lease.turnId)
+    if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', lease.turnId)
+    const { records } = await log.snapshot(lease.turnId)
+    const stored = new Map(records.map(({ key, data }) => [key, data]))
+    return new OrphanEnding(log, turn, stored, options)
+  }
+
+  /** Reads the log `events`, settles its items and ends it, unless it has its end. */
+  async endEvents(): Promise<void> {
+    const { next } = this.#lease
+    await this.#readEvents()
+    if (this.#derived.ending !== undefined) return
+    const settling = this.#unsettled.settleAll({ kind: 'failed', error: LOST })
+    const error: StreamEventPayload = {
+      type: 'response_error',
+      response_id: this.#responseId,
+      error: LOST,
+    }
+    const eventId = eventIdsOf(this.#lease.runId, next.events - 1)
+    const events = [...settling, error].map((payload) => this.#event(eventId(), payload))
+    for (const event of events) this.#reducer.apply(event)
+    try {
+      await this.#writeAndSeal('events', events, this.#responseJson())
+    } catch (cause) {
+      // The log is sealed, and its end cannot be read.
+      if (!hasCode(cause, 'LOG_SEALED')) throw cause
+      return
+    }
+    for (const event of events) this.#replay(event)
+  }
+
+  async endProcessed(): Promise<void> {
+    const { turnId, next } = this.#lease
+    const { threadId } = this.#turn
+    const { missing, ending } = this.#derived
+    const end = ending ?? { type: 'turn_error', turnId, threadId, error: UNREADABLE }
+    // What is left of a trimmed log says less than what readers have seen.
+    const outputs = this.#isWhole ? [...missing.values(), end] : [end]
+    const eventId = eventIdsOf(`${turnId}/processed`, next.processed - 1)
+    const timestamp = this.#clock.now()
+    const entries = outputs.map((output) => ({ output, eventId: eventId(), timestamp }))
+    await this.#writeAndSeal('processed', entries)
+  }
+
+  /** Reads as far as the log goes now: nobody else can write to it any more. */
+  async #readEvents(): Promise<void> {
+    const last = this.#lease.next.events - 1
+    if (last < 1) return
+    const controller = new AbortController()
+    const records = this.#log.tail(this.#lease.turnId, 'events', START, controller.signal)
+    for await (const record of records) {
+      if (isSliceOver()) await nextSlice()
+      await this.#keepLease()
+      if ('event' in record) {
+        // What is malformed or of an unknown type a live processor passes over too.
+        if (isStreamEvent(record.event)) this.#take(record.event)
+        if (parseOffset(record.offset).seq >= last) break
+      } else this.#isWhole = false
+    }
+    controller.abort()
+  }
+
+  #take(event: StreamEvent): void {
+    const { payload, run_id } = event
+    this.#traceContext ??= event.trace_context
+    if (payload.type === 'response_start') this.#responseId = payload.response_id
+    const isInput = payload.type === 'item_done' && isInputItem(run_id, payload.item_id)
+    this.#unsettled.take(payload, isInput)
+    this.#reducer.apply(event)
+    this.#replay(event)
+  }
+
+  #replay(event: StreamEvent): void {
+    if (!isForProcessor(event)) return
+    // An item that was cancelled before anybody saw it is never shown; the processor must know of those
+    // that readers have seen.
+    if (this.#stored.has(cancelledItem(event) ?? '')) this.#processor.flush()
+    this.#processor.take(event)
+  }
+
+  #event(event_id: string, payload: StreamEventPayload): StreamEvent {
+    return {
+      event_id,
+      timestamp: this.#clock.now(),
+      trace_context: this.#traceContext ?? NO_TRACE,
+      run_id: this.#lease.runId,
+      type: payload.type,
+      payload,
+    } as StreamEvent
+  }
+
+  /** Undefined where part of the log is missing, or for a Response that is too large. */
+  #responseJson(): string | undefined {
+    if (!this.#isWhole) return undefined
+    const json = JSON.stringify(withTurnIds(this.#reducer.response, this.#turn))
+    return json.length <= MAX_RECORD_CHARS ? json : undefined
+  }
+
+  async #writeAndSeal<Name extends LogName>(
+    log: Name,
+    entries: readonly Entries[Name][],
+    response?: string,
+  ): Promise<void> {
+    const writer = this.#log.open(this.#lease, log, { retryForMs: 0 })
+    try {
+      for (const [index, entry] of entries.entries()) {
+        await this.#keepLease()
+        if (index === entries.length - 1) await writer.seal(entry, response)
+        else if (!writer.write(entry)) await writer.room()
+      }
+    } finally {
+      writer.close()
+    }
+  }
+
+  async #keepLease(): Promise<void> {
+    const now = monotonicNow(this.#clock)
+    if (now < this.#renewAt) return
+    await this.#log.renew(this.#lease, this.#leaseMs)
+    this.#renewAt = now + this.#leaseMs / RENEWALS_PER_LEASE
+  }
+}
+
+function cancelledItem({ payload }: StreamEvent): string | undefined {
+  switch (payload.type) {
+    case 'item_cancelled':
+      return payload.item_id
+    case 'item_done':
+      return payload.final_item.type === 'cancelled' ? payload.item_id : undefined
+    default:
+      return undefined
+  }
+}
+
+/** What a snapshot is a snapshot of, as in the log `processed`. */
+function keyOf(output: StreamOutput): string {
+  return 'itemId' in output ? output.itemId : output.type
+}
+
+/**
+ * Takes the outputs that the events of a turn lead to, and keeps those that the log `processed` lacks.
+ * Of each item only the last counts: on the way there it may pass through what readers saw long ago.
+ */
+class DerivedOutputs {
+  readonly #stored: ReadonlyMap<string, string>
+  readonly #missing = new Map<string, StreamOutput>()
+  ending: TurnComplete | TurnError | undefined
+
+  /** `stored` is the newest record of every key. */
+  constructor(stored: ReadonlyMap<string, string>) {
+    this.#stored = stored
+  }
+
+  take(output: StreamOutput): void {
+    if (output.type === 'turn_complete' || output.type === 'turn_error') {
+      this.ending = output
+      return
+    }
+    const key = keyOf(output)
+    const stored = this.#stored.get(key)
+    if (stored === undefined && isUnseen(output)) {
+      this.#missing.delete(key)
+    } else if (stored === undefined) {
+      this.#missing.set(key, isGrowing(output) ? { ...output, status: 'create' } : output)
+    } else if (saysTheSame(stored, output)) {
+      this.#missing.delete(key)
+    } else {
+      this.#missing.set(key, isGrowing(output) ? { ...output, status: 'update' } : output)
+    }
+  }
+
+  /** By key, in the order in which they were first missing. */
+  get missing(): ReadonlyMap<string, StreamOutput> {
+    return this.#missing
+  }
+}
+
+/** How often a growing text was shown depends on the hour: `create` is what readers see first. */
+function isGrowing(output: StreamOutput): output is ItemSnapshot {
+  return 'itemId' in output && (output.status === 'create' || output.status === 'update')
+}
+
+/** A text that was cancelled before anybody saw it is never shown. */
+function isUnseen(output: StreamOutput): boolean {
+  return (
+    'errorCode' in output && output.errorCode === 'ITEM_CANCELLED' && output.type !== 'tool_call'
+  )
+}
+
+function saysTheSame(stored: string, output: StreamOutput): boolean {
+  if (!isGrowing(output)) return stored === JSON.stringify(output)
+  const before = parseJsonSafe(stored)
+  if (!isRecord(before)) return false
+  const { status } = before
+  const isSameStage = status === 'create' || status === 'update'
+  return isSameStage && stored === JSON.stringify({ ...output, status })
 }

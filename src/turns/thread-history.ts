@@ -1,11 +1,16 @@
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
-import type { TurnLog, TurnRecord } from '../log/turn-log.ts'
+import { START } from '../log/offsets.ts'
+import type { EventRecord, Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
+import { estimateTokensOfLength } from '../processor/token-estimate.ts'
 import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
+import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
+import type { StreamEvent } from '../protocol/stream-event.ts'
+import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { isExecutedByProvider } from '../protocol/tool-execution.ts'
-import { estimateTokens, type InputSize } from './input-size.ts'
-import { withoutMark } from './registry-mark.ts'
-import { readStoredItems, type StoredItems } from './stored-items.ts'
+import { ResponseReducer } from '../reducer/response-reducer.ts'
+import { withoutMark } from './tools.ts'
+import type { TurnCaps } from './turn-caps.ts'
 
 /** The logs are gone, or the turn is: what it said is not to be known any more. */
 const GONE: ReadonlySet<ErrorCode> = new Set(['TURN_DELETED', 'TURN_EXPIRED', 'TURN_UNKNOWN'])
@@ -124,4 +129,125 @@ function pairedItems(items: readonly OutputItem[], input: readonly OutputItem[])
 function isRunByVendor(item: OutputItem): boolean {
   const isFailed = 'error' in item || 'cancelled' in item
   return !isFailed && isExecutedByProvider(item.provider_metadata)
+}
+
+export interface StoredItems {
+  readonly items: readonly OutputItem[]
+  /** As JSON. */
+  readonly bytes: number
+}
+
+/**
+ * The items of an ended turn. Undefined when they take more than `maxBytes`, of which hardly more is ever read
+ * into memory.
+ */
+export async function readStoredItems(
+  log: TurnLog,
+  turn: TurnRecord,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<StoredItems | undefined> {
+  const { turnId, responseBytes } = turn
+  if (responseBytes === undefined) return reduceEvents(log, turnId, maxBytes, signal)
+  if (responseBytes > maxBytes) return undefined
+  const text = await log.getResponse(turnId)
+  // Deleted since it was listed.
+  if (text === undefined) return { items: [], bytes: 0 }
+  const response = parseJsonSafe(text)
+  if (!isRecord(response) || !Array.isArray(response['output_items'])) {
+    return reduceEvents(log, turnId, maxBytes, signal)
+  }
+  return { items: response['output_items'] as OutputItem[], bytes: responseBytes }
+}
+
+/**
+ * For turns that were sealed without a Response. The content of a finished item is in its `item_done`, so
+ * deltas are read only if an item has none, in a second pass.
+ */
+async function reduceEvents(
+  log: TurnLog,
+  turnId: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<StoredItems | undefined> {
+  const read = () => log.tail(turnId, 'events', START, signal)
+  const finished = await reducePass(read(), maxBytes)
+  if (finished === undefined || finished.unfinished.size === 0) return finished
+  return reducePass(read(), maxBytes, finished.unfinished)
+}
+
+async function reducePass(
+  tail: Tail<EventRecord>,
+  maxBytes: number,
+  grown: ReadonlySet<string> = new Set(),
+): Promise<(StoredItems & { readonly unfinished: ReadonlySet<string> }) | undefined> {
+  const reducer = new ResponseReducer()
+  const unfinished = new Set<string>()
+  let bytes = 0
+  for await (const record of tail) {
+    if (isSliceOver()) await nextSlice()
+    if (!('event' in record)) continue
+    const { event } = record
+    if (!isNeeded(event, grown) || !isStreamEvent(event)) continue
+    bytes += event.type === 'item_delta' ? event.payload.delta_content.length : record.data.length
+    if (bytes > maxBytes) return undefined
+    reducer.apply(event)
+    if (event.type === 'item_start') unfinished.add(event.payload.item_id)
+    else if (event.type === 'item_done') unfinished.delete(event.payload.item_id)
+  }
+  return { items: reducer.response.output_items, bytes, unfinished }
+}
+
+function isNeeded(event: StreamEvent, grown: ReadonlySet<string>): boolean {
+  return event.type !== 'item_delta' || grown.has(event.payload.item_id)
+}
+
+/** How much of a provider's input something takes, or may take. */
+export interface InputSize {
+  /** As JSON in UTF-8. */
+  readonly bytes: number
+  /** Estimated from the length of the text. */
+  readonly tokens: number
+}
+
+// What vendors charge for a picture of about a megapixel; its base64 says nothing about its tokens.
+const TOKENS_PER_ATTACHMENT = 1000
+
+/** What the own input of a turn leaves for the history of its thread. INPUT_TOO_LARGE if it never fits. */
+export function historyRoom(input: readonly OutputItem[], caps: TurnCaps): InputSize {
+  const { maxHistoryBytes, maxHistoryTokens } = caps
+  const bytes = maxHistoryBytes - Buffer.byteLength(JSON.stringify(input))
+  const tokens = maxHistoryTokens - estimateTokens(input)
+  if (bytes < 0) throw tooLarge(maxHistoryBytes - bytes, 'bytes', maxHistoryBytes)
+  if (tokens < 0) throw tooLarge(maxHistoryTokens - tokens, 'tokens', maxHistoryTokens)
+  return { bytes, tokens }
+}
+
+function tooLarge(size: number, unit: string, max: number): TurnstreamError {
+  return new TurnstreamError('INPUT_TOO_LARGE', `about ${size} ${unit}; the limit is ${max}`)
+}
+
+function estimateTokens(items: readonly OutputItem[]): number {
+  let tokens = 0
+  for (const item of items) tokens += tokensOf(item)
+  return tokens
+}
+
+function tokensOf(item: OutputItem): number {
+  switch (item.type) {
+    case 'message':
+      return (
+        estimateTokensOfLength(item.content.length) +
+        (item.attachments?.length ?? 0) * TOKENS_PER_ATTACHMENT
+      )
+    case 'reasoning':
+      return estimateTokensOfLength(item.content.length)
+    case 'function_call':
+      return estimateTokensOfLength(item.name.length + item.arguments.length)
+    case 'function_call_output':
+      return estimateTokensOfLength(item.output.length)
+    case 'error':
+    case 'cancelled':
+      return 0
+  }
 }

@@ -4,12 +4,12 @@ import { type LenientOptions, normalizePayload } from '../protocol/lenient-event
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
 import { payloadFault } from '../protocol/stream-event-guard.ts'
-import { markedAsRunHere } from './registry-mark.ts'
-import { type FunctionCall, RoundCalls } from './round-calls.ts'
-import { boundEnd, boundError, extraChars } from './stored-size.ts'
+import { isExecutedByProvider } from '../protocol/tool-execution.ts'
+import type { Usage } from '../protocol/usage.ts'
+import { markedAsRunHere } from './tools.ts'
 import type { TurnCaps } from './turn-caps.ts'
-import { TurnItems } from './turn-items.ts'
-import { TurnUsage } from './turn-usage.ts'
+import { boundEnd, boundError, extraChars } from './turn-ending.ts'
+import { type TurnItem, TurnItems } from './turn-items.ts'
 import type { Settlement, UnsettledItems } from './unsettled-items.ts'
 
 /** How a round came to its end. */
@@ -268,4 +268,106 @@ export function settlementOf(end: RoundEnd | undefined): Settlement {
 /** Does not compile when a type of ours is forgotten; the types of later versions pass by. */
 function passOver(_payload: never): undefined {
   return undefined
+}
+
+export type FunctionCall = Extract<OutputItem, { type: 'function_call' }>
+
+/** The calls of a round that wait for an answer from outside the provider. */
+export class RoundCalls {
+  readonly #registry: ReadonlySet<string>
+  readonly #unanswered = new Map<TurnItem, FunctionCall>()
+
+  constructor(registry: ReadonlySet<string>) {
+    this.#registry = registry
+  }
+
+  /** Whether a call of this name is for this server to run. */
+  isRunHere(name: string | undefined, metadata: Record<string, unknown> | undefined): boolean {
+    return name !== undefined && this.#registry.has(name) && !isExecutedByProvider(metadata)
+  }
+
+  clear(): void {
+    this.#unanswered.clear()
+  }
+
+  /** Takes note of a finished item: a call waits from now on, and an output answers one. */
+  note(item: TurnItem, final: OutputItem): void {
+    if (final.type === 'function_call' && !isExecutedByProvider(final.provider_metadata)) {
+      this.#unanswered.set(item, final)
+    } else if (final.type === 'function_call_output') this.#answer(final.call_id)
+  }
+
+  drop(item: TurnItem): void {
+    this.#unanswered.delete(item)
+  }
+
+  answered(call: FunctionCall): void {
+    for (const [item, other] of this.#unanswered) if (other === call) this.#unanswered.delete(item)
+  }
+
+  /** Those that the tools of this server answer. */
+  get forServer(): FunctionCall[] {
+    return [...this.#unanswered.values()].filter(({ name }) => this.#registry.has(name))
+  }
+
+  /** Whether there are calls that the client has to answer. */
+  get hasForClient(): boolean {
+    return [...this.#unanswered.values()].some(({ name }) => !this.#registry.has(name))
+  }
+
+  /** The oldest call of this id: some vendors use an id twice. */
+  #answer(callId: string): void {
+    for (const [item, { call_id }] of this.#unanswered) {
+      if (call_id !== callId) continue
+      this.#unanswered.delete(item)
+      return
+    }
+  }
+}
+
+const OPTIONAL_COUNTS = ['cached_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const
+
+/** What a turn has used: within a round the newest figures count, and rounds are added up. */
+export class TurnUsage {
+  #before: Usage | undefined
+  #round: Usage | undefined
+  #told: string | undefined
+
+  /** The figures of the round that is under way, so far. */
+  update(usage: Usage): void {
+    this.#round = usage
+  }
+
+  endRound(): void {
+    this.#before = this.sum
+    this.#round = undefined
+  }
+
+  /** Undefined when no provider said a word about it. */
+  get sum(): Usage | undefined {
+    if (this.#before === undefined || this.#round === undefined) return this.#round ?? this.#before
+    return addUsage(this.#before, this.#round)
+  }
+
+  /** The sum, unless it is unknown or what was answered last. */
+  takeNews(): Usage | undefined {
+    const { sum } = this
+    const text = JSON.stringify(sum)
+    if (sum === undefined || text === this.#told) return undefined
+    this.#told = text
+    return sum
+  }
+}
+
+function addUsage(one: Usage, other: Usage): Usage {
+  const sum: Usage = {
+    prompt_tokens: one.prompt_tokens + other.prompt_tokens,
+    completion_tokens: one.completion_tokens + other.completion_tokens,
+    total_tokens: one.total_tokens + other.total_tokens,
+  }
+  for (const name of OPTIONAL_COUNTS) {
+    if (name in one || name in other) sum[name] = (one[name] ?? 0) + (other[name] ?? 0)
+  }
+  if (one.estimated === true || other.estimated === true) sum.estimated = true
+  return sum
 }

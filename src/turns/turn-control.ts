@@ -3,8 +3,7 @@ import { pause } from '../async/pause.ts'
 import type { Lease, TurnLog } from '../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
-import { boundError, boundReason } from './stored-size.ts'
-import { failed } from './turn-ending.ts'
+import { boundError, boundReason, failed } from './turn-ending.ts'
 
 /**
  * Why a turn does not go on. `cancelled`: somebody asked for it. `failed`: a cap was reached, or the server shuts

@@ -1,23 +1,21 @@
+import { createHash } from 'node:crypto'
 import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
 import { TurnExistsError } from '../log/errors.ts'
+import { START } from '../log/offsets.ts'
 import { logOf } from '../log/tenants.ts'
-import type { Lease, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
-import { TurnstreamError } from '../protocol/errors.ts'
+import type { Lease, NewTurn, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
+import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
+import { isRecord } from '../protocol/json.ts'
 import { DEFAULT_TENANT } from '../protocol/tenant.ts'
-import { createTurn } from './create-turn.ts'
-import { historyRoom, type InputSize } from './input-size.ts'
-import { inputItems } from './opening.ts'
 import type { ChosenModel, Providers } from './providers.ts'
-import { quietly } from './quietly.ts'
 import { Reaper } from './reaper.ts'
-import { fingerprintOf, idsOf, isNamed, isSameTurn } from './submission-ids.ts'
-import type { Tool } from './tool.ts'
-import { ToolRegistry } from './tool-registry.ts'
+import { historyRoom, type InputSize } from './thread-history.ts'
+import { type Tool, ToolRegistry } from './tools.ts'
 import { Turn, type TurnServices, type TurnTask } from './turn.ts'
 import { resolveCaps, type TurnCaps } from './turn-caps.ts'
 import { failed } from './turn-ending.ts'
 import { guardObserver, type TurnObserver, unobserved } from './turn-observer.ts'
-import type { Submission, Submitted } from './turn-request.ts'
+import { inputItems, type Submission, type Submitted } from './turn-request.ts'
 
 export type { TurnCaps }
 
@@ -263,4 +261,98 @@ function submittedBefore(turn: TurnRecord, { ids, fingerprint }: Asked): Submitt
   const { turnId, runId, threadId } = turn
   if (isSameTurn(turn, ids, fingerprint)) return { turnId, runId, threadId }
   throw new TurnstreamError('SUBMIT_CONFLICT', `turn ${turnId} with run ${runId}`)
+}
+
+/** Between the ends of the two logs of a turn lies a commit of the store; this is many of them. */
+const ENDING_MS = 2000
+
+/** A turn that was removed meanwhile keeps nobody waiting. */
+const GONE: readonly ErrorCode[] = ['TURN_DELETED', 'TURN_EXPIRED', 'TURN_UNKNOWN']
+
+/**
+ * Makes a turn. Whoever has read the end of an answer in the raw events may go on at once: the thread is busy until
+ * the snapshots have their end as well, and that is waited for here. THREAD_BUSY while the turn before still runs.
+ */
+export async function createTurn(
+  log: TurnLog,
+  turn: NewTurn,
+  leaseMs: number,
+  clock: Clock,
+): Promise<Lease> {
+  try {
+    return await log.create(turn, leaseMs)
+  } catch (error) {
+    if (!hasCode(error, 'THREAD_BUSY') || !(await hasEnded(log, turn.threadId, clock))) throw error
+  }
+  return log.create(turn, leaseMs)
+}
+
+/** Whether the last turn of a thread has come to its end, for which it may take a moment. */
+async function hasEnded(log: TurnLog, threadId: string, clock: Clock): Promise<boolean> {
+  const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
+  const [last] = items
+  if (last === undefined || last.sealed) return true
+  if (last.status === 'in_progress') return false
+  const waiting = new AbortController()
+  const stopTimer = clock.after(ENDING_MS, () => waiting.abort())
+  try {
+    // Only its end is of interest, which is the end of the iteration.
+    for await (const _ of log.tail(last.turnId, 'processed', START, waiting.signal)) continue
+    return !waiting.signal.aborted
+  } catch (error) {
+    if (!GONE.some((code) => hasCode(error, code))) throw error
+    return true
+  } finally {
+    stopTimer()
+  }
+}
+
+/** The ids of a turn: either of `turnId` and `runId` names both, and what is missing is made. */
+function idsOf(submission: Submission, generateId: () => string): Submitted {
+  const turnId = submission.turnId ?? submission.runId ?? generateId()
+  const runId = submission.runId ?? turnId
+  return { turnId, runId, threadId: submission.threadId ?? generateId() }
+}
+
+/** Whether the caller named the turn, so that it may have been submitted before. */
+function isNamed({ turnId, runId }: Submission): boolean {
+  return turnId !== undefined || runId !== undefined
+}
+
+/**
+ * The same for the same body, however its JSON was ordered. Neither the ids of the turn, by which it is
+ * found, nor the trace, which is new each time, are part of it.
+ */
+export function fingerprintOf(submission: Submission): string {
+  const { threadId, model, providerId, agentId, history, input, settings } = submission
+  const body = JSON.stringify(
+    { threadId, model, providerId, agentId, history, input, settings },
+    inOrder,
+  )
+  return createHash('sha256').update(body).digest('hex')
+}
+
+/** Whether a turn that exists is the one that is asked for. */
+function isSameTurn(turn: TurnRecord, ids: Submitted, fingerprint: string): boolean {
+  return turn.turnId === ids.turnId && turn.runId === ids.runId && turn.request === fingerprint
+}
+
+/** A replacer: the fields of every object by name. */
+function inOrder(_key: string, value: unknown): unknown {
+  if (!isRecord(value)) return value
+  const names = Object.keys(value).toSorted()
+  return Object.fromEntries(names.map((name) => [name, value[name]]))
+}
+
+/** Whoever is told of failures cannot cause another. */
+export function quietly<About>(
+  onError: ((error: unknown, about: About) => void) | undefined,
+): (error: unknown, about: About) => void {
+  return (error, about) => {
+    try {
+      onError?.(error, about)
+    } catch {
+      // The one who would be told of this failure is the one who failed.
+    }
+  }
 }

@@ -10,15 +10,10 @@ import { isInputItem } from '../protocol/input-items.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
-import type { InputSize } from './input-size.ts'
-import { inputEvents, isForProcessor } from './opening.ts'
-import { providerFault } from './provider-fault.ts'
 import type { ChosenModel } from './providers.ts'
-import type { FunctionCall } from './round-calls.ts'
-import { runTool } from './run-tool.ts'
-import { type ThreadHistory, threadHistory } from './thread-history.ts'
-import type { ToolRegistry } from './tool-registry.ts'
-import { settlementOf, Transcript } from './transcript.ts'
+import { type InputSize, type ThreadHistory, threadHistory } from './thread-history.ts'
+import { runTool, type ToolRegistry } from './tools.ts'
+import { type FunctionCall, settlementOf, Transcript } from './transcript.ts'
 import type { TurnCaps } from './turn-caps.ts'
 import { type EndReason, TurnControl } from './turn-control.ts'
 import {
@@ -27,11 +22,12 @@ import {
   isReliable,
   naturalEnd,
   outcomeOf,
+  providerFault,
   stoppedEnd,
   type Terminal,
 } from './turn-ending.ts'
 import { TIMED_EVERY, type TurnFacts, type TurnObserver } from './turn-observer.ts'
-import type { TurnSettings } from './turn-request.ts'
+import { inputEvents, isForProcessor, type TurnSettings } from './turn-request.ts'
 import { TurnResponse } from './turn-response.ts'
 import { UnsettledItems } from './unsettled-items.ts'
 

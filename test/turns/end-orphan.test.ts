@@ -5,7 +5,7 @@ import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.ts'
 import { appendTo } from '../../src/testing/turn-log/append.ts'
-import { endOrphan } from '../../src/turns/end-orphan.ts'
+import { endOrphan } from '../../src/turns/reaper.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import {
   call,

@@ -1,8 +1,13 @@
 /** A client that keeps the thread itself tells what was said before. */
 import { describe, expect, test } from 'vitest'
-import { inputEvents, inputItems, isForProcessor } from '../../src/turns/opening.ts'
-import { fingerprintOf } from '../../src/turns/submission-ids.ts'
-import type { HistoryItem, TurnInput } from '../../src/turns/turn-request.ts'
+import {
+  type HistoryItem,
+  inputEvents,
+  inputItems,
+  isForProcessor,
+  type TurnInput,
+} from '../../src/turns/turn-request.ts'
+import { fingerprintOf } from '../../src/turns/turn-runner.ts'
 
 const HISTORY: HistoryItem[] = [
   { type: 'message', origin: 'user', content: 'One' },

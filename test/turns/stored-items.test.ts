@@ -3,7 +3,7 @@ import { MemoryLog } from '../../src/log/memory-log.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { appendTo } from '../../src/testing/turn-log/append.ts'
-import { readStoredItems } from '../../src/turns/stored-items.ts'
+import { readStoredItems } from '../../src/turns/thread-history.ts'
 import { answer, call, delta, done, end, open } from './payloads.ts'
 import { enveloped } from './rig.ts'
 

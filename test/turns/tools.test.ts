@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { isExecutedByProvider } from '../../src/protocol/tool-execution.ts'
-import type { ToolCallContext } from '../../src/turns/tool.ts'
+import type { ToolCallContext } from '../../src/turns/tools.ts'
 import { type CallFields, call, end, open } from './payloads.ts'
 import { newRig, outputsOf, payloadsOf, storyOf, tick } from './rig.ts'
 import { TOOLS, tool } from './some-tools.ts'

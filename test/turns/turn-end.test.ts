@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { fakeClock } from '../../src/testing/index.ts'
-import { endOrphan } from '../../src/turns/end-orphan.ts'
+import { endOrphan } from '../../src/turns/reaper.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import { delta, done, end, open } from './payloads.ts'
 import { LEASE_MS, newRig, outputsOf, tick } from './rig.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Usage } from '../../src/protocol/usage.ts'
-import { TurnUsage } from '../../src/turns/turn-usage.ts'
+import { TurnUsage } from '../../src/turns/transcript.ts'
 import { usage } from './payloads.ts'
 
 /** The sum over rounds, of each of which the figures came one after the other. */

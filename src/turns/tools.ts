@@ -1,11 +1,99 @@
+import type { ProviderRequest, ToolDefinition } from '../adapters/provider.ts'
 import type { Clock } from '../async/clock.ts'
 import { onAbort } from '../log/on-abort.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { parseJsonObject } from '../protocol/json.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
 import { redactShapes } from '../protocol/redaction.ts'
-import type { FunctionCall } from './round-calls.ts'
-import type { Tool } from './tool.ts'
-import type { ToolAnswer } from './transcript.ts'
+import { EXECUTED_BY_PROVIDER, isExecutedByProvider } from '../protocol/tool-execution.ts'
+import type { FunctionCall, ToolAnswer } from './transcript.ts'
+import type { TurnSettings } from './turn-request.ts'
+
+export interface ToolCallContext {
+  readonly turnId: string
+  readonly threadId: string
+  readonly callId: string
+  /** Aborts when the turn is stopped or the tool has taken too long. */
+  readonly signal: AbortSignal
+}
+
+/** A tool that the server runs by itself when a model calls it. */
+export interface Tool extends ToolDefinition {
+  /** How long a call may take: 60 s unless given. */
+  readonly timeoutMs?: number
+  /**
+   * The arguments are a JSON object, as the model wrote it. What it returns, or what its promise resolves
+   * with, is the answer, as JSON if it is no string; what it throws is an answer too, of a failure.
+   */
+  execute(args: Record<string, unknown>, context: ToolCallContext): unknown
+}
+
+type Metadata = Record<string, unknown>
+
+// Tells what this server ran from what a vendor ran: to a vendor the former are ordinary calls.
+const RUN_HERE = 'executed_here'
+
+/** The metadata of a call that this server runs, or of its output: no client has to answer it. */
+export function markedAsRunHere(metadata: Metadata | undefined): Metadata {
+  return { ...metadata, executed_by: EXECUTED_BY_PROVIDER, [RUN_HERE]: true }
+}
+
+/** The item as its provider is told of it again: a call that it made, and the answer it got. */
+export function withoutMark<Item extends OutputItem>(item: Item): Item {
+  const { provider_metadata: metadata, ...rest } = item
+  if (metadata?.[RUN_HERE] !== true || !isExecutedByProvider(metadata)) return item
+  const { executed_by: _by, [RUN_HERE]: _here, ...vendors } = metadata
+  const kept = Object.keys(vendors).length > 0 ? { provider_metadata: vendors } : {}
+  return { ...rest, ...kept } as Item
+}
+
+/** The tools that this server runs by itself. */
+export class ToolRegistry {
+  readonly names: ReadonlySet<string>
+  readonly #byName: ReadonlyMap<string, Tool>
+  readonly #definitions: readonly ToolDefinition[]
+
+  constructor(tools: readonly Tool[] = []) {
+    this.#byName = new Map(tools.map((tool) => [tool.name, tool]))
+    this.names = new Set(this.#byName.keys())
+    if (this.#byName.size < tools.length) {
+      throw new TurnstreamError('OPTION_INVALID', 'two tools have the same name')
+    }
+    this.#definitions = tools.map(({ name, description, parameters }) => ({
+      name,
+      ...(description !== undefined && { description }),
+      parameters,
+    }))
+  }
+
+  get(name: string): Tool | undefined {
+    return this.#byName.get(name)
+  }
+
+  /** REQUEST_INVALID for a tool of the client with the name of one of ours: a call must have one owner. */
+  check({ tools = [] }: TurnSettings): void {
+    const taken = tools.find(({ name }) => this.#byName.has(name))
+    if (taken === undefined) return
+    const detail = `tools: ${taken.name} is a tool of this server`
+    throw new TurnstreamError('REQUEST_INVALID', detail)
+  }
+
+  /**
+   * The settings of a round. A model that was made to call a tool may do as it likes when it has the
+   * answer, or it would call tools for ever.
+   */
+  settingsOf(settings: TurnSettings, round: number): Omit<ProviderRequest, 'model' | 'input'> {
+    const { tools = [], toolChoice, ...rest } = settings
+    const all = [...this.#definitions, ...tools]
+    const isForced = toolChoice === 'required' || typeof toolChoice === 'object'
+    const choice = isForced && round > 1 ? 'auto' : toolChoice
+    return {
+      ...rest,
+      ...(all.length > 0 && { tools: all }),
+      ...(choice !== undefined && { toolChoice: choice }),
+    }
+  }
+}
 
 export interface RunToolOptions {
   readonly turnId: string
