@@ -80,7 +80,8 @@ export class SoakGateway {
 
   /** Sets its wall clock so far off the time of this machine. @param {number} ms */
   setClock(ms) {
-    if (this.#child?.connected) this.#child.send({ off: ms })
+    // Without a callback the EPIPE of a process that was just killed is an error event, which ends `once`.
+    if (this.#child?.connected) this.#child.send({ off: ms }, () => {})
   }
 
   async kill() {

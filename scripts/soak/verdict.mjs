@@ -6,7 +6,7 @@
 const WARM_UP = 0.3
 
 /** A gateway that waited this long for a CPU in a second says nothing about its own event loop. */
-const STARVED_MS = 100
+const STARVED_MS = 250
 
 const MIN_SAMPLES = 5
 
