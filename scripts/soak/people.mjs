@@ -1,5 +1,6 @@
 // What the users of a gateway do all day: submit, follow, cut, stall, cancel, delete, list and read.
 import { setTimeout as delay } from 'node:timers/promises'
+import { open } from './http.mjs'
 import { LEASE_MS } from './processes.mjs'
 import { contentGrows, eventsInOrder, follow, readSlowly, Violation } from './reader.mjs'
 
@@ -66,7 +67,8 @@ async function takeTurn(person, turn) {
       // Its thread is shared: another person may have deleted it.
       if (!hasDeleted && threadId.startsWith('of-')) throw new Violation(`${turnId} is gone`)
     } else if (reading.code !== undefined && reading.code !== RECORDED_ERROR) {
-      const isStarved = reading.code === 'PRODUCER_LOST' && wasStarved(gateway, since)
+      const isStarved =
+        !gateway.isMortal && reading.code === 'PRODUCER_LOST' && wasStarved(gateway, since)
       count(isStarved ? `${reading.code} of a starved gateway` : reading.code)
       if (gateway.isMortal || isStarved) continue
       throw new Violation(`${turnId} ended with ${reading.code}`)
@@ -134,7 +136,7 @@ async function chat({ gateway, headers, random, count }) {
   count(`chat ${status}`)
 }
 
-/** @param {SoakGateway} gateway @param {string} path @param {object} headers @param {object} [body] */
+/** @param {SoakGateway} gateway @param {string} path @param {Record<string, string>} headers @param {object} [body] */
 function post(gateway, path, headers, body = {}) {
   const init = { headers: { ...headers, 'content-type': 'application/json' } }
   return request(gateway, `POST ${path}`, { ...init, body: JSON.stringify(body) })
@@ -144,7 +146,7 @@ function post(gateway, path, headers, body = {}) {
  * The status, or 0 without a response: a killed gateway sends none.
  * @param {SoakGateway} gateway
  * @param {string} what Method and path.
- * @param {RequestInit} init
+ * @param {import('./http.mjs').Init} init
  */
 async function request(gateway, what, init) {
   const [method = '', path] = what.split(' ')
@@ -159,16 +161,16 @@ async function request(gateway, what, init) {
   throw new Violation(`${what} of ${gateway.name}: ${status} ${error}`)
 }
 
-/** @param {string} url @param {RequestInit} init */
+/** @param {string} url @param {import('./http.mjs').Init} init */
 async function send(url, init) {
+  const since = Date.now()
   try {
-    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(ANSWER_MS) })
-    const body = await response.text()
-    const error = response.ok ? '' : describeError(body)
-    return { status: response.status, error, isLate: false }
+    const response = await open(url, init, ANSWER_MS)
+    const body = Buffer.concat(await response.toArray()).toString()
+    const status = response.statusCode ?? 0
+    return { status, error: status < 400 ? '' : describeError(body), isLate: false }
   } catch (error) {
-    const isLate = error instanceof Error && error.name === 'TimeoutError'
-    return { status: 0, error: String(error), isLate }
+    return { status: 0, error: String(error), isLate: Date.now() - since >= ANSWER_MS }
   }
 }
 

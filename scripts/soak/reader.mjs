@@ -1,6 +1,7 @@
 // Readers that are cut off and come back, or do not read at all, and what they check of what they read.
 import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { open } from './http.mjs'
 
 const built = new URL('../../dist/index.js', import.meta.url).href
 /** @type {typeof import('../../src/index.ts')} */
@@ -42,7 +43,7 @@ export async function follow(stream, check) {
   // A busy machine delays frames; only a gateway that could work and sends none hangs.
   while (gateway.workedMs < follower.last.workedMs + HANG_MS) {
     if (Date.now() > follower.last.at + HANG_LIMIT_MS) break
-    const reading = await follower.readOnce(AbortSignal.timeout(HANG_MS))
+    const reading = await follower.readOnce()
     if (reading !== undefined) return reading
     await delay(RETRY_MS)
   }
@@ -68,44 +69,43 @@ class Follower {
     this.last = { at: Date.now(), workedMs: stream.gateway.workedMs }
   }
 
-  /** One connection; undefined when it broke before the end. @param {AbortSignal} limit */
-  async readOnce(limit) {
+  /** One connection; undefined when it broke before the end. */
+  async readOnce() {
     const { path } = this.#stream
-    const cut = new AbortController()
     try {
       this.lastOutcome = 'without a response'
-      const response = await this.#connect(AbortSignal.any([limit, cut.signal]))
-      this.lastOutcome = String(response.status)
-      if (response.ok && response.status !== 204) return await this.#read(response, cut)
-      await response.body?.cancel()
-      if (response.status === 404 || response.status === 410) return GONE
-      if (response.status === 204) throw new Violation(`${path}: 204 before its end`)
+      const response = await this.#connect()
+      this.lastOutcome = String(response.statusCode)
+      if (response.statusCode === 200) return await this.#read(response)
+      response.destroy()
+      if (response.statusCode === 404 || response.statusCode === 410) return GONE
+      if (response.statusCode === 204) throw new Violation(`${path}: 204 before its end`)
     } catch (error) {
       if (error instanceof Violation) throw error
     }
     return undefined
   }
 
-  /** @param {AbortSignal} signal */
-  #connect(signal) {
+  #connect() {
     const { gateway, path, headers } = this.#stream
     const resume = this.#cursor === '' ? {} : { 'last-event-id': this.#cursor }
-    return fetch(`${gateway.url}${path}`, { headers: { ...headers, ...resume }, signal })
+    return open(`${gateway.url}${path}`, { headers: { ...headers, ...resume } }, HANG_MS)
   }
 
-  /** @param {Response} response @param {AbortController} cut @returns {Promise<Reading | undefined>} */
-  async #read(response, cut) {
+  /** @param {AsyncIterable<Buffer>} response @returns {Promise<Reading | undefined>} */
+  async #read(response) {
     const { random } = this.#stream
     let chunks = random.chance(0.3) ? random.between(1, 40) : Infinity
     const decoder = new SseDecoder()
-    for await (const bytes of /** @type {AsyncIterable<Uint8Array>} */ (response.body ?? [])) {
+    // To leave the loop destroys the response.
+    for await (const bytes of response) {
       for (const frame of decoder.feed(bytes)) {
         const end = this.#take(frame)
         if (end !== undefined) return end
       }
       this.#cursor = decoder.lastEventId || this.#cursor
       chunks -= 1
-      if (chunks <= 0) cut.abort()
+      if (chunks <= 0) break
     }
     return undefined
   }
