@@ -75,6 +75,8 @@ export class EmbeddedTurn {
   #storing: EmbeddedWriter<LogName>[] = []
   /** Deleted, as decided: nothing of it is stored any more. */
   isDiscarded = false
+  /** Why its logs are being removed. The commit may be in the file before it is acknowledged. */
+  removal: TurnstreamError | undefined
   #gone: TurnstreamError | undefined
   readonly #waiters = { events: new Waiters(), processed: new Waiters() }
 
@@ -244,17 +246,23 @@ export class EmbeddedTurn {
   }
 
   checkThere(): void {
-    // Made anew for every reader: an error's stack tells who was refused.
-    const gone = this.#gone
-    if (gone === undefined) return
-    throw new TurnstreamError(gone.code, this.#facts.turnId, { cause: gone })
+    if (this.#gone !== undefined) throw this.#refusal(this.#gone)
+  }
+
+  /** Made anew for every reader: an error's stack tells who was refused. */
+  #refusal(reason: TurnstreamError): TurnstreamError {
+    return new TurnstreamError(reason.code, this.#facts.turnId, { cause: reason })
   }
 
   /** Reads the logs of a turn that was not written by this process. */
   load(tables: Tables): void {
     if (this.#isLoaded) return
     this.#isLoaded = true
-    this.processed.restore(tables, this.#state.logs.processed)
+    try {
+      this.processed.restore(tables, this.#state.logs.processed)
+    } catch (error) {
+      throw this.removal === undefined ? error : this.#refusal(this.removal)
+    }
   }
 
   /** Takes the heads of the open logs from what was read. */
@@ -329,6 +337,7 @@ export class EmbeddedTurn {
   }
 
   #missing(seq: number): TurnstreamError {
+    if (this.removal !== undefined) return this.#refusal(this.removal)
     const { turnId } = this.#facts
     return new TurnstreamError('STORE_CORRUPT', `event ${seq} of turn ${turnId} is missing`)
   }

@@ -53,6 +53,7 @@ export class Removal {
     const stored = turn.decided
     const { turnId, runId } = stored
     turn.isDiscarded = true
+    turn.removal = reason
     turns.remove(turn)
     commits.stage(env.tables.turns, keys.of(turnId), undefined)
     if (runId !== turnId) commits.stage(env.tables.runs, keys.of(runId), undefined)
@@ -67,6 +68,7 @@ export class Removal {
       },
       undo: () => {
         turn.isDiscarded = false
+        turn.removal = undefined
         if (turn.committed !== undefined) turns.restore(turn)
       },
     })
@@ -151,6 +153,8 @@ export class Removal {
     const { turnId, endedAt = 0 } = turn.decided
     const key = turn.keys.of(turnId)
     const expired = { ...turn.decided, expired: true }
+    const reason = new TurnstreamError('TURN_EXPIRED', turnId)
+    turn.removal = reason
     commits.stage(env.tables.turns, key, formatTurn(expired))
     await commits.store(undefined, {
       write: (writes) => {
@@ -158,7 +162,10 @@ export class Removal {
         writes.push({ table: env.tables.ended, key: ['logs', endedAt, key] })
         writes.push({ table: env.tables.ended, key: ['record', endedAt, key], value: '' })
       },
-      committed: () => turn.end(new TurnstreamError('TURN_EXPIRED', turnId)),
+      committed: () => turn.end(reason),
+      undo: () => {
+        turn.removal = undefined
+      },
     })
   }
 }
