@@ -97,7 +97,7 @@ import {
   decodeStreamEvent,
 } from 'turnstream'
 import * as server from 'turnstream/server'
-import { type Lease, LogWriter, MemoryLog, TurnExistsError, type TurnLog } from 'turnstream/server'
+import { type Lease, type LogWriter, MemoryLog, TurnExistsError, type TurnLog } from 'turnstream/server'
 import { type SuiteRunner, describeTurnLog, fakeClock } from 'turnstream/testing'
 import packageJson from 'turnstream/package.json' with { type: 'json' }
 import streamEventSchema from 'turnstream/schema/stream-event.json' with { type: 'json' }
@@ -147,13 +147,15 @@ export async function submit(log: TurnLog, turnId: string): Promise<Lease | numb
   }
 }
 
-export async function keep(log: TurnLog, lease: Lease, events: AsyncIterable<string>): Promise<void> {
-  const writer = new LogWriter(log, lease, 'events')
-  for await (const event of events) await writer.write(event)
+export async function keep(log: TurnLog, lease: Lease, events: AsyncIterable<StreamEvent>): Promise<void> {
+  const writer: LogWriter<StreamEvent> = log.open(lease, 'events', { retryForMs: 1000 })
+  for await (const event of events) if (!writer.write(event)) await writer.room()
+  await writer.flush()
+  writer.close()
   for await (const each of log.tail(lease.turnId, 'events', '0-0', new AbortController().signal)) {
     if ('resync' in each) continue
-    const offset: string = each.offset
-    if (offset !== '') break
+    const { offset, event }: { offset: string; event: StreamEvent } = each
+    if (offset !== '' && event.type === 'heartbeat') break
   }
 }
 

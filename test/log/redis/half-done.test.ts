@@ -150,8 +150,8 @@ describe('what a process leaves that dies in the middle', () => {
   test('D4 a turn that never came into being blocks its thread and run no longer than its lease', async () => {
     const { log, keys } = await open()
     const thread = keys.thread('thread')
-    await step(OPEN_TURN, [thread.record, thread.turns], ['never', 200, LEASE_MS, '', 'beef'])
-    await makeRun(keys, 'never', 200)
+    await step(OPEN_TURN, [thread.record, thread.turns], ['never', 1500, LEASE_MS, '', 'beef'])
+    await makeRun(keys, 'never', 1500)
     expect(await codeOf(log.create(orphan, LEASE_MS))).toBe('THREAD_BUSY')
     await until(async () => (await codeOf(log.create(orphan, LEASE_MS))) === 'resolved')
     expect(await log.getTurnOfRun('run')).toMatchObject({ turnId: 'turn', ordinal: 2 })
