@@ -20,7 +20,7 @@ export const { StreamProcessor } = await load('processor/stream-processor.js')
 export const { MemoryLog } = await load('log/memory-log.js')
 
 /** @type {typeof import('../../src/turns/reaper.ts')} */
-export const { endOrphan } = await load('turns/end-orphan.js')
+export const { endOrphan } = await load('turns/reaper.js')
 
 /** Where the data is. @typedef {{ directory: string, sync?: 'commit' | 'system' } | { url: string }} Place */
 

@@ -56,7 +56,11 @@ export class Connections {
     socket.setTimeout(this.#options.writeTimeoutMs)
     response.on('finish', this.#finished)
     response.on('close', this.#closed)
+    this.#sockets.set(response, socket)
   }
+
+  /** Node takes the socket from a request that was destroyed. */
+  readonly #sockets = new WeakMap<ServerResponse, Socket>()
 
   // The listeners are shared and take their emitter from `this`: closures would be held for every open stream.
 
@@ -69,8 +73,9 @@ export class Connections {
     if (!req.complete) this.#discard(req)
   })
 
-  readonly #closed = callWithEmitter(({ req: { socket } }: ServerResponse) => {
-    if (socket.destroyed) return
+  readonly #closed = callWithEmitter((response: ServerResponse) => {
+    const socket = this.#sockets.get(response)
+    if (socket === undefined || socket.destroyed) return
     if (this.#isEnding) socket.destroySoon()
     else this.#idle.add(socket)
   })

@@ -30,7 +30,7 @@ describe('a fault that is planted in a turn', () => {
   })
 
   const events = (turn: Observed) => turn.events as SeenRecord[]
-  const outputs = (turn: Observed) => [...turn.snapshot.records]
+  const outputs = (turn: Observed) => turn.snapshot.records
   /** The same change for a reader and in the snapshot. */
   const inProcessed = (change: (records: SeenRecord[]) => void) => (turn: Observed) => {
     change(outputs(turn))
