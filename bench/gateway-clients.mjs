@@ -33,26 +33,24 @@ const agent = new Agent({ keepAlive: true, maxSockets: Infinity })
  */
 export async function withServer(spec, use) {
   const child = fork(PROCESS, { execArgv })
+  const ended = once(child, 'exit')
+  const failed = ended.then(([code, signal]) => {
+    throw new Error(`the ${spec.kind} process ended: ${signal ?? code}`)
+  })
+  failed.catch(() => {}) // it ends in any case
+  /** @param {import('node:child_process').Serializable} message */
+  const call = async (message) => {
+    child.send(message)
+    const [reply] = await Promise.race([once(child, 'message'), failed])
+    return reply
+  }
   try {
-    child.send(spec)
-    const [url] = await once(child, 'message')
-    return await use({
-      url,
-      async spent() {
-        child.send('spent')
-        const [spent] = await once(child, 'message')
-        return spent
-      },
-      async cpu() {
-        child.send('cpu')
-        const [{ cpu }] = await once(child, 'message')
-        return cpu
-      },
-    })
+    const url = await call(/** @type {any} */ (spec))
+    const server = { url, spent: () => call('spent'), cpu: async () => (await call('cpu')).cpu }
+    return await Promise.race([use(server), failed])
   } finally {
-    const ended = once(child, 'exit')
     // A process that is killed writes no profile.
-    if (isProfiled) child.disconnect()
+    if (isProfiled && child.connected) child.disconnect()
     else child.kill('SIGKILL')
     await ended
   }
