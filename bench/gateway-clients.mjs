@@ -45,7 +45,7 @@ export async function withServer(spec, use) {
     return reply
   }
   try {
-    const url = await call(/** @type {any} */ (spec))
+    const url = await call(spec)
     const server = { url, spent: () => call('spent'), cpu: async () => (await call('cpu')).cpu }
     return await Promise.race([use(server), failed])
   } finally {
