@@ -22,10 +22,10 @@ export interface Seal {
 
 /**
  * What the writers of all stores have in common: what waits, who waits for it, and how it ends. A store takes what
- * waits (`take`) when it is ready to store it, and says what became of it: `stored`, `repeat` or `fail`.
+ * waits (`take`) when it is ready to store it, and says what became of it: `stored` or `failed`.
  *
- *     open ──seal()──▶ sealed        what was written is stored in both
- *      ╰───fail(), close()──▶ over   nothing more is stored
+ *     open ──seal()──▶ sealed          what was written is stored in both
+ *      ╰───failed(), close()──▶ over   nothing more is stored
  */
 export abstract class StoreWriter<Name extends LogName> implements LogWriter<Entries[Name]> {
   readonly lease: Lease

@@ -69,8 +69,9 @@ export class Connections {
     this.#idle.delete(socket)
   })
 
-  readonly #finished = callWithEmitter(({ req }: ServerResponse) => {
-    if (!req.complete) this.#discard(req)
+  readonly #finished = callWithEmitter((response: ServerResponse) => {
+    const { req } = response
+    if (!req.complete) this.#discard(req, this.#sockets.get(response))
   })
 
   readonly #closed = callWithEmitter((response: ServerResponse) => {
@@ -81,12 +82,11 @@ export class Connections {
   })
 
   /** Reads the rest of a request that was answered early. */
-  #discard(request: IncomingMessage): void {
-    const { socket } = request
+  #discard(request: IncomingMessage, socket: Socket | undefined): void {
     let bytes = 0
     const close = () => {
       request.removeAllListeners('data').pause()
-      socket.destroySoon()
+      socket?.destroySoon()
     }
     const stopWaiting = this.#options.clock.after(MAX_DISCARD_MS, close)
     // The stream that the app was given would pause it again.

@@ -1,52 +1,28 @@
 import { type Clock, systemClock } from '../../src/async/clock.ts'
 import { MemoryLog, type MemoryLogOptions } from '../../src/log/memory-log.ts'
 import type { Entries, Lease, LogName, WriterOptions } from '../../src/log/turn-log.ts'
-import { StoreWriter } from '../../src/log/writer.ts'
+import type { Taken } from '../../src/log/writer.ts'
 import { type AppendOptions, appendTo, type TextRecord } from '../../src/testing/turn-log/append.ts'
+import { RelayWriter } from './relay-writer.ts'
 
 export type Append = (records: readonly TextRecord[], options: AppendOptions) => Promise<string>
 
-/** Writes by appends, one at a time: what comes while one is under way goes out together as the next. */
-export class AppendWriter<Name extends LogName> extends StoreWriter<Name> {
-  readonly #append: Append
-  #isSending = false
-
+/** Writes by appends. */
+export class AppendWriter<Name extends LogName> extends RelayWriter<Name> {
   constructor(
     lease: Lease,
     log: Name,
     append: Append,
     options?: WriterOptions<Entries[Name]>,
-    clock: Clock = systemClock,
+    clock?: Clock,
   ) {
-    super(lease, log, clock, options)
-    this.#append = append
-  }
-
-  protected override wake(): void {
-    if (this.#isSending) return
-    this.#isSending = true
-    queueMicrotask(() => void this.#send())
-  }
-
-  async #send(): Promise<void> {
-    for (;;) {
-      const { entries, first, count, seal } = this.take(256)
-      if (count === 0) break
-      const records = entries.slice(0, count).map((entry, at) => recordOf(first + at, entry))
-      try {
-        const response = seal?.response
-        await this.#append(records, {
-          seal: seal !== undefined,
-          ...(response !== undefined && { response }),
-        })
-      } catch (error) {
-        this.#isSending = false
-        this.failed(error)
-        return
-      }
-      this.stored()
+    const store = ({ entries, first, seal }: Taken<Name>) => {
+      const records = entries.map((entry, at) => recordOf(first + at, entry))
+      const response = seal?.response
+      const isSeal = seal !== undefined
+      return append(records, { seal: isSeal, ...(response !== undefined && { response }) })
     }
-    this.#isSending = false
+    super(lease, log, options, store, clock)
   }
 }
 

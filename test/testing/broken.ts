@@ -1,4 +1,3 @@
-import { systemClock } from '../../src/async/clock.ts'
 import type {
   Entries,
   Lease,
@@ -7,7 +6,8 @@ import type {
   TurnLog,
   WriterOptions,
 } from '../../src/log/turn-log.ts'
-import { StoreWriter, type Taken } from '../../src/log/writer.ts'
+import type { Taken } from '../../src/log/writer.ts'
+import { RelayWriter } from '../log/relay-writer.ts'
 
 export type Break = (log: TurnLog) => Partial<TurnLog>
 
@@ -40,41 +40,6 @@ export const storeIn: Store = async (log, lease, name, { entries, first, count, 
   for (const entry of all) writer.write(entry)
   await (last === undefined ? writer.flush() : writer.seal(last, seal?.response))
   writer.close()
-}
-
-class RelayWriter extends StoreWriter<LogName> {
-  readonly #store: (taken: AnyTaken) => Promise<void>
-  #isSending = false
-
-  constructor(
-    lease: Lease,
-    name: LogName,
-    options: WriterOptions<AnyEntry> | undefined,
-    store: (taken: AnyTaken) => Promise<void>,
-  ) {
-    super(lease, name, systemClock, options)
-    this.#store = store
-  }
-
-  protected override wake(): void {
-    if (this.#isSending) return
-    this.#isSending = true
-    queueMicrotask(() => void this.#send())
-  }
-
-  async #send(): Promise<void> {
-    for (let taken = this.take(); taken.count > 0; taken = this.take()) {
-      try {
-        await this.#store({ ...taken, entries: taken.entries.slice(0, taken.count) })
-      } catch (error) {
-        this.#isSending = false
-        this.failed(error)
-        return
-      }
-      this.stored()
-    }
-    this.#isSending = false
-  }
 }
 
 /** A log whose writers store in another way. */
