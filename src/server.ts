@@ -1,9 +1,9 @@
 export { type EmbeddedLogOptions, openEmbeddedLog } from './log/embedded/open.ts'
 export type { SyncPolicy } from './log/embedded/sync-policy.ts'
-export { TurnExistsError } from './log/errors.ts'
 export { MemoryLog, type MemoryLogOptions } from './log/memory-log.ts'
 export type { RedisLogOptions, RedisServer } from './log/redis/options.ts'
 export { openRedisLog } from './log/redis/redis-log.ts'
+export { TurnExistsError } from './log/rules.ts'
 export type {
   Directory,
   Entries,

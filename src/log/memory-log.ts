@@ -1,7 +1,6 @@
 import { type Clock, monotonicNow, steadyTime, systemClock } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../protocol/tenant.ts'
-import { TurnExistsError, turnGone } from './errors.ts'
 import { MemoryTurn } from './memory-turn.ts'
 import {
   compareThreads,
@@ -12,8 +11,18 @@ import {
   parseThreadPlace,
 } from './paging.ts'
 import { checkId, checkIds } from './records.ts'
-import { RECORDS_OUTLIVE_LOGS } from './retention.ts'
-import { checkEpoch, claimed, firstState, hasRunOut, isSealed, leaseOf, renewed } from './rules.ts'
+import {
+  checkEpoch,
+  claimed,
+  firstState,
+  hasRunOut,
+  isSealed,
+  leaseOf,
+  RECORDS_OUTLIVE_LOGS,
+  renewed,
+  TurnExistsError,
+  turnGone,
+} from './rules.ts'
 import { LogTail } from './tail.ts'
 import { Tenants } from './tenants.ts'
 import type * as log from './turn-log.ts'

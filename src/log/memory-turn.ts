@@ -1,10 +1,16 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import { formatOffset, type Offset, offsetOf, resume } from './offsets.ts'
-import { ProcessedView } from './processed-view.ts'
-import { checkLength, type Outcome, responseSize, StoredEvent, StoredOutput } from './records.ts'
+import {
+  checkLength,
+  type Outcome,
+  ProcessedView,
+  responseSize,
+  StoredEvent,
+  StoredOutput,
+} from './records.ts'
 import { appended, countKnown, isSealed, type WriteState } from './rules.ts'
-import type { Block, LogSource } from './tail.ts'
+import { type Block, type LogSource, Waiters } from './tail.ts'
 import type {
   Lease,
   LogName,
@@ -15,7 +21,6 @@ import type {
   TurnRecord,
   TurnSnapshot,
 } from './turn-log.ts'
-import { Waiters } from './waiters.ts'
 import type { Taken } from './writer.ts'
 
 /** A turn in memory: its record, its two logs, and those who wait for them. */

@@ -1,11 +1,17 @@
-import { TurnstreamError } from '../protocol/errors.ts'
+import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import type { EpochStart } from './offsets.ts'
-import { type Lease, LOG_NAMES, type LogName } from './turn-log.ts'
+import { type Lease, LOG_NAMES, type LogName, type TurnRecord } from './turn-log.ts'
 
 /*
- * Who may write what. The backends that decide in this process share these rules; Redis decides in its
- * own, by scripts that say the same (`redis/scripts.ts`).
+ * Who may write what, and how long it is stored. The backends that decide in this process share these rules;
+ * Redis decides by scripts that say the same (`redis/scripts/`).
  */
+
+/**
+ * The record of a turn outlives its logs by this factor: a late reader learns that the turn has expired, not that
+ * it is unknown.
+ */
+export const RECORDS_OUTLIVE_LOGS = 4
 
 export interface LogState {
   readonly head: number
@@ -127,4 +133,26 @@ export function leaseOf(
   const next = { events: logs.events.head + 1, processed: logs.processed.head + 1 }
   const { turnId, runId, creation } = ids
   return { turnId, runId, creation, epoch, until, next }
+}
+
+/** TURN_EXISTS, with the record of the existing turn. */
+export class TurnExistsError extends TurnstreamError {
+  override readonly name = 'TurnExistsError'
+  readonly turn: TurnRecord
+
+  constructor(turn: TurnRecord) {
+    super('TURN_EXISTS', turn.turnId)
+    this.turn = turn
+  }
+}
+
+/** The error for the owner of a deleted turn: LEASE_LOST, caused by TURN_DELETED. */
+export function turnGone(turnId: string): TurnstreamError {
+  const cause = new TurnstreamError('TURN_DELETED', turnId)
+  return new TurnstreamError('LEASE_LOST', `turn ${turnId} is gone`, { cause })
+}
+
+/** Whether a lease was lost because its turn was deleted. */
+export function isTurnGone(error: unknown): boolean {
+  return hasCode(error, 'LEASE_LOST') && hasCode(error.cause, 'TURN_DELETED')
 }

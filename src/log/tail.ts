@@ -1,5 +1,5 @@
+import { onAbort } from '../async/on-abort.ts'
 import { parseOffset, START } from './offsets.ts'
-import { onAbort } from './on-abort.ts'
 import type { LogName, LogRecord, Resync, Tail } from './turn-log.ts'
 
 /** What follows a place in a log, as far as a backend gives it at once. */
@@ -115,5 +115,34 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
   #pass({ records, cursor }: Block<Rec>, index: number): void {
     if (index === records.length - 1) this.#cursor = cursor
     else if (this.#log === 'events') this.#cursor = records[index]?.offset ?? this.#cursor
+  }
+}
+
+/** Those who wait for something to change. Each is woken once and asks again itself. */
+export class Waiters {
+  readonly #waiting = new Set<() => void>()
+
+  /** Resolves at the next `wake`, or when `signal` aborts. */
+  wait(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve()
+    return new Promise((resolve) => {
+      const go = () => {
+        this.#waiting.delete(go)
+        stopListening()
+        resolve()
+      }
+      const stopListening = onAbort(signal, go)
+      this.#waiting.add(go)
+    })
+  }
+
+  /** Costs as much as there are who wait: what they do then, they do later. */
+  wake(): void {
+    if (this.#waiting.size === 0) return
+    for (const go of this.#waiting) go()
+  }
+
+  get size(): number {
+    return this.#waiting.size
   }
 }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Context } from 'hono'
-import { onAbort } from '../log/on-abort.ts'
+import { onAbort } from '../async/on-abort.ts'
 import type { GatewayEnv } from './context.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { ProviderRequest, ToolDefinition } from '../adapters/provider.ts'
 import type { Clock } from '../async/clock.ts'
-import { onAbort } from '../log/on-abort.ts'
+import { onAbort } from '../async/on-abort.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'

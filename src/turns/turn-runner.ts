@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
-import { TurnExistsError } from '../log/errors.ts'
 import { START } from '../log/offsets.ts'
+import { TurnExistsError } from '../log/rules.ts'
 import { logOf } from '../log/tenants.ts'
 import type { Lease, NewTurn, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ProcessedView } from '../../src/log/processed-view.ts'
+import { ProcessedView } from '../../src/log/records.ts'
 
 function viewOf(updates: string): ProcessedView {
   const view = new ProcessedView()

@@ -1,9 +1,16 @@
 import { monotonicNow } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
-import { TurnExistsError, turnGone } from '../errors.ts'
 import { checkId, checkIds } from '../records.ts'
-import { checkEpoch, claimed, firstState, leaseOf, renewed } from '../rules.ts'
+import {
+  checkEpoch,
+  claimed,
+  firstState,
+  leaseOf,
+  renewed,
+  TurnExistsError,
+  turnGone,
+} from '../rules.ts'
 import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'

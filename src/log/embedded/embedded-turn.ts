@@ -1,11 +1,10 @@
 import type { Clock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
-import { turnGone } from '../errors.ts'
 import { offsetOf, resume } from '../offsets.ts'
 import { responseSize } from '../records.ts'
-import { appended, countKnown, isSealed, type WriteState } from '../rules.ts'
-import type { Block, LogSource } from '../tail.ts'
+import { appended, countKnown, isSealed, turnGone, type WriteState } from '../rules.ts'
+import { type Block, type LogSource, Waiters } from '../tail.ts'
 import {
   type Entries,
   type EventRecord,
@@ -19,7 +18,6 @@ import {
   type TurnSnapshot,
   type WriterOptions,
 } from '../turn-log.ts'
-import { Waiters } from '../waiters.ts'
 import { type Seal, StoreWriter, type Taken } from '../writer.ts'
 import type { Chunks } from './chunks.ts'
 import type { Tables, Write } from './environment.ts'

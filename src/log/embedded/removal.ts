@@ -1,7 +1,7 @@
 import type { Clock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { CHUNK_RECORDS } from '../records.ts'
-import { RECORDS_OUTLIVE_LOGS } from '../retention.ts'
+import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 import type { AllTurns } from './all-turns.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Environment, Write } from './environment.ts'

@@ -1,8 +1,7 @@
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import type { Outcome } from '../records.ts'
-import { RECORDS_OUTLIVE_LOGS } from '../retention.ts'
-import { isSealed, type WriteState } from '../rules.ts'
+import { isSealed, RECORDS_OUTLIVE_LOGS, type WriteState } from '../rules.ts'
 import type { TurnRecord } from '../turn-log.ts'
 
 /** What is known of a turn besides its logs. */

@@ -1,8 +1,7 @@
 import { ERROR_CODES, type ErrorCode, hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { type EpochStart, resume } from '../offsets.ts'
-import type { Block, LogSource } from '../tail.ts'
+import { type Block, type LogSource, Waiters } from '../tail.ts'
 import type { LogRecord } from '../turn-log.ts'
-import { Waiters } from '../waiters.ts'
 
 /** What is known of a log. */
 export interface LogView {

@@ -1,6 +1,5 @@
 import { type EpochStart, offsetOf, START } from '../offsets.ts'
-import { ProcessedView } from '../processed-view.ts'
-import { StoredOutput } from '../records.ts'
+import { ProcessedView, StoredOutput } from '../records.ts'
 import type { HeadState } from '../rules.ts'
 import type { Block } from '../tail.ts'
 import type { OutputRecord, TurnSnapshot } from '../turn-log.ts'

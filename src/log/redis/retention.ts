@@ -1,4 +1,4 @@
-import { RECORDS_OUTLIVE_LOGS } from '../retention.ts'
+import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 
 /** The keys of a thread and of its turns get their times one after the other. */
 const THREAD_MARGIN_MS = 60_000

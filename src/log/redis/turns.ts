@@ -1,6 +1,5 @@
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
-import { TurnExistsError, turnGone } from '../errors.ts'
-import { checkEpoch } from '../rules.ts'
+import { checkEpoch, TurnExistsError, turnGone } from '../rules.ts'
 import type { Lease, NewTurn, Orphan } from '../turn-log.ts'
 import type { Calls } from './calls.ts'
 import type { RedisKeys } from './keys.ts'

@@ -1,4 +1,4 @@
-import { onAbort } from '../../log/on-abort.ts'
+import { onAbort } from '../../async/on-abort.ts'
 
 /** Bytes that the clients of a key have not taken yet. May exceed the bound by one response or frame of any size. */
 export class UnsentBytes {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../async/clock.ts'
-import { onAbort } from '../../log/on-abort.ts'
+import { onAbort } from '../../async/on-abort.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 
 /** How often to poll for turns that other processes created. */

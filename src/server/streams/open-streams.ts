@@ -1,5 +1,5 @@
 import { type Clock, monotonicNow } from '../../async/clock.ts'
-import { onAbort } from '../../log/on-abort.ts'
+import { onAbort } from '../../async/on-abort.ts'
 import type { Resync } from '../../log/turn-log.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { SseConnection } from './sse-connection.ts'

@@ -1,0 +1,43 @@
+import { getEventListeners } from 'node:events'
+import { describe, expect, test, vi } from 'vitest'
+import { onAbort } from '../../src/async/on-abort.ts'
+
+function listenersOf(signal: AbortSignal): number {
+  return getEventListeners(signal, 'abort').length
+}
+
+describe('what happens on an abort', () => {
+  test('happens once, in the order in which it was asked for', () => {
+    const controller = new AbortController()
+    const ran: number[] = []
+    for (const number of [1, 2, 3]) onAbort(controller.signal, () => ran.push(number))
+    controller.abort()
+    controller.signal.dispatchEvent(new Event('abort'))
+    expect(ran).toEqual([1, 2, 3])
+  })
+
+  test('does not happen once it is no longer wanted, not even in the middle', () => {
+    const controller = new AbortController()
+    const task = vi.fn<() => void>()
+    const cancels: (() => void)[] = []
+    onAbort(controller.signal, () => {
+      for (const cancel of cancels) cancel()
+    })
+    cancels.push(onAbort(controller.signal, task))
+    const before = onAbort(controller.signal, task)
+    before()
+    before()
+    controller.abort()
+    expect(task).not.toHaveBeenCalled()
+  })
+
+  test('needs one listener however many want it, and none when nobody does', () => {
+    const { signal } = new AbortController()
+    const cancels = Array.from({ length: 100 }, () => onAbort(signal, () => {}))
+    expect(listenersOf(signal)).toBe(1)
+    for (const cancel of cancels) cancel()
+    expect(listenersOf(signal)).toBe(0)
+    onAbort(signal, () => {})()
+    expect(listenersOf(signal)).toBe(0)
+  })
+})
