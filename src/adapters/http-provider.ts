@@ -1,6 +1,5 @@
 import { type Clock, systemClock } from '../async/clock.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
-import type { StreamEventPayload } from '../protocol/stream-event.ts'
 import { checkBaseUrl } from './base-url.ts'
 import {
   type Attempt,
@@ -10,7 +9,7 @@ import {
   unreachable,
 } from './http-call.ts'
 import { type Provider, type ProviderRequest, ProviderStream } from './provider.ts'
-import { isTerminal, type Translation, type TranslationContext } from './translation.ts'
+import type { Translation, TranslationContext } from './translation.ts'
 import { concealing, withConcealedErrors } from './vendor-errors.ts'
 import { VendorReader } from './vendor-input.ts'
 import type { VendorRequest } from './vendor-request.ts'
@@ -105,10 +104,10 @@ export function httpProvider<Options extends HttpProviderOptions>(
 async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStream): Promise<void> {
   try {
     const fault = await openVendorStream(attempt, (chunk) => pumpChunk(chunk, reader, stream))
-    await sendAll(stream, reader.end(fault))
+    await stream.addUntilEnd(reader.end(fault))
   } catch (error) {
     if (attempt.signal.aborted) return
-    await sendAll(stream, reader.end(unreachable(error))).catch(() => {}) // the reader has left
+    await stream.addUntilEnd(reader.end(unreachable(error))).catch(() => {}) // the reader has left
   }
   stream.complete()
 }
@@ -124,20 +123,9 @@ async function pumpChunk(
     if (isSliceOver()) await nextSlice()
     const payloads = reader.feed(chunk.subarray(at, at + PART_BYTES))
     arrived += payloads.length
-    const hasEnded = await sendAll(stream, payloads)
+    // Not every vendor closes the connection after the end of its response.
+    const hasEnded = await stream.addUntilEnd(payloads)
     if (hasEnded || reader.fault !== undefined) return { arrived, isOver: true }
   }
   return { arrived, isOver: false }
-}
-
-/** Up to the end of the response, and whether it was there: not every vendor closes the connection after it. */
-async function sendAll(
-  stream: ProviderStream,
-  payloads: readonly StreamEventPayload[],
-): Promise<boolean> {
-  for (const payload of payloads) {
-    await stream.send(payload)
-    if (isTerminal(payload)) return true
-  }
-  return false
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../async/clock.ts'
 import { ResponseStream } from '../async/response-stream.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEventPayload } from '../protocol/stream-event.ts'
+import { isTerminal } from './translation.ts'
 
 /** A tool that the model may call; `parameters` is a JSON Schema. */
 export interface ToolDefinition {
@@ -83,6 +84,16 @@ export class ProviderStream extends ResponseStream<StreamEventPayload> {
   }
 
   readonly #stop = (): void => this.#controller.abort()
+
+  /** Adds payloads up to the end of a response and returns whether it came. Waits only while the buffer is full. */
+  async addUntilEnd(payloads: readonly StreamEventPayload[]): Promise<boolean> {
+    for (const payload of payloads) {
+      if (this.getBufferSize() < MAX_BUFFERED_EVENTS) this.addEvent(payload)
+      else await this.send(payload)
+      if (isTerminal(payload)) return true
+    }
+    return false
+  }
 
   override abort(): void {
     this.#controller.abort()

@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { httpProvider } from '../../src/adapters/http-provider.ts'
 import { translateOpenaiChat } from '../../src/adapters/openai-chat/translate.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
+import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { collect, collectWith, last, request, run, STOP, setUp, TEXT } from './http-support.ts'
@@ -23,6 +24,29 @@ describe('an answer', () => {
     expect(events.every(({ run_id }) => run_id === 'run')).toBe(true)
     expect(events[0]?.payload).toMatchObject({ provider_id: 'test', turn_id: 'turn' })
     expect(server.bodies).toEqual(['{"model":"m"}'])
+  })
+
+  test('is handed over a chunk at a time, without waiting between payloads while there is room', async () => {
+    const frames = `${`data: ${TEXT}\n\n`.repeat(200)}data: ${STOP}\n\ndata: [DONE]\n\n`
+    const fetch = () => Promise.resolve(new Response(frames))
+    const { provider } = await setUp(sse(), { fetch })
+    const payloads: StreamEventPayload[] = []
+    let inFirstTurn = 0
+    await provider.stream(request, run).consume((payload) => {
+      if (payloads.length === 0) queueMicrotask(() => (inFirstTurn = payloads.length))
+      payloads.push(payload)
+    })
+    expect(payloads).toHaveLength(204)
+    expect(inFirstTurn).toBe(204)
+  })
+
+  test('waits for a reader that is behind by a full buffer, and loses nothing', async () => {
+    const frames = `${`data: ${TEXT}\n\n`.repeat(600)}data: ${STOP}\n\ndata: [DONE]\n\n`
+    const fetch = () => Promise.resolve(new Response(frames))
+    const { provider } = await setUp(sse(), { fetch })
+    const stream = provider.stream(request, run)
+    await vi.waitFor(() => expect(stream.getBufferSize()).toBe(256))
+    expect(await collect(stream)).toHaveLength(604)
   })
 
   test('that stops before its end is truncated, open items first', async () => {

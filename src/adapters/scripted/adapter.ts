@@ -56,10 +56,10 @@ async function play(player: Player, stream: ProviderStream): Promise<void> {
       // From the start, and not from the event before: what is late for once does not stay late.
       const ms = start + (event.timestamp - first) / speed - now()
       if (ms > 0) await pauses.pause(ms)
-      for (const payload of translation.translate(event)) await stream.send(payload)
+      await stream.addUntilEnd(translation.translate(event))
     }
     const fault = recording === undefined ? unknownModel(model, recordings) : undefined
-    for (const payload of translation.end(fault)) await stream.send(payload)
+    await stream.addUntilEnd(translation.end(fault))
   } finally {
     pauses.release()
   }
