@@ -18,6 +18,7 @@ import {
   hasRunOut,
   isSealed,
   leaseOf,
+  mayReplace,
   RECORDS_OUTLIVE_LOGS,
   renewed,
   TurnExistsError,
@@ -215,13 +216,21 @@ export class MemoryLog implements log.TurnLog {
     return pageOf(records, limit, ({ ordinal }) => String(ordinal))
   }
 
-  async putThread(thread: log.NewThread): Promise<log.ThreadRecord> {
+  async putThread(
+    thread: log.NewThread,
+    replaces?: log.ThreadRecord | null,
+  ): Promise<log.ThreadRecord> {
     this.#checkOpen()
     checkId('threadId', thread.threadId)
     this.#sweep()
-    const kept = this.#thread(thread.threadId) ?? this.#addThread(thread.threadId)
-    const { creation, createdAt } = kept.record
-    kept.record = { ...thread, creation, createdAt, updatedAt: this.#clock.now() }
+    const found = this.#thread(thread.threadId)
+    if (!mayReplace(found?.record, replaces)) {
+      throw new TurnstreamError('THREAD_CHANGED', thread.threadId)
+    }
+    const kept = found ?? this.#addThread(thread.threadId)
+    const { creation, version, createdAt } = kept.record
+    const updatedAt = this.#clock.now()
+    kept.record = { ...thread, creation, version: version + 1, createdAt, updatedAt }
     return kept.record
   }
 
@@ -323,7 +332,7 @@ export class MemoryLog implements log.TurnLog {
   #addThread(threadId: string): MemoryThread {
     const now = this.#clock.now()
     const creation = crypto.randomUUID()
-    const record = { threadId, creation, createdAt: now, updatedAt: now }
+    const record = { threadId, creation, version: 0, createdAt: now, updatedAt: now }
     const thread = { record, turns: [], made: 0 }
     this.#threads.set(threadId, thread)
     return thread

@@ -1,6 +1,12 @@
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import type { EpochStart } from './offsets.ts'
-import { type Lease, LOG_NAMES, type LogName, type TurnRecord } from './turn-log.ts'
+import {
+  type Lease,
+  LOG_NAMES,
+  type LogName,
+  type ThreadRecord,
+  type TurnRecord,
+} from './turn-log.ts'
 
 /*
  * Who may write what, and how long it is stored. The backends that decide in this process share these rules;
@@ -155,4 +161,13 @@ export function turnGone(turnId: string): TurnstreamError {
 /** Whether a lease was lost because its turn was deleted. */
 export function isTurnGone(error: unknown): boolean {
   return hasCode(error, 'LEASE_LOST') && hasCode(error.cause, 'TURN_DELETED')
+}
+
+/** Whether `found` is the thread that a put is to replace. */
+export function mayReplace(
+  found: ThreadRecord | undefined,
+  replaces: ThreadRecord | null | undefined,
+): boolean {
+  if (replaces === undefined) return true
+  return found?.creation === replaces?.creation && found?.version === replaces?.version
 }

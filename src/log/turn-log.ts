@@ -180,6 +180,8 @@ export interface NewThread {
 export interface ThreadRecord extends NewThread {
   /** Tells the thread from a later one with the same id. Not for clients. */
   readonly creation: string
+  /** How often it was put. Not for clients. */
+  readonly version: number
   readonly createdAt: number
   /** When the thread was last put or got a turn. */
   readonly updatedAt: number
@@ -216,8 +218,11 @@ export interface Directory {
   /** The turns of a thread in the order in which they were made. */
   listTurns(threadId: string, options?: TurnPageOptions): Promise<Page<TurnRecord>>
 
-  /** Makes the thread or replaces its title and metadata. */
-  putThread(thread: NewThread): Promise<ThreadRecord>
+  /**
+   * Makes the thread or replaces its title and metadata. With `replaces`, only if no one has put or deleted the
+   * thread since that record was read, or, with `null`, only if there is no such thread; THREAD_CHANGED otherwise.
+   */
+  putThread(thread: NewThread, replaces?: ThreadRecord | null): Promise<ThreadRecord>
   getThread(threadId: string): Promise<ThreadRecord | undefined>
   /**
    * The thread that was last put or got a turn comes first. A thread expires once it has no turns left, not even

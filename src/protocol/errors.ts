@@ -89,6 +89,11 @@ export const ERROR_CODES = {
   SUBMIT_CONFLICT: { status: 409, retryable: false, summary: 'The ids belong to another request' },
   THREADS_LIMITED: { status: 429, retryable: false, summary: 'Too many threads are stored' },
   THREAD_BUSY: { status: 409, retryable: true, summary: 'Another turn of the thread is running' },
+  THREAD_CHANGED: {
+    status: 409,
+    retryable: true,
+    summary: 'The thread was changed by another request',
+  },
   THREAD_UNKNOWN: { status: 404, retryable: false, summary: 'There is no such thread' },
   TIMEOUT: { status: 504, retryable: true, summary: 'No event arrived in time' },
   TOKEN_EXPIRED: { status: 401, retryable: false, summary: 'The stream token has expired' },

@@ -1,5 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { startRedis } from '../../scripts/redis-server.mjs'
 import { folderOfTest, openLog } from '../log/embedded/support.ts'
+import { OpenLogs } from '../log/redis/support.ts'
 import { call, finishedTurn, heldTurn, readUntil, startServer, type TestServer } from './support.ts'
 
 const make = (server: TestServer, body: unknown) => call(server, 'POST /api/v2/threads', { body })
@@ -68,6 +70,25 @@ describe('changes of a thread at the same time', () => {
     await Promise.all([patch(server, { title: 'A' }), patch(server, { metadata: { a: 1 } })])
     const { json } = await call(server, 'GET /api/v2/threads/h')
     expect([json.title, json.metadata]).toEqual(['A', { a: 1 }])
+  })
+
+  test('through two servers of one Redis are both kept', async () => {
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    const logs = new OpenLogs({ url: redis.url })
+    onTestFinished(() => logs.close())
+    const first = await startServer({ log: await logs.open() })
+    const second = await startServer({ log: await logs.open() })
+    await make(first, { threadId: 'h' })
+    for (let round = 1; round <= 10; round++) {
+      const changed = await Promise.all([
+        patch(first, { title: `round ${round}` }),
+        patch(second, { metadata: { round } }),
+      ])
+      expect(changed.map(({ status }) => status)).toEqual([200, 200])
+      const { json } = await call(first, 'GET /api/v2/threads/h')
+      expect([json.title, json.metadata]).toEqual([`round ${round}`, { round }])
+    }
   })
 
   test('do not bring it back when it is deleted', async () => {

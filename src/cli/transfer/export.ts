@@ -80,7 +80,7 @@ class Export {
     await this.#unlessDamaged(`thread ${threadId}`, tenant, async () => {
       const record = await log.getThread(threadId)
       if (record === undefined) return
-      const { creation: _creation, ...thread } = record
+      const { creation: _creation, version: _version, ...thread } = record
       await this.#terminal.write(jsonLine({ thread: { tenant, ...thread } }))
       this.counts.threads += 1
     })

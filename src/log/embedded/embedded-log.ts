@@ -212,10 +212,13 @@ export class EmbeddedLog implements log.TurnLog {
     return this.#records.list(threadId, options)
   }
 
-  async putThread(thread: log.NewThread): Promise<log.ThreadRecord> {
+  async putThread(
+    thread: log.NewThread,
+    replaces?: log.ThreadRecord | null,
+  ): Promise<log.ThreadRecord> {
     this.#checkOpen()
     checkId('threadId', thread.threadId)
-    return await this.#threads.put(thread, this.#store.clock.now())
+    return await this.#threads.put(thread, replaces)
   }
 
   async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {

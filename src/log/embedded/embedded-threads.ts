@@ -9,6 +9,7 @@ import {
   parseThreadPlace,
   type ThreadPlace,
 } from '../paging.ts'
+import { mayReplace } from '../rules.ts'
 import type { NewThread, Page, PageOptions, ThreadRecord } from '../turn-log.ts'
 import type { Environment, Write } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
@@ -56,10 +57,18 @@ export class EmbeddedThreads {
     return { ordinal: after.made, write: this.#replace(before, after) }
   }
 
-  async put(thread: NewThread, now: number): Promise<ThreadRecord> {
-    const before = this.#found(thread.threadId)
-    const { creation, createdAt } = this.#live(before)?.record ?? newThread(thread.threadId, now)
-    const record = { ...thread, creation, createdAt, updatedAt: now }
+  async put(thread: NewThread, replaces?: ThreadRecord | null): Promise<ThreadRecord> {
+    const { threadId } = thread
+    const now = this.#store.clock.now()
+    const before = this.#found(threadId)
+    const live = this.#live(before)?.record
+    if (!mayReplace(live, replaces)) {
+      // Whoever reads the thread again finds the change that was first.
+      await this.#commits.store(undefined)
+      throw new TurnstreamError('THREAD_CHANGED', threadId)
+    }
+    const { creation, version, createdAt } = live ?? newThread(threadId, now)
+    const record = { ...thread, creation, version: version + 1, createdAt, updatedAt: now }
     const write = this.#replace(before, { record, made: before?.made ?? 0 })
     await this.#commits.store(undefined, { write })
     return record
@@ -188,7 +197,7 @@ export class EmbeddedThreads {
 }
 
 function newThread(threadId: string, now: number): ThreadRecord {
-  return { threadId, creation: crypto.randomUUID(), createdAt: now, updatedAt: now }
+  return { threadId, creation: crypto.randomUUID(), version: 0, createdAt: now, updatedAt: now }
 }
 
 function parseThread(text: string | undefined): StoredThread | undefined {
@@ -196,8 +205,9 @@ function parseThread(text: string | undefined): StoredThread | undefined {
   const thread = parseJsonSafe(text)
   if (isRecord(thread) && isRecord(thread['record'])) {
     const { record, made } = thread as unknown as StoredThread
-    // Stores of older versions have threads without one.
-    return { record: { ...record, creation: record.creation ?? String(record.createdAt) }, made }
+    // Stores of older versions have threads without these.
+    const { creation = String(record.createdAt), version = 0 } = record as Partial<ThreadRecord>
+    return { record: { ...record, creation, version }, made }
   }
   throw new TurnstreamError('STORE_CORRUPT', 'a stored thread cannot be read')
 }

@@ -206,8 +206,11 @@ class RedisLog implements log.TurnLog {
     return this.#threads.turns(threadId, options)
   }
 
-  async putThread(thread: log.NewThread): Promise<log.ThreadRecord> {
-    return this.#threads.put(thread)
+  async putThread(
+    thread: log.NewThread,
+    replaces?: log.ThreadRecord | null,
+  ): Promise<log.ThreadRecord> {
+    return this.#threads.put(thread, replaces)
   }
 
   async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {

@@ -48,33 +48,40 @@ export class Threads {
     this.#retention = retention
   }
 
-  async put({ threadId, title, metadata }: NewThread): Promise<ThreadRecord> {
+  async put(
+    { threadId, title, metadata }: NewThread,
+    replaces?: ThreadRecord | null,
+  ): Promise<ThreadRecord> {
     checkId('threadId', threadId)
     const fields: string[] = []
     if (title !== undefined) fields.push('title', title)
     if (metadata !== undefined) fields.push('metadata', JSON.stringify(metadata))
     const { record } = this.#keys.thread(threadId)
-    const args = [this.#retention.logMs, newCreation(), ...fields]
+    const expected = replaces && `${replaces.creation} ${replaces.version}`
+    const condition = expected === undefined ? 'any' : (expected ?? 'none')
+    const args = [this.#retention.logMs, newCreation(), condition, ...fields]
     const reply = texts(await this.#calls.run(PUT_THREAD, [record], args))
-    const [createdAt, updatedAt] = reply.map(Number)
-    await this.#touch(threadId, updatedAt ?? 0)
+    const [creation, ...numbers] = reply
+    if (creation === undefined) throw new TurnstreamError('THREAD_CHANGED', threadId)
+    const [version = 0, createdAt = 0, updatedAt = 0] = numbers.map(Number)
+    await this.#touch(threadId, updatedAt)
     const kept = { ...(title !== undefined && { title }), ...(metadata && { metadata }) }
-    const times = { createdAt: createdAt ?? 0, updatedAt: updatedAt ?? 0 }
-    return { threadId, ...kept, creation: reply[2] ?? '', ...times }
+    return { threadId, ...kept, creation, version, createdAt, updatedAt }
   }
 
   async get(threadId: string): Promise<ThreadRecord | undefined> {
     const { record } = this.#keys.thread(threadId)
     const reply = await this.#calls.command(record, 'HMGET', record, ...THREAD_FIELDS)
-    const [createdAt, updatedAt, title, metadata, creation] = list(reply)
+    const [createdAt, updatedAt, title, metadata, creation, version] = list(reply)
     if (typeof createdAt !== 'string') return undefined
     const parsed = typeof metadata === 'string' ? parseJsonSafe(metadata) : undefined
     return {
       threadId,
       ...(typeof title === 'string' && { title }),
       ...(isRecord(parsed) && { metadata: parsed }),
-      // A thread of an older version has none.
+      // A thread of an older version has neither.
       creation: typeof creation === 'string' ? creation : createdAt,
+      version: Number(version),
       createdAt: Number(createdAt),
       updatedAt: Number(updatedAt),
     }
@@ -259,7 +266,7 @@ export class Threads {
   }
 }
 
-const THREAD_FIELDS = ['createdAt', 'updatedAt', 'title', 'metadata', 'creation']
+const THREAD_FIELDS = ['createdAt', 'updatedAt', 'title', 'metadata', 'creation', 'version']
 
 /** A step of a deletion takes some milliseconds; one that has not ended after this is taken for dead. */
 const DELETION_MS = 5000

@@ -25,6 +25,7 @@ import type { SseConnection } from '../streams/sse-connection.ts'
 import { headerOf, openSse } from '../streams/sse-response.ts'
 import * as spec from './spec.ts'
 import { SUBMIT_REFUSALS, startTurn, submitHeadersSchema, withStreamSlot } from './submit.ts'
+import { withRetries } from './threads.ts'
 
 /** How long the headers of a stream are held for the first output: a turn that fails before gets a status. */
 const HOLD_MS = 5000
@@ -129,8 +130,12 @@ async function startChat(
 async function putMetadata(log: TurnLog, threadId: string, body: ChatBody): Promise<void> {
   const metadata = threadMetadata(body)
   if (metadata === undefined) return
-  const thread = await log.getThread(threadId)
-  if (thread?.metadata === undefined) await log.putThread({ ...thread, threadId, metadata })
+  await withRetries(async () => {
+    const thread = await log.getThread(threadId)
+    if (thread === undefined || thread.metadata !== undefined) return
+    const { title } = thread
+    await log.putThread({ threadId, ...(title !== undefined && { title }), metadata }, thread)
+  })
 }
 
 async function streamChat(chat: StartedChat): Promise<Response> {

@@ -1,12 +1,15 @@
 import * as z from 'zod'
 import type { NewThread, ThreadRecord, TurnLog, TurnRecord } from '../../log/turn-log.ts'
-import { TurnstreamError } from '../../protocol/errors.ts'
+import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import { errorObjectSchema, turnStatusSchema } from '../../protocol/stream-event.ts'
 import { usageSchema } from '../../protocol/usage.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { encodeJson, encodePage, sendRead } from '../json-response.ts'
 import * as spec from './spec.ts'
+
+/** A change that finds another one every time is refused after so many attempts. */
+const MAX_ATTEMPTS = 20
 
 const titleSchema = z.string().max(1000)
 const metadataSchema = spec.jsonObject(16_384)
@@ -99,6 +102,7 @@ const createThreadRoute = spec.route('post', ROUTES.threads, {
       'STORE_FULL',
       'SUBMITS_LIMITED',
       'THREADS_LIMITED',
+      'THREAD_CHANGED',
     ),
   },
 })
@@ -120,7 +124,13 @@ const changeRoute = spec.route('patch', ROUTES.thread, {
   request: { params, body: spec.jsonBody(threadChangesSchema) },
   responses: {
     200: spec.json('The thread as it is now', threadSchema),
-    ...spec.refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'STORE_FULL', 'THREAD_UNKNOWN'),
+    ...spec.refusals(
+      'BODY_TOO_LARGE',
+      'MEDIA_TYPE_UNSUPPORTED',
+      'STORE_FULL',
+      'THREAD_CHANGED',
+      'THREAD_UNKNOWN',
+    ),
   },
 })
 
@@ -147,15 +157,15 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 
   app.openapi(createThreadRoute, async (c) => {
-    const { log, changes, threadQuota } = c.get('space')
+    const { log, threadQuota } = c.get('space')
     const { threadId = generateId(), ...given } = c.req.valid('json')
-    return changes.run(threadId, async () => {
+    return withRetries(async () => {
       const existing = await log.getThread(threadId)
       if (existing !== undefined) return c.json(toThread(existing), 200)
       const release = await threadQuota.reserve()
       try {
         limits.admitThread(c.get('caller'))
-        return c.json(toThread(await log.putThread({ threadId, ...given })), 201)
+        return c.json(toThread(await log.putThread({ threadId, ...given }, null)), 201)
       } catch (error) {
         release()
         throw error
@@ -177,23 +187,34 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 
   app.openapi(changeRoute, async (c) => {
-    const { log, changes } = c.get('space')
+    const { log } = c.get('space')
     const { threadId } = c.req.valid('param')
-    const thread = await changes.run(threadId, async () => {
+    const thread = await withRetries(async () => {
       const record = await existingThread(log, threadId)
-      return log.putThread(applyChanges(record, c.req.valid('json')))
+      return log.putThread(applyChanges(record, c.req.valid('json')), record)
     })
     return c.json(toThread(thread), 200)
   })
 
   app.openapi(deleteRoute, async (c) => {
-    const { log, changes, newTurns, threadQuota } = c.get('space')
+    const { log, newTurns, threadQuota } = c.get('space')
     const { threadId } = c.req.valid('param')
-    await changes.run(threadId, () => deleteThread(log, threadId))
+    await deleteThread(log, threadId)
     threadQuota.release()
     newTurns.announce(threadId)
     return c.body(null, 204)
   })
+}
+
+/** Two requests, or two instances, may change the same thread at once; each change is based on the one before. */
+export async function withRetries<T>(change: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await change()
+    } catch (error) {
+      if (!hasCode(error, 'THREAD_CHANGED') || attempt === MAX_ATTEMPTS) throw error
+    }
+  }
 }
 
 async function deleteThread(log: TurnLog, threadId: string): Promise<void> {
@@ -219,7 +240,8 @@ function applyChanges(
 }
 
 /** The public part of a thread's record. */
-function toThread({ creation: _creation, ...thread }: ThreadRecord): z.infer<typeof threadSchema> {
+function toThread(record: ThreadRecord): z.infer<typeof threadSchema> {
+  const { creation: _creation, version: _version, ...thread } = record
   return thread
 }
 

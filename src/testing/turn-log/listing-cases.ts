@@ -1,5 +1,5 @@
-import type { Page, PageOptions } from '../../log/turn-log.ts'
-import { equal, ok, rejects } from './assert.ts'
+import type { Page, PageOptions, ThreadRecord } from '../../log/turn-log.ts'
+import { codeOf, equal, ok, rejects } from './assert.ts'
 import { type Case, type Given, pagesOf } from './given.ts'
 
 function inPages<T>(all: readonly T[], limit: number): T[][] {
@@ -98,9 +98,46 @@ export const listingCases: readonly Case[] = [
       const { creation, createdAt } = made
       ok(again.updatedAt > createdAt, 'the time of the update did not move')
       const { updatedAt } = again
-      const other = { threadId: 'thread', title: 'Other', creation, createdAt, updatedAt }
+      const version = made.version + 1
+      const other = { threadId: 'thread', title: 'Other', creation, version, createdAt, updatedAt }
       equal(again, other, 'the new thread')
       equal(await log.getThread('thread'), again, 'the thread that was kept')
+    },
+  },
+  {
+    name: 'L1 a put that replaces a thread as it was read is refused once another has put or deleted it',
+    async run(given) {
+      const { log } = given
+      const put = (title: string, replaces: ThreadRecord | null) =>
+        log.putThread({ threadId: 'thread', title }, replaces)
+      const first = await put('first', null)
+      await rejects(put('again', null), 'THREAD_CHANGED', 'a thread that exists')
+      const second = await put('second', first)
+      await rejects(put('third', first), 'THREAD_CHANGED', 'a thread that was put since')
+      await given.create('turn', { threadId: 'thread' })
+      await log.deleteTurn('turn')
+      const third = await put('a turn is no change', second)
+      await log.deleteThread('thread')
+      await rejects(put('fourth', third), 'THREAD_CHANGED', 'a thread that is gone')
+      for (const title of ['1', '2', '3']) await log.putThread({ threadId: 'thread', title })
+      const anew = await log.getThread('thread')
+      equal(anew?.version, third.version, 'the version of a thread made anew')
+      await rejects(put('fifth', third), 'THREAD_CHANGED', 'a thread made anew')
+      equal(await log.getThread('thread'), anew, 'the thread after refusals')
+    },
+  },
+  {
+    name: 'L1 of puts at the same time that replace the same thread one is done',
+    async run({ log }) {
+      const found = await log.putThread({ threadId: 'thread' })
+      const titles = Array.from({ length: 8 }, (_, at) => `title ${at}`)
+      const puts = titles.map((title) => log.putThread({ threadId: 'thread', title }, found))
+      const settled = await Promise.allSettled(puts)
+      const done = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+      for (const each of settled) {
+        if (each.status === 'rejected') equal(codeOf(each.reason), 'THREAD_CHANGED', 'a refusal')
+      }
+      equal([await log.getThread('thread')], done, 'the put that was done')
     },
   },
   {
@@ -111,8 +148,8 @@ export const listingCases: readonly Case[] = [
       await given.under.elapse(3)
       await given.create('turn', { threadId: 'thread' })
       const { updatedAt = 0, ...rest } = (await given.log.getThread('thread')) ?? {}
-      const { creation, createdAt } = made
-      equal(rest, { ...thread, creation, createdAt }, 'the thread')
+      const { creation, version, createdAt } = made
+      equal(rest, { ...thread, creation, version, createdAt }, 'the thread')
       ok(updatedAt > made.updatedAt, 'the time of the update did not move')
     },
   },

@@ -17,7 +17,9 @@ class AskedLog extends MemoryLog {
 
   override async getThread(threadId: string): Promise<ThreadRecord | undefined> {
     const { creation } = this
-    return creation === undefined ? undefined : { threadId, creation, createdAt: 0, updatedAt: 0 }
+    return creation === undefined
+      ? undefined
+      : { threadId, creation, version: 0, createdAt: 0, updatedAt: 0 }
   }
 
   override async listTurns(threadId: string): Promise<Page<TurnRecord>> {

@@ -115,16 +115,23 @@ return 1`)
 /**
  * Makes a thread or replaces its title and metadata.
  * KEYS  thread
- * ARGV  how long a thread is kept (ms), creation of the thread if it is new, then fields and values
- * Returns createdAt, updatedAt, creation.
+ * ARGV  how long a thread is kept (ms), creation of the thread if it is new, what is replaced ('any', 'none' or
+ *       '<creation> <version>'), then fields and values
+ * Returns creation, version, createdAt, updatedAt; nothing if it would replace something else.
  */
 export const PUT_THREAD = script(`${NOW}${KEEP}
+local createdAt, creation, version =
+  unpack(redis.call('HMGET', KEYS[1], 'createdAt', 'creation', 'version'))
+local found = createdAt and (creation or createdAt) .. ' ' .. (version or '0') or 'none'
+if ARGV[3] ~= 'any' and ARGV[3] ~= found then return {} end
 redis.call('HDEL', KEYS[1], 'title', 'metadata')
 redis.call('HSETNX', KEYS[1], 'createdAt', now)
-redis.call('HSETNX', KEYS[1], 'creation', ARGV[2])
-redis.call('HSET', KEYS[1], 'updatedAt', now, unpack(ARGV, 3))
+redis.call('HSETNX', KEYS[1], 'creation', creation or createdAt or ARGV[2])
+redis.call('HSET', KEYS[1], 'updatedAt', now, unpack(ARGV, 4))
+version = redis.call('HINCRBY', KEYS[1], 'version', 1)
 keep(KEYS[1], ARGV[1])
-return { redis.call('HGET', KEYS[1], 'createdAt'), now, redis.call('HGET', KEYS[1], 'creation') }`)
+createdAt, creation = unpack(redis.call('HMGET', KEYS[1], 'createdAt', 'creation'))
+return { creation, tostring(version), createdAt, now }`)
 
 /**
  * Puts a member into an index and drops members that are older than anything it may name.
