@@ -2,12 +2,13 @@ import { GrowingText } from '../async/growing-text.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { Usage } from '../protocol/usage.ts'
-import { type Fields, isEmpty } from './fields.ts'
+import { type Fields, isEmpty, Malformed } from './fields.ts'
 import { MAX_ARGUMENT_CHARS, tooLarge } from './tool-call-aggregator.ts'
 import {
   callIdsOf,
   type FinishReason,
   oncePerType,
+  type Translation,
   type TranslationContext,
 } from './translation.ts'
 
@@ -232,6 +233,46 @@ export class ResponseWriter {
         message: 'The stream of the provider stopped before its end',
       },
     )
+  }
+}
+
+/** A translation that writes to a ResponseWriter. An event that cannot be read fails the response. */
+export abstract class WriterTranslation implements Translation {
+  protected readonly writer: ResponseWriter
+
+  constructor(context: TranslationContext) {
+    this.writer = new ResponseWriter(context)
+  }
+
+  translate(event: unknown): readonly StreamEventPayload[] {
+    try {
+      this.take(event)
+    } catch (error) {
+      const reason = error instanceof Malformed ? error.message : 'it cannot be read'
+      this.failMalformed(reason, event)
+    }
+    return this.writer.take()
+  }
+
+  end(fault?: ErrorObject): readonly StreamEventPayload[] {
+    this.close(fault)
+    return this.writer.take()
+  }
+
+  /** Throws `Malformed` before it has written anything of the event. */
+  protected abstract take(event: unknown): void
+
+  /** Nothing more comes of the response. */
+  protected close(fault?: ErrorObject): void {
+    this.writer.endInput(fault)
+  }
+
+  protected failMalformed(reason: string, _event: unknown): void {
+    this.fail({ code: 'UPSTREAM_MALFORMED', message: reason })
+  }
+
+  protected fail(error: ErrorObject): void {
+    this.writer.fail(error)
   }
 }
 

@@ -1,8 +1,8 @@
 import { unreachable } from '../../protocol/errors.ts'
-import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
+import { isRecord } from '../../protocol/json.ts'
 import type { Usage } from '../../protocol/usage.ts'
-import { isEmpty, toUsage } from '../fields.ts'
-import { ResponseWriter } from '../response-writer.ts'
+import { asFields, asString, type Fields, isEmpty, Malformed, toUsage } from '../fields.ts'
+import { WriterTranslation } from '../response-writer.ts'
 import type { FinishReason, Translation, TranslationContext } from '../translation.ts'
 import {
   IGNORED_BLOCK,
@@ -16,10 +16,13 @@ import {
   writeResult,
 } from './blocks.ts'
 import {
-  decodeEvent,
+  blockIndex,
+  decodeBlock,
+  decodeDelta,
+  decodeError,
+  decodeUsage,
   type WireBlock,
   type WireDelta,
-  type WireEvent,
   type WireUsage,
 } from './wire.ts'
 
@@ -49,55 +52,41 @@ interface MessageState {
   hasCallsToAnswer: boolean
 }
 
-class MessagesTranslation implements Translation {
-  readonly #writer: ResponseWriter
-  #message: MessageState
+class MessagesTranslation extends WriterTranslation {
+  #message = this.#newMessage()
   #keys = 0
 
-  constructor(context: TranslationContext) {
-    this.#writer = new ResponseWriter(context)
-    this.#message = this.#newMessage()
-  }
-
-  translate(json: unknown): readonly StreamEventPayload[] {
-    this.#take(decodeEvent(json))
-    return this.#writer.take()
-  }
-
-  end(fault?: ErrorObject): readonly StreamEventPayload[] {
-    this.#writer.endInput(fault)
-    return this.#writer.take()
-  }
-
-  #take(event: WireEvent): void {
-    if (event.type === 'unknown') return this.#writer.reportUnknown(event.name)
+  protected take(json: unknown): void {
+    if (!isRecord(json)) return this.writer.reportUnknown('not an object')
+    const type = eventType(json)
+    if (!EVENT_TYPES.has(type)) return this.writer.reportUnknown(type)
     // What follows an end belongs to nothing until a message begins.
-    if (event.type === 'ping' || (this.#writer.hasEnded && event.type !== 'message_start')) return
-    switch (event.type) {
+    if (this.writer.hasEnded && type !== 'message_start') return
+    switch (type) {
       case 'message_start':
-        return this.#startMessage(event)
+        return this.#startMessage(asFields(json['message']))
       case 'content_block_start':
-        return this.#startBlock(event.index, event.block)
+        return this.#startBlock(blockIndex(json), decodeBlock(json))
       case 'content_block_delta':
-        return this.#addDelta(event.index, event.delta)
+        return this.#addDelta(blockIndex(json), decodeDelta(json))
       case 'content_block_stop':
-        return this.#stopBlock(event.index)
+        return this.#stopBlock(blockIndex(json))
       case 'message_delta':
-        return this.#changeMessage(event)
+        return this.#changeMessage(json)
       case 'message_stop':
         return this.#stopMessage()
       case 'error':
-        return this.#writer.fail({ code: event.code, message: event.message })
-      case 'malformed':
-        return this.#fail(event.reason)
-      default:
-        return unreachable(event)
+        return this.fail(decodeError(json))
     }
+  }
+
+  protected override failMalformed(reason: string, event: unknown): void {
+    super.failMalformed(`${eventType(asFields(event))}: ${reason}`, event)
   }
 
   #newMessage(id?: string): MessageState {
     return {
-      parts: { writer: this.#writer, common: id === undefined ? {} : { message_id: id } },
+      parts: { writer: this.writer, common: id === undefined ? {} : { message_id: id } },
       blocks: new Map(),
       run: undefined,
       usage: {},
@@ -107,10 +96,10 @@ class MessagesTranslation implements Translation {
   }
 
   /** One that comes before the end of another takes its place: the vendor has tried again. */
-  #startMessage({ id, model, usage }: Extract<WireEvent, { type: 'message_start' }>): void {
-    this.#writer.cancelOpenItems('attempt_reset')
-    this.#message = this.#newMessage(id)
-    this.#writer.start(model)
+  #startMessage({ id, model, usage }: Fields): void {
+    this.writer.cancelOpenItems('attempt_reset')
+    this.#message = this.#newMessage(asString(id))
+    this.writer.start(asString(model))
     this.#addUsage(usage)
   }
 
@@ -135,7 +124,7 @@ class MessagesTranslation implements Translation {
       case 'opaque':
         return openOpaque(parts, this.#nextKey(), block)
       case 'unknown':
-        this.#writer.reportUnknown(block.name)
+        this.writer.reportUnknown(block.name)
         return IGNORED_BLOCK
       default:
         return unreachable(block)
@@ -165,10 +154,10 @@ class MessagesTranslation implements Translation {
   }
 
   #addDelta(index: number, delta: WireDelta): void {
-    if (delta.type === 'unknown') return this.#writer.reportUnknown(delta.name)
+    if (delta.type === 'unknown') return this.writer.reportUnknown(delta.name)
     const block = this.#message.blocks.get(index) ?? this.#openUnannounced(index, delta)
     if (block?.add(delta)) return
-    this.#fail(`content_block_delta: block ${index} takes no ${delta.type}`)
+    throw new Malformed(`block ${index} takes no ${delta.type}`)
   }
 
   /** Words are not lost because nobody announced them; what is no words needs its block. */
@@ -187,8 +176,9 @@ class MessagesTranslation implements Translation {
     blocks.delete(index)
   }
 
-  #changeMessage({ stopReason, usage }: Extract<WireEvent, { type: 'message_delta' }>): void {
-    this.#writer.start()
+  #changeMessage({ delta, usage }: Fields): void {
+    const stopReason = asString(asFields(delta)['stop_reason'])
+    this.writer.start()
     this.#addUsage(usage)
     if (stopReason === undefined) return
     this.#message.stopReason = stopReason
@@ -199,24 +189,36 @@ class MessagesTranslation implements Translation {
     const { blocks, stopReason, hasCallsToAnswer } = this.#message
     for (const block of blocks.values()) block.close()
     this.#finishRun()
-    this.#writer.finish(finishReason(stopReason, hasCallsToAnswer), stopReason ?? null)
+    this.writer.finish(finishReason(stopReason, hasCallsToAnswer), stopReason ?? null)
     this.#message = this.#newMessage()
   }
 
-  #addUsage(usage: WireUsage): void {
-    const total = { ...this.#message.usage, ...usage }
+  #addUsage(usage: unknown): void {
+    const total = { ...this.#message.usage, ...decodeUsage(usage) }
     this.#message.usage = total
-    if (!isEmpty(total)) this.#writer.setUsage(usageOf(total))
-  }
-
-  #fail(message: string): void {
-    this.#writer.fail({ code: 'UPSTREAM_MALFORMED', message })
+    if (!isEmpty(total)) this.writer.setUsage(usageOf(total))
   }
 
   #nextKey(): string {
     this.#keys += 1
     return `block-${this.#keys}`
   }
+}
+
+const EVENT_TYPES = new Set([
+  'message_start',
+  'content_block_start',
+  'content_block_delta',
+  'content_block_stop',
+  'message_delta',
+  'message_stop',
+  'ping',
+  'error',
+])
+
+/** A gateway that fails half-way may send its error bare. */
+function eventType({ type, error }: Fields): string {
+  return asString(type) ?? (error === undefined ? 'no type' : 'error')
 }
 
 /** Compatible servers are known to say `end_turn` after a call that waits for its answer. */

@@ -1,6 +1,6 @@
 /** The events of an Anthropic Messages stream, as far as they mean something to us. */
 import { isRecord } from '../../protocol/json.ts'
-import type { ItemType } from '../../protocol/stream-event.ts'
+import type { ErrorObject, ItemType } from '../../protocol/stream-event.ts'
 import {
   asFields,
   asList,
@@ -48,18 +48,6 @@ export type WireDelta =
   | { type: 'compaction_delta'; fields: Fields }
   | { type: 'unknown'; name: string }
 
-export type WireEvent =
-  | { type: 'message_start'; id: string | undefined; model: string | undefined; usage: WireUsage }
-  | { type: 'content_block_start'; index: number; block: WireBlock }
-  | { type: 'content_block_delta'; index: number; delta: WireDelta }
-  | { type: 'content_block_stop'; index: number }
-  | { type: 'message_delta'; stopReason: string | undefined; usage: WireUsage }
-  | { type: 'message_stop' }
-  | { type: 'ping' }
-  | { type: 'error'; code: string; message: string }
-  | { type: 'unknown'; name: string }
-  | { type: 'malformed'; reason: string }
-
 /** Blocks without text of their own, and the kind of item that carries them. */
 const OPAQUE_BLOCKS = new Map<string, ItemType>([
   ['redacted_thinking', 'reasoning'],
@@ -76,49 +64,8 @@ const TEXT_DELTAS = {
   input_json_delta: 'partial_json',
 } as const
 
-const DECODERS = new Map<string, (fields: Fields) => WireEvent>([
-  ['message_start', decodeMessageStart],
-  ['content_block_start', decodeBlockStart],
-  ['content_block_delta', decodeBlockDelta],
-  ['content_block_stop', ({ index }) => ({ type: 'content_block_stop', index: indexOf(index) })],
-  ['message_delta', decodeMessageDelta],
-  ['message_stop', () => ({ type: 'message_stop' })],
-  ['ping', () => ({ type: 'ping' })],
-  ['error', decodeError],
-])
-
-/** Untrusted JSON to an event. */
-export function decodeEvent(json: unknown): WireEvent {
-  if (!isRecord(json)) return { type: 'unknown', name: 'not an object' }
-  // A gateway that fails half-way may send its error bare.
-  const type = asString(json['type']) ?? (json['error'] === undefined ? 'no type' : 'error')
-  const decode = DECODERS.get(type)
-  if (decode === undefined) return { type: 'unknown', name: type }
-  try {
-    return decode(json)
-  } catch (error) {
-    const reason = error instanceof Malformed ? error.message : 'it cannot be read'
-    return { type: 'malformed', reason: `${type}: ${reason}` }
-  }
-}
-
-function decodeMessageStart({ message }: Fields): WireEvent {
-  const { id, model, usage } = asFields(message)
-  return {
-    type: 'message_start',
-    id: asString(id),
-    model: asString(model),
-    usage: decodeUsage(usage),
-  }
-}
-
-function decodeBlockStart({ index, content_block }: Fields): WireEvent {
-  const at = indexOf(index)
-  const block = decodeBlock(requireFields(content_block, 'content_block'))
-  return { type: 'content_block_start', index: at, block }
-}
-
-function decodeBlock(fields: Fields): WireBlock {
+export function decodeBlock({ content_block }: Fields): WireBlock {
+  const fields = requireFields(content_block, 'content_block')
   const type = stringOf(fields['type'], 'content_block.type')
   if (type === 'text') {
     const citations = asList(fields['citations']).filter(isRecord)
@@ -164,16 +111,8 @@ function decodeResult(fields: Fields): WireBlock {
   }
 }
 
-function decodeBlockDelta({ index, delta }: Fields): WireEvent {
-  const at = indexOf(index)
-  return {
-    type: 'content_block_delta',
-    index: at,
-    delta: decodeDelta(requireFields(delta, 'delta')),
-  }
-}
-
-function decodeDelta(fields: Fields): WireDelta {
+export function decodeDelta({ delta }: Fields): WireDelta {
+  const fields = requireFields(delta, 'delta')
   const { type } = fields
   switch (type) {
     case 'text_delta':
@@ -194,18 +133,13 @@ function decodeDelta(fields: Fields): WireDelta {
   }
 }
 
-function decodeMessageDelta({ delta, usage }: Fields): WireEvent {
-  const stopReason = asString(asFields(delta)['stop_reason'])
-  return { type: 'message_delta', stopReason, usage: decodeUsage(usage) }
-}
-
-function decodeError({ error }: Fields): WireEvent {
-  if (typeof error === 'string') return { type: 'error', code: 'error', message: error }
+export function decodeError({ error }: Fields): ErrorObject {
+  if (typeof error === 'string') return { code: 'error', message: error }
   const { type, message } = requireFields(error, 'error')
-  return { type: 'error', code: asString(type) || 'error', message: asString(message) ?? '' }
+  return { code: asString(type) || 'error', message: asString(message) ?? '' }
 }
 
-function decodeUsage(value: unknown): WireUsage {
+export function decodeUsage(value: unknown): WireUsage {
   const usage = asFields(value)
   return {
     ...count('input', usage['input_tokens']),
@@ -225,8 +159,8 @@ function isIndex(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
-function indexOf(value: unknown): number {
-  if (isIndex(value)) return value
+export function blockIndex({ index }: Fields): number {
+  if (isIndex(index)) return index
   throw new Malformed('index is not a whole number')
 }
 

@@ -1,6 +1,5 @@
 /** The events of `streamGenerateContent`, and how unknown JSON becomes one of them. */
 import { isRecord } from '../../protocol/json.ts'
-import type { ErrorObject } from '../../protocol/stream-event.ts'
 import {
   asCount,
   asFields,
@@ -10,7 +9,6 @@ import {
   optionalFields,
   optionalList,
   requireFields,
-  toError,
 } from '../fields.ts'
 import type { FinishReason } from '../translation.ts'
 
@@ -59,7 +57,6 @@ export interface WireCounts {
 }
 
 export interface GeminiEvent {
-  kind: 'event'
   responseId: string | undefined
   model: string | undefined
   parts: readonly WirePart[]
@@ -68,46 +65,24 @@ export interface GeminiEvent {
   counts: WireCounts
 }
 
-export type DecodedEvent =
-  | GeminiEvent
-  | { kind: 'failed'; error: ErrorObject; counts: WireCounts }
-  | { kind: 'unknown'; type: string }
-  | { kind: 'malformed'; reason: string }
-
-export function decodeEvent(json: unknown): DecodedEvent {
-  // Not of this protocol, but proxies send it after everything.
-  if (json === '[DONE]') return { kind: 'unknown', type: json }
-  if (!isRecord(json)) return malformed('it is not an object')
-  try {
-    return decodeFields(json)
-  } catch (error) {
-    return malformed(error instanceof Malformed ? error.message : 'it cannot be read')
-  }
-}
-
-function malformed(reason: string): DecodedEvent {
-  return { kind: 'malformed', reason: `GenerateContentResponse: ${reason}` }
-}
-
 const KNOWN_FIELDS = ['candidates', 'promptFeedback', 'usageMetadata', 'modelVersion', 'responseId']
 
-function decodeFields(json: Fields): DecodedEvent {
-  const { error, usageMetadata } = json
-  const counts = countsOf(usageMetadata)
-  if (error) return { kind: 'failed', error: toError(error, 'status', 'code'), counts }
-  if (!KNOWN_FIELDS.some((name) => name in json)) {
-    return { kind: 'unknown', type: Object.keys(json)[0] ?? 'an empty object' }
-  }
+/** The name of an event that is none of this protocol. */
+export function unknownType(json: Fields): string | undefined {
+  if (KNOWN_FIELDS.some((name) => name in json)) return undefined
+  return Object.keys(json)[0] ?? 'an empty object'
+}
+
+export function decodeEvent(json: Fields): GeminiEvent {
   const candidate = firstCandidate(json['candidates']) ?? {}
   const content = optionalFields(candidate['content'], 'candidates[0].content') ?? {}
   return {
-    kind: 'event',
     responseId: asNonEmpty(json['responseId']),
     model: asNonEmpty(json['modelVersion']),
     parts: optionalList(content['parts'], 'content.parts').map(decodePart),
     sources: sourcesOf(candidate),
     finish: finishOf(candidate['finishReason']) ?? blockOf(json['promptFeedback']),
-    counts,
+    counts: countsOf(json['usageMetadata']),
   }
 }
 
@@ -228,7 +203,7 @@ const COUNT_FIELDS = {
   total: 'totalTokenCount',
 } as const satisfies Record<keyof WireCounts, string>
 
-function countsOf(usage: unknown): WireCounts {
+export function countsOf(usage: unknown): WireCounts {
   const fields = asFields(usage)
   const counts: WireCounts = {}
   for (const name of Object.keys(COUNT_FIELDS) as (keyof WireCounts)[]) {

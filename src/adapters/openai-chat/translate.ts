@@ -1,18 +1,12 @@
-import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
+import type { ErrorObject } from '../../protocol/stream-event.ts'
 import type { Usage } from '../../protocol/usage.ts'
-import type { Fields } from '../fields.ts'
+import { type Fields, requireFields } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
-import { ResponseWriter } from '../response-writer.ts'
+import { WriterTranslation } from '../response-writer.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
 import { ChatCalls } from './calls.ts'
 import { ChatTexts } from './texts.ts'
-import {
-  type ChatChoice,
-  type ChatChunk,
-  type DecodedChunk,
-  decodeChunk,
-  finishReasonOf,
-} from './wire.ts'
+import { type ChatChoice, type ChatChunk, decodeChunk, finishReasonOf } from './wire.ts'
 
 /** The stream of `POST /chat/completions`. */
 export function translateOpenaiChat(context: TranslationContext): Translation {
@@ -30,74 +24,62 @@ interface ResponseState {
   hasManyIds: boolean
 }
 
-class ChatTranslation implements Translation {
-  readonly #context: TranslationContext
-  readonly #writer: ResponseWriter
-  #response: ResponseState
+class ChatTranslation extends WriterTranslation {
+  readonly #providerId: string
+  #response = this.#newResponse()
   /** Whether `[DONE]` was the last event: what follows it is another response. */
   #isDone = false
 
   constructor(context: TranslationContext) {
-    this.#context = context
-    this.#writer = new ResponseWriter(context)
-    this.#response = this.#newResponse()
+    super(context)
+    this.#providerId = context.providerId
   }
 
-  translate(json: unknown): readonly StreamEventPayload[] {
-    this.#take(decodeChunk(json))
-    return this.#writer.take()
-  }
-
-  end(fault?: ErrorObject): readonly StreamEventPayload[] {
-    this.#close(fault)
-    return this.#writer.take()
-  }
-
-  #take(chunk: DecodedChunk): void {
-    switch (chunk.kind) {
-      case 'chunk':
-        return this.#takeChunk(chunk)
-      case 'done':
-        if (this.#writer.isOpen) this.#close()
-        this.#isDone = true
-        return
-      case 'failed':
-        return this.#takeError(chunk.error, chunk.usage)
-      case 'malformed':
-        // Once the server has said why it stopped, the answer is whole without what follows.
-        if (this.#response.finish !== undefined) return
-        return this.#takeError({ code: 'UPSTREAM_MALFORMED', message: chunk.reason })
-      case 'unknown':
-        return this.#writer.reportUnknown(chunk.type)
+  protected take(json: unknown): void {
+    if (json === '[DONE]') {
+      if (this.writer.isOpen) this.close()
+      this.#isDone = true
+      return
     }
+    const chunk = decodeChunk(requireFields(json, 'it'))
+    if (chunk.kind === 'chunk') this.#takeChunk(chunk)
+    else if (chunk.kind === 'failed') this.#takeError(chunk.error, chunk.usage)
+    else this.writer.reportUnknown(chunk.type)
+  }
+
+  /** Once the server has said why it stopped, the answer is whole without what follows. */
+  protected override failMalformed(reason: string): void {
+    if (this.#response.finish !== undefined) return
+    const message = `chat.completion.chunk: ${reason}`
+    this.#takeError({ code: 'UPSTREAM_MALFORMED', message })
   }
 
   /** After the end of a response an error says nothing of it, unless another one has its turn. */
   #takeError(error: ErrorObject, usage?: Usage): void {
-    if (this.#writer.hasEnded && !this.#isDone) return
+    if (this.writer.hasEnded && !this.#isDone) return
     this.#begin(undefined)
-    if (usage !== undefined) this.#writer.setUsage(usage)
-    this.#fail(error)
+    if (usage !== undefined) this.writer.setUsage(usage)
+    this.fail(error)
   }
 
   #takeChunk(chunk: ChatChunk): void {
     // Before its answer Azure tells what it thinks of the question.
     if (chunk.choice === undefined && chunk.usage === undefined) return
-    if (this.#beginsAnother(chunk)) this.#close()
-    if (this.#writer.hasEnded && !this.#followsEnd(chunk)) return
+    if (this.#beginsAnother(chunk)) this.close()
+    if (this.writer.hasEnded && !this.#followsEnd(chunk)) return
     this.#begin(chunk.model)
     this.#noteId(chunk.id)
-    if (chunk.usage !== undefined) this.#writer.setUsage(chunk.usage)
+    if (chunk.usage !== undefined) this.writer.setUsage(chunk.usage)
     if (chunk.choice !== undefined) this.#takeChoice(chunk.choice)
     // Nothing but the usage: the last that a server says before `[DONE]`, which not all of them send.
     const isLast = !chunk.hasChoices && chunk.usage !== undefined
-    if (isLast && this.#response.finish !== undefined) this.#close()
+    if (isLast && this.#response.finish !== undefined) this.close()
   }
 
   /** Inside a response that has said its finish reason: whether the chunk belongs to the next one. */
   #beginsAnother({ id, choice }: ChatChunk): boolean {
     const { finish, hasManyIds } = this.#response
-    if (!this.#writer.isOpen || finish === undefined || hasManyIds) return false
+    if (!this.writer.isOpen || finish === undefined || hasManyIds) return false
     return choice?.hasRole === true && id !== undefined && id !== this.#response.id
   }
 
@@ -109,10 +91,10 @@ class ChatTranslation implements Translation {
   }
 
   #begin(model: string | undefined): void {
-    if (this.#writer.isOpen) return
+    if (this.writer.isOpen) return
     this.#isDone = false
     this.#response = this.#newResponse()
-    this.#writer.start(model)
+    this.writer.start(model)
   }
 
   #noteId(id: string | undefined): void {
@@ -125,7 +107,7 @@ class ChatTranslation implements Translation {
 
   #takeChoice(choice: ChatChoice): void {
     const { texts, calls } = this.#response
-    for (const name of choice.unknownFields) this.#writer.reportUnknown(`delta.${name}`)
+    for (const name of choice.unknownFields) this.writer.reportUnknown(`delta.${name}`)
     texts.addReasoningDetails(choice.reasoningDetails)
     for (const piece of choice.texts) texts.add(piece)
     if (choice.extras !== undefined) texts.addExtras(choice.extras)
@@ -134,32 +116,34 @@ class ChatTranslation implements Translation {
     this.#response.finish = choice.finish ?? this.#response.finish
   }
 
-  /** Nothing more comes of the response: it is whole when the server said why it ended. */
-  #close(fault?: ErrorObject): void {
+  /** It is whole when the server said why it ended. */
+  protected override close(fault?: ErrorObject): void {
     const { texts, calls, finish } = this.#response
-    if (!this.#writer.isOpen || finish === undefined) {
+    if (!this.writer.isOpen || finish === undefined) {
       calls.showAll()
-      this.#writer.endInput(fault)
+      this.writer.endInput(fault)
       return
     }
     texts.close()
     calls.finish()
     const outcome = { hasCalls: !calls.isEmpty, isRefusal: texts.isRefusal }
-    this.#writer.finish(finishReasonOf(finish, outcome), finish)
+    this.writer.finish(finishReasonOf(finish, outcome), finish)
   }
 
-  #fail(error: ErrorObject): void {
+  protected override fail(error: ErrorObject): void {
     this.#response.calls.showAll()
-    this.#writer.fail(error)
+    this.writer.fail(error)
   }
 
   #newResponse(): ResponseState {
-    const writer = this.#writer
-    const { providerId } = this.#context
+    const { writer } = this
     // Under the name of the provider, not of the protocol: what one server demands back, another refuses.
     const metadata = (fields: Fields): Fields => {
       const { id } = this.#response
-      return toMetadata(providerId, { ...(id !== undefined && { completion_id: id }), ...fields })
+      return toMetadata(this.#providerId, {
+        ...(id !== undefined && { completion_id: id }),
+        ...fields,
+      })
     }
     return {
       texts: new ChatTexts(writer, metadata),

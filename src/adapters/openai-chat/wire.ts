@@ -69,29 +69,12 @@ export interface ChatChunk {
 
 export type DecodedChunk =
   | ChatChunk
-  | { kind: 'done' }
   | { kind: 'failed'; error: ErrorObject; usage: Usage | undefined }
   | { kind: 'unknown'; type: string }
-  | { kind: 'malformed'; reason: string }
 
-const DONE = '[DONE]'
 const CODE_FIELDS = ['code', 'type']
 
-export function decodeChunk(json: unknown): DecodedChunk {
-  if (json === DONE) return { kind: 'done' }
-  if (!isRecord(json)) return malformed('it is not an object')
-  try {
-    return decodeFields(json)
-  } catch (error) {
-    return malformed(error instanceof Malformed ? error.message : 'it cannot be read')
-  }
-}
-
-function malformed(reason: string): DecodedChunk {
-  return { kind: 'malformed', reason: `chat.completion.chunk: ${reason}` }
-}
-
-function decodeFields(json: Fields): DecodedChunk {
+export function decodeChunk(json: Fields): DecodedChunk {
   const { error, choices } = json
   if (error)
     return { kind: 'failed', error: toError(error, ...CODE_FIELDS), usage: usageIn(json, {}) }

@@ -1,7 +1,7 @@
 import { isRecord } from '../../protocol/json.ts'
-import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
+import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { asFields, asString, type Fields, Malformed } from '../fields.ts'
-import { ResponseWriter } from '../response-writer.ts'
+import { WriterTranslation } from '../response-writer.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
 import { Calls } from './calls.ts'
 import { TextItems } from './texts.ts'
@@ -27,65 +27,85 @@ const OPAQUE_TYPES = new Set(['additional_tools', 'compaction'])
 
 /** The meaning of an OpenAI Responses stream. */
 export function translateOpenaiResponses(context: TranslationContext): Translation {
-  return new ResponsesTranslation(context)
+  return new OpenaiResponsesTranslation(context)
 }
 
-class ResponsesTranslation implements Translation {
-  readonly #writer: ResponseWriter
-  readonly #texts: TextItems
-  readonly #calls: Calls
+/** What the streams of the Responses API and of `response.*` notifications have in common. */
+export abstract class ResponsesTranslation extends WriterTranslation {
+  protected readonly texts = new TextItems(this.writer)
   /** Keys of items that are done: what comes late for them is dropped. */
-  readonly #done = new Set<string>()
+  protected readonly done = new Set<string>()
   /** Whether anything of the output has been streamed. */
-  #hasItems = false
-  /** Whether the vendor has announced the response that is open. */
+  protected hasItems = false
+  /** Whether the response that is open has been announced. */
   #isAnnounced = false
 
-  constructor(context: TranslationContext) {
-    this.#writer = new ResponseWriter(context)
-    this.#texts = new TextItems(this.#writer)
-    this.#calls = new Calls(this.#writer)
-  }
-
-  translate(event: unknown): readonly StreamEventPayload[] {
-    try {
-      if (event !== DONE) this.#take(asEvent(event))
-    } catch (error) {
-      const message = error instanceof Malformed ? error.message : 'the event cannot be read'
-      this.#fail({ error: { code: 'UPSTREAM_MALFORMED', message }, usage: undefined })
+  /** A vendor that begins again inside a response has abandoned what it had begun. */
+  protected begin(event: Fields): void {
+    if (this.writer.isOpen && this.#isAnnounced) {
+      this.writer.cancelOpenItems('attempt_reset')
+      this.reset()
     }
-    return this.#writer.take()
+    this.#isAnnounced = true
+    this.writer.start(asString(asFields(event['response'])['model']))
   }
 
-  end(fault?: ErrorObject): readonly StreamEventPayload[] {
-    this.#writer.endInput(fault)
-    this.#reset()
-    return this.#writer.take()
+  /** Writes what the end says of items that are not done yet. Returns whether calls wait for an answer. */
+  protected abstract finishItems(output: readonly WireItem[]): boolean
+
+  protected takeEnd(end: ResponseEnd | ResponseFailure): void {
+    if (end.usage !== undefined) this.writer.setUsage(end.usage)
+    if (end.kind === 'failed') return this.fail(end.error)
+    const hasUnansweredCalls = this.finishItems(end.output)
+    const outcome = { hasUnansweredCalls, isRefusal: this.texts.hasRefusal }
+    this.writer.finish(finishReasonOf(end, outcome), end.word)
+    this.reset()
   }
 
-  #take(event: WireItem): void {
+  protected override close(fault?: ErrorObject): void {
+    super.close(fault)
+    this.reset()
+  }
+
+  protected override fail(error: ErrorObject): void {
+    super.fail(error)
+    this.reset()
+  }
+
+  protected reset(): void {
+    this.texts.reset()
+    this.done.clear()
+    this.hasItems = false
+    this.#isAnnounced = false
+  }
+}
+
+class OpenaiResponsesTranslation extends ResponsesTranslation {
+  readonly #calls = new Calls(this.writer)
+
+  protected take(json: unknown): void {
+    if (json === DONE) return
+    const event = asEvent(json)
     const { type } = event
     // Nearly every event is text, so it is looked for first.
     const piece = readText(type, event)
-    if (piece !== undefined && !this.#writer.hasEnded) {
+    if (piece !== undefined && !this.writer.hasEnded) {
       const itemKey = this.#reach(event)
-      if (itemKey !== undefined) this.#texts.add(itemKey, piece)
+      if (itemKey !== undefined) this.texts.add(itemKey, piece)
     } else if (type === 'response.created') {
-      this.#begin(asString(asFields(event['response'])['model']))
-    } else if (!RESPONSES_EVENT_TYPES.has(type)) this.#writer.reportUnknown(type)
-    else if (!this.#writer.hasEnded) this.#takeKnown(type, event)
+      this.begin(event)
+    } else if (!RESPONSES_EVENT_TYPES.has(type)) this.writer.reportUnknown(type)
+    else if (!this.writer.hasEnded) this.#takeKnown(type, event)
   }
 
   #takeKnown(type: string, event: Fields): void {
     switch (type) {
       case 'response.completed':
       case 'response.incomplete':
-      case 'response.failed': {
-        const end = decodeEnd(event)
-        return end.kind === 'ended' ? this.#finish(end) : this.#fail(end)
-      }
+      case 'response.failed':
+        return this.takeEnd(decodeEnd(event))
       case 'error':
-        return this.#fail(decodeError(event))
+        return this.takeEnd(decodeError(event))
       case 'response.output_item.added':
       case 'response.output_item.done': {
         const { item } = event
@@ -107,7 +127,7 @@ class ResponsesTranslation implements Translation {
     if (itemKey === undefined) return
     switch (type) {
       case 'response.output_text.annotation.added':
-        return this.#texts.annotate(itemKey, event['annotation'])
+        return this.texts.annotate(itemKey, event['annotation'])
       case 'response.function_call_arguments.delta':
         return this.#calls.grow(itemKey, readDelta(type, event), false)
       case 'response.function_call_arguments.done': {
@@ -123,36 +143,26 @@ class ResponsesTranslation implements Translation {
 
   /** The key of the item that an event is about; undefined when the item is done. */
   #reach(event: Fields): string | undefined {
-    this.#hasItems = true
+    this.hasItems = true
     const itemKey = itemKeyOf(event)
-    return this.#done.has(itemKey) ? undefined : itemKey
+    return this.done.has(itemKey) ? undefined : itemKey
   }
 
   #takeItem(isAdded: boolean, event: Fields, item: WireItem): void {
-    this.#hasItems = true
+    this.hasItems = true
     const itemKey = itemKeyOf(event, item)
     // A vendor that adds an item where one is done has reused the key.
-    if (isAdded) this.#done.delete(itemKey)
-    if (this.#done.has(itemKey)) return
+    if (isAdded) this.done.delete(itemKey)
+    if (this.done.has(itemKey)) return
     if (isAdded) this.#openItem(itemKey, item)
     else this.#finishItem(itemKey, item)
-  }
-
-  /** A vendor that begins again inside a response has abandoned what it had begun. */
-  #begin(model: string | undefined): void {
-    if (this.#writer.isOpen && this.#isAnnounced) {
-      this.#writer.cancelOpenItems('attempt_reset')
-      this.#reset()
-    }
-    this.#isAnnounced = true
-    this.#writer.start(model)
   }
 
   #openItem(itemKey: string, item: WireItem): void {
     switch (item.type) {
       case 'message':
       case 'reasoning':
-        this.#texts.open(item.type, itemKey)
+        this.texts.open(item.type, itemKey)
         return
       case 'function_call':
       case 'custom_tool_call':
@@ -163,71 +173,52 @@ class ResponsesTranslation implements Translation {
   }
 
   #finishItem(itemKey: string, item: WireItem): void {
-    this.#done.add(itemKey)
+    this.done.add(itemKey)
     switch (item.type) {
       case 'message':
       case 'reasoning':
-        return this.#texts.finish(item.type, itemKey, item)
+        return this.texts.finish(item.type, itemKey, item)
       case 'function_call':
       case 'custom_tool_call':
         return this.#calls.finish(itemKey, item)
       default:
-        if (OPAQUE_TYPES.has(item.type)) this.#texts.finish('reasoning', itemKey, item)
+        if (OPAQUE_TYPES.has(item.type)) this.texts.finish('reasoning', itemKey, item)
         else if (isOutput(item)) this.#calls.finishOutput(itemKey, item)
         else this.#calls.finishBuiltIn(itemKey, item)
     }
-  }
-
-  #finish(end: ResponseEnd): void {
-    this.#takeMissed(end.output)
-    this.#texts.finishAll()
-    this.#calls.finishAll()
-    if (end.usage !== undefined) this.#writer.setUsage(end.usage)
-    const outcome = {
-      hasUnansweredCalls: this.#calls.hasUnanswered,
-      isRefusal: this.#texts.hasRefusal,
-    }
-    this.#writer.finish(finishReasonOf(end, outcome), end.word)
-    this.#reset()
   }
 
   /**
    * The end repeats the whole output. It is of use for items that were not said to be done, and when
    * nothing was streamed at all; some servers leave items out of it, so a position alone proves little.
    */
-  #takeMissed(output: readonly WireItem[]): void {
-    const isAllNew = !this.#hasItems
+  protected finishItems(output: readonly WireItem[]): boolean {
+    const isAllNew = !this.hasItems
     for (const [index, item] of output.entries()) {
       const itemKey = `${index}`
       if (isAllNew || this.#isOpen(itemKey, item)) this.#finishItem(itemKey, item)
     }
+    this.texts.finishAll()
+    this.#calls.finishAll()
+    return this.#calls.hasUnanswered
   }
 
   #isOpen(itemKey: string, item: WireItem): boolean {
     switch (item.type) {
       case 'message':
       case 'reasoning':
-        return this.#texts.isOpen(item.type, itemKey)
+        return this.texts.isOpen(item.type, itemKey)
       case 'function_call':
       case 'custom_tool_call':
         return this.#calls.isOpen(itemKey)
       default:
-        return this.#writer.isOpenItem(`tool ${itemKey}`)
+        return this.writer.isOpenItem(`tool ${itemKey}`)
     }
   }
 
-  #fail({ error, usage }: Pick<ResponseFailure, 'error' | 'usage'>): void {
-    if (usage !== undefined) this.#writer.setUsage(usage)
-    this.#writer.fail(error)
-    this.#reset()
-  }
-
-  #reset(): void {
-    this.#texts.reset()
+  protected override reset(): void {
+    super.reset()
     this.#calls.reset()
-    this.#done.clear()
-    this.#hasItems = false
-    this.#isAnnounced = false
   }
 }
 

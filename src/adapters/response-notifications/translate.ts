@@ -1,18 +1,16 @@
 import { unreachable } from '../../protocol/errors.ts'
-import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
-import { asFields, asNonEmpty, asString, type Fields, Malformed } from '../fields.ts'
+import type { ErrorObject } from '../../protocol/stream-event.ts'
+import { asNonEmpty, type Fields } from '../fields.ts'
 import { TextItems, type TextItemType, textTypeOf } from '../openai-responses/texts.ts'
+import { ResponsesTranslation } from '../openai-responses/translate.ts'
 import {
   decodeEnd,
   decodeError,
-  finishReasonOf,
   isWireItem,
-  type ResponseEnd,
   type ResponseFailure,
   readText,
   type WireItem,
 } from '../openai-responses/wire.ts'
-import { ResponseWriter } from '../response-writer.ts'
 import { itemOf, ToolCallAggregator, type ToolCallChange } from '../tool-call-aggregator.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
 import { decodeNotification, type Notification, type NotificationAction } from './wire.ts'
@@ -25,70 +23,50 @@ export function translateResponseNotifications(context: TranslationContext): Tra
   return new NotificationTranslation(context)
 }
 
-class NotificationTranslation implements Translation {
-  readonly #writer: ResponseWriter
-  readonly #texts: TextItems
-  readonly #itemKeys: ItemKeys
+class NotificationTranslation extends ResponsesTranslation {
+  readonly #itemKeys = new ItemKeys(this.texts)
   readonly #aggregator: ToolCallAggregator
-  /** Keys of items that are done: what comes late for them is dropped. */
-  readonly #done = new Set<string>()
   #calls = { completed: 0, failed: 0 }
-  /** Whether anything of the output has been streamed. */
-  #hasItems = false
-  /** Whether the response that is open has been announced. */
-  #isAnnounced = false
 
   constructor(context: TranslationContext) {
-    this.#writer = new ResponseWriter(context)
-    this.#texts = new TextItems(this.#writer)
-    this.#itemKeys = new ItemKeys(this.#texts)
+    super(context)
     this.#aggregator = new ToolCallAggregator({ maxArgumentChars: context.maxArgumentChars })
   }
 
-  translate(event: unknown): readonly StreamEventPayload[] {
-    if (event === DONE) return []
-    try {
-      const decoded = decodeNotification(event)
-      if (decoded.action === 'unknown') this.#writer.reportUnknown(decoded.type)
-      else if (!this.#writer.hasEnded || decoded.action === 'begin') {
-        this.#act(decoded.action, decoded.notification)
-      }
-    } catch (error) {
-      const message = error instanceof Malformed ? error.message : 'the notification cannot be read'
-      this.#fail({ error: { code: 'UPSTREAM_MALFORMED', message }, usage: undefined })
+  protected take(event: unknown): void {
+    if (event === DONE) return
+    const decoded = decodeNotification(event)
+    if (decoded.action === 'unknown') this.writer.reportUnknown(decoded.type)
+    else if (!this.writer.hasEnded || decoded.action === 'begin') {
+      this.#act(decoded.action, decoded.notification)
     }
-    return this.#writer.take()
   }
 
   /** Calls that are all done are an end; this grammar has proxies that announce no other. */
-  end(fault?: ErrorObject): readonly StreamEventPayload[] {
+  protected override close(fault?: ErrorObject): void {
     const { completed, failed } = this.#calls
     const isFinished = completed > 0 && failed === 0 && this.#aggregator.size === 0
-    if (fault === undefined && isFinished && this.#writer.isOpen) {
-      this.#texts.finishAll()
-      this.#writer.finish('tool_calls', null)
+    if (fault === undefined && isFinished && this.writer.isOpen) {
+      this.texts.finishAll()
+      this.writer.finish('tool_calls', null)
     }
-    this.#writer.endInput(fault)
-    this.#reset()
-    return this.#writer.take()
+    super.close(fault)
   }
 
   #act(action: NotificationAction, notification: Notification): void {
     switch (action) {
       case 'begin':
-        return this.#begin(notification)
+        return this.begin(notification)
       case 'text':
         return this.#takeText(notification)
       case 'call':
         return this.#writeCalls(this.#aggregator.ingest(notification))
       case 'item':
         return this.#takeItem(notification)
-      case 'finish': {
-        const end = decodeEnd(notification)
-        return end.kind === 'ended' ? this.#finish(end) : this.#fail(end)
-      }
+      case 'finish':
+        return this.takeEnd(decodeEnd(notification))
       case 'fail':
-        return this.#fail(decodeFailure(notification))
+        return this.takeEnd(decodeFailure(notification))
       case 'ignore':
         return
       default:
@@ -96,27 +74,17 @@ class NotificationTranslation implements Translation {
     }
   }
 
-  /** Who begins again inside a response has given up what had begun. */
-  #begin(notification: Notification): void {
-    if (this.#writer.isOpen && this.#isAnnounced) {
-      this.#writer.cancelOpenItems('attempt_reset')
-      this.#reset()
-    }
-    this.#isAnnounced = true
-    this.#writer.start(asString(asFields(notification['response'])['model']))
-  }
-
   #takeText(notification: Notification): void {
     const piece = readText(notification.type, notification)
     if (piece === undefined) return
     const itemKey = this.#itemKeys.ofPart(textTypeOf(piece.kind), notification)
-    if (this.#done.has(itemKey)) return
-    this.#hasItems = true
-    this.#texts.add(itemKey, piece)
+    if (this.done.has(itemKey)) return
+    this.hasItems = true
+    this.texts.add(itemKey, piece)
   }
 
   #takeItem(notification: Notification): void {
-    this.#hasItems = true
+    this.hasItems = true
     const item = itemOf(notification)
     if (!isWireItem(item)) return
     if (item.type === 'message' || item.type === 'reasoning') {
@@ -129,17 +97,17 @@ class NotificationTranslation implements Translation {
   #takeTextItem(type: TextItemType, notification: Notification, item: WireItem): void {
     const itemKey = this.#itemKeys.ofItem(type, notification, item)
     if (notification.type === 'response.output_item.added') {
-      this.#done.delete(itemKey)
-      this.#texts.openAtOnce(type, itemKey)
-    } else if (!this.#done.has(itemKey)) {
+      this.done.delete(itemKey)
+      this.texts.openAtOnce(type, itemKey)
+    } else if (!this.done.has(itemKey)) {
       // More text without a name is more text, not late text.
-      if (itemKey !== UNNAMED) this.#done.add(itemKey)
-      this.#texts.finish(type, itemKey, item)
+      if (itemKey !== UNNAMED) this.done.add(itemKey)
+      this.texts.finish(type, itemKey, item)
     }
   }
 
   #writeCalls(changes: readonly ToolCallChange[]): void {
-    if (changes.length > 0) this.#hasItems = true
+    if (changes.length > 0) this.hasItems = true
     for (const change of changes) {
       if (change.change === 'completed') this.#calls.completed += 1
       if (change.change === 'failed') this.#calls.failed += 1
@@ -152,51 +120,36 @@ class NotificationTranslation implements Translation {
     const { name, id: call_id } = call
     switch (change.change) {
       case 'opened':
-        return this.#writer.openItem(key, 'function_call', {
+        return this.writer.openItem(key, 'function_call', {
           ...(name !== '' && { name }),
           call_id,
         })
       case 'grown':
-        return this.#writer.append(key, change.fragment)
+        return this.writer.append(key, change.fragment)
       case 'completed':
-        return this.#writer.finishItem(key, { content: call.args, name, call_id })
+        return this.writer.finishItem(key, { content: call.args, name, call_id })
       case 'failed':
-        return this.#writer.failItem(key, change.error)
+        return this.writer.failItem(key, change.error)
     }
-  }
-
-  #finish(end: ResponseEnd): void {
-    if (!this.#hasItems) this.#takeOutput(end.output)
-    this.#texts.finishAll()
-    this.#writeCalls(this.#aggregator.finishAll())
-    if (end.usage !== undefined) this.#writer.setUsage(end.usage)
-    const hasUnansweredCalls = this.#calls.completed > 0
-    const reason = finishReasonOf(end, { hasUnansweredCalls, isRefusal: this.#texts.hasRefusal })
-    this.#writer.finish(reason, end.word)
-    this.#reset()
   }
 
   /** The end repeats the whole output, which is all that some proxies send of it. */
-  #takeOutput(output: readonly WireItem[]): void {
-    for (const [output_index, item] of output.entries()) {
-      this.#takeItem({ type: 'response.output_item.done', output_index, item })
+  protected finishItems(output: readonly WireItem[]): boolean {
+    if (!this.hasItems) {
+      for (const [output_index, item] of output.entries()) {
+        this.#takeItem({ type: 'response.output_item.done', output_index, item })
+      }
     }
+    this.texts.finishAll()
+    this.#writeCalls(this.#aggregator.finishAll())
+    return this.#calls.completed > 0
   }
 
-  #fail({ error, usage }: Pick<ResponseFailure, 'error' | 'usage'>): void {
-    if (usage !== undefined) this.#writer.setUsage(usage)
-    this.#writer.fail(error)
-    this.#reset()
-  }
-
-  #reset(): void {
-    this.#texts.reset()
+  protected override reset(): void {
+    super.reset()
     this.#itemKeys.clear()
     this.#aggregator.reset()
-    this.#done.clear()
     this.#calls = { completed: 0, failed: 0 }
-    this.#hasItems = false
-    this.#isAnnounced = false
   }
 }
 
