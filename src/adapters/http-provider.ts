@@ -107,7 +107,11 @@ async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStre
     await stream.addUntilEnd(reader.end(fault))
   } catch (error) {
     if (attempt.signal.aborted) return
-    await stream.addUntilEnd(reader.end(unreachable(error))).catch(() => {}) // the reader has left
+    try {
+      await stream.addUntilEnd(reader.end(unreachable(error)))
+    } catch {
+      // The reader has left.
+    }
   }
   stream.complete()
 }

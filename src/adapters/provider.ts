@@ -85,11 +85,19 @@ export class ProviderStream extends ResponseStream<StreamEventPayload> {
 
   readonly #stop = (): void => this.#controller.abort()
 
-  /** Adds payloads up to the end of a response and returns whether it came. Waits only while the buffer is full. */
-  async addUntilEnd(payloads: readonly StreamEventPayload[]): Promise<boolean> {
+  /** Adds payloads up to the end of a response and returns whether it came. A promise only if the buffer is full. */
+  addUntilEnd(payloads: readonly StreamEventPayload[]): boolean | Promise<boolean> {
+    for (const [at, payload] of payloads.entries()) {
+      if (this.getBufferSize() >= MAX_BUFFERED_EVENTS) return this.#sendUntilEnd(payloads.slice(at))
+      this.addEvent(payload)
+      if (isTerminal(payload)) return true
+    }
+    return false
+  }
+
+  async #sendUntilEnd(payloads: readonly StreamEventPayload[]): Promise<boolean> {
     for (const payload of payloads) {
-      if (this.getBufferSize() < MAX_BUFFERED_EVENTS) this.addEvent(payload)
-      else await this.send(payload)
+      await this.send(payload)
       if (isTerminal(payload)) return true
     }
     return false

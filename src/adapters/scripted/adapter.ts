@@ -8,7 +8,7 @@ import {
   type RunContext,
 } from '../provider.ts'
 import { SCRIPTED_ID } from '../provider-kinds.ts'
-import { translateScripted } from './translate.ts'
+import { replayRecording } from './translate.ts'
 import type { Recordings } from './wire.ts'
 
 export interface ScriptedProviderOptions {
@@ -46,7 +46,7 @@ async function play(player: Player, stream: ProviderStream): Promise<void> {
   const { id, request, run, recordings, speed, clock } = player
   const { model } = request
   const now = (): number => clock.now()
-  const translation = translateScripted({ ...run, providerId: id, modelId: model, now })
+  const translation = replayRecording({ ...run, providerId: id, modelId: model, now })
   const recording = Object.hasOwn(recordings, model) ? recordings[model] : undefined
   const pauses = new Pauses(clock, stream.signal)
   try {
@@ -56,7 +56,8 @@ async function play(player: Player, stream: ProviderStream): Promise<void> {
       // From the start, and not from the event before: what is late for once does not stay late.
       const ms = start + (event.timestamp - first) / speed - now()
       if (ms > 0) await pauses.pause(ms)
-      await stream.addUntilEnd(translation.translate(event))
+      const added = stream.addUntilEnd(translation.replay(event))
+      if (typeof added !== 'boolean') await added
     }
     const fault = recording === undefined ? unknownModel(model, recordings) : undefined
     await stream.addUntilEnd(translation.end(fault))

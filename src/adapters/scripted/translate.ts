@@ -1,4 +1,4 @@
-import type { StreamEventPayload } from '../../protocol/stream-event.ts'
+import type { ErrorObject, StreamEvent, StreamEventPayload } from '../../protocol/stream-event.ts'
 import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
 import { ResponseWriter } from '../response-writer.ts'
 import { isTerminal, type Translation, type TranslationContext } from '../translation.ts'
@@ -8,6 +8,12 @@ import { isTerminal, type Translation, type TranslationContext } from '../transl
  * run that was recorded, and what it lacks at its end is told as it is.
  */
 export function translateScripted(context: TranslationContext): Translation {
+  const { replay, end } = replayRecording(context)
+  return { translate: (event) => (isStreamEvent(event) ? replay(event) : []), end }
+}
+
+/** The same for events that were checked when the recording was read. */
+export function replayRecording(context: TranslationContext) {
   const writer = new ResponseWriter(context)
   const items = new Map<string, string>()
   let isOver = false
@@ -21,9 +27,8 @@ export function translateScripted(context: TranslationContext): Translation {
   }
 
   return {
-    translate(event) {
-      if (isOver || !isStreamEvent(event)) return []
-      const { payload } = event
+    replay({ payload }: StreamEvent): readonly StreamEventPayload[] {
+      if (isOver) return []
       if (payload.type === 'response_start') {
         writer.start(payload.model_id)
         return writer.take()
@@ -31,7 +36,7 @@ export function translateScripted(context: TranslationContext): Translation {
       isOver = isTerminal(payload)
       return [replaceIds(payload, context, itemId)]
     },
-    end(fault) {
+    end(fault?: ErrorObject): readonly StreamEventPayload[] {
       if (isOver) return []
       isOver = true
       writer.endInput(fault)
