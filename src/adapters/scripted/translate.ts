@@ -8,8 +8,11 @@ import { isTerminal, type Translation, type TranslationContext } from '../transl
  * run that was recorded, and what it lacks at its end is told as it is.
  */
 export function translateScripted(context: TranslationContext): Translation {
-  const { replay, end } = replayRecording(context)
-  return { translate: (event) => (isStreamEvent(event) ? replay(event) : []), end }
+  const recording = replayRecording(context)
+  return {
+    translate: (event) => (isStreamEvent(event) ? recording.replay(event) : []),
+    end: (fault) => recording.end(fault),
+  }
 }
 
 /** The same for events that were checked when the recording was read. */
