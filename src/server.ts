@@ -1,5 +1,5 @@
-export { type EmbeddedLogOptions, openEmbeddedLog } from './log/embedded/open.ts'
-export type { SyncPolicy } from './log/embedded/sync-policy.ts'
+export { type EmbeddedLogOptions, openEmbeddedLog } from './log/embedded/embedded-log.ts'
+export type { SyncPolicy } from './log/embedded/environment.ts'
 export { MemoryLog, type MemoryLogOptions } from './log/memory-log.ts'
 export type { RedisLogOptions, RedisServer } from './log/redis/options.ts'
 export { openRedisLog } from './log/redis/redis-log.ts'

@@ -1,4 +1,5 @@
 /** The table of docs/cli.md: each command ends with each of the codes that it lists, as a process. */
+
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,7 +7,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { openEmbeddedLog } from '../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../src/log/embedded/embedded-log.ts'
 import { read } from '../repository/sources.ts'
 import { section, tableRows } from '../repository/tables.ts'
 import { type Process, turnstream } from './process.ts'

@@ -1,11 +1,12 @@
 /** The examples that each command's help shows, run as they are printed, in the order of the commands. */
+
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startRedis } from '../../scripts/redis-server.mjs'
-import { openEmbeddedLog } from '../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../src/log/embedded/embedded-log.ts'
 import { type Process, turnstream } from './process.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })

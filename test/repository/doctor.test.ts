@@ -1,9 +1,10 @@
 /** docs/doctor.md lists the checks that there are, and no others. */
+
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../scripts/redis-server.mjs'
-import { openEmbeddedLog } from '../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../src/log/embedded/embedded-log.ts'
 import { sha256Of } from '../../src/server/auth/key-ring.ts'
 import { fakeEndpoint, KEY } from '../cli/doctor/endpoint/fake-endpoint.ts'
 import { bothReports, folder, PATIENCE } from '../cli/doctor/support.ts'

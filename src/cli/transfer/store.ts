@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { DATA_FILE } from '../../log/embedded/environment.ts'
+import { DATA_FILE } from '../../log/embedded/data-file.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { type ExitCode, reportFailure, UsageError } from '../command.ts'

@@ -1,13 +1,12 @@
 import { statSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { RootDatabase } from 'lmdb'
 import { type Clock, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { replaceData } from './data-copy.ts'
-import { DirectoryGuard } from './directory-guard.ts'
-import { DATA_FILE, Environment } from './environment.ts'
-import { storeError } from './failures.ts'
-import { migrate } from './migrate.ts'
+import { checkDataFile, DATA_FILE, PRIVATE, replaceData, storeError } from './data-file.ts'
+import { DirectoryGuard } from './directory.ts'
+import { Environment, TABLE_NAMES, type Write } from './environment.ts'
 
 export interface Compaction {
   readonly bytesBefore: number
@@ -75,4 +74,72 @@ async function sizeOf(file: string): Promise<number> {
   } catch (error) {
     throw new TurnstreamError('STORE_FAILED', `there is no store at ${file}`, { cause: error })
   }
+}
+
+/** The format without checksums. */
+const OLD_FORMAT = '1'
+
+/** So much is in one commit of the new file. */
+const BATCH_RECORDS = 1000
+const BATCH_CHARS = 4 * 1024 * 1024
+
+/**
+ * Rewrites a store of format 1 in today's. The directory must be ours. The old file stays until the new one is
+ * complete, so the disk needs room for both, and a process that is killed has changed nothing.
+ */
+export async function migrate(directory: string): Promise<void> {
+  const file = join(directory, DATA_FILE)
+  try {
+    await checkDataFile(file)
+    const { size } = await stat(file).catch(() => ({ size: 0 }))
+    if (size === 0) return
+    const { open } = await import('lmdb')
+    const root = open<string>({
+      path: file,
+      noSubdir: true,
+      encoding: 'string',
+      maxDbs: TABLE_NAMES.length + 1,
+      ...PRIVATE,
+    })
+    try {
+      const format = root.openDB<string>({ name: 'store', encoding: 'string' }).get('format')
+      if (format === OLD_FORMAT) await replaceData(directory, (copy) => rewrite(root, copy))
+    } finally {
+      await root.close()
+    }
+  } catch (error) {
+    throw await storeError(error, file)
+  }
+}
+
+async function rewrite(root: RootDatabase<string>, file: string): Promise<void> {
+  const env = await Environment.open(file, 'system')
+  try {
+    let writes: Write[] = []
+    let chars = 0
+    for (const write of oldRecords(root, env)) {
+      writes.push(write)
+      chars += write.value?.length ?? 0
+      if (writes.length < BATCH_RECORDS && chars < BATCH_CHARS) continue
+      await env.commit(writes)
+      writes = []
+      chars = 0
+    }
+    if (writes.length > 0) await env.commit(writes)
+  } finally {
+    await env.close()
+  }
+}
+
+function* oldRecords(root: RootDatabase<string>, env: Environment): Generator<Write> {
+  for (const name of TABLE_NAMES) {
+    const old = root.openDB<string>({ name, encoding: 'string' })
+    for (const { key, value } of old.getRange({})) {
+      // The new file has its own.
+      if (name === 'store' && key === 'format') continue
+      yield { table: env.tables[name], key, value }
+    }
+  }
+  const chunks = root.openDB<Uint8Array>({ name: 'chunks', encoding: 'binary' })
+  for (const { key, value } of chunks.getRange({})) yield { table: env.tables.chunks, key, value }
 }

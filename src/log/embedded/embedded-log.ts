@@ -1,4 +1,5 @@
-import { monotonicNow } from '../../async/clock.ts'
+import { join } from 'node:path'
+import { type Clock, monotonicNow, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import { checkId, checkIds } from '../records.ts'
@@ -14,13 +15,19 @@ import {
 import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
-import type { EmbeddedStore } from './embedded-store.ts'
+import type { TurnLog } from '../turn-log.ts'
+import { migrate } from './compact.ts'
+import { DATA_FILE, removeCopy, storeError } from './data-file.ts'
+import { checkWritable, DirectoryGuard, makeDirectory, StoreFiles } from './directory.ts'
+import { EmbeddedStore, recover } from './embedded-store.ts'
 import type { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn, EmbeddedWriter } from './embedded-turn.ts'
-import type { LoadedTurns } from './loaded-turns.ts'
+import { Environment, type SyncPolicy } from './environment.ts'
+import { GroupCommit, Journal } from './group-commit.ts'
+import { AllTurns, type LoadedTurns, TurnRecords } from './loaded-turns.ts'
+import { indexedThreads, threadsOf } from './removal.ts'
 import { newFacts } from './stored-turn.ts'
-import { indexedThreads, threadsOf } from './thread-sweep.ts'
-import { TurnRecords } from './turn-records.ts'
+import { Chunks } from './turn-events.ts'
 
 /** So many turns of a thread are deleted in one commit. */
 const TURNS_PER_COMMIT = 16
@@ -329,5 +336,71 @@ export class EmbeddedLog implements log.TurnLog {
     const turn = this.#decided(lease.turnId)
     if (turn?.creation === lease.creation) return turn
     throw turnGone(lease.turnId)
+  }
+}
+
+export interface EmbeddedLogOptions {
+  /** Where everything is kept; made if it is not there. One process at a time. */
+  readonly directory: string
+  /** How long the logs of a turn are kept after its end: seven days unless given. */
+  readonly retentionMs?: number
+  /** What an acknowledged record survives: `commit`, a power cut (the default); `system`, `kill -9`. */
+  readonly sync?: SyncPolicy
+  /** How far apart commits are under load, in real time: 30 ms unless given. */
+  readonly commitIntervalMs?: number
+  /** How often to sweep expired turns and threads: every minute unless given. */
+  readonly sweepMs?: number
+  /** Callback for failures of the sweep: records that cannot be read, a full disk. */
+  readonly onError?: (error: unknown) => void
+  /** What leases and retention are told by. */
+  readonly clock?: Clock
+}
+
+const WEEK_MS = 7 * 24 * 60 * 60 * 1000
+const MINUTE_MS = 60 * 1000
+// A commit costs half a millisecond of CPU, and nobody who reads along notices twenty.
+const COMMIT_INTERVAL_MS = 30
+
+/**
+ * Opens the log in a directory. STORE_LOCKED when another process has it, STORE_READ_ONLY when it cannot be
+ * written, STORE_VERSION when a newer version wrote it. The leases of open turns count as run out: who held
+ * them is gone.
+ */
+export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<TurnLog> {
+  const { directory, sync = 'commit', commitIntervalMs = COMMIT_INTERVAL_MS } = options
+  const { retentionMs = WEEK_MS, sweepMs = MINUTE_MS, clock = systemClock } = options
+  const { onError = () => {} } = options
+  if (directory === '') throw new TurnstreamError('OPTION_INVALID', 'directory is empty')
+  await makeDirectory(directory)
+  await checkWritable(directory)
+  const guard = await DirectoryGuard.take(directory)
+  try {
+    await removeCopy(directory)
+    await migrate(directory)
+    const env = await Environment.open(join(directory, DATA_FILE), sync)
+    const chunks = new Chunks(env.tables.chunks)
+    const journal = new Journal(env.tables.journal)
+    const files = new StoreFiles(directory)
+    const commits = new GroupCommit({ env, files, journal, chunks, intervalMs: commitIntervalMs })
+    const turns = new AllTurns(env, commits)
+    await recover({ env, journal, chunks, turns })
+    const release = () => guard.release()
+    const parts = {
+      env,
+      files,
+      chunks,
+      journal,
+      commits,
+      turns,
+      clock,
+      retentionMs,
+      sweepMs,
+      onError,
+      release,
+    }
+    return new EmbeddedLog(new EmbeddedStore(parts))
+  } catch (error) {
+    await guard.release()
+    throw await storeError(error, directory)
   }
 }

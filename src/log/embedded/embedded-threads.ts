@@ -13,7 +13,7 @@ import { mayReplace } from '../rules.ts'
 import type { NewThread, Page, PageOptions, ThreadRecord } from '../turn-log.ts'
 import type { Environment, Write } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
-import type { TenantKeys } from './tenant-keys.ts'
+import type { TenantKeys } from './stored-turn.ts'
 
 /** Threads are counted in steps of this many, which take about a millisecond. */
 const COUNT_STEP = 1000

@@ -19,13 +19,10 @@ import {
   type WriterOptions,
 } from '../turn-log.ts'
 import { type Seal, StoreWriter, type Taken } from '../writer.ts'
-import type { Chunks } from './chunks.ts'
 import type { Tables, Write } from './environment.ts'
-import type { GroupCommit } from './group-commit.ts'
-import type { JournalEntry } from './journal.ts'
-import { formatTurn, type StoredTurn, type TurnFacts } from './stored-turn.ts'
-import type { TenantKeys } from './tenant-keys.ts'
-import { TurnEvents } from './turn-events.ts'
+import type { GroupCommit, JournalEntry } from './group-commit.ts'
+import { formatTurn, type StoredTurn, type TenantKeys, type TurnFacts } from './stored-turn.ts'
+import { type Chunks, TurnEvents } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
 
 /** How many records each log has. */

@@ -1,4 +1,5 @@
 /** The command as a function, with a terminal of the test; serve-process.test.ts starts the real thing. */
+
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -7,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/async/clock.ts'
 import { KNOWN_PROVIDERS } from '../../../src/cli/serve/providers.ts'
 import { serve } from '../../../src/cli/serve/serve.ts'
-import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { openEmbeddedLog } from '../../../src/log/embedded/embedded-log.ts'
 import { ROUTES } from '../../../src/protocol/names.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 import { freePort, untilTrue } from '../support.ts'

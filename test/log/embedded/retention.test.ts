@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { DATA_FILE, Environment } from '../../../src/log/embedded/environment.ts'
+import { DATA_FILE } from '../../../src/log/embedded/data-file.ts'
+import { Environment } from '../../../src/log/embedded/environment.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, message } from '../../../src/testing/turn-log/texts.ts'

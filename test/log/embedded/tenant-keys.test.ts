@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { type Database, open } from 'lmdb'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { parseKey, TenantKeys } from '../../../src/log/embedded/tenant-keys.ts'
+import { parseKey, TenantKeys } from '../../../src/log/embedded/stored-turn.ts'
 import { ID_PATTERN } from '../../../src/log/records.ts'
 import { folderOfTest } from './support.ts'
 
