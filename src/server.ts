@@ -1,4 +1,5 @@
-export { type EmbeddedLogOptions, openEmbeddedLog } from './log/embedded/embedded-log.ts'
+export { openEmbeddedLog } from './log/embedded/embedded-log.ts'
+export type { EmbeddedLogOptions } from './log/embedded/embedded-store.ts'
 export type { SyncPolicy } from './log/embedded/environment.ts'
 export { MemoryLog, type MemoryLogOptions } from './log/memory-log.ts'
 export type { RedisLogOptions, RedisServer } from './log/redis/options.ts'

@@ -78,18 +78,18 @@ const DELTA_SIZE = 300
 /** A record of `events`. What most readers do not need is made when they ask for it. */
 export class StoredEvent implements EventRecord {
   readonly event: StreamEvent
-  readonly #epoch: number
-  readonly #seq: number
+  readonly epoch: number
+  readonly seq: number
   #data: string | undefined
 
   constructor(epoch: number, seq: number, event: StreamEvent) {
     this.event = event
-    this.#epoch = epoch
-    this.#seq = seq
+    this.epoch = epoch
+    this.seq = seq
   }
 
   get offset(): string {
-    return formatOffset(this.#epoch, this.#seq)
+    return formatOffset(this.epoch, this.seq)
   }
 
   get data(): string {

@@ -111,7 +111,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
   }
 
   /** Up to `max` of the records that wait, to be stored now; none while some are under way. */
-  protected take(max = Infinity): Taken<Name> {
+  take(max = Infinity): Taken<Name> {
     const isBusy = this.#taken > 0
     const count = isBusy || this.isOver ? 0 : Math.min(max, this.#entries.length)
     const entries = count === this.#entries.length ? this.#entries : this.#entries.slice(0, count)
@@ -121,7 +121,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
   }
 
   /** So many of the records that were taken are durable and visible; the others wait again. */
-  protected stored(count = this.#taken): void {
+  stored(count = this.#taken): void {
     const all = this.#entries
     const done = count === all.length ? all : all.splice(0, count)
     if (done === all) this.#entries = []
@@ -146,7 +146,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
   }
 
   /** What was taken could not be stored: it is taken again later if that may help, and otherwise never. */
-  protected failed(error: unknown): void {
+  failed(error: unknown): void {
     this.#taken = 0
     if (this.isOver) {
       this.#entries = []

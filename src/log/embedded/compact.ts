@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import type { RootDatabase } from 'lmdb'
 import { type Clock, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { checkDataFile, DATA_FILE, PRIVATE, replaceData, storeError } from './data-file.ts'
-import { DirectoryGuard } from './directory.ts'
-import { Environment, TABLE_NAMES, type Write } from './environment.ts'
+import { checkDataFile, DATA_FILE, replaceData, storeError } from './data-file.ts'
+import { lockDirectory } from './directory.ts'
+import { Environment, openRoot, readFormat, TABLE_NAMES, type Write } from './environment.ts'
 
 export interface Compaction {
   readonly bytesBefore: number
@@ -14,7 +14,7 @@ export interface Compaction {
 }
 
 export interface CompactOptions {
-  /** Told now and then how many bytes are written. */
+  /** Called now and then with the number of bytes written. */
   readonly onProgress?: (bytes: number) => void
   readonly clock?: Clock
 }
@@ -22,9 +22,9 @@ export interface CompactOptions {
 const PROGRESS_MS = 200
 
 /**
- * Writes the store of a directory anew without the room that deleted turns left: the file of an embedded
- * log never shrinks by itself. STORE_LOCKED while a process uses it. The new file takes the place of the
- * old one in one step, when all of it is on the disk; until then the old one is untouched.
+ * Rewrites the store of a directory without the free pages that deleted turns left: the file never shrinks by
+ * itself. STORE_LOCKED while a process uses it. The new file replaces the old one in one step, when all of it is on
+ * the disk; until then the old one is untouched.
  */
 export async function compactEmbeddedLog(
   directory: string,
@@ -32,7 +32,7 @@ export async function compactEmbeddedLog(
 ): Promise<Compaction> {
   const file = join(directory, DATA_FILE)
   const bytesBefore = await sizeOf(file)
-  const guard = await DirectoryGuard.take(directory)
+  const unlock = await lockDirectory(directory)
   try {
     await migrate(directory)
     const bytesAfter = await replaceData(directory, (copy) => copyData(file, copy, options))
@@ -40,7 +40,7 @@ export async function compactEmbeddedLog(
   } catch (error) {
     throw await storeError(error, file)
   } finally {
-    await guard.release()
+    await unlock()
   }
 }
 
@@ -60,7 +60,7 @@ function watch(file: string, { onProgress, clock = systemClock }: CompactOptions
   if (onProgress === undefined) return () => {}
   let cancel: () => void
   const look = () => {
-    // Missing until the first byte is written, and that is as good an answer as any.
+    // The file is missing until the first byte is written.
     onProgress(statSync(file, { throwIfNoEntry: false })?.size ?? 0)
     cancel = clock.after(PROGRESS_MS, look)
   }
@@ -90,20 +90,12 @@ const BATCH_CHARS = 4 * 1024 * 1024
 export async function migrate(directory: string): Promise<void> {
   const file = join(directory, DATA_FILE)
   try {
-    await checkDataFile(file)
-    const { size } = await stat(file).catch(() => ({ size: 0 }))
-    if (size === 0) return
-    const { open } = await import('lmdb')
-    const root = open<string>({
-      path: file,
-      noSubdir: true,
-      encoding: 'string',
-      maxDbs: TABLE_NAMES.length + 1,
-      ...PRIVATE,
-    })
+    // Nothing was ever written to it.
+    if ((await checkDataFile(file)) === 0) return
+    const root = await openRoot(file)
     try {
-      const format = root.openDB<string>({ name: 'store', encoding: 'string' }).get('format')
-      if (format === OLD_FORMAT) await replaceData(directory, (copy) => rewrite(root, copy))
+      if (readFormat(root) === OLD_FORMAT)
+        await replaceData(directory, (copy) => rewrite(root, copy))
     } finally {
       await root.close()
     }

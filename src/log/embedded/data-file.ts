@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs'
 import { chmod, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -32,14 +33,10 @@ export const PRIVATE = { permissionsMode: FILE_MODE }
 
 /**
  * Refuses with STORE_CORRUPT what LMDB could not open: lmdb 3.5.6 brings the process down where it should
- * throw. A file that is missing or empty is a store that is yet to be made. Answers with the number of its newest
- * transaction.
+ * throw. A file that is missing or empty is a new store. Returns the number of its newest transaction.
  */
 export async function checkDataFile(file: string): Promise<number> {
-  const found = await stat(file).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined
-    throw error
-  })
+  const found = await statFile(file)
   if (found === undefined) return 0
   // To open a named pipe would never return.
   if (!found.isFile()) throw new TurnstreamError('STORE_CORRUPT', `${file} is not a file`)
@@ -49,7 +46,7 @@ export async function checkDataFile(file: string): Promise<number> {
   try {
     const read = async (at: number) => {
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(META_BYTES), 0, META_BYTES, at)
-      return metaOf(bytesRead === META_BYTES ? buffer : undefined, file)
+      return parseMeta(bytesRead === META_BYTES ? buffer : undefined, file)
     }
     const first = await read(0)
     const second = await read(first.pageSize)
@@ -64,7 +61,15 @@ export async function checkDataFile(file: string): Promise<number> {
   }
 }
 
-function metaOf(page: Buffer | undefined, file: string) {
+/** Undefined if there is no such file. */
+export async function statFile(file: string): Promise<Stats | undefined> {
+  return await stat(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+}
+
+function parseMeta(page: Buffer | undefined, file: string) {
   const isStore = page?.readUInt32LE(MAGIC_AT) === MAGIC && page.readUInt32LE(FORMAT_AT) === FORMAT
   const pageSize = page?.readUInt32LE(PAGE_SIZE_AT) ?? 0
   if (page === undefined || !isStore || !PAGE_SIZES.has(pageSize)) {
@@ -79,7 +84,7 @@ const COPY_DIRECTORY = 'turns.mdb.compacting'
 
 /**
  * Replaces the data file by what `write` puts into a new one, in one step and when all of it is on the disk. Until
- * then the old one is untouched. Answers with what `write` does.
+ * then the old one is untouched. Returns what `write` does.
  */
 export async function replaceData<T>(
   directory: string,

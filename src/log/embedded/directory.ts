@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { mkdir, realpath, rm, stat, writeFile } from 'node:fs/promises'
-import { connect, createServer, type Server } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { TurnstreamError } from '../../protocol/errors.ts'
@@ -64,56 +64,47 @@ async function unwritable(detail: string, error: unknown): Promise<TurnstreamErr
 }
 
 /** Nothing is ever written to it: its readers are those who own the directory. */
-export const OWNER_FILE = 'owner.mdb'
+const OWNER_FILE = 'owner.mdb'
+
+/** How long to wait for the process that has a path to say who it is: at once, unless it is stopped. */
+const REPLY_MS = 500
 
 /**
- * Keeps other processes out of a directory. Whoever opens it becomes a reader of a small LMDB file in it
- * and then looks who else is one. LMDB notes its readers beside the file, under locks that the kernel lets
- * go when a process dies in whatever way, so that nobody has to clear up after `kill -9`. Each looks only
- * after it can be seen itself: of two that come at once both may be refused, and never both let in. A
- * `PathLock` covers a directory that was removed or replaced since.
+ * Keeps other processes out of a directory until the returned function is called. STORE_LOCKED when there is another
+ * owner, in this process or in another. Whoever opens the directory becomes a reader of a small LMDB file in it and
+ * then checks who else is one. LMDB notes its readers beside the file, under locks that the kernel releases when a
+ * process dies in any way, so that nothing has to be cleared up after `kill -9`. Each checks only after it can be
+ * seen itself: of two that come at once both may be refused, and never both let in. `lockPath` covers a directory
+ * that was removed or replaced since.
  */
-export class DirectoryGuard {
-  readonly #release: () => Promise<void>
-
-  private constructor(release: () => Promise<void>) {
-    this.#release = release
-  }
-
-  /** STORE_LOCKED when there is another owner, in this process or in another. */
-  static async take(directory: string): Promise<DirectoryGuard> {
-    const file = join(directory, OWNER_FILE)
-    const lock = await PathLock.take(directory).catch(async (error: unknown) => {
-      throw await storeError(error, directory)
-    })
-    try {
-      return await DirectoryGuard.#enter(directory, file, lock)
-    } catch (error) {
-      await lock.release()
-      throw await storeError(error, file)
-    }
-  }
-
-  static async #enter(directory: string, file: string, lock: PathLock): Promise<DirectoryGuard> {
+export async function lockDirectory(directory: string): Promise<() => Promise<void>> {
+  const file = join(directory, OWNER_FILE)
+  const unlockPath = await lockPath(directory).catch(async (error: unknown) => {
+    throw await storeError(error, directory)
+  })
+  try {
     const { open } = await import('lmdb')
     await checkDataFile(file)
     const env = open({ path: file, noSubdir: true, overlappingSync: false, ...PRIVATE })
     const reading = env.useReadTransaction()
-    const guard = new DirectoryGuard(async () => {
+    const release = async () => {
       reading.done()
       await env.close()
-      await lock.release()
-    })
+    }
     env.readerCheck()
     const [other] = otherPids(env.readerList())
-    if (other === undefined) return guard
-    await guard.release()
-    const owner = other === process.pid ? 'this process already' : `process ${other}`
-    throw new TurnstreamError('STORE_LOCKED', `${directory} is used by ${owner}`)
-  }
-
-  async release(): Promise<void> {
-    await this.#release()
+    if (other !== undefined) {
+      await release()
+      const owner = other === process.pid ? 'this process already' : `process ${other}`
+      throw new TurnstreamError('STORE_LOCKED', `${directory} is used by ${owner}`)
+    }
+    return async () => {
+      await release()
+      await unlockPath()
+    }
+  } catch (error) {
+    await unlockPath()
+    throw await storeError(error, file)
   }
 }
 
@@ -124,57 +115,42 @@ function otherPids(table: string): number[] {
   return pids.filter((_pid, index) => index !== own)
 }
 
-/** The owner answers at once, unless it is stopped. */
-const ANSWER_MS = 500
-
 /**
- * Holds the path of a store for this process. The locks inside the directory are gone with it; this one stays when
- * the directory is removed and recreated, so that no second process starts where the first believes to be.
- * It is a socket in Linux's abstract namespace: the kernel frees the name when the process ends in any way,
- * nothing is left on disk, and no process id is compared. Elsewhere there is no such lock.
+ * Holds the path of a store for this process until the returned function is called. STORE_LOCKED when a process of
+ * this user has it; `directory` must exist. The locks inside the directory are gone with it; this one stays when the
+ * directory is removed and recreated, so that no second process starts where the first believes to be. It is a
+ * socket in Linux's abstract namespace: the kernel frees the name when the process ends in any way, nothing is left
+ * on disk, and no process id is compared. On other systems there is no such lock.
  */
-export class PathLock {
-  readonly #server: Server | undefined
-
-  private constructor(server?: Server) {
-    this.#server = server
+export async function lockPath(directory: string): Promise<() => Promise<void>> {
+  if (process.platform !== 'linux') return async () => {}
+  const hash = createHash('sha256')
+    .update(await realpath(directory))
+    .digest('hex')
+  const name = `\0turnstream-store-${process.getuid?.() ?? 0}-${hash}`
+  // Says who has it. Nothing is read.
+  const server = createServer((socket) => {
+    socket.on('error', () => {}).end(String(process.pid))
+  })
+  // Shared by the workers of a cluster otherwise.
+  server.listen({ path: name, exclusive: true }).unref()
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    // A sandbox may forbid such sockets; the locks in the directory remain.
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') return async () => {}
+    throw new TurnstreamError('STORE_LOCKED', `${directory} is used by ${await findOwner(name)}`)
   }
-
-  /** STORE_LOCKED when a process of this user has the path; `directory` must exist. */
-  static async take(directory: string): Promise<PathLock> {
-    if (process.platform !== 'linux') return new PathLock()
-    const name = lockName(await realpath(directory))
-    // Says who has it. Nothing is read.
-    const server = createServer((socket) => {
-      socket.on('error', () => {}).end(String(process.pid))
-    })
-    // Shared by the workers of a cluster otherwise.
-    server.listen({ path: name, exclusive: true }).unref()
-    try {
-      await once(server, 'listening')
-      return new PathLock(server)
-    } catch (error) {
-      // A sandbox may forbid such sockets; the locks in the directory remain.
-      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') return new PathLock()
-      throw new TurnstreamError('STORE_LOCKED', `${directory} is used by ${await ownerOf(name)}`)
-    }
-  }
-
-  async release(): Promise<void> {
-    if (this.#server?.listening !== true) return
-    this.#server.close()
-    await once(this.#server, 'close')
+  return async () => {
+    if (!server.listening) return
+    server.close()
+    await once(server, 'close')
   }
 }
 
-function lockName(path: string): string {
-  const hash = createHash('sha256').update(path).digest('hex')
-  return `\0turnstream-store-${process.getuid?.() ?? 0}-${hash}`
-}
-
-async function ownerOf(name: string): Promise<string> {
+async function findOwner(name: string): Promise<string> {
   const socket = connect({ path: name })
-  socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error('no answer')))
+  socket.setTimeout(REPLY_MS, () => socket.destroy(new Error('no reply')))
   try {
     const pid = /^\d+$/.exec(await text(socket))?.[0]
     if (pid === String(process.pid)) return 'this process already'
@@ -185,7 +161,7 @@ async function ownerOf(name: string): Promise<string> {
 }
 
 /** With another lock file, another process could write to the same data. */
-const NAMES = [DATA_FILE, `${DATA_FILE}-lock`, OWNER_FILE, `${OWNER_FILE}-lock`]
+export const STORE_FILES = [DATA_FILE, `${DATA_FILE}-lock`, OWNER_FILE, `${OWNER_FILE}-lock`]
 
 /**
  * The files that a store was opened with. LMDB goes on writing to a file that was removed or whose directory was
@@ -194,13 +170,14 @@ const NAMES = [DATA_FILE, `${DATA_FILE}-lock`, OWNER_FILE, `${OWNER_FILE}-lock`]
 export class StoreFiles {
   readonly #directory: string
   readonly #files: readonly { readonly path: string; readonly identity: string | undefined }[]
+  readonly #onLost: (reason: TurnstreamError) => void
   isLost = false
-  /** Called once. */
-  onLost: () => void = () => {}
 
-  constructor(directory: string) {
+  /** `onLost` is called once. */
+  constructor(directory: string, onLost: (reason: TurnstreamError) => void) {
     this.#directory = directory
-    this.#files = NAMES.map((name) => {
+    this.#onLost = onLost
+    this.#files = STORE_FILES.map((name) => {
       const path = join(directory, name)
       return { path, identity: identify(path) }
     })
@@ -208,16 +185,13 @@ export class StoreFiles {
 
   /** Throws STORE_LOST from the moment on at which one of the files is not at its path. */
   check(): void {
+    if (!this.isLost && this.#files.every(({ path, identity }) => isAt(path, identity))) return
+    const reason = new TurnstreamError('STORE_LOST', `${this.#directory}; restart the server`)
     if (!this.isLost) {
-      if (this.#files.every(({ path, identity }) => isAt(path, identity))) return
       this.isLost = true
-      this.onLost()
+      this.#onLost(reason)
     }
-    throw this.error()
-  }
-
-  error(): TurnstreamError {
-    return new TurnstreamError('STORE_LOST', `${this.#directory}; restart the server`)
+    throw reason
   }
 }
 

@@ -1,5 +1,4 @@
-import { join } from 'node:path'
-import { type Clock, monotonicNow, systemClock } from '../../async/clock.ts'
+import { monotonicNow } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import { checkId, checkIds } from '../records.ts'
@@ -15,49 +14,32 @@ import {
 import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
-import type { TurnLog } from '../turn-log.ts'
-import { migrate } from './compact.ts'
-import { DATA_FILE, removeCopy, storeError } from './data-file.ts'
-import { checkWritable, DirectoryGuard, makeDirectory, StoreFiles } from './directory.ts'
-import { EmbeddedStore, recover } from './embedded-store.ts'
+import { type EmbeddedLogOptions, EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn, EmbeddedWriter } from './embedded-turn.ts'
-import { Environment, type SyncPolicy } from './environment.ts'
-import { GroupCommit, Journal } from './group-commit.ts'
-import { AllTurns, type LoadedTurns, TurnRecords } from './loaded-turns.ts'
-import { indexedThreads, threadsOf } from './removal.ts'
-import { newFacts } from './stored-turn.ts'
-import { Chunks } from './turn-events.ts'
+import { indexedThreads, removeTurn } from './removal.ts'
+import { NOT_ENDED } from './stored-turn.ts'
+import type { TenantTurns } from './tenant-turns.ts'
 
-/** So many turns of a thread are deleted in one commit. */
+/** How many turns of a thread are deleted in one commit. */
 const TURNS_PER_COMMIT = 16
 
 /**
  * Turns of one tenant in one directory of one process. What may be written is decided in memory, by the rules
- * that all backends share, and then stored by group commit; nobody sees or is told of anything before it is
- * stored.
+ * that all backends share, and then stored by group commit. Nothing is visible or acknowledged before it is stored.
  */
 export class EmbeddedLog implements log.TurnLog {
   readonly #store: EmbeddedStore
   readonly #tenants: Tenants<EmbeddedLog>
-  readonly #turns: LoadedTurns
+  readonly #turns: TenantTurns
   readonly #threads: EmbeddedThreads
-  readonly #records: TurnRecords
-  readonly #writerStore
 
   constructor(store: EmbeddedStore, tenant = DEFAULT_TENANT, tenants?: Tenants<EmbeddedLog>) {
     this.#store = store
     this.#tenants =
       tenants ?? new Tenants<EmbeddedLog>(this, (name, all) => new EmbeddedLog(store, name, all))
-    this.#turns = store.turns.of(tenant)
-    this.#records = new TurnRecords(store, this.#turns)
-    this.#threads = threadsOf(store, this.#turns)
-    this.#writerStore = {
-      commits: store.commits,
-      clock: store.clock,
-      checkOpen: () => store.checkOpen(),
-      release: (turn: EmbeddedTurn) => this.#turns.forgetIdle(turn),
-    }
+    this.#turns = store.turnsOf(tenant)
+    this.#threads = this.#turns.threads
   }
 
   ofTenant(tenant: string): log.TurnLog {
@@ -72,13 +54,14 @@ export class EmbeddedLog implements log.TurnLog {
     const { turnId, threadId, runId = turnId, owner, request } = turn
     const { keys } = this.#turns
     this.#checkNew(turnId, runId)
-    this.#turns.checkFree(threadId)
+    const open = this.#turns.openTurn(threadId)
+    if (open !== undefined) throw new TurnstreamError('THREAD_BUSY', `turn ${open.facts.turnId}`)
     const now = clock.now()
     const { ordinal, write } = this.#threads.addTurn(threadId, now)
     const number = this.#store.takeNumber()
-    const names = { turnId, runId, threadId, owner, request }
-    const facts = newFacts(names, { number, ordinal, createdAt: now })
-    const added = EmbeddedTurn.create(facts, firstState(0), keys)
+    const ids = { turnId, runId, threadId, number, ordinal }
+    const facts = { ...ids, owner, createdAt: now, request, ...NOT_ENDED }
+    const added = new EmbeddedTurn(this.#store, keys, facts, firstState(0), false)
     added.until = monotonicNow(clock) + leaseMs
     this.#turns.add(added)
     if (runId !== turnId) commits.stage(env.tables.runs, keys.of(runId), turnId)
@@ -96,10 +79,10 @@ export class EmbeddedLog implements log.TurnLog {
   #checkNew(turnId: string, runId: string): void {
     const existing = this.#decided(turnId) ?? this.#decided(this.#turnOfRun(runId) ?? '')
     if (existing === undefined) return
-    throw new TurnExistsError(this.#records.recordOf(existing.decided))
+    throw new TurnExistsError(this.#turns.toRecord(existing.decided))
   }
 
-  /** Only where a run has another id than its turn is there an entry for it. */
+  /** A run has an entry of its own only if its id is not that of its turn. */
   #turnOfRun(runId: string): string | undefined {
     const { commits, env } = this.#store
     const turnId = commits.get(env.tables.runs, this.#turns.keys.of(runId)) ?? runId
@@ -136,7 +119,7 @@ export class EmbeddedLog implements log.TurnLog {
   ): log.LogWriter<log.Entries[Name]> {
     const turn = this.#decided(lease.turnId)
     const own = turn?.creation === lease.creation ? turn : undefined
-    return new EmbeddedWriter(lease, name, own, this.#writerStore, options)
+    return new EmbeddedWriter(lease, name, own, this.#store, options)
   }
 
   tail<Name extends log.LogName>(
@@ -149,21 +132,20 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   #source<Name extends log.LogName>(turnId: string, name: Name) {
-    const { chunks, env } = this.#store
     const turn = this.#shown(turnId)
-    if (name === 'processed') turn.load(env.tables)
-    return turn.source(name, chunks, this.#turns.hold(turn))
+    if (name === 'processed') turn.load()
+    return turn.source(name, this.#turns.hold(turn))
   }
 
   async snapshot(turnId: string): Promise<log.TurnSnapshot> {
     const turn = this.#shown(turnId)
-    turn.load(this.#store.env.tables)
+    turn.load()
     return turn.snapshot()
   }
 
   async getResponse(turnId: string): Promise<string | undefined> {
     this.#checkOpen()
-    return this.#records.response(turnId)
+    return this.#turns.getResponse(turnId)
   }
 
   async expired(limit: number): Promise<string[]> {
@@ -173,8 +155,7 @@ export class EmbeddedLog implements log.TurnLog {
 
   async orphans(limit: number): Promise<log.Orphan[]> {
     this.#checkOpen()
-    const { turns, clock } = this.#store
-    return turns.orphans(monotonicNow(clock), limit)
+    return this.#store.orphans(monotonicNow(this.#store.clock), limit)
   }
 
   async requestCancel(turnId: string, reason: string): Promise<boolean> {
@@ -203,12 +184,12 @@ export class EmbeddedLog implements log.TurnLog {
 
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
     this.#checkOpen()
-    return this.#records.get(turnId)
+    return this.#turns.getRecord(turnId)
   }
 
   async getTurnOfRun(runId: string): Promise<log.TurnRecord | undefined> {
     this.#checkOpen()
-    return this.#records.ofRun(runId)
+    return this.#turns.getRecordOfRun(runId)
   }
 
   async listTurns(
@@ -216,7 +197,7 @@ export class EmbeddedLog implements log.TurnLog {
     options: log.TurnPageOptions = {},
   ): Promise<log.Page<log.TurnRecord>> {
     this.#checkOpen()
-    return this.#records.list(threadId, options)
+    return this.#turns.listRecords(threadId, options)
   }
 
   async putThread(
@@ -247,7 +228,7 @@ export class EmbeddedLog implements log.TurnLog {
   /** The ids of a thread's turns in order. For one whose id is damaged, the error. */
   *turnIds(threadId: string): Generator<string | TurnstreamError> {
     this.#checkOpen()
-    yield* this.#records.readableIds(threadId)
+    yield* this.#turns.readableIds(threadId)
   }
 
   async countThreads(): Promise<number> {
@@ -279,14 +260,14 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   #remove(turn: EmbeddedTurn): Promise<void> {
-    return this.#store.removal.remove(turn, new TurnstreamError('TURN_DELETED', turn.facts.turnId))
+    return removeTurn(this.#store, turn, new TurnstreamError('TURN_DELETED', turn.facts.turnId))
   }
 
   /** Some turns of a thread as decided, also those that only the sweeper has not come to yet. */
   #turnsOf(threadId: string, limit: number): EmbeddedTurn[] {
-    const open = this.#turns.openOf(threadId)
+    const open = this.#turns.openTurn(threadId)
     const turns = open === undefined ? [] : [open]
-    for (const turnId of this.#records.idsOf(threadId)) {
+    for (const turnId of this.#turns.ids(threadId)) {
       if (turns.length === limit) break
       const turn = this.#turns.find(turnId)
       if (turn !== undefined && turn.facts.turnId !== open?.facts.turnId) turns.push(turn)
@@ -311,14 +292,14 @@ export class EmbeddedLog implements log.TurnLog {
   #decided(turnId: string): EmbeddedTurn | undefined {
     const turn = this.#turns.find(turnId)
     if (turn?.isSealed !== true) return turn
-    return this.#records.remains(turn.decided) === 'nothing' ? undefined : turn
+    return this.#turns.remains(turn.decided) === 'nothing' ? undefined : turn
   }
 
   #turn(turnId: string): EmbeddedTurn {
     this.#checkOpen()
     const turn = this.#decided(turnId)
     if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
-    if (this.#records.remains(turn.decided) === 'record')
+    if (this.#turns.remains(turn.decided) === 'record')
       throw new TurnstreamError('TURN_EXPIRED', turnId)
     return turn
   }
@@ -339,68 +320,11 @@ export class EmbeddedLog implements log.TurnLog {
   }
 }
 
-export interface EmbeddedLogOptions {
-  /** Where everything is kept; made if it is not there. One process at a time. */
-  readonly directory: string
-  /** How long the logs of a turn are kept after its end: seven days unless given. */
-  readonly retentionMs?: number
-  /** What an acknowledged record survives: `commit`, a power cut (the default); `system`, `kill -9`. */
-  readonly sync?: SyncPolicy
-  /** How far apart commits are under load, in real time: 30 ms unless given. */
-  readonly commitIntervalMs?: number
-  /** How often to sweep expired turns and threads: every minute unless given. */
-  readonly sweepMs?: number
-  /** Callback for failures of the sweep: records that cannot be read, a full disk. */
-  readonly onError?: (error: unknown) => void
-  /** What leases and retention are told by. */
-  readonly clock?: Clock
-}
-
-const WEEK_MS = 7 * 24 * 60 * 60 * 1000
-const MINUTE_MS = 60 * 1000
-// A commit costs half a millisecond of CPU, and nobody who reads along notices twenty.
-const COMMIT_INTERVAL_MS = 30
-
 /**
  * Opens the log in a directory. STORE_LOCKED when another process has it, STORE_READ_ONLY when it cannot be
- * written, STORE_VERSION when a newer version wrote it. The leases of open turns count as run out: who held
- * them is gone.
+ * written, STORE_VERSION when a newer version wrote it. The leases of open turns count as run out: their owners are
+ * gone.
  */
-export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<TurnLog> {
-  const { directory, sync = 'commit', commitIntervalMs = COMMIT_INTERVAL_MS } = options
-  const { retentionMs = WEEK_MS, sweepMs = MINUTE_MS, clock = systemClock } = options
-  const { onError = () => {} } = options
-  if (directory === '') throw new TurnstreamError('OPTION_INVALID', 'directory is empty')
-  await makeDirectory(directory)
-  await checkWritable(directory)
-  const guard = await DirectoryGuard.take(directory)
-  try {
-    await removeCopy(directory)
-    await migrate(directory)
-    const env = await Environment.open(join(directory, DATA_FILE), sync)
-    const chunks = new Chunks(env.tables.chunks)
-    const journal = new Journal(env.tables.journal)
-    const files = new StoreFiles(directory)
-    const commits = new GroupCommit({ env, files, journal, chunks, intervalMs: commitIntervalMs })
-    const turns = new AllTurns(env, commits)
-    await recover({ env, journal, chunks, turns })
-    const release = () => guard.release()
-    const parts = {
-      env,
-      files,
-      chunks,
-      journal,
-      commits,
-      turns,
-      clock,
-      retentionMs,
-      sweepMs,
-      onError,
-      release,
-    }
-    return new EmbeddedLog(new EmbeddedStore(parts))
-  } catch (error) {
-    await guard.release()
-    throw await storeError(error, directory)
-  }
+export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<log.TurnLog> {
+  return new EmbeddedLog(await EmbeddedStore.open(options))
 }

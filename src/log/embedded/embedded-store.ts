@@ -1,93 +1,144 @@
-import { type Clock, steadyTime } from '../../async/clock.ts'
+import { join } from 'node:path'
+import { type Clock, systemClock } from '../../async/clock.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
-import type { StoreFiles } from './directory.ts'
+import type { Orphan } from '../turn-log.ts'
+import { migrate } from './compact.ts'
+import { DATA_FILE, removeCopy, storeError } from './data-file.ts'
+import { checkWritable, lockDirectory, makeDirectory, StoreFiles } from './directory.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
-import type { Environment, Write } from './environment.ts'
-import { type GroupCommit, type Journal, JournalEntry } from './group-commit.ts'
-import type { AllTurns } from './loaded-turns.ts'
-import { Removal, Sweeper, ThreadSweep } from './removal.ts'
-import { parseKey } from './stored-turn.ts'
-import type { Chunks } from './turn-events.ts'
+import { Environment, type SyncPolicy, type Write } from './environment.ts'
+import { GroupCommit, JournalEntry } from './group-commit.ts'
+import { Sweeper } from './removal.ts'
+import { DAMAGED, parseKey } from './stored-turn.ts'
+import { TenantTurns } from './tenant-turns.ts'
+import { Chunks } from './turn-events.ts'
 
-/** What an embedded store is made of. */
-export interface EmbeddedParts {
-  readonly env: Environment
-  readonly files: StoreFiles
-  readonly chunks: Chunks
-  readonly journal: Journal
-  readonly commits: GroupCommit
-  readonly turns: AllTurns
-  readonly clock: Clock
-  readonly retentionMs: number
-  readonly sweepMs: number
-  /** Callback for what goes wrong beside any call. */
-  readonly onError: (error: unknown) => void
-  /** Lets go of the directory. */
-  readonly release: () => Promise<void>
+export interface EmbeddedLogOptions {
+  /** Where everything is stored; created if it is missing. One process at a time. */
+  readonly directory: string
+  /** How long the logs of a turn are stored after its end: seven days by default. */
+  readonly retentionMs?: number
+  /** What an acknowledged record survives: `commit`, a power cut (the default); `system`, `kill -9`. */
+  readonly sync?: SyncPolicy
+  /** How far apart commits are under load, in real time: 30 ms by default. */
+  readonly commitIntervalMs?: number
+  /** How often to sweep expired turns and threads: every minute by default. */
+  readonly sweepMs?: number
+  /** Callback for failures of the sweep: records that cannot be read, a full disk. */
+  readonly onError?: (error: unknown) => void
+  /** Measures leases and retention. */
+  readonly clock?: Clock
 }
 
-/** How often a store that is only read looks whether its files are there. */
+const WEEK_MS = 7 * 24 * 60 * 60 * 1000
+const MINUTE_MS = 60 * 1000
+// A commit costs half a millisecond of CPU, and no reader notices a delay of 20 ms.
+const COMMIT_INTERVAL_MS = 30
+
+/** How often a store that commits nothing checks that its files are there. */
 const FILES_CHECK_MS = 1000
 
-/** What the logs of all tenants in a directory have in common. */
+const DAMAGED_RANGE = { start: [DAMAGED, ''], end: [DAMAGED, '\uffff'] }
+
+/** What the logs of all tenants in a directory share. */
 export class EmbeddedStore {
   readonly env: Environment
   readonly chunks: Chunks
   readonly commits: GroupCommit
-  readonly turns: AllTurns
   readonly clock: Clock
   readonly retentionMs: number
-  readonly removal: Removal
-  readonly #journal: Journal
+  readonly onError: (error: unknown) => void
   readonly #files: StoreFiles
   #filesCheckedAt: number
-  readonly #release: () => Promise<void>
+  readonly #unlock: () => Promise<void>
   readonly #sweeper: Sweeper
+  readonly #tenants = new Map<string, TenantTurns>()
+  /** The keys of turns that were open when a part of them was damaged. */
+  readonly #damaged = new Set<string>()
   #closing: Promise<void> | undefined
   #nextNumber: number
 
-  constructor(parts: EmbeddedParts) {
-    const { env, clock, retentionMs } = parts
+  private constructor(env: Environment, options: EmbeddedLogOptions, unlock: () => Promise<void>) {
+    const { retentionMs = WEEK_MS, sweepMs = MINUTE_MS, clock = systemClock } = options
+    const { commitIntervalMs = COMMIT_INTERVAL_MS, onError = () => {} } = options
     this.env = env
-    this.chunks = parts.chunks
-    this.commits = parts.commits
-    this.turns = parts.turns
     this.clock = clock
     this.retentionMs = retentionMs
-    this.#journal = parts.journal
-    this.#files = parts.files
-    this.#files.onLost = () => this.#endAll(this.#files.error())
+    this.onError = onError
+    this.chunks = new Chunks(env.tables.chunks)
+    this.#files = new StoreFiles(options.directory, (reason) => this.#endAll(reason))
     this.#filesCheckedAt = clock.now()
-    this.#release = parts.release
+    this.commits = new GroupCommit(env, this.#files, commitIntervalMs)
+    this.#sweeper = new Sweeper(this, sweepMs)
+    this.#unlock = unlock
     this.#nextNumber = Number(env.tables.store.get('nextNumber') ?? 1)
-    const { sweepMs: everyMs, onError } = parts
-    this.removal = new Removal(parts, onError)
-    const threads = new ThreadSweep(parts, onError)
-    // A clock that is set forward must not make every turn due at once.
-    const steadyNow = steadyTime(clock)
-    const step = async () => {
-      const hasMoreTurns = await this.removal.sweep(steadyNow(), retentionMs)
-      return (await threads.step(steadyNow())) || hasMoreTurns
+    for (const { key } of env.tables.store.getRange(DAMAGED_RANGE)) {
+      if (Array.isArray(key)) this.#damaged.add(String(key[1]))
     }
-    this.#sweeper = new Sweeper(step, { clock, everyMs, onError })
   }
 
-  /** The number of a new turn, of whichever tenant. It is stored with the change that is handed in next. */
+  static async open(options: EmbeddedLogOptions): Promise<EmbeddedStore> {
+    const { directory, sync = 'commit' } = options
+    if (directory === '') throw new TurnstreamError('OPTION_INVALID', 'directory is empty')
+    await makeDirectory(directory)
+    await checkWritable(directory)
+    const unlock = await lockDirectory(directory)
+    try {
+      await removeCopy(directory)
+      await migrate(directory)
+      const env = await Environment.open(join(directory, DATA_FILE), sync)
+      const store = new EmbeddedStore(env, options, unlock)
+      await store.#recover()
+      store.#sweeper.start()
+      return store
+    } catch (error) {
+      await unlock()
+      throw await storeError(error, directory)
+    }
+  }
+
+  /** The number of a new turn of any tenant. It is stored with the next change. */
   takeNumber(): number {
     const number = this.#nextNumber++
     this.commits.stage(this.env.tables.store, 'nextNumber', String(this.#nextNumber))
     return number
   }
 
+  turnsOf(tenant: string): TenantTurns {
+    const known = this.#tenants.get(tenant)
+    if (known !== undefined) return known
+    const created = new TenantTurns(tenant, this)
+    this.#tenants.set(tenant, created)
+    return created
+  }
+
+  /** The turn under a key of the store. */
+  findTurn(key: string): EmbeddedTurn | undefined {
+    const { tenant, id } = parseKey(key)
+    return this.turnsOf(tenant).find(id)
+  }
+
+  /** The orphaned turns of all tenants. */
+  orphans(now: number, limit: number): Orphan[] {
+    const orphans: Orphan[] = []
+    for (const [tenant, turns] of this.#tenants) {
+      const found = turns.orphans(now, limit - orphans.length)
+      for (const turnId of found) orphans.push({ tenant, turnId })
+    }
+    return orphans
+  }
+
+  isDamaged(key: string): boolean {
+    return this.#damaged.has(key)
+  }
+
   bytesKept(): number {
-    return this.env.bytesUsed() + this.#journal.bytesNeeded()
+    return this.env.bytesUsed() + this.commits.journal.bytesNeeded()
   }
 
   /** Throws STORE_CLOSED, or STORE_LOST, which a store that commits nothing notices within a second of use. */
   checkOpen(): void {
-    if (this.#closing !== undefined) {
-      throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
-    }
+    if (this.#closing !== undefined) throw closedError()
     const now = this.clock.now()
     if (!this.#files.isLost && Math.abs(now - this.#filesCheckedAt) < FILES_CHECK_MS) return
     this.#filesCheckedAt = now
@@ -95,7 +146,7 @@ export class EmbeddedStore {
   }
 
   #endAll(reason: TurnstreamError): void {
-    for (const turn of this.turns.values()) turn.end(reason)
+    for (const turns of this.#tenants.values()) for (const turn of turns.values()) turn.end(reason)
   }
 
   close(): Promise<void> {
@@ -106,97 +157,85 @@ export class EmbeddedStore {
   async #close(): Promise<void> {
     await this.#sweeper.stop()
     await this.commits.idle()
-    if (!this.#files.isLost) this.#endAll(new TurnstreamError('STORE_CLOSED', 'the log was closed'))
+    if (!this.#files.isLost) this.#endAll(closedError())
     await this.env.close()
-    await this.#release()
+    await this.#unlock()
   }
-}
 
-interface Store {
-  readonly env: Environment
-  readonly journal: Journal
-  readonly chunks: Chunks
-  readonly turns: AllTurns
-}
-
-/**
- * Reads the open turns of all tenants when the store is opened, and stores the lines that only the journal has as
- * chunks, so that the journal begins empty. Turns that have ended are not read: there may be many. A turn of which
- * something is damaged is STORE_CORRUPT from then on, and the others are not affected.
- */
-export async function recover(store: Store): Promise<void> {
-  const { env, journal } = store
-  const turns = new Map<number, EmbeddedTurn>()
-  const damaged = new Set<EmbeddedTurn>()
-  for (const { key, value } of env.tables.open.getRange({})) {
-    const turn = findTurn(store, value)
-    if (turn === undefined) continue
-    turns.set(Number(key), turn)
-    unlessDamaged(turn, damaged, () => recoverTurn(turn, env))
-  }
-  try {
-    for (const section of journal.read()) {
-      const turn = turns.get(section.number)
-      if (turn === undefined || damaged.has(turn)) continue
-      const { epochs } = turn.state.logs.events
-      unlessDamaged(turn, damaged, () => turn.events.restoreLines(section, epochs))
+  /**
+   * Reads the open turns of all tenants when the store is opened, and stores the lines that only the journal has as
+   * chunks, so that the journal begins empty. Turns that have ended are not read: there may be many. A turn with
+   * damaged parts is STORE_CORRUPT from then on; the others are not affected.
+   */
+  async #recover(): Promise<void> {
+    const turns = new Map<number, EmbeddedTurn>()
+    const damaged = new Set<EmbeddedTurn>()
+    for (const { key, value } of this.env.tables.open.getRange({})) {
+      const turn = this.#findOpen(value)
+      if (turn === undefined) continue
+      turns.set(Number(key), turn)
+      if (!isIntact(() => turn.restore())) damaged.add(turn)
     }
-  } catch (error) {
-    if (!hasCode(error, 'STORE_CORRUPT')) throw error
-    // Nobody knows whose lines were in that entry.
-    for (const turn of turns.values()) damaged.add(turn)
+    const isRead = isIntact(() => {
+      for (const section of this.commits.journal.read()) {
+        const turn = turns.get(section.number)
+        if (turn === undefined || damaged.has(turn)) continue
+        const { epochs } = turn.state.logs.events
+        if (!isIntact(() => turn.events.restoreLines(section, epochs))) damaged.add(turn)
+      }
+    })
+    // Nobody knows whose lines were in an entry that cannot be read.
+    if (!isRead) for (const turn of turns.values()) damaged.add(turn)
+    const rest = [...turns.values()].filter((turn) => !damaged.has(turn))
+    for (const turn of rest) turn.settleHeads()
+    await this.#emptyJournal(rest, damaged)
+    for (const turn of rest) this.turnsOf(turn.keys.tenant).add(turn)
   }
-  const intact = [...turns.values()].filter((turn) => !damaged.has(turn))
-  for (const turn of intact) turn.settleHeads()
-  await emptyJournal(store, intact, damaged)
-  for (const turn of intact) store.turns.of(turn.keys.tenant).add(turn)
+
+  /** Undefined if the turn's record is damaged: its readers get the error. */
+  #findOpen(key: string): EmbeddedTurn | undefined {
+    try {
+      const turn = this.findTurn(key)
+      if (turn !== undefined) return turn
+    } catch (error) {
+      if (!hasCode(error, 'STORE_CORRUPT')) throw error
+      return undefined
+    }
+    throw new TurnstreamError('STORE_CORRUPT', `turn ${parseKey(key).id} is missing`)
+  }
+
+  async #emptyJournal(
+    turns: readonly EmbeddedTurn[],
+    damaged: Iterable<EmbeddedTurn>,
+  ): Promise<void> {
+    const writes: Write[] = []
+    for (const turn of damaged) this.#markDamaged(turn, writes)
+    for (const { events } of turns) events.write(writes, new JournalEntry(), true)
+    this.commits.journal.clear(writes)
+    if (writes.length > 0) await this.env.commit(writes)
+    for (const { events } of turns) events.committed()
+  }
+
+  /** The turn stays STORE_CORRUPT: nothing else shows that it has lost events. */
+  #markDamaged({ keys, facts }: EmbeddedTurn, writes: Write[]): void {
+    const key = keys.of(facts.turnId)
+    this.#damaged.add(key)
+    const { open, store } = this.env.tables
+    writes.push({ table: open, key: facts.number })
+    writes.push({ table: store, key: [DAMAGED, key], value: '' })
+  }
 }
 
-/** Undefined if the turn's record is damaged, which whoever reads it is told. */
-function findTurn({ turns }: Store, key: string): EmbeddedTurn | undefined {
+function closedError(): TurnstreamError {
+  return new TurnstreamError('STORE_CLOSED', 'the log was closed')
+}
+
+function isIntact(read: () => void): boolean {
   try {
-    const turn = turns.find(key)
-    if (turn !== undefined) return turn
+    read()
+    return true
   } catch (error) {
     if (!hasCode(error, 'STORE_CORRUPT')) throw error
-    return undefined
+    return false
   }
-  throw new TurnstreamError('STORE_CORRUPT', `turn ${parseKey(key).id} is missing`)
-}
-
-function unlessDamaged(
-  turn: EmbeddedTurn,
-  damaged: Set<EmbeddedTurn>,
-  restore: () => unknown,
-): void {
-  try {
-    restore()
-  } catch (error) {
-    if (!hasCode(error, 'STORE_CORRUPT')) throw error
-    damaged.add(turn)
-  }
-}
-
-function recoverTurn(turn: EmbeddedTurn, { tables }: Environment): EmbeddedTurn {
-  const { number } = turn.facts
-  const newest = { start: [number + 1], end: [number], reverse: true, limit: 1 }
-  for (const { key, value } of tables.chunks.getRange(newest)) {
-    const first = Array.isArray(key) ? Number(key[1]) : 0
-    turn.events.restoreChunk(first, value, turn.state.logs.events.epochs)
-  }
-  turn.load(tables)
-  return turn
-}
-
-async function emptyJournal(
-  { env, journal, chunks, turns: all }: Store,
-  turns: readonly EmbeddedTurn[],
-  damaged: Iterable<EmbeddedTurn>,
-): Promise<void> {
-  const writes: Write[] = []
-  for (const turn of damaged) all.markDamaged(turn, writes)
-  for (const { events } of turns) events.write(writes, env.tables, new JournalEntry(), true)
-  journal.clear(writes)
-  if (writes.length > 0) await env.commit(writes)
-  for (const { events, state } of turns) events.committed(chunks, state.logs.events.epochs)
 }

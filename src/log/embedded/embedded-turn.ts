@@ -1,4 +1,3 @@
-import type { Clock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { offsetOf, resume } from '../offsets.ts'
@@ -19,10 +18,11 @@ import {
   type WriterOptions,
 } from '../turn-log.ts'
 import { type Seal, StoreWriter, type Taken } from '../writer.ts'
-import type { Tables, Write } from './environment.ts'
-import type { GroupCommit, JournalEntry } from './group-commit.ts'
+import type { EmbeddedStore } from './embedded-store.ts'
+import type { Write } from './environment.ts'
+import type { JournalEntry } from './group-commit.ts'
 import { formatTurn, type StoredTurn, type TenantKeys, type TurnFacts } from './stored-turn.ts'
-import { type Chunks, TurnEvents } from './turn-events.ts'
+import { TurnEvents } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
 
 /** How many records each log has. */
@@ -44,6 +44,7 @@ interface Version extends Readonly<Heads> {
  * so does one that fails.
  */
 export class EmbeddedTurn {
+  readonly #store: EmbeddedStore
   readonly keys: TenantKeys
   /** No other turn has its number, not even one of the same id. */
   readonly creation: string
@@ -64,10 +65,10 @@ export class EmbeddedTurn {
   /** Decided with the seal of `events`, and in no commit yet. */
   #response: string | undefined
   #isLoaded: boolean
-  #readers = 0
+  readers = 0
   /** The writers with something to store, and those of which something is being stored. */
-  #ready: EmbeddedWriter<LogName>[] = []
-  #storing: EmbeddedWriter<LogName>[] = []
+  readonly #ready: EmbeddedWriter[] = []
+  readonly #storing: EmbeddedWriter[] = []
   /** Deleted, as decided: nothing of it is stored any more. */
   isDiscarded = false
   /** Why its logs are being removed. The commit may be in the file before it is acknowledged. */
@@ -75,7 +76,14 @@ export class EmbeddedTurn {
   #gone: TurnstreamError | undefined
   readonly #waiters = { events: new Waiters(), processed: new Waiters() }
 
-  private constructor(keys: TenantKeys, facts: TurnFacts, state: WriteState, isStored: boolean) {
+  constructor(
+    store: EmbeddedStore,
+    keys: TenantKeys,
+    facts: TurnFacts,
+    state: WriteState,
+    isStored: boolean,
+  ) {
+    this.#store = store
     this.keys = keys
     this.creation = String(facts.number)
     this.#facts = facts
@@ -83,17 +91,8 @@ export class EmbeddedTurn {
     this.#heads = { events: state.logs.events.head, processed: state.logs.processed.head }
     this.#committed = isStored ? { facts, state, ...this.#heads } : undefined
     this.#isLoaded = !isStored
-    this.events = new TurnEvents(facts.number)
-    this.processed = new TurnProcessed(facts.number)
-  }
-
-  /** A turn of which nothing is stored yet. */
-  static create(facts: TurnFacts, state: WriteState, keys: TenantKeys): EmbeddedTurn {
-    return new EmbeddedTurn(keys, facts, state, false)
-  }
-
-  static load(turn: StoredTurn, keys: TenantKeys): EmbeddedTurn {
-    return new EmbeddedTurn(keys, turn, turn.state, true)
+    this.events = new TurnEvents(facts.number, store.chunks)
+    this.processed = new TurnProcessed(facts.number, store.env.tables.processed)
   }
 
   get facts(): TurnFacts {
@@ -131,15 +130,12 @@ export class EmbeddedTurn {
   }
 
   /** A writer has something to store. */
-  ready(writer: EmbeddedWriter<LogName>): void {
+  ready(writer: EmbeddedWriter): void {
     this.#ready.push(writer)
   }
 
-  /**
-   * Puts everything decided and all that writers brought into a commit; the lines that the journal has to keep go
-   * into its entry.
-   */
-  write(writes: Write[], tables: Tables, entry: JournalEntry, storeAll: boolean): void {
+  /** Adds everything decided and all that writers brought to a commit, and the lines for the journal to its entry. */
+  write(writes: Write[], entry: JournalEntry, storeAll: boolean): void {
     for (const writer of this.#ready.splice(0)) this.#take(writer)
     if (this.isDiscarded) return
     const facts = this.#facts
@@ -147,16 +143,14 @@ export class EmbeddedTurn {
     const before = this.#committed
     const { events, processed } = this.#heads
     this.#writing = { facts, state, events, processed }
-    this.processed.write(writes, tables)
-    if (before === undefined || isChanged(before, this.#writing)) {
-      this.#writeRecord(writes, tables, before)
-    }
-    this.events.write(writes, tables, entry, storeAll || state.logs.events.sealed)
+    this.processed.write(writes)
+    if (before === undefined || isChanged(before, this.#writing)) this.#writeRecord(writes, before)
+    this.events.write(writes, entry, storeAll || state.logs.events.sealed)
   }
 
-  #take(writer: EmbeddedWriter<LogName>): void {
+  #take(writer: EmbeddedWriter): void {
     const { log, lease } = writer
-    const { entries, first, count, seal } = writer.takeReady()
+    const { entries, first, count, seal } = writer.take()
     if (count === 0) return
     const { epoch, logs } = this.#state
     const head = this.#heads[log]
@@ -167,23 +161,24 @@ export class EmbeddedTurn {
       if (log === 'events') this.events.stage(epoch, entries as StreamEvent[], known, count)
       else this.processed.stage(epoch, entries as NewOutput[], first, known, count)
     } catch (error) {
-      writer.refuse(error)
+      writer.failed(error)
       return
     }
     this.#heads[log] = Math.max(head, first + count - 1)
-    if (seal !== undefined) this.#seal(log, seal, writer.now())
+    if (seal !== undefined) this.#seal(log, seal)
     this.#storing.push(writer)
   }
 
-  #seal(log: LogName, { outcome, response }: Seal, now: number): void {
+  #seal(log: LogName, { outcome, response }: Seal): void {
     this.#state = appended(this.#state, log, this.#heads[log], true)
     if (outcome === undefined || this.#facts.outcome !== undefined) return
-    this.decide({ outcome, endedAt: now, ...responseSize(response) })
+    this.decide({ outcome, endedAt: this.#store.clock.now(), ...responseSize(response) })
     this.#response = response
   }
 
   /** Seldom, and apart from what is done for each commit: only here a key has to be made. */
-  #writeRecord(writes: Write[], tables: Tables, before: Version | undefined): void {
+  #writeRecord(writes: Write[], before: Version | undefined): void {
+    const { tables } = this.#store.env
     const { number, turnId, endedAt = 0 } = this.#facts
     const key = this.keys.of(turnId)
     if (before === undefined) writes.push({ table: tables.open, key: number, value: key })
@@ -197,13 +192,14 @@ export class EmbeddedTurn {
     writes.push({ table: tables.ended, key: ['logs', endedAt, key], value: '' })
   }
 
-  committedBy(chunks: Chunks): void {
+  /** The commit has succeeded: readers may see what was written. */
+  confirm(): void {
     const before = this.#committed
     const after = this.#writing
     if (after === undefined) return
     this.#committed = after
     this.#writing = undefined
-    this.events.committed(chunks, after.state.logs.events.epochs)
+    this.events.committed()
     this.processed.committed()
     for (const log of LOG_NAMES) if (hasNews(log, before, after)) this.#waiters[log].wake()
     // The owner listens all the time, and what it wrote itself is no news to it.
@@ -213,7 +209,7 @@ export class EmbeddedTurn {
 
   /** After the commit of a group, when all of its turns are up to date: tells the writers. */
   tellWriters(): void {
-    for (const writer of this.#storing.splice(0)) writer.keep()
+    for (const writer of this.#storing.splice(0)) writer.stored()
   }
 
   /** Back to what is committed; the writers try again, or not. */
@@ -230,7 +226,7 @@ export class EmbeddedTurn {
     this.events.undo()
     this.processed.undo()
     const writers = [...this.#storing.splice(0), ...this.#ready.splice(0)]
-    for (const writer of writers) writer.refuse(error)
+    for (const writer of writers) writer.failed(error)
   }
 
   /** Ends the readers with this error. */
@@ -249,12 +245,18 @@ export class EmbeddedTurn {
     return new TurnstreamError(reason.code, this.#facts.turnId, { cause: reason })
   }
 
-  /** Reads the logs of a turn that was not written by this process. */
-  load(tables: Tables): void {
+  /** Reads an open turn when the store is opened. */
+  restore(): void {
+    this.events.restore(this.#state.logs.events.epochs)
+    this.load()
+  }
+
+  /** Reads the snapshots of a turn that was not written by this process. */
+  load(): void {
     if (this.#isLoaded) return
     this.#isLoaded = true
     try {
-      this.processed.restore(tables, this.#state.logs.processed)
+      this.processed.restore(this.#state.logs.processed)
     } catch (error) {
       throw this.removal === undefined ? error : this.#refusal(this.removal)
     }
@@ -267,27 +269,13 @@ export class EmbeddedTurn {
     this.#committed = { facts: this.#facts, state: this.#state, ...this.#heads }
   }
 
-  hold(): () => void {
-    this.#readers += 1
-    let isHeld = true
-    return () => {
-      if (isHeld) this.#readers -= 1
-      isHeld = false
-    }
-  }
-
   /** Nobody reads it, and nobody will write to it. */
   get isIdle(): boolean {
-    return this.#readers === 0 && isSealed(this.#committed?.state ?? this.#state)
+    return this.readers === 0 && isSealed(this.#committed?.state ?? this.#state)
   }
 
-  source<Name extends LogName>(
-    log: Name,
-    chunks: Chunks,
-    leave: () => void,
-  ): LogSource<Records[Name]> {
-    const { epochs } = this.#shown('events')
-    const letGo = log === 'events' ? this.events.hold(epochs) : undefined
+  source<Name extends LogName>(log: Name, leave: () => void): LogSource<Records[Name]> {
+    const release = log === 'events' ? this.events.hold() : undefined
     return {
       start: 0,
       resume: (cursor) => {
@@ -296,11 +284,8 @@ export class EmbeddedTurn {
       },
       read: (after) => {
         this.checkThere()
-        const isEvents = log === 'events'
-        const block: Block<LogRecord> = isEvents
-          ? this.#readEvents(after, chunks)
-          : this.#readProcessed(after)
-        return block as Block<Records[Name]>
+        const block = log === 'events' ? this.#readEvents(after) : this.#readProcessed(after)
+        return block as Block<LogRecord> as Block<Records[Name]>
       },
       changed: (seq, signal) => {
         const { head, sealed } = this.#shown(log)
@@ -308,7 +293,7 @@ export class EmbeddedTurn {
         return this.#waiters[log].wait(signal)
       },
       release: () => {
-        letGo?.()
+        release?.()
         leave()
       },
     }
@@ -319,12 +304,10 @@ export class EmbeddedTurn {
     return { head: (this.#committed ?? this.#heads)[log], sealed, epochs }
   }
 
-  #readEvents(after: number, chunks: Chunks): Block<EventRecord> {
+  #readEvents(after: number): Block<EventRecord> {
     const { head, sealed, epochs } = this.#shown('events')
     if (after >= head) return { records: [], head, cursor: offsetOf(epochs, head), last: sealed }
-    const { live } = this.events
-    const isLive = live !== undefined && live.records.length > 0 && after + 1 >= live.first
-    const run = isLive ? live : chunks.read(this.#facts.number, after + 1, epochs)
+    const run = this.events.read(after + 1, epochs)
     if (run === undefined) throw this.#missing(after + 1)
     const end = Math.min(head, run.first + run.records.length - 1)
     const records = run.records.slice(after + 1 - run.first, end + 1 - run.first)
@@ -350,19 +333,11 @@ export class EmbeddedTurn {
   }
 }
 
-interface WriterStore {
-  readonly commits: GroupCommit
-  readonly clock: Clock
-  /** Throws when the store takes nothing more. */
-  checkOpen(): void
-  /** Called when a writer of the turn stores nothing more. */
-  release(turn: EmbeddedTurn): void
-}
-
 /** Has its records stored by the next commit, with those of all other turns. */
-export class EmbeddedWriter<Name extends LogName> extends StoreWriter<Name> {
+export class EmbeddedWriter<Name extends LogName = LogName> extends StoreWriter<Name> {
   readonly #turn: EmbeddedTurn | undefined
-  readonly #store: WriterStore
+  readonly #store: EmbeddedStore
+  /** The turn knows that something waits. */
   #isReady = false
 
   /** `turn` is missing if it is gone. */
@@ -370,7 +345,7 @@ export class EmbeddedWriter<Name extends LogName> extends StoreWriter<Name> {
     lease: Lease,
     log: Name,
     turn: EmbeddedTurn | undefined,
-    store: WriterStore,
+    store: EmbeddedStore,
     options?: WriterOptions<Entries[Name]>,
   ) {
     super(lease, log, store.clock, options)
@@ -388,31 +363,24 @@ export class EmbeddedWriter<Name extends LogName> extends StoreWriter<Name> {
         return this.failed(error)
       }
       this.#isReady = true
-      turn.ready(this as unknown as EmbeddedWriter<LogName>)
+      turn.ready(this as unknown as EmbeddedWriter)
     }
     this.#store.commits.add(turn)
   }
 
   protected override ended(): void {
-    if (this.#turn !== undefined) this.#store.release(this.#turn)
+    const turn = this.#turn
+    if (turn !== undefined) this.#store.turnsOf(turn.keys.tenant).forgetIdle(turn)
   }
 
-  now(): number {
-    return this.#store.clock.now()
-  }
-
-  takeReady(): Taken<Name> {
+  override take(): Taken<Name> {
     this.#isReady = false
-    return this.take()
+    return super.take()
   }
 
-  keep(): void {
-    this.stored()
-  }
-
-  refuse(error: unknown): void {
+  override failed(error: unknown): void {
     this.#isReady = false
-    this.failed(error)
+    super.failed(error)
   }
 }
 

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import type { Database, Key, RangeOptions, RootDatabase } from 'lmdb'
+import type { Database, Key, RangeOptions, RootDatabase, RootDatabaseOptions } from 'lmdb'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { checkDataFile, DiskRoom, PRIVATE, storeError } from './data-file.ts'
 
@@ -10,7 +10,7 @@ export const FORMAT_VERSION = 2
 export interface Write {
   readonly table: Table | ByteTable
   readonly key: Key
-  readonly value?: string | Uint8Array
+  readonly value?: string | Uint8Array | undefined
 }
 
 /* Where an id is named it is that of the tenant `default`; see `TenantKeys` for those of others. */
@@ -53,28 +53,19 @@ export class Environment {
   readonly tables: Tables
   readonly #room: DiskRoom
   readonly #root: RootDatabase<string>
-  /** The table `store` without checksums: every version must be able to read `format`. */
-  readonly #plainStore: Database<string>
 
   private constructor(file: string, root: RootDatabase<string>, tables: Tables) {
     this.file = file
     this.#root = root
-    this.#plainStore = root.openDB<string>({ name: 'store', encoding: 'string' })
     this.#room = new DiskRoom(file)
     this.tables = tables
   }
 
   static async open(file: string, sync: SyncPolicy): Promise<Environment> {
-    const { open } = await import('lmdb')
     try {
       const transactions = await checkDataFile(file)
-      const root = open<string>({
-        path: file,
-        noSubdir: true,
-        encoding: 'string',
-        maxDbs: TABLE_NAMES.length + 1,
+      const root = await openRoot(file, {
         noMemInit: true,
-        ...PRIVATE,
         noSync: sync === 'system',
         // With it a commit would be acknowledged before it is on the disk.
         overlappingSync: false,
@@ -99,19 +90,18 @@ export class Environment {
 
   /** The format is written right after the tables are created. */
   async #checkFormat(transactions: number): Promise<void> {
-    const stored = this.#plainStore.get('format')
+    const stored = readFormat(this.#root)
     if (stored === undefined) {
       if (transactions > CREATING) throw damaged(this.file, 'its format is missing')
       await this.#writeFormat()
     } else if (stored !== String(FORMAT_VERSION)) {
-      const detail = `${this.file} has format ${stored}, and this version reads format ${FORMAT_VERSION}`
-      throw new TurnstreamError('STORE_VERSION', detail)
+      throw versionError(this.file, stored)
     }
   }
 
   async #writeFormat(): Promise<void> {
     await this.#room.take(0)
-    await this.#plainStore.put('format', String(FORMAT_VERSION))
+    await plainStore(this.#root).put('format', String(FORMAT_VERSION))
   }
 
   /** Resolves when all of it is stored, as safely as the policy says; rejects when none of it is. */
@@ -121,10 +111,7 @@ export class Environment {
     try {
       await this.#room.take(bytes)
       await this.#root.batch(() => {
-        for (const { table, key, value } of writes) {
-          if (value === undefined) table.remove(key)
-          else put(table, key, value)
-        }
+        for (const { table, key, value } of writes) table.write(key, value)
       })
     } catch (error) {
       throw await storeError(error, this.file)
@@ -137,14 +124,7 @@ export class Environment {
    */
   bytesUsed(): number {
     const { journal: _journal, ...tables } = this.tables
-    let bytes = 0
-    for (const table of Object.values(tables)) {
-      const stats = table.getStats() as Record<string, number>
-      const { pageSize = 0, treeBranchPageCount = 0, treeLeafPageCount = 0 } = stats
-      const { overflowPages = 0 } = stats
-      bytes += pageSize * (treeBranchPageCount + treeLeafPageCount + overflowPages)
-    }
-    return bytes
+    return Object.values(tables).reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
   /**
@@ -167,10 +147,34 @@ export class Environment {
   }
 }
 
-function put(table: Table | ByteTable, key: Key, value: string | Uint8Array): void {
-  // A table of texts gets texts, one of bytes gets bytes.
-  if (table instanceof ByteTable) table.put(key, value as Uint8Array)
-  else table.put(key, value as string)
+export async function openRoot(
+  file: string,
+  options: RootDatabaseOptions = {},
+): Promise<RootDatabase<string>> {
+  const { open } = await import('lmdb')
+  const maxDbs = TABLE_NAMES.length + 1
+  return open<string>({
+    path: file,
+    noSubdir: true,
+    encoding: 'string',
+    maxDbs,
+    ...PRIVATE,
+    ...options,
+  })
+}
+
+/** Without a checksum: every version must be able to read it. Undefined in a new store. */
+export function readFormat(root: RootDatabase<string>): string | undefined {
+  return plainStore(root).get('format')
+}
+
+function plainStore(root: RootDatabase<string>): Database<string> {
+  return root.openDB<string>({ name: 'store', encoding: 'string' })
+}
+
+export function versionError(file: string, stored: string): TurnstreamError {
+  const detail = `${file} has format ${stored}, and this version reads format ${FORMAT_VERSION}`
+  return new TurnstreamError('STORE_VERSION', detail)
 }
 
 export function openTables(root: RootDatabase<string>): Tables {
@@ -249,12 +253,11 @@ abstract class CheckedTable<Value extends string | Uint8Array> {
     }
   }
 
-  getKeysCount(options: RangeOptions = {}): number {
-    return this.#db.getKeysCount(options)
-  }
-
-  getStats(): object {
-    return this.#db.getStats()
+  /** The pages in use. */
+  get bytes(): number {
+    const stats = this.#db.getStats() as Record<string, number>
+    const { pageSize = 0, treeBranchPageCount = 0, treeLeafPageCount = 0 } = stats
+    return pageSize * (treeBranchPageCount + treeLeafPageCount + (stats['overflowPages'] ?? 0))
   }
 
   /** The number of records as the table itself has it; those that can be reached may be fewer when it is damaged. */
@@ -262,13 +265,10 @@ abstract class CheckedTable<Value extends string | Uint8Array> {
     return (this.#db.getStats() as { entryCount: number }).entryCount
   }
 
-  /** For a batch, whose promise speaks for all of it. */
-  put(key: Key, value: Value): void {
-    void this.#db.put(key, this.seal(value, this.#seedOf(key)))
-  }
-
-  remove(key: Key): void {
-    void this.#db.remove(key)
+  /** Part of a batch, whose promise covers all of it. A table of texts takes texts, one of bytes takes bytes. */
+  write(key: Key, value: string | Uint8Array | undefined): void {
+    if (value === undefined) void this.#db.remove(key)
+    else void this.#db.put(key, this.seal(value as Value, this.#seedOf(key)))
   }
 
   #read(key: Key, stored: Value): Value {

@@ -3,7 +3,7 @@ import { sameError } from './data-file.ts'
 import type { StoreFiles } from './directory.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Environment, Table, Write } from './environment.ts'
-import type { Chunks, TurnEvents } from './turn-events.ts'
+import type { TurnEvents } from './turn-events.ts'
 
 /** What somebody wants stored besides what the turn itself has decided. */
 export interface Change {
@@ -47,14 +47,6 @@ interface Staged {
   readonly group: Group
 }
 
-interface CommitParts {
-  readonly env: Environment
-  readonly files: StoreFiles
-  readonly journal: Journal
-  readonly chunks: Chunks
-  readonly intervalMs: number
-}
-
 /** Changes per second from which on commits are as far apart as they may be. */
 const BUSY_RATE = 6000
 
@@ -68,10 +60,9 @@ const NEWEST = 0.3
  * matter of what a commit costs, and no behaviour depends on it.
  */
 export class GroupCommit {
+  readonly journal: Journal
   readonly #env: Environment
   readonly #files: StoreFiles
-  readonly #journal: Journal
-  readonly #chunks: Chunks
   readonly #intervalMs: number
   readonly #staged = new Map<Table, Map<string, Staged>>()
   #group = new Group()
@@ -80,11 +71,10 @@ export class GroupCommit {
   /** Changes per millisecond. */
   #rate = 0
 
-  constructor({ env, files, journal, chunks, intervalMs }: CommitParts) {
+  constructor(env: Environment, files: StoreFiles, intervalMs: number) {
+    this.journal = new Journal(env.tables.journal)
     this.#env = env
     this.#files = files
-    this.#journal = journal
-    this.#chunks = chunks
     this.#intervalMs = intervalMs
   }
 
@@ -126,7 +116,7 @@ export class GroupCommit {
       await this.#pause()
       const isStored = await this.#commit(this.#takeGroup())
       // A journal that cannot be tidied up now is the next commit's.
-      isTidy = !isStored || !this.#journal.hasUnneeded
+      isTidy = !isStored || !this.journal.hasUnneeded
     }
     this.#running = undefined
   }
@@ -154,7 +144,7 @@ export class GroupCommit {
   }
 
   async #commit(group: Group): Promise<boolean> {
-    const overdue = new Set<TurnEvents>(this.#journal.overdue())
+    const overdue = new Set<TurnEvents>(this.journal.overdue())
     const entry = new JournalEntry()
     try {
       const writes = this.#put(group, overdue, entry)
@@ -164,16 +154,16 @@ export class GroupCommit {
       this.#fail(group, error)
       return false
     }
-    this.#journal.kept(entry)
+    this.journal.kept(entry)
     for (const events of overdue) {
-      this.#journal.settle(events, entry)
+      this.journal.settle(events, entry)
       // They had nothing new, so that there is nothing to show either.
-      events.committed(this.#chunks, [])
+      events.committed()
     }
     this.#forgetStaged(group)
     for (const turn of group.turns) {
-      this.#journal.settle(turn.events, entry)
-      turn.committedBy(this.#chunks)
+      this.journal.settle(turn.events, entry)
+      turn.confirm()
     }
     for (const { committed } of group.changes) committed?.()
     group.resolve()
@@ -195,18 +185,17 @@ export class GroupCommit {
     const writes: Write[] = []
     for (const [table, records] of this.#staged) {
       for (const [key, staged] of records) {
-        if (staged.group === group) writes.push(writeOf(table, key, staged.value))
+        if (staged.group === group) writes.push({ table, key, value: staged.value })
       }
     }
-    const { tables } = this.#env
     for (const turn of group.turns) {
       const storeAll = overdue.size > 0 && overdue.delete(turn.events)
-      turn.write(writes, tables, entry, storeAll)
+      turn.write(writes, entry, storeAll)
     }
-    // These have nothing new, but the journal is to be rid of them.
-    for (const events of overdue) events.write(writes, tables, entry, true)
+    // These have nothing new, but hold back the journal.
+    for (const events of overdue) events.write(writes, entry, true)
     for (const { write } of group.changes) write?.(writes)
-    this.#journal.write(writes, entry)
+    this.journal.write(writes, entry)
     return writes
   }
 
@@ -225,10 +214,6 @@ export class GroupCommit {
       for (const [key, staged] of records) if (staged.group === group) records.delete(key)
     }
   }
-}
-
-function writeOf(table: Table, key: string, value: string | undefined): Write {
-  return value === undefined ? { table, key } : { table, key, value }
 }
 
 /** Whoever reopens the store reads this much at most: some tens of milliseconds. */

@@ -1,22 +1,23 @@
-import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { Key } from 'lmdb'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { checkDataFile, DATA_FILE, storeError } from './data-file.ts'
-import { DirectoryGuard, OWNER_FILE, PathLock } from './directory.ts'
+import { decodeChunk } from '../../protocol/event-codec.ts'
+import { checkDataFile, DATA_FILE, statFile, storeError } from './data-file.ts'
+import { lockDirectory, lockPath, STORE_FILES } from './directory.ts'
 import {
   type ByteTable,
   checkTables,
   FORMAT_VERSION,
+  openRoot,
   openTables,
-  TABLE_NAMES,
+  readFormat,
   type Table,
   type Tables,
+  versionError,
 } from './environment.ts'
-import { DAMAGED } from './loaded-turns.ts'
-import { parseTurn, type StoredTurn } from './stored-turn.ts'
-import { decodeRecords, unpackLines } from './turn-events.ts'
+import { DAMAGED, parseTurn, type StoredTurn } from './stored-turn.ts'
+import { unpackLines } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
 
 /** What is in a directory that may have a store. */
@@ -39,67 +40,43 @@ export async function inspectEmbeddedLog(
   const file = join(directory, DATA_FILE)
   try {
     await checkDataFile(file)
-    const bytes = await sizeOf(file)
-    const owner = join(directory, OWNER_FILE)
-    // Where one of these is missing, looking would make it; at most a process has the path that lost its files.
-    const needed = [file, lockOf(file), owner, lockOf(owner)]
-    const sizes = await Promise.all(needed.map(sizeOf))
-    if (sizes.includes(undefined)) {
-      await (await PathLock.take(directory)).release()
+    const found = await Promise.all(STORE_FILES.map((name) => statFile(join(directory, name))))
+    const bytes = found[0]?.size
+    // Opening would create the missing ones. At most a process has the path that lost its files.
+    if (found.includes(undefined)) {
+      const unlockPath = await lockPath(directory)
+      await unlockPath()
       return { bytes }
     }
-    const guard = await DirectoryGuard.take(directory)
+    const unlock = await lockDirectory(directory)
     try {
       const verification = await readAll(file, onProgress)
       return { bytes, ...(verification && { verification }) }
     } finally {
-      await guard.release()
+      await unlock()
     }
   } catch (error) {
     throw await storeError(error, file)
   }
 }
 
-function lockOf(file: string): string {
-  return `${file}-lock`
-}
-
-async function sizeOf(file: string): Promise<number | undefined> {
-  const stats = await stat(file).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined
-    throw error
-  })
-  return stats?.size
-}
-
 async function readAll(file: string, onProgress: OnProgress): Promise<Verification | undefined> {
-  const { open } = await import('lmdb')
-  const maxDbs = TABLE_NAMES.length + 1
-  const root = open<string>({
-    path: file,
-    noSubdir: true,
-    encoding: 'string',
-    readOnly: true,
-    maxDbs,
-  })
+  const root = await openRoot(file, { readOnly: true })
   try {
-    const stored = root.openDB<string>({ name: 'store', encoding: 'string' }).get('format')
-    if (stored === String(FORMAT_VERSION)) {
-      const existing = new Set([...root.getKeys({})].map(String))
-      const tables = openTables(root)
-      checkTables(file, tables, existing)
-      return await verify(tables, onProgress)
-    }
+    const stored = readFormat(root)
     // An older format is rewritten when the store is next opened.
     if (stored === undefined || Number(stored) < FORMAT_VERSION) return undefined
-    const detail = `${file} has format ${stored}, and this version reads format ${FORMAT_VERSION}`
-    throw new TurnstreamError('STORE_VERSION', detail)
+    if (stored !== String(FORMAT_VERSION)) throw versionError(file, stored)
+    const existing = new Set([...root.getKeys({})].map(String))
+    const tables = openTables(root)
+    checkTables(file, tables, existing)
+    return await verify(tables, onProgress)
   } finally {
     await root.close()
   }
 }
 
-export interface Verification {
+interface Verification {
   readonly records: number
   readonly turns: number
   readonly damagedRecords: number
@@ -116,7 +93,7 @@ const MAX_FINDINGS = 5
 const STEP_RECORDS = 500
 
 /** Reads each turn with its logs, then every record. Damage is counted, and reading goes on. */
-export async function verify(tables: Tables, onProgress: OnProgress): Promise<Verification> {
+async function verify(tables: Tables, onProgress: OnProgress): Promise<Verification> {
   const all = Object.values(tables)
   const turns = tables.turns.entryCount
   const records = all.reduce((sum, { entryCount }) => sum + entryCount, 0)
@@ -187,7 +164,7 @@ function readTurn(tables: Tables, key: Key): void {
     if (tables.store.get([DAMAGED, String(key)]) !== undefined) throw corrupt('a part is lost')
     if (turn.expired) return
     checkEvents(tables, turn)
-    new TurnProcessed(turn.number).restore(tables, turn.state.logs.processed)
+    new TurnProcessed(turn.number, tables.processed).restore(turn.state.logs.processed)
     tables.responses.get(turn.number)
   })
   if (failure !== undefined) throw corrupt(`turn ${JSON.stringify(key)}: ${failure}`)
@@ -195,11 +172,11 @@ function readTurn(tables: Tables, key: Key): void {
 
 /** Every event is in a chunk; of an open turn the last ones may be in the journal. */
 function checkEvents({ chunks }: Tables, { number, state }: StoredTurn): void {
-  const { head, sealed, epochs } = state.logs.events
+  const { head, sealed } = state.logs.events
   let next = 1
   for (const { key, value } of chunks.getRange({ start: [number], end: [number + 1] })) {
     if (!Array.isArray(key) || key[1] !== next) throw corrupt(`event ${next} is missing`)
-    next += decodeRecords(unpackLines(value), next, epochs).length
+    next += decodeChunk(unpackLines(value).join('\n')).length
   }
   if (sealed && next !== head + 1) throw corrupt(`event ${next} is missing`)
 }

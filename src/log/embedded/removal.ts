@@ -1,110 +1,140 @@
 import type { Key } from 'lmdb'
-import type { Clock } from '../../async/clock.ts'
+import { steadyTime } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import type { ThreadPlace } from '../paging.ts'
 import { CHUNK_RECORDS } from '../records.ts'
 import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
-import { EmbeddedThreads } from './embedded-threads.ts'
+import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
-import type { Environment, Table, Write } from './environment.ts'
-import type { GroupCommit, Journal } from './group-commit.ts'
-import { type AllTurns, type LoadedTurns, TurnRecords } from './loaded-turns.ts'
+import type { Table, Tables, Write } from './environment.ts'
 import { formatTurn, type StoredTurn, type TenantKeys } from './stored-turn.ts'
 
-interface Store {
-  readonly env: Environment
-  readonly commits: GroupCommit
-  readonly journal: Journal
-  readonly turns: AllTurns
-  readonly clock: Clock
-  readonly retentionMs: number
-}
-
-/** So many turns, and about so many keys of their logs, are swept in one commit: then others have their turn. */
+/** At most this many turns, and about this many keys of their logs, are swept in one commit. */
 const TURNS_PER_STEP = 16
 const KEYS_PER_STEP = 1000
 
-/** A turn of which something is over, as the index has it. */
+/** How many threads one step of the sweep checks. */
+const THREADS_PER_STEP = 100
+
+/** Threads that still have turns are checked in every pass: a pass starts this often in the retention. */
+const PASSES_PER_RETENTION = 100
+
+const LISTED_AT_ONCE = 1000
+
+/** Removes everything of a turn and ends its readers. */
+export async function removeTurn(
+  store: EmbeddedStore,
+  turn: EmbeddedTurn,
+  reason: TurnstreamError,
+): Promise<void> {
+  const { commits } = store
+  const { tables } = store.env
+  const { keys } = turn
+  const turns = store.turnsOf(keys.tenant)
+  const stored = turn.decided
+  const { turnId, runId } = stored
+  turn.isDiscarded = true
+  turn.removal = reason
+  turns.remove(turn)
+  commits.stage(tables.turns, keys.of(turnId), undefined)
+  if (runId !== turnId) commits.stage(tables.runs, keys.of(runId), undefined)
+  await commits.store(undefined, {
+    write: (writes) => {
+      removeLogs(writes, tables, stored)
+      removeIndex(writes, tables, stored, keys)
+    },
+    committed: () => {
+      commits.journal.release(turn.events)
+      turn.end(reason)
+    },
+    undo: () => {
+      turn.isDiscarded = false
+      turn.removal = undefined
+      if (turn.committed !== undefined) turns.restore(turn)
+    },
+  })
+}
+
+function removeLogs(writes: Write[], tables: Tables, { number }: StoredTurn): void {
+  writes.push({ table: tables.responses, key: number })
+  const range = { start: [number], end: [number + 1] }
+  for (const table of [tables.chunks, tables.processed]) {
+    for (const key of table.getKeys(range)) writes.push({ table, key })
+  }
+}
+
+function removeIndex(writes: Write[], tables: Tables, turn: StoredTurn, keys: TenantKeys): void {
+  const { number, turnId, threadId, ordinal, endedAt } = turn
+  writes.push({ table: tables.open, key: number })
+  writes.push({ table: tables.threadTurns, key: [keys.of(threadId), ordinal] })
+  if (endedAt === undefined) return
+  writes.push({ table: tables.ended, key: ['logs', endedAt, keys.of(turnId)] })
+  writes.push({ table: tables.ended, key: ['record', endedAt, keys.of(turnId)] })
+}
+
+/** A turn whose logs or record have expired, as in the index. */
 interface Due {
   readonly kind: 'logs' | 'record'
   readonly endedAt: number
   readonly key: string
-  /** Undefined when it is not there or cannot be read. */
+  /** Undefined when it is missing or cannot be read. */
   readonly turn: EmbeddedTurn | undefined
 }
 
-/** About how many keys the logs of a turn have. */
-function logKeysOf({ state }: EmbeddedTurn): number {
-  return Math.ceil(state.logs.events.head / CHUNK_RECORDS) + state.logs.processed.head
-}
+/** Removes expired turns and threads of all tenants, one small commit at a time so that others are not held up. */
+export class Sweeper {
+  readonly #store: EmbeddedStore
+  readonly #everyMs: number
+  /** A clock that is set forward must not make every turn due at once. */
+  readonly #steadyNow: () => number
+  #isStopped = false
+  #cancel: (() => void) | undefined
+  #sweeping: Promise<void> | undefined
+  /** Where the pass over the threads continues; undefined between two passes. */
+  #at: (string | number)[] | undefined
+  #nextPassAt = 0
 
-/** Takes turns of any tenant out of the store, on request and when their time is over. */
-export class Removal {
-  readonly #store: Store
-  readonly #onError: (error: unknown) => void
-
-  constructor(store: Store, onError: (error: unknown) => void) {
+  constructor(store: EmbeddedStore, everyMs: number) {
     this.#store = store
-    this.#onError = onError
+    this.#everyMs = everyMs
+    this.#steadyNow = steadyTime(store.clock)
   }
 
-  /** Removes everything of a turn and ends its readers. */
-  async remove(turn: EmbeddedTurn, reason: TurnstreamError): Promise<void> {
-    const { commits, env, journal } = this.#store
-    const { keys } = turn
-    const turns = this.#store.turns.of(keys.tenant)
-    const stored = turn.decided
-    const { turnId, runId } = stored
-    turn.isDiscarded = true
-    turn.removal = reason
-    turns.remove(turn)
-    commits.stage(env.tables.turns, keys.of(turnId), undefined)
-    if (runId !== turnId) commits.stage(env.tables.runs, keys.of(runId), undefined)
-    await commits.store(undefined, {
-      write: (writes) => {
-        this.#removeLogs(writes, stored)
-        this.#removeIndex(writes, stored, keys)
-      },
-      committed: () => {
-        journal.release(turn.events)
-        turn.end(reason)
-      },
-      undo: () => {
-        turn.isDiscarded = false
-        turn.removal = undefined
-        if (turn.committed !== undefined) turns.restore(turn)
-      },
-    })
+  /** Sweeps now and every `everyMs`. */
+  start(): void {
+    this.#sweeping = this.#sweep()
   }
 
-  #removeLogs(writes: Write[], { number }: StoredTurn): void {
-    const { chunks, processed, responses } = this.#store.env.tables
-    writes.push({ table: responses, key: number })
-    const range = { start: [number], end: [number + 1] }
-    for (const table of [chunks, processed]) {
-      for (const key of table.getKeys(range)) writes.push({ table, key })
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#cancel?.()
+    await this.#sweeping
+  }
+
+  async #sweep(): Promise<void> {
+    try {
+      let isMore = true
+      while (isMore && !this.#isStopped) {
+        const hasMoreTurns = await this.#sweepTurns(this.#steadyNow())
+        isMore = (await this.#sweepThreads(this.#steadyNow())) || hasMoreTurns
+      }
+    } catch (error) {
+      // The store is full, say. What is due stays due.
+      this.#store.onError(error)
     }
+    if (!this.#isStopped) this.#cancel = this.#store.clock.after(this.#everyMs, () => this.start())
   }
 
-  #removeIndex(writes: Write[], turn: StoredTurn, keys: TenantKeys): void {
-    const { open, ended, threadTurns } = this.#store.env.tables
-    const { endedAt } = turn
-    writes.push({ table: open, key: turn.number })
-    writes.push({ table: threadTurns, key: [keys.of(turn.threadId), turn.ordinal] })
-    if (endedAt === undefined) return
-    writes.push({ table: ended, key: ['logs', endedAt, keys.of(turn.turnId)] })
-    writes.push({ table: ended, key: ['record', endedAt, keys.of(turn.turnId)] })
-  }
-
-  /** Clears away some of what is due; false when nothing is left. */
-  async sweep(now: number, retentionMs: number): Promise<boolean> {
-    const work = [
+  /** Removes some of what is due; false when nothing is left. */
+  async #sweepTurns(now: number): Promise<boolean> {
+    const { retentionMs } = this.#store
+    const due = [
       ...this.#due('logs', now - retentionMs),
       ...this.#due('record', now - retentionMs * RECORDS_OUTLIVE_LOGS),
-    ].map((due) => this.#clear(due))
-    await Promise.all(work)
-    return work.length > 0
+    ]
+    await Promise.all(due.map((each) => this.#clear(each)))
+    return due.length > 0
   }
 
   #due(kind: Due['kind'], until: number): Due[] {
@@ -113,32 +143,32 @@ export class Removal {
     let keys = 0
     for (const key of this.#store.env.tables.ended.getKeys(range)) {
       if (!Array.isArray(key)) continue
-      const due = this.#find(kind, Number(key[1]), String(key[2]))
-      keys += due.turn === undefined ? 0 : logKeysOf(due.turn)
+      const turn = this.#find(String(key[2]))
+      keys += turn === undefined ? 0 : countLogKeys(turn)
       if (all.length > 0 && keys > KEYS_PER_STEP) break
-      all.push(due)
+      all.push({ kind, endedAt: Number(key[1]), key: String(key[2]), turn })
     }
     return all
   }
 
-  #find(kind: Due['kind'], endedAt: number, key: string): Due {
+  #find(key: string): EmbeddedTurn | undefined {
     try {
-      return { kind, endedAt, key, turn: this.#store.turns.find(key) }
+      return this.#store.findTurn(key)
     } catch (error) {
-      // One turn that cannot be read must not stop the sweep of all that follow it.
-      this.#onError(error)
-      return { kind, endedAt, key, turn: undefined }
+      // One turn that cannot be read must not stop the sweep of those after it.
+      this.#store.onError(error)
+      return undefined
     }
   }
 
   #clear(due: Due): Promise<void> {
     const { kind, turn } = due
     if (turn === undefined) return this.#clearUnreadable(due)
-    if (kind === 'logs') return this.#expire(turn)
-    return this.remove(turn, new TurnstreamError('TURN_EXPIRED', turn.facts.turnId))
+    const reason = new TurnstreamError('TURN_EXPIRED', turn.facts.turnId)
+    return kind === 'logs' ? this.#expire(turn, reason) : removeTurn(this.#store, turn, reason)
   }
 
-  /** A record that cannot be read goes when it would have gone. Which logs are its own nobody knows. */
+  /** Removes an unreadable record when it would have expired. Its logs stay: their keys are not known. */
   async #clearUnreadable({ kind, endedAt, key }: Due): Promise<void> {
     const { commits, env } = this.#store
     if (kind === 'record') commits.stage(env.tables.turns, key, undefined)
@@ -152,19 +182,19 @@ export class Removal {
   }
 
   /** Removes the logs; the record stays. */
-  async #expire(turn: EmbeddedTurn): Promise<void> {
-    const { commits, env } = this.#store
-    const { turnId, endedAt = 0 } = turn.decided
-    const key = turn.keys.of(turnId)
+  async #expire(turn: EmbeddedTurn, reason: TurnstreamError): Promise<void> {
+    const { commits } = this.#store
+    const { tables } = this.#store.env
     const expired = { ...turn.decided, expired: true }
-    const reason = new TurnstreamError('TURN_EXPIRED', turnId)
+    const { turnId, endedAt = 0 } = expired
+    const key = turn.keys.of(turnId)
     turn.removal = reason
-    commits.stage(env.tables.turns, key, formatTurn(expired))
+    commits.stage(tables.turns, key, formatTurn(expired))
     await commits.store(undefined, {
       write: (writes) => {
-        this.#removeLogs(writes, expired)
-        writes.push({ table: env.tables.ended, key: ['logs', endedAt, key] })
-        writes.push({ table: env.tables.ended, key: ['record', endedAt, key], value: '' })
+        removeLogs(writes, tables, expired)
+        writes.push({ table: tables.ended, key: ['logs', endedAt, key] })
+        writes.push({ table: tables.ended, key: ['record', endedAt, key], value: '' })
       },
       committed: () => turn.end(reason),
       undo: () => {
@@ -172,106 +202,23 @@ export class Removal {
       },
     })
   }
-}
 
-/** Sweeps when the store is opened and every `everyMs` after that, one small step at a time. */
-export class Sweeper {
-  readonly #step: () => Promise<boolean>
-  readonly #clock: Clock
-  readonly #everyMs: number
-  #isStopped = false
-  #cancel: (() => void) | undefined
-  #sweeping: Promise<void>
-  readonly #onError: (error: unknown) => void
-
-  constructor(
-    step: () => Promise<boolean>,
-    {
-      clock,
-      everyMs,
-      onError,
-    }: { clock: Clock; everyMs: number; onError: (error: unknown) => void },
-  ) {
-    this.#step = step
-    this.#onError = onError
-    this.#clock = clock
-    this.#everyMs = everyMs
-    this.#sweeping = this.#sweep()
-  }
-
-  async #sweep(): Promise<void> {
-    try {
-      // Each step is a commit of its own, and lets others in.
-      let isMore = true
-      while (isMore && !this.#isStopped) isMore = await this.#step()
-    } catch (error) {
-      // The store is full, say. What is due stays due.
-      this.#onError(error)
-    }
-    if (this.#isStopped) return
-    this.#cancel = this.#clock.after(this.#everyMs, () => {
-      this.#sweeping = this.#sweep()
-    })
-  }
-
-  async stop(): Promise<void> {
-    this.#isStopped = true
-    this.#cancel?.()
-    await this.#sweeping
-  }
-}
-
-/** So many threads are looked at in one step. */
-const THREADS_PER_STEP = 100
-
-const LISTED_AT_ONCE = 1000
-
-/** Threads that still have turns are looked at in every pass: a pass starts this often in the retention. */
-const PASSES_PER_RETENTION = 100
-
-export function threadsOf(
-  store: Omit<Store, 'turns' | 'journal'>,
-  turns: LoadedTurns,
-): EmbeddedThreads {
-  const records = new TurnRecords(store, turns)
-  return new EmbeddedThreads(turns.keys, store, (threadId) => records.hasAny(threadId))
-}
-
-interface IndexedThread extends ThreadPlace {
-  readonly tenant: string
-}
-
-/** Removes the expired threads of all tenants, by the index of their last changes. */
-export class ThreadSweep {
-  readonly #store: Store
-  readonly #onError: (error: unknown) => void
-  /** Where the pass goes on; undefined between two passes. */
-  #at: (string | number)[] | undefined
-  #nextPassAt = 0
-
-  constructor(store: Store, onError: (error: unknown) => void) {
-    this.#store = store
-    this.#onError = onError
-  }
-
-  /** Looks at some of the threads that may have expired; false when the pass is over. */
-  async step(now: number): Promise<boolean> {
-    const { retentionMs } = this.#store
+  /** Checks some of the threads that may have expired; false when the pass is over. */
+  async #sweepThreads(now: number): Promise<boolean> {
+    const { retentionMs, onError } = this.#store
     if (this.#at === undefined && now < this.#nextPassAt) return false
-    const due = this.#next(now - retentionMs)
-    const swept = await Promise.allSettled(due.map((place) => this.#sweep(place)))
-    for (const each of swept) if (each.status === 'rejected') this.#onError(each.reason)
+    const due = this.#nextThreads(now - retentionMs)
+    const sweeps = due.map((place) => this.#store.turnsOf(place.tenant).threads.sweep(place))
+    for (const each of await Promise.allSettled(sweeps)) {
+      if (each.status === 'rejected') onError(each.reason)
+    }
     if (this.#at !== undefined) return true
     this.#nextPassAt = now + retentionMs / PASSES_PER_RETENTION
     return false
   }
 
-  async #sweep({ tenant, ...place }: IndexedThread): Promise<void> {
-    await threadsOf(this.#store, this.#store.turns.of(tenant)).sweep(place)
-  }
-
-  /** The next threads that were not changed since a time; moves on to the next tenant where there are none. */
-  #next(until: number): IndexedThread[] {
+  /** The next threads not changed since `until`; moves on to the next tenant when there are none. */
+  #nextThreads(until: number): IndexedThread[] {
     const due: IndexedThread[] = []
     const range = { start: this.#at ?? [0], exclusiveStart: true, limit: THREADS_PER_STEP }
     let last: IndexedThread | undefined
@@ -288,6 +235,15 @@ export class ThreadSweep {
     if (last === undefined) this.#at = undefined
     return due
   }
+}
+
+/** About how many keys the logs of a turn have. */
+function countLogKeys({ state }: EmbeddedTurn): number {
+  return Math.ceil(state.logs.events.head / CHUNK_RECORDS) + state.logs.processed.head
+}
+
+interface IndexedThread extends ThreadPlace {
+  readonly tenant: string
 }
 
 /** The threads of all tenants, those changed last at the end of each tenant, without reading their records. */

@@ -31,28 +31,17 @@ export interface StoredTurn extends TurnFacts {
   readonly state: WriteState
 }
 
-/** All fields at once, so that all turns are alike for the engine: it is slow on objects that differ. */
-export function newFacts(
-  turn: Pick<TurnFacts, 'turnId' | 'runId' | 'threadId' | 'owner' | 'request'>,
-  { number, ordinal, createdAt }: Pick<TurnFacts, 'number' | 'ordinal' | 'createdAt'>,
-): TurnFacts {
-  const { turnId, runId, threadId, owner, request } = turn
-  return {
-    turnId,
-    runId,
-    threadId,
-    number,
-    ordinal,
-    owner,
-    createdAt,
-    request,
-    outcome: undefined,
-    endedAt: undefined,
-    responseBytes: undefined,
-    cancelReason: undefined,
-    expired: false,
-  }
+/** What a new turn has not: with all fields from the start, all turns have the same shape for the engine. */
+export const NOT_ENDED = {
+  outcome: undefined,
+  endedAt: undefined,
+  responseBytes: undefined,
+  cancelReason: undefined,
+  expired: false,
 }
+
+/** In the table `store`: [DAMAGED, key of the turn] to nothing. */
+export const DAMAGED = 'damaged'
 
 export function formatTurn(turn: StoredTurn): string {
   return JSON.stringify(turn)

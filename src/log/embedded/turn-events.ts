@@ -4,7 +4,7 @@ import { decodeChunk, EventEncoder } from '../../protocol/event-codec.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { type EpochStart, epochOf } from '../offsets.ts'
 import { CHUNK_RECORDS, checkLength, StoredEvent } from '../records.ts'
-import type { ByteTable, Tables, Write } from './environment.ts'
+import type { ByteTable, Write } from './environment.ts'
 import type { JournalEntry, JournalLines } from './group-commit.ts'
 
 /** Up to 256 lines of one epoch, of which the first `stored` are stored as a chunk. */
@@ -31,13 +31,14 @@ export class TurnEvents {
   /** The oldest entry of the journal with a line that no chunk holds yet; the journal's to change. */
   oldestEntry: number | undefined
   readonly #number: number
+  readonly #chunks: Chunks
   readonly #encoder = new EventEncoder()
   /** The newest chunk, with lines that are not committed yet. */
   #chunk: Chunk = { epoch: 0, first: 1, lines: [], stored: 0 }
   /** Chunks that became complete since the last commit. */
   #complete: Chunk[] = []
-  /** The events behind the lines that are not committed yet, while there are readers. */
-  #events: StreamEvent[] = []
+  /** The records of the lines that are not committed yet, while there are readers. */
+  #staged: StoredEvent[] = []
   /** After the last commit that succeeded, and after the one that is under way. */
   #committed: Extent = { chunk: this.#chunk, lines: 0, stored: 0 }
   #writing: Extent | undefined
@@ -45,11 +46,12 @@ export class TurnEvents {
    * The records of the newest chunk that may be seen, while there are readers. Without any the lines are
    * enough: the records of all turns would be most of what the garbage collector goes through.
    */
-  #live: { first: number; records: StoredEvent[] } | undefined
+  #live: { first: number; epoch: number; records: StoredEvent[] } | undefined
   #readers = 0
 
-  constructor(number: number) {
+  constructor(number: number, chunks: Chunks) {
     this.#number = number
+    this.#chunks = chunks
   }
 
   /** Encodes events from `from` to before `end` for the commit. What it throws has changed nothing. */
@@ -57,6 +59,7 @@ export class TurnEvents {
     const chunk = this.#chunk
     const { length } = chunk.lines
     const complete = this.#complete.length
+    const first = this.#end
     try {
       for (let at = from; at < end; at++) {
         if (!this.#hasRoom(epoch)) this.#encoder.startChunk()
@@ -68,12 +71,14 @@ export class TurnEvents {
       chunk.lines.length = length
       this.#chunk = chunk
       this.#complete.length = complete
-      // The encoder remembers lines that will not be kept.
+      // The encoder remembers lines that will not be stored.
       this.#encoder.startChunk()
       throw error
     }
     if (this.#live === undefined) return
-    for (let at = from; at < end; at++) this.#events.push(events[at] as StreamEvent)
+    for (let at = from; at < end; at++) {
+      this.#staged.push(new StoredEvent(epoch, first + at - from, events[at] as StreamEvent))
+    }
   }
 
   #hasRoom(epoch: number): boolean {
@@ -90,23 +95,24 @@ export class TurnEvents {
   }
 
   /** Puts what was staged into a commit; the lines that are in no chunk yet go into its entry. */
-  write(writes: Write[], tables: Tables, entry: JournalEntry, storeAll: boolean): void {
+  write(writes: Write[], entry: JournalEntry, storeAll: boolean): void {
     if (this.#complete.length > 0) {
-      for (const chunk of this.#complete) this.#store(chunk, writes, tables)
+      for (const chunk of this.#complete) this.#store(chunk, writes)
       this.#complete = []
     }
     const { first, lines } = this.#chunk
-    if (storeAll || lines.length === CHUNK_RECORDS) this.#store(this.#chunk, writes, tables)
+    if (storeAll || lines.length === CHUNK_RECORDS) this.#store(this.#chunk, writes)
     const { stored } = this.#chunk
     this.#writing = { chunk: this.#chunk, lines: lines.length, stored }
     const from = this.#chunk === this.#committed.chunk ? this.#committed.lines : 0
     if (stored < lines.length) entry.add(this.#number, first + from, lines, from)
   }
 
-  #store(chunk: Chunk, writes: Write[], tables: Tables): void {
+  #store(chunk: Chunk, writes: Write[]): void {
     const { first, lines, stored } = chunk
     if (stored === lines.length) return
-    writes.push({ table: tables.chunks, key: [this.#number, first], value: packLines(lines) })
+    const { table } = this.#chunks
+    writes.push({ table, key: [this.#number, first], value: packLines(lines) })
     chunk.stored = lines.length
   }
 
@@ -123,29 +129,29 @@ export class TurnEvents {
     return this.#writing.chunk !== chunk || this.#writing.stored > stored
   }
 
-  committed(chunks: Chunks, epochs: readonly EpochStart[]): void {
+  /** The commit has succeeded. */
+  committed(): void {
     if (this.#writing === undefined) return
-    const first = this.head + 1
+    const before = this.head
     this.#committed = this.#writing
     this.#writing = undefined
     if (this.#live === undefined) return
-    const events = this.#events
-    this.#events = []
-    // A reader may have come when the commit was under way.
-    if (events.length !== this.head + 1 - first) this.#live = this.#decodeLive(epochs)
-    else for (const [at, event] of events.entries()) this.#show(first + at, event, chunks, epochs)
+    const staged = this.#staged
+    this.#staged = []
+    // A reader may have come while the commit was in flight.
+    if (staged.length !== this.head - before) this.#live = this.#decodeLive()
+    else for (const record of staged) this.#show(record)
   }
 
-  #show(seq: number, event: StreamEvent, chunks: Chunks, epochs: readonly EpochStart[]): void {
-    const epoch = epochOf(epochs, seq)
-    const live = (this.#live ??= { first: seq, records: [] })
-    if (live.records.length === 0) live.first = seq
-    if (live.records.length === CHUNK_RECORDS || epoch !== epochOf(epochs, live.first)) {
-      chunks.keep(this.#number, { first: live.first, records: live.records })
-      live.first = seq
-      live.records = []
+  #show(record: StoredEvent): void {
+    const live = this.#live
+    const { epoch, seq } = record
+    if (live?.epoch === epoch && live.records.length < CHUNK_RECORDS) {
+      live.records.push(record)
+      return
     }
-    live.records.push(new StoredEvent(epoch, seq, event))
+    if (live !== undefined && live.records.length > 0) this.#chunks.keep(this.#number, live)
+    this.#live = { first: seq, epoch, records: [record] }
   }
 
   /** Forgets everything since the last commit that succeeded. */
@@ -155,39 +161,45 @@ export class TurnEvents {
     chunk.stored = stored
     this.#chunk = chunk
     this.#complete = []
-    this.#events = []
+    this.#staged = []
     this.#writing = undefined
     this.#encoder.startChunk()
   }
 
   /** For as long as somebody reads, the newest records are kept. */
-  hold(epochs: readonly EpochStart[]): () => void {
+  hold(): () => void {
     this.#readers += 1
-    this.#live ??= this.#decodeLive(epochs)
+    this.#live ??= this.#decodeLive()
     return () => {
       this.#readers -= 1
       if (this.#readers > 0) return
       this.#live = undefined
-      this.#events = []
+      this.#staged = []
     }
   }
 
-  /** The newest records, which need not be read from the store. */
-  get live(): RecordRun | undefined {
-    return this.#live
+  /** The records from `seq` on, as far as they are in one chunk; undefined when there are none. */
+  read(seq: number, epochs: readonly EpochStart[]): RecordRun | undefined {
+    const live = this.#live
+    if (live !== undefined && live.records.length > 0 && seq >= live.first) return live
+    return this.#chunks.read(this.#number, seq, epochs)
   }
 
-  #decodeLive(epochs: readonly EpochStart[]) {
+  #decodeLive() {
     const { chunk, lines } = this.#committed
-    const records = decodeRecords(chunk.lines.slice(0, lines), chunk.first, epochs)
-    return { first: chunk.first, records }
+    const { epoch, first } = chunk
+    return { first, epoch, records: decodeRecords(chunk.lines.slice(0, lines), first, epoch) }
   }
 
-  /** Takes the newest chunk as it is stored. */
-  restoreChunk(first: number, bytes: Uint8Array, epochs: readonly EpochStart[]): void {
-    const lines = unpackLines(bytes)
-    this.#chunk = { epoch: epochOf(epochs, first), first, lines, stored: lines.length }
-    this.#settle()
+  /** Reads the newest chunk when the store is opened. */
+  restore(epochs: readonly EpochStart[]): void {
+    const newest = { start: [this.#number + 1], end: [this.#number], reverse: true, limit: 1 }
+    for (const { key, value } of this.#chunks.table.getRange(newest)) {
+      const first = Array.isArray(key) ? Number(key[1]) : 0
+      const lines = unpackLines(value)
+      this.#chunk = { epoch: epochOf(epochs, first), first, lines, stored: lines.length }
+      this.#settle()
+    }
   }
 
   /** Takes lines of the journal; those that are there already are skipped. STORE_CORRUPT if some are missing. */
@@ -234,23 +246,19 @@ const CACHED_CHARS = 8 * 1024 * 1024
  * same time is served from one copy, record by record the same object.
  */
 export class Chunks {
-  readonly #table: ByteTable
+  readonly table: ByteTable
   // A Map gives its keys back in the order in which they were set: the one read longest ago is first.
   readonly #cache = new Map<string, RecordRun>()
   #chars = 0
 
   constructor(table: ByteTable) {
-    this.#table = table
+    this.table = table
   }
 
   /** The chunk that holds a record; undefined when there is none. */
   read(number: number, seq: number, epochs: readonly EpochStart[]): RecordRun | undefined {
-    const [key] = this.#table.getKeys({
-      start: [number, seq],
-      end: [number],
-      reverse: true,
-      limit: 1,
-    })
+    const range = { start: [number, seq], end: [number], reverse: true, limit: 1 }
+    const [key] = this.table.getKeys(range)
     if (!Array.isArray(key)) return undefined
     const first = Number(key[1])
     const run = this.#cached(number, first) ?? this.#load(number, first, epochs)
@@ -279,9 +287,10 @@ export class Chunks {
   }
 
   #load(number: number, first: number, epochs: readonly EpochStart[]): RecordRun {
-    const bytes = this.#table.get([number, first])
+    const bytes = this.table.get([number, first])
     if (bytes === undefined) throw new TurnstreamError('STORE_CORRUPT', 'a chunk has vanished')
-    const run = { first, records: decodeRecords(unpackLines(bytes), first, epochs) }
+    const records = decodeRecords(unpackLines(bytes), first, epochOf(epochs, first))
+    const run = { first, records }
     this.keep(number, run)
     return run
   }
@@ -291,7 +300,7 @@ export class Chunks {
 const DEFLATE = { level: 3, windowBits: 12, memLevel: 5 }
 
 /** The lines as they are stored: half of what they are as text, and so many fit into a page of LMDB. */
-export function packLines(lines: readonly string[]): Uint8Array {
+function packLines(lines: readonly string[]): Uint8Array {
   return deflateRawSync(lines.join('\n'), DEFLATE)
 }
 
@@ -304,12 +313,7 @@ export function unpackLines(bytes: Uint8Array): string[] {
 }
 
 /** A chunk never spans epochs. */
-export function decodeRecords(
-  lines: readonly string[],
-  first: number,
-  epochs: readonly EpochStart[],
-): StoredEvent[] {
-  const epoch = epochOf(epochs, first)
+function decodeRecords(lines: readonly string[], first: number, epoch: number): StoredEvent[] {
   return decodeChunk(lines.join('\n')).map((event, at) => new StoredEvent(epoch, first + at, event))
 }
 

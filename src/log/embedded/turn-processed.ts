@@ -4,7 +4,7 @@ import { type EpochStart, formatOffset, offsetOf } from '../offsets.ts'
 import { ProcessedView, StoredOutput } from '../records.ts'
 import type { LogState } from '../rules.ts'
 import type { NewOutput, OutputRecord } from '../turn-log.ts'
-import type { Tables, Write } from './environment.ts'
+import type { Table, Write } from './environment.ts'
 
 interface Snapshot {
   readonly seq: number
@@ -17,14 +17,16 @@ interface Snapshot {
  */
 export class TurnProcessed {
   readonly #number: number
+  readonly #table: Table
   readonly #view = new ProcessedView()
   readonly #places = new Map<string, number>()
   #head = 0
   #staged: Snapshot[] = []
   #writing: readonly Snapshot[] = []
 
-  constructor(number: number) {
+  constructor(number: number, table: Table) {
     this.#number = number
+    this.#table = table
   }
 
   /**
@@ -38,14 +40,20 @@ export class TurnProcessed {
     from: number,
     end: number,
   ): void {
-    const staged = outputs.slice(from, end).map((output, at) => {
-      const seq = first + from + at
-      return { seq, record: StoredOutput.of(formatOffset(epoch, seq), output) }
-    })
-    for (const each of staged) this.#staged.push(each)
+    const { length } = this.#staged
+    try {
+      for (let at = from; at < end; at++) {
+        const seq = first + at
+        const record = StoredOutput.of(formatOffset(epoch, seq), outputs[at] as NewOutput)
+        this.#staged.push({ seq, record })
+      }
+    } catch (error) {
+      this.#staged.length = length
+      throw error
+    }
   }
 
-  write(writes: Write[], { processed }: Tables): void {
+  write(writes: Write[]): void {
     this.#writing = this.#staged
     if (this.#writing.length === 0) return
     this.#staged = []
@@ -55,7 +63,7 @@ export class TurnProcessed {
     let size = this.#places.size
     for (const [key, snapshot] of newest) {
       const place = this.#places.get(key) ?? size++
-      writes.push({ table: processed, key: [this.#number, place], value: format(snapshot) })
+      writes.push({ table: this.#table, key: [this.#number, place], value: format(snapshot) })
     }
   }
 
@@ -86,10 +94,10 @@ export class TurnProcessed {
   }
 
   /** Reads what is stored. STORE_CORRUPT if snapshots are missing; of an open log the head is not known. */
-  restore({ processed }: Tables, { epochs, sealed, head }: LogState): void {
+  restore({ epochs, sealed, head }: LogState): void {
     let newest: Snapshot | undefined
     const range = { start: [this.#number], end: [this.#number + 1] }
-    for (const { key, value } of processed.getRange(range)) {
+    for (const { key, value } of this.#table.getRange(range)) {
       if (!Array.isArray(key) || key[1] !== this.#places.size) throw missing()
       const snapshot = parse(value, epochs)
       this.#keep(snapshot)
@@ -121,8 +129,6 @@ function parse(text: string, epochs: readonly EpochStart[]): Snapshot {
   const [seq, key, eventId, timestamp, isQuoted] = head as [number, string, string, number, 0 | 1]
   const body = text.slice(end + 1)
   const data = isQuoted === 1 ? String(parseJsonSafe(body)) : body
-  return {
-    seq,
-    record: StoredOutput.read(offsetOf(epochs, seq), { data, key, eventId, timestamp }),
-  }
+  const record = StoredOutput.read(offsetOf(epochs, seq), { data, key, eventId, timestamp })
+  return { seq, record }
 }

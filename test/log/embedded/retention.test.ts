@@ -29,7 +29,7 @@ async function rowsOf(directory: string) {
   const env = await Environment.open(join(directory, DATA_FILE), 'system')
   const { turns, threads, threadTurns, recency, ended } = env.tables
   const tables = { turns, threads, threadTurns, recency, ended }
-  const counts = Object.entries(tables).map(([name, table]) => [name, table.getKeysCount()])
+  const counts = Object.entries(tables).map(([name, table]) => [name, table.entryCount])
   await env.close()
   return Object.fromEntries(counts)
 }

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { DATA_FILE } from '../../../src/log/embedded/data-file.ts'
-import { type EmbeddedLogOptions, openEmbeddedLog } from '../../../src/log/embedded/embedded-log.ts'
+import { openEmbeddedLog } from '../../../src/log/embedded/embedded-log.ts'
+import type { EmbeddedLogOptions } from '../../../src/log/embedded/embedded-store.ts'
 import { Environment } from '../../../src/log/embedded/environment.ts'
 import { unpackLines } from '../../../src/log/embedded/turn-events.ts'
 import type { Lease, LogRecord, TurnLog } from '../../../src/log/turn-log.ts'
@@ -79,9 +80,9 @@ export async function tablesOf(directory: string) {
     const journalChars = [...journal.getRange({})].reduce((sum, { value }) => sum + value.length, 0)
     return {
       chunks: chunkRows,
-      journal: { entries: journal.getKeysCount(), chars: journalChars },
-      open: open.getKeysCount(),
-      processed: processed.getKeysCount(),
+      journal: { entries: journal.entryCount, chars: journalChars },
+      open: open.entryCount,
+      processed: processed.entryCount,
     }
   } finally {
     await env.close()

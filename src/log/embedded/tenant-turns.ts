@@ -1,0 +1,188 @@
+import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
+import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
+import { hasRunOut, isSealed } from '../rules.ts'
+import type { Page, TurnPageOptions, TurnRecord } from '../turn-log.ts'
+import type { EmbeddedStore } from './embedded-store.ts'
+import { EmbeddedThreads } from './embedded-threads.ts'
+import { EmbeddedTurn } from './embedded-turn.ts'
+import { parseTurn, remains, type StoredTurn, TenantKeys, turnRecord } from './stored-turn.ts'
+
+/**
+ * The turns and threads of a tenant. In memory are the turns that are open and those that have readers, once each
+ * and by id: to make a key of the store for every token would cost too much.
+ */
+export class TenantTurns {
+  readonly keys: TenantKeys
+  readonly threads: EmbeddedThreads
+  readonly #store: EmbeddedStore
+  readonly #turns = new Map<string, EmbeddedTurn>()
+  /** The open turn of a thread, as decided. */
+  readonly #openOfThread = new Map<string, EmbeddedTurn>()
+
+  constructor(tenant: string, store: EmbeddedStore) {
+    this.keys = new TenantKeys(tenant)
+    this.#store = store
+    this.threads = new EmbeddedThreads(this.keys, store, (threadId) => this.hasTurns(threadId))
+  }
+
+  add(turn: EmbeddedTurn): void {
+    const { turnId, threadId } = turn.facts
+    this.#turns.set(turnId, turn)
+    this.#openOfThread.set(threadId, turn)
+  }
+
+  remove(turn: EmbeddedTurn): void {
+    const { turnId, threadId } = turn.facts
+    if (this.#turns.get(turnId) === turn) this.#turns.delete(turnId)
+    if (this.#openOfThread.get(threadId) === turn) this.#openOfThread.delete(threadId)
+  }
+
+  /** Takes a turn back that was removed. */
+  restore(turn: EmbeddedTurn): void {
+    if (turn.isSealed) this.#turns.set(turn.facts.turnId, turn)
+    else this.add(turn)
+    this.forgetIdle(turn)
+  }
+
+  values(): Iterable<EmbeddedTurn> {
+    return this.#turns.values()
+  }
+
+  /** The turn as decided, from the store if need be; undefined if there is none. */
+  find(turnId: string): EmbeddedTurn | undefined {
+    const loaded = this.#turns.get(turnId)
+    if (loaded !== undefined) return loaded
+    const { commits, env } = this.#store
+    const text = commits.get(env.tables.turns, this.#key(turnId))
+    if (text === undefined) return undefined
+    const turn = parseTurn(text)
+    return new EmbeddedTurn(this.#store, this.keys, turn, turn.state, true)
+  }
+
+  /** The turn as readers may see it. */
+  #stored(turnId: string): StoredTurn | undefined {
+    const loaded = this.#turns.get(turnId)?.committed
+    if (loaded !== undefined) return loaded
+    const text = this.#store.env.tables.turns.get(this.#key(turnId))
+    return text === undefined ? undefined : parseTurn(text)
+  }
+
+  /** STORE_CORRUPT for a turn that is known to be damaged. */
+  #key(turnId: string): string {
+    const key = this.keys.of(turnId)
+    if (!this.#store.isDamaged(key)) return key
+    throw new TurnstreamError('STORE_CORRUPT', `turn ${turnId} is damaged`)
+  }
+
+  /** Keeps a turn in memory until the returned function is called, once. */
+  hold(turn: EmbeddedTurn): () => void {
+    const { turnId } = turn.facts
+    if (!this.#turns.has(turnId)) this.#turns.set(turnId, turn)
+    turn.readers += 1
+    return () => {
+      turn.readers -= 1
+      this.forgetIdle(turn)
+    }
+  }
+
+  /** A turn that ended stays only while it is read. */
+  forgetIdle(turn: EmbeddedTurn): void {
+    if (turn.isIdle) this.remove(turn)
+  }
+
+  openTurn(threadId: string): EmbeddedTurn | undefined {
+    const turn = this.#openOfThread.get(threadId)
+    return turn?.isSealed === false ? turn : undefined
+  }
+
+  /** The open turns whose lease has run out. */
+  orphans(now: number, limit: number): string[] {
+    const orphans: string[] = []
+    for (const turn of this.#turns.values()) {
+      if (orphans.length >= limit) break
+      const { committed } = turn
+      const isOpen = committed !== undefined && !isSealed(committed.state)
+      if (isOpen && hasRunOut(turn.state, now)) orphans.push(turn.facts.turnId)
+    }
+    return orphans
+  }
+
+  getRecord(turnId: string): TurnRecord | undefined {
+    const turn = this.#stored(turnId)
+    return turn && this.remains(turn) !== 'nothing' ? this.toRecord(turn) : undefined
+  }
+
+  getResponse(turnId: string): string | undefined {
+    const turn = this.#stored(turnId)
+    if (turn === undefined || this.remains(turn) !== 'all') return undefined
+    return this.#store.env.tables.responses.get(turn.number)
+  }
+
+  /** A run has an entry of its own only if its id is not that of its turn. */
+  getRecordOfRun(runId: string): TurnRecord | undefined {
+    const turnId = this.#store.env.tables.runs.get(this.keys.of(runId))
+    const record = this.getRecord(turnId ?? runId)
+    return record?.runId === runId ? record : undefined
+  }
+
+  listRecords(threadId: string, options: TurnPageOptions): Page<TurnRecord> {
+    const limit = pageLimit(options)
+    const from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
+    const found: TurnRecord[] = []
+    for (const turnId of this.ids(threadId, options.first === 'newest', from)) {
+      const record = this.getRecord(turnId)
+      if (record !== undefined) found.push(record)
+      if (found.length > limit) break
+    }
+    return pageOf(found, limit, ({ ordinal }) => String(ordinal))
+  }
+
+  /** The ids of a thread's turns, those of expired ones included. */
+  *ids(threadId: string, isReverse = false, from?: number): Generator<string> {
+    const key = this.keys.of(threadId)
+    const oldest = [key, 0]
+    const newest = [key, Infinity]
+    const end = isReverse ? oldest : newest
+    const start = from === undefined ? (isReverse ? newest : oldest) : [key, from]
+    const range = { start, end, reverse: isReverse, exclusiveStart: true }
+    for (const { value } of this.#store.env.tables.threadTurns.getRange(range)) yield value
+  }
+
+  /** The same, with the error in the place of an id that is damaged. */
+  *readableIds(threadId: string): Generator<string | TurnstreamError> {
+    const key = this.keys.of(threadId)
+    const { threadTurns } = this.#store.env.tables
+    // All at once: a cursor of LMDB must not stay open while turns are read.
+    const places = [...threadTurns.getKeys({ start: [key, 0], end: [key, Infinity] })]
+    for (const place of places) {
+      try {
+        yield threadTurns.get(place) ?? ''
+      } catch (error) {
+        if (!hasCode(error, 'STORE_CORRUPT')) throw error
+        yield error
+      }
+    }
+  }
+
+  /** Whether anything is left of the turns of a thread, as decided. */
+  hasTurns(threadId: string): boolean {
+    if (this.openTurn(threadId) !== undefined) return true
+    for (const turnId of this.ids(threadId)) {
+      try {
+        if (this.getRecord(turnId) !== undefined) return true
+      } catch {
+        // What cannot be read is there, until the sweeper removes it.
+        return true
+      }
+    }
+    return false
+  }
+
+  toRecord(turn: StoredTurn): TurnRecord {
+    return turnRecord(turn, this.remains(turn) !== 'all')
+  }
+
+  remains(turn: StoredTurn) {
+    return remains(turn, this.#store.clock.now(), this.#store.retentionMs)
+  }
+}
