@@ -2,7 +2,7 @@ export { openEmbeddedLog } from './log/embedded/embedded-log.ts'
 export type { EmbeddedLogOptions } from './log/embedded/embedded-store.ts'
 export type { SyncPolicy } from './log/embedded/environment.ts'
 export { MemoryLog, type MemoryLogOptions } from './log/memory-log.ts'
-export type { RedisLogOptions, RedisServer } from './log/redis/options.ts'
+export type { RedisLogOptions, RedisServer } from './log/redis/redis-log.ts'
 export { openRedisLog } from './log/redis/redis-log.ts'
 export { TurnExistsError } from './log/rules.ts'
 export type {

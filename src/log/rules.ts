@@ -1,4 +1,4 @@
-import { hasCode, TurnstreamError } from '../protocol/errors.ts'
+import { ERROR_CODES, hasCode, TurnstreamError } from '../protocol/errors.ts'
 import type { EpochStart } from './offsets.ts'
 import {
   type Lease,
@@ -170,4 +170,9 @@ export function mayReplace(
 ): boolean {
   if (replaces === undefined) return true
   return found?.creation === replaces?.creation && found?.version === replaces?.version
+}
+
+/** Whether the same call may succeed later. */
+export function isRetryable(error: unknown): boolean {
+  return error instanceof TurnstreamError && ERROR_CODES[error.code].retryable
 }

@@ -1,8 +1,9 @@
 import { type Clock, monotonicNow } from '../async/clock.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
-import { ERROR_CODES, TurnstreamError } from '../protocol/errors.ts'
+import { TurnstreamError } from '../protocol/errors.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import { checkEntry, checkResponse, type Outcome, outcomeOf } from './records.ts'
+import { isRetryable } from './rules.ts'
 import type { Entries, Lease, LogName, LogWriter, WriterOptions } from './turn-log.ts'
 
 /** From so many waiting records on there is no room; there is again when half of them are stored. */
@@ -208,10 +209,6 @@ export interface Taken<Name extends LogName> {
   readonly count: number
   /** Set when the last of them is the last of the log. */
   readonly seal: Seal | undefined
-}
-
-function isRetryable(error: unknown): boolean {
-  return error instanceof TurnstreamError && ERROR_CODES[error.code].retryable
 }
 
 function sealedError(log: LogName, { turnId }: Lease): TurnstreamError {

@@ -1,6 +1,5 @@
 import type { Clock } from '../../async/clock.ts'
-import { FORMAT } from '../../log/redis/format.ts'
-import { RedisKeys } from '../../log/redis/keys.ts'
+import { FORMAT, RedisKeys } from '../../log/redis/keys.ts'
 import { failureReason, LOOK_LIMIT_MS, tooLate } from '../http.ts'
 import { publicUrl, type StoreChoice } from '../serve/store.ts'
 import { messageOf } from '../text.ts'

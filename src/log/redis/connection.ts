@@ -1,13 +1,12 @@
 import type * as redis from '@redis/client'
 import type { Clock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { storeError } from './failures.ts'
-import type { RedisServer } from './options.ts'
-import { Watch, type WatchedClient } from './watch.ts'
+import type { RedisServer } from './redis-log.ts'
+import { storeError } from './replies.ts'
 
 export type Listener = () => void
 
-/** The connections of a log: one for commands and one for hints, to each node that is used. */
+/** The connections of a log: one for commands and one for notifications, to each node that is used. */
 export interface RedisConnection {
   /** Whether one command may have keys of several slots. */
   readonly spansSlots: boolean
@@ -20,6 +19,14 @@ export interface RedisConnection {
   close(): Promise<void>
 }
 
+/** The same of one kind of server, without what all kinds have in common. */
+interface Link extends RedisConnection {
+  /** The connections in use now, in an array of their own. */
+  clients(): readonly WatchedClient[]
+  /** Replaces a connection that was destroyed, and its subscriptions if it had any. */
+  replace(client: WatchedClient, resubscribe: () => Promise<unknown>): void
+}
+
 interface Events {
   readonly clock: Clock
   /** How long connecting may take when the log is opened. */
@@ -27,34 +34,60 @@ interface Events {
   /** How long a connection may be silent before it is replaced. */
   readonly silentAfterMs: number
   readonly onError: (error: unknown) => void
-  /** A connection is back: hints may have been missed. */
+  /** A connection is back: notifications may have been missed. */
   readonly onReady: () => void
   /** A connection is lost. What answers next may have lost its newest records. */
   readonly onLost: () => void
 }
 
 // The client makes an AbortSignal for the time limit of each command, which costs four times as much as
-// all the rest; the limit of a call is kept by `Calls`. What is sent while the connection is away is
+// all the rest; the limit of a call is kept by `RedisClient`. What is sent while the connection is away is
 // refused at once, so that nothing is sent in another order than it was called in.
-const COMMANDS = { disableOfflineQueue: true, commandOptions: { timeout: 0 } } as const
+const NO_TIMEOUT = { timeout: 0 } as const
+const COMMANDS = { disableOfflineQueue: true, commandOptions: NO_TIMEOUT } as const
 
 const MAX_RECONNECT_MS = 1000
 
-export async function connect(server: RedisServer, told: Events): Promise<RedisConnection> {
+export async function connect(server: RedisServer, options: Events): Promise<RedisConnection> {
   const client = await import('@redis/client')
-  const events = reportingOnce(told)
-  try {
-    if ('cluster' in server) return await connectCluster(client, server.cluster, events)
-    if ('sentinel' in server) return await connectSentinel(client, server.sentinel, events)
-    const options = 'client' in server ? server.client : undefined
-    return await connectSingle(client, options ?? urlOptions(server), events)
-  } catch (error) {
+  const events = reportOnce(options)
+  const link = await openLink(client, server, events).catch((error: unknown) => {
     throw connectError(error)
+  })
+  const subscriptions = new Map<string, Listener>()
+  const resubscribe = () =>
+    Promise.all([...subscriptions].map(([channel, listener]) => link.subscribe(channel, listener)))
+  const watch = new Watch(link, events, (silent, reason) => {
+    events.onError(reason)
+    silent.destroy()
+    link.replace(silent, resubscribe)
+  })
+  return {
+    ...link,
+    subscribe: (channel, listener) => {
+      subscriptions.set(channel, listener)
+      return link.subscribe(channel, listener)
+    },
+    unsubscribe: (channel, listener) => {
+      subscriptions.delete(channel)
+      return link.unsubscribe(channel, listener)
+    },
+    close: () => {
+      watch.stop()
+      return link.close()
+    },
   }
 }
 
+async function openLink(client: typeof redis, server: RedisServer, events: Events): Promise<Link> {
+  if ('cluster' in server) return connectCluster(client, server.cluster, events)
+  if ('sentinel' in server) return connectSentinel(client, server.sentinel, events)
+  const { client: options, url } = { client: undefined, url: undefined, ...server }
+  return connectSingle(client, options ?? (url === undefined ? {} : { url }), events)
+}
+
 /** Both connections fail alike, again and again: each error is reported once until one is back. */
-function reportingOnce(events: Events): Events {
+function reportOnce(events: Events): Events {
   const reported = new Set<string>()
   return {
     ...events,
@@ -71,12 +104,8 @@ function reportingOnce(events: Events): Events {
   }
 }
 
-function urlOptions(server: RedisServer): redis.RedisClientOptions {
-  return 'url' in server && server.url !== undefined ? { url: server.url } : {}
-}
-
 function connectError(error: unknown): TurnstreamError {
-  // What the client says of a URL that it cannot use quotes the URL, and with it the password.
+  // The client's message about an invalid URL quotes the URL, and with it the password.
   if (error instanceof TypeError) {
     return new TurnstreamError('OPTION_INVALID', 'the address of the server cannot be used')
   }
@@ -96,85 +125,56 @@ class Reconnection {
   }
 }
 
-/** Subscriptions by channel, to be made again on a new connection. */
-type Subscriptions = Map<string, Listener>
-
-function resubscribe(
-  subscriptions: Subscriptions,
-  subscribe: (channel: string, listener: Listener) => Promise<unknown>,
-): Promise<unknown> {
-  return Promise.all([...subscriptions].map(([channel, listener]) => subscribe(channel, listener)))
-}
-
 async function connectSingle(
   client: typeof redis,
   options: redis.RedisClientOptions,
   events: Events,
-): Promise<RedisConnection> {
+): Promise<Link> {
   const reconnection = new Reconnection()
-  const subscriptions: Subscriptions = new Map()
   const create = (more: redis.RedisClientOptions): redis.RedisClientType => {
     const socket = { ...socketDefaults(reconnection, events), ...options.socket }
     // The client writes into the options that it is given, hence copies for each.
     const created: redis.RedisClientType = client.createClient({ ...options, ...more, socket })
-    created.on('error', events.onError)
-    return created
+    return created.on('error', events.onError)
   }
   const createCommands = () => create(COMMANDS).on('reconnecting', events.onLost)
   let commands = createCommands()
-  let hints = create({})
+  let notifications = create({})
   try {
-    await within(events, Promise.all([commands.connect(), hints.connect()]))
+    await within(events, Promise.all([commands.connect(), notifications.connect()]))
   } catch (error) {
     commands.destroy()
-    hints.destroy()
+    notifications.destroy()
     throw error
   }
   reconnection.opened()
   commands.on('ready', events.onReady)
-  hints.on('ready', events.onReady)
-  const watch = new Watch({
-    clock: events.clock,
-    limitMs: events.silentAfterMs,
-    clients: () => [commands, hints],
-    discard: (silent, reason) => {
-      events.onError(reason)
-      silent.destroy()
-      if (silent === commands) {
-        events.onLost()
-        commands = createCommands().on('ready', events.onReady)
-        commands.connect().catch(ignore)
-      } else if (silent === hints) {
-        const next = create({}).on('ready', events.onReady)
-        hints = next
-        next
-          .connect()
-          .then(() => resubscribe(subscriptions, (...each) => next.sSubscribe(...each)))
-          .catch(ignore)
-      }
-    },
-  })
+  notifications.on('ready', events.onReady)
   return {
     spansSlots: true,
     send: (_key, args) => commands.sendCommand(args),
     sendToAll: async (args) => [await commands.sendCommand(args)],
-    subscribe: (channel, listener) => {
-      subscriptions.set(channel, listener)
-      return hints.sSubscribe(channel, listener)
-    },
-    unsubscribe: (channel, listener) => {
-      subscriptions.delete(channel)
-      return hints.sUnsubscribe(channel, listener)
+    subscribe: (channel, listener) => notifications.sSubscribe(channel, listener),
+    unsubscribe: (channel, listener) => notifications.sUnsubscribe(channel, listener),
+    clients: () => [commands, notifications],
+    replace: (silent, resubscribe) => {
+      if (silent === commands) {
+        events.onLost()
+        commands = createCommands().on('ready', events.onReady)
+        commands.connect().catch(ignore)
+      } else if (silent === notifications) {
+        notifications = create({}).on('ready', events.onReady)
+        notifications.connect().then(resubscribe).catch(ignore)
+      }
     },
     close: async () => {
-      watch.stop()
-      hints.destroy()
+      notifications.destroy()
       commands.destroy()
     },
   }
 }
 
-/** Whoever destroys a client is told by what it awaits, and connections are restored until then. */
+/** The caller of a destroyed client gets its error, and other connections are restored. */
 function ignore(): void {}
 
 // The socket timeout ends a handshake that gets no answer. After it, pings keep the socket busy: see `Watch`.
@@ -186,12 +186,11 @@ async function connectCluster(
   client: typeof redis,
   options: redis.RedisClusterOptions,
   events: Events,
-): Promise<RedisConnection> {
+): Promise<Link> {
   const reconnection = new Reconnection()
-  const subscriptions: Subscriptions = new Map()
   const socket = { ...socketDefaults(reconnection, events), ...options.defaults?.socket }
   const defaults = { ...options.defaults, ...COMMANDS, socket } as typeof options.defaults & {}
-  const cluster = client.createCluster({ ...options, ...pick(COMMANDS), defaults })
+  const cluster = client.createCluster({ ...options, commandOptions: NO_TIMEOUT, defaults })
   cluster.on('error', events.onError)
   cluster.on('node-error', events.onError)
   cluster.on('node-reconnecting', events.onLost)
@@ -205,28 +204,9 @@ async function connectCluster(
   }
   reconnection.opened()
   cluster.on('node-ready', events.onReady)
-  const watch = new Watch<WatchedClient & { destroy(): void }>({
-    clock: events.clock,
-    limitMs: events.silentAfterMs,
-    clients: () =>
-      cluster.masters
-        .flatMap(({ client, pubSub }) => [client, pubSub?.client])
-        .filter((each) => each !== undefined),
-    discard: (silent, reason) => {
-      events.onError(reason)
-      silent.destroy()
-      // The next command, or subscription, makes a new one.
-      for (const node of cluster.masters) {
-        if (node.client === silent) delete node.client
-        if (node.pubSub?.client !== silent) continue
-        delete node.pubSub
-        resubscribe(subscriptions, (...each) => cluster.sSubscribe(...each)).catch(events.onError)
-      }
-    },
-  })
   return {
     spansSlots: false,
-    send: (key, args) => cluster.sendCommand(key, false, args, { timeout: 0 }),
+    send: (key, args) => cluster.sendCommand(key, false, args, NO_TIMEOUT),
     sendToAll: (args) =>
       Promise.all(
         cluster.masters.map(async (node) => {
@@ -234,40 +214,39 @@ async function connectCluster(
           return master.sendCommand(args)
         }),
       ),
-    subscribe: (channel, listener) => {
-      subscriptions.set(channel, listener)
-      return cluster.sSubscribe(channel, listener)
-    },
+    subscribe: (channel, listener) => cluster.sSubscribe(channel, listener),
     unsubscribe: async (channel, listener) => {
-      subscriptions.delete(channel)
       await cluster.sUnsubscribe(channel, listener)
     },
-    close: async () => {
-      watch.stop()
-      cluster.destroy()
+    clients: () =>
+      cluster.masters
+        .flatMap(({ client, pubSub }) => [client, pubSub?.client])
+        .filter((each) => each !== undefined),
+    // The next command, or subscription, makes a new one.
+    replace: (silent, resubscribe) => {
+      for (const node of cluster.masters) {
+        if (node.client === silent) delete node.client
+        if (node.pubSub?.client !== silent) continue
+        delete node.pubSub
+        resubscribe().catch(events.onError)
+      }
     },
+    close: async () => cluster.destroy(),
   }
-}
-
-function pick({ commandOptions }: typeof COMMANDS) {
-  return { commandOptions }
 }
 
 async function connectSentinel(
   client: typeof redis,
   options: redis.RedisSentinelOptions,
   events: Events,
-): Promise<RedisConnection> {
+): Promise<Link> {
   const reconnection = new Reconnection()
   reconnection.opened()
-  const subscriptions: Subscriptions = new Map()
   const create = () => {
-    const { commandOptions } = COMMANDS
-    const passthroughClientErrorEvents = true
     const sentinel = client.createSentinel({
       ...options,
-      commandOptions,
-      passthroughClientErrorEvents,
+      commandOptions: NO_TIMEOUT,
+      passthroughClientErrorEvents: true,
       nodeClientOptions: pinging(options.nodeClientOptions, reconnection, events),
       sentinelClientOptions: pinging(options.sentinelClientOptions, reconnection, events),
     })
@@ -284,39 +263,25 @@ async function connectSentinel(
     await current.sentinel.destroy()
     throw error
   }
-  // Its connections cannot be reached one by one.
-  const watch = new Watch({
-    clock: events.clock,
-    limitMs: events.silentAfterMs,
-    clients: () => [current.watched],
-    discard: (_silent, reason) => {
-      events.onError(reason)
-      current.sentinel.destroy().catch(ignore)
-      events.onLost()
-      const { sentinel } = (current = create())
-      sentinel
-        .connect()
-        .then(() => resubscribe(subscriptions, (...each) => sentinel.sSubscribe(...each)))
-        .then(events.onReady)
-        .catch(ignore)
-    },
-  })
+  const send = (args: string[]) => current.sentinel.sendCommand(false, args, NO_TIMEOUT)
   return {
     spansSlots: true,
-    send: (_key, args) => current.sentinel.sendCommand(false, args, { timeout: 0 }),
-    sendToAll: async (args) => [await current.sentinel.sendCommand(false, args, { timeout: 0 })],
+    send: (_key, args) => send(args),
+    sendToAll: async (args) => [await send(args)],
     subscribe: async (channel, listener) => {
-      subscriptions.set(channel, listener)
       await current.sentinel.sSubscribe(channel, listener)
     },
     unsubscribe: async (channel, listener) => {
-      subscriptions.delete(channel)
       await current.sentinel.sUnsubscribe(channel, listener)
     },
-    close: async () => {
-      watch.stop()
-      await current.sentinel.destroy()
+    // Its connections cannot be reached one by one.
+    clients: () => [current.watched],
+    replace: (_silent, resubscribe) => {
+      events.onLost()
+      current = create()
+      current.sentinel.connect().then(resubscribe).then(events.onReady).catch(ignore)
     },
+    close: () => current.sentinel.destroy(),
   }
 }
 
@@ -326,6 +291,7 @@ function watchedSentinel(sentinel: redis.RedisSentinelType): WatchedClient {
       return sentinel.isReady
     },
     sendCommand: (args, options) => sentinel.sendCommand(false, args, options),
+    destroy: () => void sentinel.destroy().catch(ignore),
     on: () => undefined, // its errors do not say which connection is meant
   }
 }
@@ -349,4 +315,101 @@ async function within({ clock, limitMs }: Events, connected: Promise<unknown>): 
     })
     connected.then(resolve, reject).finally(cancel)
   })
+}
+
+/** What a connection of `@redis/client` has that is needed here. */
+interface WatchedClient {
+  readonly isReady: boolean
+  sendCommand(args: string[], options: { readonly timeout: number }): Promise<unknown>
+  on(event: 'error', listener: (error: unknown) => void): unknown
+  destroy(): void
+}
+
+/** A ping may be unanswered for so many ticks. Ticks, not time: a blocked event loop is not the server's fault. */
+const TICKS = 4
+
+interface Watched {
+  /** Ticks since the ping was sent; undefined while none is in flight. */
+  waitedTicks: number | undefined
+  isDiscarded: boolean
+}
+
+/**
+ * Pings every connection and discards those that stay silent or break the protocol. The client itself does
+ * neither: its socket timeout is reset by every write, and after a malformed reply it goes on with the rest
+ * of the bytes, so that replies may go to the wrong commands.
+ */
+class Watch {
+  readonly #link: Link
+  readonly #events: Events
+  /** Called at most once per client. */
+  readonly #onSilent: (client: WatchedClient, reason: Error) => void
+  readonly #watched = new WeakMap<WatchedClient, Watched>()
+  #cancelTick: () => void
+
+  constructor(
+    link: Link,
+    events: Events,
+    onSilent: (client: WatchedClient, reason: Error) => void,
+  ) {
+    this.#link = link
+    this.#events = events
+    this.#onSilent = onSilent
+    for (const client of link.clients()) this.#add(client)
+    this.#cancelTick = this.#tickLater()
+  }
+
+  stop(): void {
+    this.#cancelTick()
+  }
+
+  #tickLater(): () => void {
+    const { clock, silentAfterMs } = this.#events
+    return clock.after(silentAfterMs / TICKS, () => {
+      this.#cancelTick = this.#tickLater()
+      for (const client of this.#link.clients()) this.#check(client)
+    })
+  }
+
+  #check(client: WatchedClient): void {
+    const watched = this.#watched.get(client) ?? this.#add(client)
+    if (watched.waitedTicks !== undefined) {
+      watched.waitedTicks += 1
+      if (watched.waitedTicks >= TICKS) {
+        const { silentAfterMs } = this.#events
+        this.#discard(client, new Error(`Redis did not answer for ${silentAfterMs} ms`))
+      }
+    } else if (client.isReady) void this.#ping(client, watched)
+  }
+
+  async #ping(client: WatchedClient, watched: Watched): Promise<void> {
+    watched.waitedTicks = 0
+    try {
+      const reply = String(await client.sendCommand(['PING'], NO_TIMEOUT))
+      if (reply.toUpperCase() !== 'PONG') {
+        this.#discard(client, new Error('Redis answered a ping with something else'))
+      }
+    } catch {
+      // An error is an answer, and a lost connection is restored by the client.
+    }
+    watched.waitedTicks = undefined
+  }
+
+  #add(client: WatchedClient): Watched {
+    const watched: Watched = { waitedTicks: undefined, isDiscarded: false }
+    this.#watched.set(client, watched)
+    // A connection that was lost is not ready when its error is reported, one that sent garbage is.
+    client.on('error', (cause) => {
+      if (client.isReady) this.#discard(client, new Error('Redis broke the protocol', { cause }))
+    })
+    return watched
+  }
+
+  #discard(client: WatchedClient, reason: Error): void {
+    const watched = this.#watched.get(client)
+    if (watched === undefined || watched.isDiscarded) return
+    watched.isDiscarded = true
+    this.#onSilent(client, reason)
+    for (const each of this.#link.clients()) if (!this.#watched.has(each)) this.#add(each)
+  }
 }

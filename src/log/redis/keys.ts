@@ -1,5 +1,6 @@
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import { ID_PATTERN } from '../records.ts'
+import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 
 /*
  * Every key of the store. What one script touches has one hash tag, so that it is in one slot of a
@@ -101,4 +102,32 @@ export class RedisKeys {
  */
 function tagOf(id: string): string {
   return ID_PATTERN.test(id) ? id : ` ${JSON.stringify(id)}`
+}
+
+/** The version of this layout. Since 2, turns say of which creation they are. */
+export const FORMAT = 2
+
+/** The keys of a thread and of its turns get their times one after the other. */
+const THREAD_MARGIN_MS = 60_000
+
+/** How long things are kept. */
+export class Retention {
+  readonly logMs: number
+  readonly recordMs: number
+  /** A thread with turns outlives their records; one without goes with `logMs`. */
+  readonly threadMs: number
+  /** Longer than any thread is there. */
+  readonly indexMs: number
+
+  constructor(retentionMs: number) {
+    this.logMs = retentionMs
+    this.recordMs = retentionMs * RECORDS_OUTLIVE_LOGS
+    this.threadMs = this.recordMs + Math.min(retentionMs, THREAD_MARGIN_MS)
+    this.indexMs = this.recordMs * 4
+  }
+
+  /** An open turn that nobody claims goes when its record would go, had it ended with its lease. */
+  openMs(leaseMs: number): number {
+    return leaseMs + this.recordMs
+  }
 }

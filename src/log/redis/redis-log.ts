@@ -1,45 +1,186 @@
-import { systemClock } from '../../async/clock.ts'
-import { ERROR_CODES, TurnstreamError } from '../../protocol/errors.ts'
+import type { RedisClientOptions, RedisClusterOptions, RedisSentinelOptions } from '@redis/client'
+import { type Clock, systemClock } from '../../async/clock.ts'
+import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import { checkIds } from '../records.ts'
-import { LogTail, Waiters } from '../tail.ts'
+import { isRetryable } from '../rules.ts'
+import { type LogSource, LogTail, Waiters } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
-import { connect } from './connection.ts'
-import { storeError } from './failures.ts'
-import { Feeds } from './feeds.ts'
-import { RedisKeys } from './keys.ts'
-import { checkedOptions, type RedisLogOptions } from './options.ts'
-import { Orphans } from './orphans.ts'
-import { RedisStore } from './redis-store.ts'
-import { Threads } from './threads.ts'
-import { recordOf, TurnRecords } from './turn-records.ts'
-import { TurnRemoval } from './turn-removal.ts'
-import { Turns } from './turns.ts'
-import { openWriter, type WriterStore } from './writer.ts'
+import { ChangeNotifier } from './change-notifier.ts'
+import { RedisClient } from './client.ts'
+import { connect, type RedisConnection } from './connection.ts'
+import { FORMAT, RedisKeys, Retention } from './keys.ts'
+import { storeError } from './replies.ts'
+import { SharedReaders } from './shared-readers.ts'
+import { toTurnRecord } from './turn-records.ts'
+import { findOrphans, LeaseIndex, Turns } from './turns.ts'
+import { AppendQueue, openWriter, type WriterStore } from './writer.ts'
 
 /**
- * Opens a log that is kept in Redis 7.0 or newer, in Valkey, or in a Cluster of either. Rejects with
+ * How the server is reached. Everything but a plain URL is said in the options of `@redis/client`, which
+ * are passed on as they are: TLS, users, sockets, Sentinel, Cluster, and whatever they gain. Valkey is
+ * reached like Redis.
+ */
+export type RedisServer =
+  | { readonly url?: string; readonly client?: undefined }
+  | { readonly client: RedisClientOptions }
+  | { readonly sentinel: RedisSentinelOptions }
+  | { readonly cluster: RedisClusterOptions }
+
+export type RedisLogOptions = RedisServer & {
+  /** What all keys begin with: `codex` unless given. */
+  readonly prefix?: string
+  /** How long the logs of a turn are kept after its end: a day unless given. */
+  readonly retentionMs?: number
+  /** For how long a call is repeated while the server is away: 5 s unless given. Then STORE_UNAVAILABLE. */
+  readonly unavailableAfterMs?: number
+  /**
+   * How long a connection may leave a ping unanswered before it is replaced: 3 s by default. Calls in flight
+   * are repeated on the new connection.
+   */
+  readonly silentAfterMs?: number
+  /** Hears what goes wrong beside any call: lost connections, and upkeep that failed and will be repeated. */
+  readonly onError?: (error: unknown) => void
+  readonly clock?: Clock
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const UNAVAILABLE_AFTER_MS = 5000
+/** Shorter than the time of a call: a call on a silent connection succeeds on the next one. */
+const SILENT_AFTER_MS = 3000
+
+/** A prefix stands before the hash tag of every key and must not have one itself. */
+const PREFIX = /^[^\s{}\p{Cc}\p{Cs}]{1,100}$/u
+
+function checkOptions(options: RedisLogOptions) {
+  const {
+    prefix = 'codex',
+    retentionMs = DAY_MS,
+    unavailableAfterMs = UNAVAILABLE_AFTER_MS,
+    silentAfterMs = SILENT_AFTER_MS,
+  } = options
+  if (!PREFIX.test(prefix)) {
+    const detail = 'prefix must have 1 to 100 characters, without white space and braces'
+    throw new TurnstreamError('OPTION_INVALID', detail)
+  }
+  for (const [name, ms] of Object.entries({ retentionMs, unavailableAfterMs, silentAfterMs })) {
+    if (!Number.isSafeInteger(ms) || ms < 1) {
+      throw new TurnstreamError('OPTION_INVALID', `${name} is ${ms}`)
+    }
+  }
+  return { prefix, retentionMs, unavailableAfterMs, silentAfterMs }
+}
+
+/**
+ * Opens a log that is stored in Redis 7.0 or newer, in Valkey, or in a Cluster of either. Rejects with
  * STORE_UNAVAILABLE if there is none, and with STORE_VERSION if a newer turnstream has written to it.
  */
 export async function openRedisLog(options: RedisLogOptions = {}): Promise<log.TurnLog> {
-  const checked = checkedOptions(options)
+  const checked = checkOptions(options)
   const { clock = systemClock } = options
   const onError = (error: unknown) => options.onError?.(storeError(error))
   let store: RedisStore | undefined
-  let opened: RedisLog | undefined
   const connection = await connect(options, {
     clock,
     limitMs: checked.unavailableAfterMs,
     silentAfterMs: checked.silentAfterMs,
     onError,
-    onReady: () => store?.hints.lookAgain(),
-    onLost: () => opened?.connectionLost(),
+    onReady: () => store?.notifier.lookAgain(),
+    onLost: () => store?.connectionLost(),
   })
   store = new RedisStore(connection, { ...checked, clock, onError })
   await store.checkFormat()
-  opened = new RedisLog(store)
-  return opened
+  return new RedisLog(store)
+}
+
+interface StoreOptions extends ReturnType<typeof checkOptions> {
+  readonly clock: Clock
+  readonly onError: (error: unknown) => void
+}
+
+/** What the logs of all tenants on a server share. */
+class RedisStore {
+  readonly prefix: string
+  readonly clock: Clock
+  readonly onError: (error: unknown) => void
+  readonly client: RedisClient
+  readonly appends: AppendQueue
+  readonly notifier: ChangeNotifier
+  readonly retention: Retention
+  readonly leases: LeaseIndex
+  readonly readers: SharedReaders
+  readonly writers: WriterStore['writers'] = new Set()
+  readonly #connection: RedisConnection
+  #closed: Promise<void> | undefined
+
+  constructor(connection: RedisConnection, options: StoreOptions) {
+    const { prefix, retentionMs, unavailableAfterMs, clock, onError } = options
+    this.#connection = connection
+    this.prefix = prefix
+    this.clock = clock
+    this.onError = onError
+    this.client = new RedisClient(connection, unavailableAfterMs, clock)
+    this.appends = new AppendQueue(this.client, connection)
+    this.notifier = new ChangeNotifier(connection, clock, onError)
+    this.retention = new Retention(retentionMs)
+    this.leases = new LeaseIndex(new RedisKeys(prefix).leases, this.client, this.retention)
+    this.readers = new SharedReaders(this)
+  }
+
+  /** Marks the keys as ours. STORE_VERSION if they have another format; then the connection is closed. */
+  async checkFormat(): Promise<void> {
+    const { format: key } = new RedisKeys(this.prefix)
+    try {
+      const found = await this.client.command(key, 'GET', key)
+      if (typeof found === 'string' && Number(found) !== FORMAT) {
+        const advice = 'run the version that wrote them, or use another prefix'
+        const detail = `the keys have format ${found}, and this version reads ${FORMAT}: ${advice}`
+        throw new TurnstreamError('STORE_VERSION', detail)
+      }
+      // Stored for as long as anything that is written now.
+      const keepMs = String(this.retention.indexMs)
+      await this.client.command(key, 'SET', key, String(FORMAT), 'PX', keepMs)
+    } catch (error) {
+      await this.#connection.close()
+      throw error
+    }
+  }
+
+  /** The memory that the data takes on all masters, other data included. */
+  async bytesKept(): Promise<number> {
+    this.checkOpen()
+    const infos = await this.#connection.sendToAll(['INFO', 'memory']).catch((error: unknown) => {
+      throw storeError(error)
+    })
+    const bytes = infos.map((info) =>
+      Number(/used_memory_dataset:(\d+)/.exec(String(info))?.[1] ?? 0),
+    )
+    return bytes.reduce((sum, each) => sum + each, 0)
+  }
+
+  /** The next append of each turn checks whether the record before it is still there. */
+  connectionLost(): void {
+    for (const writer of this.writers) writer.interrupted()
+  }
+
+  readonly checkOpen = (): void => {
+    if (this.#closed !== undefined) throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    await Promise.allSettled([...this.writers].map((writer) => writer.flush()))
+    this.readers.close()
+    const calls = this.client.close()
+    this.notifier.close()
+    await calls
+    await this.#connection.close()
+  }
 }
 
 /** The log of one tenant. */
@@ -47,35 +188,20 @@ class RedisLog implements log.TurnLog {
   readonly #store: RedisStore
   readonly #tenants: Tenants<RedisLog>
   readonly #keys: RedisKeys
-  readonly #records: TurnRecords
-  readonly #threads: Threads
   readonly #turns: Turns
-  readonly #removal: TurnRemoval
-  readonly #orphans: Orphans
   readonly #writerStore: WriterStore
-  readonly #feeds: Feeds
 
   constructor(store: RedisStore, tenant = DEFAULT_TENANT, tenants?: Tenants<RedisLog>) {
-    const { calls, batches, hints, leases, retention, clock, onError } = store
+    const { client, appends, clock, onError, checkOpen, writers } = store
     const keys = new RedisKeys(store.prefix, tenant)
+    const turns = new Turns(keys, store)
+    const settle = (turnId: string) => turns.settle(turnId)
     this.#store = store
-    this.#keys = keys
     this.#tenants =
       tenants ?? new Tenants<RedisLog>(this, (name, all) => new RedisLog(store, name, all))
-    const records = new TurnRecords(keys, calls)
-    const threads = new Threads({ keys, calls, retention, records })
-    const removal = new TurnRemoval({ keys, calls, leases, records, threads })
-    const turns = new Turns({ keys, calls, leases, retention, records, threads, removal })
-    this.#records = records
-    this.#threads = threads
+    this.#keys = keys
     this.#turns = turns
-    this.#removal = removal
-    this.#orphans = new Orphans(leases, (name) => this.#tenants.of(name).#turns)
-    const settle = (turnId: string) => turns.settle(turnId)
-    const checkOpen = () => store.checkOpen()
-    const writers: WriterStore['writers'] = new Set()
-    this.#writerStore = { keys, calls, batches, clock, onError, settle, checkOpen, writers }
-    this.#feeds = new Feeds({ keys, calls, hints, onError })
+    this.#writerStore = { keys, client, appends, clock, onError, settle, checkOpen, writers }
   }
 
   ofTenant(tenant: string): log.TurnLog {
@@ -83,24 +209,17 @@ class RedisLog implements log.TurnLog {
     return this.#tenants.of(tenant)
   }
 
-  /** The next append of each turn, of whichever tenant, looks whether what came before it is still there. */
-  connectionLost(): void {
-    for (const [, each] of this.#tenants.entries()) {
-      for (const writer of each.#writerStore.writers) writer.interrupted()
-    }
-  }
-
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
-    this.#store.calls.checkOpen()
+    this.#store.client.checkOpen()
     checkIds(turn)
     return this.#turns.create(turn, leaseMs)
   }
 
-  async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
+  claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
     return this.#turns.claim(turnId, owner, leaseMs)
   }
 
-  async renew(lease: log.Lease, leaseMs: number): Promise<void> {
+  renew(lease: log.Lease, leaseMs: number): Promise<void> {
     return this.#turns.renew(lease, leaseMs)
   }
 
@@ -119,51 +238,61 @@ class RedisLog implements log.TurnLog {
     signal: AbortSignal,
   ): log.Tail<log.Records[Name]> {
     const open = async () => {
-      this.#checkOpen()
-      const runId = name === 'events' ? await this.#runOf(turnId) : turnId
-      return this.#feeds.open({ turnId, runId }, name)
+      this.#store.checkOpen()
+      const { readers } = this.#store
+      const source: LogSource<log.LogRecord> =
+        name === 'events'
+          ? await readers.openEvents(turnId, this.#keys.run(await this.#runOf(turnId)))
+          : await readers.openProcessed(turnId, this.#keys.turn(turnId))
+      return source as LogSource<log.Records[Name]>
     }
     return new LogTail(name, open, after, signal)
   }
 
   async #runOf(turnId: string): Promise<string> {
-    const meta = await this.#records.meta(turnId)
+    const meta = await this.#turns.records.meta(turnId)
     if (meta === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
-    if (recordOf(turnId, meta).expired) throw new TurnstreamError('TURN_EXPIRED', turnId)
+    if (toTurnRecord(turnId, meta).expired) throw new TurnstreamError('TURN_EXPIRED', turnId)
     return meta.runId
   }
 
   async snapshot(turnId: string): Promise<log.TurnSnapshot> {
-    this.#checkOpen()
-    return this.#feeds.snapshot(turnId)
+    this.#store.checkOpen()
+    return this.#store.readers.snapshot(turnId, this.#keys.turn(turnId))
   }
 
   async getResponse(turnId: string): Promise<string | undefined> {
-    this.#checkOpen()
-    return this.#records.response(turnId)
+    this.#store.checkOpen()
+    return this.#turns.records.response(turnId)
   }
 
   async expired(limit: number): Promise<string[]> {
-    return this.#orphans.of(this.#keys.tenant, limit)
+    const orphans = await this.#findOrphans(limit, this.#keys.tenant)
+    return orphans.map(({ turnId }) => turnId)
   }
 
-  async orphans(limit: number): Promise<log.Orphan[]> {
-    return this.#orphans.ofAll(limit)
+  orphans(limit: number): Promise<log.Orphan[]> {
+    return this.#findOrphans(limit)
   }
 
-  async requestCancel(turnId: string, reason: string): Promise<boolean> {
+  #findOrphans(limit: number, tenant?: string): Promise<log.Orphan[]> {
+    const turnsOf = (name: string) => this.#tenants.of(name).#turns
+    return findOrphans(this.#store.leases, turnsOf, limit, tenant)
+  }
+
+  requestCancel(turnId: string, reason: string): Promise<boolean> {
     return this.#turns.requestCancel(turnId, reason)
   }
 
   async cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     const waiters = new Waiters()
     const wake = () => waiters.wake()
     const { meta } = this.#keys.turn(lease.turnId)
-    const unfollow = await this.#store.hints.follow(meta, wake, true)
+    const unfollow = await this.#store.notifier.follow(meta, wake, true)
     try {
       while (!signal.aborted) {
-        this.#checkOpen()
+        this.#store.checkOpen()
         const changed = waiters.wait(signal)
         const reason = await this.#cancelReason(lease)
         if (reason !== undefined) return reason
@@ -182,55 +311,48 @@ class RedisLog implements log.TurnLog {
     try {
       return await this.#turns.cancelReason(lease)
     } catch (error) {
-      const isPassing = error instanceof TurnstreamError && ERROR_CODES[error.code].retryable
-      if (!isPassing) throw error
+      if (!isRetryable(error)) throw error
       this.#store.onError(error)
       return undefined
     }
   }
 
-  async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
-    return this.#records.get(turnId)
+  getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
+    return this.#turns.records.get(turnId)
   }
 
   async getTurnOfRun(runId: string): Promise<log.TurnRecord | undefined> {
-    const run = await this.#records.events(runId)
+    const run = await this.#turns.records.events(runId)
     const turnId = run?.fields['turn']
-    return turnId === undefined ? undefined : this.#records.get(turnId)
+    return turnId === undefined ? undefined : this.#turns.records.get(turnId)
   }
 
-  async listTurns(
-    threadId: string,
-    options?: log.TurnPageOptions,
-  ): Promise<log.Page<log.TurnRecord>> {
-    return this.#threads.turns(threadId, options)
+  listTurns(threadId: string, options?: log.TurnPageOptions): Promise<log.Page<log.TurnRecord>> {
+    return this.#turns.threads.turns(threadId, options)
   }
 
-  async putThread(
-    thread: log.NewThread,
-    replaces?: log.ThreadRecord | null,
-  ): Promise<log.ThreadRecord> {
-    return this.#threads.put(thread, replaces)
+  putThread(thread: log.NewThread, replaces?: log.ThreadRecord | null): Promise<log.ThreadRecord> {
+    return this.#turns.threads.put(thread, replaces)
   }
 
-  async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
-    return this.#threads.get(threadId)
+  getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
+    return this.#turns.threads.get(threadId)
   }
 
-  async listThreads(options?: log.PageOptions): Promise<log.Page<log.ThreadRecord>> {
-    return this.#threads.list(options)
+  listThreads(options?: log.PageOptions): Promise<log.Page<log.ThreadRecord>> {
+    return this.#turns.threads.list(options)
   }
 
   countThreads(): Promise<number> {
-    return this.#threads.count()
+    return this.#turns.threads.count()
   }
 
-  async deleteTurn(turnId: string): Promise<boolean> {
-    return this.#removal.remove(turnId)
+  deleteTurn(turnId: string): Promise<boolean> {
+    return this.#turns.remove(turnId)
   }
 
-  async deleteThread(threadId: string): Promise<boolean> {
-    return this.#threads.remove(threadId, (turnId) => this.#removal.remove(turnId))
+  deleteThread(threadId: string): Promise<boolean> {
+    return this.#turns.threads.remove(threadId, (turnId) => this.#turns.remove(turnId))
   }
 
   bytesKept(): Promise<number> {
@@ -238,15 +360,6 @@ class RedisLog implements log.TurnLog {
   }
 
   close(): Promise<void> {
-    return this.#store.close(async () => {
-      const all = [...this.#tenants.entries()].map(([, each]) => each)
-      const writers = all.flatMap((each) => [...each.#writerStore.writers])
-      await Promise.allSettled(writers.map((writer) => writer.flush()))
-      for (const each of all) each.#feeds.close()
-    })
-  }
-
-  #checkOpen(): void {
-    this.#store.checkOpen()
+    return this.#store.close()
   }
 }

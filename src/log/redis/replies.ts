@@ -2,7 +2,7 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import type { EpochStart } from '../offsets.ts'
 import type { HeadState } from '../rules.ts'
 
-/* What scripts answer, as types. */
+/* Replies of the server as types, and its errors as ours. */
 
 const STATE = /^(\d{1,15}):(\d{1,15})(?:@[\da-f]+)?(!?)$/
 
@@ -65,4 +65,62 @@ export function texts(reply: unknown): string[] {
 
 export function corrupt(detail: string): TurnstreamError {
   return new TurnstreamError('STORE_CORRUPT', detail)
+}
+
+/*
+ * Errors of the server begin with a word in capitals; all others are errors of the connection.
+ */
+
+// Temporary: until a server has started, a failover is over or slots have moved.
+const PASSING = new Set([
+  'ASK',
+  'BUSY',
+  'CLUSTERDOWN',
+  'LOADING',
+  'MASTERDOWN',
+  'MOVED',
+  'NOREPLICAS',
+  'READONLY',
+  'TRYAGAIN',
+  'UNBLOCKED',
+])
+
+const REFUSED = new Set(['DENIED', 'NOAUTH', 'NOPERM', 'WRONGPASS'])
+
+export type Failure = 'passing' | 'noscript' | 'final'
+
+export function failureOf(error: unknown): Failure {
+  const word = wordOf(error)
+  if (word === undefined || PASSING.has(word)) return 'passing'
+  return word === 'NOSCRIPT' ? 'noscript' : 'final'
+}
+
+/** The error for the caller. Messages name hosts and users; what the server quotes of a command is left out. */
+export function storeError(error: unknown): TurnstreamError {
+  if (error instanceof TurnstreamError) return error
+  const word = wordOf(error)
+  const said = withoutQuotes(error instanceof Error ? error.message || error.name : String(error))
+  const cause = { cause: error }
+  if (word === 'OOM') return new TurnstreamError('STORE_FULL', said, cause)
+  if (word === undefined || PASSING.has(word) || REFUSED.has(word)) {
+    return new TurnstreamError('STORE_UNAVAILABLE', said, cause)
+  }
+  return new TurnstreamError('STORE_FAILED', said, cause)
+}
+
+/** `ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' …` quotes the password. */
+function withoutQuotes(message: string): string {
+  return message.replaceAll(/(['"`]).*?\1/gs, '…')
+}
+
+function wordOf(error: unknown): string | undefined {
+  // The name of the class differs between kinds of replies, their base class does not.
+  if (!(error instanceof Error) || !isReply(error)) return undefined
+  return /^[A-Z]+/.exec(error.message)?.[0] ?? 'ERR'
+}
+
+/** Not by `instanceof`: the client is loaded only when a log is opened. */
+function isReply(error: Error): boolean {
+  const names = ['ErrorReply', 'SimpleError', 'BlobError', 'MultiErrorReply']
+  return names.includes(error.constructor.name)
 }

@@ -10,10 +10,9 @@ import type {
   TurnPageOptions,
   TurnRecord,
 } from '../turn-log.ts'
-import type { Calls } from './calls.ts'
-import type { RedisKeys } from './keys.ts'
+import type { RedisClient } from './client.ts'
+import type { RedisKeys, Retention } from './keys.ts'
 import { list, text, texts } from './replies.ts'
-import type { Retention } from './retention.ts'
 import {
   BEGIN_DELETION,
   CLOSE_TURN,
@@ -30,14 +29,14 @@ import { isSealed, type TurnRecords } from './turn-records.ts'
 
 interface ThreadContext {
   readonly keys: RedisKeys
-  readonly calls: Calls
+  readonly calls: RedisClient
   readonly records: TurnRecords
   readonly retention: Retention
 }
 
 export class Threads {
   readonly #keys: RedisKeys
-  readonly #calls: Calls
+  readonly #calls: RedisClient
   readonly #records: TurnRecords
   readonly #retention: Retention
 

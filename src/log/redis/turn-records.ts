@@ -1,12 +1,11 @@
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
-import type { EpochStart } from '../offsets.ts'
 import type { Outcome } from '../records.ts'
 import type { HeadState } from '../rules.ts'
 import type { TurnRecord } from '../turn-log.ts'
-import type { Calls } from './calls.ts'
+import type { RedisClient } from './client.ts'
 import type { RedisKeys } from './keys.ts'
-import { corrupt, list, parseEpochs, parseFields, parseState, text } from './replies.ts'
-import { READ_META } from './scripts/read.ts'
+import { corrupt, list, parseFields, parseState, text } from './replies.ts'
+import { READ_META } from './scripts/turn.ts'
 
 /** One log of a turn as its slot has it. */
 export interface LogMeta {
@@ -15,7 +14,6 @@ export interface LogMeta {
   readonly state: HeadState
   readonly hasStream: boolean
   readonly fields: Readonly<Record<string, string>>
-  readonly epochs: readonly EpochStart[]
 }
 
 export interface TurnMeta {
@@ -29,16 +27,16 @@ export interface TurnMeta {
 /** Reads the records of turns. Half of a turn is in the slot of its run, and half in its own. */
 export class TurnRecords {
   readonly #keys: RedisKeys
-  readonly #calls: Calls
+  readonly #client: RedisClient
 
-  constructor(keys: RedisKeys, calls: Calls) {
+  constructor(keys: RedisKeys, client: RedisClient) {
     this.#keys = keys
-    this.#calls = calls
+    this.#client = client
   }
 
   async get(turnId: string): Promise<TurnRecord | undefined> {
     const meta = await this.meta(turnId)
-    return meta === undefined ? undefined : recordOf(turnId, meta)
+    return meta === undefined ? undefined : toTurnRecord(turnId, meta)
   }
 
   /** A turn of which only one half is there is being made or deleted: there is no such turn. */
@@ -58,13 +56,13 @@ export class TurnRecords {
   async response(turnId: string): Promise<string | undefined> {
     // As in `meta`: mostly the run has the name of the turn.
     const [meta, guess] = await Promise.all([this.meta(turnId), this.#responseOf(turnId)])
-    if (meta === undefined || recordOf(turnId, meta).expired) return undefined
+    if (meta === undefined || toTurnRecord(turnId, meta).expired) return undefined
     return meta.runId === turnId ? guess : this.#responseOf(meta.runId)
   }
 
   async #responseOf(runId: string): Promise<string | undefined> {
     const { response } = this.#keys.run(runId)
-    const found = await this.#calls.command(response, 'GET', response)
+    const found = await this.#client.command(response, 'GET', response)
     return typeof found === 'string' ? found : undefined
   }
 
@@ -79,7 +77,7 @@ export class TurnRecords {
   }
 
   async #read(keys: readonly string[]): Promise<LogMeta | undefined> {
-    const [now, state, hasStream, meta] = list(await this.#calls.run(READ_META, keys, []))
+    const [now, state, hasStream, meta] = list(await this.#client.run(READ_META, keys, []))
     const fields = parseFields(meta)
     if (state === '' || fields['epochs'] === undefined) return undefined
     return {
@@ -88,7 +86,6 @@ export class TurnRecords {
       state: parseState(text(state)),
       hasStream: hasStream === 1,
       fields,
-      epochs: parseEpochs(fields['epochs']),
     }
   }
 }
@@ -97,7 +94,7 @@ export function isSealed({ processed, events }: TurnMeta): boolean {
   return processed.state.sealed && events.state.sealed
 }
 
-export function recordOf(turnId: string, meta: TurnMeta): TurnRecord {
+export function toTurnRecord(turnId: string, meta: TurnMeta): TurnRecord {
   const { runId, threadId, processed, events } = meta
   const { ordinal, owner = '', createdAt, cancel, request } = processed.fields
   const { outcome, endedAt, responseBytes } = events.fields

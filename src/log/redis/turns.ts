@@ -1,11 +1,11 @@
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
+import { DEFAULT_TENANT, isTenant } from '../../protocol/tenant.ts'
 import { checkEpoch, TurnExistsError, turnGone } from '../rules.ts'
 import type { Lease, NewTurn, Orphan } from '../turn-log.ts'
-import type { Calls } from './calls.ts'
-import type { RedisKeys } from './keys.ts'
-import type { IndexedTurn, LeaseIndex } from './lease-index.ts'
+import type { RedisClient } from './client.ts'
+import type { RedisKeys, Retention } from './keys.ts'
 import { text, texts } from './replies.ts'
-import type { Retention } from './retention.ts'
+import { DROP, DUE, INDEX } from './scripts/thread.ts'
 import {
   CANCEL,
   CLAIM_EVENTS,
@@ -14,22 +14,13 @@ import {
   CREATE_RUN,
   CREATE_TURN,
   KEEP_OPEN,
+  REMOVE_EVENTS,
+  REMOVE_PROCESSED,
   RENEW,
   SETTLE,
 } from './scripts/turn.ts'
-import type { Threads } from './threads.ts'
-import { isSealed, recordOf, type TurnMeta, type TurnRecords } from './turn-records.ts'
-import type { TurnRemoval } from './turn-removal.ts'
-
-interface TurnContext {
-  readonly keys: RedisKeys
-  readonly calls: Calls
-  readonly leases: LeaseIndex
-  readonly records: TurnRecords
-  readonly threads: Threads
-  readonly retention: Retention
-  readonly removal: TurnRemoval
-}
+import { Threads } from './threads.ts'
+import { isSealed, type TurnMeta, TurnRecords, toTurnRecord } from './turn-records.ts'
 
 /**
  * So long, at least, a turn that is being made has its place in the index: then others take it for one
@@ -39,6 +30,15 @@ const CREATE_MS = 2000
 
 /** A claim takes some milliseconds; one that has not ended after this is taken for dead. */
 const CLAIM_MS = 2000
+
+/** How long the owner of a deleted turn may take to notice: many times as long as its lease lasts. */
+const FENCE_MS = 60 * 60 * 1000
+
+interface TurnStore {
+  readonly client: RedisClient
+  readonly leases: LeaseIndex
+  readonly retention: Retention
+}
 
 /** What tells a turn from others of its id, and the epoch with which it begins. */
 interface Made {
@@ -52,29 +52,27 @@ interface Made {
  * next one who comes can tell, and go on.
  */
 export class Turns {
+  readonly records: TurnRecords
+  readonly threads: Threads
   readonly #keys: RedisKeys
-  readonly #calls: Calls
-  readonly #records: TurnRecords
-  readonly #threads: Threads
+  readonly #client: RedisClient
   readonly #retention: Retention
   readonly #leases: LeaseIndex
-  readonly #removal: TurnRemoval
 
-  constructor({ keys, calls, leases, records, threads, retention, removal }: TurnContext) {
+  constructor(keys: RedisKeys, { client, leases, retention }: TurnStore) {
+    this.records = new TurnRecords(keys, client)
+    this.threads = new Threads({ keys, calls: client, records: this.records, retention })
     this.#keys = keys
-    this.#calls = calls
-    this.#records = records
-    this.#threads = threads
+    this.#client = client
     this.#retention = retention
     this.#leases = leases
-    this.#removal = removal
   }
 
   /** The thread first, because it keeps others out; the turn's own slot last, because that makes the turn. */
   async create(turn: NewTurn, leaseMs: number): Promise<Lease> {
     const { turnId, threadId, runId = turnId, owner, request } = turn
     await this.#checkNew(turnId, runId)
-    const { ordinal, now } = await this.#threads.openTurn(threadId, turnId, leaseMs)
+    const { ordinal, now } = await this.threads.openTurn(threadId, turnId, leaseMs)
     const indexedUntil = now + Math.max(leaseMs, CREATE_MS)
     // Before there is a turn: an index may name what is not there, and must not miss what is.
     await this.#leases.put(this.#named(turnId), indexedUntil, leaseMs)
@@ -82,7 +80,7 @@ export class Turns {
     try {
       made = await this.#createRun(turnId, runId, leaseMs)
     } catch (error) {
-      if (hasCode(error, 'TURN_EXISTS')) await this.#threads.closeTurn(threadId, turnId, true)
+      if (hasCode(error, 'TURN_EXISTS')) await this.threads.closeTurn(threadId, turnId, true)
       throw error
     }
     const { state, processed, meta } = this.#keys.turn(turnId)
@@ -91,12 +89,12 @@ export class Turns {
     const { creation, epoch } = made
     const keepMs = this.#retention.openMs(leaseMs)
     const args = [crypto.randomUUID(), leaseMs, keepMs, indexedUntil, creation, epoch, ...fields]
-    const until = text(await this.#calls.run(CREATE_TURN, [state, processed, meta], args))
+    const until = text(await this.#client.run(CREATE_TURN, [state, processed, meta], args))
     if (until === '') return this.#refuse(turnId)
     if (until === 'late') return this.create(turn, leaseMs)
     // The thread may have been deleted meanwhile. Whoever dies before this leaves an orphan: see `isOrphan`.
-    if (!(await this.#threads.confirmTurn(threadId, turnId, ordinal))) {
-      await this.#removal.remove(turnId, creation)
+    if (!(await this.threads.confirmTurn(threadId, turnId, ordinal))) {
+      await this.remove(turnId, creation)
       return this.create(turn, leaseMs)
     }
     if (leaseMs < CREATE_MS) await this.#leases.put(this.#named(turnId), Number(until), leaseMs)
@@ -106,13 +104,13 @@ export class Turns {
 
   async #checkNew(turnId: string, runId: string): Promise<void> {
     const [processed, run] = await Promise.all([
-      this.#records.processed(turnId),
-      this.#records.events(runId),
+      this.records.processed(turnId),
+      this.records.events(runId),
     ])
     if (processed !== undefined) await this.#refuse(turnId)
     const owner = run?.fields['turn']
     if (owner !== undefined && owner !== turnId) {
-      const record = await this.#records.get(owner)
+      const record = await this.records.get(owner)
       if (record !== undefined) throw new TurnExistsError(record)
     }
   }
@@ -124,10 +122,10 @@ export class Turns {
     let takenFrom = ''
     for (;;) {
       const args = [turnId, leaseMs, this.#retention.openMs(leaseMs), takenFrom, made]
-      const reply = await this.#calls.run(CREATE_RUN, [state, events, meta, fence], args)
+      const reply = await this.#client.run(CREATE_RUN, [state, events, meta, fence], args)
       const [owner = '', creation = '', epoch] = texts(reply)
       if (owner === '') return { creation, epoch: Number(epoch) }
-      const record = await this.#records.get(owner)
+      const record = await this.records.get(owner)
       if (record !== undefined) throw new TurnExistsError(record)
       if (owner === takenFrom) {
         throw new TurnstreamError('TURN_EXISTS', `run ${runId} is being made for turn ${owner}`)
@@ -137,7 +135,7 @@ export class Turns {
   }
 
   async #refuse(turnId: string): Promise<never> {
-    const record = await this.#records.get(turnId)
+    const record = await this.records.get(turnId)
     if (record !== undefined) throw new TurnExistsError(record)
     throw new TurnstreamError('TURN_EXISTS', `${turnId}, of which only a part is there`)
   }
@@ -154,7 +152,7 @@ export class Turns {
     const nonce = crypto.randomUUID()
     const fence = [seen.events.state.epoch, seen.events.fields['claim'] ?? '', nonce]
     const [epoch, events] = texts(
-      await this.#calls.run(
+      await this.#client.run(
         CLAIM_EVENTS,
         [run.state, run.events, run.chunks, run.meta, run.response],
         [...fence, CLAIM_MS, this.#retention.openMs(leaseMs), creation],
@@ -162,14 +160,14 @@ export class Turns {
     )
     if (epoch === undefined || events === undefined) throw this.#held(turnId)
     const [until, processed] = texts(
-      await this.#calls.run(
+      await this.#client.run(
         CLAIM_PROCESSED,
         [turn.state, turn.meta, turn.processed, turn.items],
         [epoch, nonce, owner, leaseMs, this.#retention.openMs(leaseMs), creation],
       ),
     )
     if (until === undefined || processed === undefined) throw this.#held(turnId)
-    const confirmed = await this.#calls.run(CONFIRM_CLAIM, [run.meta], [nonce])
+    const confirmed = await this.#client.run(CONFIRM_CLAIM, [run.meta], [nonce])
     if (confirmed !== 1) throw this.#held(turnId)
     await this.#leases.put(this.#named(turnId), Number(until), leaseMs)
     const next = { events: Number(events) + 1, processed: Number(processed) + 1 }
@@ -177,17 +175,17 @@ export class Turns {
   }
 
   async #claimable(turnId: string): Promise<TurnMeta> {
-    const known = await this.#records.meta(turnId)
+    const known = await this.records.meta(turnId)
     if (known === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
     // In this order: log A as it was before the lease had run out.
-    const events = await this.#records.events(known.runId)
-    const processed = await this.#records.processed(turnId)
+    const events = await this.records.events(known.runId)
+    const processed = await this.records.processed(turnId)
     if (events === undefined || processed === undefined) {
       throw new TurnstreamError('TURN_UNKNOWN', turnId)
     }
     const seen = { ...known, events, processed }
     if (isSealed(seen)) {
-      if (recordOf(turnId, seen).expired) throw new TurnstreamError('TURN_EXPIRED', turnId)
+      if (toTurnRecord(turnId, seen).expired) throw new TurnstreamError('TURN_EXPIRED', turnId)
       throw new TurnstreamError('LOG_SEALED', `both logs of turn ${turnId}`)
     }
     const leftMs = Number(processed.fields['until']) - processed.now
@@ -205,7 +203,7 @@ export class Turns {
     let reply = await this.#renew(lease, leaseMs, false)
     if (reply[0] === 'over') {
       // Log A is fenced first: whoever claims the turn shows there before log B says so.
-      const events = await this.#records.events(lease.runId)
+      const events = await this.records.events(lease.runId)
       if (events !== undefined) checkEpoch(events.state, lease)
       reply = await this.#renew(lease, leaseMs, true)
     }
@@ -218,7 +216,7 @@ export class Turns {
     lease.until = Number(detail)
     await Promise.all([
       this.#leases.put(this.#named(turnId), lease.until, leaseMs),
-      this.#threads.keep(threadId, leaseMs),
+      this.threads.keep(threadId, leaseMs),
     ])
   }
 
@@ -228,12 +226,12 @@ export class Turns {
     const turn = this.#keys.turn(turnId)
     const run = this.#keys.run(runId)
     const [reply] = await Promise.all([
-      this.#calls.run(
+      this.#client.run(
         RENEW,
         [turn.state, turn.meta, turn.processed, turn.items],
         [epoch, leaseMs, openMs, creation, isLate ? 1 : ''],
       ),
-      this.#calls.run(KEEP_OPEN, [run.meta, run.state, run.events, run.chunks], [openMs]),
+      this.#client.run(KEEP_OPEN, [run.meta, run.state, run.events, run.chunks], [openMs]),
     ])
     return texts(reply)
   }
@@ -246,7 +244,7 @@ export class Turns {
   /** Whether a turn whose lease the index takes for ended is an orphan; if not, the index is put right. */
   async isOrphan(turn: IndexedTurn): Promise<boolean> {
     const { turnId } = turn
-    const meta = await this.#records.meta(turnId)
+    const meta = await this.records.meta(turnId)
     if (meta === undefined) {
       // It is gone or was never made. If it is made after all, it has another place by then.
       await this.#leases.drop(turn)
@@ -258,8 +256,8 @@ export class Turns {
     }
     const until = Number(meta.processed.fields['until'])
     if (meta.processed.now >= until) {
-      if (await this.#threads.hasTurn(meta.threadId, turnId)) return true
-      await this.#removal.remove(turnId, meta.creation)
+      if (await this.threads.hasTurn(meta.threadId, turnId)) return true
+      await this.remove(turnId, meta.creation)
       return false
     }
     await this.#leases.put(this.#named(turnId), until, until - meta.processed.now)
@@ -268,21 +266,21 @@ export class Turns {
 
   /** False when `events` is sealed. */
   async requestCancel(turnId: string, reason: string): Promise<boolean> {
-    const seen = await this.#records.meta(turnId)
+    const seen = await this.records.meta(turnId)
     if (seen === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
     if (seen.events.state.sealed) {
-      if (recordOf(turnId, seen).expired) throw new TurnstreamError('TURN_EXPIRED', turnId)
+      if (toTurnRecord(turnId, seen).expired) throw new TurnstreamError('TURN_EXPIRED', turnId)
       return false
     }
     const { meta } = this.#keys.turn(turnId)
-    if ((await this.#calls.run(CANCEL, [meta], [reason])) === 1) return true
+    if ((await this.#client.run(CANCEL, [meta], [reason])) === 1) return true
     throw new TurnstreamError('TURN_UNKNOWN', turnId)
   }
 
   /** Why the owner shall stop, if anybody asked. */
   async cancelReason(lease: Lease): Promise<string | undefined> {
     const { turnId } = lease
-    const seen = await this.#records.processed(turnId)
+    const seen = await this.records.processed(turnId)
     if (seen?.creation !== lease.creation) {
       throw turnGone(turnId)
     }
@@ -292,7 +290,7 @@ export class Turns {
 
   /** After a log was sealed: if both are, the turn has ended, and others need not look after it. */
   async settle(turnId: string): Promise<void> {
-    const meta = await this.#records.meta(turnId)
+    const meta = await this.records.meta(turnId)
     if (meta !== undefined && isSealed(meta)) await this.#settle(turnId, meta)
   }
 
@@ -302,10 +300,128 @@ export class Turns {
     const turn = this.#keys.turn(turnId)
     const keep = [logMs, recordMs]
     await Promise.all([
-      this.#calls.run(SETTLE, [run.meta, run.state, run.events, run.response], keep),
-      this.#calls.run(SETTLE, [turn.meta, turn.state, turn.processed, turn.items], keep),
-      this.#threads.closeTurn(meta.threadId, turnId),
+      this.#client.run(SETTLE, [run.meta, run.state, run.events, run.response], keep),
+      this.#client.run(SETTLE, [turn.meta, turn.state, turn.processed, turn.items], keep),
+      this.threads.closeTurn(meta.threadId, turnId),
       this.#leases.remove(this.#named(turnId)),
     ])
   }
+
+  /**
+   * Removes a turn, whatever state it is in. The run first: half a turn can be removed again. Its own slot last:
+   * until then nobody can create it again. With `only`, the turn of that creation and no other.
+   */
+  async remove(turnId: string, only?: string): Promise<boolean> {
+    const seen = await this.records.processed(turnId)
+    if (seen === undefined) return false
+    const { creation } = seen
+    if (creation !== (only ?? creation)) return false
+    const { runId = turnId, threadId = '' } = seen.fields
+    const run = this.#keys.run(runId)
+    const turn = this.#keys.turn(turnId)
+    const ofRun = [run.meta, run.state, run.events, run.chunks, run.response, run.fence]
+    const removed = await this.#client.run(REMOVE_EVENTS, ofRun, [creation, FENCE_MS])
+    if (removed === 0) return false // created again since
+    await this.threads.closeTurn(threadId, turnId, true)
+    await this.#leases.remove(this.#named(turnId))
+    const ofTurn = [turn.meta, turn.state, turn.processed, turn.items]
+    await this.#client.run(REMOVE_PROCESSED, ofTurn, [creation])
+    return true
+  }
+}
+
+interface IndexedTurn extends Orphan {
+  readonly member: string
+  /** When its lease ends, as far as the index knows. */
+  readonly score: string
+}
+
+/**
+ * The open turns of all tenants by the end of their lease. It is only an index: what the turn itself says
+ * decides. A turn of `default` is a member by its id, one of another tenant by `<tenant> <id>`: no id has a
+ * space.
+ */
+export class LeaseIndex {
+  readonly #key: string
+  readonly #client: RedisClient
+  readonly #retention: Retention
+
+  constructor(key: string, client: RedisClient, retention: Retention) {
+    this.#key = key
+    this.#client = client
+    this.#retention = retention
+  }
+
+  async put(turn: Orphan, until: number, leaseMs: number): Promise<void> {
+    const keepMs = this.#retention.openMs(leaseMs)
+    await this.#client.run(INDEX, [this.#key], [until, memberOf(turn), keepMs])
+  }
+
+  /** Turns whose lease has ended, oldest first. */
+  async due(skip: number, limit: number): Promise<IndexedTurn[]> {
+    const reply = texts(await this.#client.run(DUE, [this.#key], [skip, limit]))
+    const turns: IndexedTurn[] = []
+    for (let at = 0; at < reply.length; at += 2) {
+      turns.push(indexedTurn(reply[at] ?? '', reply[at + 1] ?? ''))
+    }
+    return turns
+  }
+
+  async remove(turn: Orphan): Promise<void> {
+    await this.#client.command(this.#key, 'ZREM', this.#key, memberOf(turn))
+  }
+
+  /** Removes a turn, unless it was put in anew since it was seen. */
+  async drop({ member, score }: IndexedTurn): Promise<void> {
+    await this.#client.run(DROP, [this.#key], [member, score])
+  }
+}
+
+/** Whether it is as this package writes it. */
+function isMember(turn: IndexedTurn): boolean {
+  return isTenant(turn.tenant) && memberOf(turn) === turn.member
+}
+
+function memberOf({ tenant, turnId }: Orphan): string {
+  return tenant === DEFAULT_TENANT ? turnId : `${tenant} ${turnId}`
+}
+
+function indexedTurn(member: string, score: string): IndexedTurn {
+  const end = member.indexOf(' ')
+  if (end === -1) return { tenant: DEFAULT_TENANT, turnId: member, member, score }
+  return { tenant: member.slice(0, end), turnId: member.slice(end + 1), member, score }
+}
+
+/** So many members of the index are read at once where those of other tenants are ignored. */
+const PAGE = 100
+
+/**
+ * Finds turns that nobody writes to any more, of one tenant or of all, by the one index of all tenants: the cost
+ * does not depend on how many tenants there are. The index may be behind: each turn that it names is looked at,
+ * and what is wrong in it is put right.
+ */
+export async function findOrphans(
+  leases: LeaseIndex,
+  turnsOf: (tenant: string) => Turns,
+  limit: number,
+  tenant?: string,
+): Promise<Orphan[]> {
+  const page = tenant === undefined ? limit : Math.max(limit, PAGE)
+  const isOrphan = async (turn: IndexedTurn) => {
+    if (isMember(turn)) return turnsOf(turn.tenant).isOrphan(turn)
+    await leases.drop(turn)
+    return false
+  }
+  const orphans: Orphan[] = []
+  for (let skip = 0; orphans.length < limit; ) {
+    const due = await leases.due(skip, page)
+    const wanted = due.filter((turn) => tenant === undefined || turn.tenant === tenant)
+    const verdicts = await Promise.all(wanted.map(isOrphan))
+    const found = wanted.filter((_turn, at) => verdicts[at])
+    for (const { tenant, turnId } of found) orphans.push({ tenant, turnId })
+    if (due.length < page) break
+    // Those that were put right are no longer in the way.
+    skip += due.length - wanted.length + found.length
+  }
+  return orphans.slice(0, limit)
 }

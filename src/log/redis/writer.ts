@@ -1,4 +1,5 @@
 import type { Clock } from '../../async/clock.ts'
+import { hasCode } from '../../protocol/errors.ts'
 import { EventEncoder } from '../../protocol/event-codec.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { formatOffset } from '../offsets.ts'
@@ -6,21 +7,143 @@ import { CHUNK_RECORDS, checkLength, keyOf } from '../records.ts'
 import { countKnown, turnGone } from '../rules.ts'
 import type { Entries, Lease, LogName, NewOutput, WriterOptions } from '../turn-log.ts'
 import { StoreWriter, type Taken } from '../writer.ts'
-import type { Batches, Receiver } from './batches.ts'
-import type { Calls } from './calls.ts'
+import type { RedisClient, Script } from './client.ts'
 import type { RedisKeys } from './keys.ts'
-import { readEntries } from './processed-feed.ts'
-import { parseState } from './replies.ts'
-import { APPEND_EVENTS, APPEND_PROCESSED, FINISH_CHUNK } from './scripts/append.ts'
-import { READ_EVENTS_STATE, READ_PROCESSED_STATE } from './scripts/events-state.ts'
+import { corrupt, list, parseState } from './replies.ts'
+import {
+  APPEND_EVENTS,
+  APPEND_PROCESSED,
+  FINISH_CHUNK,
+  READ_EVENTS_STATE,
+  READ_PROCESSED_STATE,
+} from './scripts/log.ts'
+import { readEntries } from './shared-readers.ts'
+
+/** The most that goes into one call: a script keeps the server from everything else while it runs. */
+const MAX_APPENDS = 64
+const MAX_CHARS = 256 * 1024
+
+/** Learns how an append went; one of these is called, once. */
+interface Appender {
+  added(): void
+  /** With the state that was found: '' if there is none, something else than text if it has to be looked up. */
+  refused(state: unknown): void
+  rejected(error: unknown): void
+}
+
+/** Appends of the same script, as its call takes them. */
+class AppendBatch {
+  readonly appenders: Appender[] = []
+  readonly keys: string[] = []
+  readonly args: string[] = []
+  /** How many of the arguments there are up to each append. */
+  readonly ends: number[] = []
+  chars = 0
+
+  add(appender: Appender, keys: readonly string[], args: readonly string[]): void {
+    this.appenders.push(appender)
+    for (const key of keys) this.keys.push(key)
+    for (const arg of args) {
+      this.args.push(arg)
+      this.chars += arg.length
+    }
+    this.ends.push(this.args.length)
+  }
+
+  /** A batch with one of the appends. */
+  only(at: number): AppendBatch {
+    const batch = new AppendBatch()
+    const keyCount = this.keys.length / this.appenders.length
+    const keys = this.keys.slice(at * keyCount, (at + 1) * keyCount)
+    const args = this.args.slice(this.ends[at - 1] ?? 0, this.ends[at])
+    batch.add(this.appenders[at] as Appender, keys, args)
+    return batch
+  }
+}
+
+/**
+ * Sends the appends that different turns make in the same turn of the event loop in one call. For a single
+ * record, calling a script costs more than what the script does. Each append is still checked and answered on
+ * its own; a Cluster takes only one in a call, because their slots differ.
+ */
+export class AppendQueue {
+  readonly #client: RedisClient
+  readonly #maxAppends: number
+  readonly #batches = new Map<Script, AppendBatch>()
+
+  constructor(client: RedisClient, { spansSlots }: { readonly spansSlots: boolean }) {
+    this.#client = client
+    this.#maxAppends = spansSlots ? MAX_APPENDS : 1
+  }
+
+  /**
+   * For a script that takes any number of appends, one after the other, and answers with a list of those
+   * that it refused: the place of each, from 1, and the state that it found.
+   */
+  add(script: Script, appender: Appender, keys: readonly string[], args: readonly string[]): void {
+    const batch = this.#batches.get(script) ?? this.#begin(script)
+    batch.add(appender, keys, args)
+    if (batch.appenders.length < this.#maxAppends && batch.chars < MAX_CHARS) return
+    this.#end(script, batch)
+  }
+
+  #begin(script: Script): AppendBatch {
+    const batch = new AppendBatch()
+    this.#batches.set(script, batch)
+    setImmediate(() => {
+      if (this.#batches.get(script) === batch) this.#end(script, batch)
+    })
+    return batch
+  }
+
+  #end(script: Script, batch: AppendBatch): void {
+    this.#batches.delete(script)
+    void this.#send(script, batch)
+  }
+
+  async #send(script: Script, batch: AppendBatch): Promise<void> {
+    const { appenders, keys, args } = batch
+    let refusals: ReadonlyMap<number, unknown>
+    try {
+      refusals = parseRefusals(await this.#client.run(script, keys, args))
+    } catch (error) {
+      // A turn whose keys are damaged must not fail the others; what was added is not added again.
+      const isDamage = appenders.length > 1 && hasCode(error, 'STORE_FAILED')
+      for (const [at, appender] of appenders.entries()) {
+        if (isDamage) void this.#send(script, batch.only(at))
+        else appender.rejected(error)
+      }
+      return
+    }
+    for (const [index, appender] of appenders.entries()) {
+      if (refusals.has(index + 1)) appender.refused(refusals.get(index + 1))
+      else appender.added()
+    }
+  }
+}
+
+const NONE: ReadonlyMap<number, unknown> = new Map()
+
+/** Nearly always there are none. */
+function parseRefusals(reply: unknown): ReadonlyMap<number, unknown> {
+  const flat = list(reply)
+  if (flat.length === 0) return NONE
+  const refusals = new Map<number, unknown>()
+  for (let at = 0; at < flat.length; at += 2) {
+    const place = flat[at]
+    if (typeof place !== 'number') throw corrupt('a refusal has no place')
+    refusals.set(place, flat[at + 1])
+  }
+  return refusals
+}
 
 export interface WriterStore {
   readonly keys: RedisKeys
-  readonly calls: Calls
-  readonly batches: Batches
+  readonly client: RedisClient
+  readonly appends: AppendQueue
   readonly clock: Clock
   readonly onError: (error: unknown) => void
-  /** A log of this turn was sealed. */
+  /** Called after a log of this turn was sealed. */
   readonly settle: (turnId: string) => Promise<void>
   readonly checkOpen: () => void
   /** The writers that may still write. */
@@ -28,18 +151,18 @@ export interface WriterStore {
 }
 
 /**
- * Sends what one log of a turn is to store, one batch at a time and in order: what comes while one is under way goes
+ * Sends what one log of a turn is to store, one batch at a time and in order: what comes while one is in flight goes
  * out together as the next. So a connection that breaks can neither change the order nor leave a gap: the batch is
  * sent again, and the store has it already or has not.
  */
-abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> {
+abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> implements Appender {
   protected readonly store: WriterStore
   #batch: Taken<Name> | undefined
   #isSending = false
-  readonly #receiver: Receiver = {
-    added: () => void this.#added(),
-    refused: (state) => void this.#refused(state),
-    failed: (error) => this.#failed(error),
+  readonly #sendNext = () => {
+    const batch = this.take(CHUNK_RECORDS)
+    this.#isSending = batch.count > 0
+    if (this.#isSending) this.#append(batch)
   }
 
   constructor(
@@ -53,8 +176,8 @@ abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> {
     store.writers.add(this)
   }
 
-  /** Adds a batch; one method of the receiver is called, once. */
-  protected abstract append(batch: Taken<Name>, receiver: Receiver): void
+  /** Adds a batch; one method of `Appender` is called, once. */
+  protected abstract append(batch: Taken<Name>): void
   /** The batch was added, and this writer knows how the log ends. */
   protected abstract appended(batch: Taken<Name>): void
   /** The state of the log, as text if there is one. */
@@ -71,73 +194,70 @@ abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> {
     }
     this.#isSending = true
     // What is written in the same tick goes along with the first.
-    queueMicrotask(() => this.#send())
+    queueMicrotask(this.#sendNext)
   }
 
   protected override ended(): void {
     this.store.writers.delete(this)
   }
 
-  #send(): void {
-    const batch = this.take(CHUNK_RECORDS)
-    this.#isSending = batch.count > 0
-    if (this.#isSending) this.#append(batch)
-  }
-
   #append(batch: Taken<Name>): void {
     this.#batch = batch
     try {
-      this.append(batch, this.#receiver)
+      this.append(batch)
     } catch (error) {
-      this.#failed(error)
+      this.rejected(error)
     }
   }
 
-  async #added(): Promise<void> {
+  added(): void {
     const batch = this.#batch as Taken<Name>
     this.appended(batch)
-    if (batch.seal !== undefined) await this.#settle()
-    this.stored()
-    this.#send()
+    if (batch.seal === undefined) this.#finish()
+    else void this.#settle()
   }
 
-  /** What is not put in order now is found by who looks next: see `Turns.isOrphan`, `Threads.openTurn`. */
+  /** What is not put in order now is found by the next one who looks: see `Turns.isOrphan`, `Threads.openTurn`. */
   async #settle(): Promise<void> {
     await this.store.settle(this.lease.turnId).catch(this.store.onError)
+    this.#finish()
   }
 
-  #failed(error: unknown): void {
+  #finish(count?: number): void {
+    this.stored(count)
+    this.#sendNext()
+  }
+
+  rejected(error: unknown): void {
     this.interrupted()
     this.#isSending = false
     this.failed(error)
   }
 
-  /** The log is not as the batch needs it. By the rules of `rules.ts`, it may have some of it already. */
-  async #refused(answer: unknown): Promise<void> {
-    const batch = this.#batch as Taken<Name>
-    const { lease, log } = this
-    const { first, count, seal } = batch
+  refused(state: unknown): void {
     this.interrupted()
-    try {
-      const state = typeof answer === 'string' ? answer : await this.readState()
-      if (typeof state !== 'string' || state === '') throw turnGone(lease.turnId)
-      const found = parseState(state)
-      const isSeal = seal !== undefined
-      const known = countKnown(found, { lease, log, first, count, isSeal })
-      if (isSeal && !found.sealed && known === count) {
-        // The last record is there, and the log is not sealed yet.
-        return this.#append({ entries: [], first: first + count, count: 0, seal })
-      }
-      this.stored(known)
-    } catch (error) {
-      return this.#failed(error)
-    }
-    this.#send()
+    this.#reconcile(state).catch((error: unknown) => this.rejected(error))
+  }
+
+  /** The log is not as the batch needs it. By the rules of `rules.ts`, it may have some of it already. */
+  async #reconcile(answer: unknown): Promise<void> {
+    const { lease, log } = this
+    const { first, count, seal } = this.#batch as Taken<Name>
+    const state = typeof answer === 'string' ? answer : await this.readState()
+    if (typeof state !== 'string' || state === '') throw turnGone(lease.turnId)
+    const found = parseState(state)
+    const isSeal = seal !== undefined
+    const known = countKnown(found, { lease, log, first, count, isSeal })
+    // The last record may be there, and the log not sealed yet.
+    const isUnsealed = isSeal && !found.sealed && known === count
+    if (isUnsealed) this.#append({ entries: [], first: first + count, count: 0, seal })
+    else this.#finish(known)
   }
 }
 
 /** Writes log A: lines, and chunks of them. */
 class EventsWriter extends RedisWriter<'events'> {
+  readonly #keys = this.store.keys.run(this.lease.runId)
   readonly #encoder = new EventEncoder()
   /**
    * The newest record of an open log, if this writer added it: only then may the next one be added by its id
@@ -148,57 +268,44 @@ class EventsWriter extends RedisWriter<'events'> {
   /** What is live of a batch once it is written. */
   #added = ''
 
-  protected override append(batch: Taken<'events'>, receiver: Receiver): void {
-    const { entries, first, count, seal } = batch
+  protected override append(batch: Taken<'events'>): void {
+    const { first, count, seal } = batch
     const before = first - 1
     const last = before + count
     // Another writer's lines may have come in between, with templates of their own.
     const isNext = before === this.#written
     if (!isNext) this.#forget()
     const full = fullAt(batch)
-    const lines = this.#lines(entries, first, full ?? last)
-    const { keys, batches } = this.store
-    const { runId, epoch } = this.lease
+    const lines = this.#encode(batch, first, full ?? last)
     if (isNext && count === 1 && full === undefined && seal === undefined) {
       this.#added = lines
-      const args = [formatOffset(epoch, last), lines]
-      batches.add(APPEND_EVENTS, { keys: [keys.run(runId).events], args, receiver })
+      const id = formatOffset(this.lease.epoch, last)
+      this.store.appends.add(APPEND_EVENTS, this, [this.#keys.events], [id, lines])
       return
     }
-    this.#finish(batch, lines).then(
-      (reply) => (reply === 1 ? receiver.added() : receiver.refused(reply)),
-      (error: unknown) => receiver.failed(error),
-    )
-  }
-
-  #finish(batch: Taken<'events'>, lines: string): Promise<unknown> {
-    const { entries, first, count, seal } = batch
-    const { runId, epoch, creation } = this.lease
-    const { keys, calls } = this.store
-    const before = first - 1
-    const last = before + count
-    const { state, events, chunks, meta, response } = keys.run(runId)
-    const full = fullAt(batch)
-    const rest = full === undefined ? '' : this.#lines(entries.slice(full - before), full + 1, last)
+    const rest = full === undefined ? '' : this.#encode(batch, full + 1, last)
     this.#added = full === undefined ? lines : rest
     if (before % CHUNK_RECORDS === 0) this.#live.clear()
     const outcome = seal === undefined ? '' : JSON.stringify(seal.outcome)
     const isMerge = full !== undefined || outcome !== ''
     const merged = isMerge ? this.#live.followedBy(lines) : undefined
+    const { epoch, creation } = this.lease
     const ends = [full ?? '', rest, outcome, merged === undefined ? '' : 1]
     const args = [epoch, before, last, merged ?? lines, ...ends, creation]
     if (seal?.response !== undefined) args.push(seal.response)
-    return calls.run(FINISH_CHUNK, [state, events, chunks, meta, response], args)
+    const { state, events, chunks, meta, response } = this.#keys
+    this.store.client.run(FINISH_CHUNK, [state, events, chunks, meta, response], args).then(
+      (reply) => (reply === 1 ? this.added() : this.refused(reply)),
+      (error: unknown) => this.rejected(error),
+    )
   }
 
-  /** The lines up to a record. A chunk stands on its own, so the templates of the one before end with it. */
-  #lines(events: readonly StreamEvent[], first: number, last: number): string {
+  /** The lines from one record to another. A chunk stands on its own, so the templates of the one before end with it. */
+  #encode({ entries, first }: Taken<'events'>, from: number, to: number): string {
     let lines = ''
-    for (const [at, event] of events.entries()) {
-      const seq = first + at
-      if (seq > last) break
+    for (let seq = from; seq <= to; seq++) {
       if (seq % CHUNK_RECORDS === 1) this.#encoder.startChunk()
-      const line = this.#encoder.encode(event)
+      const line = this.#encoder.encode(entries[seq - first] as StreamEvent)
       checkLength(line.length)
       lines = lines === '' ? line : `${lines}\n${line}`
     }
@@ -224,9 +331,9 @@ class EventsWriter extends RedisWriter<'events'> {
   }
 
   protected override readState(): Promise<unknown> {
-    const { keys, calls } = this.store
-    const { state, events, meta } = keys.run(this.lease.runId)
-    return calls.run(READ_EVENTS_STATE, [state, events, meta], [this.lease.creation])
+    const { state, events, meta } = this.#keys
+    const { creation } = this.lease
+    return this.store.client.run(READ_EVENTS_STATE, [state, events, meta], [creation])
   }
 }
 
@@ -285,54 +392,52 @@ export class LiveLines {
  * supersedes; where it did not write the log itself, it reads it once.
  */
 class ProcessedWriter extends RedisWriter<'processed'> {
+  readonly #keys = this.store.keys.turn(this.lease.turnId)
   /** The id of the entry that each key has. */
-  readonly #entries = new Map<string, string>()
+  #entries = new Map<string, string>()
   /** The last record up to which the entries are known. */
   #known = 0
+  /** What is written of the batch in flight. */
+  #newest: readonly Newest[] = []
 
-  protected override append(batch: Taken<'processed'>, receiver: Receiver): void {
+  protected override append(batch: Taken<'processed'>): void {
     if (batch.first - 1 === this.#known) {
-      this.#add(batch, receiver)
+      this.#add(batch)
       return
     }
-    this.#learn()
-      .then(() => this.#add(batch, receiver))
-      .catch((error: unknown) => receiver.failed(error))
+    readEntries(this.#keys, this.store.client)
+      .then((entries) => {
+        this.#entries = entries
+        this.#add(batch)
+      })
+      .catch((error: unknown) => this.rejected(error))
   }
 
-  async #learn(): Promise<void> {
-    const { keys, calls } = this.store
-    this.#entries.clear()
-    for (const [key, id] of await readEntries(keys.turn(this.lease.turnId), calls)) {
-      this.#entries.set(key, id)
-    }
-  }
-
-  #add(batch: Taken<'processed'>, receiver: Receiver): void {
+  #add(batch: Taken<'processed'>): void {
     const { turnId, epoch, creation } = this.lease
-    const { state, processed, items, meta } = this.store.keys.turn(turnId)
-    const newest = newestOfEach(batch)
+    const { state, processed, items } = this.#keys
     const before = batch.first - 1
-    const heads = [`${before}@${creation}`, `${before + batch.count}@${creation}`]
+    const last = before + batch.count
     const isSeal = batch.seal === undefined ? '' : '1'
-    const args = [`${newest.length}`, `${epoch}`, ...heads, isSeal, turnId]
-    for (const { entry, key, seq, firstSeq } of newest) {
+    this.#newest = newestOfEach(batch)
+    const args = [`${this.#newest.length}`, `${epoch}`, `${before}@${creation}`]
+    args.push(`${last}@${creation}`, isSeal, turnId)
+    for (const { entry, key, seq, firstSeq } of this.#newest) {
       const superseded = this.#entries.get(key) ?? ''
       const newKey = superseded === '' ? key : ''
       const data = JSON.stringify(entry.output)
       checkLength(data.length)
       args.push(`${seq}`, entry.eventId, `${entry.timestamp}`, data)
-      args.push(superseded, newKey, `${firstSeq}`, '')
+      args.push(superseded, newKey, `${firstSeq}`)
     }
-    const keys = [state, processed, items, meta]
-    this.store.batches.add(APPEND_PROCESSED, { keys, args, receiver })
+    this.store.appends.add(APPEND_PROCESSED, this, [state, processed, items], args)
   }
 
-  protected override appended(batch: Taken<'processed'>): void {
-    for (const { key, seq } of newestOfEach(batch)) {
+  protected override appended({ first, count }: Taken<'processed'>): void {
+    for (const { key, seq } of this.#newest) {
       this.#entries.set(key, formatOffset(this.lease.epoch, seq))
     }
-    this.#known = batch.first + batch.count - 1
+    this.#known = first + count - 1
   }
 
   override interrupted(): void {
@@ -340,9 +445,8 @@ class ProcessedWriter extends RedisWriter<'processed'> {
   }
 
   protected override readState(): Promise<unknown> {
-    const { keys, calls } = this.store
-    const { state, meta } = keys.turn(this.lease.turnId)
-    return calls.run(READ_PROCESSED_STATE, [state, meta], [this.lease.creation])
+    const { state, meta } = this.#keys
+    return this.store.client.run(READ_PROCESSED_STATE, [state, meta], [this.lease.creation])
   }
 }
 
@@ -356,6 +460,10 @@ interface Newest {
 
 /** What another record of the same batch supersedes need not be written. */
 function newestOfEach({ entries, first, count }: Taken<'processed'>): Newest[] {
+  if (count === 1) {
+    const entry = entries[0] as NewOutput
+    return [{ entry, key: keyOf(entry.output), seq: first, firstSeq: first }]
+  }
   const newest = new Map<string, Newest>()
   for (let at = 0; at < count; at++) {
     const entry = entries[at] as NewOutput

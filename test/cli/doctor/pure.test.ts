@@ -1,4 +1,5 @@
 /** What is decided without looking at anything. */
+
 import { describe, expect, test } from 'vitest'
 import { redactCheck } from '../../../src/cli/doctor/check.ts'
 import { diskCheck } from '../../../src/cli/doctor/embedded-checks.ts'
@@ -14,7 +15,7 @@ import {
 } from '../../../src/cli/doctor/machine-checks.ts'
 import { redisChecks } from '../../../src/cli/doctor/redis-checks.ts'
 import { readConfiguration } from '../../../src/cli/serve/configuration.ts'
-import { FORMAT } from '../../../src/log/redis/format.ts'
+import { FORMAT } from '../../../src/log/redis/keys.ts'
 import { redacting } from '../../../src/protocol/redaction.ts'
 import { read } from '../../repository/sources.ts'
 

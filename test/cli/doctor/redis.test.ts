@@ -1,8 +1,9 @@
 /** Real servers of Redis, each with one thing wrong. */
+
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { redisCommand, startRedis } from '../../../scripts/redis-server.mjs'
 import type { Check } from '../../../src/cli/doctor/check.ts'
-import { FORMAT } from '../../../src/log/redis/format.ts'
+import { FORMAT } from '../../../src/log/redis/keys.ts'
 import { freePort } from '../support.ts'
 import { bothReports, checkNamed, defaults, PATIENCE } from './support.ts'
 

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { Batches } from '../../../src/log/redis/batches.ts'
-import { Calls } from '../../../src/log/redis/calls.ts'
+import { RedisClient } from '../../../src/log/redis/client.ts'
 import type { RedisConnection } from '../../../src/log/redis/connection.ts'
 import { RedisKeys } from '../../../src/log/redis/keys.ts'
-import { openWriter, type WriterStore } from '../../../src/log/redis/writer.ts'
+import { AppendQueue, openWriter, type WriterStore } from '../../../src/log/redis/writer.ts'
 import type { Lease, WriterOptions } from '../../../src/log/turn-log.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
@@ -36,12 +35,12 @@ function answering() {
 function setUp() {
   const { connection, answer, sent } = answering()
   const clock = fakeClock()
-  const calls = new Calls(connection, { unavailableAfterMs: 3_600_000, clock })
+  const client = new RedisClient(connection, 3_600_000, clock)
   let isOpen = true
   const store: WriterStore = {
     keys: new RedisKeys('codex'),
-    calls,
-    batches: new Batches(calls, connection),
+    client,
+    appends: new AppendQueue(client, connection),
     clock,
     onError: () => {},
     settle: async () => {},

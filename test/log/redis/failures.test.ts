@@ -1,7 +1,13 @@
 import { ErrorReply } from '@redis/client'
 import { describe, expect, test } from 'vitest'
-import { failureOf, storeError } from '../../../src/log/redis/failures.ts'
-import { parseEntries, parseEpochs, parseState, text } from '../../../src/log/redis/replies.ts'
+import {
+  failureOf,
+  parseEntries,
+  parseEpochs,
+  parseState,
+  storeError,
+  text,
+} from '../../../src/log/redis/replies.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 
 describe('what the server says', () => {

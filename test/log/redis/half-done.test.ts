@@ -1,8 +1,8 @@
 import { createClient } from '@redis/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startRedis } from '../../../scripts/redis-server.mjs'
+import type { Script } from '../../../src/log/redis/client.ts'
 import { RedisKeys } from '../../../src/log/redis/keys.ts'
-import type { Script } from '../../../src/log/redis/script.ts'
 import { BEGIN_DELETION, END_DELETION, OPEN_TURN } from '../../../src/log/redis/scripts/thread.ts'
 import {
   CLAIM_EVENTS,

@@ -1,5 +1,8 @@
-import type { RedisLogOptions, RedisServer } from '../../../src/log/redis/options.ts'
-import { openRedisLog } from '../../../src/log/redis/redis-log.ts'
+import {
+  openRedisLog,
+  type RedisLogOptions,
+  type RedisServer,
+} from '../../../src/log/redis/redis-log.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
 import type { TurnLogUnderTest } from '../../../src/testing/turn-log-suite.ts'
 

@@ -1,4 +1,4 @@
-import { script } from '../script.ts'
+import { script } from '../client.ts'
 
 const NOW = `
 local time = redis.call('TIME')

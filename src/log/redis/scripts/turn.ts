@@ -1,11 +1,20 @@
-import { script } from '../script.ts'
-import { EVENTS_STATE } from './events-state.ts'
+import { script } from '../client.ts'
+import { EVENTS_STATE } from './log.ts'
 
 const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function text(ms) return string.format('%.0f', ms) end
 `
+
+/**
+ * What is known of one log of a turn. The state of log A is that of its last chunk.
+ * KEYS  state, meta, stream
+ * Returns the time (ms), the state ('' if there is none), 1 if the stream is there, the fields of meta.
+ */
+export const READ_META = script(`${NOW}
+return { text(now), redis.call('GET', KEYS[1]) or '', redis.call('EXISTS', KEYS[3]),
+  redis.call('HGETALL', KEYS[2]) }`)
 
 /**
  * Makes log A, with an epoch beyond those of a log that was here and is deleted. A run whose turn never came

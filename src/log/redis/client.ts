@@ -1,18 +1,23 @@
+import { createHash } from 'node:crypto'
 import { type Clock, monotonicNow, sleep } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { RedisConnection } from './connection.ts'
-import { failureOf, storeError } from './failures.ts'
-import type { Script } from './script.ts'
+import { failureOf, storeError } from './replies.ts'
 
-export interface CallOptions {
-  readonly unavailableAfterMs: number
-  readonly clock: Clock
+/** A Lua script: a header that says what it takes and gives, then its text. */
+export interface Script {
+  readonly lua: string
+  readonly sha: string
+}
+
+export function script(lua: string): Script {
+  return { lua, sha: createHash('sha1').update(lua).digest('hex') }
 }
 
 const FIRST_PAUSE_MS = 5
 const MAX_PAUSE_MS = 200
 
-/** How often it is looked for calls that get no answer, in the time they have. */
+/** How often to look for calls without a reply, in the time that a call has. */
 const LOOKS_PER_LIMIT = 8
 
 interface Call {
@@ -26,10 +31,10 @@ interface Call {
 }
 
 /**
- * Calls scripts and commands, and calls them again while the server is away. So everything that is called
- * here may be called twice: each script knows what it has done already.
+ * Sends scripts and commands, and repeats them while the server is away. So everything that is sent here may
+ * run twice: each script knows what it has done already.
  */
-export class Calls {
+export class RedisClient {
   readonly #connection: RedisConnection
   readonly #unavailableAfterMs: number
   readonly #clock: Clock
@@ -38,19 +43,20 @@ export class Calls {
   #closed = false
   #drained: (() => void) | undefined
 
-  constructor(connection: RedisConnection, { unavailableAfterMs, clock }: CallOptions) {
+  constructor(connection: RedisConnection, unavailableAfterMs: number, clock: Clock) {
     this.#connection = connection
     this.#unavailableAfterMs = unavailableAfterMs
     this.#clock = clock
   }
 
-  /** The first key says which node it is for. */
+  /** Runs a script on the node of the first key. */
   run(
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
   ): Promise<unknown> {
-    const sent = ['EVALSHA', script.sha, String(keys.length), ...keys]
+    const sent = ['EVALSHA', script.sha, String(keys.length)]
+    for (const key of keys) sent.push(key)
     for (const arg of args) sent.push(typeof arg === 'string' ? arg : String(arg))
     return this.#call(keys[0] ?? '', sent, script)
   }
@@ -63,7 +69,7 @@ export class Calls {
     if (this.#closed) throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
   }
 
-  /** Refuses what comes now and waits for what is under way. */
+  /** Refuses new calls and waits for those in flight. */
   async close(): Promise<void> {
     this.#closed = true
     if (this.#pending.size > 0) {
@@ -121,8 +127,8 @@ export class Calls {
   }
 
   /**
-   * A server may also be silent: the connection stands, and no answer comes. One timer for all calls,
-   * because one for each would cost as much as the rest of a call.
+   * Rejects calls that a silent server leaves without a reply. One timer for all calls, because one for each
+   * would cost as much as the rest of a call.
    */
   #lookLater(): () => void {
     return this.#clock.after(this.#unavailableAfterMs / LOOKS_PER_LIMIT, () => {

@@ -1,10 +1,10 @@
 import type { Clock } from '../../async/clock.ts'
 import type { Listener, RedisConnection } from './connection.ts'
 
-/** How soon a lost hint about the owner of a turn is made up for: a cancel has to arrive within a second. */
+/** How often to look at urgent channels, should a notification be lost: a cancel has to arrive within a second. */
 const TICK_MS = 700
 
-/** Lost hints about logs may take longer: so many ticks. */
+/** How many ticks pass between looks at the others. */
 const TICKS_PER_LOOK = 4
 
 interface Channel {
@@ -15,17 +15,11 @@ interface Channel {
   working: Promise<void> | undefined
 }
 
-interface HintOptions {
-  readonly clock: Clock
-  readonly onError: (error: unknown) => void
-}
-
 /**
- * Tells those who follow something in the store that it may have changed. One connection carries the
- * hints for all of them. A hint may be lost, so that everything is also looked at from time to time, and
- * at once when the connection is back.
+ * Notifies followers that something in the store may have changed, over one connection for all of them. A
+ * notification may be lost, so everything is also looked at from time to time, and when the connection is back.
  */
-export class Hints {
+export class ChangeNotifier {
   readonly #connection: RedisConnection
   readonly #clock: Clock
   readonly #onError: (error: unknown) => void
@@ -34,13 +28,13 @@ export class Hints {
   #ticks = 0
   #closed = false
 
-  constructor(connection: RedisConnection, { clock, onError }: HintOptions) {
+  constructor(connection: RedisConnection, clock: Clock, onError: (error: unknown) => void) {
     this.#connection = connection
     this.#clock = clock
     this.#onError = onError
   }
 
-  /** Calls `listener` at every hint until the returned function is called. */
+  /** Calls `listener` at every notification until the returned function is called. */
   async follow(name: string, listener: Listener, isUrgent = false): Promise<() => void> {
     const channel = this.#channels.get(name) ?? this.#add(name, isUrgent)
     channel.listeners.add(listener)
@@ -52,12 +46,12 @@ export class Hints {
     }
   }
 
-  /** Hints may have been missed: everybody looks. */
+  /** Notifications may have been missed: all followers look. */
   lookAgain(): void {
     for (const { dispatch } of this.#channels.values()) dispatch()
   }
 
-  /** Everybody looks for the last time. */
+  /** All followers look for the last time. */
   close(): void {
     this.#closed = true
     this.#cancelTick?.()
@@ -76,11 +70,11 @@ export class Hints {
     return channel
   }
 
-  /** Brings the subscription to what is wanted now, which may change while it is under way. */
+  /** Subscribes or unsubscribes as the listeners need it now, which may change meanwhile. */
   #settle(name: string, channel: Channel): Promise<void> {
     channel.working ??= this.#work(name, channel)
       .catch((error: unknown) => {
-        // At the end the connection goes, and what was asked of it with it.
+        // Closing the connection fails what is in flight.
         if (!this.#closed) this.#onError(error)
       })
       .finally(() => {

@@ -1,19 +1,43 @@
-import { script } from '../script.ts'
-import { EVENTS_STATE } from './events-state.ts'
+import { script } from '../client.ts'
+
+/**
+ * A part of scripts: `stateOf(state, events)` is the state of log A. What is stored says its epoch and
+ * whether it is sealed; the head of an open log is in the last id of its stream, so that an append need
+ * not write it.
+ */
+export const EVENTS_STATE = `
+local function stateOf(state, events)
+  local found = redis.call('GET', state)
+  if not found or string.sub(found, -1) == '!' or redis.call('EXISTS', events) == 0 then return found end
+  local info = redis.call('XINFO', 'STREAM', events)
+  local at = 1
+  while info[at] ~= 'last-generated-id' do at = at + 2 end
+  return string.match(found, '^%d+') .. ':' .. string.match(info[at + 1], '%d+$')
+end`
+
+/**
+ * KEYS  state, events, meta
+ * ARGV  creation of the turn
+ * Returns the state of log A, or nothing.
+ */
+export const READ_EVENTS_STATE = script(`${EVENTS_STATE}
+if redis.call('HGET', KEYS[3], 'creation') ~= ARGV[1] then return false end
+return stateOf(KEYS[1], KEYS[2])`)
+
+/**
+ * KEYS  state, meta
+ * ARGV  creation of the turn
+ * Returns the state of log B, or nothing.
+ */
+export const READ_PROCESSED_STATE = script(`
+if redis.call('HGET', KEYS[2], 'creation') ~= ARGV[1] then return false end
+return redis.call('GET', KEYS[1])`)
 
 /*
- * An append changes the state of its log and hopes to find the one it expects: a single command reads
- * and writes it. What it found instead is put back and answered, and the caller decides what that means.
- * A hint goes out on a channel that is named as the stream; it says nothing but "look".
+ * An append finds the state of its log that it expects, or changes nothing and answers with what it found; the
+ * caller decides what that means. A notification goes out on a channel that is named as the stream; it says
+ * nothing but "look".
  */
-
-const CHANGE_STATE = `
-local function changed(state, before, after)
-  local found = redis.call('SET', state, after, 'KEEPTTL', 'GET')
-  if found == before then return nil end
-  if found then redis.call('SET', state, found, 'KEEPTTL') else redis.call('DEL', state) end
-  return found or ''
-end`
 
 /**
  * Adds a line to the `events` of any number of turns, for writers that wrote the one before it themselves:
@@ -126,69 +150,113 @@ return 1`)
 /**
  * Adds snapshots to the `processed` of any number of turns, each in the place of the one it supersedes.
  * The writer knows which that is as long as it finds the state that it left. A stream frees the room of
- * deleted entries only when a whole node of it is empty, so a log that is sealed is written anew.
- * KEYS  for each: state, processed, items, meta
+ * deleted entries only when a whole node of it is empty, so a log that is sealed is rewritten.
+ * KEYS  for each: state, processed, items
  * ARGV  for each: number of records, epoch, head before and head after, each with `@` and the creation of
- *       the turn, '1' to seal, turn id, then for each record: seq, event id, timestamp, payload, id of the entry that it supersedes or '', key if the
- *       items have to be told, seq of the key's first appearance if it is new, '1' if the payload does
- *       not say the key
+ *       the turn, '1' to seal, turn id, then for each record: seq, event id, timestamp, payload, id of the
+ *       entry that it supersedes or '', its key if that is new, seq of the key's first appearance
  * Returns for each that was not added its place and the state that was found ('' if there is none of this
  * creation).
  */
-export const APPEND_PROCESSED = script(`${CHANGE_STATE}
-local function add(keys, epoch, turnId, at)
-  local processed, items, meta = keys[2], keys[3], keys[4]
-  local id, superseded, key = epoch .. '-' .. ARGV[at], ARGV[at + 4], ARGV[at + 5]
-  local added = redis.pcall('XADD', processed, id, 'eventId', ARGV[at + 1], 'timestamp', ARGV[at + 2],
-    'turnId', turnId, 'payload', ARGV[at + 3])
+export const APPEND_PROCESSED = script(`
+local call, pcall, keys, argv = redis.call, redis.pcall, KEYS, ARGV
+
+local function changed(state, before, after)
+  local found = call('SET', state, after, 'KEEPTTL', 'GET')
+  if found == before then return nil end
+  if found then call('SET', state, found, 'KEEPTTL') else call('DEL', state) end
+  return found or ''
+end
+
+local function add(processed, items, epoch, turnId, at)
+  local superseded, key = argv[at + 4], argv[at + 5]
+  local added = pcall('XADD', processed, epoch .. '-' .. argv[at], 'eventId', argv[at + 1],
+    'timestamp', argv[at + 2], 'turnId', turnId, 'payload', argv[at + 3])
   if type(added) ~= 'string' then return added end
-  if superseded ~= '' then redis.call('XDEL', processed, superseded) end
+  if superseded ~= '' then call('XDEL', processed, superseded) end
   if key == '' then return end
-  local known = redis.call('HGET', items, key)
-  local first = known and string.match(known, '^%d+') or ARGV[at + 6]
-  local isUnsaid = ARGV[at + 7] == '1'
-  redis.call('HSET', items, key, isUnsaid and first .. ' ' .. id or first)
-  if isUnsaid then redis.call('HSET', meta, 'keyed', '1') end
+  local known = call('HGET', items, key)
+  call('HSET', items, key, known and string.match(known, '^%d+') or argv[at + 6])
 end
 
 local function seal(state, processed, sealed)
-  local entries = redis.call('XRANGE', processed, '-', '+')
-  redis.call('DEL', processed)
-  for _, entry in ipairs(entries) do redis.call('XADD', processed, entry[1], unpack(entry[2])) end
-  redis.call('PEXPIRE', processed, redis.call('PTTL', state))
-  redis.call('SET', state, sealed, 'KEEPTTL')
+  local entries = call('XRANGE', processed, '-', '+')
+  call('DEL', processed)
+  for _, entry in ipairs(entries) do call('XADD', processed, entry[1], unpack(entry[2])) end
+  call('PEXPIRE', processed, call('PTTL', state))
+  call('SET', state, sealed, 'KEEPTTL')
 end
 
-local function append(keys, at)
-  local state, processed, items = keys[1], keys[2], keys[3]
-  local count, epoch, before, last = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local isSeal, turnId = ARGV[at + 4] == '1', ARGV[at + 5]
+local function append(state, processed, items, at)
+  local count, epoch, before, last = argv[at], argv[at + 1], argv[at + 2], argv[at + 3]
   local expected, after = epoch .. ':' .. before, epoch .. ':' .. last
   local found = changed(state, expected, after)
   -- What another creation left is none of this turn's.
   if found then return string.match(found, '@%x*') == string.match(expected, '@%x*') and found or '' end
   for record = 0, count - 1 do
-    local failure = add(keys, epoch, turnId, at + 6 + record * 8)
+    local failure = add(processed, items, epoch, argv[at + 5], at + 6 + record * 7)
     if failure then
       -- The state must not say that the log has what it has not.
-      redis.call('SET', state, expected, 'KEEPTTL')
+      call('SET', state, expected, 'KEEPTTL')
       return nil, failure
     end
   end
-  if string.sub(before, 1, 2) == '0@' then redis.call('PEXPIRE', items, redis.call('PTTL', state)) end
-  if isSeal then seal(state, processed, after .. '!') end
-  redis.call('SPUBLISH', processed, '')
+  if string.sub(before, 1, 2) == '0@' then call('PEXPIRE', items, call('PTTL', state)) end
+  if argv[at + 4] == '1' then seal(state, processed, after .. '!') end
+  call('SPUBLISH', processed, '')
 end
 
 local refused, at = {}, 1
-for place = 1, #KEYS / 4 do
-  local key = place * 4
-  local found, failure = append({ KEYS[key - 3], KEYS[key - 2], KEYS[key - 1], KEYS[key] }, at)
+for place = 1, #keys / 3 do
+  local key = place * 3
+  local found, failure = append(keys[key - 2], keys[key - 1], keys[key], at)
   if failure then return failure end
   if found then
     refused[#refused + 1] = place
     refused[#refused + 1] = found
   end
-  at = at + 6 + tonumber(ARGV[at]) * 8
+  at = at + 6 + argv[at] * 7
 end
 return refused`)
+
+/**
+ * What follows an offset in `events`: full chunks first, and when there are no more of them, what is live.
+ * A line is read with the help of those before it in its chunk, so who does not have them asks for all
+ * that is live.
+ * KEYS  state, events, chunks, meta
+ * ARGV  offset, how many chunks at most, '1' for all that is live
+ * Returns state, epochs, entries of chunks, entries that are live, '1' if there may be more, creation; the state
+ * alone if the log has expired; nothing if there is no such log.
+ */
+export const READ_EVENTS = script(`${EVENTS_STATE}
+local state = stateOf(KEYS[1], KEYS[2])
+local epochs, creation = unpack(redis.call('HMGET', KEYS[4], 'epochs', 'creation'))
+if not state or not epochs then return {} end
+local after, most = '(' .. ARGV[1], tonumber(ARGV[2])
+local isSealed = string.sub(state, -1) == '!'
+if isSealed and redis.call('EXISTS', KEYS[2]) == 0 then return { state } end
+local stream = isSealed and KEYS[2] or KEYS[3]
+local chunks = redis.call('XRANGE', stream, after, '+', 'COUNT', most)
+if #chunks == most then return { state, epochs, chunks, {}, '1', creation } end
+if isSealed then return { state, epochs, chunks, {}, '', creation } end
+local from = ARGV[3] == '1' and '-' or after
+return { state, epochs, chunks, redis.call('XRANGE', KEYS[2], from, '+'), '', creation }`)
+
+/**
+ * What follows an offset in `processed`.
+ * KEYS  state, processed, items, meta
+ * ARGV  offset, '1' if the items are wanted
+ * Returns state, epochs, entries, items, '1' if payloads do not say their keys, creation; the state alone if the log
+ * has expired; nothing if there is no such log. Items come unasked where payloads do not say the keys.
+ */
+export const READ_PROCESSED = script(`
+local state = redis.call('GET', KEYS[1])
+local epochs, creation = unpack(redis.call('HMGET', KEYS[4], 'epochs', 'creation'))
+if not state or not epochs then return {} end
+local isSealed = string.sub(state, -1) == '!'
+if isSealed and redis.call('EXISTS', KEYS[2]) == 0 then return { state } end
+local keyed = redis.call('HGET', KEYS[4], 'keyed') or ''
+local entries = redis.call('XRANGE', KEYS[2], '(' .. ARGV[1], '+')
+local items = {}
+if ARGV[2] == '1' or keyed == '1' then items = redis.call('HGETALL', KEYS[3]) end
+return { state, epochs, entries, items, keyed, creation }`)
