@@ -1,7 +1,8 @@
-/** llms.txt: the form of https://llmstxt.org, links that lead somewhere, and nothing forgotten. */
+/** llms.txt: the format of https://llmstxt.org, generated from docs/README.md, with every document in it. */
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { toLlmsText } from '../../scripts/llms.mjs'
 import { ROUTES } from '../../src/protocol/names.ts'
 import { read, root } from './sources.ts'
 
@@ -12,6 +13,10 @@ const { exports, files } = JSON.parse(read('package.json')) as {
 }
 const linksOf = (markdown: string) =>
   [...markdown.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link)
+
+test('it is up to date with docs/README.md: otherwise run "node scripts/llms.mjs"', () => {
+  expect(text).toBe(toLlmsText(read('docs/README.md')))
+})
 
 test('it begins with a title and a summary, and goes on with lists of links', () => {
   expect(text).toMatch(/^# turnstream\n\n(?:> .+\n)+\n/)
@@ -51,7 +56,8 @@ describe('it is of use in the package', () => {
 })
 
 test('every document of docs/ is in it', () => {
-  const names = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
+  const files = readdirSync(join(root, 'docs'))
+  const names = files.filter((name) => name.endsWith('.md') && name !== 'README.md')
   for (const name of names) expect(text).toContain(`(docs/${name})`)
 })
 
