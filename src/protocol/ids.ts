@@ -5,6 +5,8 @@ export function generateEventId(): string {
 const UUID =
   /^([0-9a-f]{8})-([0-9a-f]{4})-[0-9a-f]([0-9a-f]{3})-[0-9a-f]([0-9a-f]{3})-[0-9a-f]{8}([0-9a-f]{4})$/i
 
+const LOW_BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
 /**
  * The event ids of a run, in order: UUIDs (version 8) of the run's own bits and a counter. They are
  * unique, sort in the order of the events, and the same run always gives the same ones, so that a log
@@ -13,9 +15,18 @@ const UUID =
 export function eventIdsOf(runId: string, sequence = 0): () => string {
   const prefix = eventIdPrefix(runId)
   let next = sequence
+  let high = ''
   return () => {
     next += 1
-    return prefix + next.toString(16).padStart(8, '0')
+    // Only every 256th id takes the long way: there is one for every token.
+    if (high === '' || (next & 0xff) === 0) {
+      high =
+        prefix +
+        Math.floor(next / 256)
+          .toString(16)
+          .padStart(6, '0')
+    }
+    return high + LOW_BYTES[next & 0xff]
   }
 }
 
