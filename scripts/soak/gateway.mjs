@@ -5,7 +5,7 @@
 // It is sent { off: ms } and sends { url } once, then a sample each second. It ends with its parent.
 import { readdirSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { LEASE_MS, waitedForCpu } from './processes.mjs'
+import { LEASE_MS, RETENTION_MS, waitedForCpu } from './processes.mjs'
 
 /** @typedef {{ kind: 'embedded', directory: string } | { kind: 'redis', url: string }} Store */
 /**
@@ -29,8 +29,6 @@ const { systemClock } = await import(new URL('async/clock.js', built).href)
 /** @type {typeof import('../../src/cli/recordings/built-in.ts')} */
 const recordings = await import(new URL('cli/recordings/built-in.js', built).href)
 
-/** Longer than a step of the clock and a turn together. */
-const RETENTION_MS = 60_000
 const SWEEP_MS = 2000
 /** The recordings, many times faster than they were made. */
 const SPEED = 15

@@ -10,6 +10,10 @@ import { fileURLToPath } from 'node:url'
 
 const PROGRAM = fileURLToPath(new URL('gateway.mjs', import.meta.url))
 const CLOSE_LIMIT_MS = 20_000
+/** Longer than a step of the clock and a turn together. */
+export const RETENTION_MS = 60_000
+/** The longest step of the clock. */
+export const MAX_STEP_MS = 20_000
 /** Several times the longest outage. */
 export const LEASE_MS = 15_000
 

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Random } from '../crash/random.mjs'
 import { startRedis } from '../redis-server.mjs'
 import { live } from './people.mjs'
-import { SoakGateway } from './processes.mjs'
+import { MAX_STEP_MS, SoakGateway } from './processes.mjs'
 import { growth } from './verdict.mjs'
 
 const TENANTS = ['red', 'green', 'blue']
@@ -175,7 +175,7 @@ async function stepClocks(gateways, seed, note, isOver) {
   const random = new Random(`${seed} steps`)
   while (await passed(random.between(5000, 15_000), isOver)) {
     // Up to more than a lease. A killed gateway starts again with the right time.
-    const ms = random.pick([-20_000, -8000, -500, 500, 8000, 20_000])
+    const ms = random.pick([-MAX_STEP_MS, -8000, -500, 500, 8000, MAX_STEP_MS])
     for (const gateway of gateways) gateway.setClock(ms)
     note('step')
   }

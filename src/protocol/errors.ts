@@ -160,6 +160,15 @@ export function hasCode(error: unknown, code: ErrorCode): error is TurnstreamErr
   return error instanceof TurnstreamError && error.code === code
 }
 
+/** Whether there is nothing to read of a turn: it was deleted, has expired, or never was. */
+export function isTurnMissing(error: unknown): error is TurnstreamError {
+  return (
+    hasCode(error, 'TURN_DELETED') ||
+    hasCode(error, 'TURN_EXPIRED') ||
+    hasCode(error, 'TURN_UNKNOWN')
+  )
+}
+
 /** For a `switch` that must be complete: does not compile when a variant is forgotten. */
 export function unreachable(value: never): never {
   throw new Error(`unhandled variant: ${JSON.stringify(value)}`)

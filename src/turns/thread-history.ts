@@ -2,7 +2,7 @@ import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { START } from '../log/offsets.ts'
 import type { EventRecord, Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { estimateTokensOfLength } from '../processor/token-estimate.ts'
-import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
+import { isTurnMissing, TurnstreamError } from '../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
@@ -11,9 +11,6 @@ import { isExecutedByProvider } from '../protocol/tool-execution.ts'
 import { ResponseReducer } from '../reducer/response-reducer.ts'
 import { withoutMark } from './tools.ts'
 import type { TurnCaps } from './turn-caps.ts'
-
-/** The logs are gone, or the turn is: what it said is not to be known any more. */
-const GONE: ReadonlySet<ErrorCode> = new Set(['TURN_DELETED', 'TURN_EXPIRED', 'TURN_UNKNOWN'])
 
 /** However small they are: each is a read of the store. */
 const MAX_TURNS = 1000
@@ -98,7 +95,7 @@ async function readTurn(
   try {
     return await readStoredItems(log, turn, maxBytes, signal)
   } catch (error) {
-    if (error instanceof TurnstreamError && GONE.has(error.code)) return NO_ITEMS
+    if (isTurnMissing(error)) return NO_ITEMS
     throw error
   }
 }

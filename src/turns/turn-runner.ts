@@ -4,7 +4,7 @@ import { START } from '../log/offsets.ts'
 import { TurnExistsError } from '../log/rules.ts'
 import { logOf } from '../log/tenants.ts'
 import type { Lease, NewTurn, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
-import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
+import { hasCode, isTurnMissing, TurnstreamError } from '../protocol/errors.ts'
 import { isRecord } from '../protocol/json.ts'
 import { DEFAULT_TENANT } from '../protocol/tenant.ts'
 import type { ChosenModel, Providers } from './providers.ts'
@@ -266,9 +266,6 @@ function submittedBefore(turn: TurnRecord, { ids, fingerprint }: Asked): Submitt
 /** Between the ends of the two logs of a turn lies a commit of the store; this is many of them. */
 const ENDING_MS = 2000
 
-/** A turn that was removed meanwhile keeps nobody waiting. */
-const GONE: readonly ErrorCode[] = ['TURN_DELETED', 'TURN_EXPIRED', 'TURN_UNKNOWN']
-
 /**
  * Makes a turn. Whoever has read the end of an answer in the raw events may go on at once: the thread is busy until
  * the snapshots have their end as well, and that is waited for here. THREAD_BUSY while the turn before still runs.
@@ -300,7 +297,8 @@ async function hasEnded(log: TurnLog, threadId: string, clock: Clock): Promise<b
     for await (const _ of log.tail(last.turnId, 'processed', START, waiting.signal)) continue
     return !waiting.signal.aborted
   } catch (error) {
-    if (!GONE.some((code) => hasCode(error, code))) throw error
+    // A turn that was removed meanwhile keeps nobody waiting.
+    if (!isTurnMissing(error)) throw error
     return true
   } finally {
     stopTimer()

@@ -1,7 +1,7 @@
 import { ServerResponse } from 'node:http'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
-import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
+import { isTurnMissing, TurnstreamError } from '../../protocol/errors.ts'
 import { revoked } from '../auth/authenticate.ts'
 import type { ErrorHandler, GatewayContext, GatewayEnv } from '../context.ts'
 import type { StreamKind } from './open-streams.ts'
@@ -84,7 +84,7 @@ async function serve(
     connection.end()
   } catch (error) {
     // A client that reconnects learns that the turn is gone.
-    if (hasCode(error, 'TURN_DELETED')) return connection.end()
+    if (isTurnMissing(error)) return connection.end()
     if (!connection.signal.aborted) onError(error, { requestId })
     connection.cut()
   }

@@ -3,7 +3,7 @@ import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { parseOffset, START } from '../../log/offsets.ts'
 import { ID_PATTERN } from '../../log/records.ts'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
-import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { isTurnMissing, TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS } from '../../protocol/names.ts'
 import { mayReadThread } from '../auth/caller.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
@@ -19,9 +19,6 @@ const APPENDS = new SharedAppends(WHOLE)
 
 // A client that is up to date finds one new turn at a time.
 const FIRST_PAGE = 2
-
-/** What ends the stream of a turn while its thread goes on. */
-const GONE: ReadonlySet<ErrorCode> = new Set(['TURN_DELETED', 'TURN_EXPIRED', 'TURN_UNKNOWN'])
 
 /**
  * Answers with the snapshots of every turn of a thread, one turn after the other, existing and future ones. `after` is
@@ -124,7 +121,7 @@ async function sendTurn(
   try {
     await sendTail(connection, tail, frames, toId)
   } catch (error) {
-    if (!(error instanceof TurnstreamError) || !GONE.has(error.code)) throw error
+    if (!isTurnMissing(error)) throw error
     // Nothing follows of this turn, whatever the client has of it.
     sendResync(connection, 'trimmed', toId(START))
   }

@@ -101,6 +101,21 @@ describe('what ends a stream in the middle', () => {
     client.close()
   })
 
+  test('a turn that is deleted while its stream opens: it ends, and nobody is to blame', async () => {
+    const log = new MemoryLog()
+    await createTurn(log, 'turn')
+    const tail = log.tail.bind(log)
+    vi.spyOn(log, 'tail').mockImplementation((...args) => {
+      void log.deleteTurn('turn')
+      return tail(...args)
+    })
+    const { port, errors } = await serve(log)
+    const client = await RawClient.open(port, V2)
+    await client.whole()
+    expect(errors).toEqual([])
+    client.close()
+  })
+
   test('a store that fails: the answer breaks off, and the failure is reported', async () => {
     const log = new UnreadableLog()
     await createTurn(log, 'turn')
