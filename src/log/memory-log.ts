@@ -81,32 +81,30 @@ export class MemoryLog implements log.TurnLog {
     this.#checkOpen()
     checkIds(turn)
     this.#sweep()
-    const existing = this.#turns.get(turn.turnId) ?? this.#runs.get(turn.runId ?? turn.turnId)
+    const { turnId, threadId, runId = turnId, owner, request } = turn
+    const existing = this.#turns.get(turnId) ?? this.#runs.get(runId)
     if (existing !== undefined) throw new TurnExistsError(existing.toRecord())
-    const thread = this.#thread(turn.threadId) ?? this.#addThread(turn.threadId)
+    const thread = this.#thread(threadId) ?? this.#addThread(threadId)
     const open = thread.turns.find(({ state }) => !isSealed(state))
-    if (open !== undefined) throw new TurnstreamError('THREAD_BUSY', `turn ${open.turn.turnId}`)
+    if (open !== undefined) throw new TurnstreamError('THREAD_BUSY', `turn ${open.facts.turnId}`)
     const now = this.#clock.now()
     thread.made += 1
     thread.record = { ...thread.record, updatedAt: now }
-    const made = new MemoryTurn(
-      turn,
-      thread.made,
-      now,
-      firstState(monotonicNow(this.#clock) + leaseMs),
-    )
-    thread.turns.push(made)
-    this.#turns.set(turn.turnId, made)
-    this.#runs.set(made.runId, made)
-    return leaseOf(made.ids, made.state)
+    const ids = { turnId, runId, threadId, ordinal: thread.made }
+    const state = firstState(monotonicNow(this.#clock) + leaseMs)
+    const created = new MemoryTurn({ ...ids, owner, createdAt: now, request }, state)
+    thread.turns.push(created)
+    this.#turns.set(turnId, created)
+    this.#runs.set(runId, created)
+    return leaseOf(created, state)
   }
 
   async claim(turnId: string, owner: string, leaseMs: number): Promise<log.Lease> {
     const turn = this.#turn(turnId)
     turn.state = claimed(turn.state, turnId, monotonicNow(this.#clock), leaseMs)
-    turn.owner = owner
+    turn.facts = { ...turn.facts, owner }
     turn.ownership.wake()
-    return leaseOf(turn.ids, turn.state)
+    return leaseOf(turn, turn.state)
   }
 
   async renew(lease: log.Lease, leaseMs: number): Promise<void> {
@@ -164,13 +162,13 @@ export class MemoryLog implements log.TurnLog {
     const now = monotonicNow(this.#clock)
     return [...this.#turns.values()]
       .filter(({ state }) => !isSealed(state) && hasRunOut(state, now))
-      .map(({ turn }) => turn.turnId)
+      .map(({ facts }) => facts.turnId)
   }
 
   async requestCancel(turnId: string, reason: string): Promise<boolean> {
     const turn = this.#turn(turnId)
     if (turn.state.logs.events.sealed) return false
-    turn.cancelReason ??= reason
+    turn.facts = { cancelReason: reason, ...turn.facts }
     turn.ownership.wake()
     return true
   }
@@ -179,7 +177,8 @@ export class MemoryLog implements log.TurnLog {
     while (!signal.aborted) {
       const turn = this.#leased(lease)
       checkEpoch(turn.state, lease)
-      if (turn.cancelReason !== undefined) return turn.cancelReason
+      const { cancelReason } = turn.facts
+      if (cancelReason !== undefined) return cancelReason
       await turn.ownership.wait(signal)
     }
     throw new TurnstreamError('ABORTED', 'nobody waits for a cancel any more')
@@ -208,7 +207,7 @@ export class MemoryLog implements log.TurnLog {
     const turns = this.#threads.get(threadId)?.turns ?? []
     const ordered = newestFirst ? turns.toReversed() : turns
     const from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
-    const found = ordered.filter(({ ordinal }) => {
+    const found = ordered.filter(({ facts: { ordinal } }) => {
       if (from === undefined) return true
       return newestFirst ? ordinal < from : ordinal > from
     })
@@ -340,13 +339,13 @@ export class MemoryLog implements log.TurnLog {
 
   #delete(turn: MemoryTurn): void {
     this.#forget(turn)
-    turn.dropLogs(new TurnstreamError('TURN_DELETED', turn.turn.turnId))
+    turn.dropLogs(new TurnstreamError('TURN_DELETED', turn.facts.turnId))
   }
 
   #forget(turn: MemoryTurn): void {
-    const { turnId, threadId } = turn.turn
+    const { turnId, runId, threadId } = turn.facts
     this.#turns.delete(turnId)
-    this.#runs.delete(turn.runId)
+    this.#runs.delete(runId)
     const turns = this.#threads.get(threadId)?.turns ?? []
     turns.splice(turns.indexOf(turn), 1)
   }
@@ -375,10 +374,10 @@ export class MemoryLog implements log.TurnLog {
   #sweepTurn(turn: MemoryTurn): void {
     if (!isSealed(turn.state)) return
     const now = this.#steadyNow()
-    const age = now - (turn.endedAt ?? now)
+    const age = now - (turn.facts.endedAt ?? now)
     if (age >= this.#retentionMs * RECORDS_OUTLIVE_LOGS) this.#forget(turn)
     else if (age >= this.#retentionMs && !turn.isGone) {
-      turn.dropLogs(new TurnstreamError('TURN_EXPIRED', turn.turn.turnId))
+      turn.dropLogs(new TurnstreamError('TURN_EXPIRED', turn.facts.turnId))
     }
   }
 }

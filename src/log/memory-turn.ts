@@ -3,20 +3,20 @@ import type { StreamEvent } from '../protocol/stream-event.ts'
 import { formatOffset, type Offset, offsetOf, resume } from './offsets.ts'
 import {
   checkLength,
-  type Outcome,
   ProcessedView,
   responseSize,
   StoredEvent,
   StoredOutput,
+  type TurnFacts,
+  turnRecord,
 } from './records.ts'
-import { appended, countKnown, isSealed, type WriteState } from './rules.ts'
+import { appended, countKnown, type WriteState } from './rules.ts'
 import { type Block, type LogSource, Waiters } from './tail.ts'
 import type {
   Lease,
   LogName,
   LogRecord,
   NewOutput,
-  NewTurn,
   Records,
   TurnRecord,
   TurnSnapshot,
@@ -25,37 +25,21 @@ import type { Taken } from './writer.ts'
 
 /** A turn in memory: its record, its two logs, and those who wait for them. */
 export class MemoryTurn {
-  readonly turn: NewTurn
-  readonly runId: string
-  readonly creation = crypto.randomUUID()
-  readonly ordinal: number
-  readonly createdAt: number
-  owner: string
+  facts: TurnFacts
   state: WriteState
-  cancelReason: string | undefined
-  endedAt: number | undefined
+  readonly creation = crypto.randomUUID()
   /** Woken when the turn is cancelled, claimed or gone. */
   readonly ownership = new Waiters()
-  #outcome: Outcome | undefined
   #events: StoredEvent[] = []
   #processed = new ProcessedView()
   #response: string | undefined
-  #responseSize: { responseBytes?: number } = {}
   #bytes = 0
   #gone: TurnstreamError | undefined
   readonly #waiters = { events: new Waiters(), processed: new Waiters() }
 
-  constructor(turn: NewTurn, ordinal: number, createdAt: number, state: WriteState) {
-    this.turn = turn
-    this.runId = turn.runId ?? turn.turnId
-    this.ordinal = ordinal
-    this.createdAt = createdAt
-    this.owner = turn.owner
+  constructor(facts: TurnFacts, state: WriteState) {
+    this.facts = facts
     this.state = state
-  }
-
-  get ids(): { turnId: string; runId: string; creation: string } {
-    return { turnId: this.turn.turnId, runId: this.runId, creation: this.creation }
   }
 
   /** Adds what a writer brings and the log does not have yet. */
@@ -67,12 +51,11 @@ export class MemoryTurn {
     this.#keep(log, epoch, first + known, entries.slice(known, count))
     const head = Math.max(found.head, first + count - 1)
     this.state = appended(this.state, log, head, seal !== undefined)
-    if (seal?.outcome !== undefined && this.#outcome === undefined) {
-      this.#outcome = seal.outcome
-      this.endedAt = now
-      this.#response = seal.response
-      this.#responseSize = responseSize(seal.response)
-      this.#bytes += seal.response?.length ?? 0
+    if (seal?.outcome !== undefined && this.facts.outcome === undefined) {
+      const { outcome, response } = seal
+      this.facts = { ...this.facts, outcome, endedAt: now, ...responseSize(response) }
+      this.#response = response
+      this.#bytes += response?.length ?? 0
     }
     this.#waiters[log].wake()
   }
@@ -129,7 +112,7 @@ export class MemoryTurn {
   checkThere(): void {
     // Made anew for every reader: an error's stack tells who was refused.
     const gone = this.#gone
-    if (gone !== undefined) throw new TurnstreamError(gone.code, this.turn.turnId, { cause: gone })
+    if (gone !== undefined) throw new TurnstreamError(gone.code, this.facts.turnId, { cause: gone })
   }
 
   source<Name extends LogName>(log: Name): LogSource<Records[Name]> {
@@ -163,23 +146,6 @@ export class MemoryTurn {
   }
 
   toRecord(): TurnRecord {
-    const { turnId, threadId, request } = this.turn
-    return {
-      turnId,
-      runId: this.runId,
-      threadId,
-      ordinal: this.ordinal,
-      owner: this.owner,
-      epoch: this.state.epoch,
-      createdAt: this.createdAt,
-      status: 'in_progress',
-      ...this.#outcome,
-      ...(this.endedAt !== undefined && { endedAt: this.endedAt }),
-      ...this.#responseSize,
-      sealed: isSealed(this.state),
-      ...(this.cancelReason !== undefined && { cancelReason: this.cancelReason }),
-      ...(request !== undefined && { request }),
-      expired: this.#gone?.code === 'TURN_EXPIRED',
-    }
+    return turnRecord(this.facts, this.state, this.#gone?.code === 'TURN_EXPIRED')
   }
 }

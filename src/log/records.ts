@@ -7,7 +7,16 @@ import { streamEventFault } from '../protocol/stream-event-guard.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { Usage } from '../protocol/usage.ts'
 import { formatOffset } from './offsets.ts'
-import type { Entries, EventRecord, LogName, NewOutput, NewTurn, OutputRecord } from './turn-log.ts'
+import { isSealed, type WriteState } from './rules.ts'
+import type {
+  Entries,
+  EventRecord,
+  LogName,
+  NewOutput,
+  NewTurn,
+  OutputRecord,
+  TurnRecord,
+} from './turn-log.ts'
 
 /** As large as a chunk of `events` becomes. */
 export const CHUNK_RECORDS = 256
@@ -163,6 +172,43 @@ const ITEM_ID_FIRST =
 /** The key of a stored snapshot, for which its text is seldom parsed. */
 function keyInText(data: string): string {
   return ITEM_ID_FIRST.exec(data)?.[1] ?? keyOf(parseJsonSafe(data) as StreamOutput)
+}
+
+/** What is known of a turn besides its logs. */
+export interface TurnFacts {
+  readonly turnId: string
+  readonly runId: string
+  readonly threadId: string
+  readonly ordinal: number
+  readonly owner: string
+  readonly createdAt: number
+  readonly request?: string | undefined
+  readonly outcome?: Outcome | undefined
+  readonly endedAt?: number | undefined
+  readonly responseBytes?: number | undefined
+  readonly cancelReason?: string | undefined
+}
+
+export function turnRecord(facts: TurnFacts, state: WriteState, expired: boolean): TurnRecord {
+  const { turnId, runId, threadId, ordinal, owner, createdAt, outcome } = facts
+  const { endedAt, responseBytes, cancelReason, request } = facts
+  return {
+    turnId,
+    runId,
+    threadId,
+    ordinal,
+    owner,
+    epoch: state.epoch,
+    createdAt,
+    status: 'in_progress',
+    ...outcome,
+    ...(endedAt !== undefined && { endedAt }),
+    ...(responseBytes !== undefined && { responseBytes }),
+    sealed: isSealed(state),
+    ...(cancelReason !== undefined && { cancelReason }),
+    ...(request !== undefined && { request }),
+    expired,
+  }
 }
 
 /** How a turn ended, as its last event says. */

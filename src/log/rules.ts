@@ -132,12 +132,14 @@ export function checkEpoch(state: { readonly epoch: number }, { turnId, epoch }:
 }
 
 export function leaseOf(
-  ids: Pick<Lease, 'turnId' | 'runId' | 'creation'>,
-  state: WriteState,
+  {
+    facts,
+    creation,
+  }: { readonly facts: Pick<Lease, 'turnId' | 'runId'>; readonly creation: string },
+  { epoch, until, logs }: WriteState,
 ): Lease {
-  const { epoch, until, logs } = state
   const next = { events: logs.events.head + 1, processed: logs.processed.head + 1 }
-  const { turnId, runId, creation } = ids
+  const { turnId, runId } = facts
   return { turnId, runId, creation, epoch, until, next }
 }
 

@@ -14,10 +14,11 @@ import {
 import type { LogName } from '../../src/log/turn-log.ts'
 
 const IDS = { turnId: 'turn', runId: 'run', creation: 'first' }
+const TURN = { facts: { turnId: 'turn', runId: 'run' }, creation: 'first' }
 const FIRST = firstState(100)
 
 function write(state: WriteState, [first, count]: [number, number], isSeal = false): Write {
-  return { lease: leaseOf(IDS, state), log: 'events', first, count, isSeal }
+  return { lease: leaseOf(TURN, state), log: 'events', first, count, isSeal }
 }
 
 function after(state: WriteState, log: LogName, head: number, isSeal = false): WriteState {
@@ -117,13 +118,13 @@ describe('a lease', () => {
   test('that is claimed goes on in each log where it is', () => {
     const state = claimed(after(after(FIRST, 'events', 7), 'processed', 2), 'turn', 100, 50)
     const next = { events: 8, processed: 3 }
-    expect(leaseOf(IDS, state)).toEqual({ ...IDS, epoch: 2, until: 150, next })
+    expect(leaseOf(TURN, state)).toEqual({ ...IDS, epoch: 2, until: 150, next })
     expect(state.logs.events.epochs.at(-1)).toEqual({ epoch: 2, from: 8 })
     expect(state.logs.processed.epochs.at(-1)).toEqual({ epoch: 2, from: 3 })
   })
 
   test('can be renewed until another claims the turn, also after it ran out', () => {
-    const lease = leaseOf(IDS, FIRST)
+    const lease = leaseOf(TURN, FIRST)
     expect(renewed(FIRST, { lease, now: 99, leaseMs: 50 }).until).toBe(149)
     expect(renewed(FIRST, { lease, now: 100, leaseMs: 50 }).until).toBe(150)
     const stolen = claimed(FIRST, 'turn', 100, 50)

@@ -160,8 +160,8 @@ describe('after 10,000 tails that came and went', () => {
   })
 
   test('nobody waits for their turn', async () => {
-    const ids = { turnId: 'turn', threadId: 'thread', owner: 'me' }
-    const turn = new MemoryTurn(ids, 1, 0, firstState(1000))
+    const ids = { turnId: 'turn', runId: 'run', threadId: 'thread', ordinal: 1 }
+    const turn = new MemoryTurn({ ...ids, owner: 'me', createdAt: 0 }, firstState(1000))
     const leaving = new AbortController()
     const waits = Array.from({ length: 10_000 }, () =>
       Promise.resolve(turn.source('events').changed(0, leaving.signal)),

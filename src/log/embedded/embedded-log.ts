@@ -73,7 +73,7 @@ export class EmbeddedLog implements log.TurnLog {
       },
       undo: () => this.#turns.remove(added),
     })
-    return leaseOf(added.ids, firstState(now + leaseMs))
+    return leaseOf(added, firstState(now + leaseMs))
   }
 
   #checkNew(turnId: string, runId: string): void {
@@ -100,7 +100,7 @@ export class EmbeddedLog implements log.TurnLog {
       turn.until = until
     }
     await commits.store(turn, { undo })
-    return leaseOf(turn.ids, state)
+    return leaseOf(turn, state)
   }
 
   async renew(lease: log.Lease, leaseMs: number): Promise<void> {

@@ -21,7 +21,7 @@ import { type Seal, StoreWriter, type Taken } from '../writer.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { Write } from './environment.ts'
 import type { JournalEntry } from './group-commit.ts'
-import { formatTurn, type StoredTurn, type TenantKeys, type TurnFacts } from './stored-turn.ts'
+import { formatTurn, type StoredFacts, type StoredTurn, type TenantKeys } from './stored-turn.ts'
 import { TurnEvents } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
 
@@ -33,7 +33,7 @@ interface Heads {
 
 /** A turn at one time. */
 interface Version extends Readonly<Heads> {
-  readonly facts: TurnFacts
+  readonly facts: StoredFacts
   /** What it says of heads is out of date: those of the version count. */
   readonly state: WriteState
 }
@@ -56,7 +56,7 @@ export class EmbeddedTurn {
   until = 0
   /** The group that this turn was last added to. */
   group: object | undefined
-  #facts: TurnFacts
+  #facts: StoredFacts
   /** Of the open logs the heads are in `#heads`: with them a record would mean three new objects. */
   #state: WriteState
   readonly #heads: Heads
@@ -79,7 +79,7 @@ export class EmbeddedTurn {
   constructor(
     store: EmbeddedStore,
     keys: TenantKeys,
-    facts: TurnFacts,
+    facts: StoredFacts,
     state: WriteState,
     isStored: boolean,
   ) {
@@ -95,13 +95,8 @@ export class EmbeddedTurn {
     this.processed = new TurnProcessed(facts.number, store.env.tables.processed)
   }
 
-  get facts(): TurnFacts {
+  get facts(): StoredFacts {
     return this.#facts
-  }
-
-  get ids(): { turnId: string; runId: string; creation: string } {
-    const { turnId, runId } = this.#facts
-    return { turnId, runId, creation: this.creation }
   }
 
   /** As decided; the lease runs out at `until`. */
@@ -124,7 +119,7 @@ export class EmbeddedTurn {
   }
 
   /** Changes the turn itself; its logs are changed by writers. */
-  decide(facts: Partial<TurnFacts>, state = this.#state): void {
+  decide(facts: Partial<StoredFacts>, state = this.#state): void {
     this.#facts = { ...this.#facts, ...facts }
     this.#state = state
   }

@@ -3,30 +3,17 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import type { ThreadPlace } from '../paging.ts'
-import type { Outcome } from '../records.ts'
+import type { TurnFacts } from '../records.ts'
 import { isSealed, RECORDS_OUTLIVE_LOGS, type WriteState } from '../rules.ts'
-import type { TurnRecord } from '../turn-log.ts'
 
-/** What is known of a turn besides its logs. */
-export interface TurnFacts {
-  readonly turnId: string
-  readonly runId: string
-  readonly threadId: string
+export interface StoredFacts extends TurnFacts {
   /** Stands for the turn in the keys of its logs: short, and never given to another. */
   readonly number: number
-  readonly ordinal: number
-  readonly owner: string
-  readonly createdAt: number
-  readonly request?: string | undefined
-  readonly outcome?: Outcome | undefined
-  readonly endedAt?: number | undefined
-  readonly responseBytes?: number | undefined
-  readonly cancelReason?: string | undefined
   readonly expired: boolean
 }
 
 /** A turn as it is stored under its id. */
-export interface StoredTurn extends TurnFacts {
+export interface StoredTurn extends StoredFacts {
   /** Of an open log the head is in its records, and that in here may be older. */
   readonly state: WriteState
 }
@@ -61,28 +48,6 @@ export function remains(turn: StoredTurn, now: number, retentionMs: number) {
   const age = now - turn.endedAt
   if (age >= retentionMs * RECORDS_OUTLIVE_LOGS) return 'nothing'
   return turn.expired || age >= retentionMs ? 'record' : 'all'
-}
-
-export function turnRecord(turn: StoredTurn, expired: boolean): TurnRecord {
-  const { turnId, runId, threadId, ordinal, owner, createdAt, state, outcome } = turn
-  const { endedAt, responseBytes, cancelReason, request } = turn
-  return {
-    turnId,
-    runId,
-    threadId,
-    ordinal,
-    owner,
-    epoch: state.epoch,
-    createdAt,
-    status: 'in_progress',
-    ...outcome,
-    ...(endedAt !== undefined && { endedAt }),
-    ...(responseBytes !== undefined && { responseBytes }),
-    sealed: isSealed(state),
-    ...(cancelReason !== undefined && { cancelReason }),
-    ...(request !== undefined && { request }),
-    expired,
-  }
 }
 
 /** More than an id has: 200 characters at most, each of them one or two units. */

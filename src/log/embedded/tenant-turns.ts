@@ -1,11 +1,12 @@
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
+import { turnRecord } from '../records.ts'
 import { hasRunOut, isSealed } from '../rules.ts'
 import type { Page, TurnPageOptions, TurnRecord } from '../turn-log.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn } from './embedded-turn.ts'
-import { parseTurn, remains, type StoredTurn, TenantKeys, turnRecord } from './stored-turn.ts'
+import { parseTurn, remains, type StoredTurn, TenantKeys } from './stored-turn.ts'
 
 /**
  * The turns and threads of a tenant. In memory are the turns that are open and those that have readers, once each
@@ -179,7 +180,7 @@ export class TenantTurns {
   }
 
   toRecord(turn: StoredTurn): TurnRecord {
-    return turnRecord(turn, this.remains(turn) !== 'all')
+    return turnRecord(turn, turn.state, this.remains(turn) !== 'all')
   }
 
   remains(turn: StoredTurn) {
