@@ -20,7 +20,6 @@ import {
   leaseOf,
   mayReplace,
   RECORDS_OUTLIVE_LOGS,
-  renewed,
   TurnExistsError,
   turnGone,
 } from './rules.ts'
@@ -109,8 +108,9 @@ export class MemoryLog implements log.TurnLog {
 
   async renew(lease: log.Lease, leaseMs: number): Promise<void> {
     const turn = this.#leased(lease)
-    turn.state = renewed(turn.state, { lease, leaseMs, now: monotonicNow(this.#clock) })
-    lease.until = turn.state.until
+    checkEpoch(turn.state, lease)
+    lease.until = monotonicNow(this.#clock) + leaseMs
+    turn.state = { ...turn.state, until: lease.until }
   }
 
   open<Name extends log.LogName>(

@@ -28,12 +28,13 @@ export class MemoryTurn {
   facts: TurnFacts
   state: WriteState
   readonly creation = crypto.randomUUID()
+  response: string | undefined
+  /** What the logs and the Response take, in characters. */
+  bytes = 0
   /** Woken when the turn is cancelled, claimed or gone. */
   readonly ownership = new Waiters()
   #events: StoredEvent[] = []
   #processed = new ProcessedView()
-  #response: string | undefined
-  #bytes = 0
   #gone: TurnstreamError | undefined
   readonly #waiters = { events: new Waiters(), processed: new Waiters() }
 
@@ -54,8 +55,8 @@ export class MemoryTurn {
     if (seal?.outcome !== undefined && this.facts.outcome === undefined) {
       const { outcome, response } = seal
       this.facts = { ...this.facts, outcome, endedAt: now, ...responseSize(response) }
-      this.#response = response
-      this.#bytes += response?.length ?? 0
+      this.response = response
+      this.bytes += response?.length ?? 0
     }
     this.#waiters[log].wake()
   }
@@ -67,7 +68,7 @@ export class MemoryTurn {
         return new StoredEvent(epoch, first + at, each as StreamEvent)
       })
       for (const { size } of records) checkLength(size)
-      this.#bytes += records.reduce((sum, { size }) => sum + size, 0)
+      this.bytes += records.reduce((sum, { size }) => sum + size, 0)
       for (const record of records) this.#events.push(record)
       return
     }
@@ -76,16 +77,8 @@ export class MemoryTurn {
     })
     for (const [at, record] of records.entries()) {
       const superseded = this.#processed.set(record.key, first + at, record)
-      this.#bytes += record.data.length - (superseded?.data.length ?? 0)
+      this.bytes += record.data.length - (superseded?.data.length ?? 0)
     }
-  }
-
-  get bytes(): number {
-    return this.#bytes
-  }
-
-  get response(): string | undefined {
-    return this.#response
   }
 
   /** How many readers wait for something new. */
@@ -98,8 +91,8 @@ export class MemoryTurn {
     this.#gone = reason
     this.#events = []
     this.#processed = new ProcessedView()
-    this.#response = undefined
-    this.#bytes = 0
+    this.response = undefined
+    this.bytes = 0
     this.ownership.wake()
     for (const waiters of Object.values(this.#waiters)) waiters.wake()
   }

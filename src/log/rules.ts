@@ -113,18 +113,7 @@ export function claimed(
   return { epoch, until: now + leaseMs, logs }
 }
 
-export interface Renewal {
-  readonly lease: Lease
-  readonly now: number
-  readonly leaseMs: number
-}
-
-/** Also after the lease ran out: as long as nobody has claimed the turn, its owner may go on. */
-export function renewed(state: WriteState, { lease, now, leaseMs }: Renewal): WriteState {
-  checkEpoch(state, lease)
-  return { ...state, until: now + leaseMs }
-}
-
+/** A lease that ran out still counts until another claims the turn. */
 export function checkEpoch(state: { readonly epoch: number }, { turnId, epoch }: Lease): void {
   if (epoch === state.epoch) return
   const detail = `turn ${turnId} is at epoch ${state.epoch}, not ${epoch}`

@@ -2,15 +2,7 @@ import { monotonicNow } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import { checkId, checkIds } from '../records.ts'
-import {
-  checkEpoch,
-  claimed,
-  firstState,
-  leaseOf,
-  renewed,
-  TurnExistsError,
-  turnGone,
-} from '../rules.ts'
+import { checkEpoch, claimed, firstState, leaseOf, TurnExistsError, turnGone } from '../rules.ts'
 import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
@@ -48,7 +40,7 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     checkIds(turn)
     const { commits, env, clock } = this.#store
     const { turnId, threadId, runId = turnId, owner, request } = turn
@@ -105,11 +97,9 @@ export class EmbeddedLog implements log.TurnLog {
 
   async renew(lease: log.Lease, leaseMs: number): Promise<void> {
     const turn = this.#leased(lease)
-    // Once a turn has ended, only who held its lease last may know until when.
-    const state = turn.isSealed ? { ...turn.state, until: lease.until } : turn.state
-    const { until } = renewed(state, { lease, leaseMs, now: monotonicNow(this.#store.clock) })
-    turn.until = until
-    lease.until = until
+    checkEpoch(turn.state, lease)
+    lease.until = monotonicNow(this.#store.clock) + leaseMs
+    turn.until = lease.until
   }
 
   open<Name extends log.LogName>(
@@ -144,17 +134,17 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   async getResponse(turnId: string): Promise<string | undefined> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     return this.#turns.getResponse(turnId)
   }
 
   async expired(limit: number): Promise<string[]> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     return this.#turns.orphans(monotonicNow(this.#store.clock), limit)
   }
 
   async orphans(limit: number): Promise<log.Orphan[]> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     return this.#store.orphans(monotonicNow(this.#store.clock), limit)
   }
 
@@ -183,12 +173,12 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     return this.#turns.getRecord(turnId)
   }
 
   async getTurnOfRun(runId: string): Promise<log.TurnRecord | undefined> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     return this.#turns.getRecordOfRun(runId)
   }
 
@@ -196,7 +186,7 @@ export class EmbeddedLog implements log.TurnLog {
     threadId: string,
     options: log.TurnPageOptions = {},
   ): Promise<log.Page<log.TurnRecord>> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     return this.#turns.listRecords(threadId, options)
   }
 
@@ -204,40 +194,40 @@ export class EmbeddedLog implements log.TurnLog {
     thread: log.NewThread,
     replaces?: log.ThreadRecord | null,
   ): Promise<log.ThreadRecord> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     checkId('threadId', thread.threadId)
     return await this.#threads.put(thread, replaces)
   }
 
   async getThread(threadId: string): Promise<log.ThreadRecord | undefined> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     return this.#threads.get(threadId)
   }
 
   async listThreads(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     return this.#threads.list(options)
   }
 
   /** The threads of all tenants, those changed last at the end of each tenant; also those whose record is damaged. */
   *allThreads(): Generator<{ readonly tenant: string; readonly threadId: string }> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     yield* indexedThreads(this.#store.env.tables.recency)
   }
 
   /** The ids of a thread's turns in order. For one whose id is damaged, the error. */
   *turnIds(threadId: string): Generator<string | TurnstreamError> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     yield* this.#turns.readableIds(threadId)
   }
 
   async countThreads(): Promise<number> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     return this.#threads.count()
   }
 
   async deleteTurn(turnId: string): Promise<boolean> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     const turn = this.#decided(turnId)
     if (turn === undefined) return false
     await this.#remove(turn)
@@ -245,7 +235,7 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   async deleteThread(threadId: string): Promise<boolean> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     const creation = this.#threads.creationOf(threadId)
     if (creation === undefined) return false
     // Others take their turn between two commits; the thread goes in one commit with its last turns, so that
@@ -276,16 +266,12 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   async bytesKept(): Promise<number> {
-    this.#checkOpen()
+    this.#store.checkOpen()
     return this.#store.bytesKept()
   }
 
   close(): Promise<void> {
     return this.#store.close()
-  }
-
-  #checkOpen(): void {
-    this.#store.checkOpen()
   }
 
   /** The turn as decided, unless its time is over. */
@@ -296,7 +282,7 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   #turn(turnId: string): EmbeddedTurn {
-    this.#checkOpen()
+    this.#store.checkOpen()
     const turn = this.#decided(turnId)
     if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
     if (this.#turns.remains(turn.decided) === 'record')
@@ -313,7 +299,7 @@ export class EmbeddedLog implements log.TurnLog {
 
   /** For the owner, a turn that is gone is a lease that is lost. */
   #leased(lease: log.Lease): EmbeddedTurn {
-    this.#checkOpen()
+    this.#store.checkOpen()
     const turn = this.#decided(lease.turnId)
     if (turn?.creation === lease.creation) return turn
     throw turnGone(lease.turnId)

@@ -54,7 +54,7 @@ export class EmbeddedStore {
   readonly #sweeper: Sweeper
   readonly #tenants = new Map<string, TenantTurns>()
   /** The keys of turns that were open when a part of them was damaged. */
-  readonly #damaged = new Set<string>()
+  readonly damaged = new Set<string>()
   #closing: Promise<void> | undefined
   #nextNumber: number
 
@@ -73,7 +73,7 @@ export class EmbeddedStore {
     this.#unlock = unlock
     this.#nextNumber = Number(env.tables.store.get('nextNumber') ?? 1)
     for (const { key } of env.tables.store.getRange(DAMAGED_RANGE)) {
-      if (Array.isArray(key)) this.#damaged.add(String(key[1]))
+      if (Array.isArray(key)) this.damaged.add(String(key[1]))
     }
   }
 
@@ -126,10 +126,6 @@ export class EmbeddedStore {
       for (const turnId of found) orphans.push({ tenant, turnId })
     }
     return orphans
-  }
-
-  isDamaged(key: string): boolean {
-    return this.#damaged.has(key)
   }
 
   bytesKept(): number {
@@ -219,7 +215,7 @@ export class EmbeddedStore {
   /** The turn stays STORE_CORRUPT: nothing else shows that it has lost events. */
   #markDamaged({ keys, facts }: EmbeddedTurn, writes: Write[]): void {
     const key = keys.of(facts.turnId)
-    this.#damaged.add(key)
+    this.damaged.add(key)
     const { open, store } = this.env.tables
     writes.push({ table: open, key: facts.number })
     writes.push({ table: store, key: [DAMAGED, key], value: '' })

@@ -21,7 +21,7 @@ import { type Seal, StoreWriter, type Taken } from '../writer.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { Write } from './environment.ts'
 import type { JournalEntry } from './group-commit.ts'
-import { formatTurn, type StoredFacts, type StoredTurn, type TenantKeys } from './stored-turn.ts'
+import { type StoredFacts, type StoredTurn, type TenantKeys } from './stored-turn.ts'
 import { TurnEvents } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
 
@@ -177,7 +177,7 @@ export class EmbeddedTurn {
     const { number, turnId, endedAt = 0 } = this.#facts
     const key = this.keys.of(turnId)
     if (before === undefined) writes.push({ table: tables.open, key: number, value: key })
-    writes.push({ table: tables.turns, key, value: formatTurn(this.decided) })
+    writes.push({ table: tables.turns, key, value: JSON.stringify(this.decided) })
     if (this.#response !== undefined) {
       writes.push({ table: tables.responses, key: number, value: this.#response })
       this.#response = undefined

@@ -148,7 +148,8 @@ export class GroupCommit {
     const entry = new JournalEntry()
     try {
       const writes = this.#put(group, overdue, entry)
-      if (writes.length > 0) await this.#write(writes)
+      // What was written to files that are gone by then is not acknowledged.
+      if (writes.length > 0) await this.#env.commit(writes).finally(() => this.#files.check())
     } catch (error) {
       for (const events of overdue) events.undo()
       this.#fail(group, error)
@@ -169,15 +170,6 @@ export class GroupCommit {
     group.resolve()
     for (const turn of group.turns) turn.tellWriters()
     return true
-  }
-
-  /** What was written to files that are gone by then is not acknowledged. */
-  async #write(writes: readonly Write[]): Promise<void> {
-    try {
-      await this.#env.commit(writes)
-    } finally {
-      this.#files.check()
-    }
   }
 
   /** Everything that a group stores. */

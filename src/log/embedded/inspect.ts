@@ -132,9 +132,7 @@ function* failures(table: Table | ByteTable, read: (key: Key) => void) {
       yield failureOf(() => read(key))
     }
   } catch (error) {
-    yield failureOf(() => {
-      throw error
-    })
+    yield messageOf(error)
     return
   }
   const missing = table.entryCount - found
@@ -146,10 +144,14 @@ function failureOf(read: () => void): string | undefined {
     read()
     return undefined
   } catch (error) {
-    const { message } = error as Error
-    // Without the summary of the code.
-    return error instanceof TurnstreamError ? message.slice(message.indexOf(': ') + 2) : message
+    return messageOf(error)
   }
+}
+
+/** Without the summary of the code. */
+function messageOf(error: unknown): string {
+  const { message } = error as Error
+  return error instanceof TurnstreamError ? message.slice(message.indexOf(': ') + 2) : message
 }
 
 function readRecord(table: Table | ByteTable, key: Key): void {

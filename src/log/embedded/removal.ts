@@ -8,7 +8,7 @@ import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Table, Tables, Write } from './environment.ts'
-import { formatTurn, type StoredTurn, type TenantKeys } from './stored-turn.ts'
+import { type StoredTurn } from './stored-turn.ts'
 
 /** At most this many turns, and about this many keys of their logs, are swept in one commit. */
 const TURNS_PER_STEP = 16
@@ -33,7 +33,7 @@ export async function removeTurn(
   const { keys } = turn
   const turns = store.turnsOf(keys.tenant)
   const stored = turn.decided
-  const { turnId, runId } = stored
+  const { number, turnId, runId, threadId, ordinal, endedAt } = stored
   turn.isDiscarded = true
   turn.removal = reason
   turns.remove(turn)
@@ -42,7 +42,11 @@ export async function removeTurn(
   await commits.store(undefined, {
     write: (writes) => {
       removeLogs(writes, tables, stored)
-      removeIndex(writes, tables, stored, keys)
+      writes.push({ table: tables.open, key: number })
+      writes.push({ table: tables.threadTurns, key: [keys.of(threadId), ordinal] })
+      if (endedAt === undefined) return
+      writes.push({ table: tables.ended, key: ['logs', endedAt, keys.of(turnId)] })
+      writes.push({ table: tables.ended, key: ['record', endedAt, keys.of(turnId)] })
     },
     committed: () => {
       commits.journal.release(turn.events)
@@ -62,15 +66,6 @@ function removeLogs(writes: Write[], tables: Tables, { number }: StoredTurn): vo
   for (const table of [tables.chunks, tables.processed]) {
     for (const key of table.getKeys(range)) writes.push({ table, key })
   }
-}
-
-function removeIndex(writes: Write[], tables: Tables, turn: StoredTurn, keys: TenantKeys): void {
-  const { number, turnId, threadId, ordinal, endedAt } = turn
-  writes.push({ table: tables.open, key: number })
-  writes.push({ table: tables.threadTurns, key: [keys.of(threadId), ordinal] })
-  if (endedAt === undefined) return
-  writes.push({ table: tables.ended, key: ['logs', endedAt, keys.of(turnId)] })
-  writes.push({ table: tables.ended, key: ['record', endedAt, keys.of(turnId)] })
 }
 
 /** A turn whose logs or record have expired, as in the index. */
@@ -189,7 +184,7 @@ export class Sweeper {
     const { turnId, endedAt = 0 } = expired
     const key = turn.keys.of(turnId)
     turn.removal = reason
-    commits.stage(tables.turns, key, formatTurn(expired))
+    commits.stage(tables.turns, key, JSON.stringify(expired))
     await commits.store(undefined, {
       write: (writes) => {
         removeLogs(writes, tables, expired)

@@ -4,7 +4,7 @@ import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import type { ThreadPlace } from '../paging.ts'
 import type { TurnFacts } from '../records.ts'
-import { isSealed, RECORDS_OUTLIVE_LOGS, type WriteState } from '../rules.ts'
+import type { WriteState } from '../rules.ts'
 
 export interface StoredFacts extends TurnFacts {
   /** Stands for the turn in the keys of its logs: short, and never given to another. */
@@ -30,24 +30,12 @@ export const NOT_ENDED = {
 /** In the table `store`: [DAMAGED, key of the turn] to nothing. */
 export const DAMAGED = 'damaged'
 
-export function formatTurn(turn: StoredTurn): string {
-  return JSON.stringify(turn)
-}
-
 export function parseTurn(text: string): StoredTurn {
   const turn = parseJsonSafe(text)
   if (isRecord(turn) && typeof turn['number'] === 'number' && isRecord(turn['state'])) {
     return turn as unknown as StoredTurn
   }
   throw new TurnstreamError('STORE_CORRUPT', 'a stored turn cannot be read')
-}
-
-/** What is left of a turn so long after its end. The sweeper comes by later than that. */
-export function remains(turn: StoredTurn, now: number, retentionMs: number) {
-  if (!isSealed(turn.state) || turn.endedAt === undefined) return 'all'
-  const age = now - turn.endedAt
-  if (age >= retentionMs * RECORDS_OUTLIVE_LOGS) return 'nothing'
-  return turn.expired || age >= retentionMs ? 'record' : 'all'
 }
 
 /** More than an id has: 200 characters at most, each of them one or two units. */

@@ -1,12 +1,12 @@
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
 import { turnRecord } from '../records.ts'
-import { hasRunOut, isSealed } from '../rules.ts'
+import { hasRunOut, isSealed, RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 import type { Page, TurnPageOptions, TurnRecord } from '../turn-log.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn } from './embedded-turn.ts'
-import { parseTurn, remains, type StoredTurn, TenantKeys } from './stored-turn.ts'
+import { parseTurn, type StoredTurn, TenantKeys } from './stored-turn.ts'
 
 /**
  * The turns and threads of a tenant. In memory are the turns that are open and those that have readers, once each
@@ -71,7 +71,7 @@ export class TenantTurns {
   /** STORE_CORRUPT for a turn that is known to be damaged. */
   #key(turnId: string): string {
     const key = this.keys.of(turnId)
-    if (!this.#store.isDamaged(key)) return key
+    if (!this.#store.damaged.has(key)) return key
     throw new TurnstreamError('STORE_CORRUPT', `turn ${turnId} is damaged`)
   }
 
@@ -183,7 +183,12 @@ export class TenantTurns {
     return turnRecord(turn, turn.state, this.remains(turn) !== 'all')
   }
 
-  remains(turn: StoredTurn) {
-    return remains(turn, this.#store.clock.now(), this.#store.retentionMs)
+  /** What is left of a turn so long after its end. The sweeper removes the rest later. */
+  remains({ state, endedAt, expired }: StoredTurn): 'all' | 'record' | 'nothing' {
+    if (!isSealed(state) || endedAt === undefined) return 'all'
+    const { clock, retentionMs } = this.#store
+    const age = clock.now() - endedAt
+    if (age >= retentionMs * RECORDS_OUTLIVE_LOGS) return 'nothing'
+    return expired || age >= retentionMs ? 'record' : 'all'
   }
 }
