@@ -1,12 +1,11 @@
 import { type Clock, monotonicNow } from './clock.ts'
 
-// Reading the time costs 50 to 100 ns, as much as all the rest of what a delta needs.
+// Reading the clock costs 50 to 100 ns, as much as the rest of the work for a delta.
 const BURST = 64
 
 /**
- * The time for somebody who asks very often. When it was asked 64 times in one millisecond it stands
- * still until the current macrotask is over: no timer could run before that anyway. Whoever asks now
- * and then gets the true time.
+ * A clock for very frequent reads. After 64 reads within one millisecond it returns the same time until the
+ * current macrotask ends; no timer could run before that anyway. Occasional reads get the exact time.
  */
 export class BurstClock {
   readonly #clock: Clock

@@ -1,17 +1,17 @@
-/** Time as a parameter: everything that waits takes one of these, so that tests own the time. */
+/** Injected time. Everything that waits takes a clock, so tests control time. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number
   /**
-   * Milliseconds since some fixed moment, for durations: never steps when the time of day is set. A clock
-   * without it is taken not to step.
+   * Milliseconds since an arbitrary fixed moment, for measuring durations. Unaffected by changes of the
+   * system time. Defaults to `now()`.
    */
   monotonic?(): number
   /** Runs `task` once after `ms`; the returned function cancels it. */
   after(ms: number, task: () => void): () => void
 }
 
-// `setTimeout` takes a 32-bit signed number and turns anything larger into 1 ms.
+// `setTimeout` takes a signed 32-bit integer and treats anything larger as 1 ms.
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 export const systemClock: Clock = {
@@ -23,12 +23,12 @@ export const systemClock: Clock = {
   },
 }
 
-/** The time to measure durations by. */
+/** Returns the time to measure durations with. */
 export function monotonicNow(clock: Clock): number {
   return clock.monotonic === undefined ? clock.now() : clock.monotonic()
 }
 
-/** The time of day as it was now, moved on by the monotonic clock: later steps do not change it. */
+/** Returns a time of day that starts at `now()` and then follows the monotonic clock, so it never jumps. */
 export function steadyTime(clock: Clock): () => number {
   const offset = clock.now() - monotonicNow(clock)
   return () => offset + monotonicNow(clock)

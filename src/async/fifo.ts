@@ -35,7 +35,7 @@ export class Fifo<T> {
     this.#size += 1
   }
 
-  /** Takes the oldest value; ask `size` first, for `undefined` may be a value. */
+  /** Removes and returns the oldest value. Check `size` first: `undefined` may be a value. */
   shift(): T {
     if (this.#size === 0) throw new RangeError('shift of an empty queue')
     if (this.#readAt === SEGMENT_SIZE && this.#first.next !== undefined) {
@@ -44,13 +44,13 @@ export class Fifo<T> {
     }
     const { slots } = this.#first
     const value = slots[this.#readAt]
-    // The queue must not keep alive what it has handed out.
+    // Drop the reference, or the queue would keep delivered values alive.
     slots[this.#readAt] = undefined
     this.#readAt += 1
     this.#size -= 1
     if (this.#size === 0) {
-      // One segment is left, and it is used again from its start: a queue that is
-      // read as fast as it is filled allocates nothing.
+      // Reuse the one remaining segment from its start. A queue that is read as fast as it is filled
+      // allocates nothing.
       this.#readAt = 0
       this.#writeAt = 0
     }

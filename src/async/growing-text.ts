@@ -1,10 +1,9 @@
-// A string that grows by `+=` is, in V8, a tree with a node for each piece, which the garbage collector
-// has to walk until somebody reads it. So the newest pieces are kept apart and made one flat string
-// before they grow old. bench/processor: 27 ns for each piece of 4 characters instead of 88, and
-// 100k pieces keep 0.4 MB instead of 3.2.
+// In V8 a string built with `+=` is a tree with a node per piece, which the garbage collector walks until the
+// string is read. So recent pieces are collected separately and flattened early. bench/processor: 27 ns per
+// piece of 4 characters instead of 88, and 0.4 MB for 100k pieces instead of 3.2.
 const MAX_TAIL = 512
 
-/** A text that grows by small pieces and is read now and then. */
+/** A text that grows by small pieces and is read occasionally. */
 export class GrowingText {
   #text: string
   #tail = ''
@@ -37,7 +36,7 @@ export class GrowingText {
   }
 }
 
-/** Reading a tree of strings as a number makes V8 put its pieces together; elsewhere it does nothing. */
+/** Converting a rope string to a number makes V8 flatten it. Other engines ignore this. */
 function flatten(text: string): void {
   Number(text)
 }

@@ -1,22 +1,22 @@
 import { type Clock, monotonicNow } from './clock.ts'
 
-// A timer keeps a process alive. One that nobody waits for any more must not do so for minutes.
+// A pending timer keeps the process alive. One that nothing waits for must not do so for minutes.
 const MAX_PERIOD_MS = 1000
 
 /**
- * Calls `onIdle` when a wait lasts `ms`. Setting a timer costs more than moving an event through
- * a stream, so a wait only notes its deadline: the one timer, set by an earlier wait, looks at the
- * deadline once a second, and is not set again when nobody waits.
+ * Calls `onIdle` when a wait lasts `ms`. Setting a timer costs more than moving an event through a stream, so
+ * a wait only records its deadline. A single timer checks the deadline at least once a second and stops when
+ * nothing waits.
  */
 export class IdleTimer {
   readonly #ms: number
   readonly #clock: Clock
   readonly #onIdle: () => void
-  /** Looked at when the timer fires: `Infinity` then says that nobody waits. */
+  /** `Infinity` when nothing waits. */
   #deadline = Infinity
   #cancel: (() => void) | undefined
 
-  /** With `Infinity` for `ms` it never fires. */
+  /** Pass `Infinity` for `ms` to disable the timer. */
   constructor(ms: number, clock: Clock, onIdle: () => void) {
     this.#ms = ms
     this.#clock = clock
@@ -29,12 +29,12 @@ export class IdleTimer {
     if (!this.#cancel) this.#arm(this.#ms)
   }
 
-  /** The wait is over, the next one may come soon: the timer is left alone. */
+  /** Ends the wait but keeps the timer, because another wait may follow soon. */
   endWait(): void {
     this.#deadline = Infinity
   }
 
-  /** No wait follows soon: gives the timer back. */
+  /** Cancels the timer when no further wait is expected. */
   stop(): void {
     this.#cancel?.()
     this.#cancel = undefined

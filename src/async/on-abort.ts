@@ -1,9 +1,9 @@
 const waiting = new WeakMap<AbortSignal, AbortTasks>()
 
 /**
- * Runs `task` when `signal` aborts, unless the returned function was called before. However many wait for
- * a signal, it has one listener, because adding and removing one costs more than all else that a reader
- * does for a record, and because Node takes more than ten for a leak. When nobody waits, it has none.
+ * Runs `task` when `signal` aborts, unless the returned function is called first. All tasks of a signal share
+ * one listener: adding and removing one costs more than the rest of a reader's work for a record, and Node
+ * warns about more than ten. A signal without tasks has no listener.
  */
 export function onAbort(signal: AbortSignal, task: () => void): () => void {
   let tasks = waiting.get(signal)
@@ -33,7 +33,7 @@ class AbortTasks {
   }
 
   readonly #run = (): void => {
-    // A task may take itself or others out of the set: those are not run any more, and none is run twice.
+    // A task may remove itself or others. Removed tasks do not run, and no task runs twice.
     for (const task of this.#tasks) {
       this.#tasks.delete(task)
       task()

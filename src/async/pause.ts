@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts'
 
-/** Sleeps until the time is over or the signal aborts. Never rejects. */
+/** Sleeps for `ms` or until the signal aborts. Never rejects. */
 export function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const wake = (): void => {
@@ -14,7 +14,7 @@ export function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<vo
   })
 }
 
-/** Repeated sleeps with one abort listener for all: with one each, a sleep costs five times as much. */
+/** Repeated sleeps that share one abort listener. A listener per sleep would cost five times as much. */
 export class Pauses {
   readonly #clock: Clock
   readonly #signal: AbortSignal
@@ -29,7 +29,7 @@ export class Pauses {
     signal.addEventListener('abort', this.#interrupt, { once: true })
   }
 
-  /** Sleeps until the time is over or the signal aborts; after an abort, not at all. One at a time. */
+  /** Sleeps for `ms` or until the signal aborts. Returns at once after an abort. Do not overlap calls. */
   pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       this.#resolve = resolve
@@ -38,7 +38,7 @@ export class Pauses {
     })
   }
 
-  /** Removes the listener; no pause follows. */
+  /** Removes the listener. Call it after the last pause. */
   release(): void {
     this.#signal.removeEventListener('abort', this.#interrupt)
   }

@@ -2,13 +2,13 @@ import { TurnstreamError } from '../protocol/errors.ts'
 import { type Clock, systemClock } from './clock.ts'
 
 export interface ResponseStreamConfig {
-  /** How many events may wait for the consumer; `Infinity` for no bound. Default 1000. */
+  /** Maximum number of buffered events; `Infinity` for no bound. Default 1000. */
   maxBufferSize: number
-  /** How long the consumer waits for an event, in ms; 0 or `Infinity` for ever. Default 30000. */
+  /** How long the consumer waits for an event, in ms; 0 or `Infinity` disables the timeout. Default 30000. */
   eventTimeout: number
-  /** With `false` a full buffer grows instead of refusing. Default `true`. */
+  /** If `false`, a full buffer grows instead of rejecting events. Default `true`. */
   enableBackpressure: boolean
-  /** Where the timeout takes its time from. Default `systemClock`. */
+  /** Clock for the timeout. Default `systemClock`. */
   clock: Clock
 }
 

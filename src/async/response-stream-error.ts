@@ -1,9 +1,9 @@
 import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 
-/** `code` is any string: a producer may use its own codes beside those of the error table. */
+/** An error of a ResponseStream. `code` may be any string, so producers can use their own codes. */
 export class ResponseStreamError extends TurnstreamError {
   override readonly name = 'ResponseStreamError'
-  // The base class narrows to our codes, and a subclass cannot widen them.
+  // The base class restricts `code` to our codes, and a subclass cannot widen the type.
   override readonly code: ErrorCode
 
   constructor(message: string, code: string = 'STREAM_ERROR', cause?: unknown) {

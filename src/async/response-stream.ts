@@ -15,20 +15,20 @@ type Aborted = { phase: 'aborted'; error: ResponseStreamError; wasCompleted: boo
 
 const OPEN: State = { phase: 'open' }
 
-/** A `next()` that found nothing. */
+/** A pending `next()`: the buffer was empty. */
 interface Waiter<T> {
   resolve(result: IteratorResult<T, undefined>): void
   reject(error: ResponseStreamError): void
 }
 
-/** A `send()` that found no room. */
+/** A pending `send()`: the buffer was full. */
 interface Sender<T> {
   event: T
   resolve(): void
   reject(error: ResponseStreamError): void
 }
 
-/** A `consume` that is under way. */
+/** A `consume` call in progress. */
 interface Consumer<T> {
   take(event: T): Promise<void> | false | void
   readonly resolve: () => void
@@ -36,7 +36,7 @@ interface Consumer<T> {
   isBusy: boolean
 }
 
-/** One iteration. At most one at a time holds the stream, from its first `next()` to its end. */
+/** One iteration. Only one at a time holds the stream, from its first `next()` to its end. */
 interface Reader {
   finished: boolean
 }
@@ -44,10 +44,10 @@ interface Reader {
 const SENT = Promise.resolve()
 
 /**
- * A bounded channel with one consumer at a time: what goes in comes out once and in order.
+ * A bounded channel with one consumer at a time. Delivers each event once and in order.
  *
- * Invariants: a waiter waits only while the stream is open and the buffer empty; a sender waits
- * only while the buffer is full, so an empty buffer means that nothing is left to deliver.
+ * Invariants: a consumer waits only while the stream is open and the buffer is empty. A sender waits only
+ * while the buffer is full, so an empty buffer means that nothing is left to deliver.
  */
 export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
   readonly #capacity: number
@@ -70,7 +70,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     if (abortSignal) this.#follow(abortSignal)
   }
 
-  /** A completed stream of these events, however many they are. */
+  /** Creates a completed stream of any number of events. */
   static fromEvents<T = ResponseEvent>(events: readonly T[]): ResponseStream<T> {
     const stream = new ResponseStream<T>(undefined, { maxBufferSize: Infinity })
     stream.addEvents(events)
@@ -78,26 +78,29 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     return stream
   }
 
-  /** A stream that fails at once. */
+  /** Creates a stream that fails immediately. */
   static fromError<T = ResponseEvent>(cause: unknown): ResponseStream<T> {
     const stream = new ResponseStream<T>()
     stream.error(cause)
     return stream
   }
 
-  /** Throws rather than growing: the producer decides whether to wait, drop or abort. */
+  /**
+   * Adds an event. Throws BACKPRESSURE when the buffer is full: the producer decides whether to wait, drop or
+   * abort.
+   */
   addEvent(event: T): void {
     this.#assertRoomFor(1)
     this.#deliver(event)
   }
 
-  /** All of the events or, when it throws, none of them. */
+  /** Adds all events, or none if it throws. */
   addEvents(events: readonly T[]): void {
     if (events.length > 0) this.#assertRoomFor(events.length)
     for (const event of events) this.#deliver(event)
   }
 
-  /** Waits for room where `addEvent` throws. Waiting senders are served in the order they came. */
+  /** Adds an event, waiting for room where `addEvent` throws. Waiting senders are served in order. */
   send(event: T): Promise<void> {
     if (this.#state !== OPEN) return Promise.reject(this.#refusal())
     if (this.#buffer.size < this.#capacity) {
@@ -109,18 +112,18 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     })
   }
 
-  /** No event follows. What is buffered or waits in `send` is still delivered. */
+  /** Ends the stream. Buffered events and pending `send` calls are still delivered. */
   complete(): void {
     this.#end({ phase: 'completed' })
   }
 
-  /** Like `complete()`, but after the last event the iteration throws STREAM_ERROR. */
+  /** Like `complete()`, but iteration throws STREAM_ERROR after the last event. */
   error(cause: unknown): void {
     const error = new ResponseStreamError(explain('Stream error', cause), 'STREAM_ERROR', cause)
     this.#end({ phase: 'failed', error })
   }
 
-  /** Discards what is not yet delivered; the consumer and every waiting sender get ABORTED. */
+  /** Discards undelivered events. The consumer and every waiting sender get ABORTED. */
   abort(): void {
     this.#abort(undefined)
   }
@@ -129,7 +132,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     return this.#buffer.size
   }
 
-  /** Whether `complete()` or `error()` was called; events may still be buffered. */
+  /** Returns whether `complete()` or `error()` was called. Events may still be buffered. */
   isStreamCompleted(): boolean {
     const state = this.#state
     return state.phase === 'aborted' ? state.wasCompleted : state.phase !== 'open'
@@ -140,8 +143,8 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
   }
 
   /**
-   * Leaving an iteration early loses nothing: the next one goes on where it stopped.
-   * While one is under way, another throws ITERATION_ERROR.
+   * Starts an iteration. Leaving it early loses nothing: the next one continues. A second concurrent
+   * iteration throws ITERATION_ERROR.
    */
   [Symbol.asyncIterator](): AsyncIterableIterator<T, undefined> {
     const reader: Reader = { finished: false }
@@ -159,9 +162,9 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
   }
 
   /**
-   * Hands every event to `take` as soon as it is added, without a promise for each. While a promise that `take`
-   * returned is pending, the stream buffers. Resolves at the end, or when `take` returns `false`; rejects as an
-   * iteration would, and with what `take` throws. ITERATION_ERROR while an iteration is under way.
+   * Passes every event to `take` as soon as it is added, without a promise per event. While a promise that
+   * `take` returned is pending, the stream buffers. Resolves at the end or when `take` returns `false`.
+   * Rejects as an iteration would, or with the error that `take` throws. ITERATION_ERROR during an iteration.
    */
   consume(take: (event: T) => Promise<void> | false | void): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -172,19 +175,19 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     })
   }
 
-  /** Every event up to the end, held in memory together. */
+  /** Collects every event up to the end in memory. */
   async toArray(): Promise<T[]> {
     const events: T[] = []
     try {
       for await (const event of this) events.push(event)
     } catch (cause) {
-      const message = explain('The stream could not be collected', cause)
+      const message = explain('Could not collect the stream', cause)
       throw new ResponseStreamError(message, 'COLLECTION_ERROR', cause)
     }
     return events
   }
 
-  /** Reads at most `count` events and leaves the others to the next iteration. */
+  /** Reads at most `count` events and leaves the rest for the next iteration. */
   async *take(count: number): AsyncGenerator<T, void> {
     let left = wholeNumber('count', count, 0)
     if (left === 0) return
@@ -238,7 +241,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     })
   }
 
-  /** Hands over what is buffered, and then waits or ends. */
+  /** Delivers buffered events, then waits or ends. */
   #drain(): void {
     const consumer = this.#consumer
     if (consumer === undefined) return
@@ -293,7 +296,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     else this.#timer.endWait()
   }
 
-  /** Lets go of the lock. Like a generator, an iteration throws once and is done from then on. */
+  /** Releases the stream. Like a generator, an iteration throws once and is then done. */
   #finishReading(error?: ResponseStreamError): void {
     this.#timer.stop()
     if (this.#reader) this.#reader.finished = true
@@ -354,7 +357,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
     this.#removeAbortListener = () => signal.removeEventListener('abort', abort)
   }
 
-  /** A signal may outlive thousands of streams: it must not hold one that cannot be aborted. */
+  /** A signal may outlive thousands of streams, so it must not retain a stream that can no longer be aborted. */
   #releaseIfDrained(): void {
     if (this.#buffer.size > 0) return
     this.#removeAbortListener?.()
@@ -363,7 +366,7 @@ export class ResponseStream<T = ResponseEvent> implements AsyncIterable<T> {
 }
 
 function iterationError(): ResponseStreamError {
-  return new ResponseStreamError('The stream is being iterated already', 'ITERATION_ERROR')
+  return new ResponseStreamError('The stream is already being iterated', 'ITERATION_ERROR')
 }
 
 function done(): IteratorReturnResult<undefined> {

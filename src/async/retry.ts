@@ -1,6 +1,6 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 
-/** Thrown when a call was given up; `cause` is what the last attempt failed with. */
+/** Thrown after the last attempt failed. `cause` is the last failure. */
 export class RetryExhaustedError extends TurnstreamError {
   override readonly name = 'RetryExhaustedError'
   readonly attempts: number
@@ -17,8 +17,8 @@ export class RetryExhaustedError extends TurnstreamError {
   }
 }
 
-/** Exponential backoff without jitter: the delay after the attempt numbered from 0. */
+/** Returns the delay after an attempt, counted from 0: exponential backoff without jitter. */
 export function calculateRetryDelay(attempt: number, baseMs: number, maxMs: number): number {
-  // 2 ** 1024 is Infinity, and nothing times Infinity is not a number.
+  // 2 ** 1024 is Infinity, and 0 * Infinity is NaN.
   return baseMs === 0 ? 0 : Math.min(maxMs, baseMs * 2 ** attempt)
 }

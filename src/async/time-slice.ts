@@ -1,6 +1,6 @@
 import { Fifo } from './fifo.ts'
 
-/** How long work may hold the event loop. Leaves room for a last step within 20 ms. */
+/** How long work may block the event loop. Leaves room for one more step within 20 ms. */
 const SLICE_MS = 10
 
 /** Runs a task in the next iteration of the event loop. */
@@ -18,7 +18,7 @@ export class TimeSlices {
   readonly #now: () => number
   readonly #soon: (task: () => void) => unknown
   readonly #waiting = new Fifo<() => void>()
-  /** When the slice of this iteration is over; undefined before its first step. */
+  /** End of the current iteration's slice; undefined before its first step. */
   #endsAt: number | undefined
 
   constructor(now: () => number = () => performance.now(), run = soon) {
@@ -33,7 +33,7 @@ export class TimeSlices {
     return false
   }
 
-  /** Resolves in a later iteration of the event loop, first come, first served. */
+  /** Resolves in a later iteration of the event loop, in call order. */
   readonly next = (): Promise<void> =>
     new Promise((resolve) => {
       this.#waiting.push(resolve)
@@ -47,7 +47,7 @@ export class TimeSlices {
   async #serve(): Promise<void> {
     while (this.#waiting.size > 0 && !this.isOver()) {
       this.#waiting.shift()()
-      // Lets it make a step, after which the slice may be over.
+      // Let the caller take a step, which may use up the slice.
       await Promise.resolve()
     }
   }
@@ -55,6 +55,6 @@ export class TimeSlices {
 
 const slices = new TimeSlices()
 
-/** Whether long work must await `nextSlice()` before its next step. */
+/** Returns whether long-running work must await `nextSlice()` before its next step. */
 export const isSliceOver = slices.isOver
 export const nextSlice = slices.next

@@ -4,23 +4,23 @@ import { type SseLimit, SseLimitError } from './limit-error.ts'
 import { Utf8Decoder } from './utf8.ts'
 
 export interface SseEvent {
-  /** The name; empty when the event has none, which a browser dispatches as `message`. */
+  /** The event name; empty when there is none, which browsers dispatch as `message`. */
   event: string
   /** The `data` lines, joined with a line feed. */
   data: string
-  /** The last id the stream gave, in this event or before it; empty when there is none. */
+  /** The last id the stream set, in this event or earlier; empty when there is none. */
   id: string
 }
 
 export interface SseDecoderOptions {
-  /** How long a line may be, in UTF-16 units. Default 10 Mi. */
+  /** Maximum length of a line in UTF-16 units. Default 10 Mi. */
   maxLineChars?: number
-  /** How much data an event may have, in UTF-16 units. Default 16 Mi. */
+  /** Maximum data of an event in UTF-16 units. Default 16 Mi. */
   maxEventChars?: number
   /**
-   * With `true`, `end()` gives back a last block that lacks only its blank line, as some servers
-   * send it: one that has data and was cut after a line or in a data line. The caller must expect
-   * that it is incomplete. Default `false`, as the specification has it.
+   * If `true`, `end()` returns a last block that lacks only its blank line, as some servers send it. The
+   * block must have data and end after a line or within a data line, so it may be incomplete. Default
+   * `false`, as in the specification.
    */
   flushOnEnd?: boolean
 }
@@ -33,17 +33,17 @@ const BYTE_ORDER_MARK = 0xfe_ff
 const DIGITS = /^[0-9]+$/
 
 /**
- * The event stream of the WHATWG HTML standard, §9.2.6: chunks in, events out, however the stream is
- * cut. Chunks are UTF-8 or text.
+ * Decodes an event stream as in §9.2.6 of the WHATWG HTML standard. Chunks are UTF-8 or text and may be split
+ * anywhere.
  *
- * Kept between chunks: the line under way (`#line`), the block under way (`#event`, `#data`,
- * `#moreData`, `#nextId`), and what holds for the rest of the stream (`lastEventId`, `retryMs`).
- * The data is bounded by `maxEventChars`, each of the others by `maxLineChars`.
+ * State between chunks: the current line (`#line`), the current block (`#event`, `#data`, `#moreData`,
+ * `#nextId`), and the stream's `lastEventId` and `retryMs`. The data is bounded by `maxEventChars`,
+ * everything else by `maxLineChars`.
  */
 export class SseDecoder {
   readonly #maxLineChars: number
   readonly #maxEventChars: number
-  /** A line up to here is within both bounds. */
+  /** A line of up to this length is within both bounds. */
   readonly #maxPlainChars: number
   readonly #flushOnEnd: boolean
   readonly #utf8 = new Utf8Decoder()
@@ -51,12 +51,12 @@ export class SseDecoder {
   #ended = false
 
   #atStart = true
-  /** The last chunk ended with CR: a line feed that follows belongs to it. */
+  /** The last chunk ended with CR, so a line feed at the start of the next one belongs to it. */
   #afterCr = false
   readonly #line = new Fragments()
 
   #event = ''
-  /** The first data line; undefined until there is one. */
+  /** The first data line; undefined before it. */
   #data: string | undefined
   readonly #moreData = new Fragments()
   #nextId = ''
@@ -71,31 +71,31 @@ export class SseDecoder {
     this.#flushOnEnd = options.flushOnEnd ?? false
   }
 
-  /** Where to resume: the id as of the last blank line, also of a block that had no data. */
+  /** Where to resume: the id at the last blank line, even if that block had no data. */
   get lastEventId(): string {
     return this.#lastEventId
   }
 
-  /** How long the stream asks to wait before reconnecting; never infinite. */
+  /** The reconnection delay that the stream requested; always finite. */
   get retryMs(): number | undefined {
     return this.#retryMs
   }
 
   /**
-   * The events that this chunk completes. Past a bound it throws SseLimitError, now and ever after;
-   * if the chunk completed events before that point it returns them, and the next call throws.
+   * Returns the events that this chunk completes. Throws SseLimitError once a bound is exceeded, and on every
+   * later call. If the chunk completed events before that point, returns them and throws on the next call.
    */
   feed(chunk: Uint8Array | string): SseEvent[] {
-    if (this.#ended) throw new Error('The decoder was ended: take a new one for a new stream')
+    if (this.#ended) throw new Error('The decoder has ended. Create a new one for each stream.')
     if (this.#failure) throw this.#failure
-    // Text after bytes that end inside a character: that character is never finished.
+    // Text after bytes that end inside a character: the character is never completed.
     const text = typeof chunk === 'string' ? this.#utf8.end() + chunk : this.#utf8.decode(chunk)
     const events: SseEvent[] = []
     this.#scan(text, events)
     return this.#delivered(events)
   }
 
-  /** The stream is over. A block without its blank line is dropped, unless `flushOnEnd`. */
+  /** Ends the stream. Drops a block without its blank line, unless `flushOnEnd` is set. */
   end(): SseEvent[] {
     if (this.#failure) throw this.#failure
     const events: SseEvent[] = []
@@ -115,8 +115,8 @@ export class SseDecoder {
     if (text === '') return
     const { length } = text
     let start = this.#skipPrefix(text)
-    // Each is searched for again only when passed, so that a text with many of one and none of the
-    // other is still read once.
+    // Search again only after passing a match. A text with many of one and none of the other is still scanned
+    // once.
     let lf = -1
     let cr = -1
     while (start < length) {
@@ -143,7 +143,7 @@ export class SseDecoder {
     }
   }
 
-  /** A data line, first and last of its event: `#endLine` twice would come to the same. */
+  /** Fast path for an event with a single data line. Equivalent to calling `#endLine` twice. */
   #isWholeEvent(text: string, start: number, end: number): boolean {
     return (
       text.charCodeAt(end + 1) === LF &&
@@ -154,7 +154,7 @@ export class SseDecoder {
     )
   }
 
-  /** Where the first line begins, after a byte order mark or the second half of a CRLF. */
+  /** Returns where the first line starts, after a byte order mark or the second half of a CRLF. */
   #skipPrefix(text: string): number {
     const first = text.charCodeAt(0)
     const skip = (this.#atStart && first === BYTE_ORDER_MARK) || (this.#afterCr && first === LF)
@@ -181,7 +181,7 @@ export class SseDecoder {
     }
   }
 
-  /** Looks only where a field that we know can be: an unknown line costs nothing, however long. */
+  /** Checks only positions where a known field can be, so unknown lines cost nothing, however long. */
   #readLine(text: string, start: number, end: number): void {
     switch (text.charCodeAt(start)) {
       case LOWER_D:
@@ -227,7 +227,7 @@ export class SseDecoder {
     this.#scan(this.#utf8.end(), events)
     if (this.#line.length > 0) {
       const line = this.#line.take()
-      // Half an id or half a name would be worse than none.
+      // A partial id or name would be worse than none.
       if (!line.startsWith('data:')) return
       this.#readLine(line, 0, line.length)
     }

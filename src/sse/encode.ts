@@ -1,11 +1,11 @@
 export interface SseFrame {
-  /** Without a line break and U+0000. The empty string makes the reader forget the last id. */
+  /** Must not contain line breaks or U+0000. An empty string clears the client's last id. */
   id?: string
-  /** Without a line break and U+0000. The empty string is no name. */
+  /** Must not contain line breaks or U+0000. An empty string means no name. */
   event?: string
-  /** Any text. Left out, the reader takes note of the id and dispatches nothing. */
+  /** Any text. Without data the client stores the id and dispatches nothing. */
   data?: string
-  /** How long the reader shall wait before it reconnects, in ms: a whole number. */
+  /** Reconnection delay in whole milliseconds. */
   retry?: number
 }
 
@@ -14,9 +14,9 @@ const LINE_BREAK = /\r\n|\r|\n/
 const BREAKS_FIELD = /[\r\n\0]/
 
 /**
- * One frame, with its blank line. Decoding it gives the same frame back, with every line break of
- * `data` as a line feed. Throws a RangeError for an id, a name or a wait that cannot be sent: an id
- * that was changed on the way would resume at the wrong place.
+ * Encodes one frame with its blank line. Decoding it returns the same frame, with every line break in `data`
+ * as a line feed. Throws RangeError for an id, name or delay that cannot be sent: a modified id would resume
+ * at the wrong position.
  */
 export function encodeSse({ id, event, data, retry }: SseFrame): string {
   let frame = ''
@@ -27,14 +27,14 @@ export function encodeSse({ id, event, data, retry }: SseFrame): string {
   return `${frame}\n`
 }
 
-/** A comment, which readers skip: it keeps an idle connection open. */
+/** Encodes a comment, which clients ignore. Keeps an idle connection open. */
 export function encodeComment(text: string): string {
   return `${linesOf(': ', text)}\n`
 }
 
 function dataLines(data: string): string {
-  // JSON has no line break: with the split alone a frame of 290 characters took three times as long
-  // (bench/sse).
+  // JSON contains no line breaks. Always splitting would take three times as long for a frame of 290
+  // characters (bench/sse).
   if (!data.includes('\n') && !data.includes('\r')) return `data: ${data}\n`
   return linesOf('data: ', data)
 }

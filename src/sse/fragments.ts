@@ -1,9 +1,8 @@
 const RECENT_MAX = 1024
 
 /**
- * Text that arrives in pieces. Every character is copied at most three times, however small the
- * pieces are, and a full row of them becomes one string: a peer that sends byte by byte would
- * otherwise make us keep an object for each.
+ * Text that arrives in pieces. Each character is copied at most three times, however small the pieces are.
+ * Full batches are joined, so that a peer sending byte by byte does not make us store an object per byte.
  */
 export class Fragments {
   #older: string[] = []
@@ -21,7 +20,7 @@ export class Fragments {
     this.#recent = []
   }
 
-  /** All of it, leaving nothing behind. */
+  /** Returns all text and clears the buffer. */
   take(): string {
     const text = this.#older.length === 0 ? '' : this.#older.join('')
     const all = text + this.#recent.join('')

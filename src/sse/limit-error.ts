@@ -1,7 +1,7 @@
 /** The bounds of an SseDecoder. */
 export type SseLimit = 'maxLineChars' | 'maxEventChars'
 
-/** The peer sent a line or an event past its bound. `code` is stable, the message is for people. */
+/** The peer exceeded the limit for a line or an event. `code` is stable; the message is for people. */
 export class SseLimitError extends Error {
   override readonly name = 'SseLimitError'
   readonly code = 'SSE_LIMIT_EXCEEDED'
@@ -9,7 +9,7 @@ export class SseLimitError extends Error {
   readonly limit: SseLimit
 
   constructor(limit: SseLimit, max: number) {
-    super(`The event stream is out of bounds: more than ${max} characters (${limit})`)
+    super(`The event stream exceeds a limit: more than ${max} characters (${limit})`)
     this.limit = limit
   }
 }

@@ -5,7 +5,7 @@ import { Utf8Decoder } from './utf8.ts'
 const DEFAULT_MAX_LINE_CHARS = 10 * 1024 * 1024
 const BYTE_ORDER_MARK = '\ufeff'
 
-/** Lines of text, as JSON Lines has them: chunks in, lines out, however the stream is cut. */
+/** Splits JSON Lines into lines. Chunks may be split anywhere. */
 export class LineDecoder {
   readonly #maxLineChars: number
   readonly #utf8 = new Utf8Decoder()
@@ -16,14 +16,14 @@ export class LineDecoder {
     this.#maxLineChars = maxLineChars
   }
 
-  /** The lines that the chunk completes. Throws when one is longer than it may be. */
+  /** Returns the lines that the chunk completes. Throws when a line is too long. */
   feed(chunk: Uint8Array): string[] {
     const lines: string[] = []
     this.#read(this.#utf8.decode(chunk), lines)
     return lines
   }
 
-  /** A last line without a line break is a line, too. */
+  /** Returns the last line, which may lack its line break. */
   end(): string[] {
     const lines: string[] = []
     this.#read(this.#utf8.end(), lines)
