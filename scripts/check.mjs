@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process'
 
 const steps = [
+  ['commit titles', 'node', 'scripts/commit-titles.mjs'],
   ['format', 'npx', 'biome', 'check', '--error-on-warnings', '.'],
   ['lint', 'npx', 'oxlint', '--type-aware', '--deny-warnings'],
   ['types', 'npx', 'tsc', '-p', 'tsconfig.json'],
