@@ -1,0 +1,48 @@
+/** The program of docs/tools.md, with only the gateway's URL changed. */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { turnstream } from '../cli/process.ts'
+import { read } from '../repository/sources.ts'
+import { ChatVendor } from './chat-vendor.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const DOCUMENT = read('docs/tools.md')
+const PROGRAM = /^```js\n\/\/ client-tools\.mjs\n(.*?)^```$/ms.exec(DOCUMENT)?.[1] ?? ''
+
+const vendor = new ChatVendor()
+let vendorUrl = ''
+let folder = ''
+
+beforeAll(async () => {
+  vendorUrl = await vendor.start()
+  folder = mkdtempSync(join(tmpdir(), 'turnstream-tools-'))
+})
+afterAll(async () => {
+  await vendor.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('client-tools.mjs answers the call in the next turn', async () => {
+  const env = { OPENAI_COMPATIBLE_BASE_URL: vendorUrl, OPENAI_COMPATIBLE_MODEL: 'qwen3' }
+  const server = turnstream(['serve', '--port', '0', '--store', 'memory'], { cwd: folder, env })
+  const [, url = ''] = await server.printed(/^turnstream listening on (\S+)\n/)
+  const program = PROGRAM.replace('http://127.0.0.1:4010', url)
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program])
+  child.stderr.pipe(process.stderr)
+  expect((await child.stdout.toArray()).join('')).toMatch(/^It is \d{4}-\d\d-\d\dT.*Z\n$/)
+  const { turns } = (await (await fetch(`${url}/xapi/threads/demo`)).json()) as {
+    turns: { outputs: { type: string; status?: string; finishReason?: string }[] }[]
+  }
+  expect(turns).toHaveLength(2)
+  expect(turns[0]?.outputs.at(-1)).toMatchObject({ finishReason: 'tool_calls' })
+  const calls = turns.flatMap(({ outputs }) => outputs.filter(({ type }) => type === 'tool_call'))
+  expect(calls.map(({ status }) => status)).toEqual(['create'])
+})
+
+test('the document has no other block', () => {
+  expect(DOCUMENT.match(/^```\w+$/gm)).toEqual(['```js'])
+})
