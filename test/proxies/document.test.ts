@@ -1,4 +1,4 @@
-/** docs/security.md, followed to the letter: a deployment, a proxy before it, and the look from outside. */
+/** docs/security.md, followed to the letter: a deployment, a proxy before it, and the test from outside. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,7 +20,7 @@ const DOCUMENT = read('docs/security.md')
 
 // Blocks of `sh`, each followed by what it prints.
 const LOOKS = [
-  ...section(DOCUMENT, 'A look from outside').matchAll(
+  ...section(DOCUMENT, 'Test from outside').matchAll(
     /^```sh\n([^`]*)^```\n\n((?: {4}[^\n]*\n)+)/gm,
   ),
 ].map(([, code = '', printed = '']) => ({ code, printed: outdent(printed) }))

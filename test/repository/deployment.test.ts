@@ -16,6 +16,7 @@ import { section } from './tables.ts'
 
 const TIMEOUT = 60_000
 const MAIN = join(root, 'dist', 'cli', 'main.js')
+const COMPOSE_HEADING = 'Run several instances with Docker Compose'
 const GRACE_S = (parseDuration(SETTINGS.shutdownGrace.standard) ?? 0) / 1000
 
 function temporaryFolder(): string {
@@ -159,7 +160,7 @@ describe('compose.yaml', () => {
   })
 
   test('has the secrets where the document makes them, out of sight of git', () => {
-    const commands = section(read('docs/deployment.md'), 'Compose')
+    const commands = section(read('docs/deployment.md'), COMPOSE_HEADING)
     for (const { file } of Object.values(COMPOSE.secrets)) {
       expect(commands).toContain(`> ${file.replace('./', '')}\n`)
     }
@@ -171,7 +172,7 @@ describe('compose.yaml', () => {
       replaceAll(recipe('caddy'), [
         [
           '# /etc/caddy/Caddyfile, for Caddy 2.6 and newer.',
-          '# The recipe of docs/security.md for the instances of compose.yaml.',
+          '# The configuration of docs/security.md for the instances of compose.yaml.',
         ],
         ['127.0.0.1:4010 127.0.0.1:4011', 'gateway-1:4010 gateway-2:4010'],
       ]),
@@ -181,7 +182,7 @@ describe('compose.yaml', () => {
 
 /** The commands of the document that make keys and secrets, run in a folder. */
 function makeSecrets(folder: string): string {
-  const block = /^```sh\n(.*?)^```/ms.exec(section(read('docs/deployment.md'), 'Compose'))?.[1]
+  const block = /^```sh\n(.*?)^```/ms.exec(section(read('docs/deployment.md'), COMPOSE_HEADING))?.[1]
   const script = (block ?? '')
     .replaceAll(/^(sudo|docker) .*\n/gm, '')
     .replace('npx turnstream', `'${process.execPath}' '${MAIN}'`)
