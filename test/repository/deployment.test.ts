@@ -16,7 +16,10 @@ import { section } from './tables.ts'
 
 const TIMEOUT = 60_000
 const MAIN = join(root, 'dist', 'cli', 'main.js')
-const COMPOSE_HEADING = 'Run several instances with Docker Compose'
+const COMPOSE_COMMANDS = section(
+  read('docs/deployment.md'),
+  'Run several instances with Docker Compose',
+)
 const GRACE_S = (parseDuration(SETTINGS.shutdownGrace.standard) ?? 0) / 1000
 
 function temporaryFolder(): string {
@@ -160,9 +163,8 @@ describe('compose.yaml', () => {
   })
 
   test('has the secrets where the document makes them, out of sight of git', () => {
-    const commands = section(read('docs/deployment.md'), COMPOSE_HEADING)
     for (const { file } of Object.values(COMPOSE.secrets)) {
-      expect(commands).toContain(`> ${file.replace('./', '')}\n`)
+      expect(COMPOSE_COMMANDS).toContain(`> ${file.replace('./', '')}\n`)
     }
     expect(read('.gitignore')).toContain('deploy/secrets/\n')
   })
@@ -182,7 +184,7 @@ describe('compose.yaml', () => {
 
 /** The commands of the document that make keys and secrets, run in a folder. */
 function makeSecrets(folder: string): string {
-  const block = /^```sh\n(.*?)^```/ms.exec(section(read('docs/deployment.md'), COMPOSE_HEADING))?.[1]
+  const block = /^```sh\n(.*?)^```/ms.exec(COMPOSE_COMMANDS)?.[1]
   const script = (block ?? '')
     .replaceAll(/^(sudo|docker) .*\n/gm, '')
     .replace('npx turnstream', `'${process.execPath}' '${MAIN}'`)
