@@ -126,7 +126,7 @@ describe('the end', () => {
     decoder.feed('data: a')
     expect(decoder.end()).toHaveLength(1)
     expect(decoder.end()).toEqual([])
-    expect(() => decoder.feed('data: b\n\n')).toThrow('was ended')
+    expect(() => decoder.feed('data: b\n\n')).toThrow('has ended')
   })
 })
 
