@@ -39,9 +39,8 @@ interface Version extends Readonly<Heads> {
 }
 
 /**
- * A turn that is open, or that somebody reads. It is known twice: as decided, by which writers are
- * answered, and as committed, which is all that readers see. A commit that succeeds makes them one, and
- * so does one that fails.
+ * A turn that is open or has readers, in two versions: as decided, which writers are checked against, and as
+ * committed, which is all that readers see. They are the same after each commit, whether it succeeds or fails.
  */
 export class EmbeddedTurn {
   readonly #store: EmbeddedStore
@@ -52,7 +51,7 @@ export class EmbeddedTurn {
   readonly processed: TurnProcessed
   /** Woken when the turn is cancelled, claimed or gone. */
   readonly ownership = new Waiters()
-  /** When the lease runs out. Nothing of this is stored: whoever opens the store later is another owner. */
+  /** When the lease runs out. Not stored: after a restart the owner is another one. */
   until = 0
   /** The group that this turn was last added to. */
   group: object | undefined
@@ -235,7 +234,7 @@ export class EmbeddedTurn {
     if (this.#gone !== undefined) throw this.#refusal(this.#gone)
   }
 
-  /** Made anew for every reader: an error's stack tells who was refused. */
+  /** A new error for every reader: its stack shows who was refused. */
   #refusal(reason: TurnstreamError): TurnstreamError {
     return new TurnstreamError(reason.code, this.#facts.turnId, { cause: reason })
   }

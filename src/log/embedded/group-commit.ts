@@ -5,15 +5,15 @@ import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Environment, Table, Write } from './environment.ts'
 import type { TurnEvents } from './turn-events.ts'
 
-/** What somebody wants stored besides what the turn itself has decided. */
+/** What a commit stores besides what its turns have decided. */
 export interface Change {
-  /** More to store. Asked when no commit is under way, so that what it reads is all there is. */
+  /** Adds more writes. Called when no commit is in flight, so that it reads all there is. */
   readonly write?: (writes: Write[]) => void
   readonly committed?: () => void
   readonly undo?: () => void
 }
 
-/** What is stored together, with one promise for all who wait for it. */
+/** Changes that are stored together, with one promise for all callers. */
 class Group {
   readonly turns: EmbeddedTurn[] = []
   readonly changes: Change[] = []
@@ -26,7 +26,7 @@ class Group {
   })
 
   constructor() {
-    // Perhaps only writers wait for it, which are told otherwise.
+    // Perhaps only writers wait for it: they are notified by their turn.
     this.stored.catch(() => {})
   }
 
@@ -54,10 +54,9 @@ const BUSY_RATE = 6000
 const NEWEST = 0.3
 
 /**
- * Stores what was decided. A commit costs the same however much is in it, so everything that arrives while
- * one is under way is in the next; and the more arrives, the further apart commits begin, up to
- * `intervalMs`. A store with little to do commits at once. The time is real and not a `Clock`'s: it is a
- * matter of what a commit costs, and no behaviour depends on it.
+ * Stores what was decided. A commit costs the same however much is in it, so everything that arrives while one is in
+ * flight goes into the next. The more arrives, the further apart commits begin, up to `intervalMs`; an idle store
+ * commits at once. Times are real and not a `Clock`'s: they only balance the cost of commits.
  */
 export class GroupCommit {
   readonly journal: Journal
@@ -87,7 +86,7 @@ export class GroupCommit {
     return this.#group.stored
   }
 
-  /** The same for whoever is told otherwise. */
+  /** The same for writers, which are notified by their turn. */
   add(turn: EmbeddedTurn | undefined, change?: Change): void {
     this.#group.add(turn, change)
     this.#running ??= this.#run()
