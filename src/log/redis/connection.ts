@@ -112,27 +112,14 @@ function connectError(error: unknown): TurnstreamError {
   return storeError(error)
 }
 
-/** Gives up at once while the log is being opened, and never after that. */
-class Reconnection {
-  #opened = false
-  readonly strategy = (retries: number, cause: Error): number | Error => {
-    if (!this.#opened) return cause
-    return Math.min(2 ** Math.min(retries, 10) * 20, MAX_RECONNECT_MS) * (0.5 + Math.random() / 2)
-  }
-
-  opened(): void {
-    this.#opened = true
-  }
-}
-
 async function connectSingle(
   client: typeof redis,
   options: redis.RedisClientOptions,
   events: Events,
 ): Promise<Link> {
-  const reconnection = new Reconnection()
+  const opening: Opening = { isDone: false }
   const create = (more: redis.RedisClientOptions): redis.RedisClientType => {
-    const socket = { ...socketDefaults(reconnection, events), ...options.socket }
+    const socket = { ...socketDefaults(opening, events), ...options.socket }
     // The client writes into the options that it is given, hence copies for each.
     const created: redis.RedisClientType = client.createClient({ ...options, ...more, socket })
     return created.on('error', events.onError)
@@ -147,7 +134,7 @@ async function connectSingle(
     notifications.destroy()
     throw error
   }
-  reconnection.opened()
+  opening.isDone = true
   commands.on('ready', events.onReady)
   notifications.on('ready', events.onReady)
   return {
@@ -177,9 +164,18 @@ async function connectSingle(
 /** The caller of a destroyed client gets its error, and other connections are restored. */
 function ignore(): void {}
 
-// The socket timeout ends a handshake that gets no answer. After it, pings keep the socket busy: see `Watch`.
-function socketDefaults(reconnection: Reconnection, { silentAfterMs }: Events) {
-  return { reconnectStrategy: reconnection.strategy, socketTimeout: silentAfterMs }
+/** While the log is being opened a failed connection is final; later it is tried again for ever. */
+interface Opening {
+  isDone: boolean
+}
+
+function socketDefaults(opening: Opening, { silentAfterMs }: Events) {
+  const reconnectStrategy = (retries: number, cause: Error) => {
+    if (!opening.isDone) return cause
+    return Math.min(2 ** Math.min(retries, 10) * 20, MAX_RECONNECT_MS) * (0.5 + Math.random() / 2)
+  }
+  // The timeout ends a handshake that gets no answer. After it, pings keep the socket busy: see `Watch`.
+  return { reconnectStrategy, socketTimeout: silentAfterMs }
 }
 
 async function connectCluster(
@@ -187,8 +183,8 @@ async function connectCluster(
   options: redis.RedisClusterOptions,
   events: Events,
 ): Promise<Link> {
-  const reconnection = new Reconnection()
-  const socket = { ...socketDefaults(reconnection, events), ...options.defaults?.socket }
+  const opening: Opening = { isDone: false }
+  const socket = { ...socketDefaults(opening, events), ...options.defaults?.socket }
   const defaults = { ...options.defaults, ...COMMANDS, socket } as typeof options.defaults & {}
   const cluster = client.createCluster({ ...options, commandOptions: NO_TIMEOUT, defaults })
   cluster.on('error', events.onError)
@@ -202,7 +198,7 @@ async function connectCluster(
     cluster.destroy()
     throw error
   }
-  reconnection.opened()
+  opening.isDone = true
   cluster.on('node-ready', events.onReady)
   return {
     spansSlots: false,
@@ -240,21 +236,27 @@ async function connectSentinel(
   options: redis.RedisSentinelOptions,
   events: Events,
 ): Promise<Link> {
-  const reconnection = new Reconnection()
-  reconnection.opened()
   const create = () => {
     const sentinel = client.createSentinel({
       ...options,
       commandOptions: NO_TIMEOUT,
       passthroughClientErrorEvents: true,
-      nodeClientOptions: pinging(options.nodeClientOptions, reconnection, events),
-      sentinelClientOptions: pinging(options.sentinelClientOptions, reconnection, events),
+      nodeClientOptions: pinging(options.nodeClientOptions, events),
+      sentinelClientOptions: pinging(options.sentinelClientOptions, events),
     })
     sentinel.on('error', events.onError)
     sentinel.on('client-error', events.onLost)
     sentinel.on('topology-change', events.onLost)
     sentinel.on('topology-change', events.onReady)
-    return { sentinel, watched: watchedSentinel(sentinel) }
+    const watched: WatchedClient = {
+      get isReady() {
+        return sentinel.isReady
+      },
+      sendCommand: (args, options) => sentinel.sendCommand(false, args, options),
+      destroy: () => void sentinel.destroy().catch(ignore),
+      on: () => undefined, // its errors do not say which connection is meant
+    }
+    return { sentinel, watched }
   }
   let current = create()
   try {
@@ -285,25 +287,10 @@ async function connectSentinel(
   }
 }
 
-function watchedSentinel(sentinel: redis.RedisSentinelType): WatchedClient {
-  return {
-    get isReady() {
-      return sentinel.isReady
-    },
-    sendCommand: (args, options) => sentinel.sendCommand(false, args, options),
-    destroy: () => void sentinel.destroy().catch(ignore),
-    on: () => undefined, // its errors do not say which connection is meant
-  }
-}
-
 /** Clients that find out by themselves that an idle connection is silent. */
-function pinging(
-  options: redis.RedisSentinelOptions['nodeClientOptions'],
-  reconnection: Reconnection,
-  events: Events,
-) {
+function pinging(options: redis.RedisSentinelOptions['nodeClientOptions'], events: Events) {
   const pingInterval = Math.ceil(events.silentAfterMs / 4)
-  const socket = { ...socketDefaults(reconnection, events), ...options?.socket }
+  const socket = { ...socketDefaults({ isDone: true }, events), ...options?.socket }
   return { pingInterval, ...options, socket }
 }
 

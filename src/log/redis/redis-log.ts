@@ -13,7 +13,7 @@ import { connect, type RedisConnection } from './connection.ts'
 import { FORMAT, RedisKeys, Retention } from './keys.ts'
 import { storeError } from './replies.ts'
 import { SharedReaders } from './shared-readers.ts'
-import { toTurnRecord } from './turn-records.ts'
+import { checkNotExpired } from './turn-records.ts'
 import { findOrphans, LeaseIndex, Turns } from './turns.ts'
 import { AppendQueue, openWriter, type WriterStore } from './writer.ts'
 
@@ -250,9 +250,8 @@ class RedisLog implements log.TurnLog {
   }
 
   async #runOf(turnId: string): Promise<string> {
-    const meta = await this.#turns.records.meta(turnId)
-    if (meta === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
-    if (toTurnRecord(turnId, meta).expired) throw new TurnstreamError('TURN_EXPIRED', turnId)
+    const meta = await this.#turns.records.existing(turnId)
+    checkNotExpired(turnId, meta)
     return meta.runId
   }
 

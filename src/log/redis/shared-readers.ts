@@ -47,13 +47,14 @@ function parseReading(reply: unknown): Reading | 'gone' | 'expired' {
  * One log of one turn, as all readers in this process see it: it is read from the store once for all of
  * them. Nobody waits for a reader, and no reader for another.
  */
-abstract class SharedReader<Rec extends LogRecord> {
+abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
   readonly turnId: string
   /** How many readers share it. */
   readers = 0
   /** Settles when it was first read. */
   opened: Promise<void> = Promise.resolve()
   unfollow: (() => void) | undefined
+  protected readonly keys: Keys
   protected readonly store: ReaderStore
   protected view: LogState | undefined
   readonly #waiters = new Waiters()
@@ -63,8 +64,9 @@ abstract class SharedReader<Rec extends LogRecord> {
   #loading: Promise<void> | undefined
   #isDue = false
 
-  constructor(turnId: string, store: ReaderStore) {
+  constructor(turnId: string, keys: Keys, store: ReaderStore) {
     this.turnId = turnId
+    this.keys = keys
     this.store = store
   }
 
@@ -177,18 +179,12 @@ const CHUNKS_PER_READ = 32
 const END = '999999999999999-0'
 
 /** Log A. It holds the newest records, from the beginning of what was live when it was first read. */
-class EventsReader extends SharedReader<StoredEvent> {
-  readonly #keys: RunKeys
+class EventsReader extends SharedReader<StoredEvent, RunKeys> {
   // One for all: a chunk defines what it needs, and the lines of a chunk that were read when they were
   // live need not be read again.
   readonly #decoder = new EventDecoder()
   #records: StoredEvent[] = []
   #chars = 0
-
-  constructor(turnId: string, keys: RunKeys, store: ReaderStore) {
-    super(turnId, store)
-    this.#keys = keys
-  }
 
   protected override async load(): Promise<void> {
     const { view } = this
@@ -209,7 +205,7 @@ class EventsReader extends SharedReader<StoredEvent> {
   }
 
   async #fetch(after: string, withAllLive: boolean) {
-    const { state, events, chunks, meta } = this.#keys
+    const { state, events, chunks, meta } = this.keys
     const args = [after, CHUNKS_PER_READ, withAllLive ? 1 : '']
     const reply = await this.store.client.run(READ_EVENTS, [state, events, chunks, meta], args)
     const reading = this.seen(reply)
@@ -276,15 +272,9 @@ function linesOf({ fields }: Entry): string[] {
 }
 
 /** Log B: the newest record of every key. */
-class ProcessedReader extends SharedReader<OutputRecord> {
-  readonly #keys: TurnKeys
+class ProcessedReader extends SharedReader<OutputRecord, TurnKeys> {
   readonly #processed = new ProcessedView()
   readonly #known = new Set<string>()
-
-  constructor(turnId: string, keys: TurnKeys, store: ReaderStore) {
-    super(turnId, store)
-    this.#keys = keys
-  }
 
   protected override async load(): Promise<void> {
     const { view } = this
@@ -307,7 +297,7 @@ class ProcessedReader extends SharedReader<OutputRecord> {
   }
 
   async #fetch(after: string, withItems: boolean) {
-    const reply = await readProcessed(this.#keys, this.store.client, after, withItems)
+    const reply = await readProcessed(this.keys, this.store.client, after, withItems)
     const reading = this.seen(reply)
     return { state: reading.state, epochs: reading.epochs, ...parseRecords(reading) }
   }

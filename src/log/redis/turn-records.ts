@@ -1,3 +1,4 @@
+import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import type { Outcome } from '../records.ts'
 import type { HeadState } from '../rules.ts'
@@ -53,10 +54,17 @@ export class TurnRecords {
     return { runId, threadId, creation, processed, events }
   }
 
+  /** The same, or TURN_UNKNOWN. */
+  async existing(turnId: string): Promise<TurnMeta> {
+    const meta = await this.meta(turnId)
+    if (meta === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
+    return meta
+  }
+
   async response(turnId: string): Promise<string | undefined> {
     // As in `meta`: mostly the run has the name of the turn.
     const [meta, guess] = await Promise.all([this.meta(turnId), this.#responseOf(turnId)])
-    if (meta === undefined || toTurnRecord(turnId, meta).expired) return undefined
+    if (meta === undefined || isExpired(meta)) return undefined
     return meta.runId === turnId ? guess : this.#responseOf(meta.runId)
   }
 
@@ -94,11 +102,19 @@ export function isSealed({ processed, events }: TurnMeta): boolean {
   return processed.state.sealed && events.state.sealed
 }
 
-export function toTurnRecord(turnId: string, meta: TurnMeta): TurnRecord {
+/** Both logs are sealed, and one is gone. */
+function isExpired(meta: TurnMeta): boolean {
+  return isSealed(meta) && !(meta.processed.hasStream && meta.events.hasStream)
+}
+
+export function checkNotExpired(turnId: string, meta: TurnMeta): void {
+  if (isExpired(meta)) throw new TurnstreamError('TURN_EXPIRED', turnId)
+}
+
+function toTurnRecord(turnId: string, meta: TurnMeta): TurnRecord {
   const { runId, threadId, processed, events } = meta
   const { ordinal, owner = '', createdAt, cancel, request } = processed.fields
   const { outcome, endedAt, responseBytes } = events.fields
-  const sealed = isSealed(meta)
   return {
     turnId,
     runId,
@@ -111,10 +127,10 @@ export function toTurnRecord(turnId: string, meta: TurnMeta): TurnRecord {
     ...(outcome !== undefined && parseOutcome(outcome)),
     ...(endedAt !== undefined && { endedAt: Number(endedAt) }),
     ...(responseBytes !== undefined && { responseBytes: Number(responseBytes) }),
-    sealed,
+    sealed: isSealed(meta),
     ...(cancel !== undefined && { cancelReason: cancel }),
     ...(request !== undefined && { request }),
-    expired: sealed && !(processed.hasStream && events.hasStream),
+    expired: isExpired(meta),
   }
 }
 

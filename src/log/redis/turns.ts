@@ -20,7 +20,7 @@ import {
   SETTLE,
 } from './scripts/turn.ts'
 import { Threads } from './threads.ts'
-import { isSealed, type TurnMeta, TurnRecords, toTurnRecord } from './turn-records.ts'
+import { checkNotExpired, isSealed, type TurnMeta, TurnRecords } from './turn-records.ts'
 
 /**
  * So long, at least, a turn that is being made has its place in the index: then others take it for one
@@ -40,11 +40,7 @@ interface TurnStore {
   readonly retention: Retention
 }
 
-/** What tells a turn from others of its id, and the epoch with which it begins. */
-interface Made {
-  readonly creation: string
-  readonly epoch: number
-}
+type NewRun = Pick<Lease, 'creation' | 'epoch'>
 
 /**
  * The life of a turn. Its record, its run and its thread are in three slots, so what concerns them all
@@ -76,7 +72,7 @@ export class Turns {
     const indexedUntil = now + Math.max(leaseMs, CREATE_MS)
     // Before there is a turn: an index may name what is not there, and must not miss what is.
     await this.#leases.put(this.#named(turnId), indexedUntil, leaseMs)
-    let made: Made
+    let made: NewRun
     try {
       made = await this.#createRun(turnId, runId, leaseMs)
     } catch (error) {
@@ -109,13 +105,10 @@ export class Turns {
     ])
     if (processed !== undefined) await this.#refuse(turnId)
     const owner = run?.fields['turn']
-    if (owner !== undefined && owner !== turnId) {
-      const record = await this.records.get(owner)
-      if (record !== undefined) throw new TurnExistsError(record)
-    }
+    if (owner !== undefined && owner !== turnId) await this.#checkUnknown(owner)
   }
 
-  async #createRun(turnId: string, runId: string, leaseMs: number): Promise<Made> {
+  async #createRun(turnId: string, runId: string, leaseMs: number): Promise<NewRun> {
     const { state, events, meta, fence } = this.#keys.run(runId)
     // Short, because each append to log B has it: enough to tell a few creations of one id apart.
     const made = crypto.randomUUID().slice(0, 8)
@@ -125,8 +118,7 @@ export class Turns {
       const reply = await this.#client.run(CREATE_RUN, [state, events, meta, fence], args)
       const [owner = '', creation = '', epoch] = texts(reply)
       if (owner === '') return { creation, epoch: Number(epoch) }
-      const record = await this.records.get(owner)
-      if (record !== undefined) throw new TurnExistsError(record)
+      await this.#checkUnknown(owner)
       if (owner === takenFrom) {
         throw new TurnstreamError('TURN_EXISTS', `run ${runId} is being made for turn ${owner}`)
       }
@@ -134,9 +126,13 @@ export class Turns {
     }
   }
 
-  async #refuse(turnId: string): Promise<never> {
+  async #checkUnknown(turnId: string): Promise<void> {
     const record = await this.records.get(turnId)
     if (record !== undefined) throw new TurnExistsError(record)
+  }
+
+  async #refuse(turnId: string): Promise<never> {
+    await this.#checkUnknown(turnId)
     throw new TurnstreamError('TURN_EXISTS', `${turnId}, of which only a part is there`)
   }
 
@@ -175,8 +171,7 @@ export class Turns {
   }
 
   async #claimable(turnId: string): Promise<TurnMeta> {
-    const known = await this.records.meta(turnId)
-    if (known === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
+    const known = await this.records.existing(turnId)
     // In this order: log A as it was before the lease had run out.
     const events = await this.records.events(known.runId)
     const processed = await this.records.processed(turnId)
@@ -185,7 +180,7 @@ export class Turns {
     }
     const seen = { ...known, events, processed }
     if (isSealed(seen)) {
-      if (toTurnRecord(turnId, seen).expired) throw new TurnstreamError('TURN_EXPIRED', turnId)
+      checkNotExpired(turnId, seen)
       throw new TurnstreamError('LOG_SEALED', `both logs of turn ${turnId}`)
     }
     const leftMs = Number(processed.fields['until']) - processed.now
@@ -266,10 +261,9 @@ export class Turns {
 
   /** False when `events` is sealed. */
   async requestCancel(turnId: string, reason: string): Promise<boolean> {
-    const seen = await this.records.meta(turnId)
-    if (seen === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
+    const seen = await this.records.existing(turnId)
     if (seen.events.state.sealed) {
-      if (toTurnRecord(turnId, seen).expired) throw new TurnstreamError('TURN_EXPIRED', turnId)
+      checkNotExpired(turnId, seen)
       return false
     }
     const { meta } = this.#keys.turn(turnId)
@@ -279,11 +273,8 @@ export class Turns {
 
   /** Why the owner shall stop, if anybody asked. */
   async cancelReason(lease: Lease): Promise<string | undefined> {
-    const { turnId } = lease
-    const seen = await this.records.processed(turnId)
-    if (seen?.creation !== lease.creation) {
-      throw turnGone(turnId)
-    }
+    const seen = await this.records.processed(lease.turnId)
+    if (seen?.creation !== lease.creation) throw turnGone(lease.turnId)
     checkEpoch(seen.state, lease)
     return seen.fields['cancel']
   }

@@ -10,13 +10,7 @@ import { StoreWriter, type Taken } from '../writer.ts'
 import type { RedisClient, Script } from './client.ts'
 import type { RedisKeys } from './keys.ts'
 import { corrupt, list, parseState } from './replies.ts'
-import {
-  APPEND_EVENTS,
-  APPEND_PROCESSED,
-  FINISH_CHUNK,
-  READ_EVENTS_STATE,
-  READ_PROCESSED_STATE,
-} from './scripts/log.ts'
+import { APPEND_EVENTS, APPEND_PROCESSED, FINISH_CHUNK, READ_EVENTS_STATE } from './scripts/log.ts'
 import { readEntries } from './shared-readers.ts'
 
 /** The most that goes into one call: a script keeps the server from everything else while it runs. */
@@ -26,7 +20,7 @@ const MAX_CHARS = 256 * 1024
 /** Learns how an append went; one of these is called, once. */
 interface Appender {
   added(): void
-  /** With the state that was found: '' if there is none, something else than text if it has to be looked up. */
+  /** With the state that was found, as text, or nothing. */
   refused(state: unknown): void
   rejected(error: unknown): void
 }
@@ -180,8 +174,6 @@ abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> imple
   protected abstract append(batch: Taken<Name>): void
   /** The batch was added, and this writer knows how the log ends. */
   protected abstract appended(batch: Taken<Name>): void
-  /** The state of the log, as text if there is one. */
-  protected abstract readState(): Promise<unknown>
   /** What came before the next batch was not written by this writer, or nobody knows. */
   abstract interrupted(): void
 
@@ -234,24 +226,23 @@ abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> imple
     this.failed(error)
   }
 
-  refused(state: unknown): void {
-    this.interrupted()
-    this.#reconcile(state).catch((error: unknown) => this.rejected(error))
-  }
-
   /** The log is not as the batch needs it. By the rules of `rules.ts`, it may have some of it already. */
-  async #reconcile(answer: unknown): Promise<void> {
+  refused(state: unknown): void {
     const { lease, log } = this
     const { first, count, seal } = this.#batch as Taken<Name>
-    const state = typeof answer === 'string' ? answer : await this.readState()
-    if (typeof state !== 'string' || state === '') throw turnGone(lease.turnId)
-    const found = parseState(state)
-    const isSeal = seal !== undefined
-    const known = countKnown(found, { lease, log, first, count, isSeal })
-    // The last record may be there, and the log not sealed yet.
-    const isUnsealed = isSeal && !found.sealed && known === count
-    if (isUnsealed) this.#append({ entries: [], first: first + count, count: 0, seal })
-    else this.#finish(known)
+    this.interrupted()
+    try {
+      if (typeof state !== 'string' || state === '') throw turnGone(lease.turnId)
+      const found = parseState(state)
+      const isSeal = seal !== undefined
+      const known = countKnown(found, { lease, log, first, count, isSeal })
+      // The last record may be there, and the log not sealed yet.
+      const isUnsealed = isSeal && !found.sealed && known === count
+      if (isUnsealed) this.#append({ entries: [], first: first + count, count: 0, seal })
+      else this.#finish(known)
+    } catch (error) {
+      this.rejected(error)
+    }
   }
 }
 
@@ -330,10 +321,15 @@ class EventsWriter extends RedisWriter<'events'> {
     this.#live.forget()
   }
 
-  protected override readState(): Promise<unknown> {
+  /** An append by its id alone is refused without a state. */
+  override refused(found: unknown): void {
+    if (typeof found === 'string') return super.refused(found)
     const { state, events, meta } = this.#keys
     const { creation } = this.lease
-    return this.store.client.run(READ_EVENTS_STATE, [state, events, meta], [creation])
+    this.store.client.run(READ_EVENTS_STATE, [state, events, meta], [creation]).then(
+      (stored) => super.refused(stored),
+      (error: unknown) => this.rejected(error),
+    )
   }
 }
 
@@ -442,11 +438,6 @@ class ProcessedWriter extends RedisWriter<'processed'> {
 
   override interrupted(): void {
     this.#known = -1
-  }
-
-  protected override readState(): Promise<unknown> {
-    const { state, meta } = this.#keys
-    return this.store.client.run(READ_PROCESSED_STATE, [state, meta], [this.lease.creation])
   }
 }
 

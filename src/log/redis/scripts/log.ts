@@ -24,15 +24,6 @@ export const READ_EVENTS_STATE = script(`${EVENTS_STATE}
 if redis.call('HGET', KEYS[3], 'creation') ~= ARGV[1] then return false end
 return stateOf(KEYS[1], KEYS[2])`)
 
-/**
- * KEYS  state, meta
- * ARGV  creation of the turn
- * Returns the state of log B, or nothing.
- */
-export const READ_PROCESSED_STATE = script(`
-if redis.call('HGET', KEYS[2], 'creation') ~= ARGV[1] then return false end
-return redis.call('GET', KEYS[1])`)
-
 /*
  * An append finds the state of its log that it expects, or changes nothing and answers with what it found; the
  * caller decides what that means. A notification goes out on a channel that is named as the stream; it says
