@@ -52,7 +52,11 @@ export async function connect(server: RedisServer, options: Events): Promise<Red
   const client = await import('@redis/client')
   const events = reportOnce(options)
   const link = await openLink(client, server, events).catch((error: unknown) => {
-    throw connectError(error)
+    // The client's message about an invalid URL quotes the URL, and with it the password.
+    if (error instanceof TypeError) {
+      throw new TurnstreamError('OPTION_INVALID', 'the address of the server cannot be used')
+    }
+    throw storeError(error)
   })
   const subscriptions = new Map<string, Listener>()
   const resubscribe = () =>
@@ -104,20 +108,12 @@ function reportOnce(events: Events): Events {
   }
 }
 
-function connectError(error: unknown): TurnstreamError {
-  // The client's message about an invalid URL quotes the URL, and with it the password.
-  if (error instanceof TypeError) {
-    return new TurnstreamError('OPTION_INVALID', 'the address of the server cannot be used')
-  }
-  return storeError(error)
-}
-
 async function connectSingle(
   client: typeof redis,
   options: redis.RedisClientOptions,
   events: Events,
 ): Promise<Link> {
-  const opening: Opening = { isDone: false }
+  const opening = { isDone: false }
   const create = (more: redis.RedisClientOptions): redis.RedisClientType => {
     const socket = { ...socketDefaults(opening, events), ...options.socket }
     // The client writes into the options that it is given, hence copies for each.
@@ -165,11 +161,7 @@ async function connectSingle(
 function ignore(): void {}
 
 /** While the log is being opened a failed connection is final; later it is tried again for ever. */
-interface Opening {
-  isDone: boolean
-}
-
-function socketDefaults(opening: Opening, { silentAfterMs }: Events) {
+function socketDefaults(opening: { readonly isDone: boolean }, { silentAfterMs }: Events) {
   const reconnectStrategy = (retries: number, cause: Error) => {
     if (!opening.isDone) return cause
     return Math.min(2 ** Math.min(retries, 10) * 20, MAX_RECONNECT_MS) * (0.5 + Math.random() / 2)
@@ -183,7 +175,7 @@ async function connectCluster(
   options: redis.RedisClusterOptions,
   events: Events,
 ): Promise<Link> {
-  const opening: Opening = { isDone: false }
+  const opening = { isDone: false }
   const socket = { ...socketDefaults(opening, events), ...options.defaults?.socket }
   const defaults = { ...options.defaults, ...COMMANDS, socket } as typeof options.defaults & {}
   const cluster = client.createCluster({ ...options, commandOptions: NO_TIMEOUT, defaults })

@@ -87,10 +87,13 @@ export async function openRedisLog(options: RedisLogOptions = {}): Promise<log.T
     silentAfterMs: checked.silentAfterMs,
     onError,
     onReady: () => store?.notifier.lookAgain(),
-    onLost: () => store?.connectionLost(),
+    // The next append of each turn checks whether the record before it is still there.
+    onLost: () => {
+      for (const writer of store?.writers ?? []) writer.interrupted()
+    },
   })
-  store = new RedisStore(connection, { ...checked, clock, onError })
-  await store.checkFormat()
+  store = createStore(connection, { ...checked, clock, onError })
+  await checkFormat(store)
   return new RedisLog(store)
 }
 
@@ -99,87 +102,63 @@ interface StoreOptions extends ReturnType<typeof checkOptions> {
   readonly onError: (error: unknown) => void
 }
 
+type RedisStore = ReturnType<typeof createStore>
+
 /** What the logs of all tenants on a server share. */
-class RedisStore {
-  readonly prefix: string
-  readonly clock: Clock
-  readonly onError: (error: unknown) => void
-  readonly client: RedisClient
-  readonly appends: AppendQueue
-  readonly notifier: ChangeNotifier
-  readonly retention: Retention
-  readonly leases: LeaseIndex
-  readonly readers: SharedReaders
-  readonly writers: WriterStore['writers'] = new Set()
-  readonly #connection: RedisConnection
-  #closed: Promise<void> | undefined
-
-  constructor(connection: RedisConnection, options: StoreOptions) {
-    const { prefix, retentionMs, unavailableAfterMs, clock, onError } = options
-    this.#connection = connection
-    this.prefix = prefix
-    this.clock = clock
-    this.onError = onError
-    this.client = new RedisClient(connection, unavailableAfterMs, clock)
-    this.appends = new AppendQueue(this.client, connection)
-    this.notifier = new ChangeNotifier(connection, clock, onError)
-    this.retention = new Retention(retentionMs)
-    this.leases = new LeaseIndex(new RedisKeys(prefix).leases, this.client, this.retention)
-    this.readers = new SharedReaders(this)
-  }
-
-  /** Marks the keys as ours. STORE_VERSION if they have another format; then the connection is closed. */
-  async checkFormat(): Promise<void> {
-    const { format: key } = new RedisKeys(this.prefix)
-    try {
-      const found = await this.client.command(key, 'GET', key)
-      if (typeof found === 'string' && Number(found) !== FORMAT) {
-        const advice = 'run the version that wrote them, or use another prefix'
-        const detail = `the keys have format ${found}, and this version reads ${FORMAT}: ${advice}`
-        throw new TurnstreamError('STORE_VERSION', detail)
-      }
-      // Stored for as long as anything that is written now.
-      const keepMs = String(this.retention.indexMs)
-      await this.client.command(key, 'SET', key, String(FORMAT), 'PX', keepMs)
-    } catch (error) {
-      await this.#connection.close()
-      throw error
-    }
-  }
-
-  /** The memory that the data takes on all masters, other data included. */
-  async bytesKept(): Promise<number> {
-    this.checkOpen()
-    const infos = await this.#connection.sendToAll(['INFO', 'memory']).catch((error: unknown) => {
-      throw storeError(error)
-    })
-    const bytes = infos.map((info) =>
-      Number(/used_memory_dataset:(\d+)/.exec(String(info))?.[1] ?? 0),
-    )
-    return bytes.reduce((sum, each) => sum + each, 0)
-  }
-
-  /** The next append of each turn checks whether the record before it is still there. */
-  connectionLost(): void {
-    for (const writer of this.writers) writer.interrupted()
-  }
-
-  readonly checkOpen = (): void => {
-    if (this.#closed !== undefined) throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
-  }
-
-  close(): Promise<void> {
-    this.#closed ??= this.#close()
-    return this.#closed
-  }
-
-  async #close(): Promise<void> {
-    await Promise.allSettled([...this.writers].map((writer) => writer.flush()))
-    this.readers.close()
-    const calls = this.client.close()
-    this.notifier.close()
+function createStore(connection: RedisConnection, options: StoreOptions) {
+  const { prefix, retentionMs, unavailableAfterMs, clock, onError } = options
+  const client = new RedisClient(connection, unavailableAfterMs, clock)
+  const notifier = new ChangeNotifier(connection, clock, onError)
+  const retention = new Retention(retentionMs)
+  const readers = new SharedReaders({ client, notifier, onError })
+  const writers: WriterStore['writers'] = new Set()
+  let closed: Promise<void> | undefined
+  const close = async () => {
+    await Promise.allSettled([...writers].map((writer) => writer.flush()))
+    readers.close()
+    const calls = client.close()
+    notifier.close()
     await calls
-    await this.#connection.close()
+    await connection.close()
+  }
+  return {
+    prefix,
+    clock,
+    onError,
+    connection,
+    client,
+    notifier,
+    retention,
+    readers,
+    writers,
+    appends: new AppendQueue(client, connection),
+    leases: new LeaseIndex(new RedisKeys(prefix).leases, client, retention),
+    checkOpen: () => {
+      if (closed !== undefined) throw new TurnstreamError('STORE_CLOSED', 'the log was closed')
+    },
+    close: () => {
+      closed ??= close()
+      return closed
+    },
+  }
+}
+
+/** Marks the keys as ours. STORE_VERSION if they have another format; then the connection is closed. */
+async function checkFormat({ prefix, client, retention, connection }: RedisStore): Promise<void> {
+  const { format: key } = new RedisKeys(prefix)
+  try {
+    const found = await client.command(key, 'GET', key)
+    if (typeof found === 'string' && Number(found) !== FORMAT) {
+      const advice = 'run the version that wrote them, or use another prefix'
+      const detail = `the keys have format ${found}, and this version reads ${FORMAT}: ${advice}`
+      throw new TurnstreamError('STORE_VERSION', detail)
+    }
+    // Stored for as long as anything that is written now.
+    const keepMs = String(retention.indexMs)
+    await client.command(key, 'SET', key, String(FORMAT), 'PX', keepMs)
+  } catch (error) {
+    await connection.close()
+    throw error
   }
 }
 
@@ -354,8 +333,17 @@ class RedisLog implements log.TurnLog {
     return this.#turns.threads.remove(threadId, (turnId) => this.#turns.remove(turnId))
   }
 
-  bytesKept(): Promise<number> {
-    return this.#store.bytesKept()
+  /** The memory that the data takes on all masters, other data included. */
+  async bytesKept(): Promise<number> {
+    const { connection, checkOpen } = this.#store
+    checkOpen()
+    const infos = await connection.sendToAll(['INFO', 'memory']).catch((error: unknown) => {
+      throw storeError(error)
+    })
+    const bytes = infos.map((info) =>
+      Number(/used_memory_dataset:(\d+)/.exec(String(info))?.[1] ?? 0),
+    )
+    return bytes.reduce((sum, each) => sum + each, 0)
   }
 
   close(): Promise<void> {

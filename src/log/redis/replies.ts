@@ -87,6 +87,9 @@ const PASSING = new Set([
 
 const REFUSED = new Set(['DENIED', 'NOAUTH', 'NOPERM', 'WRONGPASS'])
 
+/** The client's classes of errors that the server sent. */
+const ERROR_REPLIES = new Set(['ErrorReply', 'SimpleError', 'BlobError', 'MultiErrorReply'])
+
 export type Failure = 'passing' | 'noscript' | 'final'
 
 export function failureOf(error: unknown): Failure {
@@ -114,13 +117,7 @@ function withoutQuotes(message: string): string {
 }
 
 function wordOf(error: unknown): string | undefined {
-  // The name of the class differs between kinds of replies, their base class does not.
-  if (!(error instanceof Error) || !isReply(error)) return undefined
+  // Not by `instanceof`: the client is loaded only when a log is opened.
+  if (!(error instanceof Error) || !ERROR_REPLIES.has(error.constructor.name)) return undefined
   return /^[A-Z]+/.exec(error.message)?.[0] ?? 'ERR'
-}
-
-/** Not by `instanceof`: the client is loaded only when a log is opened. */
-function isReply(error: Error): boolean {
-  const names = ['ErrorReply', 'SimpleError', 'BlobError', 'MultiErrorReply']
-  return names.includes(error.constructor.name)
 }

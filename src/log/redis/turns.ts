@@ -146,22 +146,15 @@ export class Turns {
     const run = this.#keys.run(runId)
     const turn = this.#keys.turn(turnId)
     const nonce = crypto.randomUUID()
+    const keepMs = this.#retention.openMs(leaseMs)
+    const ofRun = [run.state, run.events, run.chunks, run.meta, run.response]
     const fence = [seen.events.state.epoch, seen.events.fields['claim'] ?? '', nonce]
-    const [epoch, events] = texts(
-      await this.#client.run(
-        CLAIM_EVENTS,
-        [run.state, run.events, run.chunks, run.meta, run.response],
-        [...fence, CLAIM_MS, this.#retention.openMs(leaseMs), creation],
-      ),
-    )
+    const fenced = [...fence, CLAIM_MS, keepMs, creation]
+    const [epoch, events] = texts(await this.#client.run(CLAIM_EVENTS, ofRun, fenced))
     if (epoch === undefined || events === undefined) throw this.#held(turnId)
-    const [until, processed] = texts(
-      await this.#client.run(
-        CLAIM_PROCESSED,
-        [turn.state, turn.meta, turn.processed, turn.items],
-        [epoch, nonce, owner, leaseMs, this.#retention.openMs(leaseMs), creation],
-      ),
-    )
+    const ofTurn = [turn.state, turn.meta, turn.processed, turn.items]
+    const claimed = [epoch, nonce, owner, leaseMs, keepMs, creation]
+    const [until, processed] = texts(await this.#client.run(CLAIM_PROCESSED, ofTurn, claimed))
     if (until === undefined || processed === undefined) throw this.#held(turnId)
     const confirmed = await this.#client.run(CONFIRM_CLAIM, [run.meta], [nonce])
     if (confirmed !== 1) throw this.#held(turnId)
