@@ -1,9 +1,9 @@
-# The gateway as an image: docker build -t turnstream . (docs/deployment.md tells how to run it)
+# Gateway image. Build: docker build -t turnstream . (docs/deployment.md explains how to run it)
 
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
-# Nothing that is installed has to run a script of its own: native parts come ready for glibc.
+# No dependency needs its install script: native parts are prebuilt for glibc.
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts ./scripts
@@ -17,19 +17,19 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund && npm cache clean --force
 COPY --from=build /app/dist ./dist
 
-# Turns are kept in .turnstream of the directory in which it starts, and turnstream.config.json is read there.
+# Turns are stored in /data/.turnstream, and /data/turnstream.config.json is read.
 RUN install -d -o node -g node -m 700 /data
 WORKDIR /data
 VOLUME /data
 USER node
 
-# Others can reach it here, so it asks for keys: without TURNSTREAM_KEYS_FILE it says what to do, and ends.
+# Reachable from other machines, so it requires keys: without TURNSTREAM_KEYS_FILE it prints what to do and exits.
 ENV TURNSTREAM_HOST=0.0.0.0
 EXPOSE 4010
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:4010/healthz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 
-# Running turns then have 30 s to end: give `docker stop` a --timeout of 45, since its own is 10.
+# Running turns have 30 s to end. `docker stop` waits only 10 s by default: pass --timeout 45.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["node", "/app/dist/cli/main.js"]
 CMD ["serve"]
