@@ -1,4 +1,5 @@
 import type { Clock } from '../async/clock.ts'
+import { IdleTimer } from '../async/idle-timer.ts'
 import { pause } from '../async/pause.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
@@ -132,42 +133,58 @@ class Call {
   async #read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<CallFault | undefined> {
     const { limits, maxStalledBytes } = this.#attempt
     const stall = new Stall(this.#attempt, (error) => this.#interrupt(error))
+    let silence = this.#silence(limits.firstEventMs)
     try {
       for (;;) {
         stall.watch()
-        const limit = this.hasArrived ? limits.betweenEventsMs : limits.firstEventMs
-        const { done, value } = await this.#within(limit, 'an event', reader.read())
+        silence.startWait()
+        const { done, value } = await this.#unlessInterrupted(reader.read())
+        silence.endWait()
         if (done) return this.hasArrived ? undefined : EMPTY_ANSWER
         const { arrived, isOver } = await this.#onChunk(value)
         if (isOver) return undefined
         if (arrived === 0) stall.add(value.length)
-        else {
-          this.hasArrived = true
-          stall.end()
-        }
+        else stall.end()
         if (stall.bytes > maxStalledBytes) return junkFault(maxStalledBytes)
+        if (arrived === 0 || this.hasArrived) continue
+        this.hasArrived = true
+        silence.stop()
+        silence = this.#silence(limits.betweenEventsMs)
       }
     } finally {
-      stall.end()
+      silence.stop()
+      stall.stop()
+    }
+  }
+
+  /** Interrupts a wait for bytes that takes too long. One timer for all reads: there is one for every token. */
+  #silence(ms: number): IdleTimer {
+    return new IdleTimer(ms, this.#attempt.clock, () =>
+      this.#interrupt(timeoutError('an event', ms)),
+    )
+  }
+
+  /** Throws when nothing comes in time, or the call is aborted; what comes later is ignored. */
+  async #within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
+    const { clock } = this.#attempt
+    const timeOut = (): void => this.#interrupt(timeoutError(what, ms))
+    const cancel = ms === Infinity ? () => {} : clock.after(ms, timeOut)
+    try {
+      return await this.#unlessInterrupted(promise)
+    } finally {
+      cancel()
     }
   }
 
   /**
-   * Throws when nothing comes in time, or the call is aborted; what comes later is ignored. It does not wait for
-   * `fetch` to notice the abort: in Node 20 a read that the end of the body has overtaken never settles.
+   * Does not wait for `fetch` to notice an abort: in Node 20 a read that the end of the body has overtaken never
+   * settles.
    */
-  #within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
-    const { clock } = this.#attempt
+  #unlessInterrupted<T>(promise: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const message = `The provider did not send ${what} within ${ms} ms`
-      const timeOut = (): void => reject(new TimeoutError(message))
-      const cancel = ms === Infinity ? () => {} : clock.after(ms, timeOut)
-      this.#interrupt = (reason) => {
-        cancel()
-        reject(reason)
-      }
-      if (this.#controller.signal.aborted) this.#interrupt(ABORTED)
-      promise.then(resolve, reject).finally(cancel)
+      this.#interrupt = reject
+      if (this.#controller.signal.aborted) reject(ABORTED)
+      promise.then(resolve, reject)
     })
   }
 
@@ -204,30 +221,32 @@ const ABORTED = new DOMException('The call was aborted', 'AbortError')
 /** The vendor was silent, or sent nothing of use, for too long. It may have been paid for. */
 class TimeoutError extends Error {}
 
+function timeoutError(what: string, ms: number): TimeoutError {
+  return new TimeoutError(`The provider did not send ${what} within ${ms} ms`)
+}
+
 /**
  * Bounds a stretch in which bytes arrive but no event of ours comes of them: keep-alives while a model thinks, and
  * unknown or empty events. A timer rather than the time of day, which can be set.
  */
 class Stall {
-  readonly #options: ResolvedHttpOptions
-  readonly #onTimeout: (error: TimeoutError) => void
-  #cancel: (() => void) | undefined
+  readonly #timer: IdleTimer
+  #isWatched = false
   #error: TimeoutError | undefined
   bytes = 0
 
-  constructor(options: ResolvedHttpOptions, onTimeout: (error: TimeoutError) => void) {
-    this.#options = options
-    this.#onTimeout = onTimeout
+  constructor({ clock, limits }: ResolvedHttpOptions, onTimeout: (error: TimeoutError) => void) {
+    this.#timer = new IdleTimer(limits.stallMs, clock, () => {
+      const message = `The provider sent no event within ${limits.stallMs} ms, only keep-alives`
+      this.#error = new TimeoutError(message)
+      onTimeout(this.#error)
+    })
   }
 
   watch(): void {
-    const { clock, limits } = this.#options
-    if (this.#cancel !== undefined || limits.stallMs === Infinity) return
-    this.#cancel = clock.after(limits.stallMs, () => {
-      const message = `The provider sent no event within ${limits.stallMs} ms, only keep-alives`
-      this.#error = new TimeoutError(message)
-      this.#onTimeout(this.#error)
-    })
+    if (this.#isWatched) return
+    this.#isWatched = true
+    this.#timer.startWait()
   }
 
   add(bytes: number): void {
@@ -236,10 +255,14 @@ class Stall {
   }
 
   end(): void {
-    this.#cancel?.()
-    this.#cancel = undefined
+    this.#timer.endWait()
+    this.#isWatched = false
     this.#error = undefined
     this.bytes = 0
+  }
+
+  stop(): void {
+    this.#timer.stop()
   }
 }
 

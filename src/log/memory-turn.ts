@@ -47,11 +47,14 @@ export class MemoryTurn {
   append<Name extends LogName>(lease: Lease, log: Name, taken: Taken<Name>, now: number): void {
     const { entries, first, count, seal } = taken
     const { epoch } = this.state
-    const found = { epoch, ...this.state.logs[log] }
-    const known = countKnown(found, { lease, log, first, count, isSeal: seal !== undefined })
-    this.#keep(log, epoch, first + known, entries.slice(known, count))
-    const head = Math.max(found.head, first + count - 1)
-    this.state = appended(this.state, log, head, seal !== undefined)
+    const { head, sealed } = this.state.logs[log]
+    const write = { lease, log, first, count, isSeal: seal !== undefined }
+    const known = countKnown({ epoch, head, sealed }, write)
+    const added = known === 0 && count === entries.length ? entries : entries.slice(known, count)
+    if (log === 'events') this.#keepEvents(epoch, first + known, added as readonly StreamEvent[])
+    else this.#keepOutputs(epoch, first + known, added as readonly NewOutput[])
+    const newHead = Math.max(head, first + count - 1)
+    this.state = appended(this.state, log, newHead, seal !== undefined)
     if (seal?.outcome !== undefined && this.facts.outcome === undefined) {
       const { outcome, response } = seal
       this.facts = { ...this.facts, outcome, endedAt: now, ...responseSize(response) }
@@ -62,19 +65,20 @@ export class MemoryTurn {
   }
 
   /** Keeps all of them or, if one has no JSON or too much of it, none. */
-  #keep(log: LogName, epoch: number, first: number, entries: readonly unknown[]): void {
-    if (log === 'events') {
-      const records = entries.map((each, at) => {
-        return new StoredEvent(epoch, first + at, each as StreamEvent)
-      })
-      for (const { size } of records) checkLength(size)
-      this.bytes += records.reduce((sum, { size }) => sum + size, 0)
-      for (const record of records) this.#events.push(record)
-      return
+  #keepEvents(epoch: number, first: number, events: readonly StreamEvent[]): void {
+    const records = events.map((event, at) => new StoredEvent(epoch, first + at, event))
+    for (const { size } of records) checkLength(size)
+    for (const record of records) {
+      this.bytes += record.size
+      this.#events.push(record)
     }
-    const records = entries.map((each, at) => {
-      return StoredOutput.of(formatOffset(epoch, first + at), each as NewOutput)
-    })
+  }
+
+  /** The same. */
+  #keepOutputs(epoch: number, first: number, outputs: readonly NewOutput[]): void {
+    const records = outputs.map((output, at) =>
+      StoredOutput.of(formatOffset(epoch, first + at), output),
+    )
     for (const [at, record] of records.entries()) {
       const superseded = this.#processed.set(record.key, first + at, record)
       this.bytes += record.data.length - (superseded?.data.length ?? 0)

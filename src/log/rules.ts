@@ -89,9 +89,16 @@ export function appended(
   head: number,
   isSeal: boolean,
 ): WriteState {
-  const before = state.logs[log]
-  const after: LogState = { ...before, head, sealed: before.sealed || isSeal }
-  return { ...state, logs: { ...state.logs, [log]: after } }
+  const { epoch, until, logs } = state
+  const { sealed, epochs } = logs[log]
+  const after: LogState = { head, sealed: sealed || isSeal, epochs }
+  const { events, processed } = logs
+  const isEvents = log === 'events'
+  return {
+    epoch,
+    until,
+    logs: isEvents ? { events: after, processed } : { events, processed: after },
+  }
 }
 
 export function claimed(
