@@ -165,7 +165,7 @@ function createApp(
   app.use(checkHost(options.allowedHosts))
   app.use(checkOrigin(new AllowedOrigins(options.corsOrigins, { hasKeys })))
   app.use(authenticate(access))
-  app.use(boundedBody(maxBodyBytes))
+  app.use(boundedBody(maxBodyBytes, context.limits))
   app.onError((error, c) => refuse(c, error, onError))
   addSubmitRoutes(app, context)
   addRunRoutes(app, context)

@@ -1,30 +1,41 @@
 import type { MiddlewareHandler } from 'hono'
+import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isNestedDeeperThan, isRecord, MAX_JSON_NESTING, parseJsonSafe } from '../protocol/json.ts'
 import type { GatewayEnv } from './context.ts'
 import { RequestInvalidError } from './errors.ts'
+import type { KeyLimits } from './limits/key-limits.ts'
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i
 
+/** Larger bodies, and those of unknown size, are read a few at a time for each key. */
+const SMALL_BODY_BYTES = 64 * 1024
+
 /**
- * Reads the body of a request before the routes do: at most `maxBytes`, and only UTF-8. The routes see the same request
- * with the text as its body. An empty body with a JSON type becomes an empty object.
+ * Reads the body of a request before the routes do: at most `maxBytes`, and only UTF-8. An empty body with a JSON type
+ * becomes an empty object. Large bodies share the event loop with everything else.
  */
-export function boundedBody(maxBytes: number): MiddlewareHandler<GatewayEnv> {
+export function boundedBody(maxBytes: number, limits: KeyLimits): MiddlewareHandler<GatewayEnv> {
   return async (c, next) => {
     // Not `raw`: its other fields would create a whole web Request, which an open stream then retains.
     if (c.req.method === 'GET' || c.req.method === 'HEAD') return next()
-    const { method, url, headers, body, signal } = c.req.raw
+    const { headers, body } = c.req.raw
     if (body === null) return next()
-    if (Number(headers.get('content-length')) > maxBytes) throw tooLarge(maxBytes)
-    const sent = await readText(body, maxBytes)
+    // A request with neither header has no body.
+    const length = headers.get('content-length')
+    if (Number(length) > maxBytes) throw tooLarge(maxBytes)
+    const isChunked = length === null && headers.has('transfer-encoding')
+    const read = () => readText(body, maxBytes)
+    const isLarge = isChunked || Number(length) > SMALL_BODY_BYTES
+    const sent = await (isLarge ? limits.readBody(c.get('caller'), read) : read())
     const text = sent === '' && JSON_TYPE.test(headers.get('content-type') ?? '') ? '{}' : sent
     if (isNestedDeeperThan(text, MAX_JSON_NESTING)) {
       throw invalidBody(`is nested more than ${MAX_JSON_NESTING} levels deep`)
     }
     const polluting = pollutingKey(text)
     if (polluting !== undefined) throw invalidBody(`has the key ${polluting}`)
-    c.req.raw = new Request(url, { method, headers, signal, ...(text !== '' && { body: text }) })
+    // Hono keeps promises here, whatever its type says.
+    Object.assign(c.req.bodyCache, { text: Promise.resolve(text) })
     return next()
   }
 }
@@ -34,6 +45,7 @@ async function readText(body: ReadableStream<Uint8Array>, maxBytes: number): Pro
   let size = 0
   try {
     for await (const chunk of body) {
+      if (isSliceOver()) await nextSlice()
       size += chunk.length
       if (size > maxBytes) break
       chunks.push(chunk)
@@ -43,6 +55,8 @@ async function readText(body: ReadableStream<Uint8Array>, maxBytes: number): Pro
     throw new TurnstreamError('REQUEST_INVALID', 'the body broke off', { cause })
   }
   if (size > maxBytes) throw tooLarge(maxBytes)
+  // Decoding, parsing and checking follow without another pause: one large body in each iteration of the event loop.
+  if (size > SMALL_BODY_BYTES) await nextSlice()
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
   } catch {

@@ -1,6 +1,7 @@
 import type { ProviderRequest } from '../adapters/provider.ts'
 import { type Clock, monotonicNow } from '../async/clock.ts'
 import { onAbort } from '../async/on-abort.ts'
+import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { isTurnGone } from '../log/rules.ts'
 import type { Lease, LogWriter, NewOutput, Orphan, TurnLog } from '../log/turn-log.ts'
 import { LiveProcessor } from '../processor/processor-core.ts'
@@ -60,6 +61,9 @@ export interface TurnTask extends ChosenModel {
 
 // A store may be away for as long as the lease lasts, and the last try comes so much earlier than that.
 const LONGEST_PAUSE_MS = 1000
+
+/** A request may have thousands of items, and then other work goes on in between. */
+const INPUT_ITEMS_PER_SLICE = 50
 
 /** So many snapshots may wait for the store: then the provider waits, too. */
 const MAX_WAITING_OUTPUTS = 250
@@ -229,7 +233,10 @@ export class Turn {
       created_at: Math.trunc(this.#services.clock.now()),
       ...(turns_dropped > 0 && { history_truncated: { turns_dropped } }),
     })
-    await this.#writeAll(inputEvents(input))
+    for (let at = 0; at < input.length; at += INPUT_ITEMS_PER_SLICE) {
+      if (at > 0 && isSliceOver()) await nextSlice()
+      await this.#writeAll(inputEvents(input.slice(at, at + INPUT_ITEMS_PER_SLICE)))
+    }
     try {
       await this.#events.flush()
     } catch (error) {

@@ -45,11 +45,11 @@ export function checkLimit(name: string, value: number): void {
   throw new TurnstreamError('OPTION_INVALID', detail)
 }
 
-/** How many reads of a key run at a time: enough to serve one key at full speed. */
-const PARALLEL_READS = 4
+/** How many reads, and how many large bodies, of a key are in progress: enough to serve one key at full speed. */
+const PARALLEL = 4
 
-/** The reads of a key: a few run, the others wait in order. */
-class ReadQueue {
+/** Work of a key: a few tasks run, the others wait in order. */
+class WorkQueue {
   readonly #waiting = new Fifo<() => void>()
   #running = 0
 
@@ -58,20 +58,27 @@ class ReadQueue {
     return this.#running + this.#waiting.size
   }
 
-  async run<T>(read: () => Promise<T>): Promise<T> {
-    if (this.#running < PARALLEL_READS) {
+  /** Runs a task in its turn. `leave`, which it may call before its end, gives its place to the next one. */
+  async run<T>(task: (leave: () => void) => Promise<T>): Promise<T> {
+    if (this.#running < PARALLEL) {
       this.#running += 1
     } else {
       await new Promise<void>((resolve) => {
         this.#waiting.push(resolve)
       })
     }
-    try {
-      return await read()
-    } finally {
+    let hasLeft = false
+    const leave = () => {
+      if (hasLeft) return
+      hasLeft = true
       // The next one takes the place.
       if (this.#waiting.size > 0) this.#waiting.shift()()
       else this.#running -= 1
+    }
+    try {
+      return await task(leave)
+    } finally {
+      leave()
     }
   }
 }
@@ -81,12 +88,16 @@ const MINUTE_MS = 60_000
 // When a turn or a stream ends is unknown: soon enough to be of use, rare enough to be no load.
 const RETRY_MS = 5000
 
+// Long enough for the largest body of a client that is near, and short enough for many slow ones not to stop others.
+const SLOW_BODY_MS = 100
+
 /** What a key has in flight. */
 class KeyUse {
   turns = 0
   streams = 0
   readonly submits: SlidingWindow
-  readonly reads = new ReadQueue()
+  readonly reads = new WorkQueue()
+  readonly bodies = new WorkQueue()
   readonly unsent: UnsentBytes
 
   constructor({ submitsPerMinute, unsentBytes }: GatewayLimits) {
@@ -95,7 +106,8 @@ class KeyUse {
   }
 
   isIdleAt(now: number): boolean {
-    const inFlight = this.turns + this.streams + this.reads.size + this.unsent.size
+    const { turns, streams, reads, bodies, unsent } = this
+    const inFlight = turns + streams + reads.size + bodies.size + unsent.size
     return inFlight === 0 && this.submits.isEmptyAt(now)
   }
 }
@@ -178,6 +190,14 @@ export class KeyLimits {
     return reads.run(() => {
       if (unsent.isFull) throw this.#unread()
       return read()
+    })
+  }
+
+  /** Reads a large body in its turn. One that is slow to arrive needs no processor time, and lets others pass. */
+  readBody<T>(caller: Caller, read: () => Promise<T>): Promise<T> {
+    return this.#useOf(caller).bodies.run((leave) => {
+      const cancelTimer = this.#clock.after(SLOW_BODY_MS, leave)
+      return read().finally(cancelTimer)
     })
   }
 

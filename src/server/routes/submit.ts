@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import * as z from 'zod'
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { START } from '../../log/offsets.ts'
 import type { ErrorCode } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
@@ -200,6 +201,8 @@ export async function startTurn(
       throw error
     }
   }
+  // After a large body was parsed.
+  if (isSliceOver()) await nextSlice()
   const submitted = await turns.submit(submission, { tenant, admit })
   c.set('turnId', submitted.turnId)
   newTurns.announce(submitted.threadId)

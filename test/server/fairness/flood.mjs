@@ -7,6 +7,7 @@ import { connect } from 'node:net'
  * @property {number} port
  * @property {string[]} requests
  * @property {{ request: number, isRead: boolean }[]} plan Which to send, and whether to read the response.
+ * @property {number} [parallel] How many at a time.
  */
 
 const PARALLEL = 60
@@ -41,6 +42,6 @@ async function sendOn({ port, requests, plan }) {
 }
 
 process.once('message', (/** @type {Flood} */ flood) => {
-  for (let each = 0; each < PARALLEL; each++) void sendOn(flood)
+  for (let each = 0; each < (flood.parallel ?? PARALLEL); each++) void sendOn(flood)
 })
 process.once('disconnect', () => process.exit())

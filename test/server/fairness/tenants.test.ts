@@ -1,12 +1,10 @@
 /** One key sends a random mix of expensive requests. The event loop stays free for the turns of others. */
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { Dice } from '../attacks/fuzz/dice.ts'
-import { ACME, guardedServer, OTHER, withKey } from '../auth/support.ts'
+import { guardedServer, OTHER, withKey } from '../auth/support.ts'
 import { openLog, STORES, type Store } from '../streams/server.ts'
 import { call, sealed, type TestServer } from '../support.ts'
+import { duringFlood, type Flood, rawRequest } from './flood.ts'
 import { writeLongTurn } from './long-turns.ts'
 import { meanHold } from './loop-holds.ts'
 
@@ -38,14 +36,8 @@ async function stage(store: Store): Promise<TestServer> {
   return await guardedServer({ log, limits: { submitsPerMinute: Infinity } })
 }
 
-function request(head: string, body = ''): string {
-  const type = 'content-type: application/json'
-  const fields = [type, `content-length: ${body.length}`, `authorization: Bearer ${ACME}`]
-  return `${head} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n${fields.join('\r\n')}\r\n\r\n${body}`
-}
-
-const get = (path: string) => request(`GET ${path}`)
-const post = (path: string, body: unknown) => request(`POST ${path}`, JSON.stringify(body))
+const get = (path: string) => rawRequest(`GET ${path}`)
+const post = (path: string, body: unknown) => rawRequest(`POST ${path}`, JSON.stringify(body))
 
 function expensiveRequests(): string[] {
   // Larger ones hold the loop: a body is parsed in one go.
@@ -72,30 +64,15 @@ function expensiveRequests(): string[] {
   ]
 }
 
-/** Runs `work` while another process sends expensive requests, some of whose responses it leaves unread. */
-async function duringFlood<T>(
-  { url }: TestServer,
-  seed: number,
-  work: () => Promise<T>,
-): Promise<T> {
-  const child = fork(fileURLToPath(new URL('flood.mjs', import.meta.url)))
-  const exited = once(child, 'exit')
-  onTestFinished(async () => {
-    child.kill('SIGKILL')
-    await exited
-  })
+/** Expensive requests in a random order, some of whose responses are left unread. */
+function randomFlood(seed: number): Flood {
   const dice = new Dice(seed)
   const requests = expensiveRequests()
   const plan = dice.times(1000, () => ({
     request: dice.below(requests.length),
     isRead: !dice.oneIn(5),
   }))
-  child.send({ port: Number(new URL(url).port), requests, plan })
-  await once(child, 'message')
-  const result = await work()
-  child.disconnect()
-  await exited
-  return result
+  return { requests, plan }
 }
 
 const victim = { headers: withKey(OTHER) }
@@ -121,7 +98,7 @@ test.each(STORES)(
     // A garbage collection may fall into one of them.
     const idle = Math.min(await measureIdle(), await measureIdle())
     for (const seed of SEEDS) {
-      const flooded = await duringFlood(server, seed, () =>
+      const flooded = await duringFlood(server, randomFlood(seed), () =>
         meanHold(() => smallTurns(server, FLOOD_MS)),
       )
       expect(flooded, `seed ${seed}`).toBeLessThan(Math.max(FLOOR_MS, RATIO * idle))

@@ -193,3 +193,50 @@ describe('limits', () => {
     }
   })
 })
+
+describe('the large bodies of a key', () => {
+  function reader(limits: KeyLimits) {
+    const started: string[] = []
+    const finish = new Map<string, () => void>()
+    const read = (caller: Caller, name: string) =>
+      limits.readBody(caller, () => {
+        started.push(name)
+        return new Promise<void>((resolve) => void finish.set(name, resolve))
+      })
+    return { started, finish, read }
+  }
+
+  test('are read four at a time, and those of another key at once', async () => {
+    const { limits } = newLimits()
+    const { started, finish, read } = reader(limits)
+    const reads = ['1', '2', '3', '4', '5', '6'].map((name) => read(ONE, name))
+    const other = read(OTHER, 'other')
+    await expect.poll(() => started).toEqual(['1', '2', '3', '4', 'other'])
+    finish.get('2')?.()
+    await reads[1]
+    await expect.poll(() => started.at(-1)).toBe('5')
+    for (const name of ['1', '3', '4', '5', 'other']) finish.get(name)?.()
+    await expect.poll(() => started.at(-1)).toBe('6')
+    finish.get('6')?.()
+    await Promise.all([...reads, other])
+  })
+
+  test('let others pass when they are slow to arrive, once', async () => {
+    const { clock, limits } = newLimits()
+    const { started, finish, read } = reader(limits)
+    const reads = ['1', '2', '3', '4', '5', '6', '7', '8', '9'].map((name) => read(ONE, name))
+    await clock.advance(99)
+    expect(started).toEqual(['1', '2', '3', '4'])
+    await clock.advance(1)
+    expect(started).toEqual(['1', '2', '3', '4', '5', '6', '7', '8'])
+    finish.get('1')?.()
+    await reads[0]
+    expect(started).toHaveLength(8)
+    finish.get('8')?.()
+    await reads[7]
+    await expect.poll(() => started.at(-1)).toBe('9')
+    for (const go of finish.values()) go()
+    await Promise.all(reads)
+    expect(clock.pending()).toBe(0)
+  })
+})
