@@ -42,7 +42,7 @@ function parseOnly({ chunks, deltas }) {
 async function wholeWay({ chunks, deltas }, translate) {
   const now = () => Date.now()
   const ids = { runId: RUN, turnId: RUN, threadId: 'thread', providerId: 'bench', modelId: 'bench' }
-  const reader = new VendorReader(translate({ ...ids, now }), { format: 'sse' })
+  const reader = new VendorReader(translate({ ...ids, now }), 'sse')
   const stamp = new EventStamp({ now })
   let offset = 0
   let bytes = 0
@@ -202,7 +202,7 @@ async function benchHeap() {
     const now = () => 0
     const ids = { runId: RUN, turnId: RUN, threadId: 't', providerId: 'bench', modelId: 'bench' }
     const translation = translateAnthropicMessages({ ...ids, now })
-    const reader = new VendorReader(translation, { format: 'sse' })
+    const reader = new VendorReader(translation, 'sse')
     const before = heapAfterGc()
     for (const chunk of chunks.slice(0, -3)) reader.feed(chunk)
     const kept = heapAfterGc() - before

@@ -5,8 +5,8 @@ export { type StampOptions, stamp } from './adapters/event-stamp.ts'
 export { createGeminiProvider } from './adapters/gemini/adapter.ts'
 export { translateGemini } from './adapters/gemini/translate.ts'
 export type { HttpProviderOptions, TimeLimits } from './adapters/http-provider.ts'
+export type { OpenaiChatOptions } from './adapters/openai-chat/adapter.ts'
 export { createOpenaiChatProvider } from './adapters/openai-chat/adapter.ts'
-export type { OpenaiChatOptions } from './adapters/openai-chat/request.ts'
 export { translateOpenaiChat } from './adapters/openai-chat/translate.ts'
 export { createOpenaiResponsesProvider } from './adapters/openai-responses/adapter.ts'
 export { translateOpenaiResponses } from './adapters/openai-responses/translate.ts'
@@ -61,8 +61,7 @@ export type {
   ChatUsage,
 } from './dialects/chat-completions/wire.ts'
 export { v2Sse } from './dialects/v2/encode.ts'
-export { type AppendFrame, applyAppend } from './dialects/xapi/append.ts'
-export { xapiSse } from './dialects/xapi/encode.ts'
+export { type AppendFrame, applyAppend, xapiSse } from './dialects/xapi/encode.ts'
 export { DEFAULT_BATCH_GRADIENT } from './processor/batch-gradient.ts'
 export {
   type BufferInfo,
@@ -76,6 +75,7 @@ export { estimateTokenCount } from './processor/token-estimate.ts'
 export type { Decoded } from './protocol/decode.ts'
 export { ERROR_CODES, type ErrorCode, TurnstreamError } from './protocol/errors.ts'
 export { generateEventId } from './protocol/ids.ts'
+export { isExecutedByProvider } from './protocol/item-marks.ts'
 export { parseJsonSafe } from './protocol/json.ts'
 export { type MessageOrigin, type OutputItem, outputItemSchema } from './protocol/output-item.ts'
 export {
@@ -121,10 +121,19 @@ export {
   type TurnEvent,
   type TurnStarted,
 } from './protocol/stream-output.ts'
-export { isExecutedByProvider } from './protocol/tool-execution.ts'
 export type { Usage } from './protocol/usage.ts'
-export { initialReducerState, type ReducerState, reduce, toResponse } from './reducer/reduce.ts'
-export { ResponseReducer } from './reducer/response-reducer.ts'
-export { SseDecoder, type SseDecoderOptions, type SseEvent } from './sse/decode.ts'
+export {
+  initialReducerState,
+  type ReducerState,
+  ResponseReducer,
+  reduce,
+  toResponse,
+} from './reducer/reduce.ts'
+export {
+  SseDecoder,
+  type SseDecoderOptions,
+  type SseEvent,
+  type SseLimit,
+  SseLimitError,
+} from './sse/decode.ts'
 export { encodeSse, type SseFrame } from './sse/encode.ts'
-export { type SseLimit, SseLimitError } from './sse/limit-error.ts'

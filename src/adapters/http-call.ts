@@ -1,25 +1,20 @@
-import type { Clock } from '../async/clock.ts'
 import { IdleTimer } from '../async/idle-timer.ts'
 import { pause } from '../async/pause.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
-import type { TimeLimits } from './http-provider.ts'
+import type { HttpProviderOptions, TimeLimits } from './http-provider.ts'
 import type { VendorRequest } from './vendor-request.ts'
 
-export interface ResolvedHttpOptions {
+type CallOption = 'maxStalledBytes' | 'maxRetries' | 'retryTimeouts' | 'fetch' | 'clock' | 'random'
+
+export interface HttpCallOptions extends Required<Pick<HttpProviderOptions, CallOption>> {
   limits: TimeLimits
-  maxStalledBytes: number
-  maxRetries: number
-  retryTimeouts: boolean
-  fetch: typeof globalThis.fetch
-  clock: Clock
-  random: () => number
 }
 
 /** A call, as often as it may have to be made. */
-export interface Attempt extends ResolvedHttpOptions {
+export interface Attempt extends HttpCallOptions {
   signal: AbortSignal
   buildRequest: () => VendorRequest
   onRetry?: (() => void) | undefined
@@ -235,7 +230,7 @@ class Stall {
   #error: TimeoutError | undefined
   bytes = 0
 
-  constructor({ clock, limits }: ResolvedHttpOptions, onTimeout: (error: TimeoutError) => void) {
+  constructor({ clock, limits }: HttpCallOptions, onTimeout: (error: TimeoutError) => void) {
     this.#timer = new IdleTimer(limits.stallMs, clock, () => {
       const message = `The provider sent no event within ${limits.stallMs} ms, only keep-alives`
       this.#error = new TimeoutError(message)

@@ -1,18 +1,17 @@
 import { type Clock, systemClock } from '../async/clock.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
-import { checkBaseUrl } from './base-url.ts'
 import {
   type Attempt,
+  type HttpCallOptions,
   openVendorStream,
   type Progress,
-  type ResolvedHttpOptions,
   unreachable,
 } from './http-call.ts'
 import { type Provider, type ProviderRequest, ProviderStream } from './provider.ts'
 import type { Translation, TranslationContext } from './translation.ts'
-import { concealing, withConcealedErrors } from './vendor-errors.ts'
+import { concealing } from './vendor-errors.ts'
 import { VendorReader } from './vendor-input.ts'
-import type { VendorRequest } from './vendor-request.ts'
+import { checkBaseUrl, type VendorRequest } from './vendor-request.ts'
 
 /** How long to wait for a provider, in milliseconds. `Infinity` turns a limit off. Connecting is up to `fetch`. */
 export interface TimeLimits {
@@ -72,7 +71,7 @@ export function httpProvider<Options extends HttpProviderOptions>(
   checkBaseUrl(options.baseUrl)
   const { id = vendorId, clock = systemClock, onUnknown, maxArgumentChars } = options
   const conceal = concealing(options)
-  const resolved: ResolvedHttpOptions = {
+  const resolved: HttpCallOptions = {
     limits: { ...DEFAULT_LIMITS, ...options.timeLimits },
     maxStalledBytes: options.maxStalledBytes ?? MAX_STALLED_BYTES,
     maxRetries: options.maxRetries ?? 2,
@@ -86,8 +85,8 @@ export function httpProvider<Options extends HttpProviderOptions>(
     stream(request, { onRetry, ...run }, signal) {
       const stream = new ProviderStream(signal, clock)
       const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
-      const translation = createTranslation({ ...context, onUnknown, maxArgumentChars })
-      const reader = new VendorReader(withConcealedErrors(translation, conceal), { format: 'sse' })
+      const translation = createTranslation({ ...context, onUnknown, maxArgumentChars, conceal })
+      const reader = new VendorReader(translation, 'sse')
       const attempt: Attempt = {
         ...resolved,
         signal: stream.signal,

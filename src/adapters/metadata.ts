@@ -2,9 +2,10 @@
  * What an adapter keeps of its vendor in `provider_metadata`: written by `translate.ts`, read by `request.ts`. Each
  * vendor has a namespace of its own, since one refuses what another demands back.
  */
+
+import { EXECUTED_BY_PROVIDER } from '../protocol/item-marks.ts'
 import { isRecord } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import { EXECUTED_BY_PROVIDER } from '../protocol/tool-execution.ts'
 import { type Fields, isEmpty } from './fields.ts'
 
 export function toMetadata(

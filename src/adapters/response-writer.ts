@@ -163,10 +163,18 @@ export class ResponseWriter {
   }
 
   failItem(key: string, error: ErrorObject): void {
+    this.#failItem(key, this.#conceal(error))
+  }
+
+  #failItem(key: string, error: ErrorObject): void {
     const item = this.#open.get(key)
     if (item === undefined) return
     this.#open.delete(key)
     this.#payloads.push({ type: 'item_error', item_id: item.id, error })
+  }
+
+  #conceal(error: ErrorObject): ErrorObject {
+    return this.#context.conceal?.(error) ?? error
   }
 
   /** Open items of an attempt that the vendor abandoned. */
@@ -199,10 +207,11 @@ export class ResponseWriter {
   }
 
   /** The response broke, and its open items with it. */
-  fail(error: ErrorObject): void {
+  fail(cause: ErrorObject): void {
     if (this.#phase === 'ended') return
     this.start()
-    for (const key of this.#open.keys()) this.failItem(key, error)
+    const error = this.#conceal(cause)
+    for (const key of this.#open.keys()) this.#failItem(key, error)
     this.#endWithoutDone({ type: 'response_error', response_id: this.#responseId(), error })
   }
 

@@ -14,6 +14,8 @@ export interface TranslationContext {
   onUnknown?: ((type: string) => void) | undefined
   /** Cap for the arguments of one tool call. */
   maxArgumentChars?: number | undefined
+  /** Changes errors before they are written, to keep secrets out of them. */
+  conceal?: ((error: ErrorObject) => ErrorObject) | undefined
 }
 
 /**

@@ -1,7 +1,6 @@
 import { type Redact, redacting } from '../protocol/redaction.ts'
-import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
+import type { ErrorObject } from '../protocol/stream-event.ts'
 import type { HttpProviderOptions } from './http-provider.ts'
-import type { Translation } from './translation.ts'
 
 /*
  * What goes wrong with a vendor is kept in the log of the turn and shown to whoever reads it. A vendor says
@@ -30,31 +29,6 @@ export function concealing(options: Secrets): (error: ErrorObject) => ErrorObjec
     code: conceal(code, redact, hosts).slice(0, MAX_CODE_CHARS),
     message: conceal(withoutQuote(code, message), redact, hosts).slice(0, MAX_MESSAGE_CHARS),
   })
-}
-
-/** A translation whose errors are concealed. All else passes as it is. */
-export function withConcealedErrors(
-  translation: Translation,
-  conceal: (error: ErrorObject) => ErrorObject,
-): Translation {
-  const checked = (payloads: readonly StreamEventPayload[]): readonly StreamEventPayload[] =>
-    payloads.some(isError) ? payloads.map((payload) => concealed(payload, conceal)) : payloads
-  return {
-    translate: (event) => checked(translation.translate(event)),
-    end: (fault) => checked(translation.end(fault)),
-  }
-}
-
-function isError({ type }: StreamEventPayload): boolean {
-  return type === 'item_error' || type === 'response_error'
-}
-
-function concealed(
-  payload: StreamEventPayload,
-  conceal: (error: ErrorObject) => ErrorObject,
-): StreamEventPayload {
-  if (payload.type !== 'item_error' && payload.type !== 'response_error') return payload
-  return { ...payload, error: conceal(payload.error) }
 }
 
 function conceal(text: string, redact: Redact, hosts: RegExp | undefined): string {

@@ -13,12 +13,6 @@ export interface InputFault {
   reason: string
 }
 
-export interface VendorInputOptions {
-  /** By default it is derived from the first character. */
-  format?: InputFormat
-  maxLineChars?: number
-}
-
 const LESS_THAN = 0x3c
 const OPEN_BRACE = 0x7b
 const OPEN_BRACKET = 0x5b
@@ -36,17 +30,18 @@ const DONE = '[DONE]'
  * event that is malformed: `fault` says what and where.
  */
 export class VendorInput {
-  readonly #options: VendorInputOptions
+  readonly #format: InputFormat | undefined
   readonly #onEvent: (event: unknown) => void
   #decoder: SseDecoder | LineDecoder | undefined
   #count = 0
   #hasBegun = false
   #fault: InputFault | undefined
 
-  constructor(onEvent: (event: unknown) => void, options: VendorInputOptions = {}) {
+  /** By default the format is derived from the first character. */
+  constructor(onEvent: (event: unknown) => void, format?: InputFormat) {
     this.#onEvent = onEvent
-    this.#options = options
-    if (options.format !== undefined) this.#decoder = this.#createDecoder(options.format)
+    this.#format = format
+    if (format !== undefined) this.#decoder = createDecoder(format)
   }
 
   get fault(): InputFault | undefined {
@@ -103,27 +98,23 @@ export class VendorInput {
     const first = chunk.find((byte) => !BLANKS.has(byte))
     if (first === undefined) return
     this.#hasBegun = true
-    const { format = first === OPEN_BRACE ? 'jsonl' : 'sse' } = this.#options
+    const format = this.#format ?? (first === OPEN_BRACE ? 'jsonl' : 'sse')
     if (first === LESS_THAN) {
       this.#refuse('the input is a page of HTML or XML, not a stream')
     } else if (format === 'sse' && (first === OPEN_BRACE || first === OPEN_BRACKET)) {
       // SSE would take these for unknown fields, and the answer for an empty one.
       this.#refuse('the input is JSON, not a stream of events')
-    } else this.#decoder ??= this.#createDecoder(format)
+    } else this.#decoder ??= createDecoder(format)
   }
 
   #refuse(reason: string): void {
     this.#count = 1
     this.#fault = { at: 1, reason }
   }
+}
 
-  #createDecoder(format: InputFormat): SseDecoder | LineDecoder {
-    const { maxLineChars } = this.#options
-    const limits = maxLineChars === undefined ? {} : { maxLineChars }
-    return format === 'sse'
-      ? new SseDecoder({ ...limits, flushOnEnd: true })
-      : new LineDecoder(limits)
-  }
+function createDecoder(format: InputFormat): SseDecoder | LineDecoder {
+  return format === 'sse' ? new SseDecoder({ flushOnEnd: true }) : new LineDecoder()
 }
 
 /** Why a text is not JSON that we read. Returned, not thrown. */
@@ -156,9 +147,9 @@ export class VendorReader {
   #own: StreamEventPayload[] = []
   #isOver = false
 
-  constructor(translation: Translation, options: VendorInputOptions = {}) {
+  constructor(translation: Translation, format?: InputFormat) {
     this.#translation = translation
-    this.#input = new VendorInput((event) => this.#add(translation.translate(event)), options)
+    this.#input = new VendorInput((event) => this.#add(translation.translate(event)), format)
   }
 
   /** Set when the input is malformed; the last payload reports it, too. */

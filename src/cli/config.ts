@@ -1,6 +1,5 @@
 import { suggestion } from '../protocol/nearest.ts'
-import { redacting } from '../protocol/redaction.ts'
-import { REDACTED } from '../protocol/secret-shapes.ts'
+import { REDACTED, redacting } from '../protocol/redaction.ts'
 import { type Command, EXIT, UsageError } from './command.ts'
 import {
   type Configuration,

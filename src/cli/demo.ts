@@ -1,6 +1,6 @@
 import { StreamProcessor } from '../processor/stream-processor.ts'
 import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
-import { ResponseReducer } from '../reducer/response-reducer.ts'
+import { ResponseReducer } from '../reducer/reduce.ts'
 import { type Command, EXIT, parseOptions } from './command.ts'
 import { recordToolsTurn } from './recordings/built-in.ts'
 import { RECORDED } from './recordings/script.ts'

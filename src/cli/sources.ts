@@ -3,14 +3,13 @@ import { TRANSLATIONS, type VendorName } from '../adapters/read-events.ts'
 import type { TranslationContext } from '../adapters/translation.ts'
 import { type InputFault, VendorInput, VendorReader } from '../adapters/vendor-input.ts'
 import { generateEventId } from '../protocol/ids.ts'
-import { normalizeEvent } from '../protocol/lenient-event.ts'
 import type {
   ErrorObject,
   ItemType,
   StreamEvent,
   StreamEventPayload,
 } from '../protocol/stream-event.ts'
-import { isStreamEvent, streamEventFault } from '../protocol/stream-event-guard.ts'
+import { isStreamEvent, normalizeEvent, streamEventFault } from '../protocol/stream-event-guard.ts'
 
 export type SourceName = VendorName | 'v2'
 

@@ -1,7 +1,6 @@
 import { TurnstreamError } from '../protocol/errors.ts'
-import { normalizeEvent } from '../protocol/lenient-event.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
-import { streamEventFault } from '../protocol/stream-event-guard.ts'
+import { normalizeEvent, streamEventFault } from '../protocol/stream-event-guard.ts'
 import type { BufferInfo } from './content-buffer.ts'
 import { EmissionQueue } from './emission-queue.ts'
 import { startedType } from './items.ts'

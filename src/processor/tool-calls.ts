@@ -1,6 +1,7 @@
 /** A call and its output are two items of the provider and one of the reader. */
+
+import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import { isExecutedByProvider } from '../protocol/tool-execution.ts'
 import type { ContentBuffer } from './content-buffer.ts'
 import { completedCall, snapshot } from './outputs.ts'
 import { conclude } from './showing.ts'

@@ -1,14 +1,17 @@
+import { isRecord } from './json.ts'
+import type { OutputItem } from './output-item.ts'
+import type { ItemType, StreamEvent, StreamEventType, TurnStatus } from './stream-event.ts'
+import type { Usage } from './usage.ts'
+
 /**
  * The hand-written twin of `streamEventSchema`, for the token path, where a schema library would
  * cost more than the work itself. `stream-event-guard.test.ts` holds the two to the same verdicts.
  */
-import { isRecord } from './json.ts'
-import { isUsage, normalizeEvent, normalizePayload } from './lenient-event.ts'
-import type { OutputItem } from './output-item.ts'
-import type { ItemType, StreamEvent, StreamEventType, TurnStatus } from './stream-event.ts'
 
 type Fields = Record<string, unknown>
 type Check = (value: unknown) => boolean
+/** The fields that a shape has, and those that it may have. */
+type Checks = [required: Record<string, Check>, optional?: Record<string, Check>]
 
 /**
  * Why `value` cannot be read as a StreamEvent, or undefined when it can, of a known type or not. An incomplete
@@ -41,8 +44,13 @@ export function payloadFault(value: unknown): string | undefined {
 
 function fieldsFault(type: string, payload: Fields): string | undefined {
   // Nearly every event is a delta, and looking it up in the table costs more than checking it.
-  if (type === 'item_delta') return PAYLOAD_FAULTS.item_delta(payload)
-  return isKnownType(type) ? PAYLOAD_FAULTS[type](payload) : undefined
+  if (type === 'item_delta') {
+    if (!isId(payload['item_id'])) return 'item_id is not a non-empty string'
+    return isString(payload['delta_content']) ? undefined : 'delta_content is not a string'
+  }
+  if (!isKnownType(type)) return undefined
+  const reason = fault(payload, ...PAYLOAD_CHECKS[type])
+  return type === 'item_done' ? (reason ?? itemFault(payload['final_item'])) : reason
 }
 
 /** Whether `value` is exactly a StreamEvent, with nothing left to normalize. */
@@ -51,7 +59,7 @@ export function isStreamEvent(value: unknown): value is StreamEvent {
 }
 
 function isKnownType(type: string): type is StreamEventType {
-  return Object.hasOwn(PAYLOAD_FAULTS, type)
+  return Object.hasOwn(PAYLOAD_CHECKS, type)
 }
 
 const ITEM_TYPES: Record<ItemType, true> = {
@@ -64,7 +72,7 @@ const ITEM_TYPES: Record<ItemType, true> = {
 const TURN_STATUSES: Record<TurnStatus, true> = { complete: true, error: true, aborted: true }
 const ORIGINS = { user: true, agent: true, system: true }
 
-const isString: Check = (value) => typeof value === 'string'
+const isString = (value: unknown): value is string => typeof value === 'string'
 const isNumber: Check = (value) => Number.isFinite(value)
 const isBoolean: Check = (value) => typeof value === 'boolean'
 const isOrigin: Check = (value) => isKeyOf(ORIGINS, value)
@@ -97,11 +105,7 @@ function isAttachment(value: unknown): boolean {
 }
 
 /** Names the first field that is missing or of the wrong type. */
-function fault(
-  fields: Fields,
-  required: Record<string, Check>,
-  optional: Record<string, Check> = {},
-): string | undefined {
+function fault(fields: Fields, ...[required, optional = {}]: Checks): string | undefined {
   for (const name in required) {
     if (required[name]?.(fields[name]) === false) return `${name} is missing or of the wrong type`
   }
@@ -113,7 +117,7 @@ function fault(
   return undefined
 }
 
-const ITEM_CHECKS: Record<OutputItem['type'], [Record<string, Check>, Record<string, Check>?]> = {
+const ITEM_CHECKS: Record<OutputItem['type'], Checks> = {
   message: [{ id: isId, content: isString, origin: isOrigin }, { attachments: isAttachments }],
   reasoning: [{ id: isId, content: isString }, { origin: isOrigin }],
   function_call: [{ id: isId, name: isString, arguments: isString, call_id: isString }],
@@ -135,58 +139,123 @@ function isHistoryTruncated(value: unknown): boolean {
   return isRecord(value) && isNumber(value['turns_dropped'])
 }
 
-const PAYLOAD_FAULTS: Record<StreamEventType, (payload: Fields) => string | undefined> = {
-  item_delta(payload) {
-    if (!isId(payload['item_id'])) return 'item_id is not a non-empty string'
-    if (typeof payload['delta_content'] !== 'string') return 'delta_content is not a string'
-    return undefined
-  },
-  response_start: (payload) =>
-    fault(
-      payload,
-      {
-        response_id: isId,
-        turn_id: isId,
-        thread_id: isId,
-        model_id: isString,
-        provider_id: isString,
-        created_at: isNumber,
-      },
-      { agent_id: isId, history_truncated: isHistoryTruncated },
-    ),
-  item_start: (payload) =>
-    fault(
-      payload,
-      { item_id: isId, item_type: (value) => isKeyOf(ITEM_TYPES, value) },
-      {
-        initial_content: isString,
-        origin: isOrigin,
-        name: isString,
-        arguments: isString,
-        call_id: isString,
-        code: isString,
-        provider_metadata: isRecord,
-      },
-    ),
-  item_done: (payload) =>
-    fault(payload, { item_id: isId }, { finish_reason: isNullableString }) ??
-    itemFault(payload['final_item']),
-  item_error: (payload) => fault(payload, { item_id: isId, error: isErrorObject }),
-  item_cancelled: (payload) => fault(payload, { item_id: isId }, { reason: isString }),
-  usage_update: (payload) => fault(payload, { response_id: isId }, { usage: isUsage }),
-  heartbeat: () => undefined,
-  response_done: (payload) =>
-    fault(
-      payload,
-      { response_id: isId, status: (value) => isKeyOf(TURN_STATUSES, value) },
-      {
-        usage: isUsage,
-        finish_reason: isNullableString,
-        provider_finish_reason: isNullableString,
-      },
-    ),
-  response_error: (payload) =>
-    fault(payload, { response_id: isId, error: isErrorObject }, { usage: isUsage }),
-  turn_aborted_by_user: (payload) =>
-    fault(payload, { turn_id: isId }, { reason: isString, usage: isUsage }),
+/** Of an `item_done` the final item is checked, too. */
+const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
+  item_delta: [{ item_id: isId, delta_content: isString }],
+  response_start: [
+    {
+      response_id: isId,
+      turn_id: isId,
+      thread_id: isId,
+      model_id: isString,
+      provider_id: isString,
+      created_at: isNumber,
+    },
+    { agent_id: isId, history_truncated: isHistoryTruncated },
+  ],
+  item_start: [
+    { item_id: isId, item_type: (value) => isKeyOf(ITEM_TYPES, value) },
+    {
+      initial_content: isString,
+      origin: isOrigin,
+      name: isString,
+      arguments: isString,
+      call_id: isString,
+      code: isString,
+      provider_metadata: isRecord,
+    },
+  ],
+  item_done: [{ item_id: isId }, { finish_reason: isNullableString }],
+  item_error: [{ item_id: isId, error: isErrorObject }],
+  item_cancelled: [{ item_id: isId }, { reason: isString }],
+  usage_update: [{ response_id: isId }, { usage: isUsage }],
+  heartbeat: [{}],
+  response_done: [
+    { response_id: isId, status: (value) => isKeyOf(TURN_STATUSES, value) },
+    { usage: isUsage, finish_reason: isNullableString, provider_finish_reason: isNullableString },
+  ],
+  response_error: [{ response_id: isId, error: isErrorObject }, { usage: isUsage }],
+  turn_aborted_by_user: [{ turn_id: isId }, { reason: isString, usage: isUsage }],
+}
+
+/** How `normalizeEvent` completes what a source leaves out. */
+export interface LenientOptions {
+  /** The `item_type` of the `item_start` of an item, if there was one. */
+  readonly startedType?: (itemId: string) => OutputItem['type'] | undefined
+  /** Called when `usage` is malformed and therefore dropped. */
+  readonly onUsageDropped?: () => void
+}
+
+/** The event with its payload normalized. The event itself when there is nothing to do. */
+export function normalizeEvent(event: unknown, options: LenientOptions = {}): unknown {
+  if (!isRecord(event) || event['type'] === 'item_delta') return event
+  const { payload } = event
+  const normalized = normalizePayload(payload, options)
+  return normalized === payload ? event : { ...event, payload: normalized }
+}
+
+/**
+ * The payload with `final_item` completed and `usage` in our spelling, or without it when it is malformed. Other
+ * faults stay. The payload itself when there is nothing to do.
+ */
+export function normalizePayload(payload: unknown, options: LenientOptions = {}): unknown {
+  if (!isRecord(payload)) return payload
+  if (payload['type'] === 'item_done') return completeItem(payload, options)
+  return HAS_USAGE.has(payload['type']) ? normalizeUsage(payload, options) : payload
+}
+
+const HAS_USAGE: ReadonlySet<unknown> = new Set<StreamEventType>([
+  'usage_update',
+  'response_done',
+  'response_error',
+  'turn_aborted_by_user',
+])
+
+function completeItem(payload: Fields, { startedType }: LenientOptions): Fields {
+  const { item_id: itemId, final_item: item } = payload
+  if (!isRecord(item)) return payload
+  const missing: Fields = {}
+  if (item['id'] === undefined) missing['id'] = itemId
+  const type = item['type'] ?? (isString(itemId) ? startedType?.(itemId) : undefined)
+  const known = type ?? typeByFields(item)
+  if (known !== item['type']) missing['type'] = known
+  if (known === 'message' && item['origin'] === undefined) missing['origin'] = 'agent'
+  for (const _ in missing) return { ...payload, final_item: { ...item, ...missing } }
+  return payload
+}
+
+/** For an item that was never started. Reasoning cannot be told from a message. */
+function typeByFields(item: Fields): OutputItem['type'] | undefined {
+  if (isString(item['content'])) return 'message'
+  if (isString(item['arguments'])) return 'function_call'
+  if (isString(item['output'])) return 'function_call_output'
+  if (isString(item['code'])) return 'error'
+  return undefined
+}
+
+function normalizeUsage(payload: Fields, { onUsageDropped }: LenientOptions): Fields {
+  if (!('usage' in payload) || isUsage(payload['usage'])) return payload
+  const { usage, ...rest } = payload
+  const renamed = isRecord(usage) ? renameCounts(usage) : undefined
+  if (isUsage(renamed)) return { ...rest, usage: renamed }
+  onUsageDropped?.()
+  return rest
+}
+
+function renameCounts({ prompt, completion, total, ...rest }: Fields): Fields {
+  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total, ...rest }
+}
+
+function isUsage(value: unknown): value is Usage {
+  if (!isRecord(value)) return false
+  const { prompt_tokens, completion_tokens, total_tokens } = value
+  if (!isCount(prompt_tokens) || !isCount(completion_tokens) || !isCount(total_tokens)) return false
+  if ('estimated' in value && typeof value['estimated'] !== 'boolean') return false
+  return OPTIONAL_COUNTS.every((name) => !(name in value) || isCount(value[name]))
+}
+
+const OPTIONAL_COUNTS = ['cached_tokens', 'cache_write_tokens', 'reasoning_tokens']
+
+function isCount(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && value < Infinity
 }

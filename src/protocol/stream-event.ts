@@ -1,9 +1,9 @@
 import * as z from 'zod'
 import { type Decoded, decode, parseJson } from './decode.ts'
 import { isRecord } from './json.ts'
-import { normalizeEvent } from './lenient-event.ts'
 import { messageOriginSchema, outputItemSchema } from './output-item.ts'
 import { idSchema, metadataSchema, openObject } from './shape.ts'
+import { normalizeEvent } from './stream-event-guard.ts'
 import { usageSchema } from './usage.ts'
 
 const itemTypeSchema = z.enum([

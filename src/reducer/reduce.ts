@@ -1,6 +1,6 @@
-import { normalizeEvent } from '../protocol/lenient-event.ts'
 import type { ReducedResponse } from '../protocol/response.ts'
 import type { StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
+import { normalizeEvent } from '../protocol/stream-event-guard.ts'
 import type { Usage } from '../protocol/usage.ts'
 import { IdIndex } from './id-index.ts'
 import {
@@ -164,4 +164,23 @@ function endResponse(head: Head, payload: StreamEventPayload<'response_done'>): 
 /** Does not compile when a type of ours is forgotten; the types of later versions pass by. */
 function ignoreUnknown(state: ReducerState, _event: never): ReducerState {
   return state
+}
+
+/** Keeps the state of one turn for callers that have no use for the earlier ones. */
+export class ResponseReducer {
+  #state: ReducerState = initialReducerState()
+  #response: ReducedResponse | undefined
+
+  apply(event: StreamEvent): this {
+    const next = reduce(this.#state, event)
+    if (next !== this.#state) this.#response = undefined
+    this.#state = next
+    return this
+  }
+
+  /** The Response as it stands; the same object until an event is applied that is new. */
+  get response(): ReducedResponse {
+    this.#response ??= toResponse(this.#state)
+    return this.#response
+  }
 }

@@ -4,7 +4,7 @@ import type { EventRecord, Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { ReducedResponse } from '../protocol/response.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
-import { ResponseReducer } from '../reducer/response-reducer.ts'
+import { ResponseReducer } from '../reducer/reduce.ts'
 import { withTurnIds } from '../turns/turn-response.ts'
 import { encodeList } from './json-response.ts'
 

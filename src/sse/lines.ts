@@ -1,5 +1,5 @@
+import { SseLimitError } from './decode.ts'
 import { Fragments } from './fragments.ts'
-import { SseLimitError } from './limit-error.ts'
 import { Utf8Decoder } from './utf8.ts'
 
 const DEFAULT_MAX_LINE_CHARS = 10 * 1024 * 1024

@@ -1,5 +1,4 @@
-import type { Provider } from '../adapters/provider.ts'
-import { PROVIDER_KINDS, SCRIPTED_ID } from '../adapters/provider-kinds.ts'
+import { PROVIDER_KINDS, type Provider, SCRIPTED_ID } from '../adapters/provider.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { nearestNames } from '../protocol/nearest.ts'
 

@@ -7,7 +7,7 @@ import type { Entries, Lease, LogName, Orphan, TurnLog, TurnRecord } from '../lo
 import { LiveProcessor } from '../processor/processor-core.ts'
 import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
-import { isInputItem } from '../protocol/input-items.ts'
+import { isInputItem } from '../protocol/item-marks.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type {
   ErrorObject,
@@ -22,7 +22,7 @@ import type {
   TurnComplete,
   TurnError,
 } from '../protocol/stream-output.ts'
-import { ResponseReducer } from '../reducer/response-reducer.ts'
+import { ResponseReducer } from '../reducer/reduce.ts'
 import type { TurnObserver } from './turn-observer.ts'
 import { isForProcessor } from './turn-request.ts'
 import { withTurnIds } from './turn-response.ts'

@@ -1,10 +1,13 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isPlainDelta } from '../protocol/event-codec.ts'
-import { type LenientOptions, normalizePayload } from '../protocol/lenient-event.ts'
+import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
-import { payloadFault } from '../protocol/stream-event-guard.ts'
-import { isExecutedByProvider } from '../protocol/tool-execution.ts'
+import {
+  type LenientOptions,
+  normalizePayload,
+  payloadFault,
+} from '../protocol/stream-event-guard.ts'
 import type { Usage } from '../protocol/usage.ts'
 import { markedAsRunHere } from './tools.ts'
 import type { TurnCaps } from './turn-caps.ts'

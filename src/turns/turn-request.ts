@@ -1,5 +1,5 @@
 import type { ProviderRequest } from '../adapters/provider.ts'
-import { inputItemId, isInputItem } from '../protocol/input-items.ts'
+import { inputItemId, isInputItem } from '../protocol/item-marks.ts'
 import type { Attachment, OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 

@@ -3,7 +3,7 @@ import type { TurnRecord } from '../log/turn-log.ts'
 import type { ReducedResponse } from '../protocol/response.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
-import { ResponseReducer } from '../reducer/response-reducer.ts'
+import { ResponseReducer } from '../reducer/reduce.ts'
 import type { UnsettledItems } from './unsettled-items.ts'
 
 /**

@@ -7,7 +7,7 @@ import type { Lease, LogWriter, NewOutput, Orphan, TurnLog } from '../log/turn-l
 import { LiveProcessor } from '../processor/processor-core.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
-import { isInputItem } from '../protocol/input-items.ts'
+import { isInputItem } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'

@@ -1,8 +1,8 @@
 import { GrowingText } from '../async/growing-text.ts'
 import { ERROR_CODES } from '../protocol/errors.ts'
+import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
-import { isExecutedByProvider } from '../protocol/tool-execution.ts'
 import type { EndReason } from './turn-control.ts'
 
 /** How the response that the items belong to ended. */

@@ -1,8 +1,9 @@
 /** What hostile or broken providers send, at full size, through every source that reads bytes. */
+
 import { describe, expect, test } from 'vitest'
 import { createSource, SOURCE_NAMES, type SourceName } from '../../src/cli/sources.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
-import { ResponseReducer } from '../../src/reducer/response-reducer.ts'
+import { ResponseReducer } from '../../src/reducer/reduce.ts'
 
 const utf8 = new TextEncoder()
 const vendors = SOURCE_NAMES.filter((name) => name !== 'v2')

@@ -1,9 +1,10 @@
 /** Pictures of a message go to each vendor in its own form, after the text, and again with the thread. */
+
 import { describe, expect, test } from 'vitest'
-import { buildAnthropicMessagesRequest } from '../../src/adapters/anthropic-messages/request.ts'
-import { buildGeminiRequest } from '../../src/adapters/gemini/request.ts'
-import { buildOpenaiChatRequest } from '../../src/adapters/openai-chat/request.ts'
-import { buildOpenaiResponsesRequest } from '../../src/adapters/openai-responses/request.ts'
+import { buildAnthropicMessagesRequest } from '../../src/adapters/anthropic-messages/adapter.ts'
+import { buildGeminiRequest } from '../../src/adapters/gemini/adapter.ts'
+import { buildOpenaiChatRequest } from '../../src/adapters/openai-chat/adapter.ts'
+import { buildOpenaiResponsesRequest } from '../../src/adapters/openai-responses/adapter.ts'
 import type { ProviderRequest } from '../../src/adapters/provider.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
 

@@ -1,4 +1,5 @@
 /** What a translation came to, in a form that a row of a table can say. */
+
 import { readdirSync, readFileSync } from 'node:fs'
 import { parse } from 'node:path'
 import { expect } from 'vitest'
@@ -7,7 +8,7 @@ import { VendorInput } from '../../src/adapters/vendor-input.ts'
 import type { ReducedResponse } from '../../src/protocol/response.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
-import { ResponseReducer } from '../../src/reducer/response-reducer.ts'
+import { ResponseReducer } from '../../src/reducer/reduce.ts'
 
 export interface Outcome {
   items: string[]

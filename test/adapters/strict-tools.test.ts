@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { buildAnthropicMessagesRequest } from '../../src/adapters/anthropic-messages/request.ts'
-import { buildGeminiRequest } from '../../src/adapters/gemini/request.ts'
-import { buildOpenaiChatRequest } from '../../src/adapters/openai-chat/request.ts'
-import { buildOpenaiResponsesRequest } from '../../src/adapters/openai-responses/request.ts'
+import { buildAnthropicMessagesRequest } from '../../src/adapters/anthropic-messages/adapter.ts'
+import { buildGeminiRequest } from '../../src/adapters/gemini/adapter.ts'
+import { buildOpenaiChatRequest } from '../../src/adapters/openai-chat/adapter.ts'
+import { buildOpenaiResponsesRequest } from '../../src/adapters/openai-responses/adapter.ts'
 
 const tool = { name: 'f', parameters: {} }
 const request = (strict?: boolean) => ({

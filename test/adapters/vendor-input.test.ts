@@ -1,17 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { translateScripted } from '../../src/adapters/scripted/translate.ts'
-import {
-  VendorInput,
-  type VendorInputOptions,
-  VendorReader,
-} from '../../src/adapters/vendor-input.ts'
+import { type InputFormat, VendorInput, VendorReader } from '../../src/adapters/vendor-input.ts'
 import { context } from './replay.ts'
 
 const utf8 = new TextEncoder()
 
-function read(text: string, options: VendorInputOptions = {}) {
+function read(text: string, format?: InputFormat) {
   const events: unknown[] = []
-  const input = new VendorInput((event) => events.push(event), options)
+  const input = new VendorInput((event) => events.push(event), format)
   input.feed(utf8.encode(text))
   input.end()
   return { events, fault: input.fault }
@@ -64,9 +60,9 @@ describe('what cannot be read', () => {
   })
 
   test.each(['sse', 'jsonl'] as const)('because it is too long is refused (%s)', (format) => {
-    const { events, fault } = read(`data: ${'x'.repeat(100)}\n\n`, { format, maxLineChars: 50 })
+    const { events, fault } = read(`data: ${'x'.repeat(10 * 1024 * 1024)}\n\n`, format)
     expect(events).toEqual([])
-    expect(fault?.reason).toContain('50')
+    expect(fault?.reason).toContain('more than 10485760 characters')
   })
 })
 

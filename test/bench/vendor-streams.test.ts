@@ -5,7 +5,7 @@ import {
   openaiResponses,
 } from '../../bench/vendor-streams.mjs'
 import { createSource, type SourceName } from '../../src/cli/sources.ts'
-import { ResponseReducer } from '../../src/reducer/response-reducer.ts'
+import { ResponseReducer } from '../../src/reducer/reduce.ts'
 
 function reduce(vendor: SourceName, chunks: Uint8Array[]) {
   const unknown: string[] = []

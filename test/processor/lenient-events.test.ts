@@ -1,10 +1,11 @@
 /** V9: what a source may leave out or spell differently, read the same by processor and reducer. */
+
 import { describe, expect, test } from 'vitest'
 import { StreamProcessor } from '../../src/processor/stream-processor.ts'
 import { decodeStreamEvent, type StreamEvent } from '../../src/protocol/stream-event.ts'
 import { streamEventFault } from '../../src/protocol/stream-event-guard.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
-import { ResponseReducer } from '../../src/reducer/response-reducer.ts'
+import { ResponseReducer } from '../../src/reducer/reduce.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { event, open, responseDone, start, tokens } from './events.ts'
 

@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { isRefusal } from '../../src/protocol/refusal.ts'
-import { EXECUTED_BY_PROVIDER, isExecutedByProvider } from '../../src/protocol/tool-execution.ts'
+import {
+  EXECUTED_BY_PROVIDER,
+  isExecutedByProvider,
+  isRefusal,
+} from '../../src/protocol/item-marks.ts'
 
 describe('marks in provider_metadata', () => {
   test.each([

@@ -1,16 +1,19 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { unreachable } from '../../src/protocol/errors.ts'
-import type { ResponseItem, ResponseStatus } from '../../src/protocol/response.ts'
-import { responseSchema } from '../../src/protocol/response.ts'
+import {
+  type ResponseItem,
+  type ResponseStatus,
+  responseSchema,
+} from '../../src/protocol/response.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import {
   initialReducerState,
   type ReducerState,
+  ResponseReducer,
   reduce,
   toResponse,
 } from '../../src/reducer/reduce.ts'
-import { ResponseReducer } from '../../src/reducer/response-reducer.ts'
 import { end, eventsOf, reduceAll, responseTo, start } from './events.ts'
 import { anyPayloads, interleave, plannedItems } from './turns.ts'
 

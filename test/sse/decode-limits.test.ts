@@ -1,6 +1,10 @@
 import { describe, expect, test, vi } from 'vitest'
-import { SseDecoder, type SseDecoderOptions, type SseEvent } from '../../src/sse/decode.ts'
-import { SseLimitError } from '../../src/sse/limit-error.ts'
+import {
+  SseDecoder,
+  type SseDecoderOptions,
+  type SseEvent,
+  SseLimitError,
+} from '../../src/sse/decode.ts'
 import { bytesOf, everyCut } from './cuts.ts'
 
 /** The data that came out, and what stopped it. */

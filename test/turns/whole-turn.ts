@@ -1,12 +1,13 @@
 /** What must hold of every turn, whatever happened to it. */
+
 import { expect } from 'vitest'
+import { isExecutedByProvider } from '../../src/protocol/item-marks.ts'
 import { parseJsonSafe } from '../../src/protocol/json.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
-import { isExecutedByProvider } from '../../src/protocol/tool-execution.ts'
-import { ResponseReducer } from '../../src/reducer/response-reducer.ts'
+import { ResponseReducer } from '../../src/reducer/reduce.ts'
 import { withTurnIds } from '../../src/turns/turn-response.ts'
 import { TURN_ID } from '../processor/events.ts'
 import { lastOutputs } from './recording.ts'

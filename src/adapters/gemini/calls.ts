@@ -1,10 +1,7 @@
-/** The calls of one response, those that the vendor runs by itself among them. */
 import { parseJsonObject } from '../../protocol/json.ts'
 import type { Fields } from '../fields.ts'
-import { toMetadata } from '../metadata.ts'
 import type { ResponseWriter } from '../response-writer.ts'
-import { PartialArgs } from './partial-args.ts'
-import { NAMESPACE, type WireCall, type WirePart } from './wire.ts'
+import type { ItemMetadata, PartialArg, WireCall, WirePart } from './wire.ts'
 
 /** A call whose arguments are still coming. */
 interface OpenCall {
@@ -18,18 +15,18 @@ type Fault = string | undefined
 /** The name of the tool with which the vendor runs what the model wrote. */
 const CODE_EXECUTION = 'code_execution'
 
+/** The calls of one response, those that the vendor runs by itself among them. */
 export class GeminiCalls {
   readonly #writer: ResponseWriter
-  /** What every item carries. */
-  readonly #common: () => Fields
+  readonly #metadata: ItemMetadata
   #open: OpenCall | undefined
   #codeCallId: string | undefined
   #count = 0
   #hasCalls = false
 
-  constructor(writer: ResponseWriter, common: () => Fields) {
+  constructor(writer: ResponseWriter, metadata: ItemMetadata) {
     this.#writer = writer
-    this.#common = common
+    this.#metadata = metadata
   }
 
   /** Whether there are calls that wait for an answer. */
@@ -47,11 +44,10 @@ export class GeminiCalls {
     this.#finishOpen()
     this.#hasCalls = true
     const key = this.#nextKey()
-    const kept = { ...this.#kept(signature), ...(id !== undefined && { id }) }
     this.#writer.openItem(key, 'function_call', {
       name,
       call_id: id ?? this.#writer.nextCallId(),
-      provider_metadata: toMetadata(NAMESPACE, kept),
+      provider_metadata: this.#metadata(signature, id === undefined ? {} : { id }),
     })
     if (call.willContinue || call.partialArgs.length > 0) {
       this.#open = { key, args: new PartialArgs(parseJsonObject(call.args ?? '')) }
@@ -80,11 +76,10 @@ export class GeminiCalls {
   addCode({ id, args, code, signature }: Extract<WirePart, { kind: 'code' }>): void {
     const key = this.#nextKey()
     this.#codeCallId = id ?? this.#writer.nextCallId()
-    const kept = { ...this.#kept(signature), executableCode: code }
     this.#writer.openItem(key, 'function_call', {
       name: CODE_EXECUTION,
       call_id: this.#codeCallId,
-      provider_metadata: toMetadata(NAMESPACE, kept, true),
+      provider_metadata: this.#metadata(signature, { executableCode: code }, true),
     })
     this.#writer.finishCall(key, { content: args })
   }
@@ -92,11 +87,9 @@ export class GeminiCalls {
   addCodeResult(part: Extract<WirePart, { kind: 'code_result' }>): void {
     const { id, isOk, output, result, signature } = part
     const key = this.#nextKey()
-    const call_id = id ?? this.#codeCallId ?? this.#writer.nextCallId()
-    const kept = { ...this.#kept(signature), codeExecutionResult: result }
     this.#writer.openItem(key, 'function_call_output', {
-      call_id,
-      provider_metadata: toMetadata(NAMESPACE, kept, true),
+      call_id: id ?? this.#codeCallId ?? this.#writer.nextCallId(),
+      provider_metadata: this.#metadata(signature, { codeExecutionResult: result }, true),
     })
     this.#writer.append(key, output)
     this.#writer.finishItem(key, { success: isOk })
@@ -121,12 +114,111 @@ export class GeminiCalls {
     this.#writer.append(key, args.toString())
   }
 
-  #kept(signature: string | undefined): Fields {
-    return { ...this.#common(), ...(signature !== undefined && { thoughtSignature: signature }) }
-  }
-
   #nextKey(): string {
     this.#count += 1
     return `part-${this.#count}`
   }
+}
+
+type Scalar = PartialArg['value']
+
+/** A value that grows: pieces of a text come under one path. */
+type Node = Map<string, Node> | Node[] | Scalar
+
+// `.name`, `['name']`, `["name"]` or `[0]`; the `$` at the head is the whole of the arguments.
+const STEP = /\.([^.[\]]+)|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]/gy
+
+// Deeper than any schema, and shallow enough for JSON.stringify.
+const MAX_DEPTH = 64
+
+/** The arguments of a call that come value by value, each with the path at which it belongs. */
+export class PartialArgs {
+  readonly #root = new Map<string, Node>()
+  readonly #whole: Fields
+  #length = 0
+
+  /** `whole` is what came in one piece before. */
+  constructor(whole: Fields = {}) {
+    this.#whole = whole
+  }
+
+  /** About as long as the JSON text will be. */
+  get length(): number {
+    return this.#length
+  }
+
+  /** False when the path leads nowhere. */
+  add({ path, value }: PartialArg): boolean {
+    const steps = stepsOf(path)
+    if (steps === undefined) return false
+    this.#length += path.length + (typeof value === 'string' ? value.length : 0)
+    return put(this.#root, steps, value)
+  }
+
+  toString(): string {
+    return JSON.stringify({ ...this.#whole, ...plainFields(this.#root) })
+  }
+}
+
+type Step = string | number
+
+function stepsOf(path: string): [Step, ...Step[]] | undefined {
+  const steps: Step[] = []
+  let end = path.startsWith('$') ? 1 : 0
+  STEP.lastIndex = end
+  for (let match = STEP.exec(path); match !== null; match = STEP.exec(path)) {
+    const [, name, single, double, index] = match
+    steps.push(index === undefined ? (name ?? unescape(single ?? double ?? '')) : Number(index))
+    end = STEP.lastIndex
+  }
+  const [first, ...rest] = steps
+  const isWhole = end === path.length && steps.length <= MAX_DEPTH
+  return first !== undefined && isWhole ? [first, ...rest] : undefined
+}
+
+function unescape(text: string): string {
+  return text.replace(/\\(.)/g, '$1')
+}
+
+function put(parent: Node, [step, ...rest]: readonly Step[], value: Scalar): boolean {
+  if (step === undefined) return false
+  const [next] = rest
+  const before = get(parent, step)
+  if (next === undefined) return set(parent, step, grown(before, value))
+  const child = fits(before, next) ? before : typeof next === 'number' ? [] : new Map()
+  return set(parent, step, child) && put(child, rest, value)
+}
+
+function grown(before: Node | undefined, value: Scalar): Node {
+  return typeof before === 'string' && typeof value === 'string' ? before + value : value
+}
+
+function fits(node: Node | undefined, step: Step): node is Map<string, Node> | Node[] {
+  return typeof step === 'number' ? Array.isArray(node) : node instanceof Map
+}
+
+function get(parent: Node, step: Step): Node | undefined {
+  if (typeof step === 'number') return Array.isArray(parent) ? parent[step] : undefined
+  return parent instanceof Map ? parent.get(step) : undefined
+}
+
+/** Lists grow at their end only: a place far behind it would be a hole as large as the vendor likes. */
+function set(parent: Node, step: Step, node: Node): boolean {
+  if (typeof step === 'number') {
+    if (!Array.isArray(parent) || step > parent.length) return false
+    parent[step] = node
+    return true
+  }
+  if (!(parent instanceof Map)) return false
+  parent.set(step, node)
+  return true
+}
+
+function plainFields(node: Map<string, Node>): Fields {
+  return Object.fromEntries([...node].map(([name, child]) => [name, plain(child)]))
+}
+
+function plain(node: Node): unknown {
+  if (node instanceof Map) return plainFields(node)
+  return Array.isArray(node) ? node.map(plain) : node
 }

@@ -1,8 +1,7 @@
 /** The words and attachments of one response: parts have no ids, so what follows in kind is one item. */
 import { type Fields, isEmpty } from '../fields.ts'
-import { toMetadata } from '../metadata.ts'
 import type { ResponseWriter } from '../response-writer.ts'
-import { NAMESPACE, type WirePart } from './wire.ts'
+import type { ItemMetadata, WirePart } from './wire.ts'
 
 type TextKind = 'message' | 'reasoning' | 'attachment'
 
@@ -15,15 +14,14 @@ interface OpenText {
 
 export class GeminiTexts {
   readonly #writer: ResponseWriter
-  /** What every item carries. */
-  readonly #common: () => Fields
+  readonly #metadata: ItemMetadata
   #open: OpenText | undefined
   #sources: Fields = {}
   #count = 0
 
-  constructor(writer: ResponseWriter, common: () => Fields) {
+  constructor(writer: ResponseWriter, metadata: ItemMetadata) {
     this.#writer = writer
-    this.#common = common
+    this.#metadata = metadata
   }
 
   add({ isThought, text, signature }: Extract<WirePart, { kind: 'text' }>): void {
@@ -46,9 +44,7 @@ export class GeminiTexts {
     if (this.#open === undefined) return
     const { kind, key, signature, attachments } = this.#open
     this.#open = undefined
-    const provider_metadata = toMetadata(NAMESPACE, {
-      ...this.#common(),
-      ...(signature !== undefined && { thoughtSignature: signature }),
+    const provider_metadata = this.#metadata(signature, {
       ...(attachments.length > 0 && { attachments }),
       ...(kind === 'message' && this.#sources),
     })
@@ -71,7 +67,7 @@ export class GeminiTexts {
     this.#count += 1
     const key = `text-${this.#count}`
     this.#writer.openItem(key, kind === 'reasoning' ? 'reasoning' : 'message', {
-      provider_metadata: toMetadata(NAMESPACE, this.#common()),
+      provider_metadata: this.#metadata(undefined),
     })
     this.#open = { kind, key, signature: undefined, attachments: [] }
     return this.#open

@@ -1,5 +1,6 @@
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
-import { type Fields, isEmpty, requireFields, toError, toUsage } from '../fields.ts'
+import { isEmpty, requireFields, toError, toUsage } from '../fields.ts'
+import { toMetadata } from '../metadata.ts'
 import { WriterTranslation } from '../response-writer.ts'
 import type { Translation, TranslationContext } from '../translation.ts'
 import { GeminiCalls } from './calls.ts'
@@ -9,6 +10,8 @@ import {
   decodeEvent,
   finishReasonOf,
   type GeminiEvent,
+  type ItemMetadata,
+  NAMESPACE,
   unknownType,
   type WireCounts,
   type WireFinish,
@@ -132,12 +135,16 @@ class GeminiTranslation extends WriterTranslation {
   }
 
   #newResponse(id: string | undefined): ResponseState {
-    const { writer } = this
-    const common = (): Fields => {
+    const metadata: ItemMetadata = (thoughtSignature, fields, isExecutedByProvider) => {
       const { id: responseId } = this.#response
-      return responseId === undefined ? {} : { responseId }
+      const common = {
+        ...(responseId !== undefined && { responseId }),
+        ...(thoughtSignature !== undefined && { thoughtSignature }),
+      }
+      return toMetadata(NAMESPACE, { ...common, ...fields }, isExecutedByProvider)
     }
-    const calls = new GeminiCalls(writer, common)
-    return { id, texts: new GeminiTexts(writer, common), calls, counts: {}, finish: undefined }
+    const texts = new GeminiTexts(this.writer, metadata)
+    const calls = new GeminiCalls(this.writer, metadata)
+    return { id, texts, calls, counts: {}, finish: undefined }
   }
 }

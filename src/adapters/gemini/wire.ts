@@ -15,6 +15,13 @@ import type { FinishReason } from '../translation.ts'
 /** Of our fields in `provider_metadata`. */
 export const NAMESPACE = 'google'
 
+/** The metadata of an item: what every item of the response carries, its signature, and `fields`. */
+export type ItemMetadata = (
+  signature: string | undefined,
+  fields?: Fields,
+  isExecutedByProvider?: boolean,
+) => Fields
+
 /** One value of the arguments of a call, or a piece of one. */
 export interface PartialArg {
   path: string
@@ -56,14 +63,7 @@ export interface WireCounts {
   total?: number
 }
 
-export interface GeminiEvent {
-  responseId: string | undefined
-  model: string | undefined
-  parts: readonly WirePart[]
-  sources: Fields
-  finish: WireFinish | undefined
-  counts: WireCounts
-}
+export type GeminiEvent = ReturnType<typeof decodeEvent>
 
 const KNOWN_FIELDS = ['candidates', 'promptFeedback', 'usageMetadata', 'modelVersion', 'responseId']
 
@@ -73,7 +73,7 @@ export function unknownType(json: Fields): string | undefined {
   return Object.keys(json)[0] ?? 'an empty object'
 }
 
-export function decodeEvent(json: Fields): GeminiEvent {
+export function decodeEvent(json: Fields) {
   const candidate = firstCandidate(json['candidates']) ?? {}
   const content = optionalFields(candidate['content'], 'candidates[0].content') ?? {}
   return {

@@ -1,7 +1,22 @@
-import { httpProvider } from '../http-provider.ts'
-import type { Provider } from '../provider.ts'
-import { buildOpenaiChatRequest, OPENAI_CHAT_ID, type OpenaiChatOptions } from './request.ts'
+import type { OutputItem } from '../../protocol/output-item.ts'
+import { asList, type Fields, isEmpty } from '../fields.ts'
+import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
+import { vendorFields } from '../metadata.ts'
+import type { Provider, ProviderRequest } from '../provider.ts'
+import {
+  type AgentItem,
+  bearer,
+  dataUrl,
+  type Item,
+  invalidOption,
+  joinUrl,
+  type Step,
+  stepsOf,
+  toolChoiceOf,
+  type VendorRequest,
+} from '../vendor-request.ts'
 import { translateOpenaiChat } from './translate.ts'
+import type { ReasoningField } from './wire.ts'
 
 /**
  * Any server that speaks Chat Completions: OpenAI, and by its `baseUrl` vLLM, Ollama, OpenRouter,
@@ -9,4 +24,154 @@ import { translateOpenaiChat } from './translate.ts'
  */
 export function createOpenaiChatProvider(options: OpenaiChatOptions = {}): Provider {
   return httpProvider(OPENAI_CHAT_ID, buildOpenaiChatRequest, translateOpenaiChat, options)
+}
+
+export interface OpenaiChatOptions extends HttpProviderOptions {
+  /** Says `max_tokens`, for servers that do not know `max_completion_tokens`. */
+  legacyMaxTokens?: boolean
+}
+
+const OPENAI_CHAT_ID = 'openai-chat'
+const BASE_URL = 'https://api.openai.com/v1'
+
+/** A `ProviderRequest` as `POST /chat/completions`. */
+export function buildOpenaiChatRequest(
+  request: ProviderRequest,
+  options: OpenaiChatOptions,
+): VendorRequest {
+  const { id = OPENAI_CHAT_ID, baseUrl = BASE_URL, apiKey, headers } = options
+  if (request.thinkingBudget !== undefined) {
+    throw invalidOption('thinkingBudget', 'Chat Completions has none, use reasoningEffort')
+  }
+  const { stop = [], responseFormat } = request
+  const maxName = options.legacyMaxTokens ? 'max_tokens' : 'max_completion_tokens'
+  return {
+    url: joinUrl(baseUrl, '/chat/completions'),
+    headers: { ...bearer(apiKey), ...headers },
+    body: {
+      model: request.model,
+      messages: messagesOf(request.input, id),
+      stream: true,
+      stream_options: { include_usage: true },
+      ...toolFields(request),
+      reasoning_effort: request.reasoningEffort,
+      [maxName]: request.maxOutputTokens,
+      temperature: request.temperature,
+      top_p: request.topP,
+      ...(stop.length > 0 && { stop }),
+      response_format: responseFormat && formatOf(responseFormat),
+    },
+  }
+}
+
+function toolFields(request: ProviderRequest): Fields {
+  const { tools = [], parallelToolCalls } = request
+  const choice = toolChoiceOf(request)
+  if (tools.length === 0) return {}
+  return {
+    tools: tools.map(({ name, description, parameters, strict }) => {
+      return { type: 'function', function: { name, description, parameters, strict } }
+    }),
+    tool_choice:
+      typeof choice === 'object' ? { type: 'function', function: { name: choice.name } } : choice,
+    parallel_tool_calls: parallelToolCalls,
+  }
+}
+
+function formatOf(format: NonNullable<ProviderRequest['responseFormat']>): Fields {
+  if (format.type !== 'json_schema') return { ...format }
+  const { type, name, schema, strict } = format
+  return { type, json_schema: { name, schema, strict } }
+}
+
+function messagesOf(input: readonly OutputItem[], providerId: string): Fields[] {
+  const steps = stepsOf(input, { namespace: providerId, responseField: 'completion_id' })
+  return steps.flatMap((step): Fields[] => {
+    switch (step.from) {
+      case 'user':
+      case 'system':
+        return [{ role: step.from, content: contentOf(step) }]
+      case 'tools':
+        return step.answers.map(({ call, output }) => ({
+          role: 'tool',
+          tool_call_id: call.call_id,
+          content: output,
+        }))
+      case 'agent':
+        return assistantMessage(step.items, providerId)
+    }
+  })
+}
+
+/** Parts only where there are pictures: not every server of this kind knows them. */
+function contentOf({ text, images }: Extract<Step, { text: string }>): unknown {
+  if (images.length === 0) return text
+  const parts = images.map((image) => ({ type: 'image_url', image_url: { url: dataUrl(image) } }))
+  return text === '' ? parts : [{ type: 'text', text }, ...parts]
+}
+
+/** What an assistant did in one step is one message, in which calls come last. */
+interface AssistantMessage {
+  texts: string[]
+  refusals: string[]
+  calls: Fields[]
+  reasoning: { field: ReasoningField; text: string } | undefined
+  reasoningDetails: unknown[]
+  extra: unknown
+}
+
+/** No message when nothing is left that the server would understand. */
+function assistantMessage(items: readonly AgentItem[], providerId: string): Fields[] {
+  const message: AssistantMessage = {
+    texts: [],
+    refusals: [],
+    calls: [],
+    reasoning: undefined,
+    reasoningDetails: [],
+    extra: undefined,
+  }
+  for (const item of items) addItem(message, item, vendorFields(providerId, item) ?? {})
+  const { texts, refusals, calls, reasoning, reasoningDetails, extra } = message
+  const said = {
+    ...(refusals.length > 0 && { refusal: refusals.join('\n\n') }),
+    ...(reasoning !== undefined && { [reasoning.field]: reasoning.text }),
+    ...(reasoningDetails.length > 0 && { reasoning_details: reasoningDetails }),
+    ...(extra !== undefined && { extra_content: extra }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  }
+  if (texts.length === 0 && isEmpty(said)) return []
+  const content = texts.length > 0 ? texts.join('\n\n') : null
+  return [{ role: 'assistant', content, ...said }]
+}
+
+function addItem(message: AssistantMessage, item: AgentItem, fields: Fields): void {
+  switch (item.type) {
+    case 'message':
+      if (fields['refusal'] === true) message.refusals.push(item.content)
+      else if (item.content !== '') message.texts.push(item.content)
+      message.extra = fields['extra_content'] ?? message.extra
+      return
+    case 'reasoning':
+      return addReasoning(message, item.content, fields)
+    case 'function_call':
+      message.calls.push(toolCall(item, fields))
+      return
+    case 'function_call_output': // no server of this kind runs tools in sight of its clients
+  }
+}
+
+/** Under the name that the server gave it. Reasoning of others is none of its business. */
+function addReasoning(message: AssistantMessage, content: string, fields: Fields): void {
+  const { field, reasoning_details: details } = fields
+  if (field === 'reasoning_content' || field === 'reasoning') {
+    message.reasoning = { field, text: (message.reasoning?.text ?? '') + content }
+  }
+  message.reasoningDetails.push(...asList(details))
+}
+
+function toolCall(item: Item<'function_call'>, { type, extra_content }: Fields): Fields {
+  const { call_id: id, name, arguments: args } = item
+  return type === 'custom'
+    ? { id, type, custom: { name, input: args }, extra_content }
+    : { id, type: 'function', function: { name, arguments: args }, extra_content }
 }

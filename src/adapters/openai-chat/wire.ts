@@ -47,15 +47,7 @@ export interface MessageExtras {
   extra: Fields | undefined
 }
 
-export interface ChatChoice {
-  hasRole: boolean
-  texts: readonly TextPiece[]
-  reasoningDetails: readonly Fields[]
-  extras: MessageExtras | undefined
-  calls: readonly CallPiece[]
-  finish: string | undefined
-  unknownFields: readonly string[]
-}
+export type ChatChoice = ReturnType<typeof decodeChoice>
 
 export interface ChatChunk {
   kind: 'chunk'
@@ -129,7 +121,7 @@ const KNOWN_FIELDS = new Set([
 ])
 
 /** Some servers send the whole `message` instead of a `delta`. */
-function decodeChoice(choice: Fields): ChatChoice {
+function decodeChoice(choice: Fields) {
   const delta = optionalFields(choice['delta'] ?? choice['message'], 'choices[0].delta') ?? {}
   const finish = choice['finish_reason'] ?? undefined
   if (finish !== undefined && typeof finish !== 'string') {

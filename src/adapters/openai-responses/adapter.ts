@@ -1,9 +1,318 @@
+import type { TurnstreamError } from '../../protocol/errors.ts'
+import { isExecutedByProvider } from '../../protocol/item-marks.ts'
+import { isRecord, parseJsonObject, parseJsonSafe } from '../../protocol/json.ts'
+import type { OutputItem } from '../../protocol/output-item.ts'
+import { asList, asString, type Fields } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
-import type { Provider } from '../provider.ts'
-import { buildOpenaiResponsesRequest } from './request.ts'
+import { vendorFields } from '../metadata.ts'
+import type { Provider, ProviderRequest } from '../provider.ts'
+import {
+  bearer,
+  dataUrl,
+  type Item,
+  imagesOf,
+  invalidOption,
+  joinUrl,
+  NOT_RUN,
+  type RequestOptions,
+  toolChoiceOf,
+  type VendorRequest,
+  wasAbandoned,
+} from '../vendor-request.ts'
 import { translateOpenaiResponses } from './translate.ts'
+import { isWireItem, type WireItem } from './wire.ts'
 
 /** OpenAI's Responses API, or a server that speaks it. */
 export function createOpenaiResponsesProvider(options: HttpProviderOptions = {}): Provider {
   return httpProvider('openai', buildOpenaiResponsesRequest, translateOpenaiResponses, options)
+}
+
+export const BASE_URL = 'https://api.openai.com/v1'
+
+/** Models that do not reason; the API refuses requests for their reasoning. */
+const WITHOUT_REASONING = /(?:^|\/)(?:chatgpt|gpt-[34])/
+
+/** `POST /responses`. Throws when the API cannot do what is requested. */
+export function buildOpenaiResponsesRequest(
+  request: ProviderRequest,
+  { baseUrl = BASE_URL, apiKey, headers }: RequestOptions = {},
+): VendorRequest {
+  const { model, stop = [], thinkingBudget } = request
+  if (stop.length > 0) throw invalidOption('stop', 'the Responses API has no stop sequences')
+  if (thinkingBudget !== undefined) {
+    throw invalidOption('thinkingBudget', 'the Responses API takes reasoningEffort instead')
+  }
+  return {
+    url: joinUrl(baseUrl, '/responses'),
+    headers: { ...bearer(apiKey), ...headers },
+    body: {
+      model,
+      input: toInput(request.input),
+      ...tools(request),
+      parallel_tool_calls: request.parallelToolCalls,
+      reasoning: reasoning(request),
+      text: textFormat(request),
+      max_output_tokens: request.maxOutputTokens,
+      temperature: request.temperature,
+      top_p: request.topP,
+      // The thread is ours to keep, and what we keep goes back whole.
+      store: false,
+      ...(!WITHOUT_REASONING.test(model) && { include: ['reasoning.encrypted_content'] }),
+      stream: true,
+    },
+  }
+}
+
+/** Without `strict: false` the API would hold every schema to rules of its own. */
+function tools(request: ProviderRequest): Fields {
+  const { tools = [] } = request
+  const choice = toolChoiceOf(request)
+  if (tools.length === 0) return {}
+  return {
+    tools: tools.map(({ name, description, parameters, strict = false }) => {
+      return { type: 'function', name, description, parameters, strict }
+    }),
+    tool_choice: typeof choice === 'object' ? { type: 'function', name: choice.name } : choice,
+  }
+}
+
+/** A request with an effort wants to see the reasoning: summaries are all that the API shows. */
+function reasoning({ reasoningEffort: effort }: ProviderRequest): Fields | undefined {
+  if (effort === undefined) return undefined
+  return effort === 'none' ? { effort } : { effort, summary: 'auto' }
+}
+
+function textFormat({ responseFormat }: ProviderRequest): Fields | undefined {
+  if (responseFormat === undefined || responseFormat.type === 'text') return undefined
+  if (responseFormat.type === 'json_object') return { format: { type: 'json_object' } }
+  const { type, name, schema, strict } = responseFormat
+  return { format: { type, name, schema, strict } }
+}
+
+/** A thread as the API wants it: a list of items, its own as they came. */
+export function toInput(items: readonly OutputItem[]): Fields[] {
+  const history = new History(items)
+  for (const item of items) history.add(item)
+  return history.input
+}
+
+class History {
+  readonly input: Fields[] = []
+  readonly #answered: ReadonlySet<string>
+  /** The kind of each call that was handed back; of one that means nothing here, undefined. */
+  readonly #calls = new Map<string, string | undefined>()
+  /** The vendor refuses reasoning that leads to nothing, so it waits for what it led to. */
+  #reasoning: Fields[] = []
+  /** The vendor refuses its own ids on items whose reasoning is not there. */
+  #hasReasoning = false
+
+  constructor(items: readonly OutputItem[]) {
+    const outputs = items.filter((item) => item.type === 'function_call_output')
+    this.#answered = new Set(outputs.map(({ call_id }) => call_id))
+  }
+
+  add(item: OutputItem): void {
+    if (wasAbandoned(item)) return
+    switch (item.type) {
+      case 'message':
+        return item.origin === 'agent' ? this.#addAnswer(item) : this.#addPrompt(item)
+      case 'reasoning':
+        return this.#addReasoning(item)
+      case 'function_call':
+        return this.#addCall(item)
+      case 'function_call_output':
+        return this.#addOutput(item)
+      case 'error':
+      case 'cancelled':
+        return // what went wrong here is not the model's to know
+    }
+  }
+
+  #addPrompt(item: Item<'message'>): void {
+    this.#forgetReasoning()
+    this.input.push({ type: 'message', role: item.origin, content: promptParts(item) })
+  }
+
+  #addAnswer(item: Item<'message'>): void {
+    const { phase, id }: Fields = vendorItemOf(item) ?? {}
+    this.#addOwn({
+      type: 'message',
+      role: 'assistant',
+      ...(typeof phase === 'string' && { phase }),
+      ...this.#idOf(id),
+      content: contentOf(item),
+    })
+  }
+
+  /** Of use is only what the vendor can decrypt: it keeps nothing itself. */
+  #addReasoning(item: Item<'reasoning'>): void {
+    const own = vendorItemOf(item)
+    if (own === undefined) return
+    if (own.type !== 'reasoning') this.#addOwn(own)
+    else if (typeof own['encrypted_content'] === 'string') this.#reasoning.push(withoutNulls(own))
+  }
+
+  #addCall(item: Item<'function_call'>): void {
+    const { call_id, provider_metadata } = item
+    const own = vendorItemOf(item)
+    const isVendors = isExecutedByProvider(provider_metadata)
+    if (isVendors && own === undefined) {
+      this.#calls.set(call_id, undefined)
+      return
+    }
+    const kind = own?.type ?? 'function_call'
+    this.#calls.set(call_id, kind)
+    if (own === undefined || kind === 'function_call' || kind === 'custom_tool_call') {
+      this.#addClientCall(item, kind)
+    } else if (isVendors || this.#answered.has(call_id)) {
+      // A tool of the vendor that waits for the client in vain cannot be excused, only left out.
+      this.#addOwn(own)
+    }
+  }
+
+  #addClientCall(item: Item<'function_call'>, kind: string): void {
+    const { call_id, name } = item
+    const { id, ...rest }: Fields = vendorItemOf(item) ?? {}
+    const isCustom = kind === 'custom_tool_call'
+    this.#addOwn({
+      ...rest,
+      ...this.#idOf(id),
+      type: kind,
+      call_id,
+      name,
+      ...(isCustom ? { input: customInput(item.arguments) } : { arguments: item.arguments }),
+    })
+    // A turn that was stopped leaves such calls behind, and the vendor refuses a thread with one.
+    if (!this.#answered.has(call_id)) {
+      this.input.push(outputItem(kind, { call_id, output: NOT_RUN, success: false }))
+    }
+  }
+
+  #addOutput(item: Item<'function_call_output'>): void {
+    const { call_id, provider_metadata } = item
+    const own = vendorItemOf(item)
+    if (isExecutedByProvider(provider_metadata)) {
+      // What is part of its call went back with it.
+      if (own?.type.endsWith('_output')) this.input.push(own)
+      return
+    }
+    if (!this.#calls.has(call_id)) {
+      throw invalidOption('input', `the output of ${call_id} has no call`)
+    }
+    const kind = this.#calls.get(call_id)
+    if (kind === undefined) return
+    this.#forgetReasoning()
+    this.input.push(outputItem(kind, item))
+  }
+
+  #addOwn(fields: Fields): void {
+    this.input.push(...this.#reasoning, fields)
+    if (this.#reasoning.length > 0) this.#hasReasoning = true
+    this.#reasoning = []
+  }
+
+  #idOf(id: unknown): Fields {
+    const isPaired = this.#hasReasoning || this.#reasoning.length > 0
+    return typeof id === 'string' && isPaired ? { id } : {}
+  }
+
+  #forgetReasoning(): void {
+    this.#reasoning = []
+    this.#hasReasoning = false
+  }
+}
+
+function promptParts(item: Item<'message'>): Fields[] {
+  const images = imagesOf(item).map((image) => {
+    return { type: 'input_image', image_url: dataUrl(image), detail: 'auto' }
+  })
+  const isPicture = item.content === '' && images.length > 0
+  return isPicture ? images : [{ type: 'input_text', text: item.content }, ...images]
+}
+
+function vendorItemOf(item: OutputItem): WireItem | undefined {
+  const fields = vendorFields('openai', item)
+  return isWireItem(fields) ? fields : undefined
+}
+
+/** As the vendor wrote it, part by part, unless the text is no longer what it was. */
+function contentOf(item: Item<'message'>): Fields[] {
+  const { content, annotations, refusal }: Fields = vendorItemOf(item) ?? {}
+  const parts = asList(content).filter(isRecord)
+  const text = parts.map((part) => part['text'] ?? part['refusal']).join('')
+  if (parts.length > 0 && text === item.content) return parts
+  if (refusal === true) return [{ type: 'refusal', refusal: item.content }]
+  return [{ type: 'output_text', text: item.content, annotations: asList(annotations) }]
+}
+
+function customInput(args: string): string {
+  return asString(parseJsonObject(args)?.['input']) ?? args
+}
+
+/** The vendor sends nulls that it does not take back. */
+function withoutNulls(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
+}
+
+interface ToolOutput {
+  call_id: string
+  output: string
+  success: boolean
+}
+
+const WRITERS = new Map<string, (output: ToolOutput) => Fields>([
+  ['function_call', ({ call_id, output }) => ({ type: 'function_call_output', call_id, output })],
+  [
+    'custom_tool_call',
+    ({ call_id, output }) => ({ type: 'custom_tool_call_output', call_id, output }),
+  ],
+  [
+    'local_shell_call',
+    ({ call_id, output }) => ({ type: 'local_shell_call_output', id: call_id, output }),
+  ],
+  ['shell_call', shellOutput],
+  [
+    'apply_patch_call',
+    ({ call_id, output, success }) => ({
+      type: 'apply_patch_call_output',
+      call_id,
+      status: success ? 'completed' : 'failed',
+      output,
+    }),
+  ],
+  ['computer_call', computerOutput],
+  ['mcp_approval_request', approval],
+])
+
+/** The output of a call as the vendor wants it. Throws when that kind of call takes none. */
+export function outputItem(kind: string, output: ToolOutput): Fields {
+  const write = WRITERS.get(kind)
+  if (write === undefined) throw refusedOutput(output, `a ${kind} takes none`)
+  return write(output)
+}
+
+/** A list of chunks as the vendor has it, or plain text, which is what the command wrote. */
+function shellOutput({ call_id, output, success }: ToolOutput): Fields {
+  const chunks = parseJsonSafe(output)
+  const outcome = { type: 'exit', exit_code: success ? 0 : 1 }
+  const plain = [{ stdout: output, stderr: '', outcome }]
+  return { type: 'shell_call_output', call_id, output: Array.isArray(chunks) ? chunks : plain }
+}
+
+function computerOutput(output: ToolOutput): Fields {
+  const screenshot = parseJsonSafe(output.output)
+  if (!isRecord(screenshot))
+    throw refusedOutput(output, 'a computer_call takes a screenshot object')
+  return { type: 'computer_call_output', call_id: output.call_id, output: screenshot }
+}
+
+/** Only the word itself approves; that a tool did not fail does not. */
+function approval({ call_id, output }: ToolOutput): Fields {
+  const answer = parseJsonSafe(output)
+  const approve = isRecord(answer) && answer['approve'] === true
+  return { type: 'mcp_approval_response', approval_request_id: call_id, approve }
+}
+
+function refusedOutput({ call_id }: ToolOutput, reason: string): TurnstreamError {
+  return invalidOption('input', `the output of ${call_id}: ${reason}`)
 }

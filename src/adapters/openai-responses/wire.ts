@@ -46,7 +46,7 @@ export interface ResponseFailure {
 }
 
 /** The kind of text that an event is about, and the field that holds it. A `part` says its kind itself. */
-const TEXT_EVENTS = new Map<string, [kind: PartKind | undefined, field: string]>([
+export const TEXT_EVENTS = new Map<string, [kind: PartKind | undefined, field: string]>([
   ['response.content_part.added', [undefined, 'part']],
   ['response.content_part.done', [undefined, 'part']],
   ['response.output_text.delta', ['output_text', 'delta']],

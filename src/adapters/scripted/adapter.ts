@@ -6,8 +6,8 @@ import {
   type ProviderRequest,
   ProviderStream,
   type RunContext,
+  SCRIPTED_ID,
 } from '../provider.ts'
-import { SCRIPTED_ID } from '../provider-kinds.ts'
 import { replayRecording } from './translate.ts'
 import type { Recordings } from './wire.ts'
 

@@ -1,8 +1,11 @@
 import type { Decoded } from '../../protocol/decode.ts'
 import { parseJsonSafe } from '../../protocol/json.ts'
-import { normalizeEvent } from '../../protocol/lenient-event.ts'
 import type { ItemType, StreamEvent } from '../../protocol/stream-event.ts'
-import { isStreamEvent, streamEventFault } from '../../protocol/stream-event-guard.ts'
+import {
+  isStreamEvent,
+  normalizeEvent,
+  streamEventFault,
+} from '../../protocol/stream-event-guard.ts'
 
 /** A recorded turn is a file of StreamEvents, one to a line; their timestamps are its pace. */
 export type Recording = readonly StreamEvent[]

@@ -1,10 +1,10 @@
 import {
   BASE_URL as ANTHROPIC_URL,
   API_VERSION,
-} from '../../adapters/anthropic-messages/request.ts'
-import { BASE_URL as GEMINI_URL } from '../../adapters/gemini/request.ts'
-import { BASE_URL as OPENAI_URL } from '../../adapters/openai-responses/request.ts'
-import type { ProviderKind } from '../../adapters/provider-kinds.ts'
+} from '../../adapters/anthropic-messages/adapter.ts'
+import { BASE_URL as GEMINI_URL } from '../../adapters/gemini/adapter.ts'
+import { BASE_URL as OPENAI_URL } from '../../adapters/openai-responses/adapter.ts'
+import type { ProviderKind } from '../../adapters/provider.ts'
 import type { Clock } from '../../async/clock.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { UsageError } from '../command.ts'

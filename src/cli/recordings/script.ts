@@ -1,7 +1,7 @@
 import type { Recording } from '../../adapters/scripted/wire.ts'
+import { EXECUTED_BY_PROVIDER } from '../../protocol/item-marks.ts'
 import type { OutputItem } from '../../protocol/output-item.ts'
 import type { ErrorObject, StreamEvent, StreamEventPayload } from '../../protocol/stream-event.ts'
-import { EXECUTED_BY_PROVIDER } from '../../protocol/tool-execution.ts'
 
 /** The ids in every built-in recording; who plays it puts those of its own turn in their place. */
 export const RECORDED = { turnId: 'recorded-turn', threadId: 'recorded-thread' } as const

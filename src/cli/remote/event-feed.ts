@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { type Clock, sleep } from '../../async/clock.ts'
 import { calculateRetryDelay } from '../../async/retry.ts'
-import { applyAppend } from '../../dialects/xapi/append.ts'
+import { applyAppend } from '../../dialects/xapi/encode.ts'
 import { decodeText } from '../../protocol/decode.ts'
 import { HEADERS, SSE_EVENTS } from '../../protocol/names.ts'
 import {

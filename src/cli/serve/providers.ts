@@ -1,19 +1,22 @@
 import { createAnthropicMessagesProvider } from '../../adapters/anthropic-messages/adapter.ts'
-import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/base-url.ts'
 import { createGeminiProvider } from '../../adapters/gemini/adapter.ts'
 import type { HttpProviderOptions } from '../../adapters/http-provider.ts'
 import { createOpenaiChatProvider } from '../../adapters/openai-chat/adapter.ts'
 import { createOpenaiResponsesProvider } from '../../adapters/openai-responses/adapter.ts'
-import type { Provider } from '../../adapters/provider.ts'
-import { PROVIDER_KINDS, type ProviderKind } from '../../adapters/provider-kinds.ts'
+import { PROVIDER_KINDS, type Provider, type ProviderKind } from '../../adapters/provider.ts'
 import { createScriptedProvider } from '../../adapters/scripted/adapter.ts'
+import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
 import { suggestion } from '../../protocol/nearest.ts'
 import { createProviderFetch } from '../../server/provider-fetch.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../recordings/built-in.ts'
-import type { ProviderSetting } from './configuration.ts'
-import { type Configuration, type Environment, readSecret } from './configuration.ts'
+import {
+  type Configuration,
+  type Environment,
+  type ProviderSetting,
+  readSecret,
+} from './configuration.ts'
 import { storeSecrets } from './store.ts'
 
 interface KnownProvider {

@@ -1,16 +1,18 @@
-import { isInputItem } from '../../protocol/input-items.ts'
-import { isRefusal } from '../../protocol/refusal.ts'
+import { isExecutedByProvider, isInputItem, isRefusal } from '../../protocol/item-marks.ts'
 import type { ReducedResponse, ResponseItem } from '../../protocol/response.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
-import { isExecutedByProvider } from '../../protocol/tool-execution.ts'
 import type { ChatCompletionsOptions } from './encode.ts'
-import { abortError, chatError, chatFinishReason, chatUsage, codedError } from './ending.ts'
 import {
+  abortError,
   type ChatCompletion,
   type ChatError,
   type ChatMessage,
   type ChatToolCall,
   COMPLETION_OBJECT,
+  chatError,
+  chatFinishReason,
+  chatUsage,
+  codedError,
 } from './wire.ts'
 
 export type ChatCompletionOptions = Omit<ChatCompletionsOptions, 'includeUsage'>

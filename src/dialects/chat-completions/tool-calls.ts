@@ -1,9 +1,8 @@
+import { isExecutedByProvider } from '../../protocol/item-marks.ts'
 import { parseJsonSafe } from '../../protocol/json.ts'
 import type { OutputItem } from '../../protocol/output-item.ts'
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
-import { isExecutedByProvider } from '../../protocol/tool-execution.ts'
-import { codedError } from './ending.ts'
-import type { ChatToolCallDelta } from './wire.ts'
+import { type ChatToolCallDelta, codedError } from './wire.ts'
 
 type FunctionCall = Extract<OutputItem, { type: 'function_call' }>
 type Deltas = readonly ChatToolCallDelta[]

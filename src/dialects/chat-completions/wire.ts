@@ -1,4 +1,8 @@
-/** The shapes that a client of the Chat Completions API reads, spelled as they travel. */
+/** The shapes that a client of the Chat Completions API reads, and how the end of a turn reads in them. */
+import { ERROR_CODES, type ErrorCode } from '../../protocol/errors.ts'
+import { parseJsonSafe } from '../../protocol/json.ts'
+import type { ErrorObject } from '../../protocol/stream-event.ts'
+import type { Usage } from '../../protocol/usage.ts'
 
 /** The data of the last frame of a stream. */
 export const DONE = '[DONE]'
@@ -18,12 +22,7 @@ export interface ChatUsage {
 
 /** A call opens with its id, type and name; what follows are pieces of its arguments. */
 export type ChatToolCallDelta =
-  | {
-      index: number
-      id: string
-      type: 'function'
-      function: { name: string; arguments: string }
-    }
+  | (ChatToolCall & { index: number })
   | { index: number; function: { arguments: string } }
 
 /** The fields of a delta that hold text. `reasoning_content` is an extension that many clients read. */
@@ -83,4 +82,80 @@ export interface ChatCompletion {
   model: string
   choices: [{ index: 0; message: ChatMessage; logprobs: null; finish_reason: ChatFinishReason }]
   usage?: ChatUsage
+}
+
+/** What the client was given, as far as it decides how the answer is said to have ended. */
+interface Given {
+  /** The arguments of each call. */
+  calls: readonly string[]
+  refusal: boolean
+}
+
+/**
+ * The finish reason follows from what was given, not from what the provider says: with a call it is
+ * `tool_calls`, or clients would not run it, unless the answer was cut off inside the arguments.
+ */
+export function chatFinishReason(
+  reason: string | null | undefined,
+  given: Given,
+): ChatFinishReason {
+  const ending = withoutCalls(reason, given.refusal)
+  if (given.calls.length === 0) return ending
+  return ending === 'stop' || given.calls.every(isJson) ? 'tool_calls' : ending
+}
+
+function withoutCalls(reason: string | null | undefined, refusal: boolean): ChatFinishReason {
+  switch (reason) {
+    case 'length':
+    case 'content_filter':
+      return reason
+    case 'refusal':
+      // A refusal in words ends with `stop`, as OpenAI's do. Without words the client must not take
+      // for an answer what is none.
+      return refusal ? 'stop' : 'content_filter'
+    default:
+      return 'stop'
+  }
+}
+
+function isJson(text: string): boolean {
+  return parseJsonSafe(text) !== text
+}
+
+export function chatUsage(usage: Usage): ChatUsage {
+  const { prompt_tokens, completion_tokens, total_tokens, cached_tokens, reasoning_tokens } = usage
+  return {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens,
+    ...(cached_tokens !== undefined && { prompt_tokens_details: { cached_tokens } }),
+    ...(reasoning_tokens !== undefined && { completion_tokens_details: { reasoning_tokens } }),
+  }
+}
+
+export function chatError({ code, message }: ErrorObject): ChatError {
+  return { error: { message, type: errorType(code), param: null, code } }
+}
+
+/** A turn that was stopped is no answer: a client that kept it would keep half of one. */
+export function abortError(reason = ''): ErrorObject {
+  const why = reason === '' ? '' : `: ${reason}`
+  return { code: 'ABORTED' satisfies ErrorCode, message: `The turn was stopped${why}` }
+}
+
+export function codedError(code: ErrorCode, detail: string): ErrorObject {
+  return { code, message: `${ERROR_CODES[code].summary}: ${detail}` }
+}
+
+const TYPES_BY_STATUS: Record<string, string> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  429: 'rate_limit_error',
+}
+
+/** Whose fault it was, where the code tells how the provider answered, as `HTTP_429` does. */
+function errorType(code: string): string {
+  const status = /^HTTP_(4\d\d)$/.exec(code)?.[1]
+  if (status === undefined) return 'server_error'
+  return TYPES_BY_STATUS[status] ?? 'invalid_request_error'
 }

@@ -4,7 +4,7 @@ import {
   appendSse,
   type TextSnapshot,
   textSnapshotOf,
-} from '../../dialects/xapi/append.ts'
+} from '../../dialects/xapi/encode.ts'
 import type { LogRecord } from '../../log/turn-log.ts'
 import { encodeSse } from '../../sse/encode.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { toHistory } from '../../../src/adapters/anthropic-messages/request.ts'
+import { toHistory } from '../../../src/adapters/anthropic-messages/adapter.ts'
 import type { OutputItem } from '../../../src/protocol/output-item.ts'
 import type { Fields } from './events.ts'
 

@@ -1,14 +1,17 @@
 /** Anthropic's own client and ours read the same bytes, and must have read the same. */
+
 import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Anthropic from '@anthropic-ai/sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createAnthropicMessagesProvider } from '../../../src/adapters/anthropic-messages/adapter.ts'
-import { toHistory } from '../../../src/adapters/anthropic-messages/request.ts'
+import {
+  createAnthropicMessagesProvider,
+  toHistory,
+} from '../../../src/adapters/anthropic-messages/adapter.ts'
 import { stamp } from '../../../src/adapters/event-stamp.ts'
 import type { ReducedResponse } from '../../../src/protocol/response.ts'
-import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
+import { ResponseReducer } from '../../../src/reducer/reduce.ts'
 import type { Fields } from './events.ts'
 
 const fixtures = new URL('../../fixtures/anthropic-messages/', import.meta.url)

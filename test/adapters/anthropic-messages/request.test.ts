@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { buildAnthropicMessagesRequest } from '../../../src/adapters/anthropic-messages/request.ts'
+import { buildAnthropicMessagesRequest } from '../../../src/adapters/anthropic-messages/adapter.ts'
 import type { ProviderRequest } from '../../../src/adapters/provider.ts'
 
 const base: ProviderRequest = {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { stamp } from '../../../src/adapters/event-stamp.ts'
 import { createGeminiProvider } from '../../../src/adapters/gemini/adapter.ts'
-import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
+import { ResponseReducer } from '../../../src/reducer/reduce.ts'
 import { startVendor } from '../vendor-server.ts'
 
 test('a response comes over HTTP, with the key in its header', async () => {

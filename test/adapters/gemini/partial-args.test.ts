@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { PartialArgs } from '../../../src/adapters/gemini/partial-args.ts'
+import { PartialArgs } from '../../../src/adapters/gemini/calls.ts'
 
 type Value = string | number | boolean | null
 

@@ -1,11 +1,12 @@
 /** OpenAI's own client and ours read the same bytes, and must have read the same. */
+
 import { readFileSync } from 'node:fs'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { stamp } from '../../../src/adapters/event-stamp.ts'
 import { createOpenaiChatProvider } from '../../../src/adapters/openai-chat/adapter.ts'
 import type { ReducedResponse } from '../../../src/protocol/response.ts'
-import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
+import { ResponseReducer } from '../../../src/reducer/reduce.ts'
 import { startVendor, type VendorServer } from '../vendor-server.ts'
 
 let server: VendorServer

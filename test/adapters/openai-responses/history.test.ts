@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { toInput } from '../../../src/adapters/openai-responses/request.ts'
+import { toInput } from '../../../src/adapters/openai-responses/adapter.ts'
 import type { OutputItem } from '../../../src/protocol/output-item.ts'
 import {
   completed,

@@ -1,12 +1,13 @@
 /** OpenAI's own client and ours read the same bytes, and must have read the same. */
+
 import { readFileSync } from 'node:fs'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { stamp } from '../../../src/adapters/event-stamp.ts'
 import { createOpenaiResponsesProvider } from '../../../src/adapters/openai-responses/adapter.ts'
+import { isExecutedByProvider } from '../../../src/protocol/item-marks.ts'
 import type { ReducedResponse } from '../../../src/protocol/response.ts'
-import { isExecutedByProvider } from '../../../src/protocol/tool-execution.ts'
-import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
+import { ResponseReducer } from '../../../src/reducer/reduce.ts'
 import { startVendor, type VendorServer } from '../vendor-server.ts'
 import type { Fields } from './events.ts'
 

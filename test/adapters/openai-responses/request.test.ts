@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { createOpenaiResponsesProvider } from '../../../src/adapters/openai-responses/adapter.ts'
-import { buildOpenaiResponsesRequest } from '../../../src/adapters/openai-responses/request.ts'
+import {
+  buildOpenaiResponsesRequest,
+  createOpenaiResponsesProvider,
+} from '../../../src/adapters/openai-responses/adapter.ts'
 import type { ProviderRequest } from '../../../src/adapters/provider.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import { startVendor } from '../vendor-server.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { outputItem } from '../../../src/adapters/openai-responses/request.ts'
+import { outputItem } from '../../../src/adapters/openai-responses/adapter.ts'
 import type { Fields } from './events.ts'
 
 const call_id = 'c'

@@ -24,7 +24,7 @@ const item = fc.record(
 )
 const notification = fc.record(
   {
-    type: fc.constantFrom(...Object.keys(NOTIFICATION_ROUTES), 'response.new'),
+    type: fc.constantFrom(...NOTIFICATION_ROUTES.keys(), 'response.new'),
     item: fc.oneof({ weight: 6, arbitrary: item }, odd),
     output_item: item,
     outputItem: item,

@@ -4,7 +4,7 @@ import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.t
 import { decodeRecording, type Recording } from '../../../src/adapters/scripted/wire.ts'
 import { recordToolsTurn } from '../../../src/cli/recordings/built-in.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
-import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
+import { ResponseReducer } from '../../../src/reducer/reduce.ts'
 import { type FakeClock, fakeClock } from '../../../src/testing/fake-clock.ts'
 
 const recording: Recording = recordToolsTurn()

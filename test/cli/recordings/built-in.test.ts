@@ -4,11 +4,11 @@ import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.t
 import type { Recording } from '../../../src/adapters/scripted/wire.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../../../src/cli/recordings/built-in.ts'
 import { StreamProcessor } from '../../../src/processor/stream-processor.ts'
+import { isExecutedByProvider } from '../../../src/protocol/item-marks.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../../src/protocol/stream-event-guard.ts'
 import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
-import { isExecutedByProvider } from '../../../src/protocol/tool-execution.ts'
-import { ResponseReducer } from '../../../src/reducer/response-reducer.ts'
+import { ResponseReducer } from '../../../src/reducer/reduce.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 
 const recordings = builtInRecordings()

@@ -1,9 +1,10 @@
 /** Secrets that a server is started with: where they may stand, and who is warned of whom. */
+
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { PROVIDER_KINDS } from '../../../src/adapters/provider-kinds.ts'
+import { PROVIDER_KINDS } from '../../../src/adapters/provider.ts'
 import { CONFIG_FILE, readSecret } from '../../../src/cli/serve/configuration.ts'
 import { parseServeOptions } from '../../../src/cli/serve/options.ts'
 import { KNOWN_PROVIDERS } from '../../../src/cli/serve/providers.ts'

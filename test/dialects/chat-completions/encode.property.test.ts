@@ -6,8 +6,8 @@ import type {
   ChatFrame,
   ChatMessage,
 } from '../../../src/dialects/chat-completions/wire.ts'
+import { isExecutedByProvider } from '../../../src/protocol/item-marks.ts'
 import { decodeStreamEvent, type StreamEvent } from '../../../src/protocol/stream-event.ts'
-import { isExecutedByProvider } from '../../../src/protocol/tool-execution.ts'
 import { toResponse } from '../../../src/reducer/reduce.ts'
 import { randomTurn } from '../../processor/turns.ts'
 import { eventsOf, reduceAll } from '../../reducer/events.ts'

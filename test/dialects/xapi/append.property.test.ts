@@ -6,8 +6,8 @@ import {
   appendSse,
   applyAppend,
   textSnapshotOf,
-} from '../../../src/dialects/xapi/append.ts'
-import { xapiSse } from '../../../src/dialects/xapi/encode.ts'
+  xapiSse,
+} from '../../../src/dialects/xapi/encode.ts'
 import type { ItemSnapshot, SnapshotStatus } from '../../../src/protocol/stream-output.ts'
 import { SseDecoder } from '../../../src/sse/decode.ts'
 

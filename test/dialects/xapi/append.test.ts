@@ -6,7 +6,7 @@ import {
   appendSse,
   applyAppend,
   textSnapshotOf,
-} from '../../../src/dialects/xapi/append.ts'
+} from '../../../src/dialects/xapi/encode.ts'
 import type {
   ItemSnapshot,
   MessageSnapshot,
