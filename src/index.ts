@@ -86,6 +86,7 @@ export {
   responseSchema,
 } from './protocol/response.ts'
 export { type ResponseEvent, responseEventSchema } from './protocol/response-event.ts'
+export type { Usage } from './protocol/stream-event.ts'
 export {
   type DecodedStreamEvent,
   decodeStreamEvent,
@@ -121,7 +122,6 @@ export {
   type TurnEvent,
   type TurnStarted,
 } from './protocol/stream-output.ts'
-export type { Usage } from './protocol/usage.ts'
 export {
   initialReducerState,
   type ReducerState,

@@ -1,7 +1,7 @@
 /** Reads single fields of untrusted JSON. */
+
 import { isRecord } from '../protocol/json.ts'
-import type { ErrorObject } from '../protocol/stream-event.ts'
-import type { Usage } from '../protocol/usage.ts'
+import type { ErrorObject, Usage } from '../protocol/stream-event.ts'
 
 export type Fields = Record<string, unknown>
 

@@ -3,7 +3,7 @@ import { GrowingText } from '../async/growing-text.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
 import { asFields, asNonEmpty, asString, type Fields } from './fields.ts'
-import { oncePerType } from './translation.ts'
+import { MAX_ARGUMENT_CHARS, oncePerType, tooLarge } from './translation.ts'
 
 /** A tool call as far as it has arrived. */
 export interface ToolCallState {
@@ -42,10 +42,6 @@ export interface CallFields {
   /** The whole arguments, which win over what was streamed. */
   args?: string | undefined
 }
-
-// Providers bill by token but we hold characters: past this a runaway call would cost more memory
-// than every other turn of a machine together.
-export const MAX_ARGUMENT_CHARS = 1_000_000
 
 // A vendor repeats itself within a response, and none of them has this many calls.
 const MAX_DRAINED = 1000
@@ -278,12 +274,6 @@ export class ToolCallAggregator {
 /** One call has one id; ids of items do not count, some servers change them at will. */
 function isOtherId(call: Call, { id }: CallFields): boolean {
   return call.idFrom === 'call' && id !== undefined && id !== call.state.id
-}
-
-/** The error of a call whose arguments pass the cap. */
-export function tooLarge(call: string, maxArgumentChars: number): ErrorObject {
-  const message = `the arguments of ${call} exceed ${maxArgumentChars} characters`
-  return { code: 'TOOL_ARGUMENTS_TOO_LARGE', message }
 }
 
 /** The item that a `response.*` notification is about. */

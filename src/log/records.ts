@@ -1,10 +1,9 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 import { checkEnvelope, eventText } from '../protocol/event-codec.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
-import type { ErrorObject, StreamEvent, TurnStatus } from '../protocol/stream-event.ts'
+import type { ErrorObject, StreamEvent, TurnStatus, Usage } from '../protocol/stream-event.ts'
 import { normalizeEvent, streamEventFault } from '../protocol/stream-event-guard.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
-import type { Usage } from '../protocol/usage.ts'
 import { formatOffset } from './offsets.ts'
 import { isSealed, type WriteState } from './rules.ts'
 import type {

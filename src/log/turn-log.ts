@@ -1,6 +1,5 @@
-import type { ErrorObject, StreamEvent, TurnStatus } from '../protocol/stream-event.ts'
+import type { ErrorObject, StreamEvent, TurnStatus, Usage } from '../protocol/stream-event.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
-import type { Usage } from '../protocol/usage.ts'
 
 /** `events` holds StreamEvents and is the truth; `processed` holds snapshots and is derived from it. */
 export type LogName = 'events' | 'processed'

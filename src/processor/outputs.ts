@@ -1,7 +1,8 @@
 /** How decisions look on the wire: the only place where outputs are put together. */
+
 import { parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { ErrorObject } from '../protocol/stream-event.ts'
+import type { ErrorObject, Usage } from '../protocol/stream-event.ts'
 import type {
   ItemSnapshot,
   SnapshotStatus,
@@ -10,7 +11,6 @@ import type {
   TurnComplete,
   TurnError,
 } from '../protocol/stream-output.ts'
-import type { Usage } from '../protocol/usage.ts'
 import type { ContentBuffer } from './content-buffer.ts'
 import type { Emission, ToolOutputItem, TurnRules, TurnState } from './turn-state.ts'
 

@@ -1,6 +1,6 @@
 import type { TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { ItemType } from '../protocol/stream-event.ts'
+import type { ItemType, Usage } from '../protocol/stream-event.ts'
 import type {
   ItemSnapshot,
   PendingCall,
@@ -9,7 +9,6 @@ import type {
   TurnError,
   TurnStarted,
 } from '../protocol/stream-output.ts'
-import type { Usage } from '../protocol/usage.ts'
 import { BatchGradient } from './batch-gradient.ts'
 import type { ContentBuffer } from './content-buffer.ts'
 import type { ResolvedOptions } from './options.ts'

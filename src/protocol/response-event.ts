@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { outputItemSchema } from './output-item.ts'
 import { openObject } from './shape.ts'
-import { usageSchema } from './usage.ts'
+import { usageSchema } from './stream-event.ts'
 
 /** What a model client hands over while a response is being made: the default of ResponseStream. */
 export const responseEventSchema = z.discriminatedUnion('type', [

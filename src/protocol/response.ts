@@ -8,8 +8,7 @@ import {
   reasoningItemSchema,
 } from './output-item.ts'
 import { idSchema, openObject } from './shape.ts'
-import { errorObjectSchema, historyTruncatedSchema } from './stream-event.ts'
-import { usageSchema } from './usage.ts'
+import { errorObjectSchema, historyTruncatedSchema, usageSchema } from './stream-event.ts'
 
 const responseStatusSchema = z.enum(['queued', 'in_progress', 'complete', 'error', 'aborted'])
 export type ResponseStatus = z.infer<typeof responseStatusSchema>

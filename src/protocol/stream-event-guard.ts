@@ -1,7 +1,6 @@
 import { isRecord } from './json.ts'
 import type { OutputItem } from './output-item.ts'
-import type { ItemType, StreamEvent, StreamEventType, TurnStatus } from './stream-event.ts'
-import type { Usage } from './usage.ts'
+import type { ItemType, StreamEvent, StreamEventType, TurnStatus, Usage } from './stream-event.ts'
 
 /**
  * The hand-written twin of `streamEventSchema`, for the token path, where a schema library would

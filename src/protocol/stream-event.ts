@@ -4,7 +4,6 @@ import { isRecord } from './json.ts'
 import { messageOriginSchema, outputItemSchema } from './output-item.ts'
 import { idSchema, metadataSchema, openObject } from './shape.ts'
 import { normalizeEvent } from './stream-event-guard.ts'
-import { usageSchema } from './usage.ts'
 
 const itemTypeSchema = z.enum([
   'message',
@@ -20,6 +19,20 @@ export type TurnStatus = z.infer<typeof turnStatusSchema>
 
 export const errorObjectSchema = openObject({ code: z.string(), message: z.string() })
 export type ErrorObject = z.infer<typeof errorObjectSchema>
+
+const count = z.number().nonnegative()
+
+/** Tokens as the provider counted them; `estimated` marks figures that we had to guess. */
+export const usageSchema = openObject({
+  prompt_tokens: count,
+  completion_tokens: count,
+  total_tokens: count,
+  cached_tokens: count.exactOptional(),
+  cache_write_tokens: count.exactOptional(),
+  reasoning_tokens: count.exactOptional(),
+  estimated: z.boolean().exactOptional(),
+})
+export type Usage = z.infer<typeof usageSchema>
 
 /** `traceparent` is any string: a malformed trace is a reason to lose a trace, not a turn. */
 const traceContextSchema = openObject({

@@ -1,7 +1,6 @@
 import type { ReducedResponse } from '../protocol/response.ts'
-import type { StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
+import type { StreamEvent, StreamEventPayload, Usage } from '../protocol/stream-event.ts'
 import { normalizeEvent } from '../protocol/stream-event-guard.ts'
-import type { Usage } from '../protocol/usage.ts'
 import { IdIndex } from './id-index.ts'
 import {
   cancelItem,

@@ -2,13 +2,12 @@ import { TurnstreamError } from '../protocol/errors.ts'
 import { isPlainDelta } from '../protocol/event-codec.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
+import type { ErrorObject, StreamEventPayload, Usage } from '../protocol/stream-event.ts'
 import {
   type LenientOptions,
   normalizePayload,
   payloadFault,
 } from '../protocol/stream-event-guard.ts'
-import type { Usage } from '../protocol/usage.ts'
 import { markedAsRunHere } from './tools.ts'
 import type { TurnCaps } from './turn-caps.ts'
 import { boundEnd, boundError, extraChars } from './turn-ending.ts'

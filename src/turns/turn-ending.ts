@@ -1,7 +1,11 @@
 import { ERROR_CODES, type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
-import { type Usage, usageSchema } from '../protocol/usage.ts'
+import {
+  type ErrorObject,
+  type StreamEventPayload,
+  type Usage,
+  usageSchema,
+} from '../protocol/stream-event.ts'
 import type { RoundEnd } from './transcript.ts'
 import type { EndReason } from './turn-control.ts'
 import type { TurnOutcome } from './turn-observer.ts'

@@ -1,4 +1,4 @@
-import type { Usage } from '../protocol/usage.ts'
+import type { Usage } from '../protocol/stream-event.ts'
 
 /** What is known of a turn from its beginning. */
 export interface TurnFacts {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ResponseWriter } from '../../src/adapters/response-writer.ts'
+import { ResponseWriter } from '../../src/adapters/translation.ts'
 import { checkPayloads } from './outcome.ts'
 import { context } from './replay.ts'
 

@@ -3,13 +3,16 @@ import * as z from 'zod'
 import { outputItemSchema } from '../../src/protocol/output-item.ts'
 import { responseSchema } from '../../src/protocol/response.ts'
 import { responseEventSchema } from '../../src/protocol/response-event.ts'
-import { STREAM_EVENT_TYPES, streamEventSchema } from '../../src/protocol/stream-event.ts'
+import {
+  STREAM_EVENT_TYPES,
+  streamEventSchema,
+  usageSchema,
+} from '../../src/protocol/stream-event.ts'
 import {
   contentSchema,
   streamMessageSchema,
   turnEventSchema,
 } from '../../src/protocol/stream-output.ts'
-import { usageSchema } from '../../src/protocol/usage.ts'
 import { read } from './sources.ts'
 import { section, tableRows } from './tables.ts'
 

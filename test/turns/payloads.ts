@@ -1,7 +1,6 @@
 /** What providers say, written shortly, and what logs say, read shortly. */
 import type { OutputItem } from '../../src/protocol/output-item.ts'
-import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
-import type { Usage } from '../../src/protocol/usage.ts'
+import type { StreamEventPayload, Usage } from '../../src/protocol/stream-event.ts'
 
 export function line(payload: StreamEventPayload): string {
   switch (payload.type) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Usage } from '../../src/protocol/usage.ts'
+import type { Usage } from '../../src/protocol/stream-event.ts'
 import { TurnUsage } from '../../src/turns/transcript.ts'
 import { usage } from './payloads.ts'
 

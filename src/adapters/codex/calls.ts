@@ -1,7 +1,7 @@
 import { parseJsonObject } from '../../protocol/json.ts'
 import type { Fields } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
-import type { ResponseWriter } from '../response-writer.ts'
+import type { ResponseWriter } from '../translation.ts'
 import type { RawItem, ToolItem, ToolOutput } from './events.ts'
 
 interface Call {

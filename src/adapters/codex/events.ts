@@ -1,7 +1,7 @@
 /** What the grammars of codex say, in one vocabulary. */
+
 import { isRecord } from '../../protocol/json.ts'
-import type { ErrorObject } from '../../protocol/stream-event.ts'
-import type { Usage } from '../../protocol/usage.ts'
+import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
 import {
   asFields,
   asList,

@@ -1,7 +1,8 @@
 /** The messages and the reasoning of a turn: each once, whichever way it is told. */
+
 import type { Fields } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
-import type { ResponseWriter } from '../response-writer.ts'
+import type { ResponseWriter } from '../translation.ts'
 import type { CodexEvent, MessageItem } from './events.ts'
 
 type Kind = MessageItem['kind']

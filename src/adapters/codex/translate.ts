@@ -1,13 +1,12 @@
 import { unreachable } from '../../protocol/errors.ts'
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
 import { translateResponseNotifications } from '../response-notifications/translate.ts'
-import { ResponseWriter } from '../response-writer.ts'
-import type { Translation, TranslationContext } from '../translation.ts'
+import { type Translation, type TranslationContext, WriterTranslation } from '../translation.ts'
 import { CodexCalls } from './calls.ts'
 import type { CodexEvent, CodexItem, MessageItem, RawItem, Scope, TurnEnding } from './events.ts'
 import { MessageFilter, Messages } from './texts.ts'
 import { TurnUsage } from './usage.ts'
-import { decodeCodexMessage, type Grammar } from './wire.ts'
+import { type CodexMessage, decodeCodexMessage, type Grammar } from './wire.ts'
 
 /**
  * The meaning of what a codex app-server writes. Of its three grammars the first that shows itself is
@@ -21,11 +20,10 @@ export function translateCodex(context: TranslationContext): Translation {
 const INCOMPLETE = /^Incomplete response returned, reason: (max_output_tokens|content_filter)/
 
 /** Follows the turns of a thread and writes each of them as a response. */
-class CodexTranslation implements Translation {
-  readonly #writer: ResponseWriter
+class CodexTranslation extends WriterTranslation {
   readonly #responses: Translation
-  readonly #calls: CodexCalls
-  readonly #texts: Messages
+  readonly #calls = new CodexCalls(this.writer)
+  readonly #texts = new Messages(this.writer)
   readonly #filter = new MessageFilter()
   readonly #usage = new TurnUsage()
   #grammar: Grammar | undefined
@@ -35,38 +33,34 @@ class CodexTranslation implements Translation {
   #error: ErrorObject | undefined
 
   constructor(context: TranslationContext) {
-    this.#writer = new ResponseWriter(context)
-    const { reportUnknown: onUnknown } = this.#writer
+    super(context)
+    const { reportUnknown: onUnknown } = this.writer
     this.#responses = translateResponseNotifications({ ...context, onUnknown })
-    this.#calls = new CodexCalls(this.#writer)
-    this.#texts = new Messages(this.#writer)
   }
 
-  translate(event: unknown): readonly StreamEventPayload[] {
+  /** A stream of `response.*` notifications has a translation of its own. */
+  override translate(event: unknown): readonly StreamEventPayload[] {
     const message = decodeCodexMessage(event, this.#grammar)
+    if (message.kind !== 'response') return super.translate(message)
+    return this.#isSpoken('response') ? this.#responses.translate(message.notification) : []
+  }
+
+  override end(fault?: ErrorObject): readonly StreamEventPayload[] {
+    return this.#grammar === 'response' ? this.#responses.end(fault) : super.end(fault)
+  }
+
+  protected take(message: CodexMessage): void {
     switch (message.kind) {
-      case 'nothing':
-        return []
       case 'unknown':
-        this.#writer.reportUnknown(message.type)
-        return []
-      case 'response':
-        return this.#isSpoken('response') ? this.#responses.translate(message.notification) : []
+        return this.writer.reportUnknown(message.type)
       case 'malformed':
         if (this.#isSpoken(message.grammar)) this.#breakOff(message.reason, message.scope)
-        break
+        return
       case 'event':
         // Which model answers is told by replies, which belong to no grammar.
         if (message.event.type === 'model_known') this.#modelId = message.event.model
         else if (this.#isSpoken(message.grammar)) this.#add(message.event, message.scope)
     }
-    return this.#writer.take()
-  }
-
-  end(fault?: ErrorObject): readonly StreamEventPayload[] {
-    if (this.#grammar === 'response') return this.#responses.end(fault)
-    this.#endInput(fault)
-    return this.#writer.take()
   }
 
   #isSpoken(grammar: Grammar): boolean {
@@ -83,16 +77,16 @@ class CodexTranslation implements Translation {
   #breakOff(reason: string, scope: Scope): void {
     if (this.#position.at === 'before') this.#enter(scope)
     if (this.#position.at !== 'inside' || isForeign(this.#position.scope, scope)) return
-    this.#fail({ code: 'UPSTREAM_MALFORMED', message: reason })
+    this.fail({ code: 'UPSTREAM_MALFORMED', message: reason })
     this.#position = { at: 'skipping', scope: this.#position.scope }
   }
 
   /** What codex said was wrong counts for more than that it then fell silent. */
-  #endInput(fault?: ErrorObject): void {
-    if (this.#position.at === 'inside' && this.#error !== undefined) this.#fail(this.#error)
+  protected override close(fault?: ErrorObject): void {
+    if (this.#position.at === 'inside' && this.#error !== undefined) this.fail(this.#error)
     this.#texts.settle()
     this.#writeUsage()
-    this.#writer.endInput(fault)
+    this.writer.endInput(fault)
     this.#position = { at: 'between' }
   }
 
@@ -102,7 +96,7 @@ class CodexTranslation implements Translation {
       case 'stay':
         return true
       case 'replace':
-        this.#endInput()
+        this.close()
         this.#enter(scope)
         return true
       case 'enter':
@@ -122,12 +116,12 @@ class CodexTranslation implements Translation {
     this.#calls.reset()
     this.#texts.reset()
     this.#usage.beginTurn(scope.threadId)
-    this.#writer.start(this.#modelId)
+    this.writer.start(this.#modelId)
   }
 
   #addOutside(event: CodexEvent, { threadId }: Scope): void {
     if (event.type === 'raw_item') this.#texts.expectTwins()
-    if (event.type === 'thread_usage' && !this.#writer.isOpen) {
+    if (event.type === 'thread_usage' && !this.writer.isOpen) {
       this.#usage.addEarlierTotal(threadId, event.total)
     }
   }
@@ -194,7 +188,7 @@ class CodexTranslation implements Translation {
   }
 
   #abandonAttempt(): void {
-    this.#writer.cancelOpenItems('attempt_reset')
+    this.writer.cancelOpenItems('attempt_reset')
     this.#texts.closeAll()
     this.#calls.dropOpen()
   }
@@ -207,21 +201,21 @@ class CodexTranslation implements Translation {
     this.#texts.settle()
     switch (ending.outcome) {
       case 'completed':
-        if (this.#error !== undefined && !ending.isVerdict) this.#fail(this.#error)
+        if (this.#error !== undefined && !ending.isVerdict) this.fail(this.#error)
         else this.#finish(this.#calls.settle(), ending.word)
         break
       case 'interrupted':
         this.#interrupt(ending.word)
         break
       case 'failed':
-        this.#fail(ending.error ?? this.#error ?? { code: 'other', message: 'The turn failed' })
+        this.fail(ending.error ?? this.#error ?? { code: 'other', message: 'The turn failed' })
         break
     }
   }
 
   #finish(hasCallsLeft: boolean, word: string): void {
     this.#writeUsage()
-    this.#writer.finish(hasCallsLeft ? 'tool_calls' : 'stop', word)
+    this.writer.finish(hasCallsLeft ? 'tool_calls' : 'stop', word)
   }
 
   /**
@@ -230,25 +224,25 @@ class CodexTranslation implements Translation {
    */
   #interrupt(word: string): void {
     if (this.#calls.leaveToClient()) {
-      this.#writer.cancelOpenItems(word)
+      this.writer.cancelOpenItems(word)
       this.#finish(true, word)
       return
     }
     this.#writeUsage()
-    this.#writer.abort(word)
+    this.writer.abort(word)
   }
 
-  #fail(error: ErrorObject): void {
+  protected override fail(error: ErrorObject): void {
     this.#texts.settle()
     this.#writeUsage()
     const reason = INCOMPLETE.exec(error.message)?.[1]
-    if (reason === undefined) this.#writer.fail(error)
-    else this.#writer.finish(reason === 'content_filter' ? reason : 'length', reason)
+    if (reason === undefined) this.writer.fail(error)
+    else this.writer.finish(reason === 'content_filter' ? reason : 'length', reason)
   }
 
   #writeUsage(): void {
     const { usage } = this.#usage
-    if (usage !== undefined) this.#writer.setUsage(usage)
+    if (usage !== undefined) this.writer.setUsage(usage)
   }
 }
 

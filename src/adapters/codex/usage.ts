@@ -1,4 +1,4 @@
-import type { Usage } from '../../protocol/usage.ts'
+import type { Usage } from '../../protocol/stream-event.ts'
 import { asCount, asFields, type Fields, toUsage } from '../fields.ts'
 
 /** The counts of a turn; undefined when codex gives none. Both grammars name the same numbers. */

@@ -1,6 +1,6 @@
 import { parseJsonObject } from '../../protocol/json.ts'
 import type { Fields } from '../fields.ts'
-import type { ResponseWriter } from '../response-writer.ts'
+import type { ResponseWriter } from '../translation.ts'
 import type { ItemMetadata, PartialArg, WireCall, WirePart } from './wire.ts'
 
 /** A call whose arguments are still coming. */

@@ -1,6 +1,7 @@
 /** The words and attachments of one response: parts have no ids, so what follows in kind is one item. */
+
 import { type Fields, isEmpty } from '../fields.ts'
-import type { ResponseWriter } from '../response-writer.ts'
+import type { ResponseWriter } from '../translation.ts'
 import type { ItemMetadata, WirePart } from './wire.ts'
 
 type TextKind = 'message' | 'reasoning' | 'attachment'

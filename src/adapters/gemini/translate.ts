@@ -1,8 +1,7 @@
 import type { ErrorObject, StreamEventPayload } from '../../protocol/stream-event.ts'
 import { isEmpty, requireFields, toError, toUsage } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
-import { WriterTranslation } from '../response-writer.ts'
-import type { Translation, TranslationContext } from '../translation.ts'
+import { type Translation, type TranslationContext, WriterTranslation } from '../translation.ts'
 import { GeminiCalls } from './calls.ts'
 import { GeminiTexts } from './texts.ts'
 import {

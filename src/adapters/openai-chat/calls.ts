@@ -1,8 +1,9 @@
 /** The tool calls of one response: which call a piece belongs to, and what becomes of it. */
+
 import { GrowingText } from '../../async/growing-text.ts'
 import { parseJsonObject } from '../../protocol/json.ts'
 import type { Fields } from '../fields.ts'
-import type { ResponseWriter } from '../response-writer.ts'
+import type { ResponseWriter } from '../translation.ts'
 import type { CallPiece } from './wire.ts'
 
 interface Call {

@@ -1,6 +1,6 @@
 /** The words of one response: one item after another, each of one kind. */
 import type { Fields } from '../fields.ts'
-import type { ResponseWriter } from '../response-writer.ts'
+import type { ResponseWriter } from '../translation.ts'
 import type { MessageExtras, ReasoningField, TextKind, TextPiece } from './wire.ts'
 
 interface OpenText {

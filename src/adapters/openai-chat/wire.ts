@@ -1,7 +1,7 @@
 /** The chunks of a Chat Completions stream, and how unknown JSON becomes one of them. */
+
 import { isRecord } from '../../protocol/json.ts'
-import type { ErrorObject } from '../../protocol/stream-event.ts'
-import type { Usage } from '../../protocol/usage.ts'
+import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
 import {
   asCount,
   asFields,

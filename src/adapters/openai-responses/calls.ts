@@ -1,8 +1,9 @@
 /** The calls of a response: those that the client answers, and those to tools of the vendor. */
+
 import { isRecord } from '../../protocol/json.ts'
 import { asString, type Fields, toJson } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
-import type { ResponseWriter } from '../response-writer.ts'
+import type { ResponseWriter } from '../translation.ts'
 import type { WireItem } from './wire.ts'
 
 // The input of a custom tool is plain text. It becomes the one member of a JSON object, fragment by

@@ -1,6 +1,6 @@
 import { isRecord } from '../../protocol/json.ts'
 import { asList, asString, type Fields } from '../fields.ts'
-import type { ResponseWriter } from '../response-writer.ts'
+import type { ResponseWriter } from '../translation.ts'
 import type { PartKind, TextPiece, WireItem } from './wire.ts'
 
 export type TextItemType = 'message' | 'reasoning'

@@ -1,8 +1,7 @@
 import { isRecord } from '../../protocol/json.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { asFields, asString, type Fields, Malformed } from '../fields.ts'
-import { WriterTranslation } from '../response-writer.ts'
-import type { Translation, TranslationContext } from '../translation.ts'
+import { type Translation, type TranslationContext, WriterTranslation } from '../translation.ts'
 import { Calls } from './calls.ts'
 import { TextItems } from './texts.ts'
 import {

@@ -1,7 +1,7 @@
 /** The events of the OpenAI Responses API, and how unknown JSON becomes one of them. */
+
 import { isRecord } from '../../protocol/json.ts'
-import type { ErrorObject } from '../../protocol/stream-event.ts'
-import type { Usage } from '../../protocol/usage.ts'
+import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
 import {
   asCount,
   asFields,

@@ -1,7 +1,11 @@
 import type { ErrorObject, StreamEvent, StreamEventPayload } from '../../protocol/stream-event.ts'
 import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
-import { ResponseWriter } from '../response-writer.ts'
-import { isTerminal, type Translation, type TranslationContext } from '../translation.ts'
+import {
+  isTerminal,
+  ResponseWriter,
+  type Translation,
+  type TranslationContext,
+} from '../translation.ts'
 
 /**
  * A recorded turn as if it happened now: the ids of the run that plays it stand in for those of the

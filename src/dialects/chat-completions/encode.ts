@@ -1,7 +1,11 @@
 import { isExecutedByProvider, isInputItem, isRefusal } from '../../protocol/item-marks.ts'
 import type { OutputItem } from '../../protocol/output-item.ts'
-import type { ErrorObject, StreamEvent, StreamEventPayload } from '../../protocol/stream-event.ts'
-import type { Usage } from '../../protocol/usage.ts'
+import type {
+  ErrorObject,
+  StreamEvent,
+  StreamEventPayload,
+  Usage,
+} from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
 import { ToolCalls } from './tool-calls.ts'
 import {

@@ -1,8 +1,8 @@
 /** The shapes that a client of the Chat Completions API reads, and how the end of a turn reads in them. */
+
 import { ERROR_CODES, type ErrorCode } from '../../protocol/errors.ts'
 import { parseJsonSafe } from '../../protocol/json.ts'
-import type { ErrorObject } from '../../protocol/stream-event.ts'
-import type { Usage } from '../../protocol/usage.ts'
+import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
 
 /** The data of the last frame of a stream. */
 export const DONE = '[DONE]'
