@@ -1,7 +1,6 @@
 import type { ReducedResponse } from '../protocol/response.ts'
 import type { StreamEvent, StreamEventPayload, Usage } from '../protocol/stream-event.ts'
 import { normalizeEvent } from '../protocol/stream-event-guard.ts'
-import { IdIndex } from './id-index.ts'
 import {
   cancelItem,
   failItem,
@@ -13,6 +12,7 @@ import {
   startedType,
   startItem,
 } from './items.ts'
+import { IdIndex } from './ordered-map.ts'
 
 type Head = Readonly<Omit<ReducedResponse, 'output_items' | 'updated_at'>>
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { IdIndex } from '../../src/reducer/id-index.ts'
+import { IdIndex } from '../../src/reducer/ordered-map.ts'
 
 function withIds(index: IdIndex, ids: readonly string[]): IdIndex {
   return ids.reduce((grown, id) => (grown.has(id) ? grown : grown.add(id)), index)

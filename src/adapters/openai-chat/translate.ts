@@ -124,8 +124,7 @@ class ChatTranslation extends WriterTranslation {
     }
     texts.close()
     calls.finish()
-    const outcome = { hasCalls: !calls.isEmpty, isRefusal: texts.isRefusal }
-    this.writer.finish(finishReasonOf(finish, outcome), finish)
+    this.writer.finish(finishReasonOf(finish, !calls.isEmpty, texts.isRefusal), finish)
   }
 
   protected override fail(error: ErrorObject): void {

@@ -227,12 +227,6 @@ function usageOf(value: unknown): Usage | undefined {
   })
 }
 
-/** What a response holds, which says more about its end than the word that the server uses. */
-export interface Outcome {
-  hasCalls: boolean
-  isRefusal: boolean
-}
-
 const FINISH_REASONS = new Map<string, FinishReason>([
   ['stop', 'stop'],
   ['eos', 'stop'],
@@ -245,7 +239,7 @@ const FINISH_REASONS = new Map<string, FinishReason>([
 ])
 
 /** Many servers say `stop` after calls that wait for their outputs. */
-export function finishReasonOf(word: string, { hasCalls, isRefusal }: Outcome): FinishReason {
+export function finishReasonOf(word: string, hasCalls: boolean, isRefusal: boolean): FinishReason {
   const reason = FINISH_REASONS.get(word) ?? 'other'
   if (reason !== 'stop') return reason
   if (hasCalls) return 'tool_calls'

@@ -56,8 +56,8 @@ export abstract class ResponsesTranslation extends WriterTranslation {
     if (end.usage !== undefined) this.writer.setUsage(end.usage)
     if (end.kind === 'failed') return this.fail(end.error)
     const hasUnansweredCalls = this.finishItems(end.output)
-    const outcome = { hasUnansweredCalls, isRefusal: this.texts.hasRefusal }
-    this.writer.finish(finishReasonOf(end, outcome), end.word)
+    const reason = finishReasonOf(end, hasUnansweredCalls, this.texts.hasRefusal)
+    this.writer.finish(reason, end.word)
     this.reset()
   }
 

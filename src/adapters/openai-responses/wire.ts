@@ -194,20 +194,18 @@ function usageOf(value: unknown): Usage | undefined {
   })
 }
 
-/** What a response holds, which says more about its end than the status. */
-export interface Outcome {
-  hasUnansweredCalls: boolean
-  isRefusal: boolean
-}
-
 const INCOMPLETE_REASONS = new Map<string, FinishReason>([
   ['max_output_tokens', 'length'],
   ['content_filter', 'content_filter'],
 ])
 
-/** The vendor says `completed` also when it waits for the output of a call. */
-export function finishReasonOf(end: ResponseEnd, outcome: Outcome): FinishReason {
+/** What a response holds says more about its end than `completed`, which the vendor says also while a call waits. */
+export function finishReasonOf(
+  end: ResponseEnd,
+  hasUnansweredCalls: boolean,
+  isRefusal: boolean,
+): FinishReason {
   if (end.status === 'incomplete') return INCOMPLETE_REASONS.get(end.word) ?? 'other'
-  if (outcome.hasUnansweredCalls) return 'tool_calls'
-  return outcome.isRefusal ? 'refusal' : 'stop'
+  if (hasUnansweredCalls) return 'tool_calls'
+  return isRefusal ? 'refusal' : 'stop'
 }

@@ -75,11 +75,8 @@ export interface ChatMessage {
   tool_calls?: ChatToolCall[]
 }
 
-export interface ChatCompletion {
-  id: string
+export interface ChatCompletion extends Omit<ChatChunkHead, 'object'> {
   object: typeof COMPLETION_OBJECT
-  created: number
-  model: string
   choices: [{ index: 0; message: ChatMessage; logprobs: null; finish_reason: ChatFinishReason }]
   usage?: ChatUsage
 }
