@@ -49,7 +49,7 @@ class CodexTranslation extends WriterTranslation {
     return this.#grammar === 'response' ? this.#responses.end(fault) : super.end(fault)
   }
 
-  protected take(message: CodexMessage): void {
+  protected take(message: Exclude<CodexMessage, { kind: 'response' }>): void {
     switch (message.kind) {
       case 'unknown':
         return this.writer.reportUnknown(message.type)
@@ -60,6 +60,8 @@ class CodexTranslation extends WriterTranslation {
         // Which model answers is told by replies, which belong to no grammar.
         if (message.event.type === 'model_known') this.#modelId = message.event.model
         else if (this.#isSpoken(message.grammar)) this.#add(message.event, message.scope)
+        return
+      case 'nothing':
     }
   }
 
