@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type * as z from 'zod'
 import { PROVIDER_KINDS } from '../../src/adapters/provider.ts'
 import { RECORDING_NAMES } from '../../src/cli/recordings/built-in.ts'
 import { CONFIG_FILE, PROVIDER_KEYS } from '../../src/cli/serve/configuration.ts'
@@ -25,13 +26,33 @@ describe('the settings', () => {
     expect(rows.map(([key]) => key)).toEqual(SETTING_NAMES.map((name) => `\`${name}\``))
   })
 
-  test.each(SETTING_NAMES)('%s has its option, its variable and its default', (name) => {
-    const row = rows.find(([key]) => key === `\`${name}\``)
-    const { standard }: Setting<unknown> = SETTINGS[name]
-    expect(row?.slice(1, 3)).toEqual([`\`--${toFlag(name)}\``, `\`${toVariable(name)}\``])
-    if (standard === undefined) expect(row?.[3]).not.toBe('')
-    else expect(row?.[3]).toBe(`\`${standard}\``)
-    expect(row?.[4]).not.toBe('')
+  test.each(SETTING_NAMES)('%s has its default and a description', (name) => {
+    const [, standard, description] = rows.find(([key]) => key === `\`${name}\``) ?? []
+    const { standard: written }: Setting<unknown> = SETTINGS[name]
+    if (written === undefined) expect(standard).not.toBe('')
+    else expect(standard).toBe(`\`${written}\``)
+    expect(description).toMatch(/^[A-Z].*\.$/)
+  })
+
+  test('have options and variables by the rule of the document', () => {
+    expect(doc).toContain('`maxBodyBytes`')
+    expect(doc).toContain(`\`${toVariable('maxBodyBytes')}\``)
+    expect(doc).toContain(`\`--${toFlag('maxBodyBytes')}\``)
+    for (const name of SETTING_NAMES) {
+      const words = name.split(/(?=[A-Z])/)
+      expect(toFlag(name)).toBe(words.join('-').toLowerCase())
+      expect(toVariable(name)).toBe(`TURNSTREAM_${words.join('_').toUpperCase()}`)
+    }
+  })
+
+  test('that accept unlimited are limits of a key, or say so', () => {
+    const unlimited = SETTING_NAMES.filter(
+      (name) => (SETTINGS[name].schema as z.ZodType).safeParse('unlimited').data === Infinity,
+    )
+    const documented = rows.filter(([, , description]) =>
+      /per key|of a key|per tenant|`unlimited`/.test(description ?? ''),
+    )
+    expect(documented.map(([key]) => key)).toEqual(unlimited.map((name) => `\`${name}\``))
   })
 })
 

@@ -1,3 +1,5 @@
+/** The TypeScript types of docs/protocol.md are those of the schemas. */
+import { parseSync } from 'oxc-parser'
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import { outputItemSchema } from '../../src/protocol/output-item.ts'
@@ -14,9 +16,9 @@ import {
   turnEventSchema,
 } from '../../src/protocol/stream-output.ts'
 import { read } from './sources.ts'
-import { section, tableRows } from './tables.ts'
 
-const doc = read('docs/protocol.md')
+/** A type as text, with names resolved: objects as JSON with sorted keys. Equal types have equal texts. */
+type Shape = string
 
 interface JsonSchema {
   type?: string | string[]
@@ -24,124 +26,164 @@ interface JsonSchema {
   enum?: string[]
   oneOf?: JsonSchema[]
   anyOf?: JsonSchema[]
+  items?: JsonSchema
   properties?: Record<string, JsonSchema>
   required?: string[]
 }
 
-interface Shape {
-  /** What it is called in docs/protocol.md. */
-  title: string
-  schema: JsonSchema | undefined
-  /** The sections whose tables together give its fields: the one of its name, unless told. */
-  sections?: string[]
-  /** Fields that are described in prose, once for all shapes that have them. */
-  inProse?: string[]
+interface Node {
+  type: string
+  [field: string]: unknown
 }
 
-const shapes: Shape[] = [
-  { title: 'StreamEvent', schema: variants(streamEventSchema)[0] },
-  ...variants(streamEventSchema).map((event) => ({
-    title: tagOf(event),
-    schema: event.properties?.['payload'],
-    inProse: ['type'],
-  })),
-  ...variants(outputItemSchema).map((schema) => ({
-    title: `${tagOf(schema)} item`,
-    schema,
-    inProse: ['type', 'id', 'provider_metadata'],
-  })),
-  { title: 'Usage', schema: jsonSchema(usageSchema) },
-  content('MessageSnapshot', 'message'),
-  content('Thinking', 'thinking'),
-  content('ToolCall', 'tool_call'),
-  turnEvent('TurnStarted', 'turn_started'),
-  turnEvent('TurnComplete', 'turn_complete'),
-  turnEvent('TurnError', 'turn_error'),
-  { title: 'StreamMessage', schema: jsonSchema(streamMessageSchema) },
-  { title: 'ReducedResponse', schema: jsonSchema(responseSchema) },
-]
+const declarations = declarationsIn(read('docs/protocol.md'))
 
-describe('docs/protocol.md', () => {
-  test.each(shapes)('gives the fields of $title', (shape) => {
-    expect(documentedFields(shape)).toEqual(schemaFields(shape))
+function declarationsIn(doc: string): Map<string, Node> {
+  const blocks = [...doc.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = '']) => code)
+  const { program, errors } = parseSync('protocol.ts', blocks.join('\n'))
+  if (errors.length > 0) throw new Error(`a block does not parse: ${errors[0]?.message}`)
+  const statements = program.body as unknown as Node[]
+  return new Map(statements.map((each) => [(each['id'] as Node)['name'] as string, each]))
+}
+
+function declared(name: string): Shape[] {
+  const node = declarations.get(name)
+  if (node === undefined) throw new Error(`docs/protocol.md has no type ${name}`)
+  if (node.type === 'TSTypeAliasDeclaration') return shapesOf(node['typeAnnotation'] as Node)
+  return [objectShape(fieldsOf(node))]
+}
+
+function fieldsOf(node: Node): Map<string, Shape> {
+  if (node.type === 'TSTypeLiteral') return membersOf(node['members'] as Node[])
+  const bases = (node['extends'] as Node[]).flatMap((base) => {
+    const named = declarations.get((base['expression'] as Node)['name'] as string)
+    return named === undefined ? [] : [...fieldsOf(named)]
   })
-
-  test.each(shapes)('gives the types of the fields of $title', (shape) => {
-    expect(wrongTypes(shape)).toEqual([])
-  })
-
-  test('gives the types and fields of ResponseEvent', () => {
-    const rows = tableRows(section(doc, 'ResponseEvent')).map(([type = '', fields = '']) => ({
-      type: unquote(type),
-      fields: [...fields.matchAll(/`(\w+)`/g)].map(([, name]) => name),
-    }))
-    const schemas = variants(responseEventSchema).map((schema) => ({
-      type: tagOf(schema),
-      fields: Object.keys(schema.properties ?? {}).filter((name) => name !== 'type'),
-    }))
-    expect(rows).toEqual(schemas)
-  })
-
-  test('lists every type of event', () => {
-    const titles = [...doc.matchAll(/^### ([a-z_]+)$/gm)].map(([, title]) => title)
-    expect(titles).toEqual(STREAM_EVENT_TYPES)
-  })
-})
-
-function content(title: string, type: string): Shape {
-  const schema = variants(contentSchema).find((each) => tagOf(each) === type)
-  return { title, schema, sections: ['ItemSnapshot', title], inProse: ['type'] }
+  return new Map([...bases, ...membersOf((node['body'] as Node)['body'] as Node[])])
 }
 
-function turnEvent(title: string, type: string): Shape {
-  const schema = variants(turnEventSchema).find((each) => tagOf(each) === type)
-  return { title, schema, inProse: ['type'] }
+function membersOf(members: Node[]): Map<string, Shape> {
+  return new Map(
+    members.map((member) => {
+      const mark = member['optional'] === true ? '?' : ''
+      const annotation = (member['typeAnnotation'] as Node)['typeAnnotation'] as Node
+      return [
+        `${(member['key'] as Node)['name'] as string}${mark}`,
+        unionShape(shapesOf(annotation)),
+      ]
+    }),
+  )
 }
 
-function rowsOf({ title, sections = [title] }: Shape): string[][] {
-  const rows = sections.flatMap((name) => tableRows(section(doc, name)))
-  return rows.filter((cells) => cells.length === 4)
+/** The alternatives of a type. */
+function shapesOf(node: Node): Shape[] {
+  switch (node.type) {
+    case 'TSUnionType':
+      return (node['types'] as Node[]).flatMap(shapesOf)
+    case 'TSParenthesizedType':
+      return shapesOf(node['typeAnnotation'] as Node)
+    case 'TSIntersectionType':
+      return (node['types'] as Node[])
+        .map(shapesOf)
+        .reduce((left, right) =>
+          left.flatMap((one) => right.map((other) => mergeShapes(one, other))),
+        )
+    case 'TSArrayType':
+      return [`${unionShape(shapesOf(node['elementType'] as Node))}[]`]
+    case 'TSTypeLiteral':
+      return [objectShape(fieldsOf(node))]
+    case 'TSLiteralType':
+      return [`'${(node['literal'] as Node)['value'] as string}'`]
+    case 'TSTypeReference': {
+      const name = (node['typeName'] as Node)['name'] as string
+      return name === 'Record' ? ['{}'] : declared(name)
+    }
+    default:
+      return [node.type.replace(/^TS(\w+)Keyword$/, '$1').toLowerCase()]
+  }
 }
 
-function documentedFields(shape: Shape): string[] {
-  return rowsOf(shape)
-    .map(([name = '', , required = '']) => `${unquote(name)} required: ${required}`)
-    .toSorted()
+function schemaShapes(schema: JsonSchema): Shape[] {
+  const { type, enum: values, oneOf, anyOf, properties = {}, required = [] } = schema
+  if (schema.const !== undefined) return [`'${schema.const}'`]
+  if (values !== undefined) return values.map((value) => `'${value}'`)
+  const variants = oneOf ?? anyOf
+  if (variants !== undefined) return variants.flatMap(schemaShapes)
+  if (type === undefined) return ['unknown']
+  if (type === 'array') return [`${unionShape(schemaShapes(schema.items ?? {}))}[]`]
+  if (type !== 'object') return [type].flat()
+  const fields = Object.entries(properties).map(([name, property]): [string, Shape] => [
+    `${name}${required.includes(name) ? '' : '?'}`,
+    unionShape(schemaShapes(property)),
+  ])
+  return [objectShape(fields)]
 }
 
-function schemaFields({ schema, inProse = [] }: Shape): string[] {
-  const names = Object.keys(schema?.properties ?? {}).filter((name) => !inProse.includes(name))
-  return names
-    .map((name) => `${name} required: ${schema?.required?.includes(name) ? 'yes' : 'no'}`)
-    .toSorted()
+function objectShape(fields: Iterable<[string, Shape]>): Shape {
+  return JSON.stringify(Object.fromEntries([...fields].toSorted()))
 }
 
-/** The second column must name the type, or all the values where there are only a few. */
-function wrongTypes(shape: Shape): string[] {
-  return rowsOf(shape).flatMap(([name = '', cell = '']) => {
-    const property = shape.schema?.properties?.[unquote(name)]
-    const words = property?.enum?.map((value) => `\`${value}\``) ?? typesIn(property)
-    return words.filter((word) => !cell.includes(word)).map((word) => `${name}: no ${word}`)
-  })
+function mergeShapes(one: Shape, other: Shape): Shape {
+  const fields = [one, other].flatMap((shape) =>
+    Object.entries(JSON.parse(shape) as Record<string, Shape>),
+  )
+  return objectShape(fields)
 }
 
-function typesIn({ type, anyOf, oneOf }: JsonSchema = {}): string[] {
-  if (type !== undefined) return [type].flat()
-  return oneOf ? ['object'] : (anyOf ?? []).flatMap(typesIn)
+function unionShape(shapes: Shape[]): Shape {
+  return [...new Set(shapes)].toSorted().join(' | ')
 }
 
-function variants(schema: z.ZodType): JsonSchema[] {
-  return jsonSchema(schema).oneOf ?? []
+function schemaShape(schema: z.ZodType): Shape {
+  return unionShape(schemaShapes(z.toJSONSchema(schema) as JsonSchema))
 }
 
-function jsonSchema(schema: z.ZodType): JsonSchema {
-  return z.toJSONSchema(schema) as JsonSchema
+function variantsOf(schema: z.ZodType): JsonSchema[] {
+  return (z.toJSONSchema(schema) as JsonSchema).oneOf ?? []
 }
 
 function tagOf(schema: JsonSchema): string {
   return schema.properties?.['type']?.const ?? ''
 }
 
-function unquote(cell: string): string {
-  return cell.replaceAll('`', '')
-}
+describe('docs/protocol.md', () => {
+  test.each([
+    ['OutputItem', outputItemSchema],
+    ['Usage', usageSchema],
+    ['StreamMessage', streamMessageSchema],
+    ['ReducedResponse', responseSchema],
+    ['ResponseEvent', responseEventSchema],
+  ])('has the fields of %s', (name, schema) => {
+    expect(unionShape(declared(name))).toBe(schemaShape(schema))
+  })
+
+  test('has the fields of snapshots and turn events', () => {
+    const names = ['MessageSnapshot', 'Thinking', 'ToolCall']
+    expect(unionShape(names.flatMap(declared))).toBe(schemaShape(contentSchema))
+    const turnEvents = ['TurnStarted', 'TurnComplete', 'TurnError']
+    expect(unionShape(turnEvents.flatMap(declared))).toBe(schemaShape(turnEventSchema))
+  })
+
+  test('has the envelope of a StreamEvent', () => {
+    const documented = [...fieldsOf(declarations.get('StreamEvent') as Node).keys()]
+    for (const event of variantsOf(streamEventSchema)) {
+      expect(documented).toEqual(Object.keys(event.properties ?? {}))
+      expect(documented).toEqual(event.required)
+    }
+  })
+
+  const payloads = fieldsOf(declarations.get('Payloads') as Node)
+
+  test('lists every payload', () => {
+    expect([...payloads.keys()]).toEqual(STREAM_EVENT_TYPES)
+  })
+
+  test.each(variantsOf(streamEventSchema).map((event) => [tagOf(event), event] as const))(
+    'has the fields of %s',
+    (type, event) => {
+      const { type: _type, ...properties } = event.properties?.['payload']?.properties ?? {}
+      const payload = { ...event.properties?.['payload'], properties }
+      expect(payloads.get(type)).toBe(unionShape(schemaShapes(payload)))
+    },
+  )
+})

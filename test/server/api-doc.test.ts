@@ -1,43 +1,49 @@
-/** docs/api.md says what the server does: its routes, their statuses, and lines that work as they stand. */
-import { readFileSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
-import { readUntil, sealed, startServer, type TestServer } from './support.ts'
+/** docs/api.md describes the routes that exist, their statuses and codes, and its commands work in order. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ERROR_CODES, type ErrorCode } from '../../src/protocol/errors.ts'
+import { type Process, turnstream } from '../cli/process.ts'
+import { linesOf, outdent, pattern } from '../repository/printed.ts'
+import { read } from '../repository/sources.ts'
+import { section, tableRows } from '../repository/tables.ts'
+import { startServer } from './support.ts'
 
 const ADDRESS = 'http://127.0.0.1:4010'
-const doc = readFileSync('docs/api.md', 'utf8')
+const doc = read('docs/api.md')
 
-const sections = [...doc.matchAll(/^### ([A-Z]+) (\/\S+)\n(.*?)(?=^##)/gms)].map(
-  ([, method = '', path = '', text = '']) => ({
-    method,
-    path,
-    statuses: [...text.matchAll(/^\| (\d{3}(?:, \d{3})*) \|/gm)].flatMap(([, list = '']) =>
-      list.split(', '),
-    ),
-    codes: [...text.matchAll(/^\| \d{3}.*$/gm)].flatMap(([row]) =>
-      [...row.matchAll(/`([A-Z_]{5,})`/g)].map(([, code = '']) => code),
-    ),
-    lines: [...text.matchAll(/^ {4}(curl .*)$/gm)].map(([, line = '']) => line),
-  }),
+const routes = [...doc.matchAll(/^### ([A-Z]+) (\/\S+)\n(.*?)(?=^##)/gms)].map(
+  ([, method = '', path = '', text = '']) => ({ method, path, text }),
+)
+type Route = (typeof routes)[number]
+
+/** Shell blocks, each followed by what it prints, if it prints anything. */
+const blocks = [...doc.matchAll(/^```sh\n(.*?)^```\n(?:\n((?: {4}[^\n]*\n)+))?/gms)].map(
+  ([, code = '', printed = '']) => ({ code, printed: outdent(printed) }),
 )
 
-/** What may happen to any request is said once, at the end of the document. */
-const ALWAYS = {
-  statuses: ['400', '401', '403', '414', '421', '431', '500', '503'],
-  codes: [
-    'REQUEST_INVALID',
-    'KEY_INVALID',
-    'KEY_REQUIRED',
-    'TOKEN_EXPIRED',
-    'TOKEN_INVALID',
-    'ORIGIN_REFUSED',
-    'HOST_REFUSED',
-    'URL_TOO_LONG',
-    'HEADERS_TOO_LARGE',
-    'INTERNAL_ERROR',
-    'STORE_UNAVAILABLE',
-    'CONNECTIONS_LIMITED',
-  ],
+/** `404 A, B; 409 C` as pairs of a status and a code, or a status alone. */
+function parseResponses(text: string): { status: string; codes: ErrorCode[] }[] {
+  return text.split(';').map((part) => ({
+    status: /\b\d{3}\b/.exec(part)?.[0] ?? '',
+    codes: [...part.matchAll(/`([A-Z_]{5,})`/g)].map(([, code = '']) => code as ErrorCode),
+  }))
 }
+
+function responsesOf({ text }: Route): ReturnType<typeof parseResponses> {
+  const [, own = '', base = ''] =
+    /^Responses: (.*?)(?:; otherwise as `([^`]*)`\..*)?\n\n/ms.exec(`${text}\n`) ?? []
+  const inherited = routes.find(({ method, path }) => `${method} ${path}` === base)
+  const more = inherited === undefined ? [] : responsesOf(inherited)
+  return [...parseResponses(own), ...more.filter(({ status }) => status >= '300')]
+}
+
+const common = tableRows(section(doc, 'Common errors')).flatMap(([, cell = '']) =>
+  parseResponses(cell),
+)
+const COMMON = new Set(common.flatMap(({ codes }) => codes))
 
 describe('docs/api.md', () => {
   test('has a section for every route', async () => {
@@ -45,56 +51,77 @@ describe('docs/api.md', () => {
     const served = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     )
-    expect(sections.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual(
+    expect(routes.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual(
       served.toSorted(),
     )
   })
 
-  test.each(sections)('gives the statuses and codes of $method $path', async (section) => {
+  test.each(routes)('lists the statuses and codes of $method $path', async (route) => {
     const { document } = await startServer()
-    const responses = document.paths[section.path]?.[section.method.toLowerCase()]?.responses ?? {}
+    const responses = document.paths[route.path]?.[route.method.toLowerCase()]?.responses ?? {}
     const described = Object.values(responses).flatMap(({ description }) =>
-      [...description.matchAll(/`([A-Z_]+)`/g)].map(([, code = '']) => code),
+      [...description.matchAll(/`([A-Z_]+)`/g)].map(([, code = '']) => code as ErrorCode),
     )
-    const besides = (all: readonly string[], known: readonly string[]) =>
-      [...new Set(all)].filter((each) => !known.includes(each)).toSorted()
-    expect(besides(section.statuses, ALWAYS.statuses)).toEqual(
-      besides(Object.keys(responses), ALWAYS.statuses),
+    const documented = responsesOf(route)
+    const specific = (codes: ErrorCode[]) =>
+      [...new Set(codes)].filter((code) => !COMMON.has(code)).toSorted()
+    expect(specific(documented.flatMap(({ codes }) => codes))).toEqual(specific(described))
+    const successes = (statuses: string[]) => statuses.filter((status) => status < '300').toSorted()
+    expect(successes(documented.map(({ status }) => status))).toEqual(
+      successes(Object.keys(responses)),
     )
-    const codes = besides(section.codes, ALWAYS.codes)
-    // That a stream cannot be opened while the server ends is not worth a row.
-    const unsaid = section.method === 'GET' ? ['SERVER_SHUTDOWN'] : []
-    expect(besides(codes, unsaid)).toEqual(besides(described, [...ALWAYS.codes, ...unsaid]))
   })
 
-  test('its lines work in the order in which they stand', async () => {
-    const server = await startServer()
-    for (const { method, path, lines } of sections) {
-      expect([path, lines.length]).toEqual([path, 1])
-      const { status, asked } = await run(server, lines[0] ?? '')
-      expect(asked).toMatch(new RegExp(`^${method} ${path.replaceAll(/\{\w+\}/g, '[a-z]+')}$`))
-      expect([path, status]).toEqual([path, expect.toSatisfy((code) => code >= 200 && code < 300)])
-    }
+  test('gives every code its status', () => {
+    const all = [...common, ...routes.flatMap(responsesOf)]
+    const wrong = all.flatMap(({ status, codes }) =>
+      codes.filter((code) => `${ERROR_CODES[code].status}` !== status),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test.each(routes)('shows a request to $method $path', ({ method, path, text }) => {
+    const [last = ''] = [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, code]) => code).slice(-1)
+    const address = `${ADDRESS}${path.replaceAll(/\{\w+\}/g, '[\\w%]+')}`
+    expect(last).toMatch(new RegExp(`${address}['?\\s]`))
+    const flag = /-X (\w+)/.exec(last)?.[1]
+    expect(flag ?? (last.includes(" -d '") ? 'POST' : 'GET')).toBe(method)
   })
 })
 
-/** A line of curl as far as the document uses it. */
-async function run(server: TestServer, line: string) {
-  const words = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(
-    ([, quoted, bare]) => quoted ?? bare ?? '',
-  )
-  const after = (flag: string) => words[words.indexOf(flag) + 1]
-  const body = words.includes('-d') ? after('-d') : undefined
-  const method = words.includes('-X') ? (after('-X') ?? '') : body === undefined ? 'GET' : 'POST'
-  const address = words.find((word) => word.startsWith(ADDRESS)) ?? ''
-  const url = address.replace(ADDRESS, server.url)
-  const asked = `${method} ${new URL(url).pathname}`
-  if (asked.endsWith('/threads/demo/stream')) {
-    return { asked, status: (await readUntil(url, 'turn_complete')).status }
-  }
-  const headers = words.includes('-H') ? { 'content-type': 'application/json' } : {}
-  const response = await fetch(url, { method, headers, ...(body !== undefined && { body }) })
-  await response.text()
-  if (asked === 'POST /api/v2/submit') await sealed(server.log, 'hello')
-  return { asked, status: response.status }
-}
+describe('the commands of docs/api.md', () => {
+  let folder = ''
+  let server: Process
+  let url = ''
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'turnstream-api-'))
+    writeFileSync(join(folder, '.curlrc'), 'fail-with-body\n')
+    const args = ['serve', '--port', '0', '--store', 'memory', '--scripted-speed', '10']
+    server = turnstream(args, { cwd: folder, outlives: true })
+    url = (await server.printed(/^turnstream listening on (\S+)\n/))[1] ?? ''
+  }, 60_000)
+
+  afterAll(async () => {
+    server.child.kill('SIGKILL')
+    await server.ended
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  // In the order of the document: later commands use what earlier ones created.
+  test.each(blocks)('$code', { timeout: 60_000 }, ({ code, printed }) => {
+    const { stdout, status } = spawnSync('sh', ['-c', code.replaceAll(ADDRESS, url)], {
+      cwd: folder,
+      env: { ...process.env, CURL_HOME: folder },
+      encoding: 'utf8',
+      timeout: 45_000,
+    })
+    // 28 is curl's `--max-time`.
+    expect([status, stdout]).toEqual([code.includes('--max-time') ? 28 : 0, stdout])
+    expect(
+      linesOf(stdout)
+        .map((line) => `${line}\n`)
+        .join(''),
+    ).toMatch(pattern(printed))
+  })
+})
