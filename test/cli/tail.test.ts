@@ -131,7 +131,7 @@ describe('what cannot be', PATIENCE, () => {
   test('a turn that is not there', async () => {
     const { url } = await startGateway()
     const { code, errors } = await run('nowhere', '--url', url)
-    expect([code, errors]).toEqual([1, 'turnstream: There is no such turn: nowhere\n'])
+    expect([code, errors]).toEqual([1, 'turnstream: Unknown turn: nowhere\n'])
     const { lines } = await run('nowhere', '--url', url, '--json')
     expect(parsed(lines)).toMatchObject([{ error: { code: 'TURN_UNKNOWN' } }])
   })
@@ -141,7 +141,7 @@ describe('what cannot be', PATIENCE, () => {
     await submit(url, 'turn-1')
     const { code, errors } = await run('turn-1', '--url', url, '--from', 'middle')
     expect(code).toBe(1)
-    expect(errors).toContain('The cursor cannot be read')
+    expect(errors).toContain('Invalid cursor')
   })
 
   test('no gateway there', async () => {

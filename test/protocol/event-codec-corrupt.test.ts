@@ -109,7 +109,7 @@ describe('a line that cannot be read', () => {
       return []
     }
     expect(message('00a')).toEqual([
-      'The store holds what cannot be read: line of an event log: template 0 is not defined',
+      'The store is damaged: line of an event log: template 0 is not defined',
       undefined,
     ])
     expect(message('{}')[1]).toMatchObject({ code: 'RECORD_INVALID' })

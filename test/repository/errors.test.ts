@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { ERROR_CODES, type ErrorCode } from '../../src/protocol/errors.ts'
 import { literalsOf, read, sourceFiles } from './sources.ts'
-import { tableRows } from './tables.ts'
 
 const codes = Object.keys(ERROR_CODES) as ErrorCode[]
-const documented = tableRows(read('docs/errors.md')).map((cells) => {
-  const [code = '', status = '', retryable = '', when = '', remedy = ''] = cells
-  return { code: code.replaceAll('`', ''), status, retryable, when, remedy }
-})
+const doc = read('docs/errors.md')
+const documented = [
+  ...doc.matchAll(/^### ([A-Z_]+)\n\n(\d{3})(, retryable)?\. (.*?)(?=\n\n#|\n$)/gms),
+].map(([, code = '', status = '', retryable = '', text = '']) => ({
+  code,
+  status: Number(status),
+  retryable: retryable !== '',
+  text,
+}))
 const used = new Set(
   sourceFiles()
     .filter((file) => file !== 'src/protocol/errors.ts')
@@ -15,20 +19,22 @@ const used = new Set(
 )
 
 describe('docs/errors.md', () => {
-  test('has one row for each code of the table in src/protocol/errors.ts, in its order', () => {
-    expect(documented.map(({ code }) => code)).toEqual(codes)
+  test('explains each code of src/protocol/errors.ts once', () => {
+    expect(documented.map(({ code }) => code).toSorted()).toEqual(codes)
+  })
+
+  test('lists the codes of each section in alphabetical order', () => {
+    for (const part of doc.split(/^## /m)) {
+      const listed = [...part.matchAll(/^### ([A-Z_]+)$/gm)].map(([, code]) => code)
+      expect(listed).toEqual(listed.toSorted())
+    }
   })
 
   test.each(codes)('gives the status and the retryability of %s', (code) => {
     const { status, retryable } = ERROR_CODES[code]
-    const row = documented.find((each) => each.code === code)
-    expect(row).toMatchObject({ status: `${status}`, retryable: retryable ? 'yes' : 'no' })
-  })
-
-  test.each(codes)('says when %s happens and what to do', (code) => {
-    const row = documented.find((each) => each.code === code)
-    expect(row?.when).not.toBe('')
-    expect(row?.remedy).not.toBe('')
+    const entry = documented.find((each) => each.code === code)
+    expect(entry).toMatchObject({ status, retryable })
+    expect(entry?.text).toMatch(/^\S.*\.$/s)
   })
 })
 

@@ -84,7 +84,7 @@ describe('W7 the model of a turn', () => {
     expect(taken.map(({ provider }) => provider.id)).toEqual(taken.map(() => 'router'))
     expect(some.choose({ model: 'claude' }).provider.id).toBe('anthropic')
     for (const model of ['openai/gpt-5', 'Gemini/x', 'scripted/answer', 'ANTHROPIC/x', 'openai']) {
-      expect(() => some.choose({ model })).toThrow('There is no such model')
+      expect(() => some.choose({ model })).toThrow('Unknown model')
     }
     expect(some.choose({ model: 'router/openai/gpt-5' }).model).toBe('openai/gpt-5')
   })

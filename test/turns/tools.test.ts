@@ -119,7 +119,7 @@ describe('D2 a call to a tool of the server', () => {
     expect(signal?.aborted).toBe(true)
     await rig.settled()
     expect((await storyOf(rig.log)).slice(4)).toEqual([
-      'done r:2 call-1 ! TOOL_TIMEOUT: The tool took too long: slow did not answer within 60000 ms',
+      'done r:2 call-1 ! TOOL_TIMEOUT: The tool timed out: slow did not answer within 60000 ms',
       'end stop ?',
     ])
     expect(rig.errors).toEqual(['TOOL_TIMEOUT'])

@@ -278,7 +278,7 @@ test.each([
   expect(() => toHistory(input)).toThrow(
     expect.objectContaining({
       code: 'OPTION_INVALID',
-      message: `The option cannot be used: ${reason}`,
+      message: `Invalid option: ${reason}`,
     }),
   )
 })

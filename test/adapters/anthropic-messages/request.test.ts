@@ -164,7 +164,7 @@ describe('what the vendor cannot do is refused by name', () => {
     expect(() => bodyOf(request)).toThrow(
       expect.objectContaining({
         code: 'OPTION_INVALID',
-        message: `The option cannot be used: ${reason}`,
+        message: `Invalid option: ${reason}`,
       }),
     )
   })

@@ -96,7 +96,7 @@ describe('parameters', () => {
     ['toolChoice', { tools: [weather], toolChoice: { name: 'other' } }],
   ])('%s that cannot be honoured is refused by name', (name, more) => {
     expect(() => bodyOf(more)).toThrow(TurnstreamError)
-    expect(() => bodyOf(more)).toThrow(`The option cannot be used: ${name}: `)
+    expect(() => bodyOf(more)).toThrow(`Invalid option: ${name}: `)
   })
 })
 

@@ -294,7 +294,7 @@ describe('a conversation', PATIENCE, () => {
     const { url } = await startGateway()
     const { code, errors, output } = await converse(url, ['x'.repeat(5_000_000), 'Two', undefined])
     expect(code).toBe(0)
-    expect(errors).toContain('turnstream: The body is too large')
+    expect(errors).toContain('turnstream: The request body is too large')
     expect(output).toContain(textOf('answer'))
   })
 
@@ -335,7 +335,7 @@ describe('what cannot be', PATIENCE, () => {
     const { url } = await startGateway()
     const { code, errors } = await run(['--url', url, '--thread', 'a b', 'Hello'])
     expect(code).toBe(1)
-    expect(errors).toMatch(/^turnstream: The request cannot be read: .*threadId/)
+    expect(errors).toMatch(/^turnstream: Invalid request: .*threadId/)
   })
 
   test.each([

@@ -135,12 +135,12 @@ describe('what is not tried again', () => {
     const { url, cursors } = await serverWith((response) => {
       response
         .writeHead(404)
-        .end('{"error":{"code":"TURN_UNKNOWN","message":"There is no such turn"}}')
+        .end('{"error":{"code":"TURN_UNKNOWN","message":"Unknown turn"}}')
     })
     const { feed } = feedOf(url)
     await expect(read(feed)).rejects.toMatchObject({
       code: 'TURN_UNKNOWN',
-      message: 'There is no such turn',
+      message: 'Unknown turn',
     })
     expect(cursors).toHaveLength(1)
   })

@@ -85,7 +85,7 @@ describe('what helps an operator is there:', () => {
     expect(
       describeErrorWithoutContent(new TurnstreamError('STORE_UNAVAILABLE', 'x', { cause })),
     ).toEqual({
-      message: 'The store does not answer: x',
+      message: 'The store is unavailable: x',
       code: 'STORE_UNAVAILABLE',
       cause: 'connect ECONNREFUSED 127.0.0.1:6379',
     })

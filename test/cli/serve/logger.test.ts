@@ -57,7 +57,7 @@ describe('an error', () => {
     expect(JSON.parse(line)).toEqual({
       time,
       level: 'error',
-      message: 'The store has no room left: [redacted]',
+      message: 'The store is full: [redacted]',
       code: 'STORE_FULL',
       turnId: 't',
       requestId: 'r',

@@ -170,7 +170,7 @@ describe('their models', () => {
     expect(providers.models).toEqual(['openai-compatible/qwen3'])
     expect(providers.choose({ model: 'qwen3' }).provider.id).toBe('openai-compatible')
     for (const model of ['gpt-5', 'openai/gpt-5', 'anthropic/claude', 'meta/llama', 'answer']) {
-      expect(() => providers.choose({ model })).toThrow('There is no such model')
+      expect(() => providers.choose({ model })).toThrow('Unknown model')
     }
   })
 

@@ -208,7 +208,7 @@ describe('what keeps it from starting', PATIENCE, () => {
     const { cwd, child } = await serve(['--port', '0'])
     const { code, said } = await fail(['--port', '0'], cwd)
     expect(code).toBe(1)
-    expect(said).toMatch(/^turnstream: Another process uses the store: .*\(STORE_LOCKED\)\n$/)
+    expect(said).toMatch(/^turnstream: Another process is using the store: .*\(STORE_LOCKED\)\n$/)
     expect(said).toContain(`process ${child.pid}`)
   })
 

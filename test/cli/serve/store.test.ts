@@ -136,7 +136,7 @@ describe('what is said of a store', () => {
     ['STORE_LOCKED', 'let both use a Redis. (STORE_LOCKED)'],
     ['STORE_READ_ONLY', 'Choose a directory that this user may write with --store.'],
     ['STORE_FULL', 'Make room'],
-    ['STORE_VERSION', 'The store has another format: detail (STORE_VERSION)'],
+    ['STORE_VERSION', 'Unsupported store format: detail (STORE_VERSION)'],
   ] as const)('%s comes with advice, where there is any', (code, text) => {
     const choice: StoreChoice = { kind: 'embedded', directory: '/data' }
     expect(storeFault(choice, new TurnstreamError(code, 'detail'))).toContain(text)
