@@ -133,9 +133,7 @@ describe('a stream that is silent', () => {
 describe('what is not tried again', () => {
   test('a refusal, which is told in the words of the gateway', async () => {
     const { url, cursors } = await serverWith((response) => {
-      response
-        .writeHead(404)
-        .end('{"error":{"code":"TURN_UNKNOWN","message":"Unknown turn"}}')
+      response.writeHead(404).end('{"error":{"code":"TURN_UNKNOWN","message":"Unknown turn"}}')
     })
     const { feed } = feedOf(url)
     await expect(read(feed)).rejects.toMatchObject({
