@@ -25,7 +25,7 @@ describe('docs/errors.md', () => {
 
   test('lists the codes of each section in alphabetical order', () => {
     for (const part of doc.split(/^## /m)) {
-      const listed = [...part.matchAll(/^### ([A-Z_]+)$/gm)].map(([, code]) => code)
+      const listed = [...part.matchAll(/^### ([A-Z_]+)$/gm)].map(([, code = '']) => code)
       expect(listed).toEqual(listed.toSorted())
     }
   })

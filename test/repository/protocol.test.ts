@@ -120,7 +120,11 @@ function schemaShapes(schema: JsonSchema): Shape[] {
 }
 
 function objectShape(fields: Iterable<[string, Shape]>): Shape {
-  return JSON.stringify(Object.fromEntries([...fields].toSorted()))
+  return JSON.stringify(Object.fromEntries([...fields].toSorted(byName)))
+}
+
+function byName([one]: [string, Shape], [other]: [string, Shape]): number {
+  return one < other ? -1 : 1
 }
 
 function mergeShapes(one: Shape, other: Shape): Shape {
