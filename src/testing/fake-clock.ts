@@ -2,13 +2,13 @@ import type { Clock } from '../async/clock.ts'
 
 export interface FakeClock extends Clock {
   /**
-   * Moves time on by `ms`. Tasks that fall due run in the order of their time, and promise jobs
-   * settle between them, so code under test sees what it would see in real time, only sooner.
+   * Advances time by `ms`. Due tasks run in order of time, and promise jobs settle between them, so code sees
+   * what it would see in real time.
    */
   advance(ms: number): Promise<void>
-  /** Sets the time of day forward, or back if negative. No timer notices, and no monotonic time passes. */
+  /** Changes the time of day. Timers and monotonic time are unaffected. */
   step(ms: number): void
-  /** How many tasks are waiting. */
+  /** The number of waiting tasks. */
   pending(): number
 }
 
@@ -17,7 +17,7 @@ interface Task {
   run: () => void
 }
 
-/** A clock that stands still until it is told to move. */
+/** Creates a clock that moves only when told to. */
 export function fakeClock(start = 0): FakeClock {
   let time = start
   let stepped = 0
@@ -25,7 +25,7 @@ export function fakeClock(start = 0): FakeClock {
 
   function nextDue(until: number): Task | undefined {
     let next: Task | undefined
-    // Strictly earlier: of two tasks for the same moment the one set first runs first.
+    // Strictly earlier: of two tasks at the same time, the one set first runs first.
     for (const task of tasks) if (task.at <= until && (!next || task.at < next.at)) next = task
     return next
   }
@@ -59,7 +59,7 @@ export function fakeClock(start = 0): FakeClock {
   }
 }
 
-// A macrotask runs only when no promise job is left, however long their chain is.
+// A macrotask runs only when no promise job is left.
 const macrotask: (task: () => void) => void =
   typeof setImmediate === 'function' ? setImmediate : (task) => setTimeout(task, 0)
 

@@ -19,16 +19,16 @@ import { writerCases } from './turn-log/writer-cases.ts'
 
 export type { TurnLogUnderTest }
 
-/** What the suite needs of a test runner; those of Vitest, Jest, Mocha and Node have it. */
+/** What the suite needs of a test runner. Vitest, Jest, Mocha and Node provide it. */
 export interface SuiteRunner {
   describe(name: string, body: () => void): void
   test(name: string, body: () => Promise<void>): void
 }
 
 export interface SuiteOptions {
-  /** When a case has failed that waits for something: 20 s unless given, in real time. */
+  /** When a waiting case counts as failed, in real time. Default 20 s. */
   readonly limitMs?: number
-  /** For the cases that are made by chance: 1 unless given. A failure tells the seed that it came with. */
+  /** Seed of the random cases. Default 1. A failure reports its seed. */
   readonly seed?: number
 }
 
@@ -56,9 +56,9 @@ const RETENTION_MS = 3_600_000
 const LIMIT_MS = 20_000
 
 /**
- * The guarantees of `TurnLog` as cases, each with a log of its own: a backend is right when it passes
- * them. `open` makes an empty log which keeps the logs of turns for `retentionMs` after their end. Cases
- * for several processes and for what outlives one pass at once where a store has no `another` or `reopen`.
+ * The guarantees of `TurnLog` as test cases, each with its own log. A backend is correct when it passes them.
+ * `open` creates an empty log that keeps the logs of turns for `retentionMs` after their end. Cases for
+ * several processes or restarts pass trivially for stores without `another` or `reopen`.
  */
 export function describeTurnLog(
   name: string,
@@ -83,7 +83,7 @@ export function describeTurnLog(
   }
 }
 
-/** A log that loses something is waited for in vain: then the case fails, and the next one runs. */
+/** Fails the case when a log loses what it waits for, so that the next case runs. */
 function within(ms: number, work: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancel = systemClock.after(ms, () => {

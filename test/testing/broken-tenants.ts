@@ -9,19 +9,19 @@ function brokenTenants(change: Break): Break {
 /** What is wrong with a log of several tenants, a part of the name of a case that has to notice, and the log. */
 export const BROKEN_TENANTS: Record<string, readonly [noticedBy: string, change: Break]> = {
   'gives all tenants the same turns': [
-    'L13 the same ids live side by side',
+    'L13 the same ids coexist in any number of tenants and reveal no tenant',
     (log) => ({ ofTenant: () => log }),
   ],
   'takes any name for a tenant': [
-    'L13 what cannot be the name of a tenant',
+    'L13 an invalid tenant name is OPTION_INVALID',
     (log) => ({ ofTenant: (tenant) => log.ofTenant(/^[a-z]+$/.test(tenant) ? tenant : 'other') }),
   ],
   'makes a log each time that a tenant is asked for': [
-    'L13 a tenant gets the same log each time',
+    'L13 a tenant gets the same log object from every log of the store',
     brokenTenants(() => ({})),
   ],
   'names the orphans of one tenant only': [
-    'L13 orphans names the turns of all tenants',
+    'L13 orphans lists the turns of all tenants, expired those of one',
     (log) => ({
       async orphans(limit) {
         const turnIds = await log.expired(limit)
@@ -30,13 +30,13 @@ export const BROKEN_TENANTS: Record<string, readonly [noticedBy: string, change:
     }),
   ],
   'names the orphans of all tenants as its own': [
-    'L13 orphans names the turns of all tenants',
+    'L13 orphans lists the turns of all tenants, expired those of one',
     brokenTenants((log) => ({
       expired: async (limit) => (await log.orphans(limit)).map(({ turnId }) => turnId),
     })),
   ],
   'lists the threads of all tenants': [
-    'L13 listings hold what the tenant has',
+    "L13 listings hold only the tenant's own entries, in order, with any page size",
     brokenTenants((log) => ({
       async listThreads(options) {
         const { items, ...rest } = await log.listThreads(options)
@@ -46,7 +46,7 @@ export const BROKEN_TENANTS: Record<string, readonly [noticedBy: string, change:
     })),
   ],
   'says in other words that a turn is of another tenant': [
-    'L13 an id of another tenant is answered as one that nobody has',
+    "L13 the response for another tenant's id equals that for an unknown id",
     brokenTenants((log) => ({
       async snapshot(turnId) {
         const isOthers = (await log.ofTenant('beta').getTurn(turnId)) !== undefined
@@ -57,7 +57,7 @@ export const BROKEN_TENANTS: Record<string, readonly [noticedBy: string, change:
     })),
   ],
   'takes a text with a space for a tenant and an id': [
-    'L13 no text leads to what another tenant has',
+    "L13 no crafted id reaches another tenant's data",
     brokenTenants((log) => ({
       async getTurn(turnId) {
         const [tenant = '', id] = turnId.split(' ')
@@ -67,11 +67,11 @@ export const BROKEN_TENANTS: Record<string, readonly [noticedBy: string, change:
     })),
   ],
   'closes nothing when a tenant is closed': [
-    'L13 closing the log of any tenant closes the store',
+    'L13 closing the log of any tenant closes the store for all',
     brokenTenants(() => ({ close: async () => {} })),
   ],
   'lets a deletion through to another tenant': [
-    'L13 deleting a turn or a thread leaves those of other tenants',
+    'L13 deleting a turn or thread does not affect those of other tenants',
     (log) => ({
       async deleteThread(threadId) {
         await log.ofTenant('beta').deleteThread(threadId)

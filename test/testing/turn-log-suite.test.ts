@@ -49,7 +49,7 @@ async function* inOffsetOrder(all: AsyncIterable<Tailed>): AsyncGenerator<Tailed
 /** What is wrong with a log, a part of the name of a case that has to notice, and the log. */
 const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
   'loses every fifth record on its way to a reader': [
-    'L2 readers that come at any moment miss nothing',
+    'L2 readers that join at any moment see no gap, duplicate or reordering',
     brokenTail(async function* (all) {
       let count = 0
       for await (const each of all) {
@@ -59,7 +59,7 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     }),
   ],
   'gives every fifth record twice': [
-    'get nothing twice',
+    'see no gap, duplicate or reordering',
     brokenTail(async function* (all) {
       let count = 0
       for await (const each of all) {
@@ -70,35 +70,35 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     }),
   ],
   'gives the state of a turn in the order of offsets': [
-    'L6 history comes in the order of first appearance',
+    'L6 history is in order of first appearance, turn_started first and the terminal last',
     brokenTail((all, name) => (name === 'events' ? all : inOffsetOrder(all))),
   ],
   'begins anew without saying so': [
-    'is foreign, and all of it follows',
+    'is foreign, and the whole log follows',
     brokenTail(async function* (all) {
       for await (const each of all) if (!('resync' in each)) yield each
     }),
   ],
   'gives each reader a record of its own': [
-    'get the same record, and not one each',
+    'share the same record objects',
     brokenTail(async function* (all) {
       for await (const each of all) yield { ...each }
     }),
   ],
   'lets an old lease write': [
-    'L3 an old epoch can write to neither log',
+    'L3 an old epoch can neither write nor renew once the turn is claimed',
     brokenStore(async (log, lease, ...rest) =>
       storeIn(log, await renewedLease(log, lease), ...rest),
     ),
   ],
   'does not seal': [
-    'L4 a sealed log takes nothing new',
+    'L4 a sealed log rejects new records, and the other log stays open',
     brokenStore((log, lease, name, taken) =>
       storeIn(log, lease, name, { ...taken, seal: undefined }),
     ),
   ],
   'seals in a second step': [
-    'L4 whoever sees the last record of a log finds the log sealed',
+    'L4 a reader that sees the last record of a log finds the log sealed',
     brokenStore(async (log, lease, name, taken) => {
       await storeIn(log, lease, name, { ...taken, seal: undefined })
       await new Promise((resolve) => setTimeout(resolve, 5))
@@ -106,7 +106,7 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     }),
   ],
   'adds a repeated record again': [
-    'L3 a repeated append changes nothing',
+    'L3 a repeated append changes nothing, even from another writer',
     (log) => {
       const heads = new Map<string, number>()
       return brokenStore(async (_log, lease, name, taken) => {
@@ -119,7 +119,7 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     },
   ],
   'acknowledges before it writes': [
-    'L3 a record is visible everywhere',
+    'L3 a record is visible everywhere once its flush resolves',
     brokenStore(async (log, lease, name, taken) => {
       setTimeout(() => {
         storeIn(log, lease, name, taken).catch(() => {})
@@ -127,7 +127,7 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     }),
   ],
   'always has room': [
-    'L7 a writer without room says so',
+    'L7 a full writer reports it, gets room again and loses nothing',
     brokenWriter((writer) => ({
       write(entry) {
         writer.write(entry)
@@ -136,7 +136,7 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     })),
   ],
   'never has room again': [
-    'L7 a writer without room says so',
+    'L7 a full writer reports it, gets room again and loses nothing',
     brokenWriter(() => ({ room: () => new Promise(() => {}) })),
   ],
   'reports records from within write': [
@@ -152,7 +152,7 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     ),
   ],
   'reports records twice': [
-    'L3 every record is reported once',
+    'L3 every record is reported once, in order, when it is visible, and never from within write',
     brokenWriter(
       () => ({}),
       ({ onStored, ...options }) => ({
@@ -165,7 +165,7 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     ),
   ],
   'reports each failure twice': [
-    'L3 a writer of a lease that was lost fails once',
+    'L3 a writer with a lost lease fails once with LEASE_LOST and stores nothing more',
     brokenWriter(
       () => ({}),
       ({ onFailed, ...options }) => ({
@@ -178,11 +178,11 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     ),
   ],
   'does not say that a flush failed': [
-    'L3 a writer of a lease that was lost fails once',
+    'L3 a writer with a lost lease fails once with LEASE_LOST and stores nothing more',
     brokenWriter((writer) => ({ flush: () => writer.flush().catch(() => {}) })),
   ],
   'drops what cannot be kept': [
-    'L3 a record that cannot be kept is RECORD_INVALID at once',
+    'L3 an invalid record is RECORD_INVALID immediately and changes nothing',
     brokenWriter((writer) => ({
       write(entry) {
         try {
@@ -194,11 +194,11 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     })),
   ],
   'goes on after close': [
-    'L3 a writer that was closed stores nothing more',
+    'L3 a closed writer stores nothing more and calls no callback, and another one continues',
     brokenWriter(() => ({ close: () => {} })),
   ],
   'keeps the older snapshot': [
-    'L6 a snapshot holds the newest record of every key',
+    'L6 a snapshot holds the newest record of every key in order of first appearance',
     (log) => ({
       async snapshot(turnId): Promise<TurnSnapshot> {
         const snapshot = await log.snapshot(turnId)
@@ -211,7 +211,7 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     }),
   ],
   'gives the lease to whoever asks': [
-    'L1 of 20 claims at the same time one resolves',
+    'L1 one of 20 concurrent claims succeeds, also across processes',
     (log) => ({
       async claim(turnId, owner, leaseMs) {
         const turn = await log.getTurn(turnId)
@@ -227,7 +227,7 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     }),
   ],
   'tells a turn by nothing but its id': [
-    'L3 the lease of a deleted turn writes nothing to the next one with its id (events)',
+    'L3 the lease of a deleted turn cannot write to a new turn with its id (events)',
     (log) => {
       const newest = new Map<string, Lease>()
       return {
@@ -244,7 +244,7 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     },
   ],
   'loses the Response when the second log is sealed': [
-    'L15 the Response is there once events is sealed',
+    'L15 the Response is returned character for character once events is sealed',
     (log) => ({
       getResponse: async (turnId) => {
         const turn = await log.getTurn(turnId)
@@ -266,13 +266,13 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
     },
   ],
   'forgets the reason of a cancel': [
-    'L1 the owner hears of a cancel',
+    'L1 the owner is notified of a cancel',
     (log) => ({
       requestCancel: async (turnId) => log.requestCancel(turnId, ''),
     }),
   ],
   'never expires': [
-    'L10 the logs of a sealed turn expire',
+    'L10 the logs of a sealed turn expire, its record later, and open turns never',
     (log) => ({
       getTurn: async (turnId) => {
         const turn = await log.getTurn(turnId)

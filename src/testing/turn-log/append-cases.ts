@@ -4,19 +4,19 @@ import { equal, rejects } from './assert.ts'
 import { type Case, nextOf, ofEachLog, offsets, START, soon, texts } from './given.ts'
 import { delta, deltas, eventsUpTo, eventText, newestOf, outputsOf } from './texts.ts'
 
-/** Six records of each log, the last of which is its end. */
+/** Six records of each log. The last one ends it. */
 const SIX = { events: eventsUpTo('turn', 6), processed: outputsOf('turn', 'abca') }
 
-/** What a reader of the whole log gets of them. */
+/** What a reader of the whole log gets. */
 const STATE = { events: texts(SIX.events), processed: texts(newestOf(SIX.processed)) }
 
 const MANY_ITEMS = Array.from({ length: 58 }, (_, index) => String.fromCharCode(0x41 + index))
 
-/** What is added and how it is closed. */
+/** Appending and sealing. */
 export const appendCases: readonly Case[] = [
   ...ofEachLog([
     {
-      name: 'L2 records have successive offsets, from where the lease begins',
+      name: 'L2 records get consecutive offsets, starting where the lease starts',
       async run(given, name) {
         const lease = await given.create('turn')
         await appendTo(given.log, lease, name, SIX[name].slice(0, 1))
@@ -25,7 +25,7 @@ export const appendCases: readonly Case[] = [
       },
     },
     {
-      name: 'L3 a record is visible everywhere when its flush has resolved',
+      name: 'L3 a record is visible everywhere once its flush resolves',
       async run(given, name) {
         const lease = await given.create('turn')
         const logs = [given.log, (await given.under.another?.()) ?? given.log]
@@ -38,7 +38,7 @@ export const appendCases: readonly Case[] = [
         let waiting = allFrom(after)
         for (const record of SIX[name].slice(0, 4)) {
           const offset = await appendTo(given.log, lease, name, [record])
-          // To a log that lags behind, the offset that it gave would be foreign.
+          // For a log that lags behind, its own offset would be foreign.
           const next = allFrom(offset)
           for (const seen of await Promise.all([...waiting, ...allFrom(after)])) {
             equal([seen.offset, seen.data], [offset, record.data], 'what a reader sees')
@@ -49,7 +49,7 @@ export const appendCases: readonly Case[] = [
       },
     },
     {
-      name: 'L3 a repeated append changes nothing, also with another writer',
+      name: 'L3 a repeated append changes nothing, even from another writer',
       async run(given, name) {
         const lease = await given.create('turn')
         const append = (from: number, to: number, seal = false) =>
@@ -57,7 +57,7 @@ export const appendCases: readonly Case[] = [
         await append(0, 3)
         await append(0, 3)
         await append(0, 1)
-        // Begins with what the log has.
+        // Starts with records that are already stored.
         await append(1, 5)
         await append(3, 6, true)
         await append(3, 6, true)
@@ -66,7 +66,7 @@ export const appendCases: readonly Case[] = [
       },
     },
     {
-      name: 'L3 a gap is LOG_SEQUENCE_GAP, and nothing behind it is added',
+      name: 'L3 a gap is LOG_SEQUENCE_GAP, and no record after it is stored',
       async run(given, name) {
         const lease = await given.create('turn')
         const refused = (from: number, to: number) => {
@@ -82,7 +82,7 @@ export const appendCases: readonly Case[] = [
       },
     },
     {
-      name: 'L4 a sealed log takes nothing new, and the other log is still open',
+      name: 'L4 a sealed log rejects new records, and the other log stays open',
       async run(given, name) {
         const lease = await given.create('turn')
         await appendTo(given.log, lease, name, SIX[name], { seal: true })
@@ -99,7 +99,7 @@ export const appendCases: readonly Case[] = [
       },
     },
     {
-      name: 'L3 a writer that wrote nothing changes nothing, and its flush resolves',
+      name: 'L3 the flush of an unused writer resolves and changes nothing',
       async run(given, name) {
         const lease = await given.create('turn')
         const idle = async () => {
@@ -118,7 +118,7 @@ export const appendCases: readonly Case[] = [
       },
     },
     {
-      name: 'L4 a seal comes with the last record: with an earlier one it is RECORD_INVALID',
+      name: 'L4 sealing with an earlier record than the last is RECORD_INVALID',
       async run(given, name) {
         const lease = await given.create('turn')
         const records = SIX[name].slice(0, 3)
@@ -131,7 +131,7 @@ export const appendCases: readonly Case[] = [
       },
     },
     {
-      name: 'L3 a writer that begins with no seq is OPTION_INVALID',
+      name: 'L3 a writer with an invalid first seq is OPTION_INVALID',
       async run(given, name) {
         const lease = await given.create('turn')
         for (const next of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
@@ -143,7 +143,7 @@ export const appendCases: readonly Case[] = [
       },
     },
     {
-      name: 'L3 appends that nobody awaited take effect in the order of their calls',
+      name: 'L3 appends take effect in call order without being awaited',
       async run(given, name) {
         const lease = await given.create('turn')
         const records =
@@ -169,7 +169,7 @@ export const appendCases: readonly Case[] = [
     },
   ]),
   {
-    name: 'L4 whoever sees the last record of a log finds the log sealed',
+    name: 'L4 a reader that sees the last record of a log finds the log sealed',
     async run(given) {
       const lease = await given.create('turn')
       for (const name of LOG_NAMES) {
@@ -186,7 +186,7 @@ export const appendCases: readonly Case[] = [
     },
   },
   {
-    name: 'L4 events ends with a terminal event: another one with a seal is RECORD_INVALID and changes nothing',
+    name: 'L4 sealing events with a non-terminal event is RECORD_INVALID and changes nothing',
     async run(given) {
       const lease = await given.create('turn')
       const wrong = [

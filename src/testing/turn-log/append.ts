@@ -4,12 +4,12 @@ import { parseJsonSafe } from '../../protocol/json.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import type { StreamOutput } from '../../protocol/stream-output.ts'
 
-/** A record as text, with its place in the log. */
+/** A record as text, with its position in the log. */
 export interface TextRecord {
   readonly seq: number
   /** `events`: the JSON of a StreamEvent. `processed`: the JSON of a StreamOutput. */
   readonly data: string
-  /** `processed` only: made where they are missing. */
+  /** `processed` only; generated when missing. */
   readonly eventId?: string
   readonly timestamp?: number
 }
@@ -21,15 +21,15 @@ export interface AppendOptions {
 
 interface Open {
   readonly writer: LogWriter<StreamEvent | NewOutput>
-  /** The `seq` that it gives next. */
+  /** The next `seq`. */
   next: number
 }
 
 const writers = new WeakMap<object, Map<string, Open>>()
 
 /**
- * Writes successive records and resolves with the offset of the last, when all of them are durable; rejects with what
- * the writer fails with. What a lease appends to a log in order goes through one writer.
+ * Writes consecutive records. Resolves with the offset of the last one when all are durable; rejects with the
+ * writer's error. All appends of a lease to a log share one writer.
  */
 export async function appendTo(
   log: Pick<TurnLog, 'open'>,
@@ -54,7 +54,7 @@ export async function appendTo(
     open.next = -1
     throw error
   }
-  // What comes after the last record is for the store to refuse.
+  // Records after the last one are for the store to reject.
   if (seal) open.next = -1
   return `${lease.epoch}-${records.at(-1)?.seq ?? first - 1}`
 }
@@ -73,7 +73,7 @@ function writerOf(log: Pick<TurnLog, 'open'>, lease: Lease, name: LogName, first
   return made
 }
 
-/** What a log takes for a record. */
+/** Converts a record to a log entry. */
 export function entryOf(name: LogName, turnId: string, record: TextRecord): Entries[LogName] {
   const { seq, data, timestamp = 1_700_000_000_000 + seq } = record
   const value = parseJsonSafe(data)

@@ -1,20 +1,20 @@
-/*
- * The suite brings its own few assertions: a backend is tested with whatever runner its author uses, and
- * anything that throws fails a case.
+/**
+ * The suite has its own few assertions, so that it works with any test runner. Anything that throws fails a
+ * case.
  */
 
 export function ok(condition: boolean, message: string): asserts condition {
   if (!condition) throw new Error(message)
 }
 
-/** Compares by value. A field that is undefined counts as missing. */
+/** Compares by value. An undefined field counts as missing. */
 export function equal(actual: unknown, expected: unknown, what: string): void {
   const [is, should] = [textOf(actual), textOf(expected)]
   if (is === should) return
   throw new Error(`${what} should be\n  ${excerpt(should, is)}\nand is\n  ${excerpt(is, should)}`)
 }
 
-/** Rejects with a code of this package; returns the error for a closer look. */
+/** Expects a rejection with a code of this package. Returns the error. */
 export async function rejects(
   promise: Promise<unknown>,
   code: string,
@@ -31,20 +31,20 @@ export async function rejects(
   throw new Error(`${what} should be refused with ${code}, and gave ${excerpt(textOf(value))}`)
 }
 
-/** The code of an error of this package; its text for any other. */
+/** Returns the code of an error of this package, or the text of any other. */
 export function codeOf(error: unknown): string {
   if (error instanceof Error && 'code' in error) return String(error.code)
   return String(error)
 }
 
-/** A record may make its fields when they are asked for. */
+/** A record may compute its fields lazily. */
 function fieldsOf(value: object): object {
   if (!('offset' in value && 'eventId' in value)) return value
   const { offset, data, eventId, timestamp, key, event, output } = value as Record<string, unknown>
   return { offset, data, eventId, timestamp, key, event, output }
 }
 
-/** Sorted by name, so that the order of fields does not count. */
+/** Sorted by name, so that field order does not matter. */
 function textOf(value: unknown): string {
   const text = JSON.stringify(value, (_key, inner: unknown) => {
     if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return inner
@@ -56,7 +56,7 @@ function textOf(value: unknown): string {
 
 const EXCERPT_CHARS = 600
 
-/** The part of a long text in which it differs from another. */
+/** Returns the part of a long text that differs from another. */
 function excerpt(text: string, other = ''): string {
   if (text.length <= EXCERPT_CHARS) return text
   let same = 0

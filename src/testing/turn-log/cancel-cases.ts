@@ -3,10 +3,10 @@ import { equal, rejects } from './assert.ts'
 import { type Case, LONG_MS, soon } from './given.ts'
 import { eventsUpTo } from './texts.ts'
 
-/** Asking the owner of a turn to stop. */
+/** Cancelling a turn. */
 export const cancelCases: readonly Case[] = [
   {
-    name: 'L1 the owner hears of a cancel that comes while it listens',
+    name: 'L1 the owner is notified of a cancel while it listens',
     async run(given) {
       const lease = await given.create('turn')
       const reason = soon(given.log.cancelled(lease, given.signal))
@@ -15,7 +15,7 @@ export const cancelCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 the owner hears of a cancel that came before it listened',
+    name: 'L1 the owner is notified of a cancel from before it listened',
     async run(given) {
       const lease = await given.create('turn')
       await given.log.requestCancel('turn', 'user')
@@ -24,7 +24,7 @@ export const cancelCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a cancel may be asked for again, and the first reason stays',
+    name: 'L1 a repeated cancel keeps the first reason',
     async run(given) {
       const lease = await given.create('turn')
       equal((await given.log.getTurn('turn'))?.cancelReason, undefined, 'the reason at first')
@@ -35,7 +35,7 @@ export const cancelCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a cancel is refused once events is sealed',
+    name: 'L1 a cancel returns false once events is sealed',
     async run(given) {
       const lease = await given.create('turn')
       await appendTo(given.log, lease, 'events', eventsUpTo('turn', 2), { seal: true })
@@ -45,7 +45,7 @@ export const cancelCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a cancel is asked of the turn, and whoever claims the turn hears of it',
+    name: 'L1 the next owner is notified of a cancel too',
     async run(given) {
       await given.createOrphan('turn')
       await given.log.requestCancel('turn', 'user')
@@ -54,7 +54,7 @@ export const cancelCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 listening for a cancel ends with ABORTED when its signal aborts, at once or later',
+    name: 'L1 waiting for a cancel rejects with ABORTED when its signal aborts',
     async run(given) {
       const lease = await given.create('turn')
       const listening = new AbortController()
@@ -66,7 +66,7 @@ export const cancelCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 listening for a cancel is LEASE_LOST when another claims the turn, and when it is deleted',
+    name: 'L1 waiting for a cancel rejects with LEASE_LOST when the turn is claimed or deleted',
     async run(given) {
       const old = await given.createOrphan('turn')
       const heard = soon(given.log.cancelled(old, given.signal))
@@ -79,7 +79,7 @@ export const cancelCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 the owner hears within a second of a cancel that was asked for in another process',
+    name: 'L1 the owner is notified within a second of a cancel in another process',
     async run(given) {
       const other = await given.under.another?.()
       if (other === undefined) return

@@ -29,7 +29,7 @@ async function newWriting(given: Given, name: LogName, random: Random): Promise<
   return { lease, name, records: name === 'events' ? eventsUpTo(turnId, COUNT) : outputs }
 }
 
-/** Appends of any size, awaited now and then; meanwhile readers come, from the start or with a cursor. */
+/** Appends of random size, sometimes awaited, while readers join from the start or with a cursor. */
 async function writeAmongReaders(
   given: Given,
   { lease, name, records }: Writing,
@@ -60,12 +60,12 @@ async function writeAmongReaders(
   return readers
 }
 
-/** Waits for a few answers of the store: how many of its steps that takes depends on the store. */
+/** Waits for a few store calls. How many internal steps that takes depends on the store. */
 async function pause({ log }: Given, answers: number): Promise<void> {
   for (let count = 0; count < answers; count++) await log.getTurn('unknown')
 }
 
-/** A turn is listed in its thread, or neither is there. */
+/** A turn is listed in its thread, or neither exists. */
 async function checkThreadOf({ log }: Given, turnId: string, threadId: string): Promise<void> {
   const turn = await log.getTurn(turnId)
   const { items } = await log.listTurns(threadId)
@@ -74,7 +74,7 @@ async function checkThreadOf({ log }: Given, turnId: string, threadId: string): 
   if (listed) ok((await log.getThread(threadId)) !== undefined, `${turnId} is without its thread`)
 }
 
-/** Creates a turn while its thread is deleted, and perhaps writes it to its end. */
+/** Creates a turn while its thread is deleted, and sometimes writes it to its end. */
 async function createAmongDeletions(
   given: Given,
   turnId: string,
@@ -89,11 +89,11 @@ async function createAmongDeletions(
   }
 }
 
-/** What happens at the same time. */
+/** Concurrent calls. */
 export const concurrencyCases: readonly Case[] = [
   ...ofEachLog([
     {
-      name: 'L2 readers that come at any moment miss nothing, get nothing twice, and see no other order',
+      name: 'L2 readers that join at any moment see no gap, duplicate or reordering',
       async run(given, name) {
         await forSeeds(given.seed, 6, async (random) => {
           const writing = await newWriting(given, name, random)
@@ -108,7 +108,7 @@ export const concurrencyCases: readonly Case[] = [
       },
     },
     {
-      name: 'L2 a reader that is cut off at any moment and comes back has everything in the end',
+      name: 'L2 a reader that disconnects at any moment and resumes gets everything',
       async run(given, name) {
         await forSeeds(given.seed, 4, async (random) => {
           const writing = await newWriting(given, name, random)
@@ -117,7 +117,7 @@ export const concurrencyCases: readonly Case[] = [
           const seen: Tailed[] = []
           let cursor = START
           while (cursor !== `1-${COUNT}`) {
-            // Once the case is over a tail ends at once, and this would never.
+            // After the case a tail ends at once, and this loop would never end.
             given.signal.throwIfAborted()
             const tail = given.tail(lease.turnId, name, cursor)
             let left = 1 + random.below(12)
@@ -131,7 +131,7 @@ export const concurrencyCases: readonly Case[] = [
           await written
           const all = toRecords(seen)
           if (name === 'events') equal(texts(all), texts(records), 'the records')
-          // A block that was cut is repeated, so that a record may come twice.
+          // An interrupted block is repeated, so a record may arrive twice.
           else {
             const once = new Map((all as OutputRecord[]).map((each) => [each.offset, each]))
             checkStates([...once.values()], records)
@@ -141,7 +141,7 @@ export const concurrencyCases: readonly Case[] = [
     },
   ]),
   {
-    name: 'L10 a turn that is created while its thread is deleted has a thread, or is deleted with it',
+    name: 'L10 a turn created while its thread is deleted has a thread or is deleted with it',
     async run(given) {
       const other = await given.under.another?.()
       const elsewhere = new Given(given.under, given.seed, other ?? given.log)
@@ -168,7 +168,7 @@ export const concurrencyCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 random calls are answered as a small model of the contract answers them',
+    name: 'L1 random calls give the same results as a model of the contract',
     run: (given) => forSeeds(given.seed, 3, (random) => checkAgainstModel(given, random)),
   },
 ]

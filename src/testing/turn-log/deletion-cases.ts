@@ -3,17 +3,17 @@ import { equal, ok, rejects } from './assert.ts'
 import { type Case, LONG_MS, nextOf, ofEachLog, readAll, soon } from './given.ts'
 import { counted, delta, deltas, eventsUpTo, outputsOf } from './texts.ts'
 
-// Time cannot be made to pass faster in every store, and a busy machine needs some of it.
+// Not every store can fast-forward time, and a busy machine needs some slack.
 const RETENTION_MS = 1000
 
-/** Text that does not compress, so that a store which packs needs room for it, too. */
+/** Incompressible text, so that a store that compresses needs space for it too. */
 function noise(chars: number): string {
   let text = ''
   while (text.length < chars) text += Math.random().toString(36).slice(2, 12)
   return text
 }
 
-/** How logs end that are not wanted any more. */
+/** Deletion and expiry. */
 export const deletionCases: readonly Case[] = [
   ...ofEachLog([
     {
@@ -29,7 +29,7 @@ export const deletionCases: readonly Case[] = [
         await nextOf(busy)
         equal(await given.log.deleteTurn('turn'), true, 'the answer')
         await rejects(waits, 'TURN_DELETED', 'a tail that waits')
-        // What a reader has in hand may still come before it hears of the end.
+        // A record already in the reader's hands may still come before the error.
         const rest = readAll({ [Symbol.asyncIterator]: () => busy })
         await rejects(rest, 'TURN_DELETED', 'a tail between two records')
         await rejects(readAll(given.tail('turn', name)), 'TURN_UNKNOWN', 'a new tail')
@@ -53,7 +53,7 @@ export const deletionCases: readonly Case[] = [
     },
   ]),
   {
-    name: 'L10 of a deleted turn nothing is left, and its ids can be used again',
+    name: 'L10 a deleted turn leaves nothing behind, and its ids can be reused',
     async run(given) {
       const { log } = given
       const turn = { threadId: 'thread', runId: 'run' }
@@ -73,7 +73,7 @@ export const deletionCases: readonly Case[] = [
     },
   },
   {
-    name: 'L10 a deleted turn can be made again as another run',
+    name: 'L10 a deleted turn can be recreated with another run id',
     async run(given) {
       await given.createSealed('turn', { runId: 'first' })
       await given.log.deleteTurn('turn')
@@ -114,7 +114,7 @@ export const deletionCases: readonly Case[] = [
     },
   },
   {
-    name: 'L10 the logs of a sealed turn expire, its record says so and goes later, open turns stay',
+    name: 'L10 the logs of a sealed turn expire, its record later, and open turns never',
     retentionMs: RETENTION_MS,
     async run(given) {
       const { log, under } = given
@@ -147,7 +147,7 @@ export const deletionCases: readonly Case[] = [
     },
   },
   {
-    name: 'L10 a thread expires once it has no turns left and was not touched for the retention',
+    name: 'L10 a thread expires when it has no turns and was not changed for the retention',
     retentionMs: RETENTION_MS,
     async run(given) {
       const { log, under } = given
@@ -178,7 +178,7 @@ export const deletionCases: readonly Case[] = [
     },
   },
   {
-    name: 'L10 bytesKept grows with what is written and shrinks when it is deleted',
+    name: 'L10 bytesKept grows with writes and shrinks with deletions',
     async run(given) {
       const { log } = given
       const empty = await log.bytesKept()

@@ -19,23 +19,23 @@ export interface TurnLogUnderTest {
   readonly log: TurnLog
   /** Lets time pass in the store. */
   elapse(ms: number): Promise<void>
-  /** Another view of the same store, as another process has it, where a store can have several. */
+  /** Another view of the same store, as from another process, for stores that support it. */
   another?(): Promise<TurnLog>
-  /** Closes the log and opens it again on the same data, for stores that do not forget. */
+  /** Closes the log and reopens it on the same data, for durable stores. */
   reopen?(): Promise<TurnLog>
-  /** Frees everything that was opened. */
+  /** Releases everything that was opened. */
   dispose(): Promise<void>
 }
 
 export interface Case {
   /** A sentence about behaviour. */
   readonly name: string
-  /** How long the store keeps the logs of a turn; longer than any case unless given. */
+  /** How long the store keeps the logs of a turn. Default: longer than any case. */
   readonly retentionMs?: number
   run(given: Given): Promise<void>
 }
 
-/** A case that is to hold for `events` as for `processed`. */
+/** A case that must hold for both logs. */
 export interface LogCase {
   readonly name: string
   run(given: Given, log: LogName): Promise<void>
@@ -52,17 +52,17 @@ export function ofEachLog(cases: readonly LogCase[]): Case[] {
 
 /** A lease that outlasts any case. */
 export const LONG_MS = 600_000
-/** A lease that is meant to run out. Short, because in some stores time cannot be made to pass faster. */
+/** A lease that is meant to expire. Short, because not every store can fast-forward time. */
 export const SHORT_MS = 50
 export const START = '0-0'
 
-/** What a case works with: the log, and short words for what most cases do. */
+/** The log of a case, with helpers for common steps. */
 export class Given {
   readonly log: TurnLog
   readonly under: TurnLogUnderTest
   readonly #end: AbortController
 
-  /** The first seed of the cases that are made by chance. */
+  /** First seed of the random cases. */
   readonly seed: number
 
   constructor(under: TurnLogUnderTest, seed: number, log = under.log, end = new AbortController()) {
@@ -72,12 +72,12 @@ export class Given {
     this.#end = end
   }
 
-  /** The same words for the log of another tenant. */
+  /** The same helpers for another tenant's log. */
   ofTenant(tenant: string): Given {
     return new Given(this.under, this.seed, this.log.ofTenant(tenant), this.#end)
   }
 
-  /** Lets readers go that a case left behind, and the store. */
+  /** Releases the store and any readers that a case left open. */
   async dispose(): Promise<void> {
     this.#end.abort()
     await this.under.dispose()
@@ -93,14 +93,14 @@ export class Given {
     return this.log.create({ turnId, threadId, owner: 'owner', ...rest }, leaseMs)
   }
 
-  /** Makes a turn whose lease has run out. */
+  /** Creates a turn with an expired lease. */
   async createOrphan(turnId: string): Promise<Lease> {
     const lease = await this.create(turnId, {}, SHORT_MS)
     await this.under.elapse(SHORT_MS)
     return lease
   }
 
-  /** Makes a turn and writes it to its end. */
+  /** Creates a turn and writes it to its end. */
   async createSealed(turnId: string, turn: Partial<NewTurn> = {}): Promise<Lease> {
     const lease = await this.create(turnId, turn)
     await this.seal(lease)
@@ -134,7 +134,7 @@ export class Given {
     return toRecords(await readAll(this.tail(turnId, name, after)))
   }
 
-  /** The first records of a log that need not be sealed. */
+  /** Returns the first records of a log, which may be open. */
   async take<Name extends LogName>(
     turnId: string,
     name: Name,
@@ -145,7 +145,7 @@ export class Given {
   }
 }
 
-/** Everything that a listing gives, page by page. */
+/** Returns everything that a listing yields, page by page. */
 export async function pagesOf<T>(list: (options: PageOptions) => Promise<Page<T>>, limit: number) {
   const pages: T[][] = []
   let cursor: string | undefined
@@ -182,7 +182,7 @@ export function toRecords<Rec extends LogRecord>(all: readonly (Rec | Resync)[])
   })
 }
 
-/** What `next` of an iterator gives while the log is open. */
+/** Returns the next record of an open log. */
 export async function nextOf<Rec extends LogRecord>(
   iterator: AsyncIterator<Rec | Resync>,
 ): Promise<Rec> {
@@ -202,11 +202,11 @@ export function texts(all: readonly { readonly data: string }[]): string[] {
 }
 
 /**
- * Something that is under way while a case does something else. When that fails, this one must not be
- * reported as a second failure that nobody was waiting for.
+ * Work in flight while a case does something else. If the case fails, this must not be reported as a second,
+ * unhandled failure.
  */
 export function soon<T>(work: Promise<T>): Promise<T> {
-  // Ignored here only: whoever awaits the promise gets the error.
+  // Ignored only here: whoever awaits the promise gets the error.
   work.catch(() => {})
   return work
 }

@@ -4,10 +4,10 @@ import { codeOf, equal, ok, rejects } from './assert.ts'
 import { type Case, LONG_MS, offsets, SHORT_MS, soon } from './given.ts'
 import { deltas, eventsUpTo, message, outputsOf } from './texts.ts'
 
-/** Who may write to a turn. */
+/** Leases and claims. */
 export const leaseCases: readonly Case[] = [
   {
-    name: 'L1 a new turn gives its first lease, with which both logs begin at 1',
+    name: 'L1 creating a turn returns its first lease, and both logs start at 1',
     async run({ log }) {
       const turn = { turnId: 'turn', runId: 'run', threadId: 'thread', owner: 'me' }
       const { until, creation, ...lease } = await log.create(turn, LONG_MS)
@@ -21,7 +21,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 the run is the turn unless it has a name of its own',
+    name: 'L1 the run id defaults to the turn id',
     async run(given) {
       const lease = await given.create('turn')
       equal(lease.runId, 'turn', 'the run')
@@ -29,7 +29,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a claim before the lease has run out is LEASE_HELD and changes nothing',
+    name: 'L1 a claim before the lease expires is LEASE_HELD and changes nothing',
     async run(given) {
       const lease = await given.create('turn')
       await rejects(given.log.claim('turn', 'other', LONG_MS), 'LEASE_HELD', 'a claim')
@@ -38,7 +38,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a claim gives the next epoch, and each log goes on where it was',
+    name: 'L1 a claim raises the epoch, and each log continues where it was',
     async run(given) {
       const orphan = await given.createOrphan('turn')
       await appendTo(given.log, orphan, 'events', deltas('turn', 1, 3))
@@ -53,7 +53,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L2 seq goes on across epochs, and an offset names the epoch that wrote its record',
+    name: 'L2 seq continues across epochs, and an offset names the epoch that wrote its record',
     async run(given) {
       const first = await given.createOrphan('turn')
       await appendTo(given.log, first, 'events', deltas('turn', 1, 2))
@@ -71,7 +71,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a claim of a turn that is not there is TURN_UNKNOWN, and of a sealed one LOG_SEALED',
+    name: 'L1 claiming an unknown turn is TURN_UNKNOWN, and a sealed one LOG_SEALED',
     async run(given) {
       await rejects(given.log.claim('turn', 'heir', LONG_MS), 'TURN_UNKNOWN', 'a claim')
       const lease = await given.createOrphan('turn')
@@ -80,7 +80,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L5 a turn of which only events is sealed can be claimed, and processed be finished',
+    name: 'L5 a turn with only events sealed can be claimed to finish processed',
     async run(given) {
       const orphan = await given.createOrphan('turn')
       await appendTo(given.log, orphan, 'events', eventsUpTo('turn', 2), { seal: true })
@@ -96,7 +96,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L3 an old epoch can write to neither log and not renew once the turn is claimed',
+    name: 'L3 an old epoch can neither write nor renew once the turn is claimed',
     async run(given) {
       const old = await given.createOrphan('turn')
       const text = { events: deltas('turn', 1, 2), processed: outputsOf('turn', 'a') }
@@ -118,7 +118,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 of 20 claims at the same time one resolves, also in several processes',
+    name: 'L1 one of 20 concurrent claims succeeds, also across processes',
     async run(given) {
       await given.createOrphan('turn')
       const other = (await given.under.another?.()) ?? given.log
@@ -137,7 +137,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L5 nothing of the old owner is added after a claim has resolved',
+    name: 'L5 no record of the old owner is stored after a claim resolves',
     async run(given) {
       const old = await given.createOrphan('turn')
       const writing = (async () => {
@@ -161,7 +161,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a lease that ran out writes on, and can be renewed until another claims the turn',
+    name: 'L1 an expired lease can write and renew until the turn is claimed',
     async run(given) {
       const lease = await given.createOrphan('turn')
       await appendTo(given.log, lease, 'events', deltas('turn', 1, 2))
@@ -176,7 +176,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a lease that another has claimed cannot be renewed',
+    name: 'L1 a lease cannot be renewed after another process claimed the turn',
     async run(given) {
       const lease = await given.createOrphan('turn')
       await given.log.claim('turn', 'heir', LONG_MS)
@@ -184,7 +184,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'D5 a renewal moves the end of the lease',
+    name: 'D5 a renewal extends the lease',
     async run(given) {
       const lease = await given.create('turn', {}, 10 * SHORT_MS)
       const before = lease.until
@@ -196,7 +196,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 the lease of a turn that has ended can be renewed',
+    name: 'L1 the lease of an ended turn can be renewed',
     async run(given) {
       const lease = await given.createSealed('turn')
       const before = lease.until
@@ -205,7 +205,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a lease of a turn that was deleted is lost',
+    name: 'L1 the lease of a deleted turn is lost',
     async run(given) {
       const lease = await given.create('turn')
       await given.log.deleteTurn('turn')
@@ -217,7 +217,7 @@ export const leaseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 expired names the open turns whose lease ran out, as many as were asked for',
+    name: 'L1 expired lists up to the given number of open turns with an expired lease',
     async run(given) {
       const { log, under } = given
       await given.create('held')

@@ -10,7 +10,7 @@ function rawEvent(content: string): string {
   return `{"event_id":"00000000-0000-8000-a000-000000000001","timestamp":17,"trace_context":{"traceparent":"x"},"run_id":"turn","type":"item_delta","payload":{"type":"item_delta","item_id":"i","delta_content":"${content}"}}`
 }
 
-/** Events that a store might be tempted to tidy up, as JSON. */
+/** Events whose JSON a store might be tempted to normalize. */
 const EVENT_TEXTS: readonly (readonly [what: string, text: string])[] = [
   ['plain', rawEvent('text')],
   ['empty text', rawEvent('')],
@@ -30,10 +30,10 @@ const EVENT_TEXTS: readonly (readonly [what: string, text: string])[] = [
   ['with a time before 1970', '{"event_id":"e-00000003","timestamp":-1,"type":"t"}'],
 ]
 
-/** What comes out is what went in, and what a close and a new start leave. */
+/** Round trips, close and restart. */
 export const lifecycleCases: readonly Case[] = [
   {
-    name: 'L7 an event comes back as it was written, as an object and as its JSON',
+    name: 'L7 an event comes back as written, as an object and as JSON',
     async run(given) {
       const lease = await given.create('turn')
       const records = EVENT_TEXTS.map(([, data], index) => ({ seq: index + 1, data }))
@@ -51,7 +51,7 @@ export const lifecycleCases: readonly Case[] = [
     },
   },
   {
-    name: 'L7 an output comes back as it was written, as an object and as its JSON',
+    name: 'L7 an output comes back as written, as an object and as JSON',
     async run(given) {
       const lease = await given.create('turn')
       const contents = ['', 'aé漢😀\u2028\ufeff', ESCAPES, '\u0000\n', '漢字 '.repeat(250_000)]
@@ -71,7 +71,7 @@ export const lifecycleCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 close ends every reader and listener with STORE_CLOSED, and may be called again',
+    name: 'L1 close ends every reader and listener with STORE_CLOSED and is idempotent',
     async run(given) {
       const { log } = given
       const lease = await given.create('turn')
@@ -86,7 +86,7 @@ export const lifecycleCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 after a close every call is STORE_CLOSED',
+    name: 'L1 every call after close is STORE_CLOSED',
     async run(given) {
       const { log } = given
       const lease = await given.create('turn')
@@ -118,7 +118,7 @@ export const lifecycleCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 close waits for what was written before',
+    name: 'L1 close waits for earlier writes',
     async run(given) {
       const lease = await given.create('turn')
       const appends = counted(1, 20, (seq) => delta('turn', seq)).map((record) =>
@@ -129,7 +129,7 @@ export const lifecycleCases: readonly Case[] = [
     },
   },
   {
-    name: 'L3 what was acknowledged is there after a restart',
+    name: 'L3 acknowledged records survive a restart',
     async run(given) {
       if (given.under.reopen === undefined) return
       const { log } = given
@@ -155,7 +155,7 @@ export const lifecycleCases: readonly Case[] = [
     },
   },
   {
-    name: 'L5 a turn that was open at a restart can be claimed and finished, and readers go on',
+    name: 'L5 a turn that was open at a restart can be claimed and finished, and readers continue',
     async run(given) {
       if (given.under.reopen === undefined) return
       const lease = await given.create('turn', { threadId: 'thread' }, SHORT_MS)

@@ -8,7 +8,7 @@ function inPages<T>(all: readonly T[], limit: number): T[][] {
   return pages
 }
 
-/** Puts threads one after another, so that each is newer than the one before. */
+/** Puts threads one after another, so that each is newer than the previous one. */
 async function putInOrder({ log, under }: Given, threadIds: readonly string[]): Promise<void> {
   for (const threadId of threadIds) {
     await log.putThread({ threadId })
@@ -16,10 +16,10 @@ async function putInOrder({ log, under }: Given, threadIds: readonly string[]): 
   }
 }
 
-/** Threads, and what is listed in which order. */
+/** Threads and listings. */
 export const listingCases: readonly Case[] = [
   {
-    name: 'L1 the turns of a thread are listed in the order in which they were made, from either end',
+    name: 'L1 turns of a thread are listed in creation order, from either end',
     async run(given) {
       const turnIds = ['t-3', 't-1', 't-2', 't-10', 't-0']
       for (const turnId of turnIds) await given.createSealed(turnId, { threadId: 'thread' })
@@ -45,7 +45,7 @@ export const listingCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a turn that is made or deleted between two pages moves none of the others',
+    name: 'L1 creating or deleting a turn between two pages shifts no other turn',
     async run(given) {
       const thread = { threadId: 'thread' }
       for (const turnId of ['a', 'b', 'c', 'd']) await given.createSealed(turnId, thread)
@@ -64,7 +64,7 @@ export const listingCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 the thread that was last put or got a turn comes first',
+    name: 'L1 the most recently changed thread is listed first',
     async run(given) {
       const { log, under } = given
       await putInOrder(given, ['b', 'a', 'd'])
@@ -86,7 +86,7 @@ export const listingCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a thread is made once, and putting it again replaces title and metadata',
+    name: 'L1 putting a thread again replaces its title and metadata',
     async run({ log, under }) {
       const metadata = { tags: ['ä', { deep: [1, null, true] }] }
       const made = await log.putThread({ threadId: 'thread', title: 'Títle', metadata })
@@ -105,7 +105,7 @@ export const listingCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a put that replaces a thread as it was read is refused once another has put or deleted it',
+    name: 'L1 a conditional put fails after another put or a deletion',
     async run(given) {
       const { log } = given
       const put = (title: string, replaces: ThreadRecord | null) =>
@@ -127,7 +127,7 @@ export const listingCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 of puts at the same time that replace the same thread one is done',
+    name: 'L1 one of several concurrent conditional puts succeeds',
     async run({ log }) {
       const found = await log.putThread({ threadId: 'thread' })
       const titles = Array.from({ length: 8 }, (_, at) => `title ${at}`)
@@ -141,7 +141,7 @@ export const listingCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a turn in a thread keeps its title and metadata and moves its time',
+    name: "L1 a new turn keeps the thread's title and metadata and updates its time",
     async run(given) {
       const thread = { threadId: 'thread', title: 'T', metadata: { a: 1 } }
       const made = await given.log.putThread(thread)
@@ -154,7 +154,7 @@ export const listingCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a page holds 50 unless told, and 200 at most',
+    name: 'L1 a page holds 50 items by default and at most 200',
     async run({ log }) {
       const threadIds = Array.from({ length: 201 }, (_, index) => `thread-${index}`)
       await Promise.all(threadIds.map((threadId) => log.putThread({ threadId })))
@@ -175,7 +175,7 @@ export const listingCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a limit or cursor that is none is refused',
+    name: 'L1 an invalid limit or cursor is rejected',
     async run(given) {
       const { log } = given
       await given.createSealed('turn', { threadId: 'thread' })

@@ -10,8 +10,8 @@ const CALLS = 200
 const NAMES: readonly [LogName, LogName] = ['events', 'processed']
 
 /**
- * Calls a log and the model with the same arguments, and compares what they answer. Two tenants have the
- * same ids and a model each: what one does must not be seen in what the other gets.
+ * Calls a log and the model with the same arguments and compares the results. Two tenants use the same ids
+ * with a model each, so that neither may affect the other.
  */
 export async function checkAgainstModel(given: Given, random: Random): Promise<void> {
   const other = await given.under.another?.()
@@ -40,7 +40,7 @@ class ModelRun {
     const { seed } = random
     this.#turnIds = [`m${seed}-1`, `m${seed}-2`, `m${seed}-3`, `m${seed}-4`]
     const [append, read] = [() => this.#append(), () => this.#read()]
-    // As often as they stand here.
+    // Repeated entries are more likely.
     this.#calls = [
       append,
       append,
@@ -91,7 +91,7 @@ class ModelRun {
     this.#leases.push(lease)
   }
 
-  /** One of the leases that were given, mostly the newest. */
+  /** Returns one of the leases, mostly the newest. */
   #lease(): Lease | undefined {
     const { length } = this.#leases
     if (length === 0) return undefined
@@ -124,7 +124,7 @@ class ModelRun {
     equal(result, this.#model.append(turnId, epoch, name, { records, seal }), what)
   }
 
-  /** What comes next, or what was there already, or both, or something too far ahead. */
+  /** Returns the next records, stored ones, both, or records too far ahead. */
   #toAppend(turnId: string, name: LogName): Added {
     const log = this.#model.turns.get(turnId)?.logs[name]
     const known = log?.records ?? []
@@ -162,7 +162,7 @@ class ModelRun {
     const expected = this.#model.tail(turnId, name, cursor)
     const tail = this.#random.pick(this.#logs).tail(turnId, name, cursor, this.#given.signal)
     const sealed = this.#model.turns.get(turnId)?.logs[name].sealed ?? true
-    // A log that is open has no end to wait for.
+    // An open log has no end to wait for.
     const reading = sealed ? readAll(tail) : takeFrom(tail, expected.length)
     const seen = await resultOf(reading)
     const shown =
@@ -203,7 +203,7 @@ class ModelRun {
   }
 }
 
-/** What a call resolved with, or the code with which it was refused. */
+/** Returns the resolved value, or the code of the rejection. */
 async function resultOf<T>(work: Promise<T>): Promise<T | string> {
   try {
     return await work

@@ -25,8 +25,8 @@ export interface ModelTurn {
 }
 
 /**
- * The contract in a few lines: what each call is answered with, as a value or a code. It keeps every
- * record and searches, where a store must be clever.
+ * The contract in a few lines: the result of each call, as a value or a code. It keeps every record and
+ * searches, where a store must be efficient.
  */
 export class Model {
   readonly turns = new Map<string, ModelTurn>()
@@ -54,7 +54,7 @@ export class Model {
     return leaseOf(turn)
   }
 
-  /** With `lapse` the lease is renewed for so short a time that it has run out afterwards. */
+  /** With `lapse` the lease is renewed for so short a time that it has expired afterwards. */
   renew(turnId: string, epoch: number, lapse: boolean): unknown {
     const turn = this.turns.get(turnId)
     if (turn?.epoch !== epoch) return 'LEASE_LOST'
@@ -83,7 +83,7 @@ export class Model {
     return true
   }
 
-  /** What a reader gets who comes now with this cursor. */
+  /** Returns what a reader with this cursor gets now. */
   tail(turnId: string, name: LogName, cursor: string): readonly unknown[] | 'TURN_UNKNOWN' {
     const log = this.turns.get(turnId)?.logs[name]
     if (log === undefined) return 'TURN_UNKNOWN'
@@ -104,7 +104,7 @@ export class Model {
     return { ordinal, epoch, cancelReason, status, sealed: isSealed(turn) }
   }
 
-  /** The turns that `expired` names, in no order. */
+  /** Returns the turns that `expired` lists, in any order. */
   expired(): string[] {
     const orphans = [...this.turns.values()].filter((turn) => turn.lapsed && !isSealed(turn))
     return orphans.map(({ turnId }) => turnId).toSorted()

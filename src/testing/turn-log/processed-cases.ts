@@ -14,7 +14,7 @@ import {
 import { checkStates, seqOf } from './states.ts'
 import { message, newestOf, outputsOf } from './texts.ts'
 
-// Items that are updated long after others have appeared, and one that is never updated.
+// Items that are updated long after others appeared, and one that is never updated.
 const UPDATES = 'abacbdadcebaab'
 
 /** Writes a turn in appends of two. */
@@ -26,10 +26,10 @@ async function writeTurn(given: Given, written: readonly TextRecord[]): Promise<
   }
 }
 
-/** The state of a turn, and how it reaches readers. */
+/** Snapshots, and how readers get them. */
 export const processedCases: readonly Case[] = [
   {
-    name: 'L6 a snapshot holds the newest record of every key in the order in which the keys appeared',
+    name: 'L6 a snapshot holds the newest record of every key in order of first appearance',
     async run(given) {
       const written = outputsOf('turn', UPDATES)
       const lease = await given.create('turn')
@@ -54,7 +54,7 @@ export const processedCases: readonly Case[] = [
     },
   },
   {
-    name: 'L6 history comes in the order of first appearance, turn_started first and the terminal last',
+    name: 'L6 history is in order of first appearance, turn_started first and the terminal last',
     async run(given) {
       const written = outputsOf('turn', UPDATES)
       await writeTurn(given, written)
@@ -69,7 +69,7 @@ export const processedCases: readonly Case[] = [
     },
   },
   {
-    name: 'L6 a resume gives the newest state of what changed since, never an older one, never nothing',
+    name: 'L6 a resume gives the newest state of every item that changed',
     async run(given) {
       const written = outputsOf('turn', UPDATES)
       await writeTurn(given, written)
@@ -84,7 +84,7 @@ export const processedCases: readonly Case[] = [
     },
   },
   {
-    name: 'L6 a resume of an open log gives the newest state of what changed since',
+    name: 'L6 a resume of an open log gives the newest state of every item that changed',
     async run(given) {
       const lease = await given.create('turn')
       const written = outputsOf('turn', UPDATES).slice(0, -1)
@@ -98,7 +98,7 @@ export const processedCases: readonly Case[] = [
     },
   },
   {
-    name: 'L6 the cursor stays while a block is under way, and a cut inside the block repeats it',
+    name: 'L6 the cursor moves at the end of a block, and a disconnect inside repeats it',
     async run(given) {
       const written = outputsOf('turn', UPDATES)
       await writeTurn(given, written)
@@ -118,7 +118,7 @@ export const processedCases: readonly Case[] = [
     },
   },
   {
-    name: 'L6 a reader that is cut off after any record has every newest state in the end',
+    name: 'L6 a reader that disconnects after any record ends with the newest states',
     async run(given) {
       const written = outputsOf('turn', UPDATES)
       const lease = await given.create('turn')
@@ -128,7 +128,7 @@ export const processedCases: readonly Case[] = [
         const seal = record.seq === written.length
         await appendTo(given.log, lease, 'processed', [record], { seal })
         if (record.seq % 3 !== 0) continue
-        // One record of what has piled up, and gone.
+        // Take one record of the block and disconnect.
         const tail = given.tail('turn', 'processed', cursor)
         for await (const each of tail) {
           const [seen] = toRecords([each])
@@ -147,7 +147,7 @@ export const processedCases: readonly Case[] = [
     },
   },
   {
-    name: 'L8 a slow reader skips what was superseded while it did not read',
+    name: 'L8 a slow reader skips superseded records',
     async run(given) {
       const lease = await given.create('turn')
       const written = outputsOf('turn', 'ab'.repeat(200))
@@ -186,7 +186,7 @@ export const processedCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 the key of a snapshot is its item or, of an event of the turn, its type',
+    name: 'L1 the key of a snapshot is its item id, or the type of a turn event',
     async run(given) {
       const lease = await given.create('turn')
       const [started] = outputsOf('turn', '') as [TextRecord]
@@ -205,7 +205,7 @@ export const processedCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a snapshot keeps the envelope that it came with',
+    name: 'L1 a snapshot keeps its envelope',
     async run(given) {
       const lease = await given.create('turn')
       const envelopes = [

@@ -1,4 +1,4 @@
-/** Choices that are the same in every run with the same seed. */
+/** Random choices that repeat with the same seed. */
 export class Random {
   readonly seed: number
   #state: number
@@ -25,7 +25,7 @@ export class Random {
   }
 }
 
-/** Runs a case once for each of some seeds; a failure tells with which one. */
+/** Runs a case once for each of several seeds. A failure reports its seed. */
 export async function forSeeds(
   first: number,
   count: number,

@@ -8,7 +8,7 @@ const USAGE = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12, cached
 const ERROR = { code: 'UPSTREAM_TIMEOUT', message: 'silent „for“ too long' }
 const ID = { response_id: 'run' }
 
-/** The last event of a turn, and what the record says then. */
+/** The last event of a turn, and the record that follows from it. */
 const OUTCOMES: readonly [payload: { type: string; [name: string]: unknown }, outcome: object][] = [
   [
     { type: 'response_done', ...ID, status: 'complete', usage: USAGE, finish_reason: 'stop' },
@@ -57,10 +57,10 @@ const NO_IDS = [
   'a'.repeat(201),
 ]
 
-/** What the store knows of a turn. */
+/** The records of turns. */
 export const recordCases: readonly Case[] = [
   {
-    name: 'L1 the record of a turn says what it was made of and that it is in progress',
+    name: 'L1 the record of a new turn has its ids and is in progress',
     async run(given) {
       const request = '{"prompt":"ünï\\n"}'
       const turn = { turnId: 'turn', runId: 'run', threadId: 'thread', owner: 'me', request }
@@ -74,7 +74,7 @@ export const recordCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 of a turn or a run that is not there nothing is known',
+    name: 'L1 an unknown turn or run has no record',
     async run(given) {
       await given.create('turn', { runId: 'run' })
       equal(await given.log.getTurn('run'), undefined, 'a turn by the name of its run')
@@ -85,7 +85,7 @@ export const recordCases: readonly Case[] = [
     },
   },
   {
-    name: 'L4 the record says how the turn ended once events is sealed, and that is sealed with both',
+    name: 'L4 the record has the outcome once events is sealed, and is sealed with both logs',
     async run(given) {
       for (const [index, [payload, outcome]] of OUTCOMES.entries()) {
         const turnId = `turn-${index}`
@@ -109,7 +109,7 @@ export const recordCases: readonly Case[] = [
     },
   },
   {
-    name: 'L4 a terminal that is sealed with records before it is the one that the record tells of',
+    name: 'L4 the outcome comes from the terminal when other records are sealed with it',
     async run(given) {
       const lease = await given.create('turn')
       await appendTo(given.log, lease, 'events', eventsUpTo('turn', 256).slice(0, 255))
@@ -118,7 +118,7 @@ export const recordCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a turn that exists is TURN_EXISTS with its record, open or sealed, by its id or its run',
+    name: 'L1 creating an existing turn or run is TURN_EXISTS with its record, open or sealed',
     async run(given) {
       const make = (turnId: string, runId?: string) =>
         given.create(turnId, { threadId: 'other', ...(runId !== undefined && { runId }) })
@@ -140,7 +140,7 @@ export const recordCases: readonly Case[] = [
     },
   },
   {
-    name: 'D4 a thread takes no other turn until both logs of the last one are sealed',
+    name: 'D4 a thread accepts no turn until both logs of the last one are sealed',
     async run(given) {
       const thread = { threadId: 'thread' }
       const lease = await given.create('turn-1', thread)
@@ -157,7 +157,7 @@ export const recordCases: readonly Case[] = [
     },
   },
   {
-    name: 'D4 of 20 turns that are made in a thread at the same time one is, in several processes, too',
+    name: 'D4 one of 20 turns created concurrently in a thread succeeds, also across processes',
     async run(given) {
       const other = (await given.under.another?.()) ?? given.log
       const make = (turnId: string, index: number) =>
@@ -185,7 +185,7 @@ export const recordCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 any id of 1 to 200 characters without white space and braces can be used',
+    name: 'L1 ids of 1 to 200 characters without white space and braces are valid',
     async run(given) {
       for (const id of IDS) {
         const lease = await given.create(id, { threadId: id })

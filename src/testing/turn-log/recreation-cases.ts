@@ -5,7 +5,7 @@ import { equal, rejects } from './assert.ts'
 import { type Case, type Given, LONG_MS, nextOf, ofEachLog, readAll, soon, texts } from './given.ts'
 import { deltas, eventsUpTo, message, outputsOf } from './texts.ts'
 
-/** Records whose texts tell which turn of the id they belong to. */
+/** Records whose text shows which turn with this id they belong to. */
 function recordsOf(name: LogName, text: string, first: number, last: number): TextRecord[] {
   if (name === 'events') return deltas(text, first, last)
   return deltas(text, first, last).map(({ seq }) => ({
@@ -14,16 +14,16 @@ function recordsOf(name: LogName, text: string, first: number, last: number): Te
   }))
 }
 
-/** The same store in another process where that is possible, and otherwise the same log. */
+/** The same store in another process, where possible; otherwise the same log. */
 async function elsewhere({ under, log }: Given): Promise<TurnLog> {
   return (await under.another?.()) ?? log
 }
 
-/** A turn is deleted, and made again under the same ids, while others are still busy with the first. */
+/** A turn is deleted and recreated with the same ids while others still use the first. */
 export const recreationCases: readonly Case[] = [
   ...ofEachLog([
     {
-      name: 'L3 the lease of a deleted turn writes nothing to the next one with its id',
+      name: 'L3 the lease of a deleted turn cannot write to a new turn with its id',
       async run(given, name) {
         const other = await elsewhere(given)
         const old = await given.create('turn')
@@ -32,7 +32,7 @@ export const recreationCases: readonly Case[] = [
         const again = { turnId: 'turn', threadId: 'again', owner: 'other' }
         const lease = await other.create(again, LONG_MS)
         await appendTo(other, lease, name, recordsOf(name, 'new', 1, 1))
-        // The record after its last one, a repetition, one that would fit, and the end.
+        // The next record, a repetition, one that would fit, and the end.
         for (const [first, last] of [
           [4, 4],
           [1, 1],
@@ -50,7 +50,7 @@ export const recreationCases: readonly Case[] = [
       },
     },
     {
-      name: 'L3 nor does the lease of its first owner, if another has claimed and ended it',
+      name: "L3 nor can the first owner's lease after another process claimed and ended it",
       async run(given, name) {
         const other = await elsewhere(given)
         const first = await given.createOrphan('turn')
@@ -71,7 +71,7 @@ export const recreationCases: readonly Case[] = [
       },
     },
     {
-      name: 'L3 a lease that sealed a log stays lost after its turn is recreated, however often it is refused',
+      name: 'L3 a lease that sealed a log stays lost after its turn is recreated, on every attempt',
       async run(given, name) {
         const other = await elsewhere(given)
         const old = await given.create('turn')
@@ -95,7 +95,7 @@ export const recreationCases: readonly Case[] = [
       },
     },
     {
-      name: 'L10 who reads a turn that is deleted and made again hears of it and sees nothing of the next one',
+      name: 'L10 a reader of a deleted and recreated turn gets TURN_DELETED and nothing of the new one',
       async run(given, name) {
         const other = await elsewhere(given)
         const old = await given.create('turn')
@@ -117,7 +117,7 @@ export const recreationCases: readonly Case[] = [
       },
     },
     {
-      name: 'L10 while a sealed turn is still read, the next one with its id has readers of its own',
+      name: 'L10 a recreated turn has its own readers while the old one is still read',
       async run(given, name) {
         const other = await elsewhere(given)
         const old = await given.create('turn')
@@ -134,7 +134,7 @@ export const recreationCases: readonly Case[] = [
     },
   ]),
   {
-    name: 'L10 a thread that is deleted and put or gets a turn again is told apart from the first',
+    name: 'L10 a recreated thread is distinguished from the deleted one',
     async run(given) {
       const { log } = given
       const other = await elsewhere(given)
@@ -153,7 +153,7 @@ export const recreationCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 the lease of a deleted turn is lost, although there is one with its id again',
+    name: 'L1 the lease of a deleted turn is lost, even if the turn was recreated',
     async run(given) {
       const other = await elsewhere(given)
       const old = await given.create('turn')
@@ -167,7 +167,7 @@ export const recreationCases: readonly Case[] = [
     },
   },
   {
-    name: 'L1 a lease that was claimed belongs to the same turn',
+    name: 'L1 a claimed lease belongs to the same turn',
     async run(given) {
       await given.createOrphan('turn')
       const heir = await given.log.claim('turn', 'heir', LONG_MS)
@@ -184,7 +184,7 @@ export const recreationCases: readonly Case[] = [
     },
   },
   {
-    name: 'L6 the state of a turn that was made again is its own, while its predecessor is still read',
+    name: 'L6 a recreated turn has its own state while the old one is still read',
     async run(given) {
       const other = await elsewhere(given)
       const old = await given.create('turn')

@@ -5,10 +5,10 @@ import { type Case, type Given, LONG_MS, readAll, SHORT_MS } from './given.ts'
 import { both } from './tenants.ts'
 import { deltas, eventsUpTo, outputsOf } from './texts.ts'
 
-// Time cannot be made to pass faster in every store, and a busy machine needs some of it.
+// Not every store can fast-forward time, and a busy machine needs some slack.
 const RETENTION_MS = 1000
 
-/** JSON with what a store might be tempted to tidy up. */
+/** JSON that a store might be tempted to normalize. */
 const RESPONSE = ' {"id":"run","text":"aé漢😀\u2028 \\ud83d\\u0000","n":1.0}\n'
 
 /** Seals `events` with a Response. */
@@ -23,10 +23,10 @@ async function sealBoth(given: Given, lease: Lease, response = RESPONSE): Promis
   await appendTo(given.log, lease, 'processed', outputsOf(lease.turnId, 'a'), { seal: true })
 }
 
-/** The Response of a turn, which is stored by the append that seals `events`. */
+/** The Response of a turn, stored by the append that seals `events`. */
 export const responseCases: readonly Case[] = [
   {
-    name: 'L15 the Response is there once events is sealed, character for character, and not before',
+    name: 'L15 the Response is returned character for character once events is sealed',
     async run(given) {
       const { log } = given
       equal(await log.getResponse('turn'), undefined, 'before the turn exists')
@@ -47,7 +47,7 @@ export const responseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L15 a turn that was sealed without a Response has none',
+    name: 'L15 a turn sealed without a Response has none',
     async run(given) {
       await given.createSealed('turn')
       equal(await given.log.getResponse('turn'), undefined, 'the Response')
@@ -55,7 +55,7 @@ export const responseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L15 a Response of several megabytes comes back whole',
+    name: 'L15 a Response of several megabytes comes back complete',
     async run(given) {
       const lease = await given.create('turn')
       const response = JSON.stringify({ text: '漢字 kana '.repeat(300_000) })
@@ -64,7 +64,7 @@ export const responseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L15 a Response comes only with the seal of events; otherwise RECORD_INVALID',
+    name: 'L15 a Response without the seal of events is RECORD_INVALID',
     async run(given) {
       const { log } = given
       const lease = await given.create('turn')
@@ -78,7 +78,7 @@ export const responseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L15 a repeated seal changes nothing: the first Response stays',
+    name: 'L15 a repeated seal keeps the first Response',
     async run(given) {
       const lease = await given.create('turn')
       await sealEvents(given.log, lease)
@@ -89,7 +89,7 @@ export const responseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L15 a seal whose records the log has already brings the Response',
+    name: 'L15 a seal whose records are already stored adds the Response',
     async run(given) {
       const lease = await given.create('turn')
       await appendTo(given.log, lease, 'events', eventsUpTo('turn', 2))
@@ -98,7 +98,7 @@ export const responseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L15 a lease that was lost stores no Response, and the one that claimed the turn does',
+    name: 'L15 a lost lease stores no Response, but the new owner does',
     async run(given) {
       const { log } = given
       const lost = await given.createOrphan('turn')
@@ -110,7 +110,7 @@ export const responseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L15 a claim after the seal of events leaves the Response',
+    name: 'L15 a claim after the seal of events keeps the Response',
     async run(given) {
       const { log } = given
       const lease = await given.create('turn', {}, SHORT_MS)
@@ -122,7 +122,7 @@ export const responseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L15 another process sees the Response, and a restart leaves it',
+    name: 'L15 the Response is visible in other processes and survives a restart',
     async run(given) {
       await sealBoth(given, await given.create('turn'))
       const other = await given.under.another?.()
@@ -132,7 +132,7 @@ export const responseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L15 the Response goes with its turn, and is not of the next turn with the same id',
+    name: 'L15 the Response is deleted with its turn and not inherited by a recreated one',
     async run(given) {
       const { log } = given
       const turn = { threadId: 'thread', runId: 'run' }
@@ -166,7 +166,7 @@ export const responseCases: readonly Case[] = [
     },
   },
   {
-    name: 'L13 L15 a tenant gets the Responses of its own turns only',
+    name: 'L13 L15 a tenant gets only the Responses of its own turns',
     async run(given) {
       const [first, second] = both(given)
       await sealBoth(first, await first.create('turn', { runId: 'run' }), '"first"')

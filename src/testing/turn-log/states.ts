@@ -8,7 +8,7 @@ export function seqOf({ offset }: LogRecord): number {
   return Number(offset.split('-')[1])
 }
 
-/** That a reader of `processed` who came after `after` saw no key go back, and each in its newest state. */
+/** Checks that a reader of `processed` saw no key go back and every key in its newest state. */
 export function checkStates(
   seen: readonly OutputRecord[],
   written: readonly TextRecord[],

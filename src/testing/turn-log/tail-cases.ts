@@ -38,10 +38,10 @@ const NO_CURSORS = [
   `1-${'9'.repeat(17)}`,
 ]
 
-/** Reading a log from any place to its end. */
+/** Reading a log from any position to its end. */
 export const tailCases: readonly Case[] = [
   {
-    name: 'L2 events: a tail from 0-0 gives every record as it was written, and ends with the sealed log',
+    name: 'L2 events: a tail from 0-0 yields every record as written and ends with the sealed log',
     async run(given) {
       const lease = await given.create('turn', { runId: 'run' })
       const written = eventsUpTo('run', 300)
@@ -56,11 +56,11 @@ export const tailCases: readonly Case[] = [
     },
   },
   {
-    name: 'L2 events: after every record of a turn a resume gives exactly the rest',
+    name: 'L2 events: a resume after any record yields exactly the rest',
     async run(given) {
       const lease = await given.create('turn')
       const written = eventsUpTo('turn', 40)
-      // Appends of many sizes, as they come from a writer that gathers.
+      // Appends of many sizes, as from a writer that batches.
       for (let at = 0, size = 1; at < written.length; at += size, size = (size * 2) % 11) {
         const part = written.slice(at, at + size)
         await appendTo(given.log, lease, 'events', part, { seal: part.at(-1)?.seq === 40 })
@@ -75,7 +75,7 @@ export const tailCases: readonly Case[] = [
     },
   },
   {
-    name: 'L2 events: after every record of a turn that is still open a resume gives the rest, too',
+    name: 'L2 events: a resume after any record of an open turn yields exactly the rest',
     async run(given) {
       const lease = await given.create('turn')
       const written = deltas('turn', 1, 12)
@@ -88,7 +88,7 @@ export const tailCases: readonly Case[] = [
   },
   ...ofEachLog([
     {
-      name: 'L2 a tail goes on with what is added, and ends with the last record of the sealed log',
+      name: 'L2 a tail follows new records and ends with the last record of the sealed log',
       async run(given, name) {
         const written = name === 'events' ? eventsUpTo('turn', 12) : outputsOf('turn', 'abcdefghij')
         const lease = await given.create('turn')
@@ -115,7 +115,7 @@ export const tailCases: readonly Case[] = [
       },
     },
     {
-      name: 'L4 a tail that waits ends with a seal that brings its last record',
+      name: 'L4 a waiting tail ends when the last record seals the log',
       async run(given, name) {
         const written = name === 'events' ? eventsUpTo('turn', 3) : outputsOf('turn', 'a')
         const lease = await given.create('turn')
@@ -126,7 +126,7 @@ export const tailCases: readonly Case[] = [
       },
     },
     {
-      name: 'L2 a cursor of a place that the log does not have is foreign, and all of it follows',
+      name: 'L2 a cursor outside the log is foreign, and the whole log follows',
       async run(given, name) {
         await given.createSealed('turn')
         const all = await given.read('turn', name)
@@ -138,7 +138,7 @@ export const tailCases: readonly Case[] = [
       },
     },
     {
-      name: 'L2 a reader with a foreign cursor of an open log sees what is added, too',
+      name: 'L2 a reader with a foreign cursor also follows new records',
       async run(given, name) {
         const written = name === 'events' ? eventsUpTo('turn', 4) : outputsOf('turn', 'ab')
         const lease = await given.create('turn')
@@ -155,7 +155,7 @@ export const tailCases: readonly Case[] = [
       },
     },
     {
-      name: 'L2 what is no cursor is CURSOR_INVALID',
+      name: 'L2 a malformed cursor is CURSOR_INVALID',
       async run(given, name) {
         await given.createSealed('turn')
         for (const cursor of NO_CURSORS) {
@@ -165,14 +165,14 @@ export const tailCases: readonly Case[] = [
       },
     },
     {
-      name: 'L1 a tail of a turn that is not there is TURN_UNKNOWN',
+      name: 'L1 a tail of an unknown turn is TURN_UNKNOWN',
       async run(given, name) {
         await given.create('turn')
         await rejects(readAll(given.tail('other', name)), 'TURN_UNKNOWN', 'a tail')
       },
     },
     {
-      name: 'L1 an abort ends a tail, before it has begun, while it waits and between records',
+      name: 'L1 an abort ends a tail before it starts, while it waits and between records',
       async run(given, name) {
         const written = name === 'events' ? deltas('turn', 1, 3) : outputsOf('turn', 'a')
         const lease = await given.create('turn')
@@ -194,7 +194,7 @@ export const tailCases: readonly Case[] = [
       },
     },
     {
-      name: 'L1 a tail of an open log says when it has given all there is',
+      name: 'L1 a tail of an open log reports when it has caught up',
       async run(given, name) {
         const lease = await given.create('turn')
         const isEvents = name === 'events'
@@ -212,7 +212,7 @@ export const tailCases: readonly Case[] = [
       },
     },
     {
-      name: 'L1 a reader that leaves changes nothing for the others',
+      name: 'L1 a reader that leaves does not affect the others',
       async run(given, name) {
         const written = name === 'events' ? eventsUpTo('turn', 4) : outputsOf('turn', 'ab')
         const lease = await given.create('turn')
@@ -224,7 +224,7 @@ export const tailCases: readonly Case[] = [
       },
     },
     {
-      name: 'L8 readers that keep up get the same record, and not one each',
+      name: 'L8 readers that keep up share the same record objects',
       async run(given, name) {
         const lease = await given.create('turn')
         const written = name === 'events' ? deltas('turn', 1, 8) : outputsOf('turn', 'ababab')
@@ -238,13 +238,13 @@ export const tailCases: readonly Case[] = [
           const [first, ...others] = await Promise.all(nexts)
           if (others.every((other) => other === first)) same += 1
         }
-        // While they join, readers may still be served one by one.
+        // While they join, readers may still be served separately.
         ok(same >= 5, `of 8 records, ${same} were the same for all readers`)
         for (const reader of readers) await reader.return?.()
       },
     },
     {
-      name: 'L3 a reader in another process sees what is added',
+      name: 'L3 a reader in another process sees new records',
       async run(given, name) {
         const other = await given.under.another?.()
         if (other === undefined) return

@@ -5,7 +5,7 @@ import { type Case, LONG_MS, pagesOf, readAll, SHORT_MS, soon, texts } from './g
 import { both, stateOf, writeText } from './tenants.ts'
 import { counted, delta, deltas, eventsUpTo, message } from './texts.ts'
 
-/** Names of tenants, some of them also words that stores have in their keys. */
+/** Tenant names, some of which are also words in store keys. */
 const TENANTS = [
   'beta',
   'b-2_',
@@ -32,10 +32,10 @@ const NOT_TENANTS = [
   'b\n',
 ]
 
-/** Several tenants side by side. */
+/** Several tenants in one store. */
 export const tenantCases: readonly Case[] = [
   {
-    name: 'L13 a tenant gets the same log each time, from whichever log of the store it is asked for',
+    name: 'L13 a tenant gets the same log object from every log of the store',
     async run({ log }) {
       const beta = log.ofTenant('beta')
       ok(log.ofTenant('beta') === beta, 'the second time it is another log')
@@ -47,7 +47,7 @@ export const tenantCases: readonly Case[] = [
     },
   },
   {
-    name: 'L13 what cannot be the name of a tenant is OPTION_INVALID',
+    name: 'L13 an invalid tenant name is OPTION_INVALID',
     async run({ log }) {
       for (const name of [...NOT_TENANTS, 'b'.repeat(65)]) {
         const asked = (async () => log.ofTenant(name))()
@@ -57,7 +57,7 @@ export const tenantCases: readonly Case[] = [
     },
   },
   {
-    name: 'L13 the same ids live side by side in any number of tenants, and show no tenant',
+    name: 'L13 the same ids coexist in any number of tenants and reveal no tenant',
     async run(given) {
       const all = [given, ...TENANTS.map((tenant) => given.ofTenant(tenant))]
       for (const [at, each] of all.entries()) await writeText(each, 'turn', `text of ${at}`)
@@ -83,7 +83,7 @@ export const tenantCases: readonly Case[] = [
     },
   },
   {
-    name: 'L13 TURN_EXISTS and THREAD_BUSY are of one tenant, and name what it has itself',
+    name: "L13 TURN_EXISTS and THREAD_BUSY depend on the tenant's own turns only",
     async run(given) {
       for (const each of both(given)) {
         await each.create('turn', { threadId: 'thread', request: `of ${each === given}` })
@@ -102,7 +102,7 @@ export const tenantCases: readonly Case[] = [
     },
   },
   {
-    name: 'L13 claims, seals and cancels of a tenant do not reach the same turn of another',
+    name: 'L13 claims, seals and cancels of a tenant do not affect the same turn of another',
     async run(given) {
       const [first, second] = both(given)
       const lost = await first.create('turn', {}, SHORT_MS)
@@ -129,7 +129,7 @@ export const tenantCases: readonly Case[] = [
     },
   },
   {
-    name: 'L13 readers get what their own tenant writes, and nothing else',
+    name: 'L13 readers get only what their own tenant writes',
     async run(given) {
       const all = both(given)
       const reading: Promise<unknown>[] = []
@@ -151,7 +151,7 @@ export const tenantCases: readonly Case[] = [
     },
   },
   {
-    name: 'L13 deleting a turn or a thread leaves those of other tenants as they were',
+    name: 'L13 deleting a turn or thread does not affect those of other tenants',
     async run(given) {
       const [first, second] = both(given)
       for (const each of [first, second]) await writeText(each, 'turn', 'text')
@@ -167,7 +167,7 @@ export const tenantCases: readonly Case[] = [
     },
   },
   {
-    name: 'L13 listings hold what the tenant has, in its own order, on pages of any size',
+    name: "L13 listings hold only the tenant's own entries, in order, with any page size",
     async run(given) {
       const [first, second] = both(given)
       const names = ['c', 'a', 'e', 'b', 'd']
@@ -203,7 +203,7 @@ export const tenantCases: readonly Case[] = [
     },
   },
   {
-    name: 'L3 L13 tenants that write turns of the same id at the same time each find their own records',
+    name: 'L3 L13 tenants that write turns with the same id concurrently each read their own records',
     async run(given) {
       const all = [given, ...TENANTS.map((tenant) => given.ofTenant(tenant))]
       const written = all.map(async (each, at) => {

@@ -4,7 +4,7 @@ import { codeOf, equal, ok } from './assert.ts'
 import { type Case, type Given, LONG_MS, readAll, START } from './given.ts'
 import { deltas } from './texts.ts'
 
-/** Every call that names a turn, a run or a thread, as text: what it answers, or its error. */
+/** Every call that takes a turn, run or thread id, as text: its result or its error. */
 async function answersFor(log: TurnLog, id: string, signal: AbortSignal): Promise<string[]> {
   const calls: Record<string, () => Promise<unknown>> = {
     getTurn: () => log.getTurn(id),
@@ -20,7 +20,7 @@ async function answersFor(log: TurnLog, id: string, signal: AbortSignal): Promis
     deleteTurn: () => log.deleteTurn(id),
     deleteThread: () => log.deleteThread(id),
   }
-  // At once, because of what is not there none changes anything.
+  // Concurrently: calls for unknown ids change nothing.
   const answers = Object.entries(calls).map(async ([name, call]) => {
     const answer = await call().then(
       (value) => JSON.stringify(value) ?? 'nothing',
@@ -33,7 +33,7 @@ async function answersFor(log: TurnLog, id: string, signal: AbortSignal): Promis
 
 const UNKNOWN = 'q-absent'
 
-/** What a tenant has that others look for: an id that is a turn, a run and a thread, open and not. */
+/** Data that other tenants try to find: an id used for a turn, a run and a thread, open and ended. */
 async function fill(given: Given, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
     const lease = await given.create(id, { threadId: id })
@@ -52,10 +52,10 @@ async function contents({ log, signal }: Given, ids: readonly string[]): Promise
   return all
 }
 
-/** Long enough that a store may write it in another way than a short one. */
+/** Long enough that a store may encode it differently. */
 const LONG = 'x'.repeat(80)
 
-/** Texts that a store might take for the key of another tenant, for each of its ids. */
+/** Texts that a store might take for another tenant's key. */
 function disguises(tenant: string, id: string): string[] {
   const joints = [' ', ':', '/', '\u0000', '\u0001', '\u001b', '\n', '\u0004\u0000', '\ud800']
   const joined = joints.flatMap((joint) => [
@@ -76,10 +76,10 @@ function disguises(tenant: string, id: string): string[] {
   ]
 }
 
-/** Nothing of a tenant is seen by another. */
+/** A tenant sees nothing of another. */
 export const tenantSecretCases: readonly Case[] = [
   {
-    name: 'L13 an id of another tenant is answered as one that nobody has, to the letter',
+    name: "L13 the response for another tenant's id equals that for an unknown id",
     async run(given) {
       const ids = ['q-own', LONG]
       await fill(given.ofTenant('beta'), ids)
@@ -98,7 +98,7 @@ export const tenantSecretCases: readonly Case[] = [
     },
   },
   {
-    name: 'L13 no text leads to what another tenant has, whatever is in it',
+    name: "L13 no crafted id reaches another tenant's data",
     async run(given) {
       const ids = ['q-own', LONG]
       const tenants = ['default', 'beta', 'be']
@@ -125,7 +125,7 @@ export const tenantSecretCases: readonly Case[] = [
     },
   },
   {
-    name: 'L13 no cursor of a listing leads to the threads of another tenant',
+    name: "L13 no listing cursor reaches another tenant's threads",
     async run(given) {
       const own = given.ofTenant('beta')
       await own.log.putThread({ threadId: 'm' })

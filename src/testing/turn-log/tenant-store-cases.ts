@@ -5,17 +5,17 @@ import { type Case, LONG_MS, readAll, SHORT_MS, START, soon } from './given.ts'
 import { both, stateOf, writeText } from './tenants.ts'
 import { deltas, eventsUpTo } from './texts.ts'
 
-// Time cannot be made to pass faster in every store, and a busy machine needs some of it.
+// Not every store can fast-forward time, and a busy machine needs some slack.
 const RETENTION_MS = 500
 
 function sorted(orphans: readonly Orphan[]): string[] {
   return orphans.map(({ tenant, turnId }) => `${tenant}/${turnId}`).toSorted()
 }
 
-/** What is done for all tenants of a store: orphans, a restart, a close, retention. */
+/** What concerns all tenants of a store: orphans, restart, close, retention. */
 export const tenantStoreCases: readonly Case[] = [
   {
-    name: 'L13 orphans names the turns of all tenants, expired those of its own',
+    name: 'L13 orphans lists the turns of all tenants, expired those of one',
     async run(given) {
       const all = ['default', 'beta', 'gamma'].map((tenant) => given.ofTenant(tenant))
       for (const [at, each] of all.entries()) {
@@ -39,7 +39,7 @@ export const tenantStoreCases: readonly Case[] = [
     },
   },
   {
-    name: 'L13 after a restart all is there for each tenant, and its orphans before it is asked for',
+    name: 'L13 after a restart every tenant has its data, and its orphans are listed',
     async run(given) {
       if (given.under.reopen === undefined) return
       const tenants = ['default', 'beta', 'gamma']
@@ -66,7 +66,7 @@ export const tenantStoreCases: readonly Case[] = [
     },
   },
   {
-    name: 'L13 closing the log of any tenant closes the store for all of them',
+    name: 'L13 closing the log of any tenant closes the store for all',
     async run(given) {
       const all = ['default', 'beta', 'gamma'].map((tenant) => given.ofTenant(tenant))
       const reading: Promise<unknown>[] = []
@@ -96,7 +96,7 @@ export const tenantStoreCases: readonly Case[] = [
     },
   },
   {
-    name: 'L10 L13 the logs of every tenant expire by the ends of its own turns, and their records later',
+    name: "L10 L13 logs expire by the ends of each tenant's own turns, and records later",
     retentionMs: RETENTION_MS,
     async run(given) {
       const [first, second] = both(given)

@@ -3,12 +3,12 @@ import { appendTo } from './append.ts'
 import { type Given, readAll, START } from './given.ts'
 import { delta, message, responseDone } from './texts.ts'
 
-/** The log that was opened, and the same of another tenant. */
+/** The opened log, and another tenant's. */
 export function both(given: Given): [Given, Given] {
   return [given, given.ofTenant('beta')]
 }
 
-/** Makes a turn with the same ids in every tenant, and another text. */
+/** Creates a turn with the same ids in every tenant, with different text. */
 export async function writeText(given: Given, turnId: string, text: string): Promise<void> {
   const lease = await given.create(turnId, { threadId: 'thread', runId: 'run' })
   const events = [1, 2].map((seq) => ({ seq, data: delta('run', seq, `${text} ${seq}`) }))
@@ -24,7 +24,7 @@ export async function writeText(given: Given, turnId: string, text: string): Pro
   await appendTo(given.log, lease, 'processed', [{ seq: 1, data: message(turnId, 'a', text) }])
 }
 
-/** What a tenant sees of that turn. */
+/** Returns what a tenant sees of that turn. */
 export async function stateOf(log: TurnLog, { signal }: Given) {
   return {
     turn: await log.getTurn('turn'),

@@ -4,10 +4,10 @@ import { parseJsonSafe } from '../../protocol/json.ts'
 import type { StreamOutput } from '../../protocol/stream-output.ts'
 import { type TextRecord } from './append.ts'
 
-/** Some moment: what is in a record is no concern of the store's clock. */
+/** An arbitrary time: record contents do not depend on the store's clock. */
 const MADE_AT = 1_700_000_000_000
 
-/** An event of a run as we write it. */
+/** Returns the JSON of an event. */
 export function eventText(runId: string, seq: number, payload: { type: string }): string {
   return JSON.stringify({
     event_id: eventIdsOf(runId, seq - 1)(),
@@ -32,7 +32,7 @@ export function responseDone(runId: string, seq: number): string {
   } as { type: string })
 }
 
-/** The records from `first` to `last`, with the last of them as the end of the turn. */
+/** Returns the records from `first` to `last`; the last one ends the turn. */
 export function eventsUpTo(runId: string, last: number, first = 1): TextRecord[] {
   return counted(first, last, (seq) =>
     seq === last ? responseDone(runId, seq) : delta(runId, seq),
@@ -50,7 +50,7 @@ export function counted(first: number, last: number, text: (seq: number) => stri
   }))
 }
 
-/** A snapshot of an item. */
+/** Returns the JSON of an item snapshot. */
 export function message(turnId: string, itemId: string, content: string): string {
   const ids = { turnId, threadId: 'thread', itemId }
   return JSON.stringify({ type: 'message', ...ids, status: 'update', content, origin: 'assistant' })
@@ -65,8 +65,8 @@ export function turnComplete(turnId: string): string {
 }
 
 /**
- * The records of `processed` for a turn whose items are updated in this order: 'abab' is two items with
- * two states each. Its first record is `turn_started`, and its last `turn_complete`.
+ * Returns the records of `processed` for a turn whose items are updated in this order: 'abab' is two items
+ * with two states each. The first record is `turn_started`, the last `turn_complete`.
  */
 export function outputsOf(turnId: string, updates: string): TextRecord[] {
   const texts = updates
@@ -76,7 +76,7 @@ export function outputsOf(turnId: string, updates: string): TextRecord[] {
   return all.map((data, index) => ({ seq: index + 1, data }))
 }
 
-/** The newest record of every key, in the order in which the keys appeared. */
+/** Returns the newest record of every key in order of first appearance. */
 export function newestOf<T extends { readonly data: string }>(outputs: readonly T[]): T[] {
   const newest = new Map<string, T>()
   for (const output of outputs) {

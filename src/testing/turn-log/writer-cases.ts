@@ -6,10 +6,10 @@ import { counted, delta, eventsUpTo, message, newestOf, outputsOf } from './text
 
 type AnyEntry = Entries[LogName]
 
-/** Six records of each log, the last of which is its end. */
+/** Six records of each log. The last one ends it. */
 const SIX = { events: eventsUpTo('turn', 6), processed: outputsOf('turn', 'abca') }
 
-/** What a reader of the whole log gets of them. */
+/** What a reader of the whole log gets. */
 const STATE = { events: texts(SIX.events), processed: texts(newestOf(SIX.processed)) }
 
 /** More than a writer has room for. */
@@ -51,13 +51,13 @@ function entriesOf(name: LogName, records: readonly TextRecord[]): AnyEntry[] {
   return records.map((record) => entryOf(name, 'turn', record))
 }
 
-/** Each of its own key, so that none is superseded. */
+/** Each with its own key, so that none is superseded. */
 function recordAt(name: LogName, seq: number): TextRecord {
   const data = name === 'events' ? delta('turn', seq) : message('turn', `item-${seq}`, '')
   return { seq, data }
 }
 
-/** The code that a call throws at once. */
+/** Returns the code that a call throws. */
 function thrownBy(call: () => unknown): string | undefined {
   try {
     call()
@@ -67,10 +67,10 @@ function thrownBy(call: () => unknown): string | undefined {
   }
 }
 
-/** How a writer takes records and tells what became of them. */
+/** Writers: accepting records and reporting results. */
 export const writerCases: readonly Case[] = ofEachLog([
   {
-    name: 'L7 a writer without room says so, has room again, and loses nothing',
+    name: 'L7 a full writer reports it, gets room again and loses nothing',
     async run(given, name) {
       const writer = await openNew(given, name)
       const entryAt = (seq: number) => entryOf(name, 'turn', recordAt(name, seq))
@@ -80,7 +80,7 @@ export const writerCases: readonly Case[] = ofEachLog([
       equal(writer.waiting, count, 'how many wait')
       await writer.room()
       ok(writer.waiting < count, 'there is room, and as many wait as before')
-      // Who does not wait for room is not refused.
+      // A caller that does not wait for room is not refused.
       const last = count + 700
       for (let seq = count + 1; seq <= last; seq++) writer.write(entryAt(seq))
       await writer.flush()
@@ -90,7 +90,7 @@ export const writerCases: readonly Case[] = ofEachLog([
     },
   },
   {
-    name: 'L3 a flush waits for what was written before it, and what is written later follows',
+    name: 'L3 a flush waits for earlier writes, and later writes follow',
     async run(given, name) {
       const writer = await openNew(given, name)
       const entries = entriesOf(name, SIX[name])
@@ -109,7 +109,7 @@ export const writerCases: readonly Case[] = ofEachLog([
     },
   },
   {
-    name: 'L3 every record is reported once when it is visible, in order, and never from within write',
+    name: 'L3 every record is reported once, in order, when it is visible, and never from within write',
     async run(given, name) {
       const stored: AnyEntry[] = []
       const seen: Promise<unknown>[] = []
@@ -144,7 +144,7 @@ export const writerCases: readonly Case[] = ofEachLog([
     },
   },
   {
-    name: 'L3 a writer of a lease that was lost fails once with LEASE_LOST and stores nothing more',
+    name: 'L3 a writer with a lost lease fails once with LEASE_LOST and stores nothing more',
     async run(given, name) {
       const errors: unknown[] = []
       const stored: AnyEntry[] = []
@@ -168,7 +168,7 @@ export const writerCases: readonly Case[] = ofEachLog([
         isWriting = false
         await rejects(each.flush(), 'LEASE_LOST', 'a flush')
         isWriting = true
-        // Dropped, and there is no use in waiting for room.
+        // Dropped; waiting for room would be useless.
         each.write(entries[2] as AnyEntry)
         isWriting = false
         await each.room()
@@ -207,7 +207,7 @@ export const writerCases: readonly Case[] = ofEachLog([
     },
   },
   {
-    name: 'L4 a writer that sealed its log takes nothing more: LOG_SEALED',
+    name: 'L4 a writer that sealed its log rejects records with LOG_SEALED',
     async run(given, name) {
       const writer = await openNew(given, name)
       const entries = entriesOf(name, SIX[name])
@@ -231,7 +231,7 @@ export const writerCases: readonly Case[] = ofEachLog([
     },
   },
   {
-    name: 'L3 a record that cannot be kept is RECORD_INVALID at once and changes nothing',
+    name: 'L3 an invalid record is RECORD_INVALID immediately and changes nothing',
     async run(given, name) {
       const writer = await openNew(given, name)
       const entries = entriesOf(name, SIX[name])
@@ -251,7 +251,7 @@ export const writerCases: readonly Case[] = ofEachLog([
     },
   },
   {
-    name: 'L3 a writer that was closed stores nothing more and calls nobody, and another one goes on',
+    name: 'L3 a closed writer stores nothing more and calls no callback, and another one continues',
     async run(given, name) {
       let calls = 0
       const called = () => {
@@ -271,7 +271,7 @@ export const writerCases: readonly Case[] = ofEachLog([
       writer.close()
       for (const entry of wrong) writer.write(entry)
       await writer.room()
-      // Stored or not: what was under way may be.
+      // Stored or not: it may have been in flight.
       await soon(writer.flush()).catch(() => {})
       writer.close()
       const next = openWriter(given, name, lease, { next: 3 })
@@ -282,7 +282,7 @@ export const writerCases: readonly Case[] = ofEachLog([
     },
   },
   {
-    name: 'L1 a writer of a turn that is deleted or of a store that is closed fails',
+    name: 'L1 a writer of a deleted turn or a closed store fails',
     async run(given, name) {
       const entries = entriesOf(name, SIX[name])
       const deleted = await openNew(given, name)
