@@ -116,8 +116,7 @@ describe('the commands of docs/api.md', () => {
       encoding: 'utf8',
       timeout: 45_000,
     })
-    // 28 is curl's `--max-time`.
-    expect([status, stdout]).toEqual([code.includes('--max-time') ? 28 : 0, stdout])
+    expect([status, stdout]).toEqual([exitCode(code, printed), stdout])
     expect(
       linesOf(stdout)
         .map((line) => `${line}\n`)
@@ -125,3 +124,9 @@ describe('the commands of docs/api.md', () => {
     ).toMatch(pattern(printed))
   })
 })
+
+/** What curl exits with: 28 after `--max-time`, 22 for a status of 400 or more. */
+function exitCode(code: string, printed: string): number {
+  if (code.includes('--max-time')) return 28
+  return printed.startsWith('{"error"') ? 22 : 0
+}

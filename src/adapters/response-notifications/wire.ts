@@ -1,6 +1,6 @@
 /**
  * The `response.*` notifications of proxies: the events of the Responses API, less strictly spelled.
- * docs/notifications.md has the table for people.
+ * docs/adapters.md documents them.
  */
 import { isRecord } from '../../protocol/json.ts'
 import { type Fields, Malformed } from '../fields.ts'

@@ -1,4 +1,4 @@
-/** docs/notifications.md and the router say the same, and the router does what both say. */
+/** The tables of docs/adapters.md describe what the router of notifications does. */
 import { describe, expect, test } from 'vitest'
 import { translateResponseNotifications } from '../../../src/adapters/response-notifications/translate.ts'
 import { NOTIFICATION_ROUTES } from '../../../src/adapters/response-notifications/wire.ts'
@@ -15,16 +15,13 @@ import {
   wireCall,
 } from './notifications.ts'
 
-const doc = read('docs/notifications.md')
-const rows = tableRows(section(doc, 'Types'))
-const typeRows = rows
+const doc = read('docs/adapters.md')
+const tables = tableRows(section(doc, 'Response notifications'))
+const documentedRoutes = tables
   .filter((cells) => cells.length === 3)
-  .map(([type = '', action = '', output = '']) => ({
-    type: unquote(type),
-    action,
-    output: [...output.matchAll(/`(\w+)`/g)].map(([, name]) => name),
-  }))
-const actionRows = rows.filter((cells) => cells.length === 2).map(([action = '']) => action)
+  .flatMap(([action = '', types = '']) =>
+    types.split(', ').map((type): [string, string] => [unquote(type), action]),
+  )
 
 function unquote(cell: string): string {
   return cell.replaceAll('`', '')
@@ -37,58 +34,65 @@ const openReasoning = added({ type: 'reasoning', id: 'r' }, { output_index: 0 })
 const part = { part: { type: 'output_text', text: 'Hi' }, output_index: 0 }
 const summary = { part: { type: 'summary_text', text: 'Hi' }, output_index: 0 }
 const delta = { delta: 'Hi', output_index: 0 }
-const samples: Record<string, [before: Fields[], fields: Fields]> = {
-  'response.created': [[], {}],
+const samples: Record<string, [before: Fields[], fields: Fields, output?: string]> = {
+  'response.created': [[], {}, 'response_start'],
   'response.queued': [[], {}],
   'response.in_progress': [[], {}],
-  'response.output_item.added': [[], { item: wireCall('c') }],
-  'response.output_item.done': [[added(wireCall('c'))], { item: wireCall('c') }],
-  'response.content_part.added': [[], { part: { type: 'output_text', text: '' } }],
-  'response.content_part.done': [[open], part],
-  'response.output_text.delta': [[open], delta],
-  'response.output_text.done': [[open], { text: 'Hi', output_index: 0 }],
-  'response.refusal.delta': [[open], delta],
-  'response.refusal.done': [[open], { refusal: 'Hi', output_index: 0 }],
-  'response.reasoning_text.delta': [[openReasoning], delta],
-  'response.reasoning_text.done': [[openReasoning], { text: 'Hi', output_index: 0 }],
-  'response.reasoning_summary_part.added': [[], { part: { type: 'summary_text', text: '' } }],
-  'response.reasoning_summary_part.done': [[openReasoning], summary],
-  'response.reasoning_summary_text.delta': [[openReasoning], delta],
-  'response.reasoning_summary_text.done': [[openReasoning], { text: 'Hi', output_index: 0 }],
-  'response.function_call_arguments.delta': [[added(wireCall('c'))], { call_id: 'c', delta: '{' }],
+  'response.output_item.added': [[], { item: wireCall('c') }, 'item_start'],
+  'response.output_item.done': [[added(wireCall('c'))], { item: wireCall('c') }, 'item_done'],
+  'response.content_part.added': [[], { part: { type: 'output_text', text: '' } }, 'item_start'],
+  'response.content_part.done': [[open], part, 'item_delta'],
+  'response.output_text.delta': [[open], delta, 'item_delta'],
+  'response.output_text.done': [[open], { text: 'Hi', output_index: 0 }, 'item_delta'],
+  'response.refusal.delta': [[open], delta, 'item_delta'],
+  'response.refusal.done': [[open], { refusal: 'Hi', output_index: 0 }, 'item_delta'],
+  'response.reasoning_text.delta': [[openReasoning], delta, 'item_delta'],
+  'response.reasoning_text.done': [[openReasoning], { text: 'Hi', output_index: 0 }, 'item_delta'],
+  'response.reasoning_summary_part.added': [
+    [],
+    { part: { type: 'summary_text', text: '' } },
+    'item_start',
+  ],
+  'response.reasoning_summary_part.done': [[openReasoning], summary, 'item_delta'],
+  'response.reasoning_summary_text.delta': [[openReasoning], delta, 'item_delta'],
+  'response.reasoning_summary_text.done': [
+    [openReasoning],
+    { text: 'Hi', output_index: 0 },
+    'item_delta',
+  ],
+  'response.function_call_arguments.delta': [
+    [added(wireCall('c'))],
+    { call_id: 'c', delta: '{' },
+    'item_delta',
+  ],
   'response.function_call_arguments.done': [[added(wireCall('c'))], { call_id: 'c' }],
-  'response.completed': [[], {}],
-  'response.done': [[], {}],
-  'response.incomplete': [[], {}],
-  'response.failed': [[], {}],
-  'response.error': [[], {}],
-  error: [[], {}],
-}
-
-/** The types of the payloads that a notification gives in a response that is open. */
-function outputOf(type: string): string[] {
-  const sample = samples[type]
-  if (sample === undefined) throw new Error(`no sample of ${type}`)
-  const [before, fields] = sample
-  const translation = translateResponseNotifications(context)
-  const begin = type === 'response.created' ? [] : [note('created')]
-  for (const each of [...begin, ...before]) translation.translate(each)
-  return translation.translate({ type, ...fields }).map((payload) => payload.type)
+  'response.completed': [[], {}, 'response_done'],
+  'response.done': [[], {}, 'response_done'],
+  'response.incomplete': [[], {}, 'response_done'],
+  'response.failed': [[], {}, 'response_error'],
+  'response.error': [[], {}, 'response_error'],
+  error: [[], {}, 'response_error'],
 }
 
 describe('the table of types', () => {
-  test('has a row for each type that the router knows, with its action, and no other', () => {
-    const documented = typeRows.map(({ type, action }) => [type, action])
-    expect(documented).toEqual([...NOTIFICATION_ROUTES])
+  test('has each type that the router knows, with its action, and no other', () => {
+    const byType = ([one]: readonly string[], [other]: readonly string[]) =>
+      `${one}` < `${other}` ? -1 : 1
+    expect(documentedRoutes.toSorted(byType)).toEqual([...NOTIFICATION_ROUTES].toSorted(byType))
+  })
+})
+
+describe('in an open response', () => {
+  test('every type has a sample', () => {
+    expect(Object.keys(samples).toSorted()).toEqual([...NOTIFICATION_ROUTES.keys()].toSorted())
   })
 
-  test.each(typeRows)('$type gives what its row says', ({ type, output }) => {
-    expect(outputOf(type)).toEqual(output)
-  })
-
-  test('explains every action, and no other', () => {
-    const used = NOTIFICATION_ROUTES.values()
-    expect(actionRows.toSorted()).toEqual([...new Set(used)].toSorted())
+  test.each(Object.entries(samples))('%s emits its payload', (type, [before, fields, output]) => {
+    const translation = translateResponseNotifications(context)
+    const begin = type === 'response.created' ? [] : [note('created')]
+    for (const each of [...begin, ...before]) translation.translate(each)
+    const payloads = translation.translate({ type, ...fields })
+    expect(payloads.map((payload) => payload.type)).toEqual(output === undefined ? [] : [output])
   })
 })
 
@@ -104,53 +108,52 @@ const fragment = (names: Fields, field = 'delta') =>
 
 describe('the table of fields', () => {
   const aliases = new Map(
-    tableRows(section(doc, 'Fields')).map(([field = '', names = '']) => [
-      field,
-      names.split(', ').map(unquote),
-    ]),
+    tables
+      .filter((cells) => cells.length === 2)
+      .map(([field = '', names = '']) => [field, names.split(', ').map(unquote)]),
   )
   const namesOf = (field: string) => aliases.get(field) ?? []
   test('has the fields that are tested here', () => {
     expect([...aliases.keys()]).toEqual([
-      'the item',
-      'the name of a call',
-      'the arguments of a call',
-      'which call',
-      'a fragment of arguments',
-      'which text',
+      'item',
+      'name of a call',
+      'arguments of a call',
+      'id of a call',
+      'fragment of arguments',
+      'id of a text',
     ])
   })
 
-  test.each(namesOf('the item'))('the item is read from %s', (name) => {
+  test.each(namesOf('item'))('the item is read from %s', (name) => {
     const events = [note('output_item.done', { [name]: item({ name: 'f', arguments: '{}' }) })]
     expect(itemsOf(events)).toMatchObject([{ type: 'function_call', call_id: 'c', name: 'f' }])
   })
 
-  test.each(namesOf('the name of a call'))('its name is read from %s', (path) => {
+  test.each(namesOf('name of a call'))('its name is read from %s', (path) => {
     expect(itemsOf([note('output_item.done', { item: item(nested(path, 'f')) })])).toMatchObject([
       { name: 'f' },
     ])
   })
 
-  test.each(namesOf('the arguments of a call'))('its arguments are read from %s', (path) => {
+  test.each(namesOf('arguments of a call'))('its arguments are read from %s', (path) => {
     const events = [note('output_item.done', { item: item(nested(path, '{"b":2}')) })]
     expect(itemsOf(events)).toMatchObject([{ arguments: '{"b":2}' }])
   })
 
-  test.each(namesOf('which call'))('a call is known by %s', (name) => {
+  test.each(namesOf('id of a call'))('a call is known by %s', (name) => {
     const first = added(item({ id: 'fc', name: 'f' }), { output_index: 4 })
     const second = added({ type: 'function_call', call_id: 'd', name: 'g' }, { output_index: 5 })
     const named = fragment({ [name]: ids[name as keyof typeof ids] })
     expect(itemsOf([first, second, named])).toMatchObject([{ arguments: '{"a":1}' }, { name: 'g' }])
   })
 
-  test.each(namesOf('a fragment of arguments'))('a fragment is read from %s', (name) => {
+  test.each(namesOf('fragment of arguments'))('a fragment is read from %s', (name) => {
     expect(itemsOf([added(item({})), fragment({ call_id: 'c' }, name)])).toMatchObject([
       { arguments: '{"a":1}' },
     ])
   })
 
-  test.each(namesOf('which text'))('text is known by %s', (name) => {
+  test.each(namesOf('id of a text'))('text is known by %s', (name) => {
     const events = [
       added({ type: 'message', id: 'm1' }, { output_index: 4 }),
       added({ type: 'message', id: 'm2' }, { output_index: 5 }),
