@@ -44,9 +44,10 @@ describe('the commands', () => {
 })
 
 describe('the reading of documents', () => {
-  test('finds the examples of the README', () => {
-    expect(programs.map(({ name }) => name)).toContain('README.md: import { StreamProcessor } …')
-    expect(commands.filter(({ name }) => name.startsWith('README.md'))).toHaveLength(1)
+  test('finds programs and commands', () => {
+    const names = programs.map(({ name }) => name)
+    expect(names).toContain('docs/embedding.md: import { StreamProcessor } …')
+    expect(commands.map(({ name }) => name)).toContain('docs/cli.md: turnstream demo --speed 0')
   })
 
   test('a command may go on in the next line, and several may stand together', () => {
@@ -72,7 +73,7 @@ describe('the reading of documents', () => {
 
 /** Blocks of JavaScript that are followed by what they print; `readme-server.test.ts` runs those for a server. */
 function programsIn(document: string, text: string): Example[] {
-  const found = text.matchAll(/^```js\n(.*?)^```\n\n((?: {4}[^\n]*\n)+)/gms)
+  const found = text.matchAll(/^```js\n((?:(?!```).*\n)*)```\n\n((?: {4}.*\n)+)/gm)
   const blocks = [...found].filter(([, code = '']) => !code.includes('http://127.0.0.1:4010'))
   return blocks.map(([, code = '', printed = '']) => {
     const title = code.split('\n').find((line) => line.includes("'turnstream'")) ?? ''
