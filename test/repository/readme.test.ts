@@ -1,7 +1,15 @@
 import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { recordSession, toSvg } from '../../scripts/picture.mjs'
 
 const readme = readFileSync('README.md', 'utf8')
+
+vi.setConfig({ testTimeout: 60_000 })
+
+test('it stays short', () => {
+  expect(readme.split('\n').length).toBeLessThanOrEqual(150)
+  expect(readme.split(/\s+/).length).toBeLessThanOrEqual(900)
+})
 
 test('its two commands are scripts of the package', () => {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as {
@@ -10,4 +18,21 @@ test('its two commands are scripts of the package', () => {
   expect(readme).toContain('npm ci && npm start')
   expect(readme).toContain('npm ci && npm test')
   expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['start', 'test', 'bench', 'check']))
+})
+
+test('its picture is what scripts/picture.mjs records: a cut, and a resume that goes on to the end', async () => {
+  const lines = await recordSession()
+  const commands = lines.filter(({ kind }) => kind === 'command').map(({ text }) => text)
+  expect(commands).toHaveLength(3)
+  const offsets = lines.flatMap(({ text }) => /^1-(\d+) /.exec(text)?.[1] ?? []).map(Number)
+  expect(offsets).toEqual([...new Set(offsets)].toSorted((a, b) => a - b))
+  expect(lines.at(-1)?.text).toContain('turn_complete')
+
+  const picture = readFileSync('docs/resume.svg', 'utf8')
+  expect(readme).toContain('(docs/resume.svg)')
+  const withoutOffset = (text: string) => text.replaceAll(/--from [\d-]+/g, '--from')
+  const shown = [...picture.matchAll(/<\/tspan>(.*)<\/text>/g)].map(([, text = '']) => text)
+  expect(shown.map(withoutOffset)).toEqual(commands.map(withoutOffset))
+  expect(picture).toContain('turn_complete')
+  expect(toSvg([{ at: 0, kind: 'output', text: '<a & b>' }])).toContain('&lt;a &amp; b&gt;')
 })
