@@ -121,6 +121,7 @@ describe('the keys in Redis', () => {
     }
     const found = await entries('codex:run:{turn}:events')
     expect(found.map(([id]) => id)).toEqual(['1-600'])
+    expect(found.map(([, fields]) => Object.keys(fields))).toEqual([['lines']])
     expect(found.map(([, fields]) => fields['lines']?.split('\n').length)).toEqual([600])
     expect(await redis.exists('codex:run:{turn}:chunks')).toBe(0)
   })
