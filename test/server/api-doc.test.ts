@@ -4,7 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import * as z from 'zod'
 import { ERROR_CODES, type ErrorCode } from '../../src/protocol/errors.ts'
+import { submitBodySchema } from '../../src/server/routes/submit.ts'
 import { type Process, turnstream } from '../cli/process.ts'
 import { linesOf, outdent, pattern } from '../repository/printed.ts'
 import { read } from '../repository/sources.ts'
@@ -70,6 +72,13 @@ describe('docs/api.md', () => {
     expect(successes(documented.map(({ status }) => status))).toEqual(
       successes(Object.keys(responses)),
     )
+  })
+
+  test('lists every field of a submit', () => {
+    const rows = tableRows(section(doc, 'POST /api/v2/submit'))
+    const names = rows.flatMap(([cell = '']) => cell.replaceAll('`', '').split(', '))
+    const { properties = {} } = z.toJSONSchema(submitBodySchema)
+    expect(names.toSorted()).toEqual(Object.keys(properties).toSorted())
   })
 
   test('gives every code its status', () => {
