@@ -29,17 +29,18 @@ import type * as log from './turn-log.ts'
 import { StoreWriter, type Taken } from './writer.ts'
 
 export interface MemoryLogOptions {
-  /** How long the logs of a turn are kept after its end: a day unless given. */
+  /** How long the logs of a turn are kept after its end. Default: one day. */
   readonly retentionMs?: number
   readonly clock?: Clock
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-// Looking at every turn is not for every call: what is due goes within a hundredth of its time.
+// Checking every turn on every call is too expensive. Expired turns are removed within a hundredth of the
+// retention.
 const SWEEPS_PER_RETENTION = 100
 
-// So many turns and threads are looked at in one call: a sweep of many must not hold up the event loop.
+// Turns and threads checked per call. A large sweep must not block the event loop.
 const SWEPT_PER_CALL = 1000
 
 interface MemoryThread {
@@ -48,11 +49,11 @@ interface MemoryThread {
   made: number
 }
 
-/** The reference: the whole contract, and nothing that outlives the process. */
+/** The reference implementation: the whole contract, nothing durable. */
 export class MemoryLog implements log.TurnLog {
   readonly #clock: Clock
   readonly #retentionMs: number
-  /** A clock that is set forward must not make every turn due at once. */
+  /** Setting the system clock forward must not expire every turn at once. */
   readonly #steadyNow: () => number
   readonly #turns = new Map<string, MemoryTurn>()
   readonly #runs = new Map<string, MemoryTurn>()
@@ -60,7 +61,7 @@ export class MemoryLog implements log.TurnLog {
   readonly #tenants: Tenants<MemoryLog>
   #closed = false
   #nextSweepAt = 0
-  /** The sweep of all tenants that is under way; only the log of `default` has one. */
+  /** The current sweep of all tenants. Only the log of `default` has one. */
   #sweeping: Iterator<unknown> | undefined
 
   constructor(options: MemoryLogOptions = {}, tenants?: Tenants<MemoryLog>) {
@@ -149,7 +150,7 @@ export class MemoryLog implements log.TurnLog {
 
   async orphans(limit: number): Promise<log.Orphan[]> {
     this.#checkOpen()
-    // Called again and again while a server runs, so that the turns of idle tenants go, too.
+    // Called periodically while a server runs, so that turns of idle tenants expire too.
     this.#sweep()
     const orphans: log.Orphan[] = []
     for (const [tenant, each] of this.#tenants.entries()) {
@@ -181,7 +182,7 @@ export class MemoryLog implements log.TurnLog {
       if (cancelReason !== undefined) return cancelReason
       await turn.ownership.wait(signal)
     }
-    throw new TurnstreamError('ABORTED', 'nobody waits for a cancel any more')
+    throw new TurnstreamError('ABORTED', 'the wait for a cancel was aborted')
   }
 
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
@@ -269,7 +270,7 @@ export class MemoryLog implements log.TurnLog {
   async deleteThread(threadId: string): Promise<boolean> {
     this.#checkOpen()
     this.#sweep()
-    // In one go: what was made in between would be left without a thread.
+    // Synchronously: a turn created in between would have no thread.
     for (const turn of this.#thread(threadId)?.turns.slice() ?? []) this.#delete(turn)
     return this.#threads.delete(threadId)
   }
@@ -284,7 +285,7 @@ export class MemoryLog implements log.TurnLog {
   }
 
   async close(): Promise<void> {
-    // What was written before is stored by then.
+    // Earlier writes are stored by then.
     await Promise.resolve()
     for (const [, each] of this.#tenants.entries()) each.#close()
   }
@@ -309,7 +310,7 @@ export class MemoryLog implements log.TurnLog {
     return turn
   }
 
-  /** For the owner, a turn that is gone is a lease that is lost. */
+  /** To its owner, a deleted turn is a lost lease. */
   #leased(lease: log.Lease): MemoryTurn {
     this.#checkOpen()
     const turn = this.#turns.get(lease.turnId)
@@ -350,7 +351,7 @@ export class MemoryLog implements log.TurnLog {
     turns.splice(turns.indexOf(turn), 1)
   }
 
-  /** Memory needs no sweeper of its own: every call clears away some of what is due, of all tenants. */
+  /** Every call removes some expired data of all tenants, so no background sweeper is needed. */
   #sweep(): void {
     const root = this.#tenants.of(DEFAULT_TENANT)
     const now = this.#steadyNow()
@@ -382,7 +383,7 @@ export class MemoryLog implements log.TurnLog {
   }
 }
 
-/** Stores what was written in the same tick together. */
+/** Stores everything written in the same tick together. */
 class MemoryWriter<Name extends log.LogName> extends StoreWriter<Name> {
   readonly #append: (taken: Taken<Name>) => void
   #isWoken = false

@@ -23,15 +23,15 @@ import type {
 } from './turn-log.ts'
 import type { Taken } from './writer.ts'
 
-/** A turn in memory: its record, its two logs, and those who wait for them. */
+/** A turn in memory: its record, its two logs, and their waiting readers. */
 export class MemoryTurn {
   facts: TurnFacts
   state: WriteState
   readonly creation = crypto.randomUUID()
   response: string | undefined
-  /** What the logs and the Response take, in characters. */
+  /** Size of the logs and the Response in characters. */
   bytes = 0
-  /** Woken when the turn is cancelled, claimed or gone. */
+  /** Woken when the turn is cancelled, claimed or deleted. */
   readonly ownership = new Waiters()
   #events: StoredEvent[] = []
   #processed = new ProcessedView()
@@ -43,7 +43,7 @@ export class MemoryTurn {
     this.state = state
   }
 
-  /** Adds what a writer brings and the log does not have yet. */
+  /** Appends the writer's records that are not stored yet. */
   append<Name extends LogName>(lease: Lease, log: Name, taken: Taken<Name>, now: number): void {
     const { entries, first, count, seal } = taken
     const { epoch } = this.state
@@ -64,7 +64,7 @@ export class MemoryTurn {
     this.#waiters[log].wake()
   }
 
-  /** Keeps all of them or, if one has no JSON or too much of it, none. */
+  /** Stores all of them, or none if one has no JSON or too much. */
   #keepEvents(epoch: number, first: number, events: readonly StreamEvent[]): void {
     const records = events.map((event, at) => new StoredEvent(epoch, first + at, event))
     for (const { size } of records) checkLength(size)
@@ -74,7 +74,7 @@ export class MemoryTurn {
     }
   }
 
-  /** The same. */
+  /** Stores all of them, or none if one has no JSON or too much. */
   #keepOutputs(epoch: number, first: number, outputs: readonly NewOutput[]): void {
     const records = outputs.map((output, at) =>
       StoredOutput.of(formatOffset(epoch, first + at), output),
@@ -85,12 +85,12 @@ export class MemoryTurn {
     }
   }
 
-  /** How many readers wait for something new. */
+  /** The number of readers that wait for new records. */
   get waiting(): number {
     return this.#waiters.events.size + this.#waiters.processed.size
   }
 
-  /** Ends the readers with this error; of the logs nothing is left. */
+  /** Ends the readers with this error and drops the logs. */
   dropLogs(reason: TurnstreamError): void {
     this.#gone = reason
     this.#events = []
@@ -101,13 +101,13 @@ export class MemoryTurn {
     for (const waiters of Object.values(this.#waiters)) waiters.wake()
   }
 
-  /** Its logs were dropped. */
+  /** Whether its logs were dropped. */
   get isGone(): boolean {
     return this.#gone !== undefined
   }
 
   checkThere(): void {
-    // Made anew for every reader: an error's stack tells who was refused.
+    // A new error for every reader: its stack shows who was refused.
     const gone = this.#gone
     if (gone !== undefined) throw new TurnstreamError(gone.code, this.facts.turnId, { cause: gone })
   }

@@ -24,31 +24,31 @@ export function parseOffset(text: string): Offset {
   return { epoch: Number(epoch), seq: Number(seq) }
 }
 
-/** From which `seq` on an epoch writes. */
+/** The first `seq` of an epoch. */
 export interface EpochStart {
   readonly epoch: number
   readonly from: number
 }
 
-/** The offset of a record, from the epochs that wrote the log, oldest first. */
+/** Returns the offset of a record. `epochs` are those that wrote the log, oldest first. */
 export function offsetOf(epochs: readonly EpochStart[], seq: number): string {
   return seq === 0 ? START : formatOffset(epochOf(epochs, seq), seq)
 }
 
 export function epochOf(epochs: readonly EpochStart[], seq: number): number {
-  // From the newest: an epoch that was claimed and wrote nothing begins where the next one does.
+  // Newest first: an epoch that wrote nothing starts where the next one does.
   return epochs.findLast(({ from }) => from <= seq)?.epoch ?? 0
 }
 
-/** What is known of a log when a reader comes with a cursor. */
+/** What resuming needs to know of a log. */
 export interface LogExtent {
-  /** The `seq` of the oldest record that is kept, 1 unless the log was trimmed. */
+  /** The `seq` of the oldest stored record; 1 unless the log was trimmed. */
   readonly first: number
   readonly head: number
   readonly epochs: readonly EpochStart[]
 }
 
-/** After which `seq` a reader with this cursor goes on, or why it has to begin anew. */
+/** Returns the `seq` after which a reader with this cursor continues, or why it must start over. */
 export function resume(cursor: Offset, { first, head, epochs }: LogExtent): number | Resync {
   const { epoch, seq } = cursor
   if (seq > head || epoch !== epochOf(epochs, seq)) return { resync: 'foreign' }

@@ -9,7 +9,7 @@ export function pageLimit({ limit = DEFAULT_LIMIT }: PageOptions): number {
   throw new TurnstreamError('OPTION_INVALID', `limit is ${limit}`)
 }
 
-/** A page of what was found, of which there is one more than fits when another page follows. */
+/** Returns a page. `found` has one item more than `limit` when another page follows. */
 export function pageOf<T>(found: readonly T[], limit: number, cursorOf: (item: T) => string) {
   const items = found.slice(0, limit)
   const last = items.at(-1)
@@ -17,7 +17,7 @@ export function pageOf<T>(found: readonly T[], limit: number, cursorOf: (item: T
   return { items, nextCursor: cursorOf(last) } satisfies Page<T>
 }
 
-/** A turn's place in its thread. */
+/** Parses the position of a turn in its thread. */
 export function parseOrdinal(cursor: string): number {
   if (/^[1-9]\d{0,14}$/.test(cursor)) return Number(cursor)
   throw invalidCursor(cursor)
@@ -38,7 +38,7 @@ export function parseThreadPlace(cursor: string): ThreadPlace {
   return { updatedAt: Number(updatedAt), threadId }
 }
 
-/** Newest first; of two at the same time, the greater id first. */
+/** Newest first; at the same time, the greater id first. */
 export function compareThreads(a: ThreadPlace, b: ThreadPlace): number {
   if (a.updatedAt !== b.updatedAt) return b.updatedAt - a.updatedAt
   if (a.threadId === b.threadId) return 0

@@ -16,14 +16,14 @@ import type {
   TurnRecord,
 } from './turn-log.ts'
 
-/** As large as a chunk of `events` becomes. */
+/** Maximum number of records in a chunk of `events`. */
 export const CHUNK_RECORDS = 256
 
-// A turn holds 10 MB of text at most; in JSON every character of it may take six.
+// A turn holds at most 10 MB of text, and JSON may need six characters for each one.
 export const MAX_RECORD_CHARS = 64 * 1024 * 1024
 
-// Ids stand in the keys of the stores: LMDB takes keys up to 1,978 bytes, and in Redis braces and white
-// space would change the slot or the look of a key.
+// Ids are part of store keys. LMDB keys hold up to 1,978 bytes; in Redis, braces would change the slot, and
+// white space is hard to read.
 export const ID_PATTERN = /^[^\s{}\p{Cc}\p{Cs}]{1,200}$/u
 
 export function checkIds(turn: NewTurn): void {
@@ -38,10 +38,10 @@ export function checkId(name: string, id: string): void {
   throw new TurnstreamError('RECORD_INVALID', detail)
 }
 
-/** Text that UTF-8 cannot hold: with `u` only a surrogate without its other half matches. */
+/** Text that UTF-8 cannot encode: with the `u` flag only a lone surrogate matches. */
 const LONE_SURROGATE = /[\ud800-\udfff]/u
 
-/** Throws RECORD_INVALID for a record that no log can hold. */
+/** Throws RECORD_INVALID for a record that no log can store. */
 export function checkEntry<Name extends LogName>(log: Name, entry: Entries[Name]): void {
   if (log === 'events') return checkEnvelope(entry)
   const { output, eventId, timestamp } = entry as NewOutput
@@ -50,7 +50,7 @@ export function checkEntry<Name extends LogName>(log: Name, entry: Entries[Name]
   if (!Number.isFinite(timestamp)) throw invalid('timestamp is not a finite number')
 }
 
-/** Throws RECORD_INVALID for a record that is too long to be stored. Its length is known when its text is made. */
+/** Throws RECORD_INVALID for a record that is too long. Its length is known once its text exists. */
 export function checkLength(length: number): void {
   if (length > MAX_RECORD_CHARS) throw invalid(`a record has ${length} characters`)
 }
@@ -63,7 +63,7 @@ export function checkResponse(log: LogName, response: string | undefined): void 
   if (LONE_SURROGATE.test(response)) throw invalid('the Response has half a character')
 }
 
-/** What the record of a turn says of its Response. */
+/** Returns the size of the Response for the turn's record. */
 export function responseSize(response: string | undefined): { responseBytes?: number } {
   return response === undefined ? {} : { responseBytes: Buffer.byteLength(response) }
 }
@@ -72,17 +72,17 @@ function invalid(detail: string): TurnstreamError {
   return new TurnstreamError('RECORD_INVALID', detail)
 }
 
-/** What a snapshot is a snapshot of: the item, or the type of a turn's event. */
+/** Returns the key of a snapshot: its item id, or the type of a turn event. */
 export function keyOf(output: StreamOutput): string {
   const key = isRecord(output) ? ('itemId' in output ? output.itemId : output.type) : undefined
   if (typeof key !== 'string') throw invalid('the output names neither an item nor a type')
   return key
 }
 
-/** What a delta takes besides its text. */
+/** Size of a delta besides its text. */
 const DELTA_SIZE = 300
 
-/** A record of `events`. What most readers do not need is made when they ask for it. */
+/** A record of `events`. Computes rarely used fields on demand. */
 export class StoredEvent implements EventRecord {
   readonly event: StreamEvent
   readonly epoch: number
@@ -112,10 +112,10 @@ export class StoredEvent implements EventRecord {
     return this.event.timestamp
   }
 
-  /** About how much memory it takes, in characters. */
+  /** Approximate memory use in characters. */
   get size(): number {
     const { event } = this
-    // Of an event that another version wrote nothing is certain but its envelope.
+    // Of an event from another version only the envelope is certain.
     const text = event.type === 'item_delta' ? event.payload?.delta_content : undefined
     return typeof text === 'string' ? DELTA_SIZE + text.length : this.data.length
   }
@@ -128,7 +128,7 @@ interface StoredText {
   readonly timestamp: number
 }
 
-/** A record of `processed`: a snapshot of this process, or the text of one that another wrote. */
+/** A record of `processed`: a snapshot of this process, or the text of one written elsewhere. */
 export class StoredOutput implements OutputRecord {
   readonly offset: string
   readonly data: string
@@ -163,11 +163,11 @@ export class StoredOutput implements OutputRecord {
   }
 }
 
-// The order in which the processor writes these fields; the content, which may be long, comes after them.
+// The order in which the processor writes these fields. The content, which may be long, follows them.
 const ITEM_ID_FIRST =
   /^\{"type":"(?:message|thinking|tool_call)","turnId":"[^"\\]*","threadId":"[^"\\]*","itemId":"([^"\\]*)"/
 
-/** The key of a stored snapshot, for which its text is seldom parsed. */
+/** Returns the key of a stored snapshot, usually without parsing its text. */
 function keyInText(data: string): string {
   return ITEM_ID_FIRST.exec(data)?.[1] ?? keyOf(parseJsonSafe(data) as StreamOutput)
 }
@@ -209,7 +209,7 @@ export function turnRecord(facts: TurnFacts, state: WriteState, expired: boolean
   }
 }
 
-/** How a turn ended, as its last event says. */
+/** How a turn ended, according to its last event. */
 export interface Outcome {
   readonly status: TurnStatus
   readonly usage?: Usage
@@ -217,7 +217,7 @@ export interface Outcome {
   readonly error?: ErrorObject
 }
 
-/** The last record of `events` is one of the three terminal events. */
+/** Returns the outcome from the terminal event. */
 export function outcomeOf(last: StreamEvent): Outcome {
   const event = normalizeEvent(last)
   const fault = streamEventFault(event)
@@ -251,16 +251,15 @@ interface Entry {
 }
 
 /**
- * The newest record of every key, in the order in which the keys appeared. Readers take from it what
- * changed after the place they are at, so that nothing is queued for a slow one: what was superseded in
- * the meantime is no longer here.
+ * The newest record of every key, in order of first appearance. Readers take what changed after their
+ * position, so nothing is queued for a slow reader: superseded records are no longer here.
  */
 export class ProcessedView {
-  // A Map keeps the place of a key that is set again.
+  // A Map keeps the position of a key that is set again.
   readonly #entries = new Map<string, Entry>()
   #newest: Entry | undefined
 
-  /** Returns the record that was superseded. */
+  /** Returns the superseded record. */
   set(key: string, seq: number, record: OutputRecord): OutputRecord | undefined {
     const superseded = this.#entries.get(key)?.record
     const entry = { seq, record }
@@ -269,11 +268,11 @@ export class ProcessedView {
     return superseded
   }
 
-  /** The records after `seq`. */
+  /** Returns the records after `seq`. */
   after(seq: number): OutputRecord[] {
     const newest = this.#newest
     if (newest === undefined || newest.seq <= seq) return []
-    // A reader that keeps up, which most do, need not search all items of the turn.
+    // A reader that keeps up, as most do, need not search all items.
     if (newest.seq === seq + 1) return [newest.record]
     const records: OutputRecord[] = []
     for (const entry of this.#entries.values()) if (entry.seq > seq) records.push(entry.record)

@@ -8,14 +8,14 @@ import {
   type TurnRecord,
 } from './turn-log.ts'
 
-/*
- * Who may write what, and how long it is stored. The backends that decide in this process share these rules;
- * Redis decides by scripts that say the same (`redis/scripts/`).
+/**
+ * Who may write what, and how long it is stored. Shared by the stores that decide in this process; the Redis
+ * scripts (`redis/scripts/`) implement the same rules.
  */
 
 /**
- * The record of a turn outlives its logs by this factor: a late reader learns that the turn has expired, not that
- * it is unknown.
+ * How many times longer than its logs a turn's record is kept, so that a late reader gets TURN_EXPIRED and
+ * not TURN_UNKNOWN.
  */
 export const RECORDS_OUTLIVE_LOGS = 4
 
@@ -27,7 +27,7 @@ export interface LogState {
 
 export interface WriteState {
   readonly epoch: number
-  /** When the lease runs out. */
+  /** When the lease expires. */
   readonly until: number
   readonly logs: Readonly<Record<LogName, LogState>>
 }
@@ -45,14 +45,14 @@ export function hasRunOut(state: WriteState, now: number): boolean {
   return now >= state.until
 }
 
-/** A log as a writer finds it. */
+/** The state of a log as a writer finds it. */
 export interface HeadState {
   readonly epoch: number
   readonly head: number
   readonly sealed: boolean
 }
 
-/** Successive records of a writer. */
+/** Consecutive records of a writer. */
 export interface Write {
   readonly lease: Lease
   readonly log: LogName
@@ -61,7 +61,7 @@ export interface Write {
   readonly isSeal: boolean
 }
 
-/** How many of the records the log has already; an error if the others cannot be added. */
+/** Returns how many of the records are already stored. Throws if the rest cannot be added. */
 export function countKnown(found: HeadState, write: Write): number {
   const { lease, log, first, count, isSeal } = write
   const { head, sealed } = found
@@ -71,18 +71,18 @@ export function countKnown(found: HeadState, write: Write): number {
     throw new TurnstreamError('LOG_SEALED', `${log} of turn ${lease.turnId}`)
   }
   if (known < count && first > head + 1) {
-    const detail = `${log} of turn ${lease.turnId} has ${head} records, and ${first} came next`
+    const detail = `${log} of turn ${lease.turnId} has ${head} records, but the next one was ${first}`
     throw new TurnstreamError('LOG_SEQUENCE_GAP', detail)
   }
   const last = first + count - 1
   if (isSeal && !sealed && last < head) {
-    const detail = `a seal with record ${last}, and ${log} has ${head}`
+    const detail = `seal with record ${last}, but ${log} has ${head} records`
     throw new TurnstreamError('RECORD_INVALID', detail)
   }
   return known
 }
 
-/** The state after records up to `head` were added, and the log was sealed with them or not. */
+/** Returns the state after records up to `head` were added and the log was possibly sealed. */
 export function appended(
   state: WriteState,
   log: LogName,
@@ -120,7 +120,7 @@ export function claimed(
   return { epoch, until: now + leaseMs, logs }
 }
 
-/** A lease that ran out still counts until another claims the turn. */
+/** An expired lease stays valid until another process claims the turn. */
 export function checkEpoch(state: { readonly epoch: number }, { turnId, epoch }: Lease): void {
   if (epoch === state.epoch) return
   const detail = `turn ${turnId} is at epoch ${state.epoch}, not ${epoch}`
@@ -139,7 +139,7 @@ export function leaseOf(
   return { turnId, runId, creation, epoch, until, next }
 }
 
-/** TURN_EXISTS, with the record of the existing turn. */
+/** TURN_EXISTS with the record of the existing turn. */
 export class TurnExistsError extends TurnstreamError {
   override readonly name = 'TurnExistsError'
   readonly turn: TurnRecord
@@ -156,12 +156,12 @@ export function turnGone(turnId: string): TurnstreamError {
   return new TurnstreamError('LEASE_LOST', `turn ${turnId} is gone`, { cause })
 }
 
-/** Whether a lease was lost because its turn was deleted. */
+/** Returns whether a lease was lost because its turn was deleted. */
 export function isTurnGone(error: unknown): boolean {
   return hasCode(error, 'LEASE_LOST') && hasCode(error.cause, 'TURN_DELETED')
 }
 
-/** Whether `found` is the thread that a put is to replace. */
+/** Returns whether `found` is the thread that a put should replace. */
 export function mayReplace(
   found: ThreadRecord | undefined,
   replaces: ThreadRecord | null | undefined,
@@ -170,7 +170,7 @@ export function mayReplace(
   return found?.creation === replaces?.creation && found?.version === replaces?.version
 }
 
-/** Whether the same call may succeed later. */
+/** Returns whether the same call may succeed later. */
 export function isRetryable(error: unknown): boolean {
   return error instanceof TurnstreamError && ERROR_CODES[error.code].retryable
 }

@@ -2,35 +2,35 @@ import { onAbort } from '../async/on-abort.ts'
 import { parseOffset, START } from './offsets.ts'
 import type { LogName, LogRecord, Resync, Tail } from './turn-log.ts'
 
-/** What follows a place in a log, as far as a backend gives it at once. */
+/** The records after a position, as far as a backend returns them at once. */
 export interface Block<Rec extends LogRecord> {
   /** In the order in which they are yielded. */
   readonly records: readonly Rec[]
-  /** The `seq` up to which the log has now been read, superseded records included. */
+  /** The `seq` up to which the log has been read, including superseded records. */
   readonly head: number
-  /** The offset of `head`, for whoever has seen all of the block. */
+  /** The offset of `head`, for a reader that has seen the whole block. */
   readonly cursor: string
-  /** Nothing will ever follow. */
+  /** Nothing follows. */
   readonly last: boolean
 }
 
-/** One log of one turn, as a backend keeps it. Its methods throw when the turn is gone. */
+/** One log of one turn in a backend. Its methods throw when the turn is gone. */
 export interface LogSource<Rec extends LogRecord> {
-  /** After which `seq` a reader with this cursor goes on. */
+  /** Returns the `seq` after which a reader with this cursor continues. */
   resume(cursor: { epoch: number; seq: number }): number | Resync
-  /** Where the log begins now: 0, unless its beginning was trimmed. */
+  /** Where the log starts: 0 unless it was trimmed. */
   readonly start: number
   read(after: number): Block<Rec> | Promise<Block<Rec>>
   /**
-   * Resolves when there may be something after `seq`, and when `signal` aborts. Undefined if there is
-   * something already.
+   * Resolves when there may be records after `seq`, or when `signal` aborts. Returns undefined if there
+   * already are.
    */
   changed(seq: number, signal: AbortSignal): Promise<void> | undefined
-  /** The reader has left. */
+  /** Called when the reader leaves. */
   release(): void
 }
 
-/** Reads a log to its end: the one path on which records reach readers, for history and for what is new. */
+/** Reads a log to its end. Both history and new records reach readers only through this class. */
 export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
   readonly #log: LogName
   readonly #open: () => LogSource<Rec> | Promise<LogSource<Rec>>
@@ -73,7 +73,7 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
     const cursor = parseOffset(this.#after)
     const signal = this.#signal
     const source = await this.#open()
-    // The signal keeps its listener as long as the reader is here, and not for each wait anew.
+    // Keep one listener on the signal while the reader is here, instead of one per wait.
     const stopListening = onAbort(signal, () => {})
     try {
       let at = source.resume(cursor)
@@ -84,10 +84,10 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
       }
       while (!signal.aborted) {
         const read = source.read(at)
-        // What is at hand is not awaited: with many readers of a live turn that is a good part of the work.
+        // Do not await available records: with many readers of a live turn that is much of the work.
         const block = read instanceof Promise ? await read : read
         const { records, last } = block
-        // What was superseded before the reader came is none of its loss.
+        // Records superseded before the reader caught up do not count as skipped.
         if (this.#hasCaughtUp) this.#skipped += block.head - at - records.length
         at = block.head
         for (let index = 0; index < records.length && !signal.aborted; index++) {
@@ -118,7 +118,7 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
   }
 }
 
-/** Those who wait for something to change. Each is woken once and asks again itself. */
+/** Readers that wait for a change. Each is woken once and must wait again. */
 export class Waiters {
   readonly #waiting = new Set<() => void>()
 
@@ -136,7 +136,7 @@ export class Waiters {
     })
   }
 
-  /** Costs as much as there are who wait: what they do then, they do later. */
+  /** Costs O(waiters); their work runs later. */
   wake(): void {
     if (this.#waiting.size === 0) return
     for (const go of this.#waiting) go()

@@ -2,7 +2,7 @@ import { TurnstreamError } from '../protocol/errors.ts'
 import { DEFAULT_TENANT, isTenant } from '../protocol/tenant.ts'
 import type { TurnLog } from './turn-log.ts'
 
-/** The logs of one store by tenant, each of them made once. */
+/** The logs of one store by tenant, created on demand. */
 export class Tenants<Log> {
   readonly #logs: Map<string, Log>
   readonly #make: (tenant: string) => Log
@@ -12,23 +12,23 @@ export class Tenants<Log> {
     this.#make = (tenant) => make(tenant, this)
   }
 
-  /** OPTION_INVALID if it cannot be the name of a tenant. */
+  /** Throws OPTION_INVALID for an invalid tenant name. */
   of(tenant: string): Log {
     const known = this.#logs.get(tenant)
     if (known !== undefined) return known
-    if (!isTenant(tenant)) throw new TurnstreamError('OPTION_INVALID', 'the name of a tenant')
+    if (!isTenant(tenant)) throw new TurnstreamError('OPTION_INVALID', 'malformed tenant name')
     const made = this.#make(tenant)
     this.#logs.set(tenant, made)
     return made
   }
 
-  /** Those that were asked for, with the default one. */
+  /** The logs requested so far, including the default one. */
   entries(): Iterable<[string, Log]> {
     return this.#logs.entries()
   }
 }
 
-/** The log of a tenant. That of the default one is the log as it was given, whatever it may be wrapped in. */
+/** Returns the log of a tenant. For the default tenant it is the given log itself, however it is wrapped. */
 export function logOf(log: TurnLog, tenant: string): TurnLog {
   return tenant === DEFAULT_TENANT ? log : log.ofTenant(tenant)
 }

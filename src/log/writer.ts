@@ -6,7 +6,7 @@ import { checkEntry, checkResponse, type Outcome, outcomeOf } from './records.ts
 import { isRetryable } from './rules.ts'
 import type { Entries, Lease, LogName, LogWriter, WriterOptions } from './turn-log.ts'
 
-/** From so many waiting records on there is no room; there is again when half of them are stored. */
+/** A writer with this many waiting records is full, until half of them are stored. */
 const MAX_WAITING = 500
 const ROOM_AGAIN = MAX_WAITING / 2
 
@@ -14,7 +14,7 @@ const RETRY_FOR_MS = 10_000
 const FIRST_RETRY_MS = 20
 const MAX_RETRY_MS = 1000
 
-/** The end of a log, which comes with its last record. */
+/** The end of a log, written with its last record. */
 export interface Seal {
   readonly response: string | undefined
   /** How the turn ended, from the last record of `events`. */
@@ -22,10 +22,10 @@ export interface Seal {
 }
 
 /**
- * What the writers of all stores have in common: what waits, who waits for it, and how it ends. A store takes what
- * waits (`take`) when it is ready to store it, and says what became of it: `stored` or `failed`.
+ * The queue that the writers of all stores share. A store calls `take` when it is ready to store records, and then
+ * reports the result with `stored` or `failed`.
  *
- *     open ──seal()──▶ sealed          what was written is stored in both
+ *     open ──seal()──▶ sealed          queued records are still stored
  *      ╰───failed(), close()──▶ over   nothing more is stored
  */
 export abstract class StoreWriter<Name extends LogName> implements LogWriter<Entries[Name]> {
@@ -33,18 +33,18 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
   readonly log: Name
   readonly #clock: Clock
   readonly #options: WriterOptions<Entries[Name]>
-  /** Written and not stored yet, oldest first; the first `#taken` are under way. */
+  /** Written but not yet stored, oldest first. The first `#taken` are in flight. */
   #entries: Entries[Name][] = []
   #taken = 0
-  /** The `seq` of the oldest of them. */
+  /** The `seq` of the oldest entry. */
   #first: number
   #seal: Seal | undefined
   #failure: { readonly error: unknown } | undefined
   #isClosed = false
-  /** When the store was last given something, or answered. */
+  /** When the store last got records or answered. */
   #movedAt = 0
   #attempts = 0
-  /** What failed waits for its next attempt. */
+  /** Waiting to retry after a failure. */
   #isPausing = false
   #giveUpAt = Infinity
   #waiters: { readonly isReached: () => boolean; readonly go: () => void }[] = []
@@ -59,10 +59,10 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
     throw new TurnstreamError('OPTION_INVALID', `next is ${this.#first}`)
   }
 
-  /** Something waits: the store calls `take` soon. */
+  /** Called when records wait: the store must call `take` soon. */
   protected abstract wake(): void
 
-  /** Nothing will be stored any more: the log is sealed, or the writer failed or was closed. */
+  /** Called when nothing more will be stored: the log is sealed, or the writer failed or was closed. */
   protected ended(): void {}
 
   get waiting(): number {
@@ -102,16 +102,16 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
 
   close(): void {
     this.#isClosed = true
-    const detail = `turn ${this.lease.turnId} was let go`
+    const detail = `turn ${this.lease.turnId} was closed by its writer`
     this.#end({ error: new TurnstreamError('LEASE_LOST', detail) })
   }
 
-  /** Nothing more is stored. */
+  /** Whether nothing more is stored. */
   get isOver(): boolean {
     return this.#failure !== undefined
   }
 
-  /** Up to `max` of the records that wait, to be stored now; none while some are under way. */
+  /** Returns up to `max` waiting records to store now; none while some are in flight. */
   take(max = Infinity): Taken<Name> {
     const isBusy = this.#taken > 0
     const count = isBusy || this.isOver ? 0 : Math.min(max, this.#entries.length)
@@ -121,7 +121,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
     return { entries, first: this.#first, count, seal: isLast ? this.#seal : undefined }
   }
 
-  /** So many of the records that were taken are durable and visible; the others wait again. */
+  /** Marks `count` of the taken records as durable and visible. The rest wait again. */
   stored(count = this.#taken): void {
     const all = this.#entries
     const done = count === all.length ? all : all.splice(0, count)
@@ -137,7 +137,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
     if (isSealed) this.ended()
   }
 
-  /** Whoever throws in a callback must not keep other turns from being stored. */
+  /** An exception in a callback must not affect other turns. */
   #tell(done: readonly Entries[Name][]): void {
     try {
       this.#options.onStored?.(done)
@@ -146,7 +146,7 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
     }
   }
 
-  /** What was taken could not be stored: it is taken again later if that may help, and otherwise never. */
+  /** The taken records could not be stored. They are retried if that may help. */
   failed(error: unknown): void {
     this.#taken = 0
     if (this.isOver) {
@@ -177,13 +177,13 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
     if (this.#taken === 0) this.#entries = []
     this.#wakeWaiters()
     this.ended()
-    // Later: a store that stores for many turns at once must not run into what this throws.
+    // Deferred: a store that serves many turns must not be interrupted by an exception here.
     queueMicrotask(() => {
       if (!this.#isClosed) this.#options.onFailed?.(failure.error)
     })
   }
 
-  /** Resolves as soon as it is so, or will never be. */
+  /** Resolves when the condition holds, or never will. */
   #until(isReached: () => boolean): Promise<void> {
     if (this.isOver || isReached()) return Promise.resolve()
     return new Promise((go) => {
@@ -201,13 +201,13 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
   }
 }
 
-/** What a store is given at once. */
+/** A batch for the store. */
 export interface Taken<Name extends LogName> {
-  /** May have more than `count`: those wait. */
+  /** May have more than `count` entries; the rest wait. */
   readonly entries: readonly Entries[Name][]
   readonly first: number
   readonly count: number
-  /** Set when the last of them is the last of the log. */
+  /** Set when the last record of the batch is the last of the log. */
   readonly seal: Seal | undefined
 }
 

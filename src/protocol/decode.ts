@@ -1,9 +1,9 @@
 import type * as z from 'zod'
 
-/** What comes of reading untrusted input: the value, or a sentence that says why not. */
+/** Result of decoding untrusted input: the value, or the reason why it was rejected. */
 export type Decoded<T> = { ok: true; value: T } | { ok: false; reason: string }
 
-/** Never throws: a schema's refusal becomes a reason that names the first field at fault. */
+/** Validates input against a schema. Never throws; the reason names the first invalid field. */
 export function decode<Schema extends z.ZodType>(
   schema: Schema,
   json: unknown,
@@ -16,7 +16,7 @@ export function decode<Schema extends z.ZodType>(
   return { ok: false, reason: path === '' ? message : `${path}: ${message}` }
 }
 
-/** Like `decode`, from JSON text. */
+/** Like `decode`, but takes JSON text. */
 export function decodeText<Schema extends z.ZodType>(
   schema: Schema,
   text: string,

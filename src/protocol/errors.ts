@@ -1,12 +1,12 @@
 interface ErrorRow {
-  /** The HTTP status a server answers with when this code is the reason for a refusal. */
+  /** HTTP status of a response that fails with this code. */
   status: number
-  /** Whether the same call may succeed later without being changed. */
+  /** Whether the same call may succeed later unchanged. */
   retryable: boolean
   summary: string
 }
 
-/** Every code turnstream uses. Codes are public API: `docs/errors.md` explains each of them. */
+/** Every error code. Codes are public API: `docs/errors.md` explains each one. */
 export const ERROR_CODES = {
   ABORTED: { status: 499, retryable: false, summary: 'The stream was aborted' },
   BACKPRESSURE: { status: 503, retryable: true, summary: 'The buffer is full' },
@@ -101,7 +101,7 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES
 
-/** The one exception of this package; `code` is stable, the message is for people. */
+/** The package's exception class. `code` is stable; the message is for people. */
 export class TurnstreamError extends Error {
   override readonly name: string = 'TurnstreamError'
   readonly code: ErrorCode
@@ -116,7 +116,7 @@ export function hasCode(error: unknown, code: ErrorCode): error is TurnstreamErr
   return error instanceof TurnstreamError && error.code === code
 }
 
-/** Whether there is nothing to read of a turn: it was deleted, has expired, or never was. */
+/** Returns whether a turn cannot be read because it was deleted, has expired or never existed. */
 export function isTurnMissing(error: unknown): error is TurnstreamError {
   return (
     hasCode(error, 'TURN_DELETED') ||
@@ -125,7 +125,7 @@ export function isTurnMissing(error: unknown): error is TurnstreamError {
   )
 }
 
-/** For a `switch` that must be complete: does not compile when a variant is forgotten. */
+/** Makes a `switch` exhaustive: does not compile when a case is missing. */
 export function unreachable(value: never): never {
   throw new Error(`unhandled variant: ${JSON.stringify(value)}`)
 }

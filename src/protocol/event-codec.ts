@@ -1,8 +1,8 @@
 /**
- * How StreamEvents are written as text and read again: the only place that knows it. On the wire an event is its
- * JSON. In a store it is a line, because a token of four letters makes an event of some 300 characters: a line
- * keeps what is new in it; the rest is a template, which the first line that needs it brings along. A chunk is its
- * lines, so that any of its beginnings can be read on its own. A line is one of
+ * Encodes StreamEvents as text and decodes them. On the wire an event is JSON. In a store it is a line,
+ * because a token of four letters makes an event of some 300 characters. A line holds what is new; the rest
+ * is a template, included in the first line that uses it. A chunk is a sequence of lines, and every prefix of
+ * it can be decoded. A line is one of
  *
  *     +<number>,<counter>,<timestamp>,<shared>,<idPrefix>,<before>,<after>;<template><middle>
  *     <number><time step><middle>
@@ -10,17 +10,17 @@
  *     {…
  *     "…
  *
- * and the event behind one of the first three is
+ * and the first three decode to
  *
  *     {"event_id":"<idPrefix><counter>","timestamp":<timestamp><before><middle><after>
  *
- * The first line defines a template, anew if there was one of this number, and gives counter and timestamp in full,
- * so that a writer may begin again at any line. `idPrefix`, `before` and `after` are the lengths of the parts of the
- * template; its first `shared` characters are those of the template one number below. The second is the common
- * case, an event with the next counter and a few milliseconds later: one character for the template, one or two for
- * the milliseconds. The third gives the same for any numbers. The fourth is the JSON of an event that suits no
- * template; the last is the same as a JSON string, which older versions wrote. These two leave counter and
- * timestamp alone.
+ * The first kind defines or redefines a template and gives counter and timestamp in full, so a writer may
+ * start over at any line. `idPrefix`, `before` and `after` are the lengths of the template's parts; its first
+ * `shared` characters equal those of the template with the previous number. The second kind is the common
+ * case, an event with the next counter a few milliseconds later: one character for the template, one or two
+ * for the milliseconds. The third kind is the same for any numbers. The fourth is the JSON of an event that
+ * fits no template. The last is the same as a JSON string, which older versions wrote. These two do not
+ * change counter and timestamp.
  */
 import { TurnstreamError } from './errors.ts'
 import { isRecord, parseJsonSafe } from './json.ts'
@@ -35,13 +35,13 @@ const ENVELOPE_FIELDS = ['event_id', 'timestamp', 'trace_context', 'run_id', 'ty
 const DELTA_FIELDS = ['type', 'item_id', 'delta_content']
 const DELTA_END = '"}}'
 
-/** More templates than records of a chunk are not needed; past it the encoder begins again. */
+/** A chunk never needs more templates than it has records. Past this number the encoder starts over. */
 const MAX_TEMPLATES = 256
-/** Bounds what a turn keeps in memory for its templates: an event with a longer envelope stays JSON. */
+/** Bounds the memory for a turn's templates. An event with a longer envelope is stored as JSON. */
 const MAX_TEMPLATE_CHARS = 4096
 
-// Characters stand for numbers from '0' on: none of them begins a line of another kind. Steps below 48 are one
-// character; larger ones begin with one of the 31 characters from '`' to '~'.
+// Numbers are written as characters from '0' upwards, none of which starts another kind of line. Steps below
+// 48 take one character; larger ones start with one of the 31 characters from '`' to '~'.
 const FIRST_CODE = 0x30
 const TEMPLATE_CODES = 64
 const ONE_CHAR_STEPS = 48
@@ -50,28 +50,28 @@ const SHORT_STEPS = ONE_CHAR_STEPS + (STEP_CODES - ONE_CHAR_STEPS) * STEP_CODES
 
 const DEFINITION = /^\+(\d{1,3}),(\d{1,10}),(\d{1,16}),(\d{1,4}),(\d{1,4}),(\d{1,4}),(\d{1,4});/
 const LONG = /^!(\d{1,3}),(-?\d{1,10}),(-?\d{1,16});/
-/** What a text has in JSON that is not written as it is. */
+/** Characters that JSON escapes. */
 const ESCAPED = /["\\\p{Cc}]/u
 
 interface Template {
   readonly idPrefix: string
-  /** Begins with the comma after the timestamp. */
+  /** Starts with the comma after the timestamp. */
   readonly before: string
-  /** Empty, except for deltas. */
+  /** Empty except for deltas. */
   readonly after: string
 }
 
-/** The JSON of an event. */
+/** Returns the JSON of an event. */
 export function eventText(event: StreamEvent): string {
   return JSON.stringify(event)
 }
 
-/** Whether a delta has no field but those that every one has. */
+/** Returns whether a delta has only the fields that every delta has. */
 export function isPlainDelta(payload: StreamEventPayload<'item_delta'>): boolean {
   return hasExactly(payload, DELTA_FIELDS)
 }
 
-/** Throws RECORD_INVALID for what no log can hold: an event without id or timestamp. */
+/** Throws RECORD_INVALID for an event without id or timestamp, which no log can store. */
 export function checkEnvelope(event: unknown): void {
   if (!isRecord(event)) throw new TurnstreamError('RECORD_INVALID', 'an event is not an object')
   const { event_id: eventId, timestamp } = event
@@ -85,7 +85,7 @@ export function checkEnvelope(event: unknown): void {
 
 interface NumberedTemplate extends Template {
   readonly number: number
-  /** The character that stands for the number in a short line; empty when there is none. */
+  /** The character for the number in a short line; empty if the number has none. */
   readonly code: string
   readonly runId: string
   readonly trace: object
@@ -93,12 +93,12 @@ interface NumberedTemplate extends Template {
 }
 
 /**
- * Turns events into lines. One per log of a turn and writer; `startChunk()` forgets the templates so that the next
- * line stands on its own. A writer that does not know whether a line was kept calls it too.
+ * Encodes events as lines. Use one encoder per log and writer. `startChunk()` resets the templates, so that
+ * the next line can be decoded on its own; also call it when it is unknown whether a line was stored.
  */
 export class EventEncoder {
   readonly #templates = new Map<string, NumberedTemplate>()
-  /** The template of the latest delta: the tokens of an item mostly follow each other. */
+  /** The template of the latest delta. Deltas of an item usually follow each other. */
   #latest: NumberedTemplate | undefined
   #lastDefined = ''
   #counter = 0
@@ -110,7 +110,7 @@ export class EventEncoder {
     this.#lastDefined = ''
   }
 
-  /** Throws RECORD_INVALID for an event without id or timestamp; nothing has changed then. */
+  /** Throws RECORD_INVALID for an event without id or timestamp and leaves the encoder unchanged. */
   encode(event: StreamEvent): string {
     checkEnvelope(event)
     const { event_id: id, timestamp, payload } = event
@@ -132,7 +132,7 @@ export class EventEncoder {
     if (known !== undefined) return this.#use(known, counter, timestamp, middle)
     const after = isDelta ? DELTA_END : ''
     const chars = idPrefix.length + before.length + after.length
-    // An id that JSON escapes would not be found again in the text.
+    // An id that JSON escapes would not be found in the text.
     if (chars > MAX_TEMPLATE_CHARS || JSON.stringify(idPrefix) !== `"${idPrefix}"`) {
       return eventText(event)
     }
@@ -179,7 +179,10 @@ export class EventEncoder {
   }
 }
 
-/** Whether a delta suits the template. By identity: the events of a turn share one trace. */
+/**
+ * Returns whether a delta matches the template. Compares by identity: the events of a turn share one trace
+ * context.
+ */
 function isOf(template: NumberedTemplate, event: StreamEvent, itemId: string): boolean {
   return (
     itemId === template.itemId &&
@@ -190,7 +193,7 @@ function isOf(template: NumberedTemplate, event: StreamEvent, itemId: string): b
   )
 }
 
-/** The text between the timestamp and what is new in an event. */
+/** Returns the text between the timestamp and the variable part of an event. */
 function textBefore({ trace_context, run_id }: StreamEvent, itemId: string | undefined): string {
   const trace = JSON.stringify(trace_context)
   const envelope = `,"trace_context":${trace},"run_id":${JSON.stringify(run_id)},"type":"`
@@ -199,7 +202,7 @@ function textBefore({ trace_context, run_id }: StreamEvent, itemId: string | und
   return `${envelope}item_delta","payload":{"type":"item_delta","item_id":${item},"delta_content":"`
 }
 
-/** A template as a decoder knows it, with the parts that all deltas of it share. */
+/** A template as the decoder stores it, with the parts that its deltas share. */
 interface ReadTemplate extends Template {
   readonly delta:
     | {
@@ -210,13 +213,13 @@ interface ReadTemplate extends Template {
     | undefined
 }
 
-/** Turns the lines of one chunk, in order from its start, back into events. */
+/** Decodes the lines of one chunk, in order from its start. */
 export class EventDecoder {
   readonly #templates: ReadTemplate[] = []
   #counter = 0
   #timestamp = 0
 
-  /** Throws STORE_CORRUPT for a line that cannot be read; no later line can be trusted then. */
+  /** Throws STORE_CORRUPT for an unreadable line. No later line can be trusted after that. */
   decode(line: string): StreamEvent {
     const first = line.charCodeAt(0)
     if (first >= FIRST_CODE && first < FIRST_CODE + TEMPLATE_CODES) {
@@ -233,12 +236,12 @@ export class EventDecoder {
         return this.#readDefinition(line)
       case '!': {
         const [head, number, counterStep, timeStep] = LONG.exec(line) ?? []
-        if (head === undefined) throw corrupt('the numbers of a line cannot be read')
+        if (head === undefined) throw corrupt('the numbers of a line are malformed')
         const middle = line.slice(head.length)
         return this.#read(Number(number), Number(counterStep), Number(timeStep), middle)
       }
       default:
-        throw corrupt('a line begins like none')
+        throw corrupt('unknown kind of line')
     }
   }
 
@@ -248,7 +251,7 @@ export class EventDecoder {
     const eventId = this.#moveTo(template, this.#counter + counterStep, this.#timestamp + timeStep)
     const { delta } = template
     const delta_content = delta === undefined ? undefined : textBehind(middle)
-    // Older versions also wrote deltas in this way that have other fields after their text.
+    // Older versions also wrote deltas with more fields after their text in this form.
     if (delta === undefined || delta_content === undefined) {
       return parseEvent(jsonText(template, eventId, this.#timestamp, middle))
     }
@@ -264,7 +267,7 @@ export class EventDecoder {
 
   #readDefinition(line: string): StreamEvent {
     const [head, ...digits] = DEFINITION.exec(line) ?? []
-    if (head === undefined) throw corrupt('the numbers of a definition cannot be read')
+    if (head === undefined) throw corrupt('the numbers of a template are malformed')
     const [number = 0, counter = 0, timestamp = 0, shared = 0, ...lengths] = digits.map(Number)
     const [idLength = 0, beforeLength = 0, afterLength = 0] = lengths
     const below = this.#templates[number - 1]
@@ -282,7 +285,7 @@ export class EventDecoder {
     const eventId = this.#moveTo(template, counter, timestamp)
     const event = parseEvent(jsonText(template, eventId, timestamp, line.slice(end)))
     if (event.event_id !== eventId || event.timestamp !== timestamp) {
-      throw corrupt(`template ${number} gives no event`)
+      throw corrupt(`template ${number} does not decode to an event`)
     }
     this.#templates[number] = { ...template, delta: sharedByDeltas(template, event) }
     return event
@@ -300,7 +303,7 @@ export class EventDecoder {
   }
 }
 
-/** All events of a chunk. No line is empty, so that an empty text is a chunk without any. */
+/** Returns all events of a chunk. Lines are never empty, so an empty text is an empty chunk. */
 export function decodeChunk(text: string): StreamEvent[] {
   if (text === '') return []
   const decoder = new EventDecoder()
@@ -316,7 +319,7 @@ function jsonText(
   return `${ID}${eventId}${TIMESTAMP}${timestamp}${before}${middle}${after}`
 }
 
-/** What the deltas of a template have in common; undefined when its events have to be parsed. */
+/** Returns what the deltas of a template share; undefined when its events must be parsed. */
 function sharedByDeltas(template: Template, event: StreamEvent): ReadTemplate['delta'] {
   if (event.type !== 'item_delta' || !isTextDelta(event.payload)) return undefined
   const { item_id: itemId } = event.payload
@@ -324,11 +327,11 @@ function sharedByDeltas(template: Template, event: StreamEvent): ReadTemplate['d
   return isExact ? { runId: event.run_id, trace: event.trace_context, itemId } : undefined
 }
 
-/** The text that stands between the quotes of a JSON string; undefined if there is more than text. */
+/** Returns the text between the quotes of a JSON string; undefined if there is more than text. */
 function textBehind(escaped: string): string | undefined {
   if (!ESCAPED.test(escaped)) return escaped
   const text = parseJsonSafe(`"${escaped}"`)
-  // What is no JSON comes back as it is.
+  // `parseJsonSafe` returns text that is not JSON unchanged.
   return text === `"${escaped}"` ? undefined : (text as string)
 }
 
@@ -342,7 +345,7 @@ function parseEvent(text: unknown): StreamEvent {
   return event as StreamEvent
 }
 
-/** Whether the text is all that is new in a delta. */
+/** Returns whether the text is the only variable part of a delta. */
 function isTextDelta(payload: StreamEventPayload): payload is StreamEventPayload<'item_delta'> {
   return (
     hasExactly(payload, DELTA_FIELDS) &&
@@ -352,14 +355,14 @@ function isTextDelta(payload: StreamEventPayload): payload is StreamEventPayload
   )
 }
 
-/** Whether an object has these fields and no other, in this order, in which they are written. */
+/** Returns whether an object has exactly these fields, in this order. */
 function hasExactly(object: object, names: readonly string[]): boolean {
   let at = 0
   for (const name in object) if (name !== names[at++]) return false
   return at === names.length
 }
 
-/** The number that the last eight characters of an id give in lower-case hexadecimal digits, or -1. */
+/** Returns the number in the last eight characters of an id, in lower-case hexadecimal; -1 if there is none. */
 function counterOf(id: string): number {
   let counter = 0
   for (let at = id.length - COUNTER_DIGITS; at < id.length; at++) {
@@ -371,7 +374,7 @@ function counterOf(id: string): number {
   return counter
 }
 
-/** The one or two characters that stand for a step below `SHORT_STEPS`. */
+/** Encodes a step below `SHORT_STEPS` as one or two characters. */
 function stepCode(step: number): string {
   if (step < ONE_CHAR_STEPS) return String.fromCharCode(FIRST_CODE + step)
   const rest = step - ONE_CHAR_STEPS
@@ -379,7 +382,7 @@ function stepCode(step: number): string {
   return String.fromCharCode(FIRST_CODE + lead, FIRST_CODE + (rest % STEP_CODES))
 }
 
-/** The step that stands at a place of a text; undefined when there is none. */
+/** Returns the step at a position of a text; undefined when there is none. */
 function stepAt(text: string, at: number): number | undefined {
   const lead = text.charCodeAt(at) - FIRST_CODE
   if (lead >= 0 && lead < ONE_CHAR_STEPS) return lead
@@ -388,7 +391,7 @@ function stepAt(text: string, at: number): number | undefined {
   return isPair ? ONE_CHAR_STEPS + (lead - ONE_CHAR_STEPS) * STEP_CODES + second : undefined
 }
 
-/** How many characters both begin with; a pair of surrogates counts as one. */
+/** Returns the length of the common prefix. Never splits a surrogate pair. */
 function sharedLength(a: string, b: string): number {
   let length = 0
   while (length < a.length && a.charCodeAt(length) === b.charCodeAt(length)) length += 1

@@ -8,9 +8,8 @@ const UUID =
 const LOW_BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
 /**
- * The event ids of a run, in order: UUIDs (version 8) of the run's own bits and a counter. They are
- * unique, sort in the order of the events, and the same run always gives the same ones, so that a log
- * need not keep them.
+ * Generates the event ids of a run: UUIDs (version 8) made of the run's bits and a counter. They are unique,
+ * sort in event order and are reproducible, so a log does not need to store them.
  */
 export function eventIdsOf(runId: string, sequence = 0): () => string {
   const prefix = eventIdPrefix(runId)
@@ -18,7 +17,7 @@ export function eventIdsOf(runId: string, sequence = 0): () => string {
   let high = ''
   return () => {
     next += 1
-    // Only every 256th id takes the long way: there is one for every token.
+    // There is an id for every token, so only every 256th is built in full.
     if (high === '' || (next & 0xff) === 0) {
       high =
         prefix +
@@ -36,7 +35,7 @@ function eventIdPrefix(runId: string): string {
   return `${a}-${b}-8${c}-a${d}-${e}`.toLowerCase()
 }
 
-/** The bits of a run id that is no UUID: its characters, mixed over 88 bits. */
+/** Derives 88 bits from a run id that is not a UUID. */
 function spread(text: string): string[] {
   const words = [0x9e3779b9, 0x85ebca6b, 0xc2b2ae35]
   for (let at = 0; at < text.length; at++) {

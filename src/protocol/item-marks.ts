@@ -1,15 +1,15 @@
-/** What the id and the metadata of an item say about it. */
+/** Properties of an item that its id and metadata encode. */
 import { isRecord } from './json.ts'
 
 /**
- * The id of the n-th input item of a run: an answer of the client's tools, or what was said before. Input items
- * stand in the log before the answer and are no part of it; the items of a provider have other ids.
+ * Returns the id of the n-th input item of a run: a result of the client's tools, or an earlier message.
+ * Input items precede the response in the log and are not part of it. Provider items have other ids.
  */
 export function inputItemId(runId: string, place: number): string {
   return `${prefixOf(runId)}${place}`
 }
 
-/** Whether an item of this run is part of what was asked. */
+/** Returns whether an item is part of the run's input. */
 export function isInputItem(runId: string, itemId: string): boolean {
   return itemId.startsWith(prefixOf(runId))
 }
@@ -18,19 +18,16 @@ function prefixOf(runId: string): string {
   return `${runId}-input-`
 }
 
-/**
- * Whether a message says that the model will not answer: adapters note `refusal: true` among the
- * fields of their vendor.
- */
+/** Returns whether a message is a refusal. Adapters set `refusal: true` in the vendor's metadata. */
 export function isRefusal(metadata: Record<string, unknown> | undefined): boolean {
   if (metadata === undefined) return false
   return Object.values(metadata).some((fields) => isRecord(fields) && fields['refusal'] === true)
 }
 
-/** The mark, in `provider_metadata`, of a call that the provider runs by itself. */
+/** Marks a call, in `provider_metadata`, that the provider runs itself. */
 export const EXECUTED_BY_PROVIDER = 'provider'
 
-/** Whether a call needs no answer from the client, because whoever made it also ran it. */
+/** Returns whether a call needs no result from the client because the provider ran it. */
 export function isExecutedByProvider(metadata: Record<string, unknown> | undefined): boolean {
   return metadata?.['executed_by'] === EXECUTED_BY_PROVIDER
 }

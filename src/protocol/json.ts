@@ -1,4 +1,4 @@
-/** Parses JSON, or hands the text back when it is none. */
+/** Parses JSON; returns the text itself when it is not JSON. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the shape
 export function parseJsonSafe<T = unknown>(json: string): T | string {
   try {
@@ -8,17 +8,17 @@ export function parseJsonSafe<T = unknown>(json: string): T | string {
   }
 }
 
-/** True for what JSON calls an object: not null, not an array. */
+/** Returns whether a value is a JSON object: neither null nor an array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** How deeply JSON from outside may be nested: nobody comes near it, and every engine can write it. */
+/** Maximum nesting of JSON from outside. Far beyond real data, and every engine can serialise it. */
 export const MAX_JSON_NESTING = 500
 
 /**
- * The object that a JSON text holds; undefined when it holds anything else, is no JSON, or is nested so
- * deeply that it could not be written again.
+ * Parses a JSON object. Returns undefined for any other value, for text that is not JSON, and when the
+ * nesting is too deep to serialise again.
  */
 export function parseJsonObject(json: string): Record<string, unknown> | undefined {
   if (isNestedDeeperThan(json, MAX_JSON_NESTING)) return undefined
@@ -27,8 +27,8 @@ export function parseJsonObject(json: string): Record<string, unknown> | undefin
 }
 
 /**
- * Whether a JSON text is nested more deeply than `depth`. What can be parsed cannot always be written
- * again: the engine runs out of stack, and at a depth that nobody documents.
+ * Returns whether a JSON text is nested more deeply than `depth`. Engines can parse deeper nesting than they
+ * can serialise: they run out of stack at an undocumented depth.
  */
 export function isNestedDeeperThan(text: string, depth: number): boolean {
   if (text.length <= 2 * depth) return false
@@ -43,7 +43,7 @@ export function isNestedDeeperThan(text: string, depth: number): boolean {
   return false
 }
 
-/** Where the string that begins at `start` ends; the end of the text when it does not. */
+/** Returns where the string that starts at `start` ends, or the end of the text. */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
   while (end !== -1 && isEscaped(text, end)) end = text.indexOf('"', end + 1)

@@ -1,4 +1,4 @@
-/** Header names, in the lower case in which they travel. */
+/** Header names, in lower case as they are sent. */
 export const HEADERS = {
   requestId: 'x-request-id',
   apiKey: 'x-api-key',
@@ -11,13 +11,13 @@ export const HEADERS = {
   tracestate: 'tracestate',
 } as const
 
-/** Named SSE frames. Records carry no name, so that a plain `onmessage` sees all of them. */
+/** Names of SSE control frames. Records have no name, so `onmessage` receives all of them. */
 export const SSE_EVENTS = {
   append: 'append',
   resync: 'resync',
 } as const
 
-/** The paths of the HTTP API; `:name` stands for a parameter. */
+/** Paths of the HTTP API; `:name` is a parameter. */
 export const ROUTES = {
   submit: '/api/v2/submit',
   runStream: '/api/v2/stream/:runId',

@@ -1,12 +1,12 @@
-/** The name that was probably meant, if one is near enough. */
+/** Returns the name that was probably meant, if one is close enough. */
 export function nearest(typed: string, names: readonly string[]): string | undefined {
   return nearestNames(typed, names, 1)[0]
 }
 
-// Comparing takes time proportional to the product of both lengths.
+// The comparison takes time proportional to the product of both lengths.
 const MAX_TYPED_CHARS = 128
 
-/** The names that were probably meant, the nearest first. */
+/** Returns the names that were probably meant, nearest first. */
 export function nearestNames(typed: string, names: readonly string[], max: number): string[] {
   if (typed.length > MAX_TYPED_CHARS) return []
   return names
@@ -17,17 +17,17 @@ export function nearestNames(typed: string, names: readonly string[], max: numbe
     .map(({ name }) => name)
 }
 
-/** All commands fit in. More names than these nobody reads in a sentence; the help lists them. */
+/** Enough for all commands. A longer list is unreadable in a sentence; the help has it. */
 const MAX_LISTED = 16
 
-/** `; did you mean …?`, or the list of names where none is near. */
+/** Returns `; did you mean …?`, or the list of names when none is close. */
 export function suggestion(typed: string, names: readonly string[]): string {
   const name = nearest(typed, names)
   if (name !== undefined) return `; did you mean ${name}?`
   return names.length > MAX_LISTED ? '' : `; there are ${names.join(', ')}`
 }
 
-/** Characters to insert, remove or replace (Levenshtein), one row of the table at a time. */
+/** Levenshtein distance, computed one row at a time. */
 function distanceOf(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (const [i, char] of a.split('').entries()) {

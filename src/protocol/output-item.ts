@@ -4,10 +4,10 @@ import { idSchema, metadataSchema, openObject } from './shape.ts'
 export const messageOriginSchema = z.enum(['user', 'agent', 'system'])
 export type MessageOrigin = z.infer<typeof messageOriginSchema>
 
-/** `provider_metadata` is opaque: kept, never interpreted, handed back to the same provider. */
+/** `provider_metadata` is opaque: stored, never interpreted, and sent back to the same provider. */
 const common = { id: idSchema, provider_metadata: metadataSchema.exactOptional() }
 
-/** A picture that belongs to a message; `data` is base64. */
+/** An image attached to a message; `data` is base64. */
 const attachmentSchema = openObject({
   type: z.literal('image'),
   media_type: z.string(),
@@ -30,7 +30,7 @@ export const reasoningItemSchema = openObject({
   origin: messageOriginSchema.exactOptional(),
 })
 
-/** `arguments` is JSON text exactly as the model wrote it. */
+/** `arguments` is the JSON text exactly as the model wrote it. */
 export const functionCallItemSchema = openObject({
   type: z.literal('function_call'),
   ...common,

@@ -1,26 +1,26 @@
-/** A text without the secrets that are in it. Never throws. */
+/** Returns a text without its secrets. Never throws. */
 export type Redact = (text: string) => string
 
-/** Nobody reads more of a text than this, and nobody has to search it. */
+/** Longer texts are cut. Nobody reads more, and searching them takes time. */
 const MAX_CHARS = 32_768
 
-/** A secret may be cut in two where a text is. No token that can stand in a header line is longer. */
+/** The cut may split a secret. No token in a header line is longer than this. */
 const MARGIN_CHARS = 4096
 
-/** Shorter ones are no secrets, and blotting them out wherever they occur would tell them to everybody. */
+/** Shorter values are not secrets. Redacting every occurrence of them would reveal them. */
 const MIN_SECRET_CHARS = 4
 
-/** What is left of shorter ones in base64 is too little to be told from anything else. */
+/** What base64 leaves of shorter secrets is too little to recognise. */
 const MIN_ENCODED_CHARS = 6
 
 /**
- * Blots out these secrets, however they are written (as they are, in a URL, in JSON, in base64 as Basic
- * credentials are), and whatever else looks like a secret.
+ * Redacts these secrets in every spelling (plain, URL, JSON, base64 as in Basic credentials), and everything
+ * else that looks like a secret.
  */
 export function redacting(secrets: readonly string[]): Redact {
   const known = [...new Set(secrets)].filter(({ length }) => length >= MIN_SECRET_CHARS)
   const spellings = [...new Set(known.flatMap(spellingsOf))]
-  // The longest first: one may be part of another.
+  // Longest first: one may be part of another.
   const longestFirst = spellings.toSorted((a, b) => b.length - a.length)
   const margin = Math.max(MARGIN_CHARS, longestFirst[0]?.length ?? 0)
   const pattern =
@@ -33,12 +33,12 @@ export function redacting(secrets: readonly string[]): Redact {
 
   return (text) => {
     if (text.length <= MAX_CHARS + margin) return blot(text)
-    // What the cut has left of a secret is in the margin, which goes.
+    // The remainder of a split secret is within the margin, which is removed.
     return `${blot(text.slice(0, MAX_CHARS + margin)).slice(0, -margin)}…`
   }
 }
 
-/** Blots out what looks like a secret, where none is known. */
+/** Redacts what looks like a secret, without knowing any. */
 export const redactShapes: Redact = redacting([])
 
 function escaped(text: string): string {
@@ -59,15 +59,15 @@ function inUrls(secret: string): string[] {
   }
 }
 
-/** Once, and once more for JSON that is a string in JSON. */
+/** Escaped once, and twice for JSON inside a JSON string. */
 function inJson(secret: string): string[] {
   const once = JSON.stringify(secret).slice(1, -1)
   return [once, JSON.stringify(once).slice(1, -1)]
 }
 
 /**
- * What base64 makes of a secret depends on where in a group of three bytes it begins, which is not known:
- * `user:secret` shifts it. Of each of the three the part that depends on nothing else.
+ * The base64 of a secret depends on its position within a group of three bytes, which is unknown:
+ * `user:secret` shifts it. Returns, for each of the three positions, the part that depends on nothing else.
  */
 function inBase64(secret: string): string[] {
   const bytes = new TextEncoder().encode(secret)
@@ -81,31 +81,28 @@ function inBase64(secret: string): string[] {
     .flatMap((text) => [text, text.replaceAll('+', '-').replaceAll('/', '_')])
 }
 
-/*
- * What secrets look like, wherever they stand. None of these goes back over what it has read, so that a long
- * text costs as much as its length.
- */
+/** Patterns of secrets. None of them backtracks, so the cost is linear in the length of the text. */
 
 interface SecretShape {
   readonly pattern: RegExp
-  /** What stays of it. */
+  /** The replacement. */
   readonly kept: string
 }
 
 export const REDACTED = '[redacted]'
 
-/** A value as it stands in a header, a query or JSON; what ends it is not part of it. */
+/** A value in a header, a query or JSON, without its delimiter. */
 const VALUE = String.raw`[^\s"'\\,;&#<>(){}]+`
 
-/** Words that follow the name of a scheme where no credentials do. */
+/** Words that follow a scheme name where there are no credentials. */
 const NO_CREDENTIALS = String.raw`(?!(?:authentication|authorization|credentials?)(?![\w.~+/=-]))`
 
-/** Names of headers and parameters whose value is a secret. */
+/** Names of headers and parameters whose values are secrets. */
 const HEADER_NAMES = 'authorization|proxy-authorization|x-api-key|x-goog-api-key|api-key'
 const PARAMETER_NAMES =
   'token|key|api[_-]?key|access[_-]?token|refresh[_-]?token|client[_-]?secret|secret|password|passwd|sig|signature'
 
-/** In the order in which they are looked for: those that tell most of their surroundings first. */
+/** In matching order: patterns with the most context come first. */
 const SECRET_SHAPES: readonly SecretShape[] = [
   // `redis://user:password@host`
   { pattern: /:\/\/[^\s/?#"'<>]*@/g, kept: `://${REDACTED}@` },
@@ -143,14 +140,14 @@ const SECRET_SHAPES: readonly SecretShape[] = [
     ),
     kept: `$1${REDACTED}`,
   },
-  // Keys of ours, and those of vendors by what they begin with; some vendors repeat them with stars.
+  // Our keys, and vendors' keys by prefix. Some vendors repeat them masked with asterisks.
   {
     pattern:
       /(?:(?<!\w)|(?<=%[\dA-F]{2}))(?:ts_|sk-|gsk_|xai-|hf_|pplx-|nvapi-|AIza)[\w*.…-]{5,}[\w*]/gi,
     kept: REDACTED,
   },
-  // A key that somebody has starred out in part
+  // A partly masked key
   { pattern: /(?<![\w*.-])[\w.-]{2,64}\*{3,}[\w.-]*/g, kept: REDACTED },
-  // Signed tokens, of ours and of others: `v1.<base64url>.<base64url>`
+  // Signed tokens, ours and others': `v1.<base64url>.<base64url>`
   { pattern: /(?<![\w-])[\w-]+\.[\w-]{16,}\.[\w-]{16,}/g, kept: REDACTED },
 ]

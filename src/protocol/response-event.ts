@@ -3,7 +3,7 @@ import { outputItemSchema } from './output-item.ts'
 import { openObject } from './shape.ts'
 import { usageSchema } from './stream-event.ts'
 
-/** What a model client hands over while a response is being made: the default of ResponseStream. */
+/** What a model client yields while a response is generated: the default type of ResponseStream. */
 export const responseEventSchema = z.discriminatedUnion('type', [
   openObject({ type: z.literal('Created') }),
   openObject({ type: z.literal('OutputItemDone'), item: outputItemSchema }),

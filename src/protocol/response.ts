@@ -13,11 +13,11 @@ import { errorObjectSchema, historyTruncatedSchema, usageSchema } from './stream
 const responseStatusSchema = z.enum(['queued', 'in_progress', 'complete', 'error', 'aborted'])
 export type ResponseStatus = z.infer<typeof responseStatusSchema>
 
-/** How an item failed or was given up; the item keeps its place and its content. */
+/** How an item failed or was cancelled. It keeps its position and content. */
 const outcome = {
   error: errorObjectSchema.exactOptional(),
   cancelled: openObject({ reason: z.string().exactOptional() }).exactOptional(),
-  /** Why its text ended early, as `item_done` says. */
+  /** Why its text ended early, from `item_done`. */
   finish_reason: z.string().nullable().exactOptional(),
 }
 
@@ -31,7 +31,7 @@ const responseItemSchema = z.discriminatedUnion('type', [
 ])
 export type ResponseItem = z.infer<typeof responseItemSchema>
 
-/** Everything a turn came to, reduced from its StreamEvents. */
+/** The complete result of a turn, reduced from its StreamEvents. */
 export const responseSchema = openObject({
   id: z.string(),
   turn_id: z.string(),

@@ -1,10 +1,10 @@
 import * as z from 'zod'
 
 /**
- * An object whose unknown fields are kept when it is decoded.
+ * An object schema that keeps unknown fields.
  *
- * `z.looseObject` does the same at run time but puts an index signature into the inferred type, and
- * with it every misspelt field of ours would type-check as `unknown`.
+ * `z.looseObject` does the same at run time but adds an index signature to the inferred type, so that every
+ * misspelt field would type-check as `unknown`.
  */
 export function openObject<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Shape> {
   return z.looseObject(shape)

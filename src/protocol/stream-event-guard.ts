@@ -3,8 +3,8 @@ import type { OutputItem } from './output-item.ts'
 import type { ItemType, StreamEvent, StreamEventType, TurnStatus, Usage } from './stream-event.ts'
 
 /**
- * The hand-written twin of `streamEventSchema`, for the token path, where a schema library would
- * cost more than the work itself. `stream-event-guard.test.ts` holds the two to the same verdicts.
+ * Hand-written equivalent of `streamEventSchema` for the token path, where a schema library would cost more
+ * than the work itself. `stream-event-guard.test.ts` checks that both agree.
  */
 
 type Fields = Record<string, unknown>
@@ -13,8 +13,8 @@ type Check = (value: unknown) => boolean
 type Checks = [required: Record<string, Check>, optional?: Record<string, Check>]
 
 /**
- * Why `value` cannot be read as a StreamEvent, or undefined when it can, of a known type or not. An incomplete
- * `final_item` and a malformed `usage` can be read: see `normalizeEvent`.
+ * Returns why `value` is not a readable StreamEvent, or undefined if it is, whether its type is known or not.
+ * An incomplete `final_item` and a malformed `usage` are readable: see `normalizeEvent`.
  */
 export function streamEventFault(value: unknown): string | undefined {
   return eventFault(normalizeEvent(value))
@@ -42,7 +42,7 @@ export function payloadFault(value: unknown): string | undefined {
 }
 
 function fieldsFault(type: string, payload: Fields): string | undefined {
-  // Nearly every event is a delta, and looking it up in the table costs more than checking it.
+  // Nearly every event is a delta, and the table lookup costs more than the check.
   if (type === 'item_delta') {
     if (!isId(payload['item_id'])) return 'item_id is not a non-empty string'
     return isString(payload['delta_content']) ? undefined : 'delta_content is not a string'
@@ -52,7 +52,7 @@ function fieldsFault(type: string, payload: Fields): string | undefined {
   return type === 'item_done' ? (reason ?? itemFault(payload['final_item'])) : reason
 }
 
-/** Whether `value` is exactly a StreamEvent, with nothing left to normalize. */
+/** Returns whether `value` is a StreamEvent that needs no normalization. */
 export function isStreamEvent(value: unknown): value is StreamEvent {
   return eventFault(value) === undefined && isKnownType((value as { type: string }).type)
 }
@@ -103,7 +103,7 @@ function isAttachment(value: unknown): boolean {
   return isString(value['media_type']) && isString(value['data'])
 }
 
-/** Names the first field that is missing or of the wrong type. */
+/** Names the first missing or mistyped field. */
 function fault(fields: Fields, ...[required, optional = {}]: Checks): string | undefined {
   for (const name in required) {
     if (required[name]?.(fields[name]) === false) return `${name} is missing or of the wrong type`
@@ -179,13 +179,13 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
 
 /** How `normalizeEvent` completes what a source leaves out. */
 export interface LenientOptions {
-  /** The `item_type` of the `item_start` of an item, if there was one. */
+  /** The `item_type` of the item's `item_start`, if there was one. */
   readonly startedType?: (itemId: string) => OutputItem['type'] | undefined
-  /** Called when `usage` is malformed and therefore dropped. */
+  /** Called when a malformed `usage` is dropped. */
   readonly onUsageDropped?: () => void
 }
 
-/** The event with its payload normalized. The event itself when there is nothing to do. */
+/** Normalizes the payload of an event. Returns the event itself when nothing changes. */
 export function normalizeEvent(event: unknown, options: LenientOptions = {}): unknown {
   if (!isRecord(event) || event['type'] === 'item_delta') return event
   const { payload } = event
@@ -194,8 +194,8 @@ export function normalizeEvent(event: unknown, options: LenientOptions = {}): un
 }
 
 /**
- * The payload with `final_item` completed and `usage` in our spelling, or without it when it is malformed. Other
- * faults stay. The payload itself when there is nothing to do.
+ * Completes `final_item` and converts `usage` to our spelling, or drops it when it is malformed. Leaves other
+ * faults alone. Returns the payload itself when nothing changes.
  */
 export function normalizePayload(payload: unknown, options: LenientOptions = {}): unknown {
   if (!isRecord(payload)) return payload
@@ -223,7 +223,7 @@ function completeItem(payload: Fields, { startedType }: LenientOptions): Fields 
   return payload
 }
 
-/** For an item that was never started. Reasoning cannot be told from a message. */
+/** Guesses the type of an item that was never started. Reasoning looks like a message. */
 function typeByFields(item: Fields): OutputItem['type'] | undefined {
   if (isString(item['content'])) return 'message'
   if (isString(item['arguments'])) return 'function_call'

@@ -22,7 +22,7 @@ export type ErrorObject = z.infer<typeof errorObjectSchema>
 
 const count = z.number().nonnegative()
 
-/** Tokens as the provider counted them; `estimated` marks figures that we had to guess. */
+/** Token counts of the provider; `estimated` marks estimates. */
 export const usageSchema = openObject({
   prompt_tokens: count,
   completion_tokens: count,
@@ -34,17 +34,17 @@ export const usageSchema = openObject({
 })
 export type Usage = z.infer<typeof usageSchema>
 
-/** `traceparent` is any string: a malformed trace is a reason to lose a trace, not a turn. */
+/** `traceparent` is any string: a malformed trace must cost the trace, not the turn. */
 const traceContextSchema = openObject({
   traceparent: z.string(),
   tracestate: z.string().exactOptional(),
 })
 export type TraceContext = z.infer<typeof traceContextSchema>
 
-/** The provider was not sent all of the thread: so many of the oldest turns were left out. */
+/** The provider did not get the whole thread: this many of the oldest turns were left out. */
 export const historyTruncatedSchema = openObject({ turns_dropped: z.number() })
 
-/** Every payload that log A may hold, by its type. The one place where they are spelled. */
+/** All payloads that the `events` log may hold, by type. */
 const payloads = {
   response_start: openObject({
     type: z.literal('response_start'),
@@ -132,7 +132,7 @@ const envelope = {
   run_id: idSchema,
 }
 
-/** The envelope of an event of any type, known to this version or not. */
+/** The envelope of an event of any type, known or not. */
 const anyEventSchema = openObject({
   ...envelope,
   type: z.string().min(1),
@@ -169,7 +169,7 @@ function eventSchema<Type extends StreamEventType>(type: Type) {
   return openObject({ ...envelope, type: z.literal(type), payload: payloads[type] })
 }
 
-/** Reads one event off the wire, normalized. An unknown type is a value, not an error. */
+/** Decodes and normalizes one event. An unknown type is a value, not an error. */
 export function decodeStreamEvent(json: unknown): DecodedStreamEvent {
   const type = isRecord(json) ? json['type'] : undefined
   if (typeof type === 'string' && Object.hasOwn(payloads, type)) {
@@ -180,7 +180,7 @@ export function decodeStreamEvent(json: unknown): DecodedStreamEvent {
   return unknown.ok ? { ...unknown, known: false } : unknown
 }
 
-/** Reads one event from JSON text. */
+/** Decodes one event from JSON text. */
 export function parseStreamEvent(text: string): DecodedStreamEvent {
   const json: Decoded<unknown> = parseJson(text)
   return json.ok ? decodeStreamEvent(json.value) : json

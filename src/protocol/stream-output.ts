@@ -3,7 +3,7 @@ import { messageOriginSchema } from './output-item.ts'
 import { idSchema, openObject } from './shape.ts'
 import { turnStatusSchema } from './stream-event.ts'
 
-/** What a renderer does with a snapshot: create the element, update it, settle it, show an error. */
+/** What a renderer does with a snapshot: create the element, update it, complete it, or show an error. */
 const statusSchema = z.enum(['create', 'update', 'complete', 'error'])
 export type SnapshotStatus = z.infer<typeof statusSchema>
 
@@ -13,7 +13,7 @@ const contentBase = {
   ...turn,
   itemId: idSchema,
   status: statusSchema,
-  /** The whole text so far, never a difference. */
+  /** The whole text so far, never a delta. */
   content: z.string(),
   /** Why a text ended early: `cancelled`, `length`. */
   finishReason: z.string().exactOptional(),
@@ -37,7 +37,7 @@ const thinkingSchema = openObject({
 })
 export type Thinking = z.infer<typeof thinkingSchema>
 
-/** `content` is empty unless the arguments could not be parsed: then it holds their raw text. */
+/** `content` is empty unless the arguments could not be parsed; then it is their raw text. */
 const toolCallSchema = openObject({
   type: z.literal('tool_call'),
   ...contentBase,
@@ -54,7 +54,7 @@ export const contentSchema = z.discriminatedUnion('type', [
   thinkingSchema,
   toolCallSchema,
 ])
-/** The whole state of one item, as a renderer shows it. */
+/** The complete state of one item, ready to render. */
 export type ItemSnapshot = z.infer<typeof contentSchema>
 export type ContentType = ItemSnapshot['type']
 
@@ -66,7 +66,7 @@ const turnStartedSchema = openObject({
 })
 export type TurnStarted = z.infer<typeof turnStartedSchema>
 
-/** What every end of a turn may say. Times are those of the first and the last event, in ms since the epoch. */
+/** Fields of every turn end. Times are those of the first and the last event, in ms since the epoch. */
 const turnEnd = {
   finishReason: z.string().exactOptional(),
   usage: openObject({
@@ -82,7 +82,7 @@ const turnEnd = {
   endedAt: z.number().exactOptional(),
 }
 
-/** A call that the client has to answer in the next turn. */
+/** A call that the client must answer in the next turn. */
 const pendingCallSchema = openObject({
   callId: z.string(),
   itemId: idSchema,
@@ -99,7 +99,7 @@ const turnCompleteSchema = openObject({
 })
 export type TurnComplete = z.infer<typeof turnCompleteSchema>
 
-/** The shape that travels; our exception class is `TurnstreamError`. */
+/** The wire format. The exception class is `TurnstreamError`. */
 const turnErrorSchema = openObject({
   type: z.literal('turn_error'),
   ...turn,
@@ -118,7 +118,7 @@ export type TurnEvent = z.infer<typeof turnEventSchema>
 export const streamOutputSchema = z.discriminatedUnion('type', [contentSchema, turnEventSchema])
 export type StreamOutput = ItemSnapshot | TurnEvent
 
-/** One record of log B. `payload` is the JSON text of a `StreamOutput`. */
+/** One record of the `processed` log. `payload` is the JSON of a `StreamOutput`. */
 export const streamMessageSchema = openObject({
   eventId: idSchema,
   timestamp: z.number(),

@@ -1,7 +1,7 @@
-/** Whose turns they are when nobody needs a key. */
+/** The tenant of all turns when no keys are configured. */
 export const DEFAULT_TENANT = 'default'
 
-/** Without anything that has a meaning in a key of a store, a line of a file of keys, or an address. */
+/** Excludes every character with a meaning in a store key, a keys file or a URL. */
 const TENANT = /^[a-z0-9][a-z0-9_-]{0,63}$/
 
 export function isTenant(name: string): boolean {

@@ -4,15 +4,15 @@ import type { ResponseItem } from '../protocol/response.ts'
 import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
 import { OrderedMap } from './ordered-map.ts'
 
-/** `done` has its final content; `failed` ended in an error or was cancelled. */
+/** `done`: final content. `failed`: ended in an error or cancelled. */
 type Entry =
   | { readonly phase: 'open'; readonly started: OpenItem; readonly added: string }
   | { readonly phase: 'done' | 'failed'; readonly item: ResponseItem }
 
-/** Whatever `item_start` can open, and so whatever can grow. */
+/** Item types that `item_start` can open. */
 type OpenItem = Extract<ResponseItem, { type: ItemType }>
 
-/** The items of a turn by id. A rule that changes nothing returns the very map it was given. */
+/** The items of a turn by id. Functions that change nothing return the same map. */
 export type Items = OrderedMap<Entry>
 
 export const NO_ITEMS: Items = OrderedMap.empty
@@ -22,16 +22,15 @@ export function startItem(items: Items, payload: StreamEventPayload<'item_start'
   return items.set(payload.item_id, { phase: 'open', started: newItem(payload), added: '' })
 }
 
-/** What an open item was started as. */
+/** Returns the type an open item was started with. */
 export function startedType(items: Items, itemId: string): ItemType | undefined {
   const entry = items.get(itemId)
   return entry?.phase === 'open' ? entry.started.type : undefined
 }
 
 /**
- * What deltas add is kept beside the item until someone looks: copying the item for each of them
- * would double the cost of an event. Text grows by `+`, which engines keep as a rope, so that a
- * delta costs no more at the end of a long text than at its beginning.
+ * Deltas are kept beside the item until it is read: copying the item for each one would double the cost of an
+ * event. Text grows by `+`, which engines store as a rope, so a delta costs the same in a long text.
  */
 export function growItem(items: Items, payload: StreamEventPayload<'item_delta'>): Items {
   const entry = items.get(payload.item_id)
@@ -54,7 +53,7 @@ export function finishItem(items: Items, payload: StreamEventPayload<'item_done'
   return items.set(item_id, { phase, item: finish_reason ? { ...item, finish_reason } : item })
 }
 
-/** Also for an item that is done: a call whose arguments are complete may still fail to run. */
+/** Also applies to items that are done: a call with complete arguments may still fail to run. */
 export function failItem(items: Items, payload: StreamEventPayload<'item_error'>): Items {
   const { item_id, error } = payload
   const entry = items.get(item_id)
@@ -74,7 +73,7 @@ export function cancelItem(items: Items, payload: StreamEventPayload<'item_cance
   return items.set(item_id, { phase: 'failed', item })
 }
 
-/** The items as they stand. One that has ended is the same object every time. */
+/** Returns the current items. An ended item is the same object every time. */
 export function listItems(items: Items): ResponseItem[] {
   return items.values().map(itemOf)
 }
@@ -120,7 +119,7 @@ function grown(item: OpenItem, added: string): OpenItem {
   }
 }
 
-/** What a started item becomes. A `final` that only tells how it failed leaves the content alone. */
+/** Returns the final state of a started item. A `final` that only describes a failure keeps the content. */
 function finished(item: ResponseItem, final: OutputItem): ResponseItem {
   const provider_metadata = final.provider_metadata ?? item.provider_metadata
   const metadata = provider_metadata && { provider_metadata }
@@ -131,7 +130,7 @@ function finished(item: ResponseItem, final: OutputItem): ResponseItem {
   return { ...final, ...metadata }
 }
 
-/** What is left of a final item without that which every item has. */
+/** Returns a final item without the fields that every item has. */
 function outcomeOf<Final extends OutputItem>(final: Final) {
   const { type: _type, id: _id, provider_metadata: _metadata, ...outcome } = final
   return outcome
@@ -142,7 +141,7 @@ function errorItem(id: string, error: ErrorObject): ResponseItem {
   return { type: 'error', id, code: error.code, message: error.message, ...details }
 }
 
-/** At most one report per item, however many of its deltas go astray. */
+/** Reports at most one sequence error per item. */
 function reportStrayDelta(items: Items, itemId: string): Items {
   const id = `${itemId}:sequence-error`
   if (items.get(id)) return items

@@ -16,9 +16,9 @@ import { IdIndex } from './ordered-map.ts'
 
 type Head = Readonly<Omit<ReducedResponse, 'output_items' | 'updated_at'>>
 
-/** All that is known of a turn after some of its events. Read it with `toResponse`. */
+/** State of a turn after some of its events. Read it with `toResponse`. */
 export interface ReducerState {
-  /** Ids of the events taken in so far. */
+  /** Ids of all events so far. */
   readonly seen: IdIndex
   readonly head: Head
   readonly items: Items
@@ -48,10 +48,10 @@ const INITIAL: ReducerState = {
 }
 
 /**
- * The state after one more event. Pure: `state` stays valid and may be reduced again along another
- * branch. An event costs the same however many came before it.
+ * Applies one event. Pure: `state` stays valid and may be reduced along another branch. The cost does not
+ * depend on the number of earlier events.
  *
- * Returns `state` itself when the event was seen before or says nothing about the turn.
+ * Returns `state` itself when the event is a duplicate or has no effect on the turn.
  */
 export function reduce(state: ReducerState, given: StreamEvent): ReducerState {
   if (state.seen.has(given.event_id)) return state
@@ -92,8 +92,8 @@ export function reduce(state: ReducerState, given: StreamEvent): ReducerState {
 }
 
 /**
- * The Response as it stands. Its items are shared with the state and with other Responses, where an
- * item that has ended is the same object: treat them as read-only.
+ * Returns the Response so far. Its items are shared with the state and with other Responses: treat them as
+ * read-only.
  */
 export function toResponse(state: ReducerState): ReducedResponse {
   const output_items = listItems(state.items)
@@ -104,7 +104,7 @@ function hasEnded({ status }: Head): boolean {
   return status !== 'queued' && status !== 'in_progress'
 }
 
-/** The first terminal event decides; the bill may still come after it. */
+/** The first terminal event decides; only usage may follow it. */
 function reduceLate(state: ReducerState, event: StreamEvent): ReducerState {
   const usage = lateUsage(state.head, event)
   return usage ? take(state, event, { ...state.head, usage }, state.items) : state
@@ -116,16 +116,16 @@ function lateUsage(head: Head, event: StreamEvent): Usage | undefined {
   return undefined
 }
 
-/** Notes that the event was seen, and when it changed something. */
+/** Records that the event was seen and, if it changed something, when. */
 function take(state: ReducerState, event: StreamEvent, head: Head, items: Items): ReducerState {
   const seen = state.seen.add(event.event_id)
-  // Without effect but noted: a stray delta, sent again after its item started, must stay stray.
+  // No effect, but recorded: a stray delta must stay stray when it is repeated after its item started.
   if (head === state.head && items === state.items) return { ...state, seen }
   const updatedAt = Math.max(state.updatedAt, event.timestamp)
   return { seen, head: head.id === '' ? named(head, event) : head, items, updatedAt }
 }
 
-/** Until `response_start` says better, a response is known by its run and its first event. */
+/** Before `response_start`, a response is identified by its run and its first event. */
 function named(head: Head, event: StreamEvent): Head {
   return { ...head, id: event.run_id, created_at: event.timestamp }
 }
@@ -140,7 +140,7 @@ function startResponse(head: Head, payload: StreamEventPayload<'response_start'>
   return { ...head, ...ids, ...agent, created_at, ...truncated, status: 'in_progress' }
 }
 
-/** Deltas are nearly all events, and have nothing to normalize. */
+/** Nearly all events are deltas, which need no normalization. */
 function normalize({ items }: ReducerState, event: StreamEvent): StreamEvent {
   if (event.type === 'item_delta') return event
   return normalizeEvent(event, { startedType: (id) => startedType(items, id) }) as StreamEvent
@@ -160,12 +160,12 @@ function endResponse(head: Head, payload: StreamEventPayload<'response_done'>): 
   return { ...head, status, finish_reason, ...reason, ...(usage && { usage }) }
 }
 
-/** Does not compile when a type of ours is forgotten; the types of later versions pass by. */
+/** Does not compile when one of our types is missing; types of later versions are ignored. */
 function ignoreUnknown(state: ReducerState, _event: never): ReducerState {
   return state
 }
 
-/** Keeps the state of one turn for callers that have no use for the earlier ones. */
+/** Holds the reducer state of one turn for callers that do not need earlier states. */
 export class ResponseReducer {
   #state: ReducerState = initialReducerState()
   #response: ReducedResponse | undefined
@@ -177,7 +177,7 @@ export class ResponseReducer {
     return this
   }
 
-  /** The Response as it stands; the same object until an event is applied that is new. */
+  /** The Response so far; the same object until a new event is applied. */
   get response(): ReducedResponse {
     this.#response ??= toResponse(this.#state)
     return this.#response

@@ -31,7 +31,7 @@ test('L3 an event that is too long or has no JSON ends its writer, and leaves no
   const long = JSON.parse(delta('turn', 2, 'x'.repeat(64 * 1024 * 1024))) as StreamEvent
   for (const [wrong, error] of [
     [circular as unknown as StreamEvent, TypeError],
-    [long, 'cannot be kept'],
+    [long, 'Invalid record'],
   ] as const) {
     const writer = log.open(lease, 'events')
     writer.write(first as StreamEvent)

@@ -19,7 +19,7 @@ export type ChatCompletionOptions = Omit<ChatCompletionsOptions, 'includeUsage'>
 
 type FunctionCall = Extract<ResponseItem, { type: 'function_call' }>
 
-/** A response that has ended, for a client that did not ask for a stream: the answer, or why there is none. */
+/** Converts an ended response for a non-streaming client: the completion, or the error. */
 export function toChatCompletion(
   response: ReducedResponse,
   options: ChatCompletionOptions,
@@ -47,7 +47,7 @@ export function toChatCompletion(
   }
 }
 
-/** The calls that nobody has answered yet: those are for the client. */
+/** Returns the calls without an output, which the client must run. */
 function shownCalls(items: readonly ResponseItem[]): FunctionCall[] {
   const answered = new Set<string>()
   for (const item of items) if (item.type === 'function_call_output') answered.add(item.call_id)

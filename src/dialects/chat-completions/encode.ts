@@ -31,11 +31,11 @@ export interface ChatCompletionsOptions {
   model: string
   /** Seconds since the epoch. */
   created: number
-  /** Sends the tokens used in a chunk of their own, if they are known. Default `false`. */
+  /** Sends token usage in a separate chunk, if it is known. Default `false`. */
   includeUsage?: boolean
-  /** Sends also the text that follows a tool call, which many clients lose or misplace. Default `false`. */
+  /** Also sends text after a tool call, which many clients lose or misplace. Default `false`. */
   keepTextAfterToolCalls?: boolean
-  /** Where the model's reasoning goes. Default `reasoning_content`. */
+  /** Where to put the model's reasoning. Default `reasoning_content`. */
   reasoning?: 'omit' | 'reasoning_content'
 }
 
@@ -44,11 +44,11 @@ type Route = ChatTextField | 'call' | 'nowhere'
 
 const USER_PROMPT_ID = 'user-prompt'
 
-/** Tells one response, event by event, in the chunks that a Chat Completions client reads. */
+/** Encodes one response, event by event, as Chat Completions chunks. */
 export class ChatCompletionsEncoder {
   readonly #options: ChatCompletionsOptions
   readonly #head: ChatChunkHead
-  /** The frame of a text delta, without the name of its field and the text. */
+  /** The frame of a text delta around the field name and the text. */
   readonly #textFrame: { readonly before: string; readonly after: string }
   readonly #lanes: Record<ChatTextField, TextLane> = {
     reasoning_content: new TextLane(),
@@ -73,12 +73,12 @@ export class ChatCompletionsEncoder {
     }
   }
 
-  /** Whether the response has ended. Nothing is sent after that but `[DONE]`. */
+  /** Whether the response has ended. Only `[DONE]` follows. */
   get done(): boolean {
     return this.#phase === 'done'
   }
 
-  /** What the event adds to the stream, in order. */
+  /** Returns the frames that the event adds, in order. */
   encode(event: StreamEvent): ChatFrame[] {
     if (this.done) return []
     this.#take(event)
@@ -87,10 +87,10 @@ export class ChatCompletionsEncoder {
     return frames
   }
 
-  /** The same as SSE text, with `[DONE]` after the end. */
+  /** Like `encode`, as SSE text, with `[DONE]` after the end. */
   encodeSse(event: StreamEvent): string {
     if (this.done) return ''
-    // Nearly all events are deltas of a text. Without a chunk object they take an eighth of the time.
+    // Nearly all events are text deltas. Without a chunk object they take an eighth of the time.
     if (event.type === 'item_delta' && this.#phase === 'open') {
       const { item_id: id, delta_content: piece } = event.payload
       const route = this.#routes.get(id)
@@ -145,7 +145,7 @@ export class ChatCompletionsEncoder {
     if (this.#routes.has(id)) return
     if (payload.item_type === 'function_call_output') this.#calls.answer(payload.call_id)
     const route = this.#routeOf(payload.item_type, payload)
-    // Whose words a prompt without an origin holds is known when it is done.
+    // The author of a prompt without an origin is known only when it is done.
     const isUnclear = payload.item_type === 'message' && payload.origin === undefined
     if (isUnclear && id.includes(USER_PROMPT_ID)) return
     this.#routes.set(id, route)
@@ -217,7 +217,7 @@ export class ChatCompletionsEncoder {
     this.#phase = 'done'
   }
 
-  /** Where an item goes, by what is known of it at its start or at its end. */
+  /** Returns where an item goes, from what is known at its start or end. */
   #routeOf(type: OutputItem['type'], item: Described): Route {
     const { origin = 'agent', provider_metadata: metadata } = item
     switch (type) {
@@ -234,7 +234,7 @@ export class ChatCompletionsEncoder {
     }
   }
 
-  /** Once a call is shown, the text is over: what came before the call goes before it. */
+  /** The first visible call ends the text, so pending text goes before it. */
   #sendCalls(deltas: readonly ChatToolCallDelta[]): void {
     if (deltas.length > 0 && this.#options.keepTextAfterToolCalls !== true) {
       this.#sendText('content', this.#lanes.content.close())
@@ -282,21 +282,21 @@ function isText(route: Route | 'ended' | undefined): route is ChatTextField {
   return route !== undefined && route !== 'call' && route !== 'nowhere' && route !== 'ended'
 }
 
-/** Whether an item ended as what it was opened as. */
+/** Returns whether an item ended with the type it was opened with. */
 function fits(route: Route | undefined, final: OutputItem): boolean {
   if (route === 'call') return final.type === 'function_call'
   return !isText(route) || final.type === 'message' || final.type === 'reasoning'
 }
 
-/** Does not compile when a type of ours is forgotten; the types of later versions pass by. */
+/** Does not compile when one of our types is missing; types of later versions are ignored. */
 function ignoreUnknown(_event: never): void {}
 
-/** The frames that an event adds to an SSE stream, `[DONE]` included when it ends the response. */
+/** Returns the SSE frames of an event, including `[DONE]` when it ends the response. */
 export function chatCompletionsSse(encoder: ChatCompletionsEncoder, event: StreamEvent): string {
   return encoder.encodeSse(event)
 }
 
-/** The same chunks as JSON texts, one on each line. The end of the text says what `[DONE]` says. */
+/** Returns the same chunks as JSON Lines. The end of the text replaces `[DONE]`. */
 export function chatCompletionsJsonLines(
   encoder: ChatCompletionsEncoder,
   event: StreamEvent,
@@ -308,19 +308,19 @@ export function chatCompletionsJsonLines(
 }
 
 interface Text {
-  /** What the client has of it. */
+  /** What the client has received. */
   sent: string
-  /** What it does not have yet. */
+  /** What the client has not received yet. */
   waiting: string
   open: boolean
 }
 
 /**
- * The texts of several items as the one text that a message has. They are sent one after another, in
- * the order in which they were opened: of items that overlap, the later one waits until the earlier
- * ends. What was sent cannot be unsaid.
+ * Joins the texts of several items into the one text of a message. They are sent in the order in which they
+ * were opened: of overlapping items, the later one waits until the earlier one ends. Sent text cannot be
+ * retracted.
  *
- * Every method returns what is to be sent now.
+ * Every method returns the text to send now.
  */
 export class TextLane {
   readonly #texts = new Map<string, Text>()
@@ -339,7 +339,10 @@ export class TextLane {
     return this.#next()
   }
 
-  /** Also for a text that was not opened. A final text that does not begin with what was sent adds nothing. */
+  /**
+   * Also accepts a text that was not opened. A final text that does not start with what was sent adds
+   * nothing.
+   */
   finish(id: string, final: string): string {
     if (this.#closed) return ''
     const text = this.#texts.get(id) ?? this.#add(id)
@@ -347,21 +350,21 @@ export class TextLane {
     return this.end(id)
   }
 
-  /** The item is over, with the text it has. */
+  /** Ends the item with the text it has. */
   end(id: string): string {
     const text = this.#texts.get(id)
     if (text !== undefined) text.open = false
     return this.#next()
   }
 
-  /** The item is given up, and what the client does not have of it. */
+  /** Drops the item and its unsent text. */
   drop(id: string): string {
     const text = this.#texts.get(id)
     if (text !== undefined) text.waiting = ''
     return this.end(id)
   }
 
-  /** The rest of all texts. Nothing is sent after this, whatever still comes. */
+  /** Returns the rest of all texts. Nothing is sent after this. */
   close(): string {
     const rest = Array.from(this.#texts.values(), ({ waiting }) => waiting).join('')
     this.#closed = true

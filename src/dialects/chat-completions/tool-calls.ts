@@ -8,13 +8,13 @@ type FunctionCall = Extract<OutputItem, { type: 'function_call' }>
 type Deltas = readonly ChatToolCallDelta[]
 
 interface Call {
-  /** Its place among the calls the client has; undefined as long as the client has not heard of it. */
+  /** Index among the calls that the client knows; undefined until the call is sent. */
   index: number | undefined
   id: string
   name: string
-  /** What the client has of its arguments. */
+  /** The arguments that the client has received. */
   sent: string
-  /** What it does not have yet. */
+  /** What the client has not received yet. */
   waiting: string
   open: boolean
 }
@@ -22,10 +22,10 @@ interface Call {
 const NOTHING: Deltas = []
 
 /**
- * The calls of one response, as a client is told of them. A call is shown as soon as its id and name
- * are known; until then its arguments wait. A call that was answered by then needs no client.
+ * The calls of one response as the client sees them. A call is sent as soon as its id and name are known; its
+ * arguments wait until then. A call that has an output by then is never sent.
  *
- * Methods that return deltas return what is to be sent now.
+ * Methods that return deltas return what to send now.
  */
 export class ToolCalls {
   readonly #calls = new Map<string, Call>()
@@ -33,12 +33,12 @@ export class ToolCalls {
   #shown = 0
   #failure: ErrorObject | undefined
 
-  /** Why the client cannot rely on the calls it was shown, or missed one. */
+  /** Why the client cannot rely on the calls it received, or missed one. */
   get failure(): ErrorObject | undefined {
     return this.#failure
   }
 
-  /** The arguments of the calls that the client has, as it has them. */
+  /** The arguments of the sent calls, as far as they were sent. */
   get shownArguments(): string[] {
     const shown = Array.from(this.#calls.values()).filter(({ index }) => index !== undefined)
     return shown.map(({ sent }) => sent)
@@ -56,7 +56,7 @@ export class ToolCalls {
     return this.#next(call)
   }
 
-  /** Also for a call that was not opened. */
+  /** Also accepts a call that was not opened. */
   finish(itemId: string, final: FunctionCall): Deltas {
     const call = this.#calls.get(itemId) ?? this.#add(itemId, '', '', '')
     if (call.index === undefined) {
@@ -68,13 +68,13 @@ export class ToolCalls {
     return this.#complete(itemId, call, final.arguments)
   }
 
-  /** No more will come of the calls that are still open. */
+  /** Finishes all open calls. */
   finishAll(): ChatToolCallDelta[] {
     const open = Array.from(this.#calls).filter(([, call]) => call.open)
     return open.flatMap(([itemId, call]) => this.#complete(itemId, call, ''))
   }
 
-  /** A client that was told nothing would take the rest for a whole answer. */
+  /** Without an error the client would take the rest for a complete answer. */
   fail(itemId: string, error: ErrorObject): void {
     const call = this.#calls.get(itemId)
     if (call === undefined || this.#isHidden(call)) return
@@ -82,7 +82,7 @@ export class ToolCalls {
     this.#failure ??= error
   }
 
-  /** A call that was given up before it was shown never was. */
+  /** A call that is cancelled before it was sent is never sent. */
   cancel(itemId: string, reason: string | undefined): void {
     const call = this.#calls.get(itemId)
     if (call === undefined) return
@@ -91,7 +91,7 @@ export class ToolCalls {
     this.#failure ??= codedError('ITEM_CANCELLED', reason ?? `call "${call.id}"`)
   }
 
-  /** The call has its output already: whoever made it also ran it. */
+  /** The call already has its output: the provider or server ran it. */
   answer(callId: string | undefined): void {
     if (callId !== undefined && callId !== '') this.#answered.add(callId)
   }
@@ -109,7 +109,7 @@ export class ToolCalls {
     if (whole.startsWith(call.sent)) {
       call.waiting = whole.slice(call.sent.length)
     } else if (!isSameJson(whole, call.sent)) {
-      const detail = `the arguments of call "${call.id}" were changed after they had been sent`
+      const detail = `the arguments of call "${call.id}" changed after they were sent`
       this.#failure ??= codedError('STREAM_ERROR', detail)
     }
     return this.#next(call)
@@ -128,18 +128,18 @@ export class ToolCalls {
     return deltas
   }
 
-  /** Ended or answered before the client heard of it. */
+  /** Returns whether the call ended or was answered before it was sent. */
   #isHidden({ index, id, open }: Call): boolean {
     return index === undefined && (!open || this.#answered.has(id))
   }
 }
 
-/** Of a call that is over no more will be known. */
+/** An ended call gets no more information. */
 function isKnown({ id, name, open }: Call): boolean {
   return !open || (id !== '' && name !== '')
 }
 
-/** Vendors that repeat the arguments at the end may set them in another way. */
+/** Vendors that repeat the arguments at the end may format them differently. */
 function isSameJson(one: string, other: string): boolean {
   return JSON.stringify(parseJsonSafe(one)) === JSON.stringify(parseJsonSafe(other))
 }

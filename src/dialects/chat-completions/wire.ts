@@ -1,10 +1,10 @@
-/** The shapes that a client of the Chat Completions API reads, and how the end of a turn reads in them. */
+/** The Chat Completions wire format, and how a turn ends in it. */
 
 import { ERROR_CODES, type ErrorCode } from '../../protocol/errors.ts'
 import { parseJsonSafe } from '../../protocol/json.ts'
 import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
 
-/** The data of the last frame of a stream. */
+/** Data of the last frame of a stream. */
 export const DONE = '[DONE]'
 
 export const CHUNK_OBJECT = 'chat.completion.chunk'
@@ -20,12 +20,12 @@ export interface ChatUsage {
   completion_tokens_details?: { reasoning_tokens: number }
 }
 
-/** A call opens with its id, type and name; what follows are pieces of its arguments. */
+/** A call starts with its id, type and name; fragments of its arguments follow. */
 export type ChatToolCallDelta =
   | (ChatToolCall & { index: number })
   | { index: number; function: { arguments: string } }
 
-/** The fields of a delta that hold text. `reasoning_content` is an extension that many clients read. */
+/** Delta fields that hold text. `reasoning_content` is an extension that many clients read. */
 export type ChatTextField = 'content' | 'reasoning_content' | 'refusal'
 
 export type ChatDelta =
@@ -40,7 +40,7 @@ export interface ChatChunkChoice {
   finish_reason: ChatFinishReason | null
 }
 
-/** What every chunk of a stream has in common. */
+/** Fields of every chunk of a stream. */
 export interface ChatChunkHead {
   id: string
   object: typeof CHUNK_OBJECT
@@ -48,13 +48,13 @@ export interface ChatChunkHead {
   model: string
 }
 
-/** `usage` is there only when it was asked for: null, except in the one chunk that has no choices. */
+/** `usage` is present only on request: null, except in the one chunk without choices. */
 export interface ChatChunk extends ChatChunkHead {
   choices: [] | [ChatChunkChoice]
   usage?: ChatUsage | null
 }
 
-/** In place of a completion, and in a stream in place of the chunks that would have followed. */
+/** Replaces the completion or, in a stream, the remaining chunks. */
 export interface ChatError {
   error: { message: string; type: string; param: null; code: string }
 }
@@ -81,7 +81,7 @@ export interface ChatCompletion extends Omit<ChatChunkHead, 'object'> {
   usage?: ChatUsage
 }
 
-/** What the client was given, as far as it decides how the answer is said to have ended. */
+/** What the client received, as far as it determines the finish reason. */
 interface Given {
   /** The arguments of each call. */
   calls: readonly string[]
@@ -89,8 +89,8 @@ interface Given {
 }
 
 /**
- * The finish reason follows from what was given, not from what the provider says: with a call it is
- * `tool_calls`, or clients would not run it, unless the answer was cut off inside the arguments.
+ * The finish reason follows from what was sent, not from the provider's word. With a call it is `tool_calls`,
+ * or clients would not run it, unless the arguments were cut off.
  */
 export function chatFinishReason(
   reason: string | null | undefined,
@@ -107,8 +107,8 @@ function withoutCalls(reason: string | null | undefined, refusal: boolean): Chat
     case 'content_filter':
       return reason
     case 'refusal':
-      // A refusal in words ends with `stop`, as OpenAI's do. Without words the client must not take
-      // for an answer what is none.
+      // A refusal with text ends with `stop`, as at OpenAI. Without text the client must not take it for an
+      // answer.
       return refusal ? 'stop' : 'content_filter'
     default:
       return 'stop'
@@ -134,7 +134,7 @@ export function chatError({ code, message }: ErrorObject): ChatError {
   return { error: { message, type: errorType(code), param: null, code } }
 }
 
-/** A turn that was stopped is no answer: a client that kept it would keep half of one. */
+/** A cancelled turn is not an answer: clients would store a partial one. */
 export function abortError(reason = ''): ErrorObject {
   const why = reason === '' ? '' : `: ${reason}`
   return { code: 'ABORTED' satisfies ErrorCode, message: `The turn was stopped${why}` }
@@ -150,7 +150,7 @@ const TYPES_BY_STATUS: Record<string, string> = {
   429: 'rate_limit_error',
 }
 
-/** Whose fault it was, where the code tells how the provider answered, as `HTTP_429` does. */
+/** Derives the error type from codes such as `HTTP_429`. */
 function errorType(code: string): string {
   const status = /^HTTP_(4\d\d)$/.exec(code)?.[1]
   if (status === undefined) return 'server_error'

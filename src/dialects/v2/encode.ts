@@ -1,7 +1,7 @@
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
 
-/** A StreamEvent as it is, with its offset as the id to resume from. */
+/** Encodes a StreamEvent with its offset as the id to resume from. */
 export function v2Sse(offset: string, event: StreamEvent): string {
   return encodeSse({ id: offset, data: JSON.stringify(event) })
 }

@@ -169,7 +169,7 @@ export class EmbeddedLog implements log.TurnLog {
     } finally {
       release()
     }
-    throw new TurnstreamError('ABORTED', 'nobody waits for a cancel any more')
+    throw new TurnstreamError('ABORTED', 'the wait for a cancel was aborted')
   }
 
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {

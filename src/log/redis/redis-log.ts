@@ -281,7 +281,7 @@ class RedisLog implements log.TurnLog {
       wake()
       unfollow()
     }
-    throw new TurnstreamError('ABORTED', 'nobody waits for a cancel any more')
+    throw new TurnstreamError('ABORTED', 'the wait for a cancel was aborted')
   }
 
   /** A store that is away for a while is no reason to stop waiting. */

@@ -150,7 +150,7 @@ describe('calls that a client cannot rely on', () => {
   test('the message says which call changed', () => {
     const turn = [openCall('a', 'c1'), delta('a', '{"x":1}'), call('a', 'c1', '{"x":2}')]
     expect(hear(encodeAll([...turn, responseDone()])).error?.message).toBe(
-      'The stream failed or has ended: the arguments of call "c1" were changed after they had been sent',
+      'The stream failed or has ended: the arguments of call "c1" changed after they were sent',
     )
   })
 })
