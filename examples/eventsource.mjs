@@ -1,9 +1,9 @@
-// The backend of examples/eventsource.html: it has the key, submits, and hands out stream tokens.
+// The backend of examples/eventsource.html: holds the key, submits turns and issues stream tokens.
 //
 //   TURNSTREAM_CORS_ORIGINS=http://127.0.0.1:8080 npx turnstream serve
 //   node examples/eventsource.mjs
 //
-// TURNSTREAM_URL is the gateway; TURNSTREAM_KEY is sent to one that asks for keys, and never to the page.
+// TURNSTREAM_URL is the gateway, TURNSTREAM_KEY its key, if it requires one. The page never gets the key.
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 
@@ -11,7 +11,7 @@ const gateway = process.env.TURNSTREAM_URL ?? 'http://127.0.0.1:4010'
 const key = process.env.TURNSTREAM_KEY
 const port = Number(process.env.PORT ?? 8080)
 
-/** Those that were asked for here. A backend with users knows whose they are, and gives a token to them alone. */
+/** Turns submitted here. A backend with users checks that the turn belongs to the user before it issues a token. */
 const turns = new Set()
 
 async function ask(path, body) {
@@ -21,7 +21,7 @@ async function ask(path, body) {
     headers: { ...authorization, 'content-type': 'application/json' },
     body: JSON.stringify(body),
   })
-  if (!answer.ok) throw new Error(`the gateway says ${answer.status}`)
+  if (!answer.ok) throw new Error(`the gateway returned ${answer.status}`)
   return answer.json()
 }
 
@@ -36,7 +36,7 @@ const ROUTES = {
     turns.add(turnId)
     return json({ turnId })
   },
-  // The address of a stream, with a token that opens it for five minutes and can do nothing else.
+  // The URL of a stream, with a read-only token that is valid for five minutes.
   'POST /streams': async (request) => {
     const { turnId } = JSON.parse((await request.toArray()).join(''))
     if (!turns.has(turnId)) return undefined

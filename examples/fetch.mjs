@@ -1,14 +1,14 @@
-// Asks a question and prints the answer as it grows, over connections that break: Node 20, and nothing else.
+// Prints an answer while it arrives, and reconnects when the connection breaks. Needs only Node 20.
 //
 //   node examples/fetch.mjs 'What is turnstream?'
 //
-// TURNSTREAM_URL is the gateway; TURNSTREAM_KEY is sent to one that asks for keys.
+// TURNSTREAM_URL is the gateway, TURNSTREAM_KEY its key, if it requires one.
 const gateway = process.env.TURNSTREAM_URL ?? 'http://127.0.0.1:4010'
 const key = process.env.TURNSTREAM_KEY
 const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
 const prompt = process.argv.slice(2).join(' ') || 'What is turnstream?'
 
-// With an id of our own a submit can be repeated: it is the same turn each time.
+// With your own id you can repeat a submit: it stays one turn.
 const turnId = crypto.randomUUID()
 const submitted = await fetch(`${gateway}/api/v2/submit`, {
   method: 'POST',
@@ -33,7 +33,7 @@ async function* framesOf(body) {
 let shown = { itemId: '', content: '' }
 let last = '0-0'
 
-/** Reads from the last frame on; true when the turn has ended. */
+/** Reads from the last frame on. Returns true when the turn has ended. */
 async function follow() {
   const address = `${gateway}/xapi/turns/${turnId}/stream`
   const stream = await fetch(address, { headers: { ...headers, 'last-event-id': last } })
@@ -45,7 +45,7 @@ async function follow() {
     if (output.type === 'turn_complete') return true
     if (output.type === 'turn_error') throw new Error(output.error.message)
     if (output.type !== 'message' || output.origin === 'user') continue
-    // A snapshot has all of the text of its item; what is new is behind what was shown.
+    // A snapshot holds the full text of its item: print what comes after the text already shown.
     const known = output.itemId === shown.itemId ? shown.content.length : 0
     process.stdout.write(output.content.slice(known))
     shown = output
@@ -57,7 +57,7 @@ for (let failures = 0; ; ) {
   try {
     if (await follow()) break
   } catch (error) {
-    // A broken connection is a TypeError of fetch; the turn runs on without us.
+    // fetch throws a TypeError when the connection breaks. The turn keeps running.
     failures += 1
     if (!(error instanceof TypeError) || failures > 10) throw error
   }

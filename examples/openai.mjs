@@ -1,4 +1,4 @@
-// The package of OpenAI (npm install openai) with a gateway as its server: the models, an answer as it comes, and the turn.
+// The OpenAI SDK (npm install openai) with a gateway: lists the models, streams an answer, prints the id of a turn.
 //
 //     node examples/openai.mjs 'What is turnstream?'
 import OpenAI from 'openai'
@@ -13,7 +13,7 @@ const content = process.argv[2] ?? 'What is turnstream?'
 const { data: models } = await openai.models.list()
 console.log(`models: ${models.map(({ id }) => id).join(', ')}\n`)
 
-// Any model of the list, whoever makes it: `<provider>/<model>`.
+// Any model of the list, from any provider: `<provider>/<model>`.
 const stream = openai.chat.completions.stream({
   model: models[0]?.id ?? 'scripted/answer',
   messages: [{ role: 'user', content }],
@@ -23,8 +23,8 @@ stream.on('content', (piece) => process.stdout.write(piece))
 const usage = await stream.totalUsage()
 console.log(`\n\n${usage.total_tokens} tokens`)
 
-// The turn is kept: it can be read again, here or elsewhere, in this form or another.
+// Every request is a stored turn, which you can read again in any format: npx turnstream tail <turn>
 const { response } = await openai.chat.completions
   .create({ model: 'scripted/thinking', messages: [{ role: 'user', content }] })
   .withResponse()
-console.log(`turn ${response.headers.get('x-turn-id')} is kept`)
+console.log(`turn ${response.headers.get('x-turn-id')} is stored`)

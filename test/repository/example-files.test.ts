@@ -123,7 +123,7 @@ test('openai.mjs lists the models, and prints an answer and what it has cost', a
   expect(await ended, text()).toBe(0)
   expect(text()).toMatch(/^models: scripted\/answer, /)
   expect(text()).toContain('**This is a recorded answer.**')
-  expect(text()).toMatch(/\n\d+ tokens\nturn [\w-]+ is kept\n$/)
+  expect(text()).toMatch(/\n\d+ tokens\nturn [\w-]+ is stored\n$/)
 })
 
 interface Element {
