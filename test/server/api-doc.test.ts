@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import * as z from 'zod'
 import { ERROR_CODES, type ErrorCode } from '../../src/protocol/errors.ts'
 import { submitBodySchema } from '../../src/server/routes/submit.ts'
 import { type Process, turnstream } from '../cli/process.ts'
@@ -77,8 +76,7 @@ describe('docs/api.md', () => {
   test('lists every field of a submit', () => {
     const rows = tableRows(section(doc, 'POST /api/v2/submit'))
     const names = rows.flatMap(([cell = '']) => cell.replaceAll('`', '').split(', '))
-    const { properties = {} } = z.toJSONSchema(submitBodySchema)
-    expect(names.toSorted()).toEqual(Object.keys(properties).toSorted())
+    expect(names.toSorted()).toEqual(Object.keys(submitBodySchema.shape).toSorted())
   })
 
   test('gives every code its status', () => {
