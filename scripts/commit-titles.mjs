@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 /** The last commit from before the rule. */
-const SINCE = '87141d43da9843747e0fe8196e6a377952c56a41'
+const SINCE = 'caf923cb2508af34074f02875ad2b93c9d272865'
 
 const TYPES = 'build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test'
 const FORM = new RegExp(`^(?:${TYPES})(?:\\([a-z0-9-]+\\))?!?: (\\S.*)$`)
