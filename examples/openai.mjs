@@ -23,7 +23,7 @@ stream.on('content', (piece) => process.stdout.write(piece))
 const usage = await stream.totalUsage()
 console.log(`\n\n${usage.total_tokens} tokens`)
 
-// Every request is a stored turn, which you can read again in any format: npx turnstream tail <turn>
+// Every request is a stored turn, which you can read again: npx turnstream tail <turn>
 const { response } = await openai.chat.completions
   .create({ model: 'scripted/thinking', messages: [{ role: 'user', content }] })
   .withResponse()
