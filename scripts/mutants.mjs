@@ -12,14 +12,14 @@ import { fileURLToPath } from 'node:url'
 const mutants = [
   {
     rule: 'P2 a threshold must be exceeded (> becomes >=)',
-    file: 'src/processor/showing.ts',
+    file: 'src/processor/items.ts',
     from: 'tokens > buffer.threshold',
     to: 'tokens >= buffer.threshold',
     tests: 'test/processor',
   },
   {
     rule: 'P1 tokens are rounded up (ceil becomes floor)',
-    file: 'src/processor/token-estimate.ts',
+    file: 'src/processor/options.ts',
     from: 'Math.ceil',
     to: 'Math.floor',
     tests: 'test/processor',
@@ -75,7 +75,7 @@ const mutants = [
   },
   {
     rule: 'P14 emissions are delivered one at a time, in order',
-    file: 'src/processor/emission-queue.ts',
+    file: 'src/processor/stream-processor.ts',
     from: 'if (!this.#delivering) void this.#deliverAll()',
     to: 'void this.#deliverAll()',
     tests: 'test/processor',
@@ -89,7 +89,7 @@ const mutants = [
   },
   {
     rule: 'P15 the attempts are counted',
-    file: 'src/processor/emission-queue.ts',
+    file: 'src/processor/stream-processor.ts',
     from: 'attempt >= retryAttempts',
     to: 'attempt > retryAttempts',
     tests: 'test/processor',

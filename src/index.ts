@@ -32,9 +32,8 @@ export {
 } from './adapters/tool-call-aggregator.ts'
 export type { FinishReason, Translation, TranslationContext } from './adapters/translation.ts'
 export { type Clock, sleep } from './async/clock.ts'
-export { ResponseStream } from './async/response-stream.ts'
-export type { ResponseStreamConfig } from './async/response-stream-config.ts'
-export { ResponseStreamError } from './async/response-stream-error.ts'
+export type { ResponseStreamConfig } from './async/response-stream.ts'
+export { ResponseStream, ResponseStreamError } from './async/response-stream.ts'
 export { calculateRetryDelay, RetryExhaustedError } from './async/retry.ts'
 export {
   type ChatCompletionOptions,
@@ -62,7 +61,6 @@ export type {
 } from './dialects/chat-completions/wire.ts'
 export { v2Sse } from './dialects/v2/encode.ts'
 export { type AppendFrame, applyAppend, xapiSse } from './dialects/xapi/encode.ts'
-export { DEFAULT_BATCH_GRADIENT } from './processor/batch-gradient.ts'
 export {
   type BufferInfo,
   type BufferOptions,
@@ -70,8 +68,8 @@ export {
   ContentBuffer,
 } from './processor/content-buffer.ts'
 export type { ProcessorOptions } from './processor/options.ts'
+export { DEFAULT_BATCH_GRADIENT, estimateTokenCount } from './processor/options.ts'
 export { StreamProcessor } from './processor/stream-processor.ts'
-export { estimateTokenCount } from './processor/token-estimate.ts'
 export type { Decoded } from './protocol/decode.ts'
 export { ERROR_CODES, type ErrorCode, TurnstreamError } from './protocol/errors.ts'
 export { generateEventId } from './protocol/ids.ts'

@@ -50,8 +50,7 @@ export {
   type ListenOptions,
   listen,
 } from './server/listen.ts'
-export type { TurnListener } from './server/metrics/gateway-metrics.ts'
-export type { RequestFacts } from './server/metrics/observe-requests.ts'
+export type { RequestFacts, TurnListener } from './server/metrics/gateway-metrics.ts'
 export { createProviderFetch, type ProviderFetchOptions } from './server/provider-fetch.ts'
 export {
   type ChosenModel,

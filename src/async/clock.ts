@@ -39,3 +39,27 @@ export function sleep(ms: number, clock: Clock = systemClock): Promise<void> {
     clock.after(ms, resolve)
   })
 }
+
+/** Settles as `promise` does, or rejects after `ms`. */
+export function within<T>(
+  promise: Promise<T>,
+  ms: number,
+  clock: Clock,
+  toError: () => Error,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(ms, () => reject(toError()))
+    promise.then(resolve, reject).finally(cancel)
+  })
+}
+
+/** Runs a task that all who call while it runs share. */
+export function shared<T>(task: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined
+  return () => {
+    running ??= task().finally(() => {
+      running = undefined
+    })
+    return running
+  }
+}

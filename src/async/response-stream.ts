@@ -1,8 +1,8 @@
+import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import type { ResponseEvent } from '../protocol/response-event.ts'
+import { type Clock, systemClock } from './clock.ts'
 import { Fifo } from './fifo.ts'
 import { IdleTimer } from './idle-timer.ts'
-import { type ResponseStreamConfig, resolveConfig, wholeNumber } from './response-stream-config.ts'
-import { ResponseStreamError } from './response-stream-error.ts'
 
 /**
  *     open ──complete()──▶ completed ──╮
@@ -375,4 +375,52 @@ function done(): IteratorReturnResult<undefined> {
 
 function explain(what: string, cause: unknown): string {
   return cause instanceof Error ? `${what}: ${cause.message}` : what
+}
+
+export interface ResponseStreamConfig {
+  /** Maximum number of buffered events; `Infinity` for no bound. Default 1000. */
+  maxBufferSize: number
+  /** How long the consumer waits for an event, in ms; 0 or `Infinity` disables the timeout. Default 30000. */
+  eventTimeout: number
+  /** If `false`, a full buffer grows instead of rejecting events. Default `true`. */
+  enableBackpressure: boolean
+  /** Clock for the timeout. Default `systemClock`. */
+  clock: Clock
+}
+
+function resolveConfig(config: Partial<ResponseStreamConfig>): ResponseStreamConfig {
+  const eventTimeout = config.eventTimeout ?? 30_000
+  if (!(eventTimeout >= 0)) {
+    throw new TurnstreamError(
+      'OPTION_INVALID',
+      `eventTimeout must be 0 or more, not ${eventTimeout}`,
+    )
+  }
+  return {
+    maxBufferSize: wholeNumber('maxBufferSize', config.maxBufferSize ?? 1000, 1),
+    eventTimeout: eventTimeout === 0 ? Infinity : eventTimeout,
+    enableBackpressure: config.enableBackpressure ?? true,
+    clock: config.clock ?? systemClock,
+  }
+}
+
+function wholeNumber(name: string, value: number, min: number): number {
+  if (value >= min && (Number.isInteger(value) || value === Infinity)) return value
+  throw new TurnstreamError(
+    'OPTION_INVALID',
+    `${name} must be a whole number of at least ${min} or Infinity, not ${value}`,
+  )
+}
+
+/** An error of a ResponseStream. `code` may be any string, so producers can use their own codes. */
+export class ResponseStreamError extends TurnstreamError {
+  override readonly name = 'ResponseStreamError'
+  // The base class restricts `code` to our codes, and a subclass cannot widen the type.
+  override readonly code: ErrorCode
+
+  constructor(message: string, code: string = 'STREAM_ERROR', cause?: unknown) {
+    super('STREAM_ERROR', message, cause === undefined ? undefined : { cause })
+    this.code = code as ErrorCode
+    this.message = message
+  }
 }

@@ -3,10 +3,16 @@ import { ROUTES, SSE_EVENTS } from '../protocol/names.ts'
 import type { StreamEventPayload } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { type Command, EXIT, parseOptions, UsageError } from './command.ts'
-import { RemoteError, reportRemoteError } from './remote/errors.ts'
-import type { EventFeed, EventFeedOptions } from './remote/event-feed.ts'
-import { outcomeOf, type TurnOutcome, turnOutputs } from './remote/event-feed.ts'
-import { createGatewayClient } from './remote/gateway-client.ts'
+import {
+  createGatewayClient,
+  type EventFeed,
+  type EventFeedOptions,
+  outcomeOf,
+  RemoteError,
+  reportRemoteError,
+  type TurnOutcome,
+  turnOutputs,
+} from './remote/gateway-client.ts'
 import type { Terminal } from './terminal.ts'
 import { clip, describeOutput, printable } from './text.ts'
 

@@ -2,7 +2,7 @@ import { GrowingText } from '../async/growing-text.ts'
 import { parseJsonObject } from '../protocol/json.ts'
 import type { MessageOrigin } from '../protocol/output-item.ts'
 import type { ContentType } from '../protocol/stream-output.ts'
-import { estimateTokensOfLength } from './token-estimate.ts'
+import { estimateTokensOfLength } from './options.ts'
 
 export interface BufferOptions {
   initialContent?: string
@@ -14,24 +14,6 @@ export interface BufferOptions {
   estimateTokens?: (totalLength: number) => number
 }
 
-/** Everything there is to know about an item, for debugging and tests. */
-export interface BufferState {
-  itemId: string
-  contentType: ContentType
-  content: string
-  tokenCount: number
-  batchIndex: number
-  emittedTokenCount: number
-  isComplete: boolean
-  isHeld: boolean
-  hasEmittedCreate: boolean
-  origin?: MessageOrigin
-  providerId?: string
-  toolName?: string
-  callId?: string
-  toolArguments?: Record<string, unknown>
-}
-
 export interface BufferInfo {
   itemId: string
   contentType: ContentType
@@ -40,6 +22,18 @@ export interface BufferInfo {
   batchIndex: number
   isHeld: boolean
   isComplete: boolean
+}
+
+/** Everything there is to know about an item, for debugging and tests. */
+export interface BufferState extends Omit<BufferInfo, 'contentLength'> {
+  content: string
+  emittedTokenCount: number
+  hasEmittedCreate: boolean
+  origin?: MessageOrigin
+  providerId?: string
+  toolName?: string
+  callId?: string
+  toolArguments?: Record<string, unknown>
 }
 
 /**
@@ -189,15 +183,11 @@ export class ContentBuffer {
   }
 
   getState(): BufferState {
+    const { contentLength: _, ...info } = this.toBufferInfo()
     return {
-      itemId: this.itemId,
-      contentType: this.contentType,
+      ...info,
       content: this.getContent(),
-      tokenCount: this.getTokenCount(),
-      batchIndex: this.#batchIndex,
       emittedTokenCount: this.#estimateTokens(this.#emittedLength),
-      isComplete: this.#isComplete,
-      isHeld: this.#isHeld,
       hasEmittedCreate: this.#hasEmittedCreate,
       ...(this.origin !== undefined && { origin: this.origin }),
       ...(this.providerId !== undefined && { providerId: this.providerId }),

@@ -1,14 +1,13 @@
-/** The life of an item: opened, grown, and ended in one of three ways. */
-import { unreachable } from '../protocol/errors.ts'
+import { type ErrorCode, TurnstreamError, unreachable } from '../protocol/errors.ts'
+import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { ContentType, ItemSnapshot } from '../protocol/stream-output.ts'
 import { ContentBuffer } from './content-buffer.ts'
-import { completedText, snapshot, withError } from './outputs.ts'
-import { reportOnce } from './report.ts'
-import { conclude, isPastThreshold, NOTHING, restTimer, showGrowth, wakeFor } from './showing.ts'
-import { completeCall, registerCall, removeCall } from './tool-calls.ts'
-import type { Effect, TurnState } from './turn-state.ts'
+import { completedCall, completedText, snapshot, withError } from './outputs.ts'
+import type { Effect, Emission, ToolOutputItem, TurnState } from './step.ts'
+
+/** The life of an item: opened, grown, and ended in one of three ways. */
 
 // Adapters may open the user's own message with the wrong origin and correct it only at its end;
 // this part of its id tells it apart from the start.
@@ -199,4 +198,153 @@ function forget(turn: TurnState, buffer: ContentBuffer): void {
 function stray(turn: TurnState, itemId: string): readonly Effect[] {
   if (turn.ignored.has(itemId)) return NOTHING
   return reportOnce(turn, 'ITEM_UNKNOWN', itemId, `${itemId} is not open`)
+}
+
+/** A call and its output are two items of the provider and one of the reader. */
+
+/** The call is whole: show it, and keep it until its output comes, or came before it. */
+function registerCall(
+  turn: TurnState,
+  call: ContentBuffer,
+  item: Extract<OutputItem, { type: 'function_call' }>,
+): readonly Effect[] {
+  call.finishCall(item.name, item.call_id, item.arguments)
+  turn.items.set(call.itemId, call)
+  addCall(turn, item.call_id, call)
+  if (!isExecutedByProvider(item.provider_metadata)) {
+    const { itemId } = call
+    turn.pendingCalls.set(itemId, { callId: item.call_id, itemId, toolName: item.name })
+  }
+  const created = conclude(
+    turn,
+    'final',
+    call,
+    snapshot(turn.rules, call, 'create', call.getContent()),
+  )
+  const output = turn.waitingOutputs.get(item.call_id)
+  if (output === undefined) return [created]
+  turn.waitingOutputs.delete(item.call_id)
+  return [created, ...completeCall(turn, output)]
+}
+
+function completeCall(turn: TurnState, item: ToolOutputItem): readonly Effect[] {
+  // Some vendors use an id twice: outputs come in the order of the calls.
+  const call = turn.calls.get(item.call_id)?.[0]
+  if (call === undefined) {
+    turn.waitingOutputs.set(item.call_id, item)
+    return []
+  }
+  removeCall(turn, item.call_id, call)
+  turn.items.delete(call.itemId)
+  turn.pendingCalls.delete(call.itemId)
+  turn.finished.add(call.itemId)
+  return [conclude(turn, 'final', call, completedCall(turn.rules, call, item))]
+}
+
+function addCall(turn: TurnState, callId: string, call: ContentBuffer): void {
+  turn.calls.set(callId, [...(turn.calls.get(callId) ?? []), call])
+}
+
+function removeCall(turn: TurnState, callId: string, call: ContentBuffer): void {
+  const others = turn.calls.get(callId)?.filter((other) => other !== call) ?? []
+  if (others.length > 0) turn.calls.set(callId, others)
+  else turn.calls.delete(callId)
+}
+
+/** When text that grows is shown. */
+
+export const NOTHING: readonly Effect[] = []
+
+export function emit(emission: Emission): Effect {
+  return { do: 'emit', emission }
+}
+
+/** Offers the whole text of an item and moves its place in the gradient to where it now stands. */
+function showGrowth(turn: TurnState, buffer: ContentBuffer): Effect {
+  const tokens = buffer.getTokenCount()
+  while (isPastThreshold(buffer, tokens)) {
+    buffer.advanceBatchIndex()
+    buffer.threshold = turn.rules.gradient.threshold(buffer.getBatchIndex())
+  }
+  return emit({ kind: 'growth', buffer, content: buffer.offer() })
+}
+
+/** Exactly at the threshold is not past it. An estimate that is no number is past nothing. */
+function isPastThreshold(buffer: ContentBuffer, tokens: number): boolean {
+  return tokens > buffer.threshold && tokens !== Infinity
+}
+
+/** Says a last word about an item, in place of those that did not get through. */
+export function conclude(
+  turn: TurnState,
+  kind: 'final' | 'cancellation',
+  buffer: ContentBuffer,
+  output: ItemSnapshot,
+): Effect {
+  buffer.revision += 1
+  turn.unsent.delete(buffer.itemId)
+  return emit({ kind, buffer, revision: buffer.revision, output })
+}
+
+/** Sets the timer when this item's text is due before everything that waits already. */
+function wakeFor(turn: TurnState, buffer: ContentBuffer): readonly Effect[] {
+  const deadline = deadlineOf(turn, buffer)
+  if (deadline >= turn.wakeAt) return NOTHING
+  turn.wakeAt = deadline
+  return [{ do: 'wake', at: deadline }]
+}
+
+function deadlineOf(turn: TurnState, buffer: ContentBuffer): number {
+  return buffer.deadline(turn.rules.batchTimeoutMs, turn.rules.maxLatencyMs)
+}
+
+/** Shows what has waited long enough and sets the timer for what has not. */
+export function ringTimer(turn: TurnState, now: number): readonly Effect[] {
+  if (turn.ending !== undefined) return NOTHING
+  const effects: Effect[] = []
+  turn.wakeAt = Infinity
+  for (const buffer of turn.items.values()) {
+    const deadline = deadlineOf(turn, buffer)
+    if (deadline <= now) effects.push(showGrowth(turn, buffer))
+    else turn.wakeAt = Math.min(turn.wakeAt, deadline)
+  }
+  if (turn.wakeAt !== Infinity) effects.push({ do: 'wake', at: turn.wakeAt })
+  return effects
+}
+
+/** Stops the timer when nothing is left that it could show. */
+function restTimer(turn: TurnState): readonly Effect[] {
+  if (turn.wakeAt === Infinity) return NOTHING
+  for (const buffer of turn.items.values()) {
+    if (deadlineOf(turn, buffer) !== Infinity) return NOTHING
+  }
+  turn.wakeAt = Infinity
+  return [{ do: 'sleep' }]
+}
+
+/** What the sink has not seen: last snapshots that it did not take, and text of open items. */
+export function showUnshown(turn: TurnState): Effect[] {
+  const effects = [...turn.unsent.values()].map(emit)
+  turn.unsent.clear()
+  for (const buffer of turn.items.values()) {
+    if (!buffer.isHeld() && buffer.hasUnshownContent()) effects.push(showGrowth(turn, buffer))
+  }
+  return effects
+}
+
+// Ids come from outside: past this many distinct strays the stream is hopeless, and remembering
+// each of them would let a broken source fill the memory.
+const MAX_REPORTS = 1000
+
+/** One report for each code and subject, however often it happens. */
+export function reportOnce(
+  turn: TurnState,
+  code: ErrorCode,
+  subject: string,
+  detail: string,
+): readonly Effect[] {
+  const key = `${code} ${subject}`
+  if (turn.reported.has(key) || turn.reported.size >= MAX_REPORTS) return []
+  turn.reported.add(key)
+  return [{ do: 'report', error: new TurnstreamError(code, detail) }]
 }

@@ -2,8 +2,6 @@ import { type Clock, systemClock } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { generateEventId } from '../protocol/ids.ts'
 import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
-import { DEFAULT_BATCH_GRADIENT } from './batch-gradient.ts'
-import { estimateTokensOfLength } from './token-estimate.ts'
 
 export interface ProcessorOptions {
   turnId: string
@@ -104,3 +102,49 @@ function refuse(name: string, value: unknown, wanted: string): never {
 
 /** The core logs nothing; who wants to hear of it passes `onError`. */
 function ignoreError(): void {}
+
+/** Tokens between one snapshot and the next: small steps first, so that a reader sees movement. */
+export const DEFAULT_BATCH_GRADIENT: readonly number[] = [
+  10, 10, 10, 10, 20, 20, 20, 20, 50, 50, 50, 50, 100, 100, 200, 200, 500, 500, 500, 500, 1000,
+  1000, 2000,
+]
+
+/** The steps of a gradient as cumulative thresholds; past the end the last step repeats for ever. */
+export class BatchGradient {
+  readonly #thresholds: readonly number[]
+  readonly #lastStep: number
+
+  /** An empty list has no threshold at all: snapshots come by time and by completion only. */
+  constructor(steps: readonly number[]) {
+    let total = 0
+    this.#thresholds = steps.map((step, index) => {
+      // Below one token a step could be too small to move the sum, and a loop would never end.
+      if (!Number.isFinite(step) || step < 1) {
+        throw new TurnstreamError(
+          'OPTION_INVALID',
+          `batchGradient[${index}] is ${step}, it must be a finite number of at least 1`,
+        )
+      }
+      total += step
+      return total
+    })
+    this.#lastStep = steps.at(-1) ?? Infinity
+  }
+
+  /** The number of tokens that must be exceeded at this position of the gradient. */
+  threshold(index: number): number {
+    const threshold = this.#thresholds[index]
+    if (threshold !== undefined) return threshold
+    const last = this.#thresholds.length - 1
+    return last < 0 ? Infinity : (this.#thresholds[last] ?? 0) + (index - last) * this.#lastStep
+  }
+}
+
+/** Roughly four characters to a token, rounded up; from a length, so that no text is ever rescanned. */
+export function estimateTokensOfLength(length: number): number {
+  return Math.ceil(length / 4)
+}
+
+export function estimateTokenCount(text: string): number {
+  return estimateTokensOfLength(text.length)
+}

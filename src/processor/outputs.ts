@@ -12,7 +12,7 @@ import type {
   TurnError,
 } from '../protocol/stream-output.ts'
 import type { ContentBuffer } from './content-buffer.ts'
-import type { Emission, ToolOutputItem, TurnRules, TurnState } from './turn-state.ts'
+import type { Emission, ToolOutputItem, TurnRules, TurnState } from './step.ts'
 
 type TextItem = Extract<OutputItem, { type: 'message' | 'reasoning' }>
 
@@ -32,46 +32,33 @@ export function renderEmission(rules: TurnRules, emission: Emission): StreamOutp
 
 /** The item as its buffer knows it. */
 export function snapshot(
-  { turnId, threadId }: TurnRules,
+  rules: TurnRules,
   buffer: ContentBuffer,
   status: SnapshotStatus,
   content: string,
 ): ItemSnapshot {
-  const { itemId } = buffer
+  const common = commonFields(rules, buffer, status, content)
   switch (buffer.contentType) {
     case 'message':
-      return {
-        type: 'message',
-        turnId,
-        threadId,
-        itemId,
-        status,
-        content,
-        origin: buffer.origin ?? 'agent',
-      }
+      return { type: 'message', ...common, origin: buffer.origin ?? 'agent' }
     case 'thinking':
-      return {
-        type: 'thinking',
-        turnId,
-        threadId,
-        itemId,
-        status,
-        content,
-        providerId: buffer.providerId ?? '',
-      }
+      return { type: 'thinking', ...common, providerId: buffer.providerId ?? '' }
     case 'tool_call':
-      return {
-        type: 'tool_call',
-        turnId,
-        threadId,
-        itemId,
-        status,
-        content,
-        toolName: buffer.toolName ?? '',
-        toolArguments: buffer.toolArguments ?? {},
-        callId: buffer.callId ?? '',
-      }
+      return { type: 'tool_call', ...common, ...callFields(buffer) }
   }
+}
+
+function commonFields(
+  { turnId, threadId }: TurnRules,
+  { itemId }: ContentBuffer,
+  status: SnapshotStatus,
+  content: string,
+) {
+  return { turnId, threadId, itemId, status, content }
+}
+
+function callFields({ toolName = '', toolArguments = {}, callId = '' }: ContentBuffer) {
+  return { toolName, toolArguments, callId }
 }
 
 /** The final text is authoritative, also when it is shorter than what was streamed. */
@@ -81,9 +68,7 @@ export function completedText(
   item: TextItem,
   finishReason?: string | null,
 ): ItemSnapshot {
-  const { turnId, threadId } = rules
-  const { itemId } = buffer
-  const common = { turnId, threadId, itemId, status: 'complete', content: item.content } as const
+  const common = commonFields(rules, buffer, 'complete', item.content)
   const reason = finishReason ? { finishReason } : undefined
   return item.type === 'message'
     ? { type: 'message', ...common, origin: item.origin, ...reason }
@@ -93,22 +78,11 @@ export function completedText(
 export function completedCall(
   rules: TurnRules,
   call: ContentBuffer,
-  item: ToolOutputItem,
+  { output, success }: ToolOutputItem,
 ): ToolCall {
-  const { turnId, threadId } = rules
-  return {
-    type: 'tool_call',
-    turnId,
-    threadId,
-    itemId: call.itemId,
-    status: 'complete',
-    content: call.getContent(),
-    toolName: call.toolName ?? '',
-    toolArguments: call.toolArguments ?? {},
-    callId: call.callId ?? '',
-    toolOutput: parseJsonObject(item.output) ?? item.output,
-    success: item.success,
-  }
+  const common = commonFields(rules, call, 'complete', call.getContent())
+  const toolOutput = parseJsonObject(output) ?? output
+  return { type: 'tool_call', ...common, ...callFields(call), toolOutput, success }
 }
 
 export function withError(

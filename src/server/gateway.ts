@@ -6,28 +6,28 @@ import { type ConfiguredProvider, Providers } from '../turns/providers.ts'
 import { quietly, TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
 import { type Access, authenticate, isInForce } from './auth/authenticate.ts'
 import type { KeyRing } from './auth/key-ring.ts'
-import { StreamTokens } from './auth/stream-tokens.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from './context.ts'
 import { refuse, refuseUnmatched } from './error-response.ts'
 import { requestInvalid } from './errors.ts'
+import { baseHeaders } from './json-response.ts'
 import { type GatewayLimits, KeyLimits, resolveLimits } from './limits/key-limits.ts'
-import { GatewayMetrics, type TurnListener } from './metrics/gateway-metrics.ts'
-import { observeRequests, type RequestFacts } from './metrics/observe-requests.ts'
+import {
+  GatewayMetrics,
+  observeRequests,
+  type RequestFacts,
+  type TurnListener,
+} from './metrics/gateway-metrics.ts'
 import { boundedBody } from './request-body.ts'
-import { baseHeaders } from './response-headers.ts'
-import { addChatCompletionsRoute } from './routes/chat-completions.ts'
-import { addModelRoutes } from './routes/models.ts'
-import { addOutputRoutes } from './routes/outputs.ts'
+import { addChatCompletionsRoute, addModelRoutes } from './routes/chat-completions.ts'
 import { addRunRoutes } from './routes/runs.ts'
 import { addDocumentRoutes, addHealthRoutes, addMetricsRoute, Readiness } from './routes/server.ts'
-import { addStreamTokenRoute } from './routes/stream-tokens.ts'
-import { addStreamRoutes } from './routes/streams.ts'
+import { addStreamTokenRoute, StreamTokens } from './routes/stream-tokens.ts'
+import { addOutputRoutes, addStreamRoutes } from './routes/streams.ts'
 import { addSubmitRoutes } from './routes/submit.ts'
 import { addThreadRoutes } from './routes/threads.ts'
 import { OpenStreams } from './streams/open-streams.ts'
 import { TenantSpaces } from './tenant-space.ts'
-import { checkHost } from './web/hosts.ts'
-import { AllowedOrigins, checkOrigin } from './web/origins.ts'
+import { AllowedOrigins, checkHost, checkOrigin } from './web/origins.ts'
 
 export interface GatewayOptions
   extends Omit<TurnRunnerOptions, 'onError' | 'observer' | 'owner' | 'providers'> {
@@ -161,7 +161,7 @@ function createApp(
     },
   })
   app.use(baseHeaders(generateId))
-  app.use(observeRequests({ metrics, clock, onRequest }))
+  app.use(observeRequests(metrics, clock, onRequest))
   app.use(checkHost(options.allowedHosts))
   app.use(checkOrigin(new AllowedOrigins(options.corsOrigins, { hasKeys })))
   app.use(authenticate(access))

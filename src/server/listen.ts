@@ -1,28 +1,34 @@
 import { once } from 'node:events'
-import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { getRequestListener } from '@hono/node-server'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { getRequestListener, RequestError } from '@hono/node-server'
 import { type Clock, monotonicNow, systemClock } from '../async/clock.ts'
-import { TurnstreamError } from '../protocol/errors.ts'
+import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
+import { HEADERS } from '../protocol/names.ts'
 import { trackAdapter } from './client-close.ts'
-import { Connections } from './connections.ts'
+import { toErrorResponse } from './error-response.ts'
 import type { Gateway } from './gateway.ts'
+import { SECURITY_HEADERS } from './json-response.ts'
 import {
   checkHead,
   connectionsFor,
+  headOverflow,
   nodeMaxHeaders,
   nodeOptions,
   nodeWriteTimeout,
+  type Overflow,
   openFilesLimit,
   type PortLimits,
   resolvePortLimits,
 } from './limits/port-limits.ts'
-import {
-  refuseConnection,
-  refuseMalformed,
-  refuseRequest,
-  refuseUnreadable,
-} from './raw-responses.ts'
 
 export interface ListenOptions extends Partial<PortLimits> {
   /** 127.0.0.1 by default. */
@@ -203,4 +209,209 @@ async function end(server: Server, connections: Connections, clock: Clock): Prom
   const stopWaiting = clock.after(LAST_WRITES_MS, () => server.closeAllConnections())
   await closed
   stopWaiting()
+}
+
+interface ConnectionsOptions {
+  readonly max: number
+  /** How long a response may wait for a client that reads nothing; 0 is forever. */
+  readonly writeTimeoutMs: number
+  readonly clock: Clock
+  /** Called for each connection above `max`. It is not counted, and nothing else is done with it. */
+  readonly onCrowded: (socket: Socket) => void
+}
+
+/** How many connections above the limit get a response at a time; others are closed without one. */
+const REFUSED_AT_ONCE = 100
+
+// A client that is still sending its body may not see the response when the connection is reset. So the rest of a
+// refused body is read and discarded, within these bounds; then the connection is closed.
+const MAX_DISCARDED_BYTES = 16 * 1024 * 1024
+const MAX_DISCARD_MS = 2000
+
+/**
+ * The connections of a server: bounded, without clients that do not read, and without idle ones to wait for at the
+ * end. Node only knows a connection as idle after its first request; browsers open some that they never use.
+ */
+class Connections {
+  readonly #options: ConnectionsOptions
+  readonly #idle = new Set<Socket>()
+  #open = 0
+  #isEnding = false
+
+  constructor(server: Server, options: ConnectionsOptions) {
+    this.#options = options
+    server.maxConnections = options.max + REFUSED_AT_ONCE
+    server.on('connection', this.#add)
+    server.on('request', this.#occupy)
+    server.on('timeout', this.#cut)
+  }
+
+  /** Ends idle connections, and each of the others after its response. */
+  end(): void {
+    this.#isEnding = true
+    for (const socket of this.#idle) socket.destroy()
+  }
+
+  readonly #add = (socket: Socket): void => {
+    const { max, onCrowded } = this.#options
+    if (this.#open >= max) return onCrowded(socket)
+    this.#open += 1
+    this.#idle.add(socket)
+    socket.on('close', this.#remove)
+  }
+
+  readonly #occupy = ({ socket }: IncomingMessage, response: ServerResponse): void => {
+    this.#idle.delete(socket)
+    socket.setTimeout(this.#options.writeTimeoutMs)
+    response.on('finish', this.#finished)
+    response.on('close', this.#closed)
+    this.#sockets.set(response, socket)
+  }
+
+  /** Node takes the socket from a request that was destroyed. */
+  readonly #sockets = new WeakMap<ServerResponse, Socket>()
+
+  // The listeners are shared and take their emitter from `this`: closures would be held for every open stream.
+
+  readonly #remove = callWithEmitter((socket: Socket) => {
+    this.#open -= 1
+    this.#idle.delete(socket)
+  })
+
+  readonly #finished = callWithEmitter((response: ServerResponse) => {
+    const { req } = response
+    if (!req.complete) this.#discard(req, this.#sockets.get(response))
+  })
+
+  readonly #closed = callWithEmitter((response: ServerResponse) => {
+    const socket = this.#sockets.get(response)
+    if (socket === undefined || socket.destroyed) return
+    if (this.#isEnding) socket.destroySoon()
+    else this.#idle.add(socket)
+  })
+
+  /** Reads the rest of a request that was answered early. */
+  #discard(request: IncomingMessage, socket: Socket | undefined): void {
+    let bytes = 0
+    const close = () => {
+      request.removeAllListeners('data').pause()
+      socket?.destroySoon()
+    }
+    const stopWaiting = this.#options.clock.after(MAX_DISCARD_MS, close)
+    // The stream that the app was given would pause it again.
+    request.removeAllListeners('data')
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > MAX_DISCARDED_BYTES) close()
+    })
+    request.once('end', stopWaiting)
+    request.once('close', stopWaiting)
+    request.resume()
+  }
+
+  /** After a socket was silent for `writeTimeoutMs`. While a response is open, only if there is something to send. */
+  readonly #cut = (socket: Socket): void => {
+    if (this.#idle.has(socket) || socket.writableLength > 0) socket.destroy()
+  }
+}
+
+function callWithEmitter<Emitter>(listener: (emitter: Emitter) => void) {
+  return function (this: Emitter): void {
+    listener(this)
+  }
+}
+
+/*
+ * The responses to requests that do not reach the app.
+ */
+
+// A connection that has had its last response is read for this long: closing it immediately could reset it, and the
+// reset could overtake the response.
+const LINGER_MS = 1000
+
+function rawResponse(error: unknown, path?: string) {
+  const requestId = crypto.randomUUID()
+  const { status, body, headers } = toErrorResponse(error, requestId, path)
+  const text = JSON.stringify(body)
+  const fields = {
+    'content-type': 'application/json',
+    'cache-control': 'no-store',
+    ...SECURITY_HEADERS,
+    [HEADERS.requestId]: requestId,
+    ...headers,
+    'content-length': `${Buffer.byteLength(text)}`,
+  }
+  return { status, headers: fields, text }
+}
+
+function invalid(detail: string): TurnstreamError {
+  return new TurnstreamError('REQUEST_INVALID', detail)
+}
+
+/** Refuses a request with a malformed URL or host, or one that the app could not answer at all. */
+function refuseUnreadable(error: unknown): Response {
+  const isUnreadable = error instanceof RequestError
+  const { text, ...head } = rawResponse(isUnreadable ? invalid('its address or host') : error)
+  return new Response(text, head)
+}
+
+/** Refuses a request before the app sees it. */
+function refuseRequest(error: TurnstreamError, response: ServerResponse): void {
+  const { status, headers, text } = rawResponse(error, response.req.url)
+  response.writeHead(status, headers)
+  response.end(text)
+}
+
+type MalformedError = Error & Overflow & { readonly code?: string }
+
+/** Refuses bytes that are not HTTP, or a request that does not end. Returns the code if a response was sent. */
+export function refuseMalformed(
+  error: MalformedError,
+  socket: Duplex,
+  { clock, limits }: { readonly clock: Clock; readonly limits: PortLimits },
+): ErrorCode | undefined {
+  // The rest of what was refused already.
+  if (lingering.has(socket)) return undefined
+  // A peer that has left reads nothing, and after the head of another response there is no place for one.
+  if (error.code === 'ECONNRESET' || !socket.writable || isBeingAnswered(socket)) {
+    socket.destroy()
+    return undefined
+  }
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    // If the rest of the request were read, it could still be acted upon.
+    socket.end(encodeRaw(invalid('it took too long'), 408), () => socket.destroy())
+    return 'REQUEST_INVALID'
+  }
+  const isOverflow = error.code === 'HPE_HEADER_OVERFLOW'
+  const refusal = isOverflow ? headOverflow(error, limits) : invalid('it is no HTTP')
+  endAndLinger(socket, refusal, clock)
+  return refusal.code
+}
+
+/** Refuses a connection that is one too many, without reading from it. */
+function refuseConnection(socket: Duplex, clock: Clock): void {
+  endAndLinger(socket, new TurnstreamError('CONNECTIONS_LIMITED', 'come back later'), clock)
+}
+
+/** Node keeps the response in progress at the socket, and checks it there itself for the same reason. */
+function isBeingAnswered(socket: Duplex): boolean {
+  const { _httpMessage: response } = socket as { _httpMessage?: ServerResponse | null }
+  return response?.headersSent === true
+}
+
+const lingering = new WeakSet<Duplex>()
+
+function endAndLinger(socket: Duplex, error: TurnstreamError, clock: Clock): void {
+  lingering.add(socket)
+  socket.end(encodeRaw(error))
+  const cancelTimer = clock.after(LINGER_MS, () => socket.destroy())
+  socket.on('close', cancelTimer)
+}
+
+function encodeRaw(error: TurnstreamError, as?: number): string {
+  const { status, headers, text } = rawResponse(error)
+  const sent = as ?? status
+  const fields = Object.entries({ ...headers, connection: 'close' })
+  const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  return `HTTP/1.1 ${sent} ${STATUS_CODES[sent]}\r\n${head}\r\n${text}`
 }

@@ -39,33 +39,14 @@ interface ResponseObject {
   readonly content?: Content | undefined
 }
 
-export interface Operation {
-  readonly operationId: string
-  readonly summary: string
-  readonly description?: string | undefined
-  readonly tags: readonly string[]
-  /** One of them is needed where the server has keys; empty for public routes. */
-  readonly security: Readonly<spec.Security>
-  readonly parameters: readonly Parameter[]
-  readonly requestBody?: { readonly required: boolean; readonly content: Content } | undefined
-  readonly responses: Readonly<Record<string, ResponseObject>>
-}
-
-export interface OpenApiDocument {
-  readonly openapi: '3.1.0'
-  readonly info: { readonly title: string; readonly version: string; readonly description: string }
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  readonly components: {
-    readonly schemas: Readonly<Record<string, JsonSchema>>
-    readonly securitySchemes: typeof spec.SECURITY_SCHEMES
-  }
-}
+export type Operation = ReturnType<DocumentWriter['operation']>
+export type OpenApiDocument = ReturnType<typeof openapiDocument>
 
 /**
  * The OpenAPI document of an app's routes. Zod itself writes the schemas: the generator of `@hono/zod-openapi` marks
  * optional fields as required.
  */
-export function openapiDocument(app: GatewayApp): OpenApiDocument {
+export function openapiDocument(app: GatewayApp) {
   const writer = new DocumentWriter()
   const paths: Record<string, Record<string, Operation>> = {}
   for (const definition of app.openAPIRegistry.definitions) {
@@ -75,7 +56,7 @@ export function openapiDocument(app: GatewayApp): OpenApiDocument {
   }
   const description = 'Runs LLM turns, keeps them, and lets any number of readers join and resume.'
   return {
-    openapi: '3.1.0',
+    openapi: '3.1.0' as const,
     info: { title: 'turnstream', version: '2', description },
     paths,
     components: { schemas: writer.schemas, securitySchemes: spec.SECURITY_SCHEMES },
@@ -101,7 +82,7 @@ class DocumentWriter {
   /** The named schemas that were met so far. */
   readonly schemas: Record<string, JsonSchema> = {}
 
-  operation(route: RouteConfig): Operation {
+  operation(route: RouteConfig) {
     const { method, path, summary = '', description, tags = [], request } = route
     const { security = spec.KEY_SECURITY } = route
     return {
@@ -109,6 +90,7 @@ class DocumentWriter {
       summary,
       description,
       tags,
+      /** One of them is needed where the server has keys; empty for public routes. */
       security,
       parameters: [
         ...this.#parameters('path', request?.params),

@@ -4,7 +4,7 @@ import { parseOffset, START } from '../log/offsets.ts'
 import { MAX_RECORD_CHARS } from '../log/records.ts'
 import { logOf } from '../log/tenants.ts'
 import type { Entries, Lease, LogName, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
-import { LiveProcessor } from '../processor/processor-core.ts'
+import { LiveProcessor } from '../processor/stream-processor.ts'
 import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
 import { isInputItem } from '../protocol/item-marks.ts'
@@ -25,14 +25,10 @@ import type {
 import { ResponseReducer } from '../reducer/reduce.ts'
 import type { TurnObserver } from './turn-observer.ts'
 import { isForProcessor } from './turn-request.ts'
-import { withTurnIds } from './turn-response.ts'
-import { UnsettledItems } from './unsettled-items.ts'
+import { UnsettledItems, withTurnIds } from './unsettled-items.ts'
 
-export interface ReaperOptions {
+export interface ReaperOptions extends Required<OrphanOptions> {
   readonly log: TurnLog
-  readonly owner: string
-  readonly leaseMs: number
-  readonly clock: Clock
   /** Whether a turn is run by this process: its run renews the lease, late as it may be. */
   readonly isRunning: (orphan: Orphan) => boolean
   readonly observer: TurnObserver
@@ -94,11 +90,9 @@ export class Reaper {
   }
 
   async #endSome(limit: number, kept: Orphan[]): Promise<number> {
-    const { log, owner, leaseMs, clock, observer, onError, isRunning } = this.#options
+    const { log, observer, onError, isRunning } = this.#options
     const ended = await endOrphans(log, {
-      owner,
-      leaseMs,
-      clock,
+      ...this.#options,
       limit,
       isRunning: (orphan) => {
         const isOurs = isRunning(orphan)
@@ -186,12 +180,15 @@ export async function endOrphan(
   turnId: string,
   options: OrphanOptions,
 ): Promise<OrphanResult> {
-  const clock = options.clock ?? systemClock
+  const { owner, leaseMs, clock = systemClock } = options
   const claimedAt = monotonicNow(clock)
   try {
-    const { owner, leaseMs } = options
     const lease = await log.claim(turnId, owner, leaseMs)
-    const orphan = await OrphanEnding.load(log, { lease, claimedAt, leaseMs, clock })
+    const turn = await log.getTurn(turnId)
+    if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
+    const { records } = await log.snapshot(turnId)
+    const stored = new Map(records.map(({ key, data }) => [key, data]))
+    const orphan = new OrphanEnding({ log, turn, stored, lease, claimedAt, leaseMs, clock })
     await orphan.endEvents()
     await orphan.endProcessed()
     return 'ended'
@@ -202,7 +199,11 @@ export async function endOrphan(
   }
 }
 
-interface ClaimOptions {
+interface ClaimedOrphan {
+  readonly log: TurnLog
+  readonly turn: TurnRecord
+  /** The newest record of `processed` of every key. */
+  readonly stored: ReadonlyMap<string, string>
   readonly lease: Lease
   readonly leaseMs: number
   readonly clock: Clock
@@ -210,13 +211,7 @@ interface ClaimOptions {
 }
 
 class OrphanEnding {
-  readonly #log: TurnLog
-  readonly #lease: Lease
-  readonly #turn: TurnRecord
-  readonly #leaseMs: number
-  readonly #clock: Clock
-  /** The newest record of `processed` of every key. */
-  readonly #stored: ReadonlyMap<string, string>
+  readonly #orphan: ClaimedOrphan
   readonly #derived: DerivedOutputs
   readonly #processor: LiveProcessor
   readonly #unsettled = new UnsettledItems()
@@ -226,21 +221,11 @@ class OrphanEnding {
   #isWhole = true
   #renewAt: number
 
-  private constructor(
-    log: TurnLog,
-    turn: TurnRecord,
-    stored: ReadonlyMap<string, string>,
-    options: ClaimOptions,
-  ) {
-    const { lease } = options
-    this.#log = log
-    this.#lease = lease
-    this.#turn = turn
-    this.#leaseMs = options.leaseMs
-    this.#clock = options.clock
-    this.#renewAt = options.claimedAt + options.leaseMs / RENEWALS_PER_LEASE
+  constructor(orphan: ClaimedOrphan) {
+    const { lease, turn, stored, leaseMs, claimedAt } = orphan
+    this.#orphan = orphan
+    this.#renewAt = claimedAt + leaseMs / RENEWALS_PER_LEASE
     this.#responseId = lease.runId
-    this.#stored = stored
     const derived = new DerivedOutputs(stored)
     this.#derived = derived
     this.#processor = new LiveProcessor({
@@ -252,18 +237,9 @@ class OrphanEnding {
     })
   }
 
-  static async load(log: TurnLog, options: ClaimOptions): Promise<OrphanEnding> {
-    const { lease } = options
-    const turn = await log.getTurn(lease.turnId)
-    if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', lease.turnId)
-    const { records } = await log.snapshot(lease.turnId)
-    const stored = new Map(records.map(({ key, data }) => [key, data]))
-    return new OrphanEnding(log, turn, stored, options)
-  }
-
   /** Reads the log `events`, settles its items and ends it, unless it has its end. */
   async endEvents(): Promise<void> {
-    const { next } = this.#lease
+    const { next } = this.#orphan.lease
     await this.#readEvents()
     if (this.#derived.ending !== undefined) return
     const settling = this.#unsettled.settleAll({ kind: 'failed', error: LOST })
@@ -272,7 +248,7 @@ class OrphanEnding {
       response_id: this.#responseId,
       error: LOST,
     }
-    const eventId = eventIdsOf(this.#lease.runId, next.events - 1)
+    const eventId = eventIdsOf(this.#orphan.lease.runId, next.events - 1)
     const events = [...settling, error].map((payload) => this.#event(eventId(), payload))
     for (const event of events) this.#reducer.apply(event)
     try {
@@ -286,24 +262,29 @@ class OrphanEnding {
   }
 
   async endProcessed(): Promise<void> {
-    const { turnId, next } = this.#lease
-    const { threadId } = this.#turn
+    const { turnId, next } = this.#orphan.lease
+    const { threadId } = this.#orphan.turn
     const { missing, ending } = this.#derived
     const end = ending ?? { type: 'turn_error', turnId, threadId, error: UNREADABLE }
     // What is left of a trimmed log says less than what readers have seen.
     const outputs = this.#isWhole ? [...missing.values(), end] : [end]
     const eventId = eventIdsOf(`${turnId}/processed`, next.processed - 1)
-    const timestamp = this.#clock.now()
+    const timestamp = this.#orphan.clock.now()
     const entries = outputs.map((output) => ({ output, eventId: eventId(), timestamp }))
     await this.#writeAndSeal('processed', entries)
   }
 
   /** Reads as far as the log goes now: nobody else can write to it any more. */
   async #readEvents(): Promise<void> {
-    const last = this.#lease.next.events - 1
+    const last = this.#orphan.lease.next.events - 1
     if (last < 1) return
     const controller = new AbortController()
-    const records = this.#log.tail(this.#lease.turnId, 'events', START, controller.signal)
+    const records = this.#orphan.log.tail(
+      this.#orphan.lease.turnId,
+      'events',
+      START,
+      controller.signal,
+    )
     for await (const record of records) {
       if (isSliceOver()) await nextSlice()
       await this.#keepLease()
@@ -330,16 +311,16 @@ class OrphanEnding {
     if (!isForProcessor(event)) return
     // An item that was cancelled before anybody saw it is never shown; the processor must know of those
     // that readers have seen.
-    if (this.#stored.has(cancelledItem(event) ?? '')) this.#processor.flush()
+    if (this.#orphan.stored.has(cancelledItem(event) ?? '')) this.#processor.flush()
     this.#processor.take(event)
   }
 
   #event(event_id: string, payload: StreamEventPayload): StreamEvent {
     return {
       event_id,
-      timestamp: this.#clock.now(),
+      timestamp: this.#orphan.clock.now(),
       trace_context: this.#traceContext ?? NO_TRACE,
-      run_id: this.#lease.runId,
+      run_id: this.#orphan.lease.runId,
       type: payload.type,
       payload,
     } as StreamEvent
@@ -348,7 +329,7 @@ class OrphanEnding {
   /** Undefined where part of the log is missing, or for a Response that is too large. */
   #responseJson(): string | undefined {
     if (!this.#isWhole) return undefined
-    const json = JSON.stringify(withTurnIds(this.#reducer.response, this.#turn))
+    const json = JSON.stringify(withTurnIds(this.#reducer.response, this.#orphan.turn))
     return json.length <= MAX_RECORD_CHARS ? json : undefined
   }
 
@@ -357,7 +338,7 @@ class OrphanEnding {
     entries: readonly Entries[Name][],
     response?: string,
   ): Promise<void> {
-    const writer = this.#log.open(this.#lease, log, { retryForMs: 0 })
+    const writer = this.#orphan.log.open(this.#orphan.lease, log, { retryForMs: 0 })
     try {
       for (const [index, entry] of entries.entries()) {
         await this.#keepLease()
@@ -370,10 +351,10 @@ class OrphanEnding {
   }
 
   async #keepLease(): Promise<void> {
-    const now = monotonicNow(this.#clock)
+    const now = monotonicNow(this.#orphan.clock)
     if (now < this.#renewAt) return
-    await this.#log.renew(this.#lease, this.#leaseMs)
-    this.#renewAt = now + this.#leaseMs / RENEWALS_PER_LEASE
+    await this.#orphan.log.renew(this.#orphan.lease, this.#orphan.leaseMs)
+    this.#renewAt = now + this.#orphan.leaseMs / RENEWALS_PER_LEASE
   }
 }
 
@@ -398,9 +379,10 @@ function keyOf(output: StreamOutput): string {
  * Of each item only the last counts: on the way there it may pass through what readers saw long ago.
  */
 class DerivedOutputs {
-  readonly #stored: ReadonlyMap<string, string>
-  readonly #missing = new Map<string, StreamOutput>()
+  /** By key, in the order in which they were first missing. */
+  readonly missing = new Map<string, StreamOutput>()
   ending: TurnComplete | TurnError | undefined
+  readonly #stored: ReadonlyMap<string, string>
 
   /** `stored` is the newest record of every key. */
   constructor(stored: ReadonlyMap<string, string>) {
@@ -414,20 +396,12 @@ class DerivedOutputs {
     }
     const key = keyOf(output)
     const stored = this.#stored.get(key)
-    if (stored === undefined && isUnseen(output)) {
-      this.#missing.delete(key)
-    } else if (stored === undefined) {
-      this.#missing.set(key, isGrowing(output) ? { ...output, status: 'create' } : output)
-    } else if (saysTheSame(stored, output)) {
-      this.#missing.delete(key)
-    } else {
-      this.#missing.set(key, isGrowing(output) ? { ...output, status: 'update' } : output)
+    if (stored === undefined ? isUnseen(output) : saysTheSame(stored, output)) {
+      this.missing.delete(key)
+      return
     }
-  }
-
-  /** By key, in the order in which they were first missing. */
-  get missing(): ReadonlyMap<string, StreamOutput> {
-    return this.#missing
+    const status = stored === undefined ? 'create' : 'update'
+    this.missing.set(key, isGrowing(output) ? { ...output, status } : output)
   }
 }
 

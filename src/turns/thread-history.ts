@@ -1,7 +1,7 @@
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { START } from '../log/offsets.ts'
 import type { EventRecord, Tail, TurnLog, TurnRecord } from '../log/turn-log.ts'
-import { estimateTokensOfLength } from '../processor/token-estimate.ts'
+import { estimateTokensOfLength } from '../processor/options.ts'
 import { isTurnMissing, TurnstreamError } from '../protocol/errors.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
@@ -10,7 +10,7 @@ import type { StreamEvent } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../reducer/reduce.ts'
 import { withoutMark } from './tools.ts'
-import type { TurnCaps } from './turn-caps.ts'
+import type { TurnCaps } from './turn-items.ts'
 
 /** However small they are: each is a read of the store. */
 const MAX_TURNS = 1000

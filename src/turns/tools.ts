@@ -132,52 +132,27 @@ export async function runTool(
 async function execute(tool: Tool, call: FunctionCall, options: RunToolOptions): Promise<unknown> {
   const args = parseJsonObject(call.arguments)
   if (args === undefined) throw new Error('the arguments are no JSON object')
-  const { turnId, threadId } = options
-  const limit = new ToolLimit(tool, options)
+  const { name, timeoutMs = TIMEOUT_MS } = tool
+  const { turnId, threadId, clock, signal } = options
+  const limit = new AbortController()
+  // Rejects when the time of the tool is over, or the turn is.
+  const passed = new Promise<never>((_resolve, reject) => {
+    onAbort(limit.signal, () => reject(limit.signal.reason as TurnstreamError))
+  })
+  passed.catch(() => {}) // whoever runs the tool hears of it
+  const cancelTimer = clock.after(timeoutMs, () => {
+    const detail = `${name} did not answer within ${timeoutMs} ms`
+    limit.abort(new TurnstreamError('TOOL_TIMEOUT', detail))
+  })
+  const forgetTurn = onAbort(signal, () => {
+    limit.abort(new TurnstreamError('ABORTED', 'the turn was stopped'))
+  })
   try {
     const context = { turnId, threadId, callId: call.call_id, signal: limit.signal }
-    return await Promise.race([tool.execute(args, context), limit.passed])
+    return await Promise.race([tool.execute(args, context), passed])
   } finally {
-    limit.release()
-  }
-}
-
-/** Stops a tool when its time is over, or the turn is. */
-class ToolLimit {
-  /** Rejects when the tool has to stop. */
-  readonly passed: Promise<never>
-  readonly #controller = new AbortController()
-  readonly #cancelTimer: () => void
-  readonly #forgetTurn: () => void
-  #pass: (error: TurnstreamError) => void = () => {}
-
-  constructor({ name, timeoutMs = TIMEOUT_MS }: Tool, { clock, signal }: RunToolOptions) {
-    this.passed = new Promise<never>((_resolve, reject) => {
-      this.#pass = reject
-    })
-    this.passed.catch(() => {}) // whoever runs the tool hears of it
-    this.#cancelTimer = clock.after(timeoutMs, () => {
-      this.#stop(
-        new TurnstreamError('TOOL_TIMEOUT', `${name} did not answer within ${timeoutMs} ms`),
-      )
-    })
-    this.#forgetTurn = onAbort(signal, () => {
-      this.#stop(new TurnstreamError('ABORTED', 'the turn was stopped'))
-    })
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
-  release(): void {
-    this.#cancelTimer()
-    this.#forgetTurn()
-  }
-
-  #stop(error: TurnstreamError): void {
-    this.#pass(error)
-    this.#controller.abort(error)
+    cancelTimer()
+    forgetTurn()
   }
 }
 

@@ -9,9 +9,8 @@ import {
   payloadFault,
 } from '../protocol/stream-event-guard.ts'
 import { markedAsRunHere } from './tools.ts'
-import type { TurnCaps } from './turn-caps.ts'
 import { boundEnd, boundError, extraChars } from './turn-ending.ts'
-import { type TurnItem, TurnItems } from './turn-items.ts'
+import { type TurnCaps, type TurnItem, TurnItems } from './turn-items.ts'
 import type { Settlement, UnsettledItems } from './unsettled-items.ts'
 
 /** How a round came to its end. */
@@ -53,8 +52,8 @@ const TRUNCATED: ErrorObject = {
 export class Transcript {
   readonly #runId: string
   readonly #items: TurnItems
-  readonly #calls: RoundCalls
-  readonly #usage = new TurnUsage()
+  readonly calls: RoundCalls
+  readonly usage = new TurnUsage()
   readonly #unsettled: UnsettledItems
   readonly #onError: (error: unknown) => void
   /** The ids in events that were ignored and reported. */
@@ -71,7 +70,7 @@ export class Transcript {
     this.#unsettled = unsettled
     this.#onError = onError
     this.#items = new TurnItems(runId, caps)
-    this.#calls = new RoundCalls(registry)
+    this.calls = new RoundCalls(registry)
   }
 
   /** The cap that was passed; what passed it is not part of the turn. */
@@ -84,22 +83,14 @@ export class Transcript {
     return this.#end
   }
 
-  get calls(): RoundCalls {
-    return this.#calls
-  }
-
   /** The items of this turn that are finished, as their provider is told of them again. */
   get items(): OutputItem[] {
     return this.#items.whole
   }
 
-  get usage(): TurnUsage {
-    return this.#usage
-  }
-
   beginRound(): void {
     this.#items.beginRound()
-    this.#calls.clear()
+    this.calls.clear()
     this.#end = undefined
   }
 
@@ -126,7 +117,7 @@ export class Transcript {
         return this.#giveUp(payload)
       case 'usage_update':
         if (payload.usage === undefined) return undefined
-        this.#usage.update(payload.usage)
+        this.usage.update(payload.usage)
         return this.#items.spend(JSON.stringify(payload.usage).length)
           ? this.usageNews()
           : undefined
@@ -177,7 +168,7 @@ export class Transcript {
     }
     const { item_type, name, provider_metadata: metadata } = payload
     const started = { ...payload, item_id: item.id }
-    return item_type === 'function_call' && this.#calls.isRunHere(name, metadata)
+    return item_type === 'function_call' && this.calls.isRunHere(name, metadata)
       ? { ...started, provider_metadata: markedAsRunHere(metadata) }
       : started
   }
@@ -189,10 +180,10 @@ export class Transcript {
     const final = { ...payload.final_item, id: item.id }
     if (!this.#items.spend(extraChars(payload))) return undefined
     if (!this.#items.finish(item, final)) return undefined
-    this.#calls.note(item, final)
+    this.calls.note(item, final)
     const { provider_metadata: metadata } = final
     const final_item =
-      final.type === 'function_call' && this.#calls.isRunHere(final.name, metadata)
+      final.type === 'function_call' && this.calls.isRunHere(final.name, metadata)
         ? { ...final, provider_metadata: markedAsRunHere(metadata) }
         : final
     return { ...payload, item_id: item.id, final_item }
@@ -207,7 +198,7 @@ export class Transcript {
     if (item.isOver && !this.#unsettled.has(item.id)) return this.#ignore(payload.item_id)
     if (!this.#items.spend(extraChars(payload))) return undefined
     this.#items.end(item)
-    this.#calls.drop(item)
+    this.calls.drop(item)
     return { ...payload, item_id: item.id }
   }
 
@@ -228,9 +219,9 @@ export class Transcript {
     this.failRound(TRUNCATED)
     const end = this.#end
     yield* this.#unsettled.settleOpen(settlementOf(end))
-    if (end?.type === 'response_done' && end.usage !== undefined) this.#usage.update(end.usage)
+    if (end?.type === 'response_done' && end.usage !== undefined) this.usage.update(end.usage)
     const news = this.usageNews()
-    this.#usage.endRound()
+    this.usage.endRound()
     if (news !== undefined) yield news
   }
 
@@ -242,7 +233,7 @@ export class Transcript {
     const type = 'function_call_output'
     const final: OutputItem = { type, id: item.id, call_id, output, success }
     if (!this.#items.finish(item, final)) return
-    this.#calls.answered(call)
+    this.calls.answered(call)
     const provider_metadata = markedAsRunHere(undefined)
     yield { type: 'item_start', item_id: item.id, item_type: type, call_id, provider_metadata }
     yield { type: 'item_done', item_id: item.id, final_item: { ...final, provider_metadata } }
@@ -250,7 +241,7 @@ export class Transcript {
 
   /** The usage so far, if the log does not say it yet. */
   usageNews(): StreamEventPayload | undefined {
-    const usage = this.#usage.takeNews()
+    const usage = this.usage.takeNews()
     return usage && { type: 'usage_update', response_id: this.#runId, usage }
   }
 }

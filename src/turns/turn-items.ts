@@ -1,7 +1,6 @@
 import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, ItemType } from '../protocol/stream-event.ts'
-import type { TurnCaps } from './turn-caps.ts'
 
 /** An item of the turn. Its id is ours; its provider knows it by another. */
 export interface TurnItem {
@@ -23,22 +22,18 @@ const MAX_ITEM_CHARS = 10_000_000
 
 /** The items of a turn: numbered through all rounds, and as many and as long as the caps allow. */
 export class TurnItems {
+  /** The cap that was passed, once one was. */
+  excess: ErrorObject | undefined
   readonly #runId: string
   readonly #caps: TurnCaps
   readonly #whole: (OutputItem | undefined)[] = []
   /** The items of the round, by the ids of its provider, which may give them again in the next. */
   #known = new Map<string, TurnItem>()
   #chars = 0
-  #excess: ErrorObject | undefined
 
   constructor(runId: string, caps: TurnCaps) {
     this.#runId = runId
     this.#caps = caps
-  }
-
-  /** The cap that was passed, once one was. */
-  get excess(): ErrorObject | undefined {
-    return this.#excess
   }
 
   /** Those that are finished, in the order in which they began. */
@@ -121,7 +116,7 @@ export class TurnItems {
   }
 
   #exceed(code: ErrorCode, detail: string): void {
-    this.#excess ??= { code, message: new TurnstreamError(code, detail).message }
+    this.excess ??= { code, message: new TurnstreamError(code, detail).message }
   }
 }
 
@@ -138,4 +133,40 @@ function textOf(item: OutputItem): string {
     case 'cancelled':
       return ''
   }
+}
+
+/** What a turn may come to before it is stopped. */
+export interface TurnCaps {
+  /** 10 million unless given. */
+  readonly maxTextChars: number
+  /** 2,000 unless given. */
+  readonly maxItems: number
+  /** 30 minutes unless given. */
+  readonly maxDurationMs: number
+  /** 32 unless given. */
+  readonly maxRounds: number
+  /** The most that a provider is sent of the thread, input included: 8 MiB of JSON unless given. */
+  readonly maxHistoryBytes: number
+  /** The same in estimated tokens: 2 million unless given. */
+  readonly maxHistoryTokens: number
+}
+
+const DEFAULT_CAPS: TurnCaps = {
+  maxTextChars: 10_000_000,
+  maxItems: 2000,
+  maxDurationMs: 30 * 60 * 1000,
+  maxRounds: 32,
+  maxHistoryBytes: 8 * 1024 * 1024,
+  maxHistoryTokens: 2_000_000,
+}
+
+/** Fills in the defaults; OPTION_INVALID for a cap under which no turn could run. */
+export function resolveCaps(given: Partial<TurnCaps> = {}): TurnCaps {
+  const caps = { ...DEFAULT_CAPS, ...given }
+  for (const [name, value] of Object.entries(caps)) {
+    if (!(value >= 1)) {
+      throw new TurnstreamError('OPTION_INVALID', `${name} must be at least 1, not ${value}`)
+    }
+  }
+  return caps
 }

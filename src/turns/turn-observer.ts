@@ -49,42 +49,26 @@ export interface TurnObserver {
 /** A power of two. Two looks at the clock for each append would be too many where each holds one delta. */
 export const TIMED_EVERY = 16
 
-const ignore = (): void => {}
+const CALLBACKS = ['started', 'answered', 'retried', 'ended', 'appended', 'orphanEnded'] as const
 
-/** For when nobody wants to know. */
-export function unobserved(): TurnObserver {
-  return {
-    counts: { events: 0, snapshots: 0 },
-    started: ignore,
-    answered: ignore,
-    retried: ignore,
-    ended: ignore,
-    appended: ignore,
-    orphanEnded: ignore,
-  }
-}
-
-/** The same observer; what it throws goes to `onError` and never into a turn. */
+/** The same observer, or one that does nothing. What it throws goes to `onError` and never into a turn. */
 export function guardObserver(
-  observer: TurnObserver,
+  observer: TurnObserver | undefined,
   onError: (error: unknown) => void,
 ): TurnObserver {
-  function guard<Args extends readonly unknown[]>(notify: (...args: Args) => void) {
-    return (...args: Args): void => {
-      try {
-        notify(...args)
-      } catch (error) {
-        onError(error)
-      }
-    }
-  }
-  return {
-    counts: observer.counts,
-    started: guard((turn) => observer.started(turn)),
-    answered: guard((turn, waitedMs) => observer.answered(turn, waitedMs)),
-    retried: guard((turn) => observer.retried(turn)),
-    ended: guard((turn, outcome) => observer.ended(turn, outcome)),
-    appended: guard((tookMs) => observer.appended(tookMs)),
-    orphanEnded: guard(() => observer.orphanEnded()),
-  }
+  const guarded = CALLBACKS.map((name) => {
+    const notify = observer?.[name].bind(observer) as ((...args: unknown[]) => void) | undefined
+    return [
+      name,
+      (...args: unknown[]): void => {
+        try {
+          notify?.(...args)
+        } catch (error) {
+          onError(error)
+        }
+      },
+    ]
+  })
+  const counts = observer?.counts ?? { events: 0, snapshots: 0 }
+  return { counts, ...Object.fromEntries(guarded) } as TurnObserver
 }

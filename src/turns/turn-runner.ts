@@ -12,9 +12,9 @@ import { Reaper } from './reaper.ts'
 import { historyRoom, type InputSize } from './thread-history.ts'
 import { type Tool, ToolRegistry } from './tools.ts'
 import { Turn, type TurnServices, type TurnTask } from './turn.ts'
-import { resolveCaps, type TurnCaps } from './turn-caps.ts'
 import { failed } from './turn-ending.ts'
-import { guardObserver, type TurnObserver, unobserved } from './turn-observer.ts'
+import { resolveCaps, type TurnCaps } from './turn-items.ts'
+import { guardObserver, type TurnObserver } from './turn-observer.ts'
 import { inputItems, type Submission, type Submitted } from './turn-request.ts'
 
 export type { TurnCaps }
@@ -56,7 +56,7 @@ export interface SubmitOptions {
 }
 
 /** A submission with its ids, and what it is compared by. */
-interface Asked {
+interface SubmitRequest {
   readonly tenant: string
   readonly log: TurnLog
   readonly admit: Admit
@@ -65,8 +65,8 @@ interface Asked {
   readonly fingerprint: string
 }
 
-interface UnderWay {
-  readonly asked: Asked
+interface InFlight {
+  readonly request: SubmitRequest
   readonly submitted: Promise<Submitted>
 }
 
@@ -77,8 +77,8 @@ export class TurnRunner {
   readonly #reaper: Reaper
   readonly #generateId: () => string
   readonly #runs = new Set<Turn>()
-  /** The submits under way, by tenant and turn: whoever names the same turn waits for the one before. */
-  readonly #submits = new Map<string, UnderWay>()
+  /** The submits in flight, by tenant and turn. One that names the same turn waits for the one before. */
+  readonly #submits = new Map<string, InFlight>()
   #shutdown: Promise<void> | undefined
   #isGraceOver = false
   #giveUp = () => {}
@@ -90,7 +90,7 @@ export class TurnRunner {
     const { log, owner, leaseMs = LEASE_MS, clock = systemClock, onError } = options
     const tools = new ToolRegistry(options.tools)
     const report = quietly(onError)
-    const observer = guardObserver(options.observer ?? unobserved(), (error) => report(error, {}))
+    const observer = guardObserver(options.observer, (error) => report(error, {}))
     this.#options = options
     this.#generateId = options.generateId ?? (() => crypto.randomUUID())
     const caps = resolveCaps(options.caps)
@@ -105,21 +105,22 @@ export class TurnRunner {
    * SERVER_SHUTDOWN, REQUEST_INVALID, what `admit` throws, or a code of the store.
    */
   async submit(submission: Submission, options: SubmitOptions = {}): Promise<Submitted> {
-    const { tenant = DEFAULT_TENANT, admit = freely } = options
+    const { tenant = DEFAULT_TENANT, admit = () => () => {} } = options
     const ids = idsOf(submission, this.#generateId)
     const log = logOf(this.#options.log, tenant)
-    const asked = { tenant, log, admit, submission, ids, fingerprint: fingerprintOf(submission) }
+    const request = { tenant, log, admit, submission, ids, fingerprint: fingerprintOf(submission) }
     // No name of a tenant has a space in it.
     const turn = `${tenant} ${ids.turnId}`
     const before = this.#submits.get(turn)
-    if (before !== undefined && isRepetition(asked, before.asked)) return before.submitted
-    const submitted = before === undefined ? this.#submit(asked) : this.#submitAfter(before, asked)
-    const underWay = { asked, submitted }
-    this.#submits.set(turn, underWay)
+    if (before !== undefined && isRepetition(request, before.request)) return before.submitted
+    const settled = before && Promise.allSettled([before.submitted])
+    const submitted = settled?.then(() => this.#submit(request)) ?? this.#submit(request)
+    const inFlight = { request, submitted }
+    this.#submits.set(turn, inFlight)
     try {
       return await submitted
     } finally {
-      if (this.#submits.get(turn) === underWay) this.#submits.delete(turn)
+      if (this.#submits.get(turn) === inFlight) this.#submits.delete(turn)
     }
   }
 
@@ -160,13 +161,8 @@ export class TurnRunner {
     })
   }
 
-  async #submitAfter({ submitted }: UnderWay, asked: Asked): Promise<Submitted> {
-    await Promise.allSettled([submitted])
-    return this.#submit(asked)
-  }
-
-  async #submit(asked: Asked): Promise<Submitted> {
-    const { submission, ids } = asked
+  async #submit(request: SubmitRequest): Promise<Submitted> {
+    const { submission, ids } = request
     const { history = [], input } = submission
     const items = inputItems(ids.runId, history, input)
     let chosen: ChosenModel
@@ -175,22 +171,22 @@ export class TurnRunner {
     try {
       chosen = this.#choose(submission)
       room = historyRoom(items, this.#services.caps)
-      leave = await asked.admit()
+      leave = await request.admit()
     } catch (refusal) {
-      const known = isNamed(submission) ? await this.#find(asked) : undefined
+      const known = isNamed(submission) ? await this.#find(request) : undefined
       if (known === undefined) throw refusal
-      return submittedBefore(known, asked)
+      return submittedBefore(known, request)
     }
     const since = monotonicNow(this.#services.clock)
     let lease: Lease
     try {
-      lease = await this.#create(asked)
+      lease = await this.#create(request)
     } catch (error) {
       leave()
       if (!(error instanceof TurnExistsError)) throw error
-      return submittedBefore(error.turn, asked)
+      return submittedBefore(error.turn, request)
     }
-    const run = this.#begin(asked, { ...chosen, lease, since, input: items, historyRoom: room })
+    const run = this.#begin(request, { ...chosen, lease, since, input: items, historyRoom: room })
     void run.done.then(leave)
     await run.opened
     return ids
@@ -208,14 +204,14 @@ export class TurnRunner {
     })
   }
 
-  #create({ log, ids, fingerprint }: Asked): Promise<Lease> {
+  #create({ log, ids, fingerprint }: SubmitRequest): Promise<Lease> {
     const { leaseMs, clock } = this.#services
     const { owner } = this.#options
     return createTurn(log, { ...ids, owner, request: fingerprint }, leaseMs, clock)
   }
 
   #begin(
-    { tenant, log, submission, ids }: Asked,
+    { tenant, log, submission, ids }: SubmitRequest,
     begun: Omit<TurnTask, 'tenant' | 'agentId' | 'threadId' | 'settings' | 'traceContext'>,
   ): Turn {
     const { threadId } = ids
@@ -229,7 +225,7 @@ export class TurnRunner {
     return run
   }
 
-  async #find({ log, ids }: Asked): Promise<TurnRecord | undefined> {
+  async #find({ log, ids }: SubmitRequest): Promise<TurnRecord | undefined> {
     const { turnId, runId } = ids
     try {
       return (await log.getTurn(turnId)) ?? (await log.getTurnOfRun(runId))
@@ -247,19 +243,15 @@ export class TurnRunner {
   }
 }
 
-/** Whoever asks. */
-function freely(): () => void {
-  return () => {}
-}
-
-function isRepetition(one: Asked, other: Asked): boolean {
+function isRepetition(one: SubmitRequest, other: SubmitRequest): boolean {
   return one.ids.runId === other.ids.runId && one.fingerprint === other.fingerprint
 }
 
 /** The ids of a turn that exists; SUBMIT_CONFLICT if it is not the one that is asked for. */
-function submittedBefore(turn: TurnRecord, { ids, fingerprint }: Asked): Submitted {
+function submittedBefore(turn: TurnRecord, { ids, fingerprint }: SubmitRequest): Submitted {
   const { turnId, runId, threadId } = turn
-  if (isSameTurn(turn, ids, fingerprint)) return { turnId, runId, threadId }
+  const isSame = turnId === ids.turnId && runId === ids.runId && turn.request === fingerprint
+  if (isSame) return { turnId, runId, threadId }
   throw new TurnstreamError('SUBMIT_CONFLICT', `turn ${turnId} with run ${runId}`)
 }
 
@@ -328,11 +320,6 @@ export function fingerprintOf(submission: Submission): string {
     inOrder,
   )
   return createHash('sha256').update(body).digest('hex')
-}
-
-/** Whether a turn that exists is the one that is asked for. */
-function isSameTurn(turn: TurnRecord, ids: Submitted, fingerprint: string): boolean {
-  return turn.turnId === ids.turnId && turn.runId === ids.runId && turn.request === fingerprint
 }
 
 /** A replacer: the fields of every object by name. */

@@ -4,7 +4,7 @@ import { onAbort } from '../async/on-abort.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { isTurnGone } from '../log/rules.ts'
 import type { Lease, LogWriter, NewOutput, Orphan, TurnLog } from '../log/turn-log.ts'
-import { LiveProcessor } from '../processor/processor-core.ts'
+import { LiveProcessor } from '../processor/stream-processor.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
 import { isInputItem } from '../protocol/item-marks.ts'
@@ -15,9 +15,8 @@ import type { ChosenModel } from './providers.ts'
 import { type InputSize, type ThreadHistory, threadHistory } from './thread-history.ts'
 import { runTool, type ToolRegistry } from './tools.ts'
 import { type FunctionCall, settlementOf, Transcript } from './transcript.ts'
-import type { TurnCaps } from './turn-caps.ts'
-import { type EndReason, TurnControl } from './turn-control.ts'
 import {
+  type EndReason,
   errorObject,
   failed,
   isReliable,
@@ -26,11 +25,12 @@ import {
   providerFault,
   stoppedEnd,
   type Terminal,
+  TurnControl,
 } from './turn-ending.ts'
+import type { TurnCaps } from './turn-items.ts'
 import { TIMED_EVERY, type TurnFacts, type TurnObserver } from './turn-observer.ts'
 import { inputEvents, isForProcessor, type TurnSettings } from './turn-request.ts'
-import { TurnResponse } from './turn-response.ts'
-import { UnsettledItems } from './unsettled-items.ts'
+import { TurnResponse, UnsettledItems } from './unsettled-items.ts'
 
 /** What all turns of a process share. */
 export interface TurnServices {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { BurstClock } from '../../src/async/burst-clock.ts'
+import { BurstClock } from '../../src/processor/stream-processor.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 
 function setUp() {

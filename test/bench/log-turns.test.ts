@@ -1,7 +1,7 @@
 import { deflateRawSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { eventTexts, snapshotsOf, TOKEN_CHARS, turnOf } from '../../bench/log-turns.mjs'
-import { DEFAULT_BATCH_GRADIENT } from '../../src/processor/batch-gradient.ts'
+import { DEFAULT_BATCH_GRADIENT } from '../../src/processor/options.ts'
 import { eventIdsOf } from '../../src/protocol/ids.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import { streamOutputSchema } from '../../src/protocol/stream-output.ts'

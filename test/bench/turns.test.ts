@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { itemStart, messageTurn, sortableId, TEXT, tokenDeltas } from '../../bench/turns.mjs'
-import { estimateTokenCount } from '../../src/processor/token-estimate.ts'
+import { estimateTokenCount } from '../../src/processor/options.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 
 test('the deltas of the benches are valid events of one token each, with ids of their own', () => {

@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/async/clock.ts'
-import { BatchGradient, DEFAULT_BATCH_GRADIENT } from '../../src/processor/batch-gradient.ts'
-import { type ProcessorOptions, resolveOptions } from '../../src/processor/options.ts'
+import {
+  BatchGradient,
+  DEFAULT_BATCH_GRADIENT,
+  estimateTokenCount,
+  type ProcessorOptions,
+  resolveOptions,
+} from '../../src/processor/options.ts'
 import { StreamProcessor } from '../../src/processor/stream-processor.ts'
-import { estimateTokenCount } from '../../src/processor/token-estimate.ts'
 
 const required = { turnId: 't', threadId: 'h', onEmit() {} }
 

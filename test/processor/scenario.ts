@@ -1,10 +1,16 @@
 /** Runs one script of a turn in two ways: through the bare rules, and through the whole processor. */
-import type { ProcessorOptions } from '../../src/processor/options.ts'
-import { resolveOptions } from '../../src/processor/options.ts'
+
+import { type ProcessorOptions, resolveOptions } from '../../src/processor/options.ts'
 import { renderEmission } from '../../src/processor/outputs.ts'
-import { prerequisites, type StepInput, step } from '../../src/processor/step.ts'
+import {
+  createTurn,
+  type Emission,
+  prerequisites,
+  releaseItems,
+  type StepInput,
+  step,
+} from '../../src/processor/step.ts'
 import { StreamProcessor } from '../../src/processor/stream-processor.ts'
-import { createTurn, type Emission, releaseItems } from '../../src/processor/turn-state.ts'
 import type { ErrorCode } from '../../src/protocol/errors.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'

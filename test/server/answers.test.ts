@@ -1,4 +1,5 @@
 /** What all answers have in common. */
+
 import { PassThrough } from 'node:stream'
 import { HTTPException } from 'hono/http-exception'
 import { describe, expect, test } from 'vitest'
@@ -7,7 +8,7 @@ import { MemoryLog } from '../../src/log/memory-log.ts'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../src/protocol/errors.ts'
 import { toErrorResponse } from '../../src/server/error-response.ts'
 import { PORT_LIMITS } from '../../src/server/limits/port-limits.ts'
-import { refuseMalformed } from '../../src/server/raw-responses.ts'
+import { refuseMalformed } from '../../src/server/listen.ts'
 import { sendRaw } from './raw-http.ts'
 import { call, finishedTurn, startServer } from './support.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { TurnLog, TurnRecord } from '../../src/log/turn-log.ts'
-import { RunReader } from '../../src/server/run-reader.ts'
+import { RunReader } from '../../src/server/routes/runs.ts'
 import { writeLongTurn } from './fairness/long-turns.ts'
 
 async function record(log: TurnLog, turnId: string): Promise<TurnRecord> {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
-import type { TurnCaps } from '../../src/turns/turn-caps.ts'
-import { resolveCaps } from '../../src/turns/turn-caps.ts'
+import { resolveCaps, type TurnCaps } from '../../src/turns/turn-items.ts'
 import { answer, call, delta, done, end, open, usage, used } from './payloads.ts'
 import { newRig, outputsOf, type Round, readLog, storyOf } from './rig.ts'
 import { checkSettled } from './whole-turn.ts'

@@ -6,7 +6,7 @@ import { hasCode } from '../../src/protocol/errors.ts'
 import type { OutputItem } from '../../src/protocol/output-item.ts'
 import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { historyRoom, threadHistory } from '../../src/turns/thread-history.ts'
-import { resolveCaps } from '../../src/turns/turn-caps.ts'
+import { resolveCaps } from '../../src/turns/turn-items.ts'
 import { end } from './payloads.ts'
 import { eventsOf, newRig } from './rig.ts'
 

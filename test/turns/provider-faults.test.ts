@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ResponseStreamError } from '../../src/async/response-stream-error.ts'
+import { ResponseStreamError } from '../../src/async/response-stream.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { answer, broken, call, delta, done, end, open, usage, used } from './payloads.ts'

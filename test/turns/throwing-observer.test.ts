@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type TurnObserver, unobserved } from '../../src/turns/turn-observer.ts'
+import { guardObserver, type TurnObserver } from '../../src/turns/turn-observer.ts'
 import { answer, end } from './payloads.ts'
 import { newRig, outputsOf } from './rig.ts'
 
@@ -11,7 +11,7 @@ test.each(METHODS)('an observer whose %s throws does not cost the end', async (n
   }
   const rig = newRig({
     rounds: [[...answer('a', 'Hi'), end()]],
-    observer: { ...unobserved(), [name]: thrower },
+    observer: { ...guardObserver(undefined, () => {}), [name]: thrower },
   })
   await rig.submit()
   await rig.settled()

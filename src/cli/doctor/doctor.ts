@@ -1,13 +1,38 @@
-import { redacting } from '../../protocol/redaction.ts'
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Clock } from '../../async/clock.ts'
+import { hasCode } from '../../protocol/errors.ts'
+import { redacting, redactShapes } from '../../protocol/redaction.ts'
 import { type Command, type ExitCode, parseOptions, UsageError } from '../command.ts'
+import { readKeysFile } from '../keys/keys-file.ts'
 import { environmentKey } from '../remote/gateway-client.ts'
-import { FLAGS, parseSources } from '../serve/configuration.ts'
-import { isPlainHttp } from '../serve/options.ts'
+import {
+  type Configuration,
+  type ConfigurationSources,
+  FLAGS,
+  parseSources,
+  readConfiguration,
+} from '../serve/configuration.ts'
+import { findWarnings, isPlainHttp, refusePublic } from '../serve/options.ts'
+import { collectSecrets } from '../serve/providers.ts'
+import type { Settings } from '../serve/settings.ts'
 import type { Terminal } from '../terminal.ts'
-import { redactCheck, warn, writeReport } from './check.ts'
+import { messageOf } from '../text.ts'
+import { type Check, fail, ok, redactCheck, skipped, warn, writeReport } from './check.ts'
+import { embeddedChecks } from './embedded-checks.ts'
 import { endpointChecks } from './endpoint/endpoint-checks.ts'
-import { thisMachine } from './machine-checks.ts'
-import { setupChecks } from './setup-checks.ts'
+import {
+  type ClockReading,
+  clockCheck,
+  filesCheck,
+  lookAtPort,
+  type Machine,
+  memoryCheck,
+  nodeCheck,
+  thisMachine,
+} from './machine-checks.ts'
+import { defaultProviderCheck, lookAtProviders } from './provider-checks.ts'
+import { lookAtRedis } from './redis-checks.ts'
 
 const HELP = `turnstream doctor: find out what is wrong, and how to put it right
 
@@ -91,3 +116,169 @@ function parseEndpoint(endpoint: string | undefined): string {
 }
 
 export const doctor: Command = { help: HELP, options: { ...FLAGS, ...ENDPOINT_OPTIONS }, run }
+
+export interface Setup {
+  readonly sources: ConfigurationSources
+  readonly machine: Machine
+  readonly clock: Clock
+  /** Called now and then while a large store is verified. */
+  readonly onProgress: (text: string) => void
+}
+
+/** Everything that a server would be started with. Changes nothing. Takes seconds, plus the time to read the store. */
+async function setupChecks(setup: Setup): Promise<Check[]> {
+  let configuration: Configuration
+  try {
+    configuration = readConfiguration(setup.sources)
+  } catch (error) {
+    // What is wrong with the command line itself is not for this report.
+    if (!(error instanceof UsageError) || error.message.startsWith('--')) throw error
+    const fix = 'Correct it there; what is understood then: turnstream config print'
+    const refused = redactCheck(fail('configuration', error.message, fix), redactShapes)
+    return [refused, nodeCheck(setup.machine), skipped('all else', 'needs a configuration')]
+  }
+  const checks = await checkAll(setup, configuration)
+  const redact = redacting(collectSecrets(configuration))
+  return checks.map((check) => redactCheck(check, redact))
+}
+
+async function checkAll(setup: Setup, configuration: Configuration): Promise<Check[]> {
+  const { machine, clock } = setup
+  const { settings, cwd } = configuration
+  const portLook = lookAtPort(settings, clock)
+  const [port, stored, providers] = await Promise.all([
+    portLook,
+    lookAtStore(configuration, portLook, setup),
+    lookAtProviders(configuration, clock),
+  ])
+  const keys = lookAtKeys(settings, cwd)
+  const readings = [stored.time, ...providers.map(({ time }) => time)]
+  return [
+    ok('configuration', 'understood'),
+    nodeCheck(machine),
+    memoryCheck(machine, settings, keys.count),
+    filesCheck(machine, settings),
+    port.check,
+    exposureCheck(settings),
+    keys.check,
+    ...(settings.keysFile === undefined ? [] : [tokensCheck(configuration)]),
+    ...secretsChecks(configuration),
+    ...stored.checks,
+    ...providers.map(({ check }) => check),
+    defaultProviderCheck(configuration),
+    clockCheck(readings.flatMap((reading) => reading ?? [])),
+  ]
+}
+
+async function lookAtStore(
+  { store }: Configuration,
+  port: ReturnType<typeof lookAtPort>,
+  setup: Setup,
+): Promise<{ checks: readonly Check[]; time?: ClockReading }> {
+  switch (store.kind) {
+    case 'memory': {
+      const found = 'memory: every turn is gone when the process ends'
+      return { checks: [warn('store', found, 'For more than a trial: --store <directory>')] }
+    }
+    case 'embedded': {
+      const { runningAt } = await port
+      const { directory } = store
+      try {
+        return { checks: await embeddedChecks(directory, runningAt, setup) }
+      } catch (error) {
+        // Whatever happens, the rest of the report is worth having.
+        const fix = `See what is there, and whose it is: ls -la ${directory}`
+        return { checks: [fail('store', `${directory}: ${messageOf(error)}`, fix)] }
+      }
+    }
+    case 'redis':
+      return lookAtRedis(store, setup.clock)
+  }
+}
+
+/** Whether others reach a server that asks nobody for a key. */
+function exposureCheck(settings: Settings): Check {
+  const name = 'exposure'
+  const { host, keysFile, allowPublicWithoutKeys } = settings
+  try {
+    refusePublic({ ...settings, allowPublicWithoutKeys: false })
+    const who = keysFile === undefined ? 'this machine alone' : 'those who have a key'
+    return ok(name, `${host}, for ${who}`)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+  }
+  const found = `${host} can be reached from other machines, and no key is asked for`
+  const fix =
+    'Make a key (turnstream keys add <tenant> --file turnstream.keys) and set TURNSTREAM_KEYS_FILE=turnstream.keys'
+  if (allowPublicWithoutKeys) return warn(name, `${found}, as allowed`, fix)
+  return fail(name, found, fix)
+}
+
+/** The check of the keys, and how many there are. */
+function lookAtKeys({ keysFile }: Settings, cwd: string): { check: Check; count: number } {
+  const name = 'keys'
+  if (keysFile === undefined) return { check: ok(name, 'none are needed'), count: 0 }
+  const path = resolve(cwd, keysFile)
+  const add = `turnstream keys add <tenant> --file ${path}`
+  try {
+    const count = readKeysFile(path).length
+    if (count === 0) {
+      return { check: fail(name, `there are no keys in ${path}`, `Make one: ${add}`), count }
+    }
+    const found = `${count === 1 ? 'a key' : `${count} keys`} in ${path}`
+    return { check: keysModeCheck(path, found), count }
+  } catch (error) {
+    if (!hasCode(error, 'KEYS_FILE_INVALID')) throw error
+    const { message } = error
+    const list = `turnstream keys list --file ${path}`
+    let fix = `Let this user read it, then: ${list}`
+    if (message.includes('no such file')) fix = `Make it with its first key: ${add}`
+    else if (/\bline \d/.test(message)) fix = `Correct or remove that line, then: ${list}`
+    return { check: fail(name, message, fix), count: 0 }
+  }
+}
+
+const OTHERS_WRITE = 0o022
+const OTHERS_READ = 0o044
+
+function keysModeCheck(path: string, found: string): Check {
+  const fix = `chmod 600 ${path}`
+  const { mode } = statSync(path)
+  // There the bits say nothing.
+  if (process.platform === 'win32') return ok('keys', found)
+  if ((mode & OTHERS_WRITE) !== 0) {
+    return fail('keys', `${found}, to which other users can add theirs`, fix)
+  }
+  if ((mode & OTHERS_READ) !== 0) return warn('keys', `${found}, which other users can read`, fix)
+  return ok('keys', found)
+}
+
+/** Several instances on one store have to sign with the same secret. */
+function tokensCheck({ settings, store }: Configuration): Check {
+  const name = 'stream tokens'
+  if (settings.streamTokenSecret !== undefined) return ok(name, 'signed with a secret of your own')
+  if (store.kind !== 'redis') return ok(name, 'signed with a random secret, until the next start')
+  return warn(
+    name,
+    'each instance on this Redis refuses the tokens of the others',
+    'Give all of them the same: TURNSTREAM_STREAM_TOKEN_SECRET="$(openssl rand -base64 32)"',
+  )
+}
+
+/** Who else can see the secrets that a server would be started with. */
+function secretsChecks(configuration: Configuration): Check[] {
+  const name = 'secrets'
+  try {
+    const warnings = findWarnings(configuration)
+    if (warnings.length === 0) return [ok(name, 'nobody else can read them')]
+    return warnings.map((warning) => {
+      // They say what is wrong and, after a colon, what to do about it.
+      const [, found = warning, fix = ''] = /^(.*?): (.*)$/s.exec(warning) ?? []
+      if (/^(chmod|set) /.test(fix)) return warn(name, found, fix)
+      return warn(name, warning, 'Give it an https:// address: baseUrl in turnstream.config.json')
+    })
+  } catch {
+    // Another check says which, and why.
+    return [skipped(name, 'not all of them can be read')]
+  }
+}

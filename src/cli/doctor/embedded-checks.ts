@@ -10,7 +10,7 @@ import type { ErrorCode } from '../../protocol/errors.ts'
 import { isOpenToAll } from '../serve/options.ts'
 import { megabytes, messageOf } from '../text.ts'
 import { type Check, fail, ok, skipped, warn } from './check.ts'
-import type { Setup } from './setup-checks.ts'
+import type { Setup } from './doctor.ts'
 
 const NAME = 'store'
 const RECORDS = 'store records'

@@ -2,20 +2,22 @@ import { resolve } from 'node:path'
 import { type Clock, monotonicNow } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
+import { ROUTES } from '../../protocol/names.ts'
 import { type KeyEntry, KeyRing } from '../../server/auth/key-ring.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../server/gateway.ts'
 import type { GatewayLimits } from '../../server/limits/key-limits.ts'
 import type { PortLimits } from '../../server/limits/port-limits.ts'
 import { type Crowd, type Listening, listen } from '../../server/listen.ts'
-import { Providers } from '../../turns/providers.ts'
+import { listedModels, Providers } from '../../turns/providers.ts'
 import { EXIT, type ExitCode } from '../command.ts'
 import { readKeysFile } from '../keys/keys-file.ts'
+import { DEFAULT_URL } from '../remote/gateway-client.ts'
 import type { Terminal } from '../terminal.ts'
-import { banner, bannerJson } from './banner.ts'
+import { jsonLine } from '../text.ts'
 import { accessLog, type Logger } from './logger.ts'
 import { isLoopback, type ServeOptions, webAccess } from './options.ts'
 import { formatDuration, type Settings } from './settings.ts'
-import { openStore, StartError, storeFault } from './store.ts'
+import { describeStore, openStore, publicUrl, StartError, storeFault } from './store.ts'
 
 interface Deps {
   readonly logger: Logger
@@ -81,7 +83,7 @@ function countTurns({ turns: { running } }: Gateway): string {
 }
 
 /** The keys that a server was started with, which change when the file is read again. */
-export interface ServerKeys {
+interface ServerKeys {
   readonly ring: KeyRing
   readonly file: string
 }
@@ -273,4 +275,65 @@ export function watchClock(logger: Pick<Logger, 'warn'>, clock: Clock): () => vo
     cancel = clock.after(WATCH_EVERY_MS, look)
   }
   return () => cancel()
+}
+
+/** For people: where it listens, what it works with, and what to type next. */
+function banner(url: string, options: ServeOptions, keys?: ServerKeys): string {
+  const { store, providers, settings } = options
+  const kept = settings.retention === undefined ? '' : `, for ${formatDuration(settings.retention)}`
+  const local = url.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//127.0.0.1')
+  const lines = providers.map((each) => {
+    const names = [...listedModels(each), ...(each.models === 'any' ? ['any'] : [])].join(', ')
+    return `${each.provider.id}: ${names}`
+  })
+  if (providers.length === 1) {
+    lines.push('for a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY')
+  }
+  return [
+    `turnstream listening on ${url}`,
+    `  store      ${describeStore(store)}${kept}`,
+    `  providers  ${lines.join(`\n${' '.repeat(13)}`)}`,
+    ...(keys === undefined
+      ? []
+      : [
+          `  keys       needed: ${keys.ring.size} in ${keys.file}`,
+          `             after a change of the file: kill -HUP ${process.pid}`,
+        ]),
+    `  docs       ${local}${ROUTES.docs}`,
+    '',
+    `Try it in another terminal${keys === undefined ? '' : ', with a key in TURNSTREAM_KEY'}:`,
+    ...examples(local, keys !== undefined).map((line) => `  ${line}`),
+    '',
+  ].join('\n')
+}
+
+/** Lines to copy. The turn has an id, so that they work as they stand; submitted twice, it is one turn. */
+function examples(url: string, needsKey: boolean): string[] {
+  const key = needsKey ? ' -H "authorization: Bearer $TURNSTREAM_KEY"' : ''
+  const body = JSON.stringify({ turnId: 'first-turn', prompt: 'What is turnstream?' })
+  return [
+    `curl -sw '\\n' ${url}${ROUTES.submit}${key} -H 'content-type: application/json' -d '${body}'`,
+    `curl -sN ${url}${ROUTES.turnOutputStream.replace(':turnId', 'first-turn')}${key}`,
+    `npx turnstream chat${url === DEFAULT_URL ? '' : ` --url ${url}`}`,
+  ]
+}
+
+/** The same for programs, as one object. */
+function bannerJson(
+  url: string,
+  models: readonly string[],
+  { store: { kind, ...store }, providers }: ServeOptions,
+  keys?: ServerKeys,
+): string {
+  return jsonLine({
+    url,
+    store: {
+      kind,
+      ...('directory' in store && { directory: store.directory }),
+      ...('url' in store && { url: publicUrl(store.url) }),
+    },
+    providers: providers.map(({ provider }) => provider.id),
+    models,
+    ...(keys !== undefined && { keys: keys.ring.size }),
+  })
 }

@@ -1,6 +1,5 @@
 import * as z from 'zod'
-import { hostNameOf } from '../../server/web/hosts.ts'
-import { ANY_ORIGIN, originOf } from '../../server/web/origins.ts'
+import { ANY_ORIGIN, hostNameOf, originOf } from '../../server/web/origins.ts'
 
 const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 

@@ -2,7 +2,7 @@ import { EmbeddedLog } from '../../log/embedded/embedded-log.ts'
 import { START } from '../../log/offsets.ts'
 import { logOf } from '../../log/tenants.ts'
 import type { Page, PageOptions, TurnLog, TurnRecord } from '../../log/turn-log.ts'
-import { hasCode } from '../../protocol/errors.ts'
+import { hasCode, isTurnMissing } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT, isTenant } from '../../protocol/tenant.ts'
 import { type Command, EXIT, parseOptions, UsageError } from '../command.ts'
 import { type Terminal, throttled } from '../terminal.ts'
@@ -64,8 +64,6 @@ const run: Command['run'] = async (args, terminal) => {
   })
 }
 
-const GONE = ['TURN_UNKNOWN', 'TURN_DELETED', 'TURN_EXPIRED'] as const
-
 class Export {
   readonly counts = { threads: 0, turns: 0, open: 0, expired: 0, damaged: 0 }
   readonly #terminal: Terminal
@@ -114,7 +112,7 @@ class Export {
       await task()
     } catch (error) {
       // Deleted or expired meanwhile. Without its last line, nobody imports what was written of it.
-      if (GONE.some((code) => hasCode(error, code))) return
+      if (isTurnMissing(error)) return
       if (!hasCode(error, 'STORE_CORRUPT')) throw error
       this.counts.damaged += 1
       this.#warn(`${name} of tenant ${tenant} is damaged and was skipped: ${error.message}`)

@@ -1,11 +1,12 @@
 import type { Context, MiddlewareHandler } from 'hono'
+import type { TurnRecord } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
+import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
 import type { GatewayEnv } from '../context.ts'
+import type { StreamTokens } from '../routes/stream-tokens.ts'
 import type { TenantSpaces } from '../tenant-space.ts'
-import { ANYBODY, type Caller } from './caller.ts'
 import type { KeyRing } from './key-ring.ts'
-import type { StreamTokens } from './stream-tokens.ts'
 
 export interface Access {
   /** Without it, everybody may do everything. */
@@ -99,4 +100,33 @@ function identifyByToken({ req }: Context, keys: KeyRing, tokens: StreamTokens):
     throw new TurnstreamError('KEY_REQUIRED', detail)
   }
   return tokens.verify(token, keys)
+}
+
+/** What a stream token lets its bearer read. */
+export type StreamGrant = { readonly turnId: string } | { readonly threadId: string }
+
+/** Who makes a request. */
+export interface Caller {
+  readonly tenant: string
+  /** The name of the key, to which the limits apply. Unique per tenant. */
+  readonly key: string
+  /** Tells the key from a later one with the same name; missing where there are no keys. */
+  readonly fingerprint?: string
+  /** Only with a stream token. */
+  readonly grant?: StreamGrant
+}
+
+/** The caller where there are no keys. */
+export const ANYBODY: Caller = { tenant: DEFAULT_TENANT, key: 'anybody' }
+
+/** A key may read every turn of its tenant; a token what it was issued for. */
+export function mayReadTurn({ grant }: Caller, turn: TurnRecord): boolean {
+  if (grant === undefined) return true
+  return 'turnId' in grant ? grant.turnId === turn.turnId : grant.threadId === turn.threadId
+}
+
+/** The same for a whole thread. */
+export function mayReadThread({ grant }: Caller, threadId: string): boolean {
+  if (grant === undefined) return true
+  return 'threadId' in grant && grant.threadId === threadId
 }

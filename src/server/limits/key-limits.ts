@@ -1,10 +1,9 @@
 import { type Clock, monotonicNow } from '../../async/clock.ts'
 import { Fifo } from '../../async/fifo.ts'
+import { onAbort } from '../../async/on-abort.ts'
 import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../auth/authenticate.ts'
 import { LimitedError } from '../errors.ts'
-import { SlidingWindow } from './sliding-window.ts'
-import { UnsentBytes } from './unsent-bytes.ts'
 
 /** What one key may do on this instance. Without keys, all callers together. */
 export interface GatewayLimits {
@@ -244,4 +243,97 @@ export class KeyLimits {
 
 function limited(code: ErrorCode, max: number | string): LimitedError {
   return new LimitedError(code, `${max} are allowed`, RETRY_MS)
+}
+
+/** Admits `limit` in any span of `spanMs`. Stores the time of each that still counts: never more than `limit`. */
+export class SlidingWindow {
+  readonly #limit: number
+  readonly #spanMs: number
+  /** When each was admitted, oldest first. Those before `#first` no longer count. */
+  #times: number[] = []
+  #first = 0
+
+  constructor(limit: number, spanMs: number) {
+    this.#limit = limit
+    this.#spanMs = spanMs
+  }
+
+  /** In how many ms one more is admitted; 0 for now. */
+  waitAt(now: number): number {
+    this.#forget(now)
+    const oldest = this.#times[this.#first]
+    if (oldest === undefined || this.#count < this.#limit) return 0
+    return oldest + this.#spanMs - now
+  }
+
+  /** To be called only when `waitAt` is 0. */
+  add(now: number): void {
+    if (this.#limit !== Infinity) this.#times.push(now)
+  }
+
+  isEmptyAt(now: number): boolean {
+    this.#forget(now)
+    return this.#count === 0
+  }
+
+  get #count(): number {
+    return this.#times.length - this.#first
+  }
+
+  #forget(now: number): void {
+    const newest = this.#times.at(-1) ?? now
+    // If the clock was set back, earlier admissions count from now, and no longer than the span.
+    if (newest > now) this.#times = this.#times.map((time) => Math.min(time, now))
+    while ((this.#times[this.#first] ?? Infinity) <= now - this.#spanMs) this.#first += 1
+    if (this.#first * 2 < this.#times.length) return
+    this.#times.splice(0, this.#first)
+    this.#first = 0
+  }
+}
+
+/** Bytes that the clients of a key have not taken yet. May exceed the bound by one response or frame of any size. */
+export class UnsentBytes {
+  readonly #max: number
+  #bytes = 0
+  readonly #waiting = new Set<() => void>()
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  get size(): number {
+    return this.#bytes
+  }
+
+  get isFull(): boolean {
+    return this.#bytes >= this.#max
+  }
+
+  fits(bytes: number): boolean {
+    return this.#bytes === 0 || this.#bytes + bytes <= this.#max
+  }
+
+  /** Counts bytes until the returned function is called, for the first time. */
+  hold(bytes: number): () => void {
+    let held = bytes
+    this.#bytes += held
+    return () => {
+      this.#bytes -= held
+      held = 0
+      if (!this.isFull) for (const wake of this.#waiting) wake()
+    }
+  }
+
+  /** Resolves when there may be room, or when `signal` aborts. Another may take the room first. */
+  room(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        stopListening()
+        this.#waiting.delete(wake)
+        resolve()
+      }
+      const stopListening = onAbort(signal, wake)
+      this.#waiting.add(wake)
+    })
+  }
 }

@@ -1,4 +1,4 @@
-import { type Clock, monotonicNow } from '../../async/clock.ts'
+import { type Clock, monotonicNow, shared } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { LimitedError } from '../errors.ts'
 
@@ -15,7 +15,6 @@ export class ThreadQuota {
   readonly #clock: Clock
   #count = 0
   #countedAt: number | undefined
-  #counting: Promise<void> | undefined
 
   constructor(log: TurnLog, max: number, clock: Clock) {
     this.#log = log
@@ -48,14 +47,8 @@ export class ThreadQuota {
     return age < (this.#count < this.#max ? FRESH_MS : FRESH_WHEN_FULL_MS)
   }
 
-  #recount(): Promise<void> {
-    const count = async () => {
-      this.#count = await this.#log.countThreads()
-      this.#countedAt = monotonicNow(this.#clock)
-    }
-    this.#counting ??= count().finally(() => {
-      this.#counting = undefined
-    })
-    return this.#counting
-  }
+  readonly #recount = shared(async () => {
+    this.#count = await this.#log.countThreads()
+    this.#countedAt = monotonicNow(this.#clock)
+  })
 }

@@ -1,8 +1,12 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
-import { type Clock, monotonicNow } from '../../async/clock.ts'
+import type { MiddlewareHandler } from 'hono'
+import { matchedRoutes } from 'hono/route'
+import { type Clock, monotonicNow, shared, within } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { TurnFacts, TurnObserver, TurnOutcome } from '../../turns/turn-observer.ts'
+import type { Caller } from '../auth/authenticate.ts'
+import type { GatewayEnv } from '../context.ts'
 import type { OpenStreams } from '../streams/open-streams.ts'
 import { createMetrics } from './definitions.ts'
 
@@ -15,12 +19,6 @@ export interface GatewayMetricsOptions {
   /** The known models, as `<provider>/<model>`: a client may name any other. */
   readonly models: readonly string[]
   readonly onTurn?: TurnListener | undefined
-}
-
-/** What is read at the time of a scrape. */
-export interface Measured {
-  readonly streams: OpenStreams
-  readonly running: number
 }
 
 const OTHER = 'other'
@@ -91,11 +89,11 @@ export class GatewayMetrics implements TurnObserver {
   }
 
   /** All metrics in the text format of Prometheus. */
-  async text(measured: Measured): Promise<string> {
+  async text(streams: OpenStreams, running: number): Promise<string> {
     const { turnstream_store_bytes: storeBytes, ...others } = this.#metrics
     const bytes = await this.#storedBytes.read()
     storeBytes.with().value = bytes ?? 0
-    this.#measureTurns(measured)
+    this.#measureTurns(streams, running)
     this.#measureProcess()
     // The size of the store is missing until the store has told it.
     const families = Object.values(bytes === undefined ? others : this.#metrics)
@@ -106,7 +104,7 @@ export class GatewayMetrics implements TurnObserver {
     this.#loopDelay.close()
   }
 
-  #measureTurns({ streams, running }: Measured): void {
+  #measureTurns(streams: OpenStreams, running: number): void {
     const metrics = this.#metrics
     metrics.turnstream_turns_running.with().value = running
     metrics.turnstream_events_written_total.with().value = this.counts.events
@@ -151,7 +149,7 @@ export function knownCode(code: string): string {
 }
 
 /** Calls a listener, which must not break what it listens to. */
-export function notify<Args extends readonly unknown[]>(
+function notify<Args extends readonly unknown[]>(
   listener: ((...args: Args) => void) | undefined,
   ...args: Args
 ): void {
@@ -169,41 +167,34 @@ const LIMIT_MS = 1000
 
 /** The size of the store, as far as it can be told without delaying a scrape. */
 export class StoredBytes {
-  readonly #log: Pick<TurnLog, 'bytesKept'>
   readonly #clock: Clock
+  readonly #ask: () => Promise<void>
   #askedAt = -Infinity
+  #isAsking = false
   #known: number | undefined
-  #pending: Promise<void> | undefined
 
   constructor(log: Pick<TurnLog, 'bytesKept'>, clock: Clock) {
-    this.#log = log
     this.#clock = clock
+    this.#ask = shared(async () => {
+      this.#askedAt = monotonicNow(clock)
+      this.#isAsking = true
+      try {
+        this.#known = await log.bytesKept()
+      } catch {
+        // Whatever needs the store reports that it is unavailable.
+      }
+      this.#isAsking = false
+    })
   }
 
   /** The last number that the store told; undefined if it never did. */
   async read(): Promise<number | undefined> {
-    const now = monotonicNow(this.#clock)
-    if (this.#pending === undefined && Math.abs(now - this.#askedAt) >= ASK_EVERY_MS) {
-      this.#askedAt = now
-      this.#pending = this.#ask().finally(() => {
-        this.#pending = undefined
-      })
+    const age = Math.abs(monotonicNow(this.#clock) - this.#askedAt)
+    if (this.#isAsking || age >= ASK_EVERY_MS) {
+      // Later scrapes get a late answer.
+      await within(this.#ask(), LIMIT_MS, this.#clock, () => new Error('late')).catch(() => {})
     }
-    const pending = this.#pending
-    if (pending === undefined) return this.#known
-    await new Promise<void>((resolve) => {
-      const stopWaiting = this.#clock.after(LIMIT_MS, resolve)
-      void pending.then(resolve).finally(stopWaiting)
-    })
     return this.#known
-  }
-
-  async #ask(): Promise<void> {
-    try {
-      this.#known = await this.#log.bytesKept()
-    } catch {
-      // Whatever needs the store reports that it is unavailable.
-    }
   }
 }
 
@@ -235,5 +226,56 @@ class LoopDelay {
   close(): void {
     this.#isClosed = true
     this.#monitor?.disable()
+  }
+}
+
+/** What is known of a request when it is answered, or its stream opened. Never any content. */
+export interface RequestFacts {
+  readonly method: string
+  /** A pattern such as `/api/v2/runs/:runId`, or `unmatched`: never the path of the request. */
+  readonly route: string
+  readonly status: number
+  /** Until the response, or the head of a stream. */
+  readonly durationMs: number
+  readonly requestId: string
+  /** Missing when the caller is not authenticated. */
+  readonly tenant?: string
+  /** The name of the key, which is no secret. */
+  readonly key?: string
+  readonly turnId?: string
+  /** Why it was refused. */
+  readonly code?: string
+}
+
+/** Counts requests by route and reports each of them to `onRequest`. */
+export function observeRequests(
+  metrics: GatewayMetrics,
+  clock: Clock,
+  onRequest?: (request: RequestFacts) => void,
+): MiddlewareHandler<GatewayEnv> {
+  return async (c, next) => {
+    const since = monotonicNow(clock)
+    await next()
+    const { method } = c.req
+    const { status } = c.res
+    // Middleware is a route of all methods.
+    const matched = matchedRoutes(c).findLast((each) => each.method !== 'ALL')
+    const route = matched?.path ?? 'unmatched'
+    const code = c.get('refusal')
+    metrics.answeredRequest(route, method, status)
+    if (code !== undefined) metrics.refused(code)
+    if (onRequest === undefined) return
+    const caller = c.get('caller') as Caller | undefined
+    const turnId = c.get('turnId')
+    notify(onRequest, {
+      method,
+      route,
+      status,
+      durationMs: monotonicNow(clock) - since,
+      requestId: c.get('requestId'),
+      ...(caller && { tenant: caller.tenant, key: caller.key }),
+      ...(turnId !== undefined && { turnId }),
+      ...(code !== undefined && { code }),
+    })
   }
 }

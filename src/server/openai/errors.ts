@@ -190,34 +190,23 @@ const OURS = {
   message: 'The provider refused this server; its operator has to look at the key or the account',
 } as const
 
+type VendorFailure = Pick<Failure, 'status' | 'message'> & { readonly code?: string }
+
 /** Codes of vendors, by HTTP status or in the stream. */
-const VENDOR_CODES: Record<string, Pick<Failure, 'status' | 'message'> & { code?: string }> = {
-  HTTP_400: { status: 400 },
-  HTTP_401: OURS,
-  HTTP_402: OURS,
-  HTTP_403: OURS,
-  HTTP_404: NOT_FOUND,
-  HTTP_407: OURS,
-  HTTP_408: { status: 504 },
-  HTTP_413: { status: 413 },
-  HTTP_415: { status: 400 },
-  HTTP_422: { status: 400 },
-  HTTP_429: LIMITED,
-  HTTP_503: { status: 503 },
-  HTTP_504: { status: 504 },
-  HTTP_529: { status: 503 },
-  authentication_error: OURS,
-  billing_error: OURS,
-  context_length_exceeded: { status: 400 },
-  insufficient_quota: OURS,
-  invalid_prompt: { status: 400 },
-  invalid_request_error: { status: 400 },
-  model_not_found: NOT_FOUND,
-  not_found_error: NOT_FOUND,
-  overloaded_error: { status: 503 },
-  permission_error: OURS,
-  rate_limit_error: LIMITED,
-  rate_limit_exceeded: LIMITED,
+const VENDOR_CODES = new Map<string, VendorFailure>([
+  ...failures(OURS, 'HTTP_401', 'HTTP_402', 'HTTP_403', 'HTTP_407', 'authentication_error'),
+  ...failures(OURS, 'billing_error', 'insufficient_quota', 'permission_error'),
+  ...failures({ status: 400 }, 'HTTP_400', 'HTTP_415', 'HTTP_422', 'context_length_exceeded'),
+  ...failures({ status: 400 }, 'invalid_prompt', 'invalid_request_error'),
+  ...failures(NOT_FOUND, 'HTTP_404', 'model_not_found', 'not_found_error'),
+  ...failures({ status: 413 }, 'HTTP_413'),
+  ...failures(LIMITED, 'HTTP_429', 'rate_limit_error', 'rate_limit_exceeded'),
+  ...failures({ status: 503 }, 'HTTP_503', 'HTTP_529', 'overloaded_error'),
+  ...failures({ status: 504 }, 'HTTP_408', 'HTTP_504'),
+])
+
+function failures(failure: VendorFailure, ...codes: string[]): [string, VendorFailure][] {
+  return codes.map((code) => [code, failure])
 }
 
 /** Our codes for mistakes of the client. All others are failures of the server or the provider. */
@@ -230,7 +219,7 @@ const CLIENTS: ReadonlySet<string> = new Set<ErrorCode>([
 
 function vendorFailure({ code }: ErrorObject): Failure {
   if (code === 'MODEL_UNKNOWN') return NOT_FOUND
-  const vendors = Object.hasOwn(VENDOR_CODES, code) ? VENDOR_CODES[code] : undefined
+  const vendors = VENDOR_CODES.get(code)
   if (vendors !== undefined) return { code, ...vendors }
   if (!isOurs(code)) return { status: 502, code }
   const { status } = ERROR_CODES[code]
@@ -245,7 +234,7 @@ function isOurs(code: string): code is ErrorCode {
 
 function isRetryable(code: string): boolean {
   if (isOurs(code)) return ERROR_CODES[code].retryable
-  return !(VENDOR_CODES[code] === OURS || code.startsWith('HTTP_3'))
+  return !(VENDOR_CODES.get(code) === OURS || code.startsWith('HTTP_3'))
 }
 
 /** The vendor's own delay. Without one, OpenAI's client chooses. */

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { type Clock, monotonicNow } from '../../async/clock.ts'
+import { type Clock, monotonicNow, shared, within } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
@@ -57,11 +57,17 @@ export interface ReadinessOptions {
 /** Whether turns can be taken and read. Concurrent checks share one request to the store. */
 export class Readiness {
   readonly #options: ReadinessOptions
-  #pending: Promise<void> | undefined
+  readonly #askStore: () => Promise<void>
   #refusal: { readonly error: TurnstreamError; readonly at: number } | undefined
 
   constructor(options: ReadinessOptions) {
+    const { log, clock } = options
     this.#options = options
+    this.#askStore = shared(() =>
+      within(canList(log), READY_LIMIT_MS, clock, () => {
+        return new TurnstreamError('STORE_UNAVAILABLE', `no answer within ${READY_LIMIT_MS} ms`)
+      }),
+    )
   }
 
   /** Remembers an error that says that the store can be read and not written. */
@@ -79,28 +85,15 @@ export class Readiness {
     const refusal = this.#refusal
     const isRecent = refusal !== undefined && monotonicNow(clock) - refusal.at < REFUSED_FOR_MS
     if (isRecent) throw refusal.error
-    this.#pending ??= this.#askStore().finally(() => {
-      this.#pending = undefined
-    })
-    await this.#pending
+    await this.#askStore()
   }
+}
 
-  #askStore(): Promise<void> {
-    const { log, clock } = this.#options
-    return new Promise((resolve, reject) => {
-      const stopWaiting = clock.after(READY_LIMIT_MS, () => {
-        reject(new TurnstreamError('STORE_UNAVAILABLE', `no answer within ${READY_LIMIT_MS} ms`))
-      })
-      void log
-        .listThreads({ limit: 1 })
-        // A damaged thread is no reason to take no turns: the store answers.
-        .catch((error: unknown) => {
-          if (!hasCode(error, 'STORE_CORRUPT')) throw error
-        })
-        .then(() => resolve(), reject)
-        .finally(stopWaiting)
-    })
-  }
+/** A damaged thread is no reason to take no turns: the store answers. */
+async function canList(log: TurnLog): Promise<void> {
+  await log.listThreads({ limit: 1 }).catch((error: unknown) => {
+    if (!hasCode(error, 'STORE_CORRUPT')) throw error
+  })
 }
 
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
@@ -127,7 +120,7 @@ export function addMetricsRoute(
     if (!isOpen || c.get('caller').tenant !== DEFAULT_TENANT) {
       throw new TurnstreamError('ROUTE_UNKNOWN', ROUTES.metrics)
     }
-    const text = await metrics.text({ streams, running: turns.running })
+    const text = await metrics.text(streams, turns.running)
     return c.text(text, 200, { 'content-type': METRICS_TYPE })
   })
 }

@@ -1,9 +1,12 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
+import type { Clock } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
+import { decodeText } from '../../protocol/decode.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
-import type { StreamGrant } from '../auth/caller.ts'
-import type { StreamTokens } from '../auth/stream-tokens.ts'
+import type { Caller, StreamGrant } from '../auth/authenticate.ts'
+import type { KeyRing } from '../auth/key-ring.ts'
 import type { GatewayApp } from '../context.ts'
 import * as spec from './spec.ts'
 
@@ -57,4 +60,112 @@ async function toGrant(
   }
   if ((await log.getThread(threadId)) !== undefined) return { threadId }
   throw new TurnstreamError('THREAD_UNKNOWN', threadId)
+}
+
+/** Long enough for a page to connect, and to reconnect if the connection breaks soon after. */
+export const TOKEN_LIFETIME_MS = 5 * 60_000
+
+/** The clocks of two instances may differ by one lifetime. */
+const MAX_LIFETIME_MS = 2 * TOKEN_LIFETIME_MS
+
+const MIN_SECRET_CHARS = 32
+
+/** More than a token with the longest ids needs. */
+const MAX_TOKEN_CHARS = 2048
+
+/** 96 bits. They are signed, so nobody can guess them. */
+const MARK_CHARS = 16
+
+const VERSION = 'v1'
+
+/** `<version>.<payload>.<mac>`, the last two in base64url; 43 characters are 32 bytes. */
+const TOKEN = /^(v1\.([\w-]+))\.([\w-]{43})$/
+
+const bearer = { tenant: z.string(), key: z.string(), mark: z.string(), expiresAt: z.int() }
+const payloadSchema = z.union([
+  z.strictObject({ ...bearer, turnId: z.string() }),
+  z.strictObject({ ...bearer, threadId: z.string() }),
+])
+
+export interface StreamToken {
+  readonly token: string
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number
+}
+
+export interface StreamTokensOptions {
+  /** The same on all instances that accept each other's tokens. Random by default. */
+  readonly secret?: string | undefined
+  readonly clock: Clock
+}
+
+/**
+ * Issues and verifies stream tokens, which a page puts into the URL of a stream because an `EventSource` sends no
+ * headers. A token says what it opens and is signed, so nothing is stored.
+ */
+export class StreamTokens {
+  readonly #secret: string | Buffer
+  readonly #clock: Clock
+
+  /** OPTION_INVALID for a secret that is too short. */
+  constructor({ secret, clock }: StreamTokensOptions) {
+    if (secret !== undefined && secret.length < MIN_SECRET_CHARS) {
+      const detail = `the secret of stream tokens must have at least ${MIN_SECRET_CHARS} characters`
+      throw new TurnstreamError('OPTION_INVALID', detail)
+    }
+    this.#secret = secret ?? randomBytes(32)
+    this.#clock = clock
+  }
+
+  issue({ tenant, key, fingerprint = '' }: Caller, grant: StreamGrant): StreamToken {
+    const expiresAt = this.#clock.now() + TOKEN_LIFETIME_MS
+    const mark = this.#markOf(fingerprint)
+    const payload = JSON.stringify({ tenant, key, mark, ...grant, expiresAt })
+    const signed = `${VERSION}.${Buffer.from(payload).toString('base64url')}`
+    return { token: `${signed}.${this.#macOf(signed)}`, expiresAt }
+  }
+
+  /** The caller, while the key that the token was issued with is in force. TOKEN_INVALID, TOKEN_EXPIRED. */
+  verify(token: string, keys: Pick<KeyRing, 'fingerprintOf'>): Required<Caller> {
+    const { expiresAt, tenant, key, mark, ...grant } = this.#parse(token)
+    const left = expiresAt - this.#clock.now()
+    if (left > MAX_LIFETIME_MS) throw invalid()
+    if (left <= 0) throw new TurnstreamError('TOKEN_EXPIRED', 'ask for a new one')
+    const fingerprint = keys.fingerprintOf({ tenant, name: key })
+    if (fingerprint === undefined || this.#markOf(fingerprint) !== mark) {
+      throw new TurnstreamError('TOKEN_INVALID', 'the key that it was made with was revoked')
+    }
+    return { tenant, key, fingerprint, grant }
+  }
+
+  /** Checks the signature before anything else. */
+  #parse(token: string): z.infer<typeof payloadSchema> {
+    if (token.length > MAX_TOKEN_CHARS) throw invalid()
+    const [, signed = '', payload = '', mac = ''] = TOKEN.exec(token) ?? []
+    // Compared as text: base64 has several encodings of the same bytes, and only one of them is a token.
+    const expected = Buffer.from(this.#macOf(signed))
+    const given = Buffer.from(mac)
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw invalid()
+    const decoded = decodeText(payloadSchema, Buffer.from(payload, 'base64url').toString())
+    if (!decoded.ok) throw invalid()
+    return decoded.value
+  }
+
+  /**
+   * Tells the key from a later one with the same name. The token's bearer can read it, so it is made with the secret:
+   * the hash of a weak key could be guessed.
+   */
+  #markOf(fingerprint: string): string {
+    // No token begins like this.
+    return this.#macOf(`key ${fingerprint}`).slice(0, MARK_CHARS)
+  }
+
+  #macOf(signed: string): string {
+    return createHmac('sha256', this.#secret).update(signed).digest('base64url')
+  }
+}
+
+/** Does not tell why: a legitimate client asks for another token. */
+function invalid(): TurnstreamError {
+  return new TurnstreamError('TOKEN_INVALID', 'ask for a new one')
 }

@@ -10,8 +10,8 @@ import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { RequestInvalidError } from '../errors.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { openTurnStream } from '../streams/turn-stream.ts'
-import { outputSchema } from './outputs.ts'
 import * as spec from './spec.ts'
+import { outputSchema } from './streams.ts'
 
 // As large as a whole turn may get. `maxBodyBytes` bounds the request first.
 export const MAX_TEXT_CHARS = 10_000_000

@@ -37,20 +37,34 @@ export class Frame {
 /** The chunk that ends a body. */
 export const LAST_CHUNK = Buffer.from(`0${LINE_END}${LINE_END}`)
 
-/** Makes the frames of the records that one connection gets of one turn. */
-export interface RecordFrames {
-  /** Without an `id`, a reader that is cut after this frame gets it again. */
-  frameOf(record: LogRecord, id: string | undefined): Frame
-}
+/** `append` sends only what a growing text gained. For the log `processed` only. */
+export type StreamEncoding = 'append' | 'snapshot'
+
+/** The frame of a record. Without an `id`, a reader that is cut after this frame gets it again. */
+export type ToFrame = (record: LogRecord, id: string | undefined) => Frame
 
 /**
- * Sends records as they are in the log. All readers get the same record, and so they share its frame: it is
- * encoded once, and lives as long as the record.
+ * The frames of records. All readers get the same records, and those who are equally far share the frame: it is
+ * encoded once, and lives as long as its record.
  */
-export class WholeFrames implements RecordFrames {
+export class RecordFrames {
   readonly #frames = new WeakMap<LogRecord, Frame>()
+  readonly #snapshots = new WeakMap<LogRecord, TextSnapshot | 'none'>()
+  readonly #appends = new WeakMap<LogRecord, { readonly at: number; readonly frame: Frame }>()
 
-  frameOf(record: LogRecord, id: string | undefined): Frame {
+  /** Makes the frames that one connection gets of one turn. */
+  encoder(encoding: StreamEncoding): ToFrame {
+    if (encoding === 'snapshot') return this.#toFrame
+    const encoder = new AppendEncoder()
+    return (record, id) => {
+      const snapshot = this.#snapshotOf(record)
+      const at = snapshot && encoder.place(snapshot)
+      if (snapshot === undefined || at === undefined) return this.#toFrame(record, id)
+      return this.#toAppend(record, id, snapshot, at)
+    }
+  }
+
+  readonly #toFrame: ToFrame = (record, id) => {
     const known = this.#frames.get(record)
     if (known !== undefined && known.id === id) return known
     const { data } = record
@@ -58,27 +72,8 @@ export class WholeFrames implements RecordFrames {
     this.#frames.set(record, frame)
     return frame
   }
-}
 
-interface Append {
-  readonly at: number
-  readonly frame: Frame
-}
-
-/**
- * What the append encodings of all connections share: a record is parsed once, and those who are equally far
- * get the same frame.
- */
-export class SharedAppends {
-  readonly whole: WholeFrames
-  readonly #snapshots = new WeakMap<LogRecord, TextSnapshot | 'none'>()
-  readonly #appends = new WeakMap<LogRecord, Append>()
-
-  constructor(whole: WholeFrames) {
-    this.whole = whole
-  }
-
-  snapshotOf(record: LogRecord): TextSnapshot | undefined {
+  #snapshotOf(record: LogRecord): TextSnapshot | undefined {
     let snapshot = this.#snapshots.get(record)
     if (snapshot === undefined) {
       snapshot = ('output' in record ? textSnapshotOf(record.output) : undefined) ?? 'none'
@@ -87,28 +82,11 @@ export class SharedAppends {
     return snapshot === 'none' ? undefined : snapshot
   }
 
-  appendOf(record: LogRecord, id: string | undefined, snapshot: TextSnapshot, at: number): Frame {
+  #toAppend(record: LogRecord, id: string | undefined, snapshot: TextSnapshot, at: number): Frame {
     const known = this.#appends.get(record)
     if (known !== undefined && known.at === at && known.frame.id === id) return known.frame
     const frame = new Frame(appendSse(id, appendFrameOf(snapshot, at)), id)
     this.#appends.set(record, { at, frame })
     return frame
-  }
-}
-
-/** Sends of a text that the connection has already only what was added to it. */
-export class AppendFrames implements RecordFrames {
-  readonly #shared: SharedAppends
-  readonly #encoder = new AppendEncoder()
-
-  constructor(shared: SharedAppends) {
-    this.#shared = shared
-  }
-
-  frameOf(record: LogRecord, id: string | undefined): Frame {
-    const snapshot = this.#shared.snapshotOf(record)
-    const at = snapshot === undefined ? undefined : this.#encoder.place(snapshot)
-    if (snapshot === undefined || at === undefined) return this.#shared.whole.frameOf(record, id)
-    return this.#shared.appendOf(record, id, snapshot, at)
   }
 }

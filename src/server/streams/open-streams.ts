@@ -1,7 +1,7 @@
 import { type Clock, monotonicNow } from '../../async/clock.ts'
 import { onAbort } from '../../async/on-abort.ts'
 import type { Resync } from '../../log/turn-log.ts'
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../auth/authenticate.ts'
 import type { SseConnection } from './sse-connection.ts'
 
 /** What a stream carries: raw events, the snapshots of a turn or of a thread, or Chat Completions chunks. */

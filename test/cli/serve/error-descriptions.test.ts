@@ -1,7 +1,8 @@
 /** Which described of an error a log may have: none of what was asked and answered, unless an operator wants it. */
+
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
-import { ResponseStreamError } from '../../../src/async/response-stream-error.ts'
+import { ResponseStreamError } from '../../../src/async/response-stream.ts'
 import { describeError, describeErrorWithoutContent } from '../../../src/cli/serve/logger.ts'
 import { decode } from '../../../src/protocol/decode.ts'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../../src/protocol/errors.ts'

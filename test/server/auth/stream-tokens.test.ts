@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { StreamTokens, TOKEN_LIFETIME_MS } from '../../../src/server/auth/stream-tokens.ts'
+import { StreamTokens, TOKEN_LIFETIME_MS } from '../../../src/server/routes/stream-tokens.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 
 const SECRET = 'a secret of at least 32 characters'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { KeyRing } from '../../../src/server/auth/key-ring.ts'
-import { TOKEN_LIFETIME_MS } from '../../../src/server/auth/stream-tokens.ts'
+import { TOKEN_LIFETIME_MS } from '../../../src/server/routes/stream-tokens.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 import { call, finishedTurn, readUntil, sealed, startServer } from '../support.ts'
 import { ACME, entry, guardedServer, OTHER, withKey } from './support.ts'

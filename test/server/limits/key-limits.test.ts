@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Caller } from '../../../src/server/auth/caller.ts'
+import type { Caller } from '../../../src/server/auth/authenticate.ts'
 import { LimitedError } from '../../../src/server/errors.ts'
 import { type GatewayLimits, KeyLimits } from '../../../src/server/limits/key-limits.ts'
 import { fakeClock } from '../../../src/testing/index.ts'

@@ -1,10 +1,11 @@
 /** Requests that are too large before their body, at the edges of what is allowed and far beyond. */
+
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { ERROR_CODES, type ErrorCode } from '../../../src/protocol/errors.ts'
 import { checkHead, headOverflow, PORT_LIMITS } from '../../../src/server/limits/port-limits.ts'
-import { refuseMalformed } from '../../../src/server/raw-responses.ts'
+import { refuseMalformed } from '../../../src/server/listen.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { sendRaw } from '../raw-http.ts'
 import { call, startServer } from '../support.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { SlidingWindow } from '../../../src/server/limits/sliding-window.ts'
+import { SlidingWindow } from '../../../src/server/limits/key-limits.ts'
 
 const SPAN = 60_000
 

@@ -1,8 +1,8 @@
 /** Clients of a key that do not read what they are sent, on real sockets. */
+
 import { describe, expect, test } from 'vitest'
-import type { Caller } from '../../../src/server/auth/caller.ts'
-import { KeyLimits } from '../../../src/server/limits/key-limits.ts'
-import { UnsentBytes } from '../../../src/server/limits/unsent-bytes.ts'
+import type { Caller } from '../../../src/server/auth/authenticate.ts'
+import { KeyLimits, UnsentBytes } from '../../../src/server/limits/key-limits.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { ACME, guardedServer, OTHER } from '../auth/support.ts'
 import { writeLongTurn } from '../fairness/long-turns.ts'

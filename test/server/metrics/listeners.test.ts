@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import type { RequestFacts } from '../../../src/server/metrics/observe-requests.ts'
+import type { RequestFacts } from '../../../src/server/metrics/gateway-metrics.ts'
 import type { TurnFacts, TurnOutcome } from '../../../src/turns/turn-observer.ts'
 import { sendRaw } from '../raw-http.ts'
 import { UnreadableLog } from '../streams/faulty-logs.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { histograms, values } from '../../../src/server/metrics/prometheus.ts'
+import { histograms, values } from '../../../src/server/metrics/definitions.ts'
 import { parseExposition } from './exposition.ts'
 
 describe('a counter', () => {

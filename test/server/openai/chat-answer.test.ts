@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { EventRecord, Tail } from '../../../src/log/turn-log.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
-import { ChatAnswer } from '../../../src/server/openai/chat-answer.ts'
+import { ChatAnswer } from '../../../src/server/routes/chat-completions.ts'
 import type { Frame } from '../../../src/server/streams/frames.ts'
 import type { SseConnection } from '../../../src/server/streams/sse-connection.ts'
 import { fakeClock } from '../../../src/testing/index.ts'

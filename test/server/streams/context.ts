@@ -1,7 +1,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Clock } from '../../../src/async/clock.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
-import { ANYBODY } from '../../../src/server/auth/caller.ts'
+import { ANYBODY } from '../../../src/server/auth/authenticate.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../../../src/server/context.ts'
 import { KeyLimits } from '../../../src/server/limits/key-limits.ts'
 import { Readiness } from '../../../src/server/routes/server.ts'

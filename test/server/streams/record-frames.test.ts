@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { StoredOutput } from '../../../src/log/records.ts'
 import type { LogRecord } from '../../../src/log/turn-log.ts'
-import {
-  AppendFrames,
-  Frame,
-  SharedAppends,
-  WholeFrames,
-} from '../../../src/server/streams/frames.ts'
+import { Frame, RecordFrames } from '../../../src/server/streams/frames.ts'
 import { message } from '../../../src/testing/turn-log/texts.ts'
 
 function record(data: string, offset = '1-1'): LogRecord {
@@ -29,19 +24,19 @@ describe('a frame', () => {
 
 describe('whole records', () => {
   test('have an id or none', () => {
-    const frames = new WholeFrames()
+    const toFrame = new RecordFrames().encoder('snapshot')
     const data = '{"type":"x"}'
-    expect(textOf(frames.frameOf(record(data), '1-7'))).toBe(`id: 1-7\ndata: ${data}\n\n`)
-    expect(textOf(frames.frameOf(record(data), undefined))).toBe(`data: ${data}\n\n`)
+    expect(textOf(toFrame(record(data), '1-7'))).toBe(`id: 1-7\ndata: ${data}\n\n`)
+    expect(textOf(toFrame(record(data), undefined))).toBe(`data: ${data}\n\n`)
   })
 
   test('are encoded once for all who get them with the same id', () => {
-    const frames = new WholeFrames()
+    const toFrame = new RecordFrames().encoder('snapshot')
     const one = record('{}')
-    expect(frames.frameOf(one, '1-1')).toBe(frames.frameOf(one, '1-1'))
-    expect(frames.frameOf(one, undefined)).toBe(frames.frameOf(one, undefined))
-    expect(frames.frameOf(one, '1-2').id).toBe('1-2')
-    expect(frames.frameOf(record('{}'), '1-2')).not.toBe(frames.frameOf(one, '1-2'))
+    expect(toFrame(one, '1-1')).toBe(toFrame(one, '1-1'))
+    expect(toFrame(one, undefined)).toBe(toFrame(one, undefined))
+    expect(toFrame(one, '1-2').id).toBe('1-2')
+    expect(toFrame(record('{}'), '1-2')).not.toBe(toFrame(one, '1-2'))
   })
 })
 
@@ -51,8 +46,8 @@ describe('appends', () => {
   const [first, second, third] = records as [LogRecord, LogRecord, LogRecord]
 
   test('begin with the whole record, and are what was added after that', () => {
-    const frames = new AppendFrames(new SharedAppends(new WholeFrames()))
-    const sent = records.map((each) => textOf(frames.frameOf(each, each.offset)))
+    const toFrame = new RecordFrames().encoder('append')
+    const sent = records.map((each) => textOf(toFrame(each, each.offset)))
     const status = '"status":"update"'
     expect(sent).toEqual([
       `id: 1-1\ndata: ${first.data}\n\n`,
@@ -62,22 +57,22 @@ describe('appends', () => {
   })
 
   test('have no id inside a block', () => {
-    const frames = new AppendFrames(new SharedAppends(new WholeFrames()))
-    frames.frameOf(first, undefined)
-    expect(textOf(frames.frameOf(second, undefined))).toMatch(/^event: append\ndata: /)
+    const toFrame = new RecordFrames().encoder('append')
+    toFrame(first, undefined)
+    expect(textOf(toFrame(second, undefined))).toMatch(/^event: append\ndata: /)
   })
 
   test('are encoded once for those who are equally far, and never mixed up with others', () => {
-    const shared = new SharedAppends(new WholeFrames())
-    const [one, two, behind, late] = Array.from({ length: 4 }, () => new AppendFrames(shared))
-    for (const frames of [one, two]) {
-      frames?.frameOf(first, '1-1')
-      frames?.frameOf(second, '1-2')
+    const frames = new RecordFrames()
+    const [one, two, behind, late] = Array.from({ length: 4 }, () => frames.encoder('append'))
+    for (const toFrame of [one, two]) {
+      toFrame?.(first, '1-1')
+      toFrame?.(second, '1-2')
     }
-    behind?.frameOf(first, '1-1')
-    const append = one?.frameOf(third, '1-3')
-    expect(two?.frameOf(third, '1-3')).toBe(append)
-    expect(textOf(behind?.frameOf(third, '1-3') as Frame)).toContain('"at":5,"text":", world"')
-    expect(late?.frameOf(third, '1-3')).toBe(shared.whole.frameOf(third, '1-3'))
+    behind?.(first, '1-1')
+    const append = one?.(third, '1-3')
+    expect(two?.(third, '1-3')).toBe(append)
+    expect(textOf(behind?.(third, '1-3') as Frame)).toContain('"at":5,"text":", world"')
+    expect(late?.(third, '1-3')).toBe(frames.encoder('snapshot')(third, '1-3'))
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
-import { ANYBODY } from '../../../src/server/auth/caller.ts'
+import { ANYBODY } from '../../../src/server/auth/authenticate.ts'
 import { Frame } from '../../../src/server/streams/frames.ts'
 import { MAX_WAITING_BYTES, WebConnection } from '../../../src/server/streams/sse-connection.ts'
 import { fakeClock } from '../../../src/testing/index.ts'

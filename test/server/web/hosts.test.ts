@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { hostNameOf } from '../../../src/server/web/hosts.ts'
+import { hostNameOf } from '../../../src/server/web/origins.ts'
 import { sendRaw } from '../raw-http.ts'
 import { gatewayOn, openLog } from '../streams/server.ts'
 import { startServer } from '../support.ts'

@@ -1,26 +1,24 @@
 import type { Clock } from '../../../async/clock.ts'
 import { type Answer, type Call, call, type NoAnswer } from '../../http.ts'
 import { type Check, fail, ok, skipped, warn } from '../check.ts'
-import {
-  answerFault,
-  type Fault,
-  faultCheck,
-  modelsFault,
-  modelsOf,
-  refusalFault,
-  shown,
-} from './answer-rules.ts'
 import { type DecodedStream, decodeStream, recordStream, type StreamCall } from './recording.ts'
 import {
+  answerFault,
   callsOf,
+  type Fault,
+  faultCheck,
   measurements,
+  modelsFault,
+  modelsOf,
   parallelFault,
+  refusalFault,
   STREAM_RULES,
   type StreamRule,
+  shown,
   TOOL_RULES,
   textFault,
   usageFault,
-} from './stream-rules.ts'
+} from './rules.ts'
 
 export interface Endpoint {
   /** Without a slash at its end. */

@@ -1,9 +1,9 @@
 /** The rules over recorded streams: what vendors and our own encoder have sent, wherever it is cut. */
+
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { refusalFault } from '../../../../src/cli/doctor/endpoint/answer-rules.ts'
 import {
   decodeStream,
   type StreamRecording,
@@ -12,11 +12,12 @@ import {
   callsOf,
   measurements,
   parallelFault,
+  refusalFault,
   STREAM_RULES,
   TOOL_RULES,
   textFault,
   usageFault,
-} from '../../../../src/cli/doctor/endpoint/stream-rules.ts'
+} from '../../../../src/cli/doctor/endpoint/rules.ts'
 import { root } from '../../../repository/sources.ts'
 
 function recordingOf(bytes: Uint8Array, cuts: readonly number[] = []): StreamRecording {
