@@ -4,10 +4,10 @@ import { redacting, redactShapes } from '../../src/protocol/redaction.ts'
 
 const GONE = '[redacted]'
 
-describe('what looks like a secret goes, and what it is said of stays', () => {
+describe('what looks like a secret is removed, and its context stays', () => {
   test.each([
-    ['a key of ours', 'the key ts_Abcdef0123456789 is', `the key ${GONE} is`],
-    ['one in an address', 'next=%2Fa%3Fk%3Dts_Abcdef0123456789', `next=%2Fa%3Fk%3D${GONE}`],
+    ['our own key', 'the key ts_Abcdef0123456789 is', `the key ${GONE} is`],
+    ['our key in a URL', 'next=%2Fa%3Fk%3Dts_Abcdef0123456789', `next=%2Fa%3Fk%3D${GONE}`],
     ['a header', 'authorization: Bearer abc', `authorization: ${GONE}`],
     ['a header in JSON', '{"Authorization":"Basic dXNlcg=="}', `{"Authorization":"${GONE}"}`],
     [
@@ -20,20 +20,20 @@ describe('what looks like a secret goes, and what it is said of stays', () => {
     ['cookies', 'set-cookie: a=b; c=d\r\nx: y', `set-cookie: ${GONE}\r\nx: y`],
     ['credentials alone', 'with Bearer abcdefgh, no', `with Bearer ${GONE}, no`],
     [
-      'a stream token in an address',
+      'a stream token in a URL',
       '/xapi/turns/a?x=1&token=abc#z',
       `/xapi/turns/a?x=1&token=${GONE}#z`,
     ],
-    ['a key in an address', 'https://g/v1?key=abc&alt=sse', `https://g/v1?key=${GONE}&alt=sse`],
+    ['a key in a URL', 'https://g/v1?key=abc&alt=sse', `https://g/v1?key=${GONE}&alt=sse`],
     ['a password in JSON', '{"password": "abc"}', `{"password": "${GONE}"}`],
-    ['an address with a user', 'redis://me:p@ss@host:1/0', `redis://${GONE}@host:1/0`],
-    ['an address with a password alone', 'to rediss://:pw@h', `to rediss://${GONE}@h`],
-    ['a key of OpenAI', 'provided: sk-proj-abc_DEF-123456.', `provided: ${GONE}.`],
-    ['one with stars', 'provided: sk-proj-ab**********wxyz.', `provided: ${GONE}.`],
-    ['one with dots', 'provided: sk-...abcd', `provided: ${GONE}`],
-    ['another with stars', 'your key: my-k****1234 is', `your key: ${GONE} is`],
-    ['a key of Google', 'AIzaSyA-0123456789_abcdefghijklmnopqrst', GONE],
-    ['a key of Groq', 'gsk_0123456789abcdef', GONE],
+    ['a URL with a user', 'redis://me:p@ss@host:1/0', `redis://${GONE}@host:1/0`],
+    ['a URL with only a password', 'to rediss://:pw@h', `to rediss://${GONE}@h`],
+    ['an OpenAI key', 'provided: sk-proj-abc_DEF-123456.', `provided: ${GONE}.`],
+    ['a key masked with asterisks', 'provided: sk-proj-ab**********wxyz.', `provided: ${GONE}.`],
+    ['a key masked with dots', 'provided: sk-...abcd', `provided: ${GONE}`],
+    ['another masked key', 'your key: my-k****1234 is', `your key: ${GONE} is`],
+    ['a Google key', 'AIzaSyA-0123456789_abcdefghijklmnopqrst', GONE],
+    ['a Groq key', 'gsk_0123456789abcdef', GONE],
     [
       'a signed token',
       'with v1.eyJ0IjoiYSIsImV4cCI6MX0.c2lnbmF0dXJlLW9mLWl0 in',
@@ -58,13 +58,13 @@ describe('what looks like a secret goes, and what it is said of stays', () => {
   })
 })
 
-describe('a secret that is known goes however it is written', () => {
+describe('a known secret is removed in every spelling', () => {
   const secret = 'p"a/s+s wörd\\1'
 
   test.each([
-    ['as it is', secret],
+    ['plain', secret],
     ['in a URL', encodeURIComponent(secret)],
-    ['in a URL, in small letters', encodeURIComponent(secret).toLowerCase()],
+    ['in a URL, in lower case', encodeURIComponent(secret).toLowerCase()],
     ['in a form', encodeURIComponent(secret).replaceAll('%20', '+')],
     ['in JSON', JSON.stringify(secret).slice(1, -1)],
     ['in JSON in JSON', JSON.stringify(JSON.stringify(secret)).slice(3, -3)],
@@ -94,7 +94,7 @@ describe('a secret that is known goes however it is written', () => {
     expect(redacting(secrets)(text)).toBe(shown)
   })
 
-  test('half a pair of surrogates in it does not matter', () => {
+  test('a lone surrogate in it does not matter', () => {
     expect(redacting(['abc\ud800def'])('x abc\ud800def y')).toBe(`x ${GONE} y`)
   })
 })
@@ -102,7 +102,7 @@ describe('a secret that is known goes however it is written', () => {
 describe('a long text', () => {
   const secret = 'the-planted-secret'
 
-  test('is cut, and a secret where it is cut is gone as well', () => {
+  test('is cut, and a secret at the cut is removed too', () => {
     const redact = redacting([secret])
     // Wherever the cut falls, it falls into one of these.
     const said = redact(`${secret} `.repeat(20_000))
@@ -148,7 +148,7 @@ function fastest(work: () => void): number {
   return Math.min(...times)
 }
 
-test('whatever the text and the secrets are, nothing throws, and no secret of some length is left', () => {
+test('never throws, and leaves no secret of some length', () => {
   const secrets = fc.array(fc.string({ minLength: 6, maxLength: 40, unit: 'binary-ascii' }), {
     maxLength: 4,
   })

@@ -14,7 +14,7 @@ test('every type has a sample', () => {
   expect([...sampled].toSorted()).toEqual(STREAM_EVENT_TYPES.toSorted())
 })
 
-test.each(sampleEvents)('$type is decoded as it is', (event) => {
+test.each(sampleEvents)('$type is decoded unchanged', (event) => {
   expect(decodeStreamEvent(event)).toEqual({ ok: true, known: true, value: event })
   expect(parseStreamEvent(JSON.stringify(event))).toEqual({ ok: true, known: true, value: event })
   expect(isStreamEvent(event)).toBe(true)
@@ -44,7 +44,7 @@ test.each(['constructor', '__proto__', 'toString'])(
   },
 )
 
-describe('what is wrong is said, and never thrown', () => {
+describe('errors are returned, never thrown', () => {
   test.each([
     ['null', 'expected object'],
     ['[]', 'expected object'],

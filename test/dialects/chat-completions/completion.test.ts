@@ -40,7 +40,7 @@ const REFUSAL = finish('a', {
   provider_metadata: { openai: { refusal: true } },
 })
 
-test('a completion has the answer, the reason why it ended, and the tokens used', () => {
+test('a completion has the answer, the finish reason and the usage', () => {
   const usage = { ...tokens(3, 4), cached_tokens: 2, reasoning_tokens: 1, estimated: true }
   expect(completionOf([done('a', 'Hello'), responseDone({ usage })])).toEqual({
     id: 'chatcmpl-1',
@@ -65,7 +65,7 @@ test('a completion has the answer, the reason why it ended, and the tokens used'
   })
 })
 
-test('tokens that nobody counted are not made up', () => {
+test('usage is not invented when the provider reports none', () => {
   expect(completionOf([responseDone()])).not.toHaveProperty('usage')
 })
 
@@ -80,7 +80,7 @@ interface Row {
 const rows: Row[] = [
   { name: 'an empty answer is an empty text', turn: [], message: { content: '' } },
   {
-    name: 'several texts are one',
+    name: 'several texts are joined',
     turn: [done('a', 'Hello '), done('b', 'world')],
     message: { content: 'Hello world' },
   },
@@ -90,22 +90,22 @@ const rows: Row[] = [
     message: { content: 'Hel' },
   },
   {
-    name: 'what a user or the system said is not part of the answer',
+    name: 'user and system messages are not part of the answer',
     turn: [done('u', 'Hi', 'user'), done('s', 'Be brief', 'system'), done('a', 'Hello')],
     message: { content: 'Hello' },
   },
   {
-    name: 'a text that was given up is not part of the answer',
+    name: 'a cancelled text is not part of the answer',
     turn: [open('a'), delta('a', 'Hel'), cancel('a', 'attempt_reset'), done('b', 'Hello')],
     message: { content: 'Hello' },
   },
   {
-    name: 'a text that failed is as long as it got',
+    name: 'a failed text keeps its partial content',
     turn: [open('a'), delta('a', 'Hel'), fail('a', 'E', 'e')],
     message: { content: 'Hel' },
   },
   {
-    name: 'reasoning has a field of its own',
+    name: 'reasoning has its own field',
     turn: [thought('r', 'Hm'), done('a', 'Yes'), thought('s', '.')],
     message: { content: 'Yes', reasoning_content: 'Hm.' },
   },
@@ -116,7 +116,7 @@ const rows: Row[] = [
     extra: { reasoning: 'omit' },
   },
   {
-    name: 'a refusal takes the place of the text',
+    name: 'a refusal replaces the text',
     turn: [REFUSAL],
     message: { content: null, refusal: 'No' },
   },
@@ -133,7 +133,7 @@ const rows: Row[] = [
     finish: 'tool_calls',
   },
   {
-    name: 'calls that were answered or are of the provider are not shown',
+    name: 'answered calls and provider calls are not included',
     turn: [
       openCall('a', 'c1'),
       call('a', 'c1', '{}'),
@@ -163,7 +163,7 @@ const rows: Row[] = [
     extra: { keepTextAfterToolCalls: true },
   },
   {
-    name: 'a call that was given up is not shown',
+    name: 'a cancelled call is not included',
     turn: [openCall('a', 'c1'), cancel('a'), done('b', 'Hi')],
     message: { content: 'Hi' },
   },
@@ -199,7 +199,7 @@ describe('the finish reason', () => {
 describe('in place of a completion there is an error', () => {
   test.each([
     [
-      'when the response broke',
+      'when the response failed',
       [done('a', 'Hel'), responseError('BROKEN', 'why')],
       'BROKEN',
       'why',
@@ -211,7 +211,7 @@ describe('in place of a completion there is an error', () => {
       'The turn was stopped',
     ],
     [
-      'when it says that it failed',
+      'when its status is error',
       [responseDone({ status: 'error' })],
       'STREAM_ERROR',
       'The stream failed or has ended: the response failed',

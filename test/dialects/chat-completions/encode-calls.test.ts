@@ -27,37 +27,37 @@ interface Row {
 
 const rows: Row[] = [
   {
-    name: 'a call opens with empty arguments, then come fragments',
+    name: 'a call starts with empty arguments, then fragments follow',
     turn: [openCall('a', 'c1'), delta('a', '{"x"'), delta('a', ':1}'), call('a', 'c1', '{"x":1}')],
     deltas: [opened(0, 'c1'), fragment(0, '{"x"'), fragment(0, ':1}')],
   },
   {
-    name: 'a call is no prompt, whatever its id',
+    name: 'a call is never a prompt, whatever its id',
     turn: [openCall('a-user-prompt:1', 'c1')],
     deltas: [opened(0, 'c1')],
   },
   {
-    name: 'fragments that repeat are data',
+    name: 'repeated fragments are data',
     turn: [openCall('a', 'c1'), delta('a', '1'), delta('a', '1'), call('a', 'c1', '11')],
     deltas: [opened(0, 'c1'), fragment(0, '1'), fragment(0, '1')],
   },
   {
-    name: 'arguments that the start has are the first fragment',
+    name: 'arguments in item_start are the first fragment',
     turn: [open('a', { ...CALL, call_id: 'c1', name: 'f', arguments: '{' }), delta('a', '}')],
     deltas: [opened(0, 'c1', 'f'), fragment(0, '{'), fragment(0, '}')],
   },
   {
-    name: 'so is the initial content',
+    name: 'initial content is the first fragment',
     turn: [open('a', { ...CALL, call_id: 'c1', name: 'f', initial_content: '{' })],
     deltas: [opened(0, 'c1', 'f'), fragment(0, '{')],
   },
   {
-    name: 'what the final arguments have more than was streamed is sent',
+    name: 'the rest of the final arguments is sent',
     turn: [openCall('a', 'c1'), delta('a', '{"x":'), call('a', 'c1', '{"x":1}')],
     deltas: [opened(0, 'c1'), fragment(0, '{"x":'), fragment(0, '1}')],
   },
   {
-    name: 'arguments that come only at the end are one fragment',
+    name: 'arguments that arrive only at the end are one fragment',
     turn: [openCall('a', 'c1'), call('a', 'c1', '{"x":1}')],
     deltas: [opened(0, 'c1'), fragment(0, '{"x":1}')],
   },
@@ -67,12 +67,12 @@ const rows: Row[] = [
     deltas: [opened(0, 'c1'), fragment(0, '{}')],
   },
   {
-    name: 'an end without arguments leaves those that were streamed',
+    name: 'an end without arguments keeps the streamed ones',
     turn: [openCall('a', 'c1'), delta('a', '{"x":1}'), call('a', 'c1', '')],
     deltas: [opened(0, 'c1'), fragment(0, '{"x":1}')],
   },
   {
-    name: 'a call without a name waits for it, and its arguments with it',
+    name: 'a call without a name waits for it with its arguments',
     turn: [
       open('a', { ...CALL, call_id: 'c1' }),
       delta('a', '{"x":'),
@@ -87,22 +87,22 @@ const rows: Row[] = [
     deltas: [opened(0, 'c1', 'f'), fragment(0, '{}')],
   },
   {
-    name: 'a call that never gets an id goes by that of its item',
+    name: 'a call that never gets an id uses its item id',
     turn: [open('a', CALL), call('a', '', '{}', 'f')],
     deltas: [opened(0, 'a', 'f'), fragment(0, '{}')],
   },
   {
-    name: 'the name and id of a start hold when the end has none',
+    name: 'the name of the start is used when the end has none',
     turn: [open('a', { ...CALL, name: 'f' }), call('a', 'c1', '{}', '')],
     deltas: [opened(0, 'c1', 'f'), fragment(0, '{}')],
   },
   {
-    name: 'so does the id',
+    name: 'the id of the start is used when the end has none',
     turn: [open('a', { ...CALL, call_id: 'c1' }), call('a', '', '{}', 'f')],
     deltas: [opened(0, 'c1', 'f'), fragment(0, '{}')],
   },
   {
-    name: 'a call that was shown is completed, also if it turns out to be of the provider',
+    name: "a sent call is completed, even if it turns out to be the provider's",
     turn: [
       openCall('a', 'c1'),
       finish('a', {
@@ -117,7 +117,7 @@ const rows: Row[] = [
     deltas: [opened(0, 'c1'), fragment(0, '{"x":1}')],
   },
   {
-    name: 'what was said of a call does not change afterwards',
+    name: 'id and name of a sent call do not change',
     turn: [openCall('a', 'c1'), call('a', 'c2', '{}', 'other')],
     deltas: [opened(0, 'c1'), fragment(0, '{}')],
   },
@@ -153,7 +153,7 @@ const rows: Row[] = [
     ],
   },
   {
-    name: 'an index is given when a call is shown, so that there is never a hole',
+    name: 'a call gets its index when it is sent, so that indices have no gap',
     turn: [open('a', CALL), openCall('b', 'c2'), call('a', 'c1', '{}'), call('b', 'c2', '{}')],
     deltas: [opened(0, 'c2'), opened(1, 'c1'), fragment(1, '{}'), fragment(0, '{}')],
   },
@@ -168,12 +168,12 @@ const rows: Row[] = [
     deltas: [opened(0, 'c1'), fragment(0, '{}'), opened(1, 'b', 'g'), fragment(1, '[]'), {}],
   },
   {
-    name: 'a call that waits when the response breaks is not shown',
+    name: 'a waiting call is not sent when the response fails',
     turn: [open('a', { ...CALL, name: 'f' }), delta('a', '{'), responseError('BROKEN', 'why')],
     deltas: [],
   },
   {
-    name: 'a call that the provider runs is not shown',
+    name: 'a call that the provider runs is not sent',
     turn: [
       open('a', { ...CALL, call_id: 'c1', name: 'search', ...BY_PROVIDER }),
       delta('a', '{}'),
@@ -186,7 +186,7 @@ const rows: Row[] = [
     deltas: [{ content: 'Found it' }, {}],
   },
   {
-    name: 'a call that waits and turns out to be of the provider is not shown',
+    name: "a waiting call that turns out to be the provider's is not sent",
     turn: [
       open('a', { ...CALL, name: 'search' }),
       finish('a', {
@@ -202,7 +202,7 @@ const rows: Row[] = [
     deltas: [{}],
   },
   {
-    name: 'a call that has its output before it is shown is not shown',
+    name: 'a call with an output is not sent',
     turn: [
       open('a', { ...CALL, call_id: 'c1' }),
       open('o', { item_type: 'function_call_output', call_id: 'c1' }),
@@ -214,7 +214,7 @@ const rows: Row[] = [
     deltas: [{}],
   },
   {
-    name: 'a call that was given up before it was shown is not shown at the end',
+    name: 'a call that was cancelled before it was sent is not sent at the end',
     turn: [open('a', { ...CALL, name: 'f' }), delta('a', '{'), cancel('a'), responseDone()],
     deltas: [{}],
   },
@@ -229,7 +229,7 @@ const rows: Row[] = [
     deltas: [opened(0, 'a'), fragment(0, '{}')],
   },
   {
-    name: 'a call of the provider takes no index',
+    name: 'a provider call takes no index',
     turn: [open('a', { ...CALL, call_id: 'c1', name: 's', ...BY_PROVIDER }), openCall('b', 'c2')],
     deltas: [opened(0, 'c2')],
   },
@@ -247,7 +247,7 @@ describe('tool calls', () => {
   })
 })
 
-test('calls that were not shown do not count for the finish reason', () => {
+test('calls that were not sent do not affect the finish reason', () => {
   const answered = [open('a', { ...CALL, call_id: 'c1' }), output('o', 'c1', 'found')]
   const turn = [...answered, call('a', 'c1', '{}'), done('b', 'Found it'), responseDone()]
   expect(hear(encodeAll(turn))).toMatchObject({ content: 'Found it', finish: 'stop' })

@@ -25,9 +25,9 @@ const REFUSAL = finish('a', {
 })
 
 const reasons: [reason: string | null, finish: string, why: string, turn: StreamEvent[]][] = [
-  ['stop', 'stop', 'as it is', [done('a', 'Hi')]],
-  ['length', 'length', 'as it is', [done('a', 'Hi')]],
-  ['content_filter', 'content_filter', 'as it is', []],
+  ['stop', 'stop', 'unchanged', [done('a', 'Hi')]],
+  ['length', 'length', 'unchanged', [done('a', 'Hi')]],
+  ['content_filter', 'content_filter', 'unchanged', []],
   ['pause', 'stop', 'there is no other word', []],
   ['other', 'stop', 'there is no other word', []],
   ['some_day', 'stop', 'there is no other word', []],
@@ -51,13 +51,13 @@ describe('the finish reason', () => {
     expect(frames.at(-1)).toMatchObject({ choices: [{ delta: {}, finish_reason: finish }] })
   })
 
-  test('is stop when the end gives none', () => {
+  test('is stop when the end has none', () => {
     const end = event({ type: 'response_done', response_id: 'r', status: 'complete' })
     expect(hear(encodeAll([end])).finish).toBe('stop')
   })
 })
 
-describe('a turn that did not come to a good end', () => {
+describe('a turn that failed or was stopped', () => {
   const rows: [name: string, end: StreamEvent, error: Record<string, unknown>][] = [
     [
       'an error keeps its code and message',
@@ -70,26 +70,26 @@ describe('a turn that did not come to a good end', () => {
       { message: 'bad', type: 'invalid_request_error', code: 'HTTP_400' },
     ],
     ['a wrong key', responseError('HTTP_401', ''), { type: 'authentication_error' }],
-    ['a model out of reach', responseError('HTTP_403', ''), { type: 'permission_error' }],
+    ['a model that is not permitted', responseError('HTTP_403', ''), { type: 'permission_error' }],
     ['too many requests', responseError('HTTP_429', ''), { type: 'rate_limit_error' }],
     ['a provider that failed', responseError('HTTP_503', ''), { type: 'server_error' }],
     [
-      'a user who stopped it',
+      'cancelled by the user',
       aborted('enough'),
       { message: 'The turn was stopped: enough', type: 'server_error', code: 'ABORTED' },
     ],
     [
-      'a user who stopped it and gave no reason',
+      'cancelled by the user without a reason',
       event({ type: 'turn_aborted_by_user', turn_id: 't' }),
       { message: 'The turn was stopped', code: 'ABORTED' },
     ],
     [
-      'an end that says aborted',
+      'an end with status aborted',
       responseDone({ status: 'aborted' }),
       { message: 'The turn was stopped', code: 'ABORTED' },
     ],
     [
-      'an end that says error',
+      'an end with status error',
       responseDone({ status: 'error' }),
       { message: 'The stream failed or has ended: the response failed', code: 'STREAM_ERROR' },
     ],

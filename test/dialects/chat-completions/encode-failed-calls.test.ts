@@ -22,12 +22,12 @@ describe('calls that a client cannot rely on', () => {
   const TOO_LARGE = { code: 'TOOL_ARGUMENTS_TOO_LARGE', message: 'too much' }
   const endings: { name: string; turn: StreamEvent[]; error: string | undefined }[] = [
     {
-      name: 'T4 a call that fails after it was shown',
+      name: 'T4 a call that fails after it was sent',
       turn: [openCall('a', 'c1'), delta('a', '{'), fail('a', TOO_LARGE.code, TOO_LARGE.message)],
       error: 'TOOL_ARGUMENTS_TOO_LARGE',
     },
     {
-      name: 'T4 a call that fails before it was shown',
+      name: 'T4 a call that fails before it was sent',
       turn: [open('a', CALL), fail('a', TOO_LARGE.code, TOO_LARGE.message)],
       error: 'TOOL_ARGUMENTS_TOO_LARGE',
     },
@@ -42,7 +42,7 @@ describe('calls that a client cannot rely on', () => {
       error: 'TOOL_FAILED',
     },
     {
-      name: 'T4 one that has no id yet, while some output has none, either',
+      name: 'T4 a call without an id, while an output has none either',
       turn: [
         open('o', { item_type: 'function_call_output', call_id: '' }),
         open('a', CALL),
@@ -61,12 +61,12 @@ describe('calls that a client cannot rely on', () => {
       error: 'FIRST',
     },
     {
-      name: 'a call that is given up after it was shown',
+      name: 'a call that is cancelled after it was sent',
       turn: [openCall('a', 'c1'), cancel('a', 'attempt_reset')],
       error: 'ITEM_CANCELLED',
     },
     {
-      name: 'a shown call that ends as something else',
+      name: 'a sent call that ends with another type',
       turn: [openCall('a', 'c1'), done('a', 'Hi')],
       error: 'ITEM_CANCELLED',
     },
@@ -76,22 +76,22 @@ describe('calls that a client cannot rely on', () => {
       error: 'STREAM_ERROR',
     },
     {
-      name: 'arguments of which less is left than was sent',
+      name: 'final arguments shorter than those sent',
       turn: [openCall('a', 'c1'), delta('a', '{"a":1}{'), call('a', 'c1', '{"a":1}')],
       error: 'STREAM_ERROR',
     },
     {
-      name: 'but not arguments that say the same in another form',
+      name: 'but not equal arguments in another format',
       turn: [openCall('a', 'c1'), delta('a', '{"x": 1.0}'), call('a', 'c1', '{"x":1}')],
       error: undefined,
     },
     {
-      name: 'nor a call that is given up before it was shown',
+      name: 'nor a call that is cancelled before it was sent',
       turn: [open('a', CALL), cancel('a'), openCall('b', 'c2')],
       error: undefined,
     },
     {
-      name: 'nor a failure of a call that the provider runs',
+      name: 'nor the failure of a call that the provider runs',
       turn: [
         open('a', { ...CALL, call_id: 'c1', name: 's', ...BY_PROVIDER }),
         fail('a', 'TOOL_FAILED', 'no'),
@@ -122,7 +122,7 @@ describe('calls that a client cannot rely on', () => {
       error: undefined,
     },
     {
-      name: 'nor the failure of a text, nor of what nobody knows',
+      name: 'nor the failure of a text or of an unknown item',
       turn: [
         open('t'),
         fail('t', 'BROKEN', ''),
@@ -142,12 +142,12 @@ describe('calls that a client cannot rely on', () => {
     })
   })
 
-  test('an error of the response itself comes first', () => {
+  test('an error of the response takes precedence', () => {
     const turn = [openCall('a', 'c1'), fail('a', 'FIRST', ''), responseError('SECOND', 'why')]
     expect(hear(encodeAll(turn)).error).toMatchObject({ code: 'SECOND', message: 'why' })
   })
 
-  test('the message says which call changed', () => {
+  test('the message names the call that changed', () => {
     const turn = [openCall('a', 'c1'), delta('a', '{"x":1}'), call('a', 'c1', '{"x":2}')]
     expect(hear(encodeAll([...turn, responseDone()])).error?.message).toBe(
       'The stream failed or has ended: the arguments of call "c1" changed after they were sent',

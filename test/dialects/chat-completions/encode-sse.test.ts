@@ -70,7 +70,7 @@ describe('the fast path for text', () => {
     expect(short).toContain('{"content":"x"}')
   })
 
-  test('of what was asked, also by calls of the agent, are no part of the answer', () => {
+  test('of input items, including earlier calls, are not part of the answer', () => {
     const run_id = 'run'
     const events = [
       start(),

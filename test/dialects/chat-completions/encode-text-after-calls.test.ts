@@ -15,7 +15,7 @@ const CALL = { item_type: 'function_call' } as const
 
 const rows: Row[] = [
   {
-    name: 'T8 after a call no text is sent',
+    name: 'T8 no text is sent after a call',
     turn: [
       open('a'),
       delta('a', 'Let me '),
@@ -31,12 +31,12 @@ const rows: Row[] = [
     deltas: [{ content: 'Let me ' }, opened(0, 'c1'), fragment(0, '{}')],
   },
   {
-    name: 'T8 text that came before the call goes before it, also if it had to wait',
+    name: 'T8 text from before the call is sent before it, even if it had to wait',
     turn: [open('a'), delta('a', 'A'), open('b'), delta('b', 'B'), openCall('c', 'c1')],
     deltas: [{ content: 'A' }, { content: 'B' }, opened(0, 'c1')],
   },
   {
-    name: 'T8 text goes on while the call is not shown',
+    name: 'T8 text continues while the call is not visible',
     turn: [open('a'), open('b', CALL), delta('a', 'A'), call('b', 'c1', '{}'), delta('a', 'B')],
     deltas: [{ content: 'A' }, opened(0, 'c1'), fragment(0, '{}')],
   },

@@ -184,7 +184,7 @@ const textRows: TextRow[] = [
     deltas: [],
   },
   {
-    name: 'reasoning has a field of its own',
+    name: 'reasoning has its own field',
     turn: [
       open('r', { item_type: 'reasoning' }),
       delta('r', 'Hm'),

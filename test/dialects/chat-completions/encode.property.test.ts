@@ -67,7 +67,7 @@ describe('a streamed turn', () => {
     )
   })
 
-  test('says the same as the completion that is not streamed', () => {
+  test('has the same content as the completion without streaming', () => {
     fc.assert(
       fc.property(sequentialTurn, fc.boolean(), (turn, keepTextAfterToolCalls) => {
         const heard = hear(encodeAll(turn, { includeUsage: true, keepTextAfterToolCalls }))
@@ -79,7 +79,7 @@ describe('a streamed turn', () => {
     )
   })
 
-  test('says the same also when items overlap, if text after calls is kept', () => {
+  test('has the same content when items overlap, if text after calls is kept', () => {
     fc.assert(
       fc.property(overlappingTurn, (turn) => {
         const { calls, ...heard } = hear(encodeAll(turn, { keepTextAfterToolCalls: true }))
@@ -93,7 +93,7 @@ describe('a streamed turn', () => {
     )
   })
 
-  test('has the final arguments of each call that the client is to run', () => {
+  test('has the final arguments of each call that the client must run', () => {
     fc.assert(
       fc.property(overlappingTurn, (turn) => {
         const { calls } = hear(encodeAll(turn))
@@ -125,7 +125,7 @@ describe('a streamed turn', () => {
   })
 })
 
-test('events in any order are never too much for it', () => {
+test('events in any order never throw', () => {
   fc.assert(
     fc.property(anyPayloads, (payloads) => {
       const frames = encodeAll(eventsOf(payloads))
@@ -136,7 +136,7 @@ test('events in any order are never too much for it', () => {
   )
 })
 
-test('the turns are turns', () => {
+test('the generated turns are valid', () => {
   fc.assert(
     fc.property(overlappingTurn, (turn) => {
       expect(turn.map((event) => decodeStreamEvent(event)).filter(({ ok }) => !ok)).toEqual([])

@@ -30,7 +30,7 @@ describe('the frame of a stream', () => {
     ])
   })
 
-  test('the role comes once, also when the response starts twice', () => {
+  test('the role comes once, even when the response starts twice', () => {
     expect(deltasOf(encodeAll([start(), start(), delta('a', 'lost')]))).toEqual([ROLE])
   })
 
@@ -50,7 +50,7 @@ describe('the frame of a stream', () => {
     expect(frames).toEqual([])
   })
 
-  test('nothing follows the end, and done says that it is there', () => {
+  test('nothing follows the end, and done is true', () => {
     const encoder = new ChatCompletionsEncoder(HEAD)
     encoder.encode(start())
     expect(encoder.done).toBe(false)
@@ -72,13 +72,13 @@ describe('usage', () => {
   }
   const turn = [start(), done('a', 'Hi'), responseDone({ usage: spent })]
 
-  test('is not sent unless it was asked for', () => {
+  test('is not sent by default', () => {
     const chunks = chunksOf(encodeAll(turn))
     expect(chunks.filter((chunk) => 'usage' in chunk)).toEqual([])
     expect(chunks.filter(({ choices }) => choices.length === 0)).toEqual([])
   })
 
-  test('comes in a chunk of its own after the finish; all other chunks say null', () => {
+  test('comes in a separate chunk after the finish; all other chunks have null', () => {
     expect(outline(chunksOf(encodeAll(turn, { includeUsage: true })))).toEqual([
       { choices: 1, usage: null },
       { choices: 1, usage: null },
@@ -87,12 +87,12 @@ describe('usage', () => {
     ])
   })
 
-  test('is the last that was told when the end does not tell', () => {
+  test('falls back to the last usage_update', () => {
     const frames = encodeAll([usage(1, 1), usage(2, 3), responseDone()], { includeUsage: true })
     expect(chunksOf(frames).at(-1)?.usage).toEqual(tokens(2, 3))
   })
 
-  test('that nobody told is not made up', () => {
+  test('is not invented when the provider reports none', () => {
     const chunks = chunksOf(encodeAll([start(), responseDone()], { includeUsage: true }))
     expect(outline(chunks)).toEqual([
       { choices: 1, usage: null },

@@ -92,12 +92,15 @@ const goldens: Record<string, { turn: StreamEvent[]; includeUsage?: boolean }> =
   aborted: { turn: [start(), open('a'), delta('a', 'Hel'), aborted('enough')] },
 }
 
-test.each(Object.entries(goldens))('%s is told byte for byte', (name, { turn, includeUsage }) => {
-  const file = new URL(`goldens/${name}.sse`, import.meta.url)
-  const actual = sseOf(turn, { includeUsage: includeUsage === true })
-  if (process.env['UPDATE_GOLDEN'] !== undefined) writeFileSync(file, actual)
-  expect(actual).toBe(readFileSync(file, 'utf8'))
-})
+test.each(Object.entries(goldens))(
+  '%s matches the golden byte for byte',
+  (name, { turn, includeUsage }) => {
+    const file = new URL(`goldens/${name}.sse`, import.meta.url)
+    const actual = sseOf(turn, { includeUsage: includeUsage === true })
+    if (process.env['UPDATE_GOLDEN'] !== undefined) writeFileSync(file, actual)
+    expect(actual).toBe(readFileSync(file, 'utf8'))
+  },
+)
 
 test.each(Object.entries(goldens))('%s as JSON lines has the same chunks', (name, golden) => {
   const options = { ...HEAD, includeUsage: golden.includeUsage === true }

@@ -189,14 +189,14 @@ describe('the streaming helper', () => {
     })
   })
 
-  test('fails when the turn broke', async () => {
+  test('fails when the turn failed', async () => {
     const failure = await errorOf(client.chat.completions.stream(request('broken')).done())
     expect(failure.message).toContain('cut off')
   })
 })
 
 describe('the raw stream', () => {
-  test('has reasoning, text and one finish, and without a wish no usage', async () => {
+  test('has reasoning, text and one finish, and no usage by default', async () => {
     const chunks = await chunksOf('answer')
     const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta))
     expect(deltas.map(reasoningOf).join('')).toBe('Hm.')
@@ -205,7 +205,7 @@ describe('the raw stream', () => {
     expect(chunks.filter((chunk) => 'usage' in chunk)).toEqual([])
   })
 
-  test('has usage after the finish when it was asked for', async () => {
+  test('has usage after the finish on request', async () => {
     const chunks = await chunksOf('calls', WITH_USAGE)
     expect(chunks.at(-2)?.choices[0]?.finish_reason).toBe('tool_calls')
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: USAGE })
@@ -231,7 +231,7 @@ describe('the raw stream', () => {
   })
 })
 
-describe('a completion that is not streamed', () => {
+describe('a completion without streaming', () => {
   test('has text, reasoning and usage', async () => {
     const completion = await client.chat.completions.create(request('answer'))
     expect(completion.choices).toEqual([
@@ -258,7 +258,7 @@ describe('a completion that is not streamed', () => {
     })
   })
 
-  test('is an APIError when the turn broke', async () => {
+  test('is an APIError when the turn failed', async () => {
     const failure = await errorOf(client.chat.completions.create(request('broken')))
     expect(failure).toBeInstanceOf(APIError)
     expect(failure).toMatchObject({ status: 502, code: 'UPSTREAM_TRUNCATED', type: 'server_error' })

@@ -25,7 +25,7 @@ const step = fc.record({
   status,
 })
 
-test('whatever the items do, a client that applies the frames has each snapshot exactly', () => {
+test('a client that applies the frames has every snapshot exactly', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const encoder = new AppendEncoder()

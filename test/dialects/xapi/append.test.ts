@@ -49,22 +49,22 @@ const call = {
 
 const CASES: readonly Case[] = [
   {
-    name: 'the first snapshot of an item is whole, later ones are what was added',
+    name: 'the first snapshot of an item is whole, later ones are appends',
     outputs: [said('He', { status: 'create' }), said('Hello'), said('Hello!')],
     frames: ['whole', added(2, 'llo'), added(5, '!')],
   },
   {
-    name: 'a finish that adds something is an append with its status',
+    name: 'a finish that adds text is an append with its status',
     outputs: [said('He'), said('Hello', { status: 'complete' })],
     frames: ['whole', added(2, 'llo', 'complete')],
   },
   {
-    name: 'a finish that adds nothing is an append of nothing',
+    name: 'a finish that adds nothing is an empty append',
     outputs: [said('He'), said('He', { status: 'complete' })],
     frames: ['whole', added(2, '', 'complete')],
   },
   {
-    name: 'a finish with another text is whole, and what follows goes on from there',
+    name: 'a finish with another text is whole, and later appends continue from it',
     outputs: [said('He'), said('No', { status: 'complete' }), said('No.', { status: 'complete' })],
     frames: ['whole', 'whole', added(2, '.', 'complete')],
   },
@@ -82,12 +82,12 @@ const CASES: readonly Case[] = [
     frames: ['whole', 'whole'],
   },
   {
-    name: 'an error that says nothing else is an append',
+    name: 'an error without other changes is an append',
     outputs: [said('He'), said('He!', { status: 'error' })],
     frames: ['whole', added(2, '!', 'error')],
   },
   {
-    name: 'whatever else changes makes a snapshot whole',
+    name: 'any other change makes a snapshot whole',
     outputs: [
       said('He'),
       said('Hello', { origin: 'system' }),
@@ -104,7 +104,7 @@ const CASES: readonly Case[] = [
     frames: ['whole', 'whole'],
   },
   {
-    name: 'the events of the turn are whole',
+    name: 'turn events are whole',
     outputs: [
       { type: 'turn_started', turnId: 't', threadId: 'h' },
       { type: 'turn_complete', turnId: 't', threadId: 'h', status: 'complete' },
@@ -122,7 +122,7 @@ const CASES: readonly Case[] = [
     frames: ['whole', 'whole', added(3, '.'), { ...added(3, '.'), itemId: 'b' }],
   },
   {
-    name: 'thinking is a text like another',
+    name: 'thinking is a text',
     outputs: [
       { type: 'thinking', ...IDS, status: 'create', content: 'Hm', providerId: 'p' },
       { type: 'thinking', ...IDS, status: 'update', content: 'Hmm', providerId: 'p' },
@@ -130,12 +130,12 @@ const CASES: readonly Case[] = [
     frames: ['whole', added(2, 'm')],
   },
   {
-    name: 'places count UTF-16 units',
+    name: 'positions count UTF-16 units',
     outputs: [said('😀漢'), said('😀漢ä')],
     frames: ['whole', added(3, 'ä')],
   },
   {
-    name: 'a text may be cut between the halves of a character',
+    name: 'a text may be split inside a surrogate pair',
     outputs: [said('a\ud83d'), said('a\ud83d\ude00')],
     frames: ['whole', added(2, '\ude00')],
   },
@@ -147,7 +147,7 @@ describe('W3 what is appended', () => {
   })
 
   test.each([undefined, null, [], 'message', { type: 'message' }])(
-    'an output that is none of ours is sent as it is: %j',
+    'an unknown output is sent unchanged: %j',
     (output) => {
       expect(textSnapshotOf(output as unknown as StreamOutput)).toBeUndefined()
     },
@@ -173,7 +173,7 @@ describe('the frame of an append', () => {
     expect(appendSse(undefined, added(0, ''))).toMatch(/^event: append\n/)
   })
 
-  test('keeps half a character through UTF-8 and back', () => {
+  test('keeps a lone surrogate through UTF-8 and back', () => {
     const frame = added(2, '\ude00 and \ud83d')
     const bytes = new TextEncoder().encode(appendSse('1-1', frame))
     const [event] = new SseDecoder().feed(bytes)
@@ -206,7 +206,7 @@ describe('applying an append', () => {
     expect(applyAppend(said('He'), frame)).toBeUndefined()
   })
 
-  test('leaves the item that it is given alone', () => {
+  test('does not modify the given item', () => {
     const item = said('He')
     applyAppend(item, added(2, 'llo'))
     expect(item.content).toBe('He')
