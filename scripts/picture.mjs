@@ -101,9 +101,9 @@ export function toSvg(lines) {
     const y = 32 + index * LINE_HEIGHT
     return `<text x="16" y="${y}" fill="${COLOURS[kind]}" style="animation-delay:${at.toFixed(1)}s">${prompt}${escape(shown)}</text>`
   })
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="A reader of a turn is cut off and resumes">
+  return `<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" viewBox="0 0 ${width} ${height}" role="img" aria-label="A reader of a turn is cut off and resumes">
 <style>
-text { font: 12.5px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; white-space: pre; animation: appear .01s both }
+text { font: 12.5px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; animation: appear .01s both }
 @keyframes appear { from { opacity: 0 } }
 @media (prefers-reduced-motion: reduce) { text { animation: none } }
 </style>
