@@ -313,7 +313,7 @@ export class ResponseWriter {
     this.fail(
       fault ?? {
         code: 'UPSTREAM_TRUNCATED',
-        message: 'The stream of the provider stopped before its end',
+        message: 'The provider stream ended early',
       },
     )
   }

@@ -24,7 +24,7 @@ export interface BufferInfo {
   isComplete: boolean
 }
 
-/** Everything there is to know about an item, for debugging and tests. */
+/** The complete state of an item, for debugging and tests. */
 export interface BufferState extends Omit<BufferInfo, 'contentLength'> {
   content: string
   emittedTokenCount: number
@@ -37,11 +37,11 @@ export interface BufferState extends Omit<BufferInfo, 'contentLength'> {
 }
 
 /**
- * The state of one item. Three lengths only ever move towards each other from the left:
+ * The state of one item. Three lengths, which only grow:
  *
- *     emitted (the sink accepted it)  ≤  offered (on its way)  ≤  length of the content
+ *     emitted (the sink accepted it)  ≤  offered (in flight)   ≤  length of the content
  *
- * except that an offer which was given up falls back to what was accepted.
+ * except that a failed offer falls back to what was accepted.
  */
 export class ContentBuffer {
   readonly itemId: string
@@ -51,9 +51,9 @@ export class ContentBuffer {
   toolName: string | undefined
   callId: string | undefined
   toolArguments: Record<string, unknown> | undefined
-  /** The tokens that must be exceeded for the next snapshot; kept by those who know the gradient. */
+  /** The number of tokens to exceed before the next snapshot. Set from the gradient. */
   threshold = Infinity
-  /** Counts the last words about this item; only the newest is worth sending again. */
+  /** Counts final emissions of this item. Only the newest is worth retrying. */
   revision = 0
 
   readonly #estimateTokens: (totalLength: number) => number
@@ -65,7 +65,7 @@ export class ContentBuffer {
   #isHeld: boolean
   #hasEmittedCreate = false
   #lastDeltaAt = 0
-  /** When the oldest delta arrived that was not offered yet; Infinity when there is none. */
+  /** When the oldest delta arrived that is not yet offered; Infinity when there is none. */
   #unshownSince = Infinity
 
   constructor(itemId: string, contentType: ContentType, options: BufferOptions = {}) {
@@ -100,7 +100,7 @@ export class ContentBuffer {
     return this.getTokenCount() - this.#estimateTokens(this.#emittedLength)
   }
 
-  /** Records that the sink accepted the content up to `length`: all of it, if not said otherwise. */
+  /** Records that the sink accepted the content up to `length`, by default all of it. */
   markEmitted(length: number = this.#text.length): void {
     this.#emittedLength = Math.max(this.#emittedLength, length)
     this.#offeredLength = Math.max(this.#offeredLength, length)
@@ -138,7 +138,7 @@ export class ContentBuffer {
     this.#hasEmittedCreate = true
   }
 
-  /** The call is whole. Its content is empty unless the arguments could not be read. */
+  /** Completes the call. Its content is empty unless the arguments could not be parsed. */
   finishCall(toolName: string, callId: string, argumentsText: string): void {
     const toolArguments = parseJsonObject(argumentsText)
     this.#isComplete = true
@@ -148,35 +148,35 @@ export class ContentBuffer {
     this.#text = new GrowingText(toolArguments === undefined ? argumentsText : '')
   }
 
-  /** By length, not by tokens: a tail of one character counts. */
+  /** Compares lengths, not tokens: a tail of one character counts. */
   hasUnshownContent(): boolean {
     return this.#text.length > this.#offeredLength
   }
 
-  /** Whether anything of this item was accepted or is on its way. */
+  /** Returns whether anything of this item was accepted or is in flight. */
   wasOffered(): boolean {
     return this.#offeredLength > 0 || this.#hasEmittedCreate || this.#isComplete
   }
 
-  /** Hands out the whole content; until the sink answers it counts as neither shown nor unshown. */
+  /** Returns the whole content. Until the sink responds it counts as neither emitted nor pending. */
   offer(): string {
     this.#offeredLength = this.#text.length
     this.#unshownSince = Infinity
     return this.getContent()
   }
 
-  /** The offer that ended at `length` was given up: unless a longer one follows, it is unshown again. */
+  /** The offer that ended at `length` failed. Its content is pending again unless a longer offer follows. */
   withdrawOffer(length: number): void {
     if (this.#offeredLength === length) this.#offeredLength = this.#emittedLength
   }
 
-  /** Notes the arrival of content, from which the deadline is counted. */
+  /** Records that content arrived. The deadline counts from then. */
   touch(now: number): void {
     this.#lastDeltaAt = now
     if (this.#unshownSince === Infinity) this.#unshownSince = now
   }
 
-  /** When unshown content has waited long enough; Infinity when nothing waits. */
+  /** When pending content is due; Infinity when nothing is pending. */
   deadline(batchTimeoutMs: number, maxLatencyMs: number): number {
     if (this.#unshownSince === Infinity) return Infinity
     return Math.min(this.#lastDeltaAt + batchTimeoutMs, this.#unshownSince + maxLatencyMs)

@@ -7,10 +7,10 @@ import { ContentBuffer } from './content-buffer.ts'
 import { completedCall, completedText, snapshot, withError } from './outputs.ts'
 import type { Effect, Emission, ToolOutputItem, TurnState } from './step.ts'
 
-/** The life of an item: opened, grown, and ended in one of three ways. */
+/** The life cycle of an item: opened, grown, and ended in one of three ways. */
 
-// Adapters may open the user's own message with the wrong origin and correct it only at its end;
-// this part of its id tells it apart from the start.
+// Adapters may open the user's message with the wrong origin and correct it only at the end. This part of its
+// id identifies it from the start.
 const USER_PROMPT_ID = 'user-prompt'
 
 const CONTENT_TYPES: Record<'message' | 'reasoning' | 'function_call', ContentType> = {
@@ -45,7 +45,7 @@ const ITEM_TYPES: Record<ContentType, ItemType> = {
   tool_call: 'function_call',
 }
 
-/** What an open item was started as. */
+/** Returns the type an open item was started with. */
 export function startedType(turn: TurnState, itemId: string): ItemType | undefined {
   const buffer = turn.items.get(itemId)
   return buffer === undefined ? turn.ignored.get(itemId) : ITEM_TYPES[buffer.contentType]
@@ -73,7 +73,7 @@ function newBuffer(
   return buffer
 }
 
-/** The token path: an append, a comparison, and for the first unshown delta a timer. */
+/** The token path: one append, one comparison, and a timer for the first pending delta. */
 export function growItem(
   turn: TurnState,
   payload: StreamEventPayload<'item_delta'>,
@@ -90,7 +90,7 @@ export function growItem(
     : wakeFor(turn, buffer)
 }
 
-/** Whether a delta of this length would make `growItem` show something. */
+/** Returns whether a delta of this length would make `growItem` emit a snapshot. */
 export function wouldShow(turn: TurnState, itemId: string, deltaLength: number): boolean {
   const buffer = turn.items.get(itemId)
   if (buffer === undefined || buffer.isComplete() || buffer.isHeld() || deltaLength === 0)
@@ -131,7 +131,7 @@ export function finishItem(
   }
 }
 
-/** An item that was never started, or was started as something else, still gets its one last snapshot. */
+/** An item that was never started, or was started with another type, still gets one final snapshot. */
 function bufferFor(
   turn: TurnState,
   itemId: string,
@@ -163,7 +163,7 @@ export function failItem(turn: TurnState, itemId: string, error: ErrorObject): r
   return endItem(turn, buffer, withError(content, error.code, error.message))
 }
 
-/** A reader who has seen the item must be told that nothing follows; one who has not, need not. */
+/** A reader who has seen the item must learn that nothing follows; others need not know of it. */
 export function cancelItem(
   turn: TurnState,
   itemId: string,
@@ -200,9 +200,9 @@ function stray(turn: TurnState, itemId: string): readonly Effect[] {
   return reportOnce(turn, 'ITEM_UNKNOWN', itemId, `${itemId} is not open`)
 }
 
-/** A call and its output are two items of the provider and one of the reader. */
+/** A call and its output are two provider items but one item for the reader. */
 
-/** The call is whole: show it, and keep it until its output comes, or came before it. */
+/** The call is complete: emit it, and keep it until its output arrives, unless the output came first. */
 function registerCall(
   turn: TurnState,
   call: ContentBuffer,
@@ -228,7 +228,7 @@ function registerCall(
 }
 
 function completeCall(turn: TurnState, item: ToolOutputItem): readonly Effect[] {
-  // Some vendors use an id twice: outputs come in the order of the calls.
+  // Some vendors reuse an id. Outputs come in the order of the calls.
   const call = turn.calls.get(item.call_id)?.[0]
   if (call === undefined) {
     turn.waitingOutputs.set(item.call_id, item)
@@ -251,7 +251,7 @@ function removeCall(turn: TurnState, callId: string, call: ContentBuffer): void 
   else turn.calls.delete(callId)
 }
 
-/** When text that grows is shown. */
+/** When growing text is emitted. */
 
 export const NOTHING: readonly Effect[] = []
 
@@ -259,7 +259,7 @@ export function emit(emission: Emission): Effect {
   return { do: 'emit', emission }
 }
 
-/** Offers the whole text of an item and moves its place in the gradient to where it now stands. */
+/** Offers the whole text of an item and advances its position in the gradient. */
 function showGrowth(turn: TurnState, buffer: ContentBuffer): Effect {
   const tokens = buffer.getTokenCount()
   while (isPastThreshold(buffer, tokens)) {
@@ -269,12 +269,12 @@ function showGrowth(turn: TurnState, buffer: ContentBuffer): Effect {
   return emit({ kind: 'growth', buffer, content: buffer.offer() })
 }
 
-/** Exactly at the threshold is not past it. An estimate that is no number is past nothing. */
+/** Exactly at the threshold is not past it. NaN is past nothing. */
 function isPastThreshold(buffer: ContentBuffer, tokens: number): boolean {
   return tokens > buffer.threshold && tokens !== Infinity
 }
 
-/** Says a last word about an item, in place of those that did not get through. */
+/** Emits the final snapshot of an item, replacing earlier ones that were not delivered. */
 export function conclude(
   turn: TurnState,
   kind: 'final' | 'cancellation',
@@ -286,7 +286,7 @@ export function conclude(
   return emit({ kind, buffer, revision: buffer.revision, output })
 }
 
-/** Sets the timer when this item's text is due before everything that waits already. */
+/** Sets the timer when this item is due before everything else. */
 function wakeFor(turn: TurnState, buffer: ContentBuffer): readonly Effect[] {
   const deadline = deadlineOf(turn, buffer)
   if (deadline >= turn.wakeAt) return NOTHING
@@ -298,7 +298,7 @@ function deadlineOf(turn: TurnState, buffer: ContentBuffer): number {
   return buffer.deadline(turn.rules.batchTimeoutMs, turn.rules.maxLatencyMs)
 }
 
-/** Shows what has waited long enough and sets the timer for what has not. */
+/** Emits what is due and sets the timer for the rest. */
 export function ringTimer(turn: TurnState, now: number): readonly Effect[] {
   if (turn.ending !== undefined) return NOTHING
   const effects: Effect[] = []
@@ -312,7 +312,7 @@ export function ringTimer(turn: TurnState, now: number): readonly Effect[] {
   return effects
 }
 
-/** Stops the timer when nothing is left that it could show. */
+/** Stops the timer when nothing is pending. */
 function restTimer(turn: TurnState): readonly Effect[] {
   if (turn.wakeAt === Infinity) return NOTHING
   for (const buffer of turn.items.values()) {
@@ -322,7 +322,7 @@ function restTimer(turn: TurnState): readonly Effect[] {
   return [{ do: 'sleep' }]
 }
 
-/** What the sink has not seen: last snapshots that it did not take, and text of open items. */
+/** Emits what the sink has not accepted: undelivered final snapshots, and the text of open items. */
 export function showUnshown(turn: TurnState): Effect[] {
   const effects = [...turn.unsent.values()].map(emit)
   turn.unsent.clear()
@@ -332,11 +332,11 @@ export function showUnshown(turn: TurnState): Effect[] {
   return effects
 }
 
-// Ids come from outside: past this many distinct strays the stream is hopeless, and remembering
-// each of them would let a broken source fill the memory.
+// Ids come from outside. Past this many distinct ones the stream is broken, and remembering more would let it
+// fill the memory.
 const MAX_REPORTS = 1000
 
-/** One report for each code and subject, however often it happens. */
+/** Reports each code and subject once. */
 export function reportOnce(
   turn: TurnState,
   code: ErrorCode,

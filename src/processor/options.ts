@@ -7,34 +7,34 @@ export interface ProcessorOptions {
   turnId: string
   threadId: string
   /**
-   * Takes each snapshot, in order, one at a time. It has accepted one when it returns or when its
-   * promise resolves. `output` is the object that `message.payload` serialises.
+   * Receives each snapshot, in order, one at a time. Accepts it by returning or by resolving its promise.
+   * `output` is the object that `message.payload` serialises.
    */
   onEmit: (message: StreamMessage, output: StreamOutput) => Promise<void> | void
-  /** Tokens between snapshots; empty means by time and completion only. */
+  /** Tokens between snapshots. An empty array emits by time and completion only. */
   batchGradient?: readonly number[]
-  /** A snapshot is due when this long no delta came for an item with unshown text (1000). */
+  /** Emits pending text of an item after this long without a delta, in ms (1000). */
   batchTimeoutMs?: number
-  /** … or when its oldest unshown delta is this old, however fast others follow (3000). */
+  /** Emits pending text at the latest this long after it arrived, in ms (3000). */
   maxLatencyMs?: number
-  /** Tries after the first one (3). */
+  /** Attempts after the first (3). */
   retryAttempts?: number
-  /** The first delay between tries, doubled each time (1000) … */
+  /** First delay between attempts in ms, doubled each time (1000). */
   retryBaseMs?: number
-  /** … up to this one (10000). */
+  /** Longest delay between attempts in ms (10000). */
   retryMaxMs?: number
-  /** How many tokens a text of this length has (a quarter, rounded up). */
+  /** Estimates the tokens of a text from its length (a quarter, rounded up). */
   estimateTokens?: (totalLength: number) => number
-  /** Told of what nobody awaits: failed timer emissions, events that fit no item. */
+  /** Called for failures that nobody awaits: failed timer emissions, events without an item. */
   onError?: (error: TurnstreamError) => void
   clock?: Clock
-  /** Makes the `eventId` of a snapshot. */
+  /** Generates the `eventId` of a snapshot. */
   generateId?: () => string
 }
 
 export type ResolvedOptions = Required<ProcessorOptions>
 
-/** Fills in the defaults and refuses what could not work, with the name of the option. */
+/** Applies the defaults. Throws OPTION_INVALID with the option's name for invalid values. */
 export function resolveOptions(options: ProcessorOptions): ResolvedOptions {
   const resolved: ResolvedOptions = {
     turnId: options.turnId,
@@ -74,7 +74,7 @@ export function resolveOptions(options: ProcessorOptions): ResolvedOptions {
   return resolved
 }
 
-/** An estimate that throws costs a report, never a snapshot or the end of a turn. */
+/** An estimate that throws is reported and never costs a snapshot or the end of a turn. */
 function guardEstimate({ estimateTokens, onError }: ResolvedOptions): (length: number) => number {
   if (estimateTokens === estimateTokensOfLength) return estimateTokens
   let isReported = false
@@ -88,7 +88,7 @@ function guardEstimate({ estimateTokens, onError }: ResolvedOptions): (length: n
         try {
           onError(error)
         } catch {
-          // The one who would be told of this failure is the one who failed.
+          // `onError` itself failed, so there is nowhere to report it.
         }
       }
       return estimateTokensOfLength(length)
@@ -97,32 +97,32 @@ function guardEstimate({ estimateTokens, onError }: ResolvedOptions): (length: n
 }
 
 function refuse(name: string, value: unknown, wanted: string): never {
-  throw new TurnstreamError('OPTION_INVALID', `${name} is ${String(value)}, it must be ${wanted}`)
+  throw new TurnstreamError('OPTION_INVALID', `${name} must be ${wanted}, not ${String(value)}`)
 }
 
-/** The core logs nothing; who wants to hear of it passes `onError`. */
+/** The core logs nothing. Pass `onError` to be notified. */
 function ignoreError(): void {}
 
-/** Tokens between one snapshot and the next: small steps first, so that a reader sees movement. */
+/** Tokens between snapshots. Small steps first, so that readers see progress at once. */
 export const DEFAULT_BATCH_GRADIENT: readonly number[] = [
   10, 10, 10, 10, 20, 20, 20, 20, 50, 50, 50, 50, 100, 100, 200, 200, 500, 500, 500, 500, 1000,
   1000, 2000,
 ]
 
-/** The steps of a gradient as cumulative thresholds; past the end the last step repeats for ever. */
+/** The steps of a gradient as cumulative thresholds. The last step repeats for ever. */
 export class BatchGradient {
   readonly #thresholds: readonly number[]
   readonly #lastStep: number
 
-  /** An empty list has no threshold at all: snapshots come by time and by completion only. */
+  /** An empty list has no thresholds: snapshots are emitted by time and completion only. */
   constructor(steps: readonly number[]) {
     let total = 0
     this.#thresholds = steps.map((step, index) => {
-      // Below one token a step could be too small to move the sum, and a loop would never end.
+      // A smaller step might not change the sum, and the loop would never end.
       if (!Number.isFinite(step) || step < 1) {
         throw new TurnstreamError(
           'OPTION_INVALID',
-          `batchGradient[${index}] is ${step}, it must be a finite number of at least 1`,
+          `batchGradient[${index}] must be a finite number of at least 1, not ${step}`,
         )
       }
       total += step
@@ -131,7 +131,7 @@ export class BatchGradient {
     this.#lastStep = steps.at(-1) ?? Infinity
   }
 
-  /** The number of tokens that must be exceeded at this position of the gradient. */
+  /** The number of tokens to exceed at this position of the gradient. */
   threshold(index: number): number {
     const threshold = this.#thresholds[index]
     if (threshold !== undefined) return threshold
@@ -140,7 +140,7 @@ export class BatchGradient {
   }
 }
 
-/** Roughly four characters to a token, rounded up; from a length, so that no text is ever rescanned. */
+/** Estimates four characters per token, rounded up. Works on the length, so text is never rescanned. */
 export function estimateTokensOfLength(length: number): number {
   return Math.ceil(length / 4)
 }

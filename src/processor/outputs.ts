@@ -1,4 +1,4 @@
-/** How decisions look on the wire: the only place where outputs are put together. */
+/** Builds all outputs. */
 
 import { parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
@@ -16,7 +16,7 @@ import type { Emission, ToolOutputItem, TurnRules, TurnState } from './step.ts'
 
 type TextItem = Extract<OutputItem, { type: 'message' | 'reasoning' }>
 
-/** The output of an emission whose turn has come, or undefined when there is nothing to show. */
+/** Renders an emission when it is about to be sent; undefined when there is nothing to emit. */
 export function renderEmission(rules: TurnRules, emission: Emission): StreamOutput | undefined {
   switch (emission.kind) {
     case 'growth': {
@@ -30,7 +30,7 @@ export function renderEmission(rules: TurnRules, emission: Emission): StreamOutp
   }
 }
 
-/** The item as its buffer knows it. */
+/** Renders the item from its buffer. */
 export function snapshot(
   rules: TurnRules,
   buffer: ContentBuffer,
@@ -61,7 +61,7 @@ function callFields({ toolName = '', toolArguments = {}, callId = '' }: ContentB
   return { toolName, toolArguments, callId }
 }
 
-/** The final text is authoritative, also when it is shorter than what was streamed. */
+/** The final text is authoritative, even if it is shorter than the streamed text. */
 export function completedText(
   rules: TurnRules,
   buffer: ContentBuffer,
@@ -118,7 +118,7 @@ interface TurnEnd {
   readonly endedAt: number
 }
 
-/** Follows from the events alone: whoever replays them gets the same. */
+/** Depends on the events only, so a replay gives the same result. */
 function endFields(turn: TurnState, { finishReason, usage = turn.usage, endedAt }: TurnEnd) {
   return {
     ...(finishReason != null && { finishReason }),

@@ -28,11 +28,11 @@ import { BatchGradient, type ResolvedOptions } from './options.ts'
 import { turnComplete, turnError } from './outputs.ts'
 
 /**
- * The rules of a turn. `step` takes what happened and answers what to do about it: it waits for
- * nothing and knows no time but `now`. The shell around it, `stream-processor.ts`, has no rules.
+ * The rules of a turn. `step` takes an input and returns the effects to perform. It never waits and knows no
+ * time but `now`. The shell, `stream-processor.ts`, has no rules.
  */
 
-/** What can happen to a turn: an event, time passing, a wish, and the fate of an emission. */
+/** Inputs: an event, the timer, a request by the caller, or the result of an emission. */
 export type StepInput =
   | StreamEvent
   | { type: 'timer' }
@@ -85,7 +85,7 @@ function stepEvent(turn: TurnState, event: RareEvent, now: number): readonly Eff
   }
 }
 
-/** A newer source may know types that we do not: worth a word, not worth the turn. */
+/** A newer source may send types that we do not know: reported, but not fatal. */
 function unknownType(turn: TurnState, { type }: { type: string }): readonly Effect[] {
   return reportOnce(turn, 'EVENT_TYPE_UNKNOWN', type, type)
 }
@@ -120,7 +120,7 @@ function end(turn: TurnState, event: Terminal): readonly Effect[] {
   return [{ do: 'sleep' }, ...reportOrphans(turn), ...cut, ...showUnshown(turn), emit(emission)]
 }
 
-/** Vendors say only at the end of the response that its last text was cut by the token limit. */
+/** Vendors report only at the end of the response that the token limit cut its last text. */
 function markCutText(turn: TurnState, { payload }: Terminal): readonly Effect[] {
   const { lastText } = turn
   if (payload.type !== 'response_done' || payload.finish_reason !== 'length') return NOTHING
@@ -146,11 +146,11 @@ function endingOutput(turn: TurnState, { payload, timestamp }: Terminal): TurnCo
   }
 }
 
-/** Until now the call could still have come. */
+/** Only now is it certain that the call will not come. */
 function reportOrphans(turn: TurnState): Effect[] {
   return [...turn.waitingOutputs.values()].map(({ id, call_id }) => ({
     do: 'report',
-    error: new TurnstreamError('TOOL_OUTPUT_ORPHANED', `${id} answers the unknown call ${call_id}`),
+    error: new TurnstreamError('TOOL_OUTPUT_ORPHANED', `${id} answers unknown call ${call_id}`),
   }))
 }
 
@@ -174,7 +174,7 @@ function accept(turn: TurnState, emission: Emission): readonly Effect[] {
   return NOTHING
 }
 
-/** Nothing counts as shown that was not accepted: it stays due until a later emission carries it. */
+/** Content that was not accepted stays pending until a later emission carries it. */
 function giveUp(turn: TurnState, emission: Emission): readonly Effect[] {
   if (emission.kind === 'opening' || emission.kind === 'ending') {
     const milestone = turn[emission.kind]
@@ -182,15 +182,15 @@ function giveUp(turn: TurnState, emission: Emission): readonly Effect[] {
   } else if (emission.kind === 'growth') {
     emission.buffer.withdrawOffer(emission.content.length)
   } else if (emission.revision === emission.buffer.revision) {
-    // An older word that fails after a newer one was decided has nothing left to say.
+    // Unless a newer final snapshot replaced it meanwhile.
     turn.unsent.set(emission.buffer.itemId, emission)
   }
   return NOTHING
 }
 
 /**
- * What must be tried before `emission` may be, because an earlier attempt was given up since it was
- * decided: the turn's opening comes first, and its ending comes after everything else.
+ * Returns the emissions that must be retried before `emission` because they failed after it was decided: the
+ * start of the turn comes first, its end comes last.
  */
 export function prerequisites(turn: TurnState, emission: Emission): readonly Emission[] {
   const needed: Emission[] = []
@@ -203,7 +203,7 @@ export function prerequisites(turn: TurnState, emission: Emission): readonly Emi
   return needed
 }
 
-/** At most how many emissions an event would cause: known before anything is changed. */
+/** Returns an upper bound of the emissions an event would cause, before anything changes. */
 export function emissionsOf(turn: TurnState, event: StreamEvent): number {
   switch (event.type) {
     case 'item_delta':
@@ -225,7 +225,7 @@ export function emissionsOf(turn: TurnState, event: StreamEvent): number {
 
 export type ToolOutputItem = Extract<OutputItem, { type: 'function_call_output' }>
 
-/** What the rules need to know of the options. */
+/** The options that the rules need. */
 export interface TurnRules {
   readonly turnId: string
   readonly threadId: string
@@ -236,9 +236,8 @@ export interface TurnRules {
 }
 
 /**
- * A decision to show something. What it shows is fixed when it is decided, except for what depends
- * on the fate of the emissions before it: whether a growing item is new to the sink, and whether a
- * cancelled one was ever seen.
+ * A decision to emit something. The content is fixed when it is decided, except for what depends on earlier
+ * emissions: whether a growing item is new to the sink, and whether a cancelled item was ever seen.
  */
 export type Emission = (
   | { kind: 'opening'; output: TurnStarted }
@@ -251,7 +250,7 @@ export type Emission = (
     }
   | { kind: 'ending'; output: TurnComplete | TurnError }
 ) & {
-  /** Made at the first attempt and kept, so that every later one carries the same `eventId`. */
+  /** Created at the first attempt, so that every retry has the same `eventId`. */
   message?: StreamMessage
 }
 
@@ -261,39 +260,39 @@ export type Effect =
   | { do: 'sleep' }
   | { do: 'report'; error: TurnstreamError }
 
-/** One of the two turn events: sent once, remembered until it was accepted. */
+/** One of the two turn events: sent once, remembered until it is accepted. */
 interface Milestone {
   emission: Emission
   fate: 'queued' | 'accepted' | 'lost'
 }
 
-/** Everything one turn has come to. Changed in place by `step`, and by nothing else. */
+/** The state of one turn. Only `step` changes it. */
 export interface TurnState {
   readonly rules: TurnRules
   opening: Milestone | undefined
   ending: Milestone | undefined
   providerId: string
   usage: Usage | undefined
-  /** The time of `response_start`. */
+  /** Timestamp of `response_start`. */
   startedAt: number | undefined
-  /** The finished text after which no other item has ended: the one that the token limit cuts. */
+  /** The last item to end, if it was a text: the one that the token limit cuts. */
   lastText: { readonly buffer: ContentBuffer; readonly output: ItemSnapshot } | undefined
-  /** Finished calls without an output that neither the server nor the provider runs, by item id. */
+  /** Finished calls without an output that the client must run, by item id. */
   readonly pendingCalls: Map<string, PendingCall>
-  /** Items that may still change: open ones, and tool calls that wait for their output. */
+  /** Items that may still change: open ones, and tool calls without an output. */
   readonly items: Map<string, ContentBuffer>
-  /** The calls among them, by `call_id`, oldest first. */
+  /** Calls among them by `call_id`, oldest first. */
   readonly calls: Map<string, readonly ContentBuffer[]>
-  /** Outputs that came before their call, by `call_id`. */
+  /** Outputs that arrived before their call, by `call_id`. */
   readonly waitingOutputs: Map<string, ToolOutputItem>
-  /** Items whose start and deltas mean nothing to a reader: tool outputs and errors. */
+  /** Items whose start and deltas are ignored: tool outputs and errors. */
   readonly ignored: Map<string, ItemType>
   readonly finished: Set<string>
-  /** Last snapshots of finished items that the sink did not take, by item. */
+  /** Undelivered final snapshots by item. */
   readonly unsent: Map<string, Emission>
-  /** When the timer is set to ring; Infinity when it is not set. */
+  /** When the timer is due; Infinity when it is not set. */
   wakeAt: number
-  /** What was reported already, so that a stream of strays makes one report. */
+  /** Subjects already reported. */
   readonly reported: Set<string>
 }
 
@@ -325,7 +324,7 @@ export function createTurn(options: ResolvedOptions): TurnState {
   }
 }
 
-/** Lets go of everything that was kept for items. */
+/** Releases all item state. */
 export function releaseItems(turn: TurnState): void {
   turn.items.clear()
   turn.lastText = undefined

@@ -21,16 +21,15 @@ import {
   type TurnState,
 } from './step.ts'
 
-// A sink this far behind is not slow but stuck, and each waiting snapshot holds the whole text.
+// A sink this far behind is stuck, not slow, and each pending snapshot holds the whole text.
 const MAX_UNDELIVERED = 1000
 
 const SETTLED: Promise<void> = Promise.resolve()
 
 /**
- * Turns the StreamEvents of one turn into snapshots that a user interface can bind as they are.
+ * Turns the StreamEvents of one turn into snapshots that a user interface can render directly.
  *
- * Events are taken strictly in the order of the calls, awaited or not. A promise that rejects and
- * that nobody looks at does not end the process.
+ * Processes events strictly in call order, awaited or not. An unobserved rejection does not end the process.
  */
 export class StreamProcessor {
   readonly #core: ProcessorCore<Promise<void>>
@@ -52,9 +51,9 @@ export class StreamProcessor {
   }
 
   /**
-   * Decides at once; resolves when the sink accepted what the event caused, so at once if it caused
-   * nothing. Rejects with `EVENT_INVALID`, `PROCESSOR_OVERFLOW` or `PROCESSOR_DESTROYED`, and then
-   * nothing has changed, or with `RetryExhaustedError`, and then what was given up stays due.
+   * Processes an event synchronously. Resolves when the sink has accepted the snapshots that the event
+   * caused. Rejects with `EVENT_INVALID`, `PROCESSOR_OVERFLOW` or `PROCESSOR_DESTROYED`, and then nothing has
+   * changed, or with `RetryExhaustedError`, and then the content stays pending.
    */
   processEvent(event: StreamEvent): Promise<void> {
     try {
@@ -66,14 +65,14 @@ export class StreamProcessor {
     }
   }
 
-  /** Waits for what is under way, then shows all text of items that are not held. */
+  /** Waits for emissions in flight, then emits all text of items that are not held. */
   flush(): Promise<void> {
     return this.#destroyed ?? handled(this.#flush())
   }
 
   /**
-   * Flushes, then lets go of everything. Rejects when the flush fails; the timer and the buffers are
-   * gone in any case. Calling it again gives the same promise.
+   * Flushes, then releases everything. Rejects when the flush fails, but releases the timer and the buffers
+   * in any case. Further calls return the same promise.
    */
   destroy(): Promise<void> {
     this.#closed = true
@@ -81,7 +80,7 @@ export class StreamProcessor {
     return this.#destroyed
   }
 
-  /** What is open, by item id. */
+  /** Returns the open items by id. */
   getBufferState(): Map<string, BufferInfo> {
     return new Map([...this.#core.turn.items].map(([id, buffer]) => [id, buffer.toBufferInfo()]))
   }
@@ -96,19 +95,22 @@ export class StreamProcessor {
     return normalizeEvent(event, { startedType: startedTypeOf, onUsageDropped }) as StreamEvent
   }
 
-  /** Throws, before anything is changed, when the event cannot be taken. */
+  /** Throws, before anything changes, when the event cannot be processed. */
   #admit(event: StreamEvent): void {
-    if (this.#closed) throw new TurnstreamError('PROCESSOR_DESTROYED', 'it takes no more events')
+    if (this.#closed) throw new TurnstreamError('PROCESSOR_DESTROYED', 'it accepts no more events')
     const fault = streamEventFault(event)
     if (fault !== undefined) throw new TurnstreamError('EVENT_INVALID', fault)
     if (this.#queue.isIdle || !this.#isCrowded()) return
     const waiting = this.#queue.size
     if (waiting + emissionsOf(this.#core.turn, event) > MAX_UNDELIVERED) {
-      throw new TurnstreamError('PROCESSOR_OVERFLOW', `${waiting} wait for the sink`)
+      throw new TurnstreamError(
+        'PROCESSOR_OVERFLOW',
+        `${waiting} snapshots are waiting for the sink`,
+      )
     }
   }
 
-  /** Whether showing every item at once could be too much for the queue. */
+  /** Returns whether emitting every item at once could exceed the queue. */
   #isCrowded(): boolean {
     const { items, unsent } = this.#core.turn
     return this.#queue.size + items.size + unsent.size + 2 > MAX_UNDELIVERED
@@ -129,13 +131,13 @@ export class StreamProcessor {
   }
 }
 
-/** Who awaits the promise sees its rejection; who does not is not taken down by it. */
+/** Marks a promise as handled, so that an unobserved rejection does not end the process. */
 function handled<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => {}) // seen by whoever awaits it, see above
+  promise.catch(() => {}) // callers that await it still see the rejection
   return promise
 }
 
-/** The emissions of one call, which settles when the last of them was accepted or given up. */
+/** The emissions of one call, which settles when all of them were accepted or failed for good. */
 interface Batch {
   waiting: number
   error: RetryExhaustedError | undefined
@@ -148,8 +150,8 @@ interface Entry {
 }
 
 /**
- * Hands emissions to the sink one at a time, in the order in which they were decided. An emission
- * in backoff holds back all that follow: a reader never sees a later state before an earlier one.
+ * Delivers emissions to the sink one at a time, in the order in which they were decided. An emission in
+ * backoff holds back all that follow, so a reader never sees a later state first.
  */
 export class EmissionQueue {
   readonly #turn: TurnState
@@ -163,7 +165,7 @@ export class EmissionQueue {
     this.#options = options
   }
 
-  /** How many emissions were not accepted or given up yet. */
+  /** The number of emissions that were neither accepted nor abandoned. */
   get size(): number {
     return this.#entries.size + Number(this.#delivering)
   }
@@ -172,7 +174,7 @@ export class EmissionQueue {
     return !this.#delivering
   }
 
-  /** Settles when all of these were accepted; rejects, after all were tried, if one was given up. */
+  /** Resolves when all of these were accepted. Rejects, after all were tried, if one was abandoned. */
   push(emissions: readonly Emission[]): Promise<void> {
     const delivered = new Promise<void>((resolve, reject) => {
       const batch: Batch = {
@@ -187,7 +189,7 @@ export class EmissionQueue {
     return delivered
   }
 
-  /** Resolves when everything that is queued now was accepted or given up. Never rejects. */
+  /** Resolves when everything queued now was accepted or abandoned. Never rejects. */
   async drained(): Promise<void> {
     await Promise.allSettled([this.#last])
   }
@@ -209,7 +211,7 @@ export class EmissionQueue {
     for (const needed of prerequisites(this.#turn, emission)) {
       failure = (await this.#attempt(needed)) ?? failure
       if (failure !== undefined && needed.kind === 'opening') {
-        // Order before progress: nothing of a turn is shown before its beginning.
+        // Order before progress: nothing of a turn is emitted before its start.
         step(this.#turn, { type: 'emit_failed', emission }, monotonicNow(this.#options.clock))
         return failure
       }
@@ -217,7 +219,7 @@ export class EmissionQueue {
     return (await this.#attempt(emission)) ?? failure
   }
 
-  /** Tries until the sink accepts or the attempts are used up; tells `step` which it was. */
+  /** Retries until the sink accepts or the attempts are used up, and reports the result to `step`. */
   async #attempt(emission: Emission): Promise<RetryExhaustedError | undefined> {
     const { retryAttempts, retryBaseMs, retryMaxMs, clock } = this.#options
     for (let attempt = 0; ; attempt++) {
@@ -251,15 +253,15 @@ export class EmissionQueue {
 }
 
 interface Sink<Delivery> {
-  /** Takes what is to be shown, in order. */
+  /** Emits snapshots in order. */
   readonly emit: (emissions: readonly Emission[]) => Delivery
-  /** Given what `emit` answered to what was due by time. */
+  /** Called with the result of `emit` for emissions caused by the timer. */
   readonly onTimed?: (delivery: Delivery) => void
-  /** Whether what is due by time should wait, because too much waits for the sink already. */
+  /** Returns whether timed emissions must wait because the sink is too far behind. */
   readonly isCrowded?: () => boolean
 }
 
-/** What all processors share: the state of a turn, its timer, and no promise. */
+/** What all processors share: the state of a turn and its timer, without promises. */
 export class ProcessorCore<Delivery = void> {
   readonly turn: TurnState
   readonly #options: ResolvedOptions
@@ -274,7 +276,7 @@ export class ProcessorCore<Delivery = void> {
     this.#clock = new BurstClock(options.clock)
   }
 
-  /** What the sink answered, if anything is shown. */
+  /** Returns the result of `emit`, if anything is emitted. */
   take(input: StepInput, now: number = this.#clock.now()): Delivery | undefined {
     const effects = step(this.turn, input, now)
     return effects.length === 0 ? undefined : this.perform(effects)
@@ -306,12 +308,12 @@ export class ProcessorCore<Delivery = void> {
       this.#options.onError(
         error instanceof TurnstreamError
           ? error
-          : new TurnstreamError('OPTION_INVALID', 'a function among the options threw', {
+          : new TurnstreamError('OPTION_INVALID', 'a function in the options threw', {
               cause: error,
             }),
       )
     } catch {
-      // The one who would be told of this failure is the one who failed.
+      // `onError` itself failed, so there is nowhere to report it.
     }
   }
 
@@ -320,7 +322,7 @@ export class ProcessorCore<Delivery = void> {
     this.#cancelTimer = undefined
   }
 
-  /** Lets go of everything. */
+  /** Releases everything. */
   release(): void {
     this.stopTimer()
     releaseItems(this.turn)
@@ -348,11 +350,11 @@ export class ProcessorCore<Delivery = void> {
 
 export interface LiveProcessorOptions
   extends Pick<ProcessorOptions, 'turnId' | 'threadId' | 'clock' | 'onError' | 'batchGradient'> {
-  /** Takes each snapshot, in order, and accepts it by returning. */
+  /** Receives each snapshot in order and accepts it by returning. */
   readonly onShow: (output: StreamOutput) => void
 }
 
-/** A StreamProcessor without promises, for well-formed events and a sink that takes everything at once. */
+/** A StreamProcessor without promises, for well-formed events and a synchronous sink. */
 export class LiveProcessor {
   readonly #core: ProcessorCore
 
@@ -373,12 +375,12 @@ export class LiveProcessor {
     this.#core.take(event)
   }
 
-  /** Shows all text of items that are not held. */
+  /** Emits all text of items that are not held. */
   flush(): void {
     this.#core.take({ type: 'flush' })
   }
 
-  /** Shows nothing more. */
+  /** Stops emitting. */
   release(): void {
     this.#core.release()
   }

@@ -5,13 +5,16 @@ import { nearestNames } from '../protocol/nearest.ts'
 export interface ConfiguredProvider {
   readonly provider: Provider
   /**
-   * The models it lists beside the default one. `any` sends it every model that nobody lists, unless the name begins
+   * Models listed besides the default one. `any` also accepts every unlisted model, unless its name starts
    * with that of another provider.
    */
   readonly models?: readonly string[] | 'any'
-  /** The model of a request that names none. It is always listed. */
+  /** The model for requests that name none. Always listed. */
   readonly defaultModel: string
-  /** Keeps its models out of lists unless it is the default: they are reached as `<id>/<model>` only. */
+  /**
+   * Leaves its models out of lists unless it is the default provider. They are then reached only as
+   * `<id>/<model>`.
+   */
   readonly unlisted?: boolean
 }
 
@@ -21,12 +24,12 @@ export interface ChosenModel {
 }
 
 export interface ModelWish {
-  /** `<providerId>/<modelId>`, or a model alone. */
+  /** `<providerId>/<modelId>`, or a model name. */
   readonly model?: string
   readonly providerId?: string
 }
 
-/** A name before a slash that means a provider, configured or not. */
+/** Names before a slash that mean a provider, configured or not. */
 const KIND_NAMES: ReadonlySet<string> = new Set([...PROVIDER_KINDS, SCRIPTED_ID])
 
 const MAX_SUGGESTED = 3
@@ -39,7 +42,8 @@ export class Providers {
 
   constructor(configured: readonly ConfiguredProvider[]) {
     const [first] = configured
-    if (first === undefined) throw new TurnstreamError('OPTION_INVALID', 'there is no provider')
+    if (first === undefined)
+      throw new TurnstreamError('OPTION_INVALID', 'no provider is configured')
     this.#default = first
     this.#byId = new Map(configured.map((each) => [each.provider.id, each]))
     if (this.#byId.size < configured.length) {
@@ -47,20 +51,21 @@ export class Providers {
     }
   }
 
-  /** The models to show, as `<providerId>/<modelId>`, the default model of each provider first. */
+  /** Listed models as `<providerId>/<modelId>`, each provider's default model first. */
   get models(): string[] {
     return fullNames(this.#listed)
   }
 
-  /** The same with those of unlisted providers. */
+  /** Like `models`, including those of unlisted providers. */
   get allModels(): string[] {
     return fullNames(this.#all)
   }
 
   /**
-   * Picks the provider and the model of a request. A prompt never goes to a provider that the caller did not mean:
-   * the one of `providerId`; the one before the slash of `<id>/<model>`; the one that lists the model; or one that
-   * takes `any`, unless the name before the slash means another provider. Otherwise MODEL_UNKNOWN.
+   * Chooses the provider and model of a request. A prompt never goes to a provider that the caller did not
+   * mean. In order: `providerId`; the part before the slash of `<id>/<model>`; the provider that lists the
+   * model; a provider with `any`, unless the part before the slash means another provider. Otherwise
+   * MODEL_UNKNOWN.
    */
   choose({ model, providerId }: ModelWish): ChosenModel {
     if (providerId !== undefined) return this.#byProviderId(providerId, model)
@@ -110,7 +115,7 @@ export class Providers {
     return new TurnstreamError('MODEL_UNKNOWN', `${model}${this.#advice(model)}`)
   }
 
-  /** With or without its provider a name may be near to what was written. */
+  /** Compare the name both with and without its provider. */
   #advice(model: string): string {
     const names = new Map<string, string>()
     for (const full of this.allModels) {
@@ -126,7 +131,7 @@ export class Providers {
   }
 }
 
-/** The models that a provider lists, its default first. */
+/** Returns the models that a provider lists, its default first. */
 export function listedModels({ models = [], defaultModel }: ConfiguredProvider): string[] {
   return [...new Set([defaultModel, ...(models === 'any' ? [] : models)])]
 }

@@ -29,17 +29,17 @@ import { UnsettledItems, withTurnIds } from './unsettled-items.ts'
 
 export interface ReaperOptions extends Required<OrphanOptions> {
   readonly log: TurnLog
-  /** Whether a turn is run by this process: its run renews the lease, late as it may be. */
+  /** Returns whether this process runs the turn. Its run renews the lease, even if late. */
   readonly isRunning: (orphan: Orphan) => boolean
   readonly observer: TurnObserver
   readonly onError: (error: unknown, about: { readonly turnId?: string }) => void
 }
 
-// An orphan is ended within two seconds after its lease ran out: one to notice it, one to end it.
+// An orphan is ended within two seconds after its lease expires: one to notice it, one to end it.
 const PAUSE_MS = 1000
 const BATCH = 100
 
-/** Ends the turns of processes that died, again and again. */
+/** Periodically ends the turns of dead processes. */
 export class Reaper {
   readonly #options: ReaperOptions
   #isStopped = false
@@ -57,7 +57,7 @@ export class Reaper {
     return this.#first
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when nothing is in flight. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancelTimer()
@@ -76,7 +76,7 @@ export class Reaper {
       let ended: number
       let before: number
       do {
-        // Those that cannot be ended now come first again: they must not hide the others.
+        // Turns that cannot be ended now come first again. They must not hide the others.
         before = left
         const kept: Orphan[] = []
         ended = await this.#endSome(BATCH + before, kept)
@@ -110,15 +110,15 @@ export class Reaper {
 }
 
 export interface OrphansOptions extends OrphanOptions {
-  /** At most so many turns are looked at. */
+  /** Maximum number of turns to check. */
   readonly limit: number
-  /** Whether a turn is still run by this process, which then goes on with it. */
+  /** Returns whether this process still runs the turn, which is then skipped. */
   readonly isRunning?: (orphan: Orphan) => boolean
-  /** Told of a turn that could not be ended now; the others are ended none the less. */
+  /** Called for a turn that could not be ended now. The others are still ended. */
   readonly onError?: (error: unknown, orphan: Orphan) => void
 }
 
-/** Ends the turns of all tenants whose lease ran out, and answers how many this call has ended. */
+/** Ends the turns of all tenants whose lease has expired. Returns how many this call ended. */
 export async function endOrphans(log: TurnLog, options: OrphansOptions): Promise<number> {
   let ended = 0
   for (const orphan of await log.orphans(options.limit)) {
@@ -134,15 +134,15 @@ export async function endOrphans(log: TurnLog, options: OrphansOptions): Promise
 }
 
 export interface OrphanOptions {
-  /** The name of whoever ends the turn. */
+  /** Name of the process that ends the turn. */
   readonly owner: string
   readonly leaseMs: number
   readonly clock?: Clock
 }
 
 /**
- * `ended`: by this call. `sealed`: there was nothing left to do. `held`: somebody has the lease, or it was
- * lost to somebody in the middle; if that one dies too, the turn shows up among the expired again.
+ * `ended`: by this call. `sealed`: nothing was left to do. `held`: another process has the lease, or took it
+ * meanwhile; if it dies, the turn expires again.
  */
 export type OrphanResult = 'ended' | 'held' | 'sealed'
 
@@ -159,21 +159,21 @@ const LOST: ErrorObject = {
 
 const UNREADABLE: ErrorObject = {
   code: 'STORE_CORRUPT',
-  message: 'The end of this turn cannot be read',
+  message: 'The end of this turn is unreadable',
 }
 
 const NO_TRACE: TraceContext = { traceparent: '' }
 
-/** A lease is renewed when a third of it has passed. */
+/** A lease is renewed after a third of its duration. */
 const RENEWALS_PER_LEASE = 3
 
-/** No timer rings while a turn is replayed: what time showed to readers, the end shows as well. */
+/** No timer fires during a replay: the end emits everything that a timer would have. */
 const TIMELESS: Clock = { now: () => 0, after: () => () => {} }
 
 /**
- * Ends a turn whose owner is gone, so that no reader waits for ever. The items in `events` are settled and
- * it gets an error as its end, unless it has one; `processed` gets whatever follows from `events` and was not
- * shown yet, then its end. May stop anywhere and be begun again by anybody: each log gets one end.
+ * Ends a turn whose owner is gone, so that no reader waits for ever. Settles the items in `events` and ends
+ * it with an error, unless it has an end. Then appends to `processed` what follows from `events` and is
+ * missing, and its end. Any process may resume it after a crash: each log gets one end.
  */
 export async function endOrphan(
   log: TurnLog,
@@ -202,7 +202,7 @@ export async function endOrphan(
 interface ClaimedOrphan {
   readonly log: TurnLog
   readonly turn: TurnRecord
-  /** The newest record of `processed` of every key. */
+  /** The newest record of `processed` by key. */
   readonly stored: ReadonlyMap<string, string>
   readonly lease: Lease
   readonly leaseMs: number
@@ -237,7 +237,7 @@ class OrphanEnding {
     })
   }
 
-  /** Reads the log `events`, settles its items and ends it, unless it has its end. */
+  /** Reads `events`, settles its items and ends it, unless it has an end. */
   async endEvents(): Promise<void> {
     const { next } = this.#orphan.lease
     await this.#readEvents()
@@ -254,7 +254,7 @@ class OrphanEnding {
     try {
       await this.#writeAndSeal('events', events, this.#responseJson())
     } catch (cause) {
-      // The log is sealed, and its end cannot be read.
+      // The log is sealed, but its end is unreadable.
       if (!hasCode(cause, 'LOG_SEALED')) throw cause
       return
     }
@@ -266,7 +266,7 @@ class OrphanEnding {
     const { threadId } = this.#orphan.turn
     const { missing, ending } = this.#derived
     const end = ending ?? { type: 'turn_error', turnId, threadId, error: UNREADABLE }
-    // What is left of a trimmed log says less than what readers have seen.
+    // A trimmed log yields less than readers have already seen.
     const outputs = this.#isWhole ? [...missing.values(), end] : [end]
     const eventId = eventIdsOf(`${turnId}/processed`, next.processed - 1)
     const timestamp = this.#orphan.clock.now()
@@ -274,7 +274,7 @@ class OrphanEnding {
     await this.#writeAndSeal('processed', entries)
   }
 
-  /** Reads as far as the log goes now: nobody else can write to it any more. */
+  /** Reads to the current end of the log. Nobody else can write to it any more. */
   async #readEvents(): Promise<void> {
     const last = this.#orphan.lease.next.events - 1
     if (last < 1) return
@@ -289,7 +289,7 @@ class OrphanEnding {
       if (isSliceOver()) await nextSlice()
       await this.#keepLease()
       if ('event' in record) {
-        // What is malformed or of an unknown type a live processor passes over too.
+        // A live processor also ignores malformed events and unknown types.
         if (isStreamEvent(record.event)) this.#take(record.event)
         if (parseOffset(record.offset).seq >= last) break
       } else this.#isWhole = false
@@ -309,8 +309,8 @@ class OrphanEnding {
 
   #replay(event: StreamEvent): void {
     if (!isForProcessor(event)) return
-    // An item that was cancelled before anybody saw it is never shown; the processor must know of those
-    // that readers have seen.
+    // An item that is cancelled before anyone saw it is never emitted, so the processor must know which items
+    // readers have seen.
     if (this.#orphan.stored.has(cancelledItem(event) ?? '')) this.#processor.flush()
     this.#processor.take(event)
   }
@@ -326,7 +326,7 @@ class OrphanEnding {
     } as StreamEvent
   }
 
-  /** Undefined where part of the log is missing, or for a Response that is too large. */
+  /** Undefined when part of the log is missing or the Response is too large. */
   #responseJson(): string | undefined {
     if (!this.#isWhole) return undefined
     const json = JSON.stringify(withTurnIds(this.#reducer.response, this.#orphan.turn))
@@ -369,14 +369,14 @@ function cancelledItem({ payload }: StreamEvent): string | undefined {
   }
 }
 
-/** What a snapshot is a snapshot of, as in the log `processed`. */
+/** Returns the key of a snapshot in the `processed` log. */
 function keyOf(output: StreamOutput): string {
   return 'itemId' in output ? output.itemId : output.type
 }
 
 /**
- * Takes the outputs that the events of a turn lead to, and keeps those that the log `processed` lacks.
- * Of each item only the last counts: on the way there it may pass through what readers saw long ago.
+ * Collects the outputs that follow from the events and are missing in `processed`. Only the last output of an
+ * item counts: earlier ones may have been seen long ago.
  */
 class DerivedOutputs {
   /** By key, in the order in which they were first missing. */
@@ -384,7 +384,7 @@ class DerivedOutputs {
   ending: TurnComplete | TurnError | undefined
   readonly #stored: ReadonlyMap<string, string>
 
-  /** `stored` is the newest record of every key. */
+  /** `stored` is the newest record by key. */
   constructor(stored: ReadonlyMap<string, string>) {
     this.#stored = stored
   }
@@ -405,12 +405,12 @@ class DerivedOutputs {
   }
 }
 
-/** How often a growing text was shown depends on the hour: `create` is what readers see first. */
+/** How often a growing text was emitted depends on timing. Readers see `create` first. */
 function isGrowing(output: StreamOutput): output is ItemSnapshot {
   return 'itemId' in output && (output.status === 'create' || output.status === 'update')
 }
 
-/** A text that was cancelled before anybody saw it is never shown. */
+/** A text that is cancelled before anyone saw it is never emitted. */
 function isUnseen(output: StreamOutput): boolean {
   return (
     'errorCode' in output && output.errorCode === 'ITEM_CANCELLED' && output.type !== 'tool_call'

@@ -12,7 +12,7 @@ import { ResponseReducer } from '../reducer/reduce.ts'
 import { withoutMark } from './tools.ts'
 import type { TurnCaps } from './turn-items.ts'
 
-/** However small they are: each is a read of the store. */
+/** Regardless of size: each turn is a read of the store. */
 const MAX_TURNS = 1000
 
 const PAGE = 50
@@ -22,7 +22,7 @@ const NO_ITEMS: StoredItems = { items: [], bytes: 0 }
 export interface HistoryRequest {
   readonly log: TurnLog
   readonly threadId: string
-  /** The turn that the history is for. */
+  /** The turn that needs the history. */
   readonly turnId: string
   /** The items that follow the history. */
   readonly input: readonly OutputItem[]
@@ -33,13 +33,13 @@ export interface HistoryRequest {
 export interface ThreadHistory {
   /** Oldest first. */
   readonly items: readonly OutputItem[]
-  /** How many of the oldest turns were left out for lack of room, deleted and expired ones included. */
+  /** How many of the oldest turns did not fit, including deleted and expired ones. */
   readonly turnsDropped: number
 }
 
 /**
- * The items of the thread before a turn, as a provider is sent them. Reads the newest turns first. The first
- * turn that does not fit is left out whole, and so are all before it.
+ * Returns the items of the thread before a turn, as they are sent to the provider. Reads the newest turns
+ * first. The first turn that does not fit is left out completely, together with all earlier ones.
  */
 export async function threadHistory(request: HistoryRequest): Promise<ThreadHistory> {
   const { log, signal, input } = request
@@ -48,7 +48,7 @@ export async function threadHistory(request: HistoryRequest): Promise<ThreadHist
   let turnsDropped = 0
   for await (const turn of earlierTurns(request)) {
     if (isSliceOver()) await nextSlice()
-    // Turns of a thread end, and so expire, in their order.
+    // Turns of a thread end, and therefore expire, in order.
     if (turn.expired || signal.aborted) break
     const stored = turns.length < MAX_TURNS ? await readTurn(log, turn, bytes, signal) : undefined
     bytes -= stored?.bytes ?? 0
@@ -63,7 +63,7 @@ export async function threadHistory(request: HistoryRequest): Promise<ThreadHist
   return { items: pairedItems(items.map(withoutMark), input), turnsDropped }
 }
 
-/** The turns before the one of the request, newest first. */
+/** Yields the turns before the requested one, newest first. */
 async function* earlierTurns({
   log,
   threadId,
@@ -85,7 +85,7 @@ async function* earlierTurns({
   } while (cursor !== undefined)
 }
 
-/** Undefined for a turn of more than `maxBytes`. */
+/** Returns undefined for a turn of more than `maxBytes`. */
 async function readTurn(
   log: TurnLog,
   turn: TurnRecord,
@@ -101,8 +101,8 @@ async function readTurn(
 }
 
 /**
- * Without calls that have no output and outputs that have no call, which vendors refuse. Calls that a vendor
- * ran itself stay, unless they failed. If a call id was used again, the newest call gets the output.
+ * Removes calls without an output and outputs without a call, which vendors reject. Keeps calls that a vendor
+ * ran itself, unless they failed. If a call id was reused, the newest call gets the output.
  */
 function pairedItems(items: readonly OutputItem[], input: readonly OutputItem[]): OutputItem[] {
   const unanswered = new Map<string, OutputItem[]>()
@@ -135,8 +135,8 @@ export interface StoredItems {
 }
 
 /**
- * The items of an ended turn. Undefined when they take more than `maxBytes`, of which hardly more is ever read
- * into memory.
+ * Returns the items of an ended turn. Undefined when they exceed `maxBytes`; little more than that is ever
+ * read into memory.
  */
 export async function readStoredItems(
   log: TurnLog,
@@ -159,7 +159,7 @@ export async function readStoredItems(
 
 /**
  * For turns that were sealed without a Response. The content of a finished item is in its `item_done`, so
- * deltas are read only if an item has none, in a second pass.
+ * deltas are read in a second pass, and only if an item has none.
  */
 async function reduceEvents(
   log: TurnLog,
@@ -199,7 +199,7 @@ function isNeeded(event: StreamEvent, grown: ReadonlySet<string>): boolean {
   return event.type !== 'item_delta' || grown.has(event.payload.item_id)
 }
 
-/** How much of a provider's input something takes, or may take. */
+/** The actual or maximum size of a provider's input. */
 export interface InputSize {
   /** As JSON in UTF-8. */
   readonly bytes: number
@@ -207,10 +207,10 @@ export interface InputSize {
   readonly tokens: number
 }
 
-// What vendors charge for a picture of about a megapixel; its base64 says nothing about its tokens.
+// Typical vendor charge for an image of about one megapixel. The base64 length does not predict its tokens.
 const TOKENS_PER_ATTACHMENT = 1000
 
-/** What the own input of a turn leaves for the history of its thread. INPUT_TOO_LARGE if it never fits. */
+/** Returns the room that the turn's own input leaves for history. INPUT_TOO_LARGE if the input never fits. */
 export function historyRoom(input: readonly OutputItem[], caps: TurnCaps): InputSize {
   const { maxHistoryBytes, maxHistoryTokens } = caps
   const bytes = maxHistoryBytes - Buffer.byteLength(JSON.stringify(input))

@@ -13,32 +13,32 @@ export interface ToolCallContext {
   readonly turnId: string
   readonly threadId: string
   readonly callId: string
-  /** Aborts when the turn is stopped or the tool has taken too long. */
+  /** Aborts when the turn is stopped or the tool times out. */
   readonly signal: AbortSignal
 }
 
-/** A tool that the server runs by itself when a model calls it. */
+/** A tool that the server runs when a model calls it. */
 export interface Tool extends ToolDefinition {
-  /** How long a call may take: 60 s unless given. */
+  /** Timeout of a call. Default 60 s. */
   readonly timeoutMs?: number
   /**
-   * The arguments are a JSON object, as the model wrote it. What it returns, or what its promise resolves
-   * with, is the answer, as JSON if it is no string; what it throws is an answer too, of a failure.
+   * `args` is the JSON object the model wrote. The returned or resolved value is the result, as JSON unless
+   * it is a string. A thrown error becomes a failed result.
    */
   execute(args: Record<string, unknown>, context: ToolCallContext): unknown
 }
 
 type Metadata = Record<string, unknown>
 
-// Tells what this server ran from what a vendor ran: to a vendor the former are ordinary calls.
+// Marks what this server ran, as opposed to the vendor. For a vendor these are ordinary calls.
 const RUN_HERE = 'executed_here'
 
-/** The metadata of a call that this server runs, or of its output: no client has to answer it. */
+/** Returns the metadata of a call that this server runs, or of its output: no client has to answer it. */
 export function markedAsRunHere(metadata: Metadata | undefined): Metadata {
   return { ...metadata, executed_by: EXECUTED_BY_PROVIDER, [RUN_HERE]: true }
 }
 
-/** The item as its provider is told of it again: a call that it made, and the answer it got. */
+/** Returns the item as it is sent back to its provider: an ordinary call, or its output. */
 export function withoutMark<Item extends OutputItem>(item: Item): Item {
   const { provider_metadata: metadata, ...rest } = item
   if (metadata?.[RUN_HERE] !== true || !isExecutedByProvider(metadata)) return item
@@ -47,7 +47,7 @@ export function withoutMark<Item extends OutputItem>(item: Item): Item {
   return { ...rest, ...kept } as Item
 }
 
-/** The tools that this server runs by itself. */
+/** The tools that this server runs. */
 export class ToolRegistry {
   readonly names: ReadonlySet<string>
   readonly #byName: ReadonlyMap<string, Tool>
@@ -70,7 +70,7 @@ export class ToolRegistry {
     return this.#byName.get(name)
   }
 
-  /** REQUEST_INVALID for a tool of the client with the name of one of ours: a call must have one owner. */
+  /** Throws REQUEST_INVALID for a client tool with the name of a server tool: a call must have one owner. */
   check({ tools = [] }: TurnSettings): void {
     const taken = tools.find(({ name }) => this.#byName.has(name))
     if (taken === undefined) return
@@ -79,8 +79,8 @@ export class ToolRegistry {
   }
 
   /**
-   * The settings of a round. A model that was made to call a tool may do as it likes when it has the
-   * answer, or it would call tools for ever.
+   * Returns the settings of a round. A forced tool choice applies to the first round only, or the model would
+   * call tools for ever.
    */
   settingsOf(settings: TurnSettings, round: number): Omit<ProviderRequest, 'model' | 'input'> {
     const { tools = [], toolChoice, ...rest } = settings
@@ -106,12 +106,12 @@ export interface RunToolOptions {
 
 const TIMEOUT_MS = 60_000
 
-// As much as the arguments of a call may have: what a model can read is far less.
+// The same bound as for arguments. Models can read far less.
 const MAX_OUTPUT_CHARS = 1_000_000
 
 /**
- * Runs a tool. What goes wrong is the answer, and the operator is told; undefined when the turn was
- * stopped before there was an answer. Nobody waits for a tool that goes on regardless.
+ * Runs a tool. A failure becomes the result and is reported to the operator. Returns undefined when the turn
+ * was stopped first. A tool that ignores the signal is not awaited.
  */
 export async function runTool(
   tool: Tool,
@@ -124,22 +124,22 @@ export async function runTool(
     if (options.signal.aborted) return undefined
     const error = toolError(tool, cause)
     options.onError(error)
-    // The model reads it, and everybody who reads the turn.
+    // The model and all readers of the turn see this.
     return { output: `${error.code}: ${redactShapes(error.message)}`, success: false }
   }
 }
 
 async function execute(tool: Tool, call: FunctionCall, options: RunToolOptions): Promise<unknown> {
   const args = parseJsonObject(call.arguments)
-  if (args === undefined) throw new Error('the arguments are no JSON object')
+  if (args === undefined) throw new Error('the arguments are not a JSON object')
   const { name, timeoutMs = TIMEOUT_MS } = tool
   const { turnId, threadId, clock, signal } = options
   const limit = new AbortController()
-  // Rejects when the time of the tool is over, or the turn is.
+  // Rejects when the tool times out or the turn is stopped.
   const passed = new Promise<never>((_resolve, reject) => {
     onAbort(limit.signal, () => reject(limit.signal.reason as TurnstreamError))
   })
-  passed.catch(() => {}) // whoever runs the tool hears of it
+  passed.catch(() => {}) // handled where the tool is run
   const cancelTimer = clock.after(timeoutMs, () => {
     const detail = `${name} did not answer within ${timeoutMs} ms`
     limit.abort(new TurnstreamError('TOOL_TIMEOUT', detail))
@@ -159,8 +159,8 @@ async function execute(tool: Tool, call: FunctionCall, options: RunToolOptions):
 function outputOf(result: unknown): string {
   const output = typeof result === 'string' ? result : (JSON.stringify(result) ?? '')
   if (output.length <= MAX_OUTPUT_CHARS) return output
-  const allowed = `${MAX_OUTPUT_CHARS} are allowed`
-  throw new Error(`the output has ${output.length} characters, and ${allowed}`)
+  const limit = `the limit is ${MAX_OUTPUT_CHARS}`
+  throw new Error(`the output has ${output.length} characters; ${limit}`)
 }
 
 function toolError({ name }: Tool, cause: unknown): TurnstreamError {
@@ -168,7 +168,7 @@ function toolError({ name }: Tool, cause: unknown): TurnstreamError {
   return new TurnstreamError('TOOL_FAILED', `${name}: ${reasonOf(cause)}`, { cause })
 }
 
-/** A tool may throw anything, also what has no text, such as `Object.create(null)`. */
+/** A tool may throw anything, even values that cannot be converted to text, such as `Object.create(null)`. */
 function reasonOf(cause: unknown): string {
   try {
     return String(cause instanceof Error ? cause.message : cause)

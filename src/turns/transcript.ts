@@ -13,23 +13,23 @@ import { boundEnd, boundError, extraChars } from './turn-ending.ts'
 import { type TurnCaps, type TurnItem, TurnItems } from './turn-items.ts'
 import type { Settlement, UnsettledItems } from './unsettled-items.ts'
 
-/** How a round came to its end. */
+/** How a round ended. */
 export type RoundEnd = StreamEventPayload<
   'response_done' | 'response_error' | 'turn_aborted_by_user'
 >
 
 export interface TranscriptOptions {
   readonly runId: string
-  /** The names of the tools that this server runs. */
+  /** Names of the tools that this server runs. */
   readonly registry: ReadonlySet<string>
   readonly caps: TurnCaps
-  /** Kept up to date with everything that is written. */
+  /** Updated with everything that is written. */
   readonly unsettled: UnsettledItems
-  /** Told of events that are ignored, once for each item. */
+  /** Called for ignored events, once per item. */
   readonly onError: (error: unknown) => void
 }
 
-/** What a tool made of a call. */
+/** The result of a tool call. */
 export interface ToolAnswer {
   readonly output: string
   readonly success: boolean
@@ -37,17 +37,17 @@ export interface ToolAnswer {
 
 type RarePayload = Exclude<StreamEventPayload, { type: 'item_delta' }>
 
-// Ids come from outside, and a broken provider must not fill the log of the operator.
+// Ids come from outside, and a broken provider must not fill the operator's log.
 const MAX_REPORTS = 100
 
 const TRUNCATED: ErrorObject = {
   code: 'UPSTREAM_TRUNCATED',
-  message: 'The stream of the provider stopped before its end',
+  message: 'The provider stream ended early',
 }
 
 /**
- * What the log of a turn says after its opening: the rounds of its provider as one response, with items
- * numbered through, usage added up and caps kept. Decides, and waits for nothing.
+ * What the log of a turn contains after its opening: the rounds of the provider as one response, with
+ * consecutive item numbers, summed usage and enforced caps. Synchronous.
  */
 export class Transcript {
   readonly #runId: string
@@ -56,7 +56,7 @@ export class Transcript {
   readonly usage = new TurnUsage()
   readonly #unsettled: UnsettledItems
   readonly #onError: (error: unknown) => void
-  /** The ids in events that were ignored and reported. */
+  /** Ids of ignored events that were reported. */
   readonly #ignored = new Set<string>()
   readonly #lenient: LenientOptions = {
     startedType: (providersId) => this.#items.known(providersId)?.type,
@@ -73,17 +73,17 @@ export class Transcript {
     this.calls = new RoundCalls(registry)
   }
 
-  /** The cap that was passed; what passed it is not part of the turn. */
+  /** The exceeded cap. What exceeded it is not part of the turn. */
   get excess(): ErrorObject | undefined {
     return this.#items.excess
   }
 
-  /** How the round ended; undefined while it goes on. */
+  /** How the round ended; undefined while it runs. */
   get end(): RoundEnd | undefined {
     return this.#end
   }
 
-  /** The items of this turn that are finished, as their provider is told of them again. */
+  /** The finished items of this turn, as they are sent back to the provider. */
   get items(): OutputItem[] {
     return this.#items.whole
   }
@@ -94,7 +94,7 @@ export class Transcript {
     this.#end = undefined
   }
 
-  /** What a payload of the provider becomes in the log, if anything. */
+  /** Converts a provider payload for the log; undefined when it is not logged. */
   take(payload: StreamEventPayload): StreamEventPayload | undefined {
     if (payload.type === 'item_delta' && typeof payload.delta_content === 'string') {
       return this.#grow(payload)
@@ -102,7 +102,7 @@ export class Transcript {
     const normalized = normalizePayload(payload, this.#lenient)
     const fault = payloadFault(normalized)
     if (fault === undefined) return this.#takeRare(normalized as RarePayload)
-    this.failRound({ code: 'UPSTREAM_MALFORMED', message: `an event of the provider: ${fault}` })
+    this.failRound({ code: 'UPSTREAM_MALFORMED', message: `malformed provider event: ${fault}` })
     return undefined
   }
 
@@ -137,21 +137,21 @@ export class Transcript {
   #reportUsage(): void {
     if (this.#isUsageReported) return
     this.#isUsageReported = true
-    this.#onError(new TurnstreamError('UPSTREAM_MALFORMED', 'usage was malformed and dropped'))
+    this.#onError(new TurnstreamError('UPSTREAM_MALFORMED', 'malformed usage was dropped'))
   }
 
   #grow(payload: StreamEventPayload<'item_delta'>): StreamEventPayload | undefined {
     const item = this.#items.known(payload.item_id)
     if (item === undefined || !item.isOpen) return this.#ignore(payload.item_id)
     const { length } = payload.delta_content
-    // Nothing to show, and a provider could send it for ever.
+    // Nothing to emit, and a provider could send these for ever.
     if (length === 0) return undefined
     if (!this.#items.grow(item, length)) return undefined
     if (!isPlainDelta(payload) && !this.#items.spend(extraChars(payload))) return undefined
     return { ...payload, item_id: item.id }
   }
 
-  /** The item was never started, or has ended. */
+  /** The item was never started or has ended. */
   #ignore(providersId: string): undefined {
     if (this.#ignored.has(providersId) || this.#ignored.size >= MAX_REPORTS) return
     this.#ignored.add(providersId)
@@ -202,7 +202,7 @@ export class Transcript {
     return { ...payload, item_id: item.id }
   }
 
-  /** The provider broke off; the first end of a round stays. */
+  /** The provider failed. The first end of a round wins. */
   failRound(error: ErrorObject): void {
     this.#end ??= { type: 'response_error', response_id: this.#runId, error: boundError(error) }
   }
@@ -214,7 +214,7 @@ export class Transcript {
     this.#onError(new TurnstreamError('UPSTREAM_MALFORMED', `${payload.type} was too large`))
   }
 
-  /** Ends a round, also one that the provider left without its end. */
+  /** Ends a round, even if the provider sent no terminal event. */
   *endRound(): Generator<StreamEventPayload> {
     this.failRound(TRUNCATED)
     const end = this.#end
@@ -225,7 +225,7 @@ export class Transcript {
     if (news !== undefined) yield news
   }
 
-  /** The answer to a call as an item, unless a cap is passed by it. */
+  /** Yields the result of a call as an item, unless it exceeds a cap. */
   *answer(call: FunctionCall, { output, success }: ToolAnswer): Generator<StreamEventPayload> {
     const item = this.#items.add()
     if (item === undefined) return
@@ -239,14 +239,14 @@ export class Transcript {
     yield { type: 'item_done', item_id: item.id, final_item: { ...final, provider_metadata } }
   }
 
-  /** The usage so far, if the log does not say it yet. */
+  /** The usage so far, if it is not in the log yet. */
   usageNews(): StreamEventPayload | undefined {
     const usage = this.usage.takeNews()
     return usage && { type: 'usage_update', response_id: this.#runId, usage }
   }
 }
 
-/** What becomes of the items that are not settled when a round has ended. */
+/** Returns how to settle the open items when a round has ended. */
 export function settlementOf(end: RoundEnd | undefined): Settlement {
   switch (end?.type) {
     case 'turn_aborted_by_user':
@@ -258,14 +258,14 @@ export function settlementOf(end: RoundEnd | undefined): Settlement {
   }
 }
 
-/** Does not compile when a type of ours is forgotten; the types of later versions pass by. */
+/** Does not compile when one of our types is missing; types of later versions are ignored. */
 function passOver(_payload: never): undefined {
   return undefined
 }
 
 export type FunctionCall = Extract<OutputItem, { type: 'function_call' }>
 
-/** The calls of a round that wait for an answer from outside the provider. */
+/** The calls of a round that the provider does not run itself. */
 export class RoundCalls {
   readonly #registry: ReadonlySet<string>
   readonly #unanswered = new Map<TurnItem, FunctionCall>()
@@ -274,7 +274,7 @@ export class RoundCalls {
     this.#registry = registry
   }
 
-  /** Whether a call of this name is for this server to run. */
+  /** Returns whether this server runs calls of this name. */
   isRunHere(name: string | undefined, metadata: Record<string, unknown> | undefined): boolean {
     return name !== undefined && this.#registry.has(name) && !isExecutedByProvider(metadata)
   }
@@ -283,7 +283,7 @@ export class RoundCalls {
     this.#unanswered.clear()
   }
 
-  /** Takes note of a finished item: a call waits from now on, and an output answers one. */
+  /** Records a finished item: a call starts to wait, an output answers one. */
   note(item: TurnItem, final: OutputItem): void {
     if (final.type === 'function_call' && !isExecutedByProvider(final.provider_metadata)) {
       this.#unanswered.set(item, final)
@@ -298,17 +298,17 @@ export class RoundCalls {
     for (const [item, other] of this.#unanswered) if (other === call) this.#unanswered.delete(item)
   }
 
-  /** Those that the tools of this server answer. */
+  /** Calls for this server's tools. */
   get forServer(): FunctionCall[] {
     return [...this.#unanswered.values()].filter(({ name }) => this.#registry.has(name))
   }
 
-  /** Whether there are calls that the client has to answer. */
+  /** Whether the client has to answer calls. */
   get hasForClient(): boolean {
     return [...this.#unanswered.values()].some(({ name }) => !this.#registry.has(name))
   }
 
-  /** The oldest call of this id: some vendors use an id twice. */
+  /** Takes the oldest call with this id: some vendors reuse ids. */
   #answer(callId: string): void {
     for (const [item, { call_id }] of this.#unanswered) {
       if (call_id !== callId) continue
@@ -320,13 +320,13 @@ export class RoundCalls {
 
 const OPTIONAL_COUNTS = ['cached_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const
 
-/** What a turn has used: within a round the newest figures count, and rounds are added up. */
+/** Token usage of a turn. Within a round the newest figures count; rounds are added up. */
 export class TurnUsage {
   #before: Usage | undefined
   #round: Usage | undefined
   #told: string | undefined
 
-  /** The figures of the round that is under way, so far. */
+  /** Sets the figures of the current round so far. */
   update(usage: Usage): void {
     this.#round = usage
   }
@@ -336,13 +336,13 @@ export class TurnUsage {
     this.#round = undefined
   }
 
-  /** Undefined when no provider said a word about it. */
+  /** Undefined when no provider reported usage. */
   get sum(): Usage | undefined {
     if (this.#before === undefined || this.#round === undefined) return this.#round ?? this.#before
     return addUsage(this.#before, this.#round)
   }
 
-  /** The sum, unless it is unknown or what was answered last. */
+  /** Returns the sum if it is known and has changed since the last call. */
   takeNews(): Usage | undefined {
     const { sum } = this
     const text = JSON.stringify(sum)

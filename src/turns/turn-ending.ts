@@ -14,19 +14,19 @@ interface TurnIds {
 
 export type Terminal = RoundEnd
 
-/** After these a call may be cut off in the middle, or was never meant. */
+/** After these, a call may be incomplete or unintended. */
 const UNRELIABLE: ReadonlySet<unknown> = new Set(['length', 'content_filter', 'refusal'])
 
-/** Said by providers that made calls none the less. */
+/** Reported by providers even when they made calls. */
 const VAGUE: ReadonlySet<unknown> = new Set([undefined, null, 'stop', 'other'])
 
-/** Whether the calls of a round may be run. */
+/** Returns whether the calls of a round may be run. */
 export function isReliable(end: RoundEnd): boolean {
   if (end.type !== 'response_done' || end.status !== 'complete') return false
   return !UNRELIABLE.has(end.finish_reason)
 }
 
-/** The end of a turn as its last round ended; with calls that are left to the client, it is for them. */
+/** Returns the end of a turn from its last round. With calls left to the client, it is `tool_calls`. */
 export function naturalEnd(
   end: RoundEnd,
   { turnId, runId }: TurnIds,
@@ -46,7 +46,7 @@ export function naturalEnd(
   }
 }
 
-/** The end of a turn that was stopped. What it had cost by then has to be paid. */
+/** Returns the end of a stopped turn, with the usage so far. */
 export function stoppedEnd(
   reason: EndReason,
   { turnId, runId }: TurnIds,
@@ -58,7 +58,10 @@ export function stoppedEnd(
     : { type: 'response_error', response_id: runId, error: reason.error, ...spent }
 }
 
-/** What readers are told of an error: what is not ours may hold anything, and stays with the operator. */
+/**
+ * Returns what readers see of an error. Errors from outside may contain anything and are only reported to the
+ * operator.
+ */
 export function errorObject(error: unknown): ErrorObject {
   if (error instanceof TurnstreamError) return { code: error.code, message: error.message }
   const code: ErrorCode = 'INTERNAL_ERROR'
@@ -73,11 +76,11 @@ interface TurnTimes {
   readonly now: number
   /** When the turn was submitted. */
   readonly since: number
-  /** When it was asked to stop, if it was. */
+  /** When it was cancelled, if it was. */
   readonly cancelledAt: number | undefined
 }
 
-/** The end of a turn for those who count; a turn that got none was lost or deleted. */
+/** Returns the outcome for metrics. A turn without an end was lost or deleted. */
 export function outcomeOf(
   end: Terminal | undefined,
   times: TurnTimes,
@@ -102,23 +105,23 @@ export function outcomeOf(
 }
 
 /**
- * What readers are told of a provider that threw, although it should not. Messages of ours are made to be
- * read by anybody; what others throw may hold anything, and stays with the operator.
+ * Returns what readers see when a provider throws, although it should not. Our own messages are safe to show;
+ * others may contain anything and are only reported to the operator.
  */
 export function providerFault(error: unknown): ErrorObject {
   const inner = hasCode(error, 'STREAM_ERROR') ? error.cause : error
   if (hasCode(inner, 'TIMEOUT')) return { code: 'UPSTREAM_TIMEOUT', message: inner.message }
   if (inner instanceof TurnstreamError) return { code: inner.code, message: inner.message }
-  return { code: 'STREAM_ERROR', message: 'The stream of the provider failed' }
+  return { code: 'STREAM_ERROR', message: 'The provider stream failed' }
 }
 
-/** A terminal event must fit into an append whatever its provider put there. */
+/** A terminal event must fit into an append, whatever the provider sent. */
 const MAX_END_CHARS = 65_536
-/** Every open item of a turn may get the error of the turn. */
+/** Every open item of a turn may repeat the error of the turn. */
 const MAX_MESSAGE_CHARS = 4000
 const MAX_WORD_CHARS = 200
 
-/** What is ours, or counted as text, by the type of the payload. */
+/** Fields that are ours or counted as text, by payload type. */
 const COUNTED_ELSEWHERE = {
   item_start: ['type', 'item_id', 'item_type', 'origin', 'initial_content', 'arguments'],
   item_delta: ['type', 'item_id', 'delta_content'],
@@ -129,8 +132,8 @@ const COUNTED_ELSEWHERE = {
 const ITEM_FIELDS = ['type', 'id', 'origin', 'success', 'content', 'arguments', 'output']
 
 /**
- * How much an event adds to the log besides the text of its item and what is ours: names, call ids,
- * metadata, errors and unknown fields, as JSON. Throws for what JSON cannot say.
+ * Returns how much an event adds to the log besides its text and our own fields: names, call ids, metadata,
+ * errors and unknown fields, as JSON. Throws for what JSON cannot represent.
  */
 export function extraChars(payload: StreamEventPayload<keyof typeof COUNTED_ELSEWHERE>): number {
   const chars = jsonChars(payload, COUNTED_ELSEWHERE[payload.type])
@@ -138,13 +141,13 @@ export function extraChars(payload: StreamEventPayload<keyof typeof COUNTED_ELSE
   return chars + jsonChars(payload.final_item, ITEM_FIELDS)
 }
 
-/** Without the braces: an event without other fields costs nothing. */
+/** Without the braces, so that an event without other fields costs nothing. */
 function jsonChars(fields: object, except: readonly string[]): number {
   const counted = Object.entries(fields).filter(([name]) => !except.includes(name))
   return JSON.stringify(Object.fromEntries(counted)).length - 2
 }
 
-/** The end of a round with what of it can be stored; `isCut` when something was dropped. */
+/** Returns the storable part of a round's end; `isCut` when something was dropped. */
 export function boundEnd(end: RoundEnd): { readonly end: RoundEnd; readonly isCut: boolean } {
   const error = end.type === 'response_error' ? boundError(end.error) : undefined
   const isLongError = error !== undefined && error !== (end as { error?: unknown }).error
@@ -179,14 +182,14 @@ function knownFields(end: RoundEnd): RoundEnd {
   }
 }
 
-/** The error itself when it is short. */
+/** Returns the error itself when it is short. */
 export function boundError(error: ErrorObject): ErrorObject {
   const { code, message } = error
   if (charsOf(error) <= MAX_MESSAGE_CHARS) return error
   return { code: clip(code, MAX_WORD_CHARS), message: clip(message, MAX_MESSAGE_CHARS) }
 }
 
-/** The error or reason with which a turn is stopped stands in the end of each of its items. */
+/** The error or reason that stops a turn is repeated in the end of each of its items. */
 function boundReason(reason: string): string {
   return clip(reason, MAX_MESSAGE_CHARS)
 }
@@ -209,42 +212,42 @@ function charsOf(value: object): number {
 }
 
 /**
- * Why a turn does not go on. `cancelled`: somebody asked for it. `failed`: a cap was reached, or the server shuts
- * down. `lost`: the turn is not ours to write any more.
+ * Why a turn stops. `cancelled`: on request. `failed`: a cap was exceeded or the server shuts down. `lost`:
+ * this process may no longer write the turn.
  */
 export type StopReason =
   | { readonly kind: 'cancelled'; readonly reason: string }
   | { readonly kind: 'failed'; readonly error: ErrorObject }
   | { readonly kind: 'lost'; readonly error: unknown }
 
-/** Why a turn that is ours ends early. */
+/** Why a turn that this process owns ends early. */
 export type EndReason = Exclude<StopReason, { kind: 'lost' }>
 
 export interface TurnControlOptions {
   readonly log: TurnLog
   readonly lease: Lease
   readonly leaseMs: number
-  /** When the lease was asked for, in monotonic time. */
+  /** When the lease was requested, in monotonic time. */
   readonly since: number
   readonly maxDurationMs: number
   readonly clock: Clock
-  /** For how long the store has left a write unanswered. */
+  /** Returns how long the store has left a write unanswered. */
   readonly stalledMs: () => number
-  /** Called when somebody cancelled the turn. */
+  /** Called when the turn is cancelled. */
   readonly onCancelled: () => void
   /** Called once, when the turn is lost. */
   readonly onLost: (error: unknown) => void
 }
 
-/** A lease is renewed when a third of it has passed; what failed is tried again sooner. */
+/** A lease is renewed after a third of its duration. Failed renewals are retried sooner. */
 const RENEWALS_PER_LEASE = 3
 const RETRIES_PER_LEASE = 12
 
-// A cancel is to be noticed within a second, also by an owner whose store stumbled.
+// The owner must notice a cancel within a second, even after a store failure.
 const ASK_AGAIN_MS = 250
 
 /**
- * Decides how long a turn goes on. The first reason to stop stays, except that a turn may be lost at any time:
+ * Decides how long a turn runs. The first reason to stop wins, but a turn may be lost at any time:
  *
  *     | state    | stop(reason) | lose(error) | release() |
  *     |----------|--------------|-------------|-----------|
@@ -253,15 +256,16 @@ const ASK_AGAIN_MS = 250
  *     | lost     | –            | –           | over      |
  *     | over     | –            | –           | –         |
  *
- * What stops a turn: its time limit, a cancel, and whoever calls `stop`. What loses it: another owner, a store that
- * neither renews the lease nor answers a write for as long as the lease lasts, deletion, and a writer that failed.
+ * A turn is stopped by its time limit, a cancel, or `stop`. It is lost to another owner, to deletion, to a
+ * failed writer, or to a store that neither renews the lease nor answers a write for the duration of the
+ * lease.
  */
 export class TurnControl {
   readonly #options: TurnControlOptions
   readonly #controller = new AbortController()
   #reason: StopReason | undefined
   #isOver = false
-  /** When the store was asked that last said yes: by our clock the lease lasts from then at least. */
+  /** When the last successful renewal was requested. By our clock the lease lasts at least from then. */
   #heldSince: number
   /** When the timer is due. */
   #ringsAt = 0
@@ -276,7 +280,7 @@ export class TurnControl {
     this.#heldSince = since
     this.#cancelTimer = this.#setTimer(RENEWALS_PER_LEASE)
     this.#cancelLimit = clock.after(maxDurationMs, () => {
-      this.stop(failed('TURN_TIME_LIMIT', `${maxDurationMs} ms are allowed`))
+      this.stop(failed('TURN_TIME_LIMIT', `the limit is ${maxDurationMs} ms`))
     })
     void this.#followCancel()
   }
@@ -308,12 +312,12 @@ export class TurnControl {
     this.#options.onLost(error)
   }
 
-  /** The provider is done: the time limit is kept. */
+  /** Cancels the time limit: the provider is done. */
   endTimeLimit(): void {
     this.#cancelLimit()
   }
 
-  /** The turn is over, and with it everything that was done for it. */
+  /** Ends the turn and releases everything that belongs to it. */
   release(): void {
     this.#isOver = true
     this.#cancelTimer()
@@ -331,12 +335,12 @@ export class TurnControl {
       } catch (error) {
         if (hasCode(error, 'LEASE_LOST')) return this.lose(error)
       }
-      // A store that stays away is for the renewal of the lease to judge.
+      // Whether the store is away for too long is decided by the renewal of the lease.
       await pause(ASK_AGAIN_MS, clock, this.signal)
     }
   }
 
-  /** Rings when it is time to renew the lease, and when it has run out. */
+  /** Fires when the lease must be renewed and when it has expired. */
   #setTimer(rings: number): () => void {
     const { clock, leaseMs } = this.#options
     const now = monotonicNow(clock)
@@ -349,16 +353,16 @@ export class TurnControl {
     const { clock, leaseMs, lease, stalledMs } = this.#options
     const { turnId } = lease
     const now = monotonicNow(clock)
-    // A process that did not run asked for nothing: only the store can say whether it lost the lease.
+    // A paused process did not ask for renewal. Only the store can say whether the lease is lost.
     const lateMs = now - this.#ringsAt
     const isLate = lateMs > leaseMs / RETRIES_PER_LEASE
     if (isLate) this.#heldSince += lateMs
     if (now >= this.#heldSince + leaseMs) {
-      const detail = `turn ${turnId}: the store did not renew it for ${leaseMs} ms`
+      const detail = `turn ${turnId}: the store did not renew the lease for ${leaseMs} ms`
       return this.lose(new TurnstreamError('LEASE_LOST', detail, { cause: this.#lastError }))
     }
     if (!isLate && stalledMs() >= leaseMs) {
-      const detail = `turn ${turnId}: no write was answered for ${leaseMs} ms`
+      const detail = `turn ${turnId}: the store did not answer a write for ${leaseMs} ms`
       return this.lose(new TurnstreamError('STORE_UNAVAILABLE', detail))
     }
     this.#cancelTimer = this.#setTimer(RENEWALS_PER_LEASE)
@@ -383,7 +387,7 @@ export class TurnControl {
   }
 }
 
-/** What is stored with every item of the turn is short. */
+/** This is stored with every item of the turn, so it must be short. */
 function bound(reason: EndReason): EndReason {
   return reason.kind === 'cancelled'
     ? { kind: 'cancelled', reason: boundReason(reason.reason) }

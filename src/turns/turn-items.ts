@@ -2,32 +2,32 @@ import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, ItemType } from '../protocol/stream-event.ts'
 
-/** An item of the turn. Its id is ours; its provider knows it by another. */
+/** An item of the turn. Its id is ours; the provider uses another. */
 export interface TurnItem {
   readonly id: string
-  /** Its place among the items of the turn. */
+  /** Position among the items of the turn. */
   readonly place: number
-  /** What `item_start` said it is. */
+  /** The type from `item_start`. */
   type?: ItemType
-  /** How much of its text was streamed. */
+  /** Length of the text streamed so far. */
   chars: number
-  /** Whether it was started and has not ended. */
+  /** Started and not ended. */
   isOpen: boolean
-  /** Whether it has ended. */
+  /** Ended. */
   isOver: boolean
 }
 
-// A record of the log holds 64 million characters, and in JSON a character may take six.
+// A log record holds 64 million characters, and JSON may need six per character.
 const MAX_ITEM_CHARS = 10_000_000
 
-/** The items of a turn: numbered through all rounds, and as many and as long as the caps allow. */
+/** The items of a turn, numbered across rounds and limited by the caps. */
 export class TurnItems {
-  /** The cap that was passed, once one was. */
+  /** The exceeded cap, if any. */
   excess: ErrorObject | undefined
   readonly #runId: string
   readonly #caps: TurnCaps
   readonly #whole: (OutputItem | undefined)[] = []
-  /** The items of the round, by the ids of its provider, which may give them again in the next. */
+  /** Items of the current round by provider id. Providers may reuse ids in the next round. */
   #known = new Map<string, TurnItem>()
   #chars = 0
 
@@ -36,7 +36,7 @@ export class TurnItems {
     this.#caps = caps
   }
 
-  /** Those that are finished, in the order in which they began. */
+  /** Finished items in the order in which they started. */
   get whole(): OutputItem[] {
     return this.#whole.filter((item) => item !== undefined)
   }
@@ -45,17 +45,17 @@ export class TurnItems {
     this.#known = new Map()
   }
 
-  /** The item that the provider means, if it has begun. */
+  /** Returns the item with a provider id, if it has started. */
   known(providersId: string): TurnItem | undefined {
     return this.#known.get(providersId)
   }
 
-  /** The item that the provider means, or a new one; undefined when there are too many. */
+  /** Returns the item with a provider id, or a new one; undefined when there are too many. */
   named(providersId: string): TurnItem | undefined {
     return this.#known.get(providersId) ?? this.#begin(providersId)
   }
 
-  /** Opens an item. One of the same name before it has lost its name by that. */
+  /** Opens an item. An earlier item with the same provider id loses it. */
   start(providersId: string, type: ItemType): TurnItem | undefined {
     const item = this.#begin(providersId)
     if (item === undefined) return undefined
@@ -64,11 +64,11 @@ export class TurnItems {
     return item
   }
 
-  /** An item that no provider named. */
+  /** Adds an item without a provider id. */
   add(): TurnItem | undefined {
     const { maxItems } = this.#caps
     if (this.#whole.length >= maxItems) {
-      this.#exceed('TURN_ITEM_LIMIT', `${maxItems} items are allowed`)
+      this.#exceed('TURN_ITEM_LIMIT', `the limit is ${maxItems} items`)
       return undefined
     }
     const place = this.#whole.push(undefined) - 1
@@ -81,26 +81,26 @@ export class TurnItems {
     return item
   }
 
-  /** False when the turn has too much text with it. */
+  /** Returns false when this exceeds the text cap. */
   grow(item: TurnItem, chars: number): boolean {
     item.chars += chars
     if (item.chars > MAX_ITEM_CHARS) {
-      this.#exceed('TURN_TEXT_LIMIT', `${MAX_ITEM_CHARS} characters are allowed in an item`)
+      this.#exceed('TURN_TEXT_LIMIT', `the limit is ${MAX_ITEM_CHARS} characters per item`)
       return false
     }
     return this.spend(chars)
   }
 
-  /** Counts what is stored besides text. False when the turn has too much with it. */
+  /** Counts what is stored besides text. Returns false when it exceeds the cap. */
   spend(chars: number): boolean {
     this.#chars += chars
     const { maxTextChars } = this.#caps
     if (this.#chars <= maxTextChars) return true
-    this.#exceed('TURN_TEXT_LIMIT', `${maxTextChars} characters are allowed`)
+    this.#exceed('TURN_TEXT_LIMIT', `the limit is ${maxTextChars} characters`)
     return false
   }
 
-  /** False when the turn has too much text with what was not streamed of it. */
+  /** Returns false when the text that was not streamed exceeds the cap. */
   finish(item: TurnItem, final: OutputItem): boolean {
     const unstreamed = textOf(final).length - item.chars
     if (unstreamed > 0 && !this.grow(item, unstreamed)) return false
@@ -109,7 +109,7 @@ export class TurnItems {
     return true
   }
 
-  /** No more will come of it. */
+  /** Ends the item. */
   end(item: TurnItem): void {
     item.isOpen = false
     item.isOver = true
@@ -135,19 +135,19 @@ function textOf(item: OutputItem): string {
   }
 }
 
-/** What a turn may come to before it is stopped. */
+/** Limits of a turn. */
 export interface TurnCaps {
-  /** 10 million unless given. */
+  /** Default 10 million. */
   readonly maxTextChars: number
-  /** 2,000 unless given. */
+  /** Default 2,000. */
   readonly maxItems: number
-  /** 30 minutes unless given. */
+  /** Default 30 minutes. */
   readonly maxDurationMs: number
-  /** 32 unless given. */
+  /** Default 32. */
   readonly maxRounds: number
-  /** The most that a provider is sent of the thread, input included: 8 MiB of JSON unless given. */
+  /** Maximum bytes of thread and input that a provider is sent, as JSON. Default 8 MiB. */
   readonly maxHistoryBytes: number
-  /** The same in estimated tokens: 2 million unless given. */
+  /** The same in estimated tokens. Default 2 million. */
   readonly maxHistoryTokens: number
 }
 
@@ -160,7 +160,7 @@ const DEFAULT_CAPS: TurnCaps = {
   maxHistoryTokens: 2_000_000,
 }
 
-/** Fills in the defaults; OPTION_INVALID for a cap under which no turn could run. */
+/** Applies the defaults. OPTION_INVALID for a cap under which no turn could run. */
 export function resolveCaps(given: Partial<TurnCaps> = {}): TurnCaps {
   const caps = { ...DEFAULT_CAPS, ...given }
   for (const [name, value] of Object.entries(caps)) {

@@ -1,6 +1,6 @@
 import type { Usage } from '../protocol/stream-event.ts'
 
-/** What is known of a turn from its beginning. */
+/** What is known of a turn when it starts. */
 export interface TurnFacts {
   readonly turnId: string
   readonly threadId: string
@@ -9,49 +9,50 @@ export interface TurnFacts {
   readonly model: string
 }
 
-/** How a turn ended. `lost`: it is no longer this process's to end. `deleted`: while it ran. */
+/** How a turn ended. `lost`: this process no longer owns it. `deleted`: while it ran. */
 export interface TurnOutcome {
   readonly status: 'completed' | 'failed' | 'aborted' | 'lost' | 'deleted'
-  /** Of a turn that failed; a provider may have codes of its own. */
+  /** Error code of a failed turn; may be a provider's. */
   readonly code?: string
-  /** Since its submit. */
+  /** Since the submit. */
   readonly durationMs: number
   readonly usage?: Usage
-  /**
-   * Of a turn that was stopped: since the request, or since it was noticed here if another process was asked.
-   */
+  /** Of a cancelled turn: time since the request, or since it was noticed if another process received it. */
   readonly cancelMs?: number
 }
 
-/** Plain numbers, which cost those who count no more than an addition. */
+/** Plain numbers, so that counting costs no more than an addition. */
 export interface TurnCounts {
-  /** Events that are durable. */
+  /** Durable events. */
   events: number
-  /** Snapshots that are durable. */
+  /** Durable snapshots. */
   snapshots: number
 }
 
-/** Notified of what becomes of turns. All of it is called often; what it throws is reported and ignored. */
+/** Callbacks for the progress of turns. They are called often; exceptions are reported and ignored. */
 export interface TurnObserver {
   readonly counts: TurnCounts
   started(turn: TurnFacts): void
-  /** The first piece of the answer is there. */
+  /** The first content arrived. */
   answered(turn: TurnFacts, waitedMs: number): void
-  /** A call to the provider is made again. */
+  /** A call to the provider is retried. */
   retried(turn: TurnFacts): void
   ended(turn: TurnFacts, outcome: TurnOutcome): void
-  /** How long one append took; one in `TIMED_EVERY` is measured. */
+  /** How long one append took. One in `TIMED_EVERY` is measured. */
   appended(tookMs: number): void
-  /** A turn of a process that died was ended. */
+  /** A turn of a dead process was ended. */
   orphanEnded(): void
 }
 
-/** A power of two. Two looks at the clock for each append would be too many where each holds one delta. */
+/**
+ * A power of two. Reading the clock twice per append would be too expensive, since an append may hold a
+ * single delta.
+ */
 export const TIMED_EVERY = 16
 
 const CALLBACKS = ['started', 'answered', 'retried', 'ended', 'appended', 'orphanEnded'] as const
 
-/** The same observer, or one that does nothing. What it throws goes to `onError` and never into a turn. */
+/** Wraps an observer, or none. Its exceptions go to `onError` and never into a turn. */
 export function guardObserver(
   observer: TurnObserver | undefined,
   onError: (error: unknown) => void,

@@ -3,13 +3,13 @@ import { inputItemId, isInputItem } from '../protocol/item-marks.ts'
 import type { Attachment, OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 
-/** What a turn is asked with: what the user says, or what the tools of the client answered. */
+/** New input of a turn: the user's message, or results of the client's tools. */
 export type TurnInput =
   | {
       readonly type: 'message'
       readonly origin: 'user' | 'system'
       readonly content: string
-      /** Pictures, which are sent after the text. */
+      /** Images, sent after the text. */
       readonly attachments?: readonly Attachment[]
     }
   | {
@@ -19,7 +19,7 @@ export type TurnInput =
       readonly success: boolean
     }
 
-/** What was said before, where it is the client that keeps the thread: also by the agent, also its calls. */
+/** Earlier messages, calls and outputs, for clients that keep the thread themselves. */
 export type HistoryItem =
   | TurnInput
   | { readonly type: 'message'; readonly origin: 'agent'; readonly content: string }
@@ -30,11 +30,11 @@ export type HistoryItem =
       readonly arguments: string
     }
 
-/** Everything of a provider's request that a client may choose; the input and the model are told apart. */
+/** What a client may choose of a provider request, apart from input and model. */
 export type TurnSettings = Omit<ProviderRequest, 'model' | 'input'>
 
 export interface Submission {
-  /** The caller's ids; what is missing is made here. */
+  /** Ids chosen by the caller; missing ones are generated. */
   readonly turnId?: string
   readonly runId?: string
   readonly threadId?: string
@@ -42,7 +42,7 @@ export interface Submission {
   readonly providerId?: string
   /** The agent that answers: `agent_id` of `response_start`. */
   readonly agentId?: string
-  /** Comes before the input. None of its calls is run. */
+  /** Precedes the input. None of its calls is run. */
   readonly history?: readonly HistoryItem[]
   readonly input: readonly TurnInput[]
   readonly settings?: TurnSettings
@@ -55,7 +55,7 @@ export interface Submitted {
   readonly threadId: string
 }
 
-/** What was asked, as items of the turn: what was said before, and then what is new. */
+/** Returns history and new input as items of the turn. */
 export function inputItems(
   runId: string,
   history: readonly HistoryItem[],
@@ -94,7 +94,7 @@ function itemOf(id: string, item: HistoryItem): OutputItem {
   }
 }
 
-/** The events of items that came whole. */
+/** Yields the events of complete items. */
 export function* inputEvents(items: readonly OutputItem[]): Generator<StreamEventPayload> {
   for (const item of items) {
     if (item.type === 'message') {
@@ -112,9 +112,9 @@ export function* inputEvents(items: readonly OutputItem[]): Generator<StreamEven
 }
 
 /**
- * Whether an event is for the StreamProcessor. What was said before this turn is not shown in it; and what the
- * client's tools answered belongs to a call that shows nothing here: a vendor that gives the same id again
- * would have it taken for the answer to its new call.
+ * Returns whether the StreamProcessor should see an event. History is not emitted again. Outputs of the
+ * client's tools belong to calls of earlier turns; a vendor that reuses an id would have them matched to its
+ * new call.
  */
 export function isForProcessor({ run_id, payload }: StreamEvent): boolean {
   if (payload.type !== 'item_start' && payload.type !== 'item_done') return true

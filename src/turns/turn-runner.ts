@@ -24,38 +24,38 @@ export interface TurnRunnerOptions {
   readonly providers: Providers
   readonly tools?: readonly Tool[]
   readonly caps?: Partial<TurnCaps>
-  /** The name of this process, for people: it stands in the record of each turn. */
+  /** Name of this process, for people. Stored with every turn. */
   readonly owner: string
-  /** How long a turn stays ours without a sign of life: 10 s unless given. */
+  /** How long a turn stays ours without a renewal. Default 10 s. */
   readonly leaseMs?: number
   readonly clock?: Clock
-  /** Makes ids of turns and threads: random UUIDs unless given. */
+  /** Generates ids of turns and threads. Default: random UUIDs. */
   readonly generateId?: () => string
-  /** Told of what becomes of turns. */
+  /** Notified of the progress of turns. */
   readonly observer?: TurnObserver
-  /** Told of what nobody awaits. */
+  /** Called for failures that nobody awaits. */
   readonly onError?: (error: unknown, about: { readonly turnId?: string }) => void
 }
 
 const LEASE_MS = 10_000
 const NO_TRACE = { traceparent: '' }
-/** After the grace, turns have so long to be written to their end. */
+/** Time for writing the ends of turns after the grace period. */
 const LAST_WRITES_MS = 2000
 const SHUTDOWN = failed('SERVER_SHUTDOWN', 'the turn was still running')
 
 type Admit = () => (() => void) | Promise<() => void>
 
 export interface SubmitOptions {
-  /** Whose turn it is: `default` unless given. */
+  /** Owner of the turn. Default `default`. */
   readonly tenant?: string
   /**
-   * Called before a turn is made, and throws if it may not be. What it returns is called once, when that
-   * turn has ended or could not be made.
+   * Called before a turn is created; throws to refuse it. The returned function is called once, when the turn
+   * has ended or could not be created.
    */
   readonly admit?: Admit
 }
 
-/** A submission with its ids, and what it is compared by. */
+/** A submission with its ids and its fingerprint. */
 interface SubmitRequest {
   readonly tenant: string
   readonly log: TurnLog
@@ -70,14 +70,14 @@ interface InFlight {
   readonly submitted: Promise<Submitted>
 }
 
-/** Runs the turns of this process, and ends those of processes that died. */
+/** Runs the turns of this process and ends those of dead processes. */
 export class TurnRunner {
   readonly #options: TurnRunnerOptions
   readonly #services: TurnServices
   readonly #reaper: Reaper
   readonly #generateId: () => string
   readonly #runs = new Set<Turn>()
-  /** The submits in flight, by tenant and turn. One that names the same turn waits for the one before. */
+  /** Submits in flight by tenant and turn. A submit for the same turn waits for the earlier one. */
   readonly #submits = new Map<string, InFlight>()
   #shutdown: Promise<void> | undefined
   #isGraceOver = false
@@ -100,16 +100,16 @@ export class TurnRunner {
   }
 
   /**
-   * Resolves when the turn, with what was asked, is durable; it then runs whatever its readers do. The same
-   * ids with the same body are the same turn. SUBMIT_CONFLICT, THREAD_BUSY, MODEL_UNKNOWN, INPUT_TOO_LARGE,
-   * SERVER_SHUTDOWN, REQUEST_INVALID, what `admit` throws, or a code of the store.
+   * Resolves when the turn and its input are durable; the turn then runs whether or not anyone reads it. The
+   * same ids with the same body are the same turn. SUBMIT_CONFLICT, THREAD_BUSY, MODEL_UNKNOWN,
+   * INPUT_TOO_LARGE, SERVER_SHUTDOWN, REQUEST_INVALID, an error thrown by `admit`, or a store code.
    */
   async submit(submission: Submission, options: SubmitOptions = {}): Promise<Submitted> {
     const { tenant = DEFAULT_TENANT, admit = () => () => {} } = options
     const ids = idsOf(submission, this.#generateId)
     const log = logOf(this.#options.log, tenant)
     const request = { tenant, log, admit, submission, ids, fingerprint: fingerprintOf(submission) }
-    // No name of a tenant has a space in it.
+    // Tenant names contain no space.
     const turn = `${tenant} ${ids.turnId}`
     const before = this.#submits.get(turn)
     if (before !== undefined && isRepetition(request, before.request)) return before.submitted
@@ -124,27 +124,27 @@ export class TurnRunner {
     }
   }
 
-  /** Stops a turn, whichever process runs it. False when it has ended; TURN_UNKNOWN. */
+  /** Cancels a turn, whichever process runs it. Returns false when it has ended; TURN_UNKNOWN. */
   cancel(turnId: string, reason: string, tenant = DEFAULT_TENANT): Promise<boolean> {
     const log = logOf(this.#options.log, tenant)
     for (const run of this.#runs) run.noteCancel(log, turnId)
     return log.requestCancel(turnId, reason)
   }
 
-  /** How many turns run in this process. */
+  /** The number of turns running in this process. */
   get running(): number {
     return this.#runs.size
   }
 
-  /** Ends what other processes left behind, now and, from then on, again and again. */
+  /** Ends the turns of dead processes now, and periodically from then on. */
   start(): Promise<void> {
     return this.#reaper.start()
   }
 
   /**
-   * Takes no more turns, waits for those that run, and ends those that are left after `graceMs`. Resolves two
-   * seconds later at the latest, whatever the store does: `running` then says how many are left. May be
-   * called again: the shortest time counts.
+   * Refuses new turns, waits for running ones, and ends the rest after `graceMs`. Resolves at most two
+   * seconds later, whatever the store does; `running` is then the number of turns left open. May be called
+   * again: the shortest grace period applies.
    */
   shutdown(graceMs: number): Promise<void> {
     this.#shutdown ??= this.#drain()
@@ -192,10 +192,10 @@ export class TurnRunner {
     return ids
   }
 
-  /** Throws when the turn cannot be begun. */
+  /** Throws when the turn cannot start. */
   #choose({ model, providerId, settings = {} }: Submission): ChosenModel {
     if (this.#shutdown !== undefined) {
-      throw new TurnstreamError('SERVER_SHUTDOWN', 'no turn is begun any more')
+      throw new TurnstreamError('SERVER_SHUTDOWN', 'new turns are not accepted')
     }
     this.#services.tools.check(settings)
     return this.#options.providers.choose({
@@ -236,7 +236,7 @@ export class TurnRunner {
 
   async #drain(): Promise<void> {
     const reaped = this.#reaper.stop()
-    // A turn whose submit is in flight may still begin; submits that come now begin none.
+    // A turn whose submit is in flight may still start; new submits are refused.
     await Promise.allSettled([...this.#submits.values()].map(({ submitted }) => submitted))
     await Promise.all([...this.#runs].map(({ done }) => done))
     await reaped
@@ -247,7 +247,7 @@ function isRepetition(one: SubmitRequest, other: SubmitRequest): boolean {
   return one.ids.runId === other.ids.runId && one.fingerprint === other.fingerprint
 }
 
-/** The ids of a turn that exists; SUBMIT_CONFLICT if it is not the one that is asked for. */
+/** Returns the ids of an existing turn. SUBMIT_CONFLICT if the request differs. */
 function submittedBefore(turn: TurnRecord, { ids, fingerprint }: SubmitRequest): Submitted {
   const { turnId, runId, threadId } = turn
   const isSame = turnId === ids.turnId && runId === ids.runId && turn.request === fingerprint
@@ -255,12 +255,13 @@ function submittedBefore(turn: TurnRecord, { ids, fingerprint }: SubmitRequest):
   throw new TurnstreamError('SUBMIT_CONFLICT', `turn ${turnId} with run ${runId}`)
 }
 
-/** Between the ends of the two logs of a turn lies a commit of the store; this is many of them. */
+/** Between the ends of a turn's two logs lies one store commit. This is enough for many. */
 const ENDING_MS = 2000
 
 /**
- * Makes a turn. Whoever has read the end of an answer in the raw events may go on at once: the thread is busy until
- * the snapshots have their end as well, and that is waited for here. THREAD_BUSY while the turn before still runs.
+ * Creates a turn. A client may submit as soon as it has read the end of the raw events, but the thread stays
+ * busy until the snapshots have their end too; this waits for it. THREAD_BUSY while the previous turn still
+ * runs.
  */
 export async function createTurn(
   log: TurnLog,
@@ -276,7 +277,7 @@ export async function createTurn(
   return log.create(turn, leaseMs)
 }
 
-/** Whether the last turn of a thread has come to its end, for which it may take a moment. */
+/** Returns whether the last turn of a thread has ended, waiting briefly. */
 async function hasEnded(log: TurnLog, threadId: string, clock: Clock): Promise<boolean> {
   const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
   const [last] = items
@@ -285,11 +286,11 @@ async function hasEnded(log: TurnLog, threadId: string, clock: Clock): Promise<b
   const waiting = new AbortController()
   const stopTimer = clock.after(ENDING_MS, () => waiting.abort())
   try {
-    // Only its end is of interest, which is the end of the iteration.
+    // Only the end of the iteration matters.
     for await (const _ of log.tail(last.turnId, 'processed', START, waiting.signal)) continue
     return !waiting.signal.aborted
   } catch (error) {
-    // A turn that was removed meanwhile keeps nobody waiting.
+    // A turn that was deleted meanwhile blocks nobody.
     if (!isTurnMissing(error)) throw error
     return true
   } finally {
@@ -297,21 +298,21 @@ async function hasEnded(log: TurnLog, threadId: string, clock: Clock): Promise<b
   }
 }
 
-/** The ids of a turn: either of `turnId` and `runId` names both, and what is missing is made. */
+/** Returns the ids of a turn. Either of `turnId` and `runId` names both; missing ids are generated. */
 function idsOf(submission: Submission, generateId: () => string): Submitted {
   const turnId = submission.turnId ?? submission.runId ?? generateId()
   const runId = submission.runId ?? turnId
   return { turnId, runId, threadId: submission.threadId ?? generateId() }
 }
 
-/** Whether the caller named the turn, so that it may have been submitted before. */
+/** Returns whether the caller named the turn, so that it may be a repeated submit. */
 function isNamed({ turnId, runId }: Submission): boolean {
   return turnId !== undefined || runId !== undefined
 }
 
 /**
- * The same for the same body, however its JSON was ordered. Neither the ids of the turn, by which it is
- * found, nor the trace, which is new each time, are part of it.
+ * Returns the same text for the same body, whatever the order of its JSON fields. Excludes the turn's ids,
+ * which identify it, and the trace, which differs each time.
  */
 export function fingerprintOf(submission: Submission): string {
   const { threadId, model, providerId, agentId, history, input, settings } = submission
@@ -322,14 +323,14 @@ export function fingerprintOf(submission: Submission): string {
   return createHash('sha256').update(body).digest('hex')
 }
 
-/** A replacer: the fields of every object by name. */
+/** JSON replacer that sorts the fields of every object. */
 function inOrder(_key: string, value: unknown): unknown {
   if (!isRecord(value)) return value
   const names = Object.keys(value).toSorted()
   return Object.fromEntries(names.map((name) => [name, value[name]]))
 }
 
-/** Whoever is told of failures cannot cause another. */
+/** Wraps an error callback so that it cannot throw. */
 export function quietly<About>(
   onError: ((error: unknown, about: About) => void) | undefined,
 ): (error: unknown, about: About) => void {
@@ -337,7 +338,7 @@ export function quietly<About>(
     try {
       onError?.(error, about)
     } catch {
-      // The one who would be told of this failure is the one who failed.
+      // `onError` itself failed, so there is nowhere to report it.
     }
   }
 }

@@ -43,7 +43,7 @@ export interface TurnServices {
   readonly onError: (error: unknown, about: { readonly turnId?: string }) => void
 }
 
-/** What is asked of a model, and in which turn. */
+/** The request to a model, and its turn. */
 export interface TurnTask extends ChosenModel {
   readonly tenant: string
   readonly threadId: string
@@ -51,36 +51,37 @@ export interface TurnTask extends ChosenModel {
   readonly settings: TurnSettings
   readonly traceContext: TraceContext
   readonly lease: Lease
-  /** When the lease was asked for, in monotonic time. */
+  /** When the lease was requested, in monotonic time. */
   readonly since: number
-  /** What was asked, as items of the turn. */
+  /** The input as items of the turn. */
   readonly input: readonly OutputItem[]
-  /** What is left for the history of the thread. */
+  /** Room left for the history of the thread. */
   readonly historyRoom: InputSize
 }
 
-// A store may be away for as long as the lease lasts, and the last try comes so much earlier than that.
+// The store may be away for the duration of the lease. The last retry comes this much earlier.
 const LONGEST_PAUSE_MS = 1000
 
-/** A request may have thousands of items, and then other work goes on in between. */
+/** A request may have thousands of items; other work runs in between. */
 const INPUT_ITEMS_PER_SLICE = 50
 
-/** So many snapshots may wait for the store: then the provider waits, too. */
+/** When this many snapshots wait for the store, the provider waits too. */
 const MAX_WAITING_OUTPUTS = 250
 
 /**
- * A turn that runs, from its first record to its last. All of it goes one way:
+ * A running turn, from its first record to its last. Data flows in one direction:
  *
  *     provider ─payload─▶ transcript ─payload─▶ log `events` ─stored event─▶ processor ─snapshot─▶ log `processed`
  *               hear()                 write()                  stored()                 show()
  *
- * The transcript numbers the items of all rounds, keeps the caps and knows which tools are to run. `write` gives
- * each event its id and its time. What is not stored is not shown. How long it goes on is decided by `TurnControl`.
+ * The transcript numbers the items of all rounds, enforces the caps and knows which tools to run. `write`
+ * assigns each event its id and time. Nothing is emitted before it is stored. `TurnControl` decides how long
+ * the turn runs.
  */
 export class Turn {
-  /** Resolves when what was asked is durable; rejects if it will never be. */
+  /** Resolves when the input is durable; rejects if it never will be. */
   readonly opened: Promise<void>
-  /** Resolves when the turn is written to its end, or lost. Never rejects. */
+  /** Resolves when the end of the turn is written, or the turn is lost. Never rejects. */
   readonly done: Promise<void>
   readonly #task: TurnTask
   readonly #services: TurnServices
@@ -100,7 +101,7 @@ export class Turn {
   #cancelledAt: number | undefined
   #written = 0
   #stored = 0
-  /** A write whose time is measured. */
+  /** A write whose duration is measured. */
   #timed: { readonly place: number; readonly since: number } | undefined
   #end: Terminal | undefined
 
@@ -150,17 +151,17 @@ export class Turn {
     this.#history = this.#readHistory()
     this.#history.catch(() => {}) // it is the end of the turn, see `#play`
     this.opened = this.#open()
-    this.opened.catch(() => {}) // whoever submitted the turn is told
+    this.opened.catch(() => {}) // handled by the submit
     this.done = this.#run()
   }
 
-  /** Somebody asks in this process for this turn to stop; the store has yet to say so. */
+  /** Called when this process receives a cancel for the turn, before the store confirms it. */
   noteCancel(log: TurnLog, turnId: string): void {
     if (log !== this.#services.log || turnId !== this.#facts.turnId) return
     this.#cancelledAt ??= monotonicNow(this.#services.clock)
   }
 
-  /** Whether this is the turn, and it is still written here. */
+  /** Returns whether this is the turn and it is still being written here. */
   isOf({ tenant, turnId }: Orphan): boolean {
     if (this.#control.isLost) return false
     return this.#facts.turnId === turnId && this.#facts.tenant === tenant
@@ -191,7 +192,7 @@ export class Turn {
     this.#tellEnd()
   }
 
-  /** Something went wrong here. A turn that is lost was told of already. */
+  /** Reports a failure of this process. A lost turn was already reported. */
   #fail(error: unknown): void {
     if (this.#control.isLost) return
     this.#onError(error)
@@ -201,11 +202,11 @@ export class Turn {
   readonly #onLost = (error: unknown): void => {
     this.#events.close()
     this.#outputs.close()
-    // Whoever deleted the turn knows.
+    // The deletion was requested, so it is not an error.
     if (!isTurnGone(error)) this.#onError(error)
   }
 
-  // The opening: what was asked.
+  // Opening: writes the input.
 
   #readHistory(): Promise<ThreadHistory> {
     const { lease, threadId, input, historyRoom } = this.#task
@@ -242,17 +243,17 @@ export class Turn {
     } catch (error) {
       const { reason } = this.#control
       const cause = reason?.kind === 'lost' ? reason.error : error
-      // Leases are no concern of whoever submitted the turn.
+      // Callers of submit know nothing of leases.
       if (!hasCode(cause, 'LEASE_LOST')) throw cause
       if (isTurnGone(cause)) throw new TurnstreamError('TURN_DELETED', turnId, { cause })
-      const detail = `turn ${turnId} was made, but what was asked could not be written`
+      const detail = `turn ${turnId} was created, but its input could not be stored`
       throw new TurnstreamError('STORE_UNAVAILABLE', detail, { cause })
     }
   }
 
   // The pipeline, in the order of the data.
 
-  /** What the provider says becomes part of the transcript. False when nothing more of it is wanted. */
+  /** Adds a provider payload to the transcript. Returns false when no more is wanted. */
   readonly #hear = (said: StreamEventPayload): Promise<void> | false | undefined => {
     const payload = this.#transcript.take(said)
     if (payload === undefined) {
@@ -262,7 +263,7 @@ export class Turn {
     return this.#write(payload) ? undefined : this.#room()
   }
 
-  /** Gives an event its id and its time and writes it to `events`. Returns whether there is room for more. */
+  /** Assigns an event its id and time and writes it to `events`. Returns whether there is room for more. */
   #write(payload: StreamEventPayload): boolean {
     const event = this.#stamp(payload)
     if (payload.type === 'item_delta') this.#unsettled.take(payload)
@@ -270,7 +271,7 @@ export class Turn {
     return this.#events.write(event) && this.#outputs.waiting < MAX_WAITING_OUTPUTS
   }
 
-  /** What is stored goes to the processor. */
+  /** Passes stored events to the processor. */
   readonly #onStored = (events: readonly StreamEvent[]): void => {
     this.#services.observer.counts.events += events.length
     this.#stored += events.length
@@ -279,7 +280,7 @@ export class Turn {
     for (const event of events) if (isForProcessor(event)) this.#processor.take(event)
   }
 
-  /** What the processor shows is written to `processed`; the end of the turn seals it. */
+  /** Writes a snapshot to `processed`. The end of the turn seals it. */
   readonly #show = (output: StreamOutput): void => {
     if (this.#control.isLost) return
     const timestamp = this.#services.clock.now()
@@ -340,8 +341,8 @@ export class Turn {
     return true
   }
 
-  // The rounds: the provider is asked, its tools are run, it is told what they answered, and so on until it has said
-  // what it wanted to say, needs the client, or is stopped. What a provider or tool does never rejects.
+  // Rounds: call the provider, run its tool calls, send the results, and repeat until the provider is done,
+  // needs the client, or is stopped. Failures of providers and tools never reject.
 
   async #play(): Promise<void> {
     const { items } = await this.#history
@@ -352,7 +353,7 @@ export class Turn {
       const isFollowed = await this.#ask(thread, round)
       if (!isFollowed || this.#control.reason !== undefined) return
       if (round >= maxRounds) {
-        this.#control.stop(failed('TURN_ROUND_LIMIT', `${maxRounds} rounds are allowed`))
+        this.#control.stop(failed('TURN_ROUND_LIMIT', `the limit is ${maxRounds} rounds`))
         return
       }
       await Promise.all(calls.forServer.map((call) => this.#runTool(call)))
@@ -360,7 +361,7 @@ export class Turn {
     }
   }
 
-  /** One round; whether tools of this server are to answer it. */
+  /** Runs one round. Returns whether server tools have to answer it. */
   async #ask(thread: readonly OutputItem[], round: number): Promise<boolean> {
     const { settings, model } = this.#task
     const transcript = this.#transcript
@@ -389,10 +390,10 @@ export class Turn {
     const { turnId, runId } = lease
     const { signal } = this.#control
     const onRetry = () => this.#services.observer.retried(this.#facts)
-    // Each round is a run of its own to the provider, which makes ids of it.
+    // Each round is a run of its own for the provider, which derives ids from it.
     const run = { runId: round === 1 ? runId : `${runId}-${round}`, turnId, threadId, onRetry }
     const stream = provider.stream(request, run, signal)
-    // A provider that does not heed the signal is not waited for.
+    // Do not wait for a provider that ignores the signal.
     const forget = onAbort(signal, () => stream.abort())
     try {
       await stream.consume(this.#hear)
@@ -416,7 +417,7 @@ export class Turn {
 
   // The end.
 
-  /** Decides how the turn ends, once, and writes it. */
+  /** Decides once how the turn ends, and writes it. */
   async #finish(): Promise<void> {
     const { reason } = this.#control
     if (reason?.kind === 'lost') return
@@ -436,14 +437,18 @@ export class Turn {
     const { lease } = this.#task
     const { end, usage, calls } = this.#transcript
     if (reason !== undefined) return stoppedEnd(reason, lease, usage.sum)
-    // Rounds end with an end, unless they were stopped.
+    // Rounds have an end unless they were stopped.
     if (end === undefined) {
-      return stoppedEnd(failed('INTERNAL_ERROR', 'the turn has no end'), lease, usage.sum)
+      return stoppedEnd(
+        failed('INTERNAL_ERROR', 'the turn has no terminal event'),
+        lease,
+        usage.sum,
+      )
     }
     return naturalEnd(end, lease, usage.sum, calls.hasForClient)
   }
 
-  /** A turn without its Response is read by its events, so that a failure here must not cost the end. */
+  /** Readers fall back to the events, so a failure here must not cost the end. */
   #responseJson(): string | undefined {
     try {
       return this.#response.toJson()

@@ -10,7 +10,7 @@ import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../reducer/reduce.ts'
 import type { EndReason } from './turn-ending.ts'
 
-/** How the response that the items belong to ended. */
+/** How the response that contains the items ended. */
 export type Settlement = EndReason | { readonly kind: 'done'; readonly finishReason: string | null }
 
 interface OpenItem {
@@ -26,8 +26,8 @@ const UNFINISHED: ErrorObject = {
 }
 
 /**
- * Tracks which items in the log `events` have not ended, and settles them when their turn ends. Takes every
- * payload of the log in order, whether it was just written or is read back.
+ * Tracks the items in `events` that have not ended, and settles them when their turn ends. Takes every
+ * payload of the log in order, live or replayed.
  */
 export class UnsettledItems {
   readonly #open = new Map<string, OpenItem>()
@@ -38,12 +38,12 @@ export class UnsettledItems {
   #lastId = ''
   #lastText: GrowingText | undefined
 
-  /** Whether the item is open, or is a call without its output. */
+  /** Returns whether the item is open, or is a call without its output. */
   has(itemId: string): boolean {
     return this.#open.has(itemId) || this.#calls.has(itemId)
   }
 
-  /** What the deltas of an open item have added to it. */
+  /** Returns the text that deltas have added to an open item. */
   streamedText(itemId: string): string {
     const item = this.#open.get(itemId)
     if (item === undefined) return ''
@@ -51,7 +51,7 @@ export class UnsettledItems {
     return item.text.toString().slice(started.length)
   }
 
-  /** `isInput`: the item belongs to the request, so nobody waits for its output. */
+  /** `isInput`: the item is part of the request, so nobody waits for its output. */
   take(payload: StreamEventPayload, isInput = false): void {
     switch (payload.type) {
       case 'item_delta':
@@ -76,12 +76,12 @@ export class UnsettledItems {
     }
   }
 
-  /** The events that end the open items. */
+  /** Returns the events that end the open items. */
   settleOpen(how: Settlement): StreamEventPayload[] {
     return [...this.#open.values()].map((item) => settleOpenItem(item, how))
   }
 
-  /** The events that end every item but the finished calls that are left to the client. */
+  /** Returns the events that end every item except finished calls left to the client. */
   settleAll(how: Settlement): StreamEventPayload[] {
     const unanswered = [...this.#calls].filter(([, call]) =>
       isExecutedByProvider(call.provider_metadata),
@@ -89,7 +89,7 @@ export class UnsettledItems {
     return [...this.settleOpen(how), ...unanswered.map(([id]) => settleCall(id, how))]
   }
 
-  // Nearly every payload is a delta, and of the same item as the one before.
+  // Nearly every payload is a delta of the same item as the one before.
   #grow(itemId: string, text: string): void {
     if (itemId !== this.#lastId || this.#lastText === undefined) {
       this.#lastId = itemId
@@ -109,7 +109,7 @@ export class UnsettledItems {
     } else if (final.type === 'function_call_output') this.#answer(final.call_id)
   }
 
-  /** The oldest call of this id, as in the StreamProcessor: some vendors use an id twice. */
+  /** Answers the oldest call with this id, as the StreamProcessor does: some vendors reuse ids. */
   #answer(callId: string): void {
     for (const [itemId, call] of this.#calls) {
       if (call.call_id !== callId) continue
@@ -141,7 +141,7 @@ function settleOpenItem({ start, text }: OpenItem, how: Settlement): StreamEvent
   return { type: 'item_done', item_id, final_item, finish_reason: 'cancelled' }
 }
 
-/** A call that nobody will answer: the server or the provider was to run it. */
+/** Settles a call that the server or the provider should have run. */
 function settleCall(item_id: string, how: Settlement): StreamEventPayload {
   switch (how.kind) {
     case 'cancelled':
@@ -162,8 +162,8 @@ function cancelledCall(item_id: string, reason: string): StreamEventPayload {
 }
 
 /**
- * Reduces a turn while it is written, except its deltas: nearly all events are deltas, and the last event of an
- * item nearly always has its whole content. Where it has not, the item's text so far is reduced as one delta.
+ * Reduces a turn while it is written, without its deltas: they are nearly all events, and an item's last
+ * event nearly always has its whole content. Otherwise the item's text so far is reduced as one delta.
  */
 export class TurnResponse {
   readonly #reducer = new ResponseReducer()
@@ -173,7 +173,7 @@ export class TurnResponse {
     this.#unsettled = unsettled
   }
 
-  /** Takes an event that is not a delta, before `unsettled` does. */
+  /** Takes an event other than a delta, before `unsettled` does. */
   take(event: StreamEvent): void {
     if (!isStreamEvent(event)) return // readers of the log ignore it, too
     const itemId = itemWithoutContent(event)
@@ -182,14 +182,14 @@ export class TurnResponse {
     this.#reducer.apply(event)
   }
 
-  /** Undefined if it is too large for a store, whose readers then use the events. */
+  /** Undefined if it is too large for a store. Readers then use the events. */
   toJson(): string | undefined {
     const json = JSON.stringify(this.#reducer.response)
     return json.length <= MAX_RECORD_CHARS ? json : undefined
   }
 }
 
-/** The item that the event ends without its content. */
+/** Returns the item that the event ends without its content. */
 function itemWithoutContent({ payload }: StreamEvent): string | undefined {
   switch (payload.type) {
     case 'item_error':
@@ -210,7 +210,7 @@ function deltaBefore(event: StreamEvent, item_id: string, delta_content: string)
   return { ...event, event_id, type, payload: { type, item_id, delta_content } }
 }
 
-/** Before its first event a Response knows nothing of its turn. */
+/** Before its first event, a Response has no ids. */
 export function withTurnIds(response: ReducedResponse, turn: TurnIds): ReducedResponse {
   if (response.turn_id !== '') return response
   const { turnId, runId, threadId, createdAt } = turn

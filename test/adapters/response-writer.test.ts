@@ -6,7 +6,7 @@ import { context } from './replay.ts'
 const writer = () => new ResponseWriter(context)
 const TRUNCATED = {
   code: 'UPSTREAM_TRUNCATED',
-  message: 'The stream of the provider stopped before its end',
+  message: 'The provider stream ended early',
 }
 
 /** What was written, short. */

@@ -63,21 +63,21 @@ const answers: Row[] = [
     name: 'arguments that are no JSON as a failure',
     tool: 'echo',
     fields: { arguments: '{"a":' },
-    answer: '! TOOL_FAILED: The tool failed: echo: the arguments are no JSON object',
+    answer: '! TOOL_FAILED: The tool failed: echo: the arguments are not a JSON object',
     errors: ['TOOL_FAILED'],
   },
   {
     name: 'arguments that are no object as a failure',
     tool: 'echo',
     fields: { arguments: '[1]' },
-    answer: '! TOOL_FAILED: The tool failed: echo: the arguments are no JSON object',
+    answer: '! TOOL_FAILED: The tool failed: echo: the arguments are not a JSON object',
     errors: ['TOOL_FAILED'],
   },
   {
     name: 'more than a model could read as a failure',
     tool: 'flood',
     answer:
-      '! TOOL_FAILED: The tool failed: flood: the output has 1000001 characters, and 1000000 are allowed',
+      '! TOOL_FAILED: The tool failed: flood: the output has 1000001 characters; the limit is 1000000',
     errors: ['TOOL_FAILED'],
   },
 ]

@@ -130,7 +130,7 @@ describe('A6 a message that begins', () => {
 
 const TRUNCATED = {
   code: 'UPSTREAM_TRUNCATED',
-  message: 'The stream of the provider stopped before its end',
+  message: 'The provider stream ended early',
 }
 
 describe('A3 a stream that stops', () => {

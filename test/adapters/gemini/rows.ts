@@ -1,7 +1,7 @@
 /** Fixtures, and what they come to. */
 import type { Row } from '../outcome.ts'
 
-const TRUNCATED = 'error UPSTREAM_TRUNCATED: The stream of the provider stopped before its end'
+const TRUNCATED = 'error UPSTREAM_TRUNCATED: The provider stream ended early'
 
 export const contentRows: Row[] = [
   [

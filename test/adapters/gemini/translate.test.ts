@@ -61,7 +61,7 @@ describe('the end is written', () => {
   })
 
   test('as a truncation when nothing came, or nothing that means anything', () => {
-    const end = 'error UPSTREAM_TRUNCATED: The stream of the provider stopped before its end'
+    const end = 'error UPSTREAM_TRUNCATED: The provider stream ended early'
     for (const events of [[], ['[DONE]'], [{ kind: 'ping' }]]) {
       expect(outcomesOf(translate(events))).toEqual([{ items: [], end }])
     }

@@ -133,7 +133,7 @@ describe('the end is written', () => {
   })
 
   test('as a truncation when nothing came at all', () => {
-    const end = 'error UPSTREAM_TRUNCATED: The stream of the provider stopped before its end'
+    const end = 'error UPSTREAM_TRUNCATED: The provider stream ended early'
     expect(outcomesOf(translate([]))).toEqual([{ items: [], end }])
     expect(outcomesOf(translate([DONE]))).toEqual([{ items: [], end }])
   })

@@ -84,7 +84,7 @@ const goldens: Record<string, { turn: StreamEvent[]; includeUsage?: boolean }> =
       start(),
       open('a'),
       delta('a', 'Hel'),
-      responseError('UPSTREAM_TRUNCATED', 'The stream of the provider stopped before its end'),
+      responseError('UPSTREAM_TRUNCATED', 'The provider stream ended early'),
       responseDone(),
     ],
     includeUsage: true,
