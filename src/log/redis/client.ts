@@ -61,8 +61,8 @@ export class RedisClient {
     return this.#call(keys[0] ?? '', sent, script)
   }
 
-  command(key: string, ...args: string[]): Promise<unknown> {
-    return this.#call(key, args)
+  command(name: string, key: string, ...args: string[]): Promise<unknown> {
+    return this.#call(key, [name, key, ...args])
   }
 
   checkOpen(): void {

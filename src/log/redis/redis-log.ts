@@ -147,7 +147,7 @@ function createStore(connection: RedisConnection, options: StoreOptions) {
 async function checkFormat({ prefix, client, retention, connection }: RedisStore): Promise<void> {
   const { format: key } = new RedisKeys(prefix)
   try {
-    const found = await client.command(key, 'GET', key)
+    const found = await client.command('GET', key)
     if (typeof found === 'string' && Number(found) !== FORMAT) {
       const advice = 'run the version that wrote them, or use another prefix'
       const detail = `the keys have format ${found}, and this version reads ${FORMAT}: ${advice}`
@@ -155,7 +155,7 @@ async function checkFormat({ prefix, client, retention, connection }: RedisStore
     }
     // Stored for as long as anything that is written now.
     const keepMs = String(retention.indexMs)
-    await client.command(key, 'SET', key, String(FORMAT), 'PX', keepMs)
+    await client.command('SET', key, String(FORMAT), 'PX', keepMs)
   } catch (error) {
     await connection.close()
     throw error

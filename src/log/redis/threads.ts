@@ -29,20 +29,20 @@ import { isSealed, type TurnRecords } from './turn-records.ts'
 
 interface ThreadContext {
   readonly keys: RedisKeys
-  readonly calls: RedisClient
+  readonly client: RedisClient
   readonly records: TurnRecords
   readonly retention: Retention
 }
 
 export class Threads {
   readonly #keys: RedisKeys
-  readonly #calls: RedisClient
+  readonly #client: RedisClient
   readonly #records: TurnRecords
   readonly #retention: Retention
 
-  constructor({ keys, calls, records, retention }: ThreadContext) {
+  constructor({ keys, client, records, retention }: ThreadContext) {
     this.#keys = keys
-    this.#calls = calls
+    this.#client = client
     this.#records = records
     this.#retention = retention
   }
@@ -59,7 +59,7 @@ export class Threads {
     const expected = replaces && `${replaces.creation} ${replaces.version}`
     const condition = expected === undefined ? 'any' : (expected ?? 'none')
     const args = [this.#retention.logMs, newCreation(), condition, ...fields]
-    const reply = texts(await this.#calls.run(PUT_THREAD, [record], args))
+    const reply = texts(await this.#client.run(PUT_THREAD, [record], args))
     const [creation, ...numbers] = reply
     if (creation === undefined) throw new TurnstreamError('THREAD_CHANGED', threadId)
     const [version = 0, createdAt = 0, updatedAt = 0] = numbers.map(Number)
@@ -70,7 +70,7 @@ export class Threads {
 
   async get(threadId: string): Promise<ThreadRecord | undefined> {
     const { record } = this.#keys.thread(threadId)
-    const reply = await this.#calls.command(record, 'HMGET', record, ...THREAD_FIELDS)
+    const reply = await this.#client.command('HMGET', record, ...THREAD_FIELDS)
     const [createdAt, updatedAt, title, metadata, creation, version] = list(reply)
     if (typeof createdAt !== 'string') return undefined
     const parsed = typeof metadata === 'string' ? parseJsonSafe(metadata) : undefined
@@ -95,7 +95,7 @@ export class Threads {
     for (let skip = 0; found.length <= limit; skip += limit + 1) {
       const range = [from === undefined ? '+inf' : String(from.updatedAt), '-inf', 'BYSCORE', 'REV']
       const page = ['LIMIT', String(skip), String(limit + 1), 'WITHSCORES']
-      const reply = list(await this.#calls.command(index, 'ZRANGE', index, ...range, ...page))
+      const reply = list(await this.#client.command('ZRANGE', index, ...range, ...page))
       const places = scored(reply)
       const after = places.filter((each) => from === undefined || isAfter(each, from))
       const records = await Promise.all(after.map(({ member }) => this.get(member)))
@@ -117,18 +117,18 @@ export class Threads {
   async count(): Promise<number> {
     const index = this.#keys.threads
     // Every call clears away more than a caller can add before the next one.
-    const oldest = await this.#calls.command(index, 'ZRANGE', index, '0', '15', 'WITHSCORES')
+    const oldest = await this.#client.command('ZRANGE', index, '0', '15', 'WITHSCORES')
     const places = scored(list(oldest))
     const records = await Promise.all(places.map(({ member }) => this.get(member)))
     await Promise.all(
       places.filter((_, at) => records[at] === undefined).map((each) => this.#drop(each)),
     )
-    return Number(await this.#calls.command(index, 'ZCARD', index))
+    return Number(await this.#client.command('ZCARD', index))
   }
 
   /** Takes a thread that is gone out of the index, unless it was put in anew since. */
   async #drop({ member, score }: { member: string; score: number }): Promise<void> {
-    await this.#calls.run(DROP, [this.#keys.threads], [member, score])
+    await this.#client.run(DROP, [this.#keys.threads], [member, score])
   }
 
   async turns(threadId: string, options: TurnPageOptions = {}): Promise<Page<TurnRecord>> {
@@ -143,9 +143,7 @@ export class Threads {
       const range = isNewest ? [edge ?? '+inf', '-inf'] : [edge ?? '-inf', '+inf']
       const order = isNewest ? ['BYSCORE', 'REV'] : ['BYSCORE']
       const page = ['LIMIT', '0', String(limit + 1), 'WITHSCORES']
-      const reply = list(
-        await this.#calls.command(turns, 'ZRANGE', turns, ...range, ...order, ...page),
-      )
+      const reply = list(await this.#client.command('ZRANGE', turns, ...range, ...order, ...page))
       const places = scored(reply)
       const records = await Promise.all(places.map(({ member }) => this.#records.get(member)))
       for (const [at, { member, score }] of places.entries()) {
@@ -163,13 +161,13 @@ export class Threads {
   /** Whether the turn still has its place in the thread, once it was created. */
   async confirmTurn(threadId: string, turnId: string, ordinal: number): Promise<boolean> {
     const { record, turns } = this.#keys.thread(threadId)
-    return (await this.#calls.run(CONFIRM_TURN, [record, turns], [turnId, ordinal])) === 1
+    return (await this.#client.run(CONFIRM_TURN, [record, turns], [turnId, ordinal])) === 1
   }
 
   /** Whether the thread lists the turn. */
   async hasTurn(threadId: string, turnId: string): Promise<boolean> {
     const { turns } = this.#keys.thread(threadId)
-    return (await this.#calls.command(turns, 'ZSCORE', turns, turnId)) !== null
+    return (await this.#client.command('ZSCORE', turns, turnId)) !== null
   }
 
   /** Gives a turn its place and the thread to it alone; THREAD_BUSY while it has another. */
@@ -182,7 +180,7 @@ export class Threads {
     let replaced = ''
     for (;;) {
       const args = [turnId, leaseMs, this.#retention.threadMs + leaseMs, replaced, newCreation()]
-      const reply = texts(await this.#calls.run(OPEN_TURN, [record, turns], args))
+      const reply = texts(await this.#client.run(OPEN_TURN, [record, turns], args))
       const [answer, open = '', ends] = reply
       if (answer === 'deleting')
         throw new TurnstreamError('THREAD_BUSY', `${threadId} is being deleted`)
@@ -201,7 +199,7 @@ export class Threads {
   /** A thread stays while a turn of it is open. */
   async keep(threadId: string, leaseMs: number): Promise<void> {
     const { record, turns } = this.#keys.thread(threadId)
-    await this.#calls.run(KEEP_KEYS, [record, turns], [this.#retention.threadMs + leaseMs])
+    await this.#client.run(KEEP_KEYS, [record, turns], [this.#retention.threadMs + leaseMs])
   }
 
   /** A mark is wrong when its turn has ended, or never came into being in the time it had for that. */
@@ -213,7 +211,7 @@ export class Threads {
   async closeTurn(threadId: string, turnId: string, isRemoved = false): Promise<void> {
     const { record, turns } = this.#keys.thread(threadId)
     const args = [turnId, isRemoved ? 1 : '', this.#retention.threadMs]
-    await this.#calls.run(CLOSE_TURN, [record, turns], args)
+    await this.#client.run(CLOSE_TURN, [record, turns], args)
   }
 
   /**
@@ -231,37 +229,31 @@ export class Threads {
     let turnIds: string[] = []
     for (;;) {
       const args = [mark, DELETION_MS, ...turnIds]
-      const begun = texts(await this.#calls.run(BEGIN_DELETION, [record, turns], args))
+      const begun = texts(await this.#client.run(BEGIN_DELETION, [record, turns], args))
       const [found, holding] = begun
       if (found === undefined || holding === undefined) return creation !== undefined
       // Another has deleted the thread, and this is a new one.
       if (found !== (creation ?? found)) return true
       creation = found
       mark = holding
-      const page = await this.#calls.command(
-        turns,
-        'ZRANGE',
-        turns,
-        '0',
-        String(TURNS_PER_STEP - 1),
-      )
+      const page = await this.#client.command('ZRANGE', turns, '0', String(TURNS_PER_STEP - 1))
       turnIds = texts(page)
       await Promise.all(turnIds.map((turnId) => removeTurn(turnId)))
       if (turnIds.length > 0) continue
       // The index first: it may name a thread that is not there, and must not miss one that is.
-      await this.#calls.command(this.#keys.threads, 'ZREM', this.#keys.threads, threadId)
-      if ((await this.#calls.run(END_DELETION, [record, turns], [mark])) === 1) return true
+      await this.#client.command('ZREM', this.#keys.threads, threadId)
+      if ((await this.#client.run(END_DELETION, [record, turns], [mark])) === 1) return true
     }
   }
 
   async #touch(threadId: string, updatedAt: number): Promise<void> {
     const { indexMs } = this.#retention
-    await this.#calls.run(INDEX, [this.#keys.threads], [updatedAt, threadId, indexMs])
+    await this.#client.run(INDEX, [this.#keys.threads], [updatedAt, threadId, indexMs])
   }
 
   async #forget(threadId: string, turnIds: readonly string[]): Promise<void> {
     const { record, turns } = this.#keys.thread(threadId)
-    if (turnIds.length > 0) await this.#calls.run(FORGET_TURNS, [record, turns], turnIds)
+    if (turnIds.length > 0) await this.#client.run(FORGET_TURNS, [record, turns], turnIds)
   }
 }
 

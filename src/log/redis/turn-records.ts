@@ -70,7 +70,7 @@ export class TurnRecords {
 
   async #responseOf(runId: string): Promise<string | undefined> {
     const { response } = this.#keys.run(runId)
-    const found = await this.#client.command(response, 'GET', response)
+    const found = await this.#client.command('GET', response)
     return typeof found === 'string' ? found : undefined
   }
 

@@ -57,7 +57,7 @@ export class Turns {
 
   constructor(keys: RedisKeys, { client, leases, retention }: TurnStore) {
     this.records = new TurnRecords(keys, client)
-    this.threads = new Threads({ keys, calls: client, records: this.records, retention })
+    this.threads = new Threads({ keys, client, records: this.records, retention })
     this.#keys = keys
     this.#client = client
     this.#retention = retention
@@ -352,7 +352,7 @@ export class LeaseIndex {
   }
 
   async remove(turn: Orphan): Promise<void> {
-    await this.#client.command(this.#key, 'ZREM', this.#key, memberOf(turn))
+    await this.#client.command('ZREM', this.#key, memberOf(turn))
   }
 
   /** Removes a turn, unless it was put in anew since it was seen. */
