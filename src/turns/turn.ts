@@ -15,8 +15,8 @@ import type { ChosenModel } from './providers.ts'
 import { type InputSize, type ThreadHistory, threadHistory } from './thread-history.ts'
 import { runTool, type ToolRegistry } from './tools.ts'
 import { type FunctionCall, settlementOf, Transcript } from './transcript.ts'
+import { type EndReason, TurnControl } from './turn-control.ts'
 import {
-  type EndReason,
   errorObject,
   failed,
   isReliable,
@@ -25,7 +25,6 @@ import {
   providerFault,
   stoppedEnd,
   type Terminal,
-  TurnControl,
 } from './turn-ending.ts'
 import type { TurnCaps } from './turn-items.ts'
 import { TIMED_EVERY, type TurnFacts, type TurnObserver } from './turn-observer.ts'

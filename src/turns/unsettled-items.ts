@@ -8,7 +8,7 @@ import type { ReducedResponse } from '../protocol/response.ts'
 import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../reducer/reduce.ts'
-import type { EndReason } from './turn-ending.ts'
+import type { EndReason } from './turn-control.ts'
 
 /** How the response that contains the items ended. */
 export type Settlement = EndReason | { readonly kind: 'done'; readonly finishReason: string | null }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import { fakeClock } from '../../src/testing/index.ts'
-import { type StopReason, TurnControl } from '../../src/turns/turn-ending.ts'
+import { type StopReason, TurnControl } from '../../src/turns/turn-control.ts'
 
 const CANCELLED: StopReason = { kind: 'cancelled', reason: 'enough' }
 const FAILED: StopReason = { kind: 'failed', error: { code: 'X', message: 'x' } }
