@@ -15,7 +15,7 @@ function setUp() {
   return { clock, burst: new BurstClock(counted), readings: () => readings }
 }
 
-test('who asks now and then gets the true time', async () => {
+test('occasional reads get the exact time', async () => {
   const { clock, burst, readings } = setUp()
   for (let asked = 1; asked <= 200; asked++) {
     await clock.advance(1)
@@ -24,7 +24,7 @@ test('who asks now and then gets the true time', async () => {
   expect(readings()).toBe(200)
 })
 
-test('who asks all the time gets the time of this macrotask', async () => {
+test('frequent reads get the time of the current macrotask', async () => {
   const { clock, burst, readings } = setUp()
   for (let asked = 0; asked < 10_000; asked++) expect(burst.now()).toBe(1000)
   expect(readings()).toBeLessThan(100)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ContentBuffer } from '../../src/processor/content-buffer.ts'
 
-test('P18 a new buffer is open, shown nowhere and at the start of the gradient', () => {
+test('P18 a new buffer is open, not emitted and at the start of the gradient', () => {
   const buffer = new ContentBuffer('m', 'message')
   expect(buffer.getState()).toEqual({
     itemId: 'm',
@@ -16,7 +16,7 @@ test('P18 a new buffer is open, shown nowhere and at the start of the gradient',
   })
 })
 
-test('P18 what it is made with is in its state', () => {
+test('P18 the constructor arguments are in the state', () => {
   const buffer = new ContentBuffer('f', 'tool_call', {
     initialContent: '{"a"',
     origin: 'system',
@@ -37,7 +37,7 @@ test('P18 what it is made with is in its state', () => {
   })
 })
 
-test('P18 content and tokens grow with what is appended', () => {
+test('P18 content and tokens grow with each append', () => {
   const buffer = new ContentBuffer('m', 'message', { initialContent: 'abcd' })
   buffer.appendContent('efg')
   expect(buffer.getContent()).toBe('abcdefg')
@@ -53,7 +53,7 @@ test('P18 content and tokens grow with what is appended', () => {
   })
 })
 
-test('P18 what was emitted no longer counts as unemitted', () => {
+test('P18 emitted content no longer counts as unemitted', () => {
   const buffer = new ContentBuffer('m', 'message', { initialContent: 'x'.repeat(40) })
   expect(buffer.getUnemittedTokenCount()).toBe(10)
   buffer.markEmitted()
@@ -80,7 +80,7 @@ test('P18 marks stay set', () => {
   expect(buffer.isHeld()).toBe(false)
 })
 
-test('an offer is neither shown nor unshown until the sink answers', () => {
+test('an offer is neither emitted nor pending until the sink responds', () => {
   const buffer = new ContentBuffer('m', 'message', { initialContent: 'abc' })
   expect([buffer.hasUnshownContent(), buffer.wasOffered()]).toEqual([true, false])
   expect(buffer.offer()).toBe('abc')
@@ -89,7 +89,7 @@ test('an offer is neither shown nor unshown until the sink answers', () => {
   expect([buffer.hasUnshownContent(), buffer.wasOffered()]).toEqual([true, false])
 })
 
-test('an offer that is given up does not take back a longer one that follows it', () => {
+test('a failed offer does not undo a longer one that follows it', () => {
   const buffer = new ContentBuffer('m', 'message', { initialContent: 'abc' })
   buffer.offer()
   buffer.appendContent('de')
@@ -111,7 +111,7 @@ test('the deadline is the earlier of silence and age', () => {
   expect(buffer.deadline(10, 30)).toBe(Infinity)
 })
 
-test('a finished call has its arguments, or their text when they cannot be read', () => {
+test('a finished call has its arguments, or their text when they cannot be parsed', () => {
   const call = new ContentBuffer('f', 'tool_call', { initialContent: '{"a"' })
   call.finishCall('f', 'c', '{"a":1}')
   expect(call.getState()).toMatchObject({ toolArguments: { a: 1 }, content: '', isComplete: true })

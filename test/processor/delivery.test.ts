@@ -6,7 +6,7 @@ import { gate, setUp, watch } from './sinks.ts'
 const x = (length: number) => 'x'.repeat(length)
 
 describe('P14 order', () => {
-  test('events that nobody awaits are taken in the order of the calls', async () => {
+  test('events that are not awaited are processed in call order', async () => {
     const sink = gate()
     const { processor, clock, accepted } = setUp({}, sink.pass)
     void processor.processEvent(start())
@@ -83,7 +83,7 @@ describe('P14 order', () => {
     ])
   })
 
-  test('a sink may feed the processor that feeds it', async () => {
+  test('a sink may call the processor', async () => {
     const { processor, clock, accepted } = setUp({}, (_count, output) => {
       if (output.type === 'turn_started') void processor.processEvent(done('m', 'echo'))
     })
@@ -94,7 +94,7 @@ describe('P14 order', () => {
 })
 
 describe('P14 overflow', () => {
-  test('the 1,001st undelivered emission is refused and changes nothing', async () => {
+  test('the 1,001st undelivered emission is rejected and changes nothing', async () => {
     const sink = gate()
     const { processor, clock, accepted } = setUp({}, sink.pass)
     void processor.processEvent(start())
@@ -146,7 +146,7 @@ describe('P15 retry', () => {
     expect(accepted).toMatchObject([{ type: 'turn_started' }])
   })
 
-  test('TC-14 a sink that never recovers is given up after four attempts', async () => {
+  test('TC-14 an emission fails after four attempts', async () => {
     const { processor, clock, calls } = setUp({}, () => Promise.reject(new Error('down')))
     const taken = watch(processor.processEvent(start()))
     for (const [delay, attempts] of [
@@ -176,7 +176,7 @@ describe('P15 retry', () => {
     expect(calls).toHaveLength(6)
   })
 
-  test('a later event goes on after one was given up', async () => {
+  test('later events continue after one failed', async () => {
     const { processor, clock, accepted } = setUp({ retryAttempts: 0 }, (count) => {
       if (count === 1) throw new Error('down')
     })
@@ -187,7 +187,7 @@ describe('P15 retry', () => {
     expect(accepted).toMatchObject([{ itemId: 'b' }])
   })
 
-  test('a terminal sends the given-up snapshots that it finds when its turn comes', async () => {
+  test('a terminal event first retries the snapshots that failed', async () => {
     const { processor, clock, accepted } = setUp({ retryAttempts: 0 }, (count) => {
       if (count <= 2) throw new Error('down')
     })
@@ -204,7 +204,7 @@ describe('P15 retry', () => {
     ])
   })
 
-  test('an event of several emissions tries them all and rejects for the one given up', async () => {
+  test('an event with several emissions tries them all and rejects if one fails', async () => {
     const { processor, clock, accepted } = setUp({ retryAttempts: 0 }, (count) => {
       if (count === 1) throw new Error('down')
     })
@@ -218,7 +218,7 @@ describe('P15 retry', () => {
     expect(accepted).toMatchObject([{ itemId: 'b' }])
   })
 
-  test('a sink that throws at once, or answers at once, is as good as one that waits', async () => {
+  test('a synchronous sink behaves like an asynchronous one', async () => {
     const { processor, clock } = setUp({ onEmit() {} })
     await expect(processor.processEvent(start())).resolves.toBeUndefined()
     const broken = setUp({

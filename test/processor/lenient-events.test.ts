@@ -107,7 +107,7 @@ describe('final_item', () => {
     expect(outputs.at(-1)).toMatchObject({ itemId: 'i', status: 'complete', toolOutput: 'x' })
   })
 
-  test('what lacks more than that is malformed', async () => {
+  test('an item that lacks more than that is malformed', async () => {
     await expect(run([open('i'), finish('i', {})])).rejects.toThrow('final_item.content')
     await expect(run([finish('i', {})])).rejects.toThrow('final_item.type')
     await expect(run([finish('i', { content: 'a', id: '' })])).rejects.toThrow('final_item.id')
@@ -147,7 +147,7 @@ describe('usage', () => {
     expect(response).not.toHaveProperty('usage')
   })
 
-  test('a malformed update leaves the figures before it, and is reported once', async () => {
+  test('a malformed usage_update keeps the earlier figures and is reported once', async () => {
     const update = (usage: unknown) => lenient({ type: 'usage_update', response_id: 'r', usage })
     const events = [start(), update(tokens(1, 2)), update('x'), update('y'), responseDone()]
     const { outputs, errors, response } = await run(events)

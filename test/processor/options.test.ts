@@ -23,7 +23,7 @@ test('the defaults', () => {
   })
 })
 
-describe('what cannot work is refused at construction', () => {
+describe('invalid options are rejected at construction', () => {
   const cases: [keyof ProcessorOptions, unknown][] = [
     ['turnId', ''],
     ['turnId', 7],
@@ -55,7 +55,7 @@ describe('what cannot work is refused at construction', () => {
     expect(make).toThrow(name)
   })
 
-  test('zero and Infinity are times like any other', () => {
+  test('zero and Infinity are valid durations', () => {
     const times = { batchTimeoutMs: 0, maxLatencyMs: Infinity, retryBaseMs: 0 }
     expect(() => new StreamProcessor({ ...required, ...times })).not.toThrow()
   })
@@ -69,7 +69,7 @@ describe('P4 the gradient', () => {
     ])
   })
 
-  test('by default has 23 steps and then goes on by 2000', () => {
+  test('has 23 steps by default and then continues in steps of 2000', () => {
     const gradient = new BatchGradient(DEFAULT_BATCH_GRADIENT)
     expect(DEFAULT_BATCH_GRADIENT).toHaveLength(23)
     expect([0, 3, 4, 8, 22, 23].map((index) => gradient.threshold(index))).toEqual([

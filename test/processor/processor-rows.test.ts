@@ -18,6 +18,6 @@ describe.each(rows)('$name', (row) => {
   test('by the processor', async () => check(row, await runProcessor(row)))
 })
 
-test('both ways show exactly the same', async () => {
+test('both ways emit exactly the same', async () => {
   for (const row of rows) expect(await runProcessor(row)).toEqual(runRules(row))
 })

@@ -93,7 +93,7 @@ test('with any sink: content grows, one terminal, nothing after it, finals are f
   expect(unhandled).toEqual([])
 })
 
-test('with a slow sink and nobody waiting: exactly what the rules say, in their order', async () => {
+test('with a slow sink and no awaiting: exactly what the rules say, in order', async () => {
   await fc.assert(
     fc.asyncProperty(
       randomTurn,
@@ -114,7 +114,7 @@ test('with a slow sink and nobody waiting: exactly what the rules say, in their 
   expect(unhandled).toEqual([])
 })
 
-test('a sink that never accepts: nothing is shown, every event settles, nothing is left', async () => {
+test('a sink that never accepts: nothing is emitted, every event settles, nothing leaks', async () => {
   await fc.assert(
     fc.asyncProperty(randomTurn, async (turn) => {
       const { processor, clock, accepted } = setUp({ retryAttempts: 0 }, () =>

@@ -21,7 +21,7 @@ const DEEP = `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`
 
 export const itemRows: Row[] = [
   {
-    name: 'P6 an item that says it is of the user is held',
+    name: 'P6 an item with origin user is held',
     script: [
       open('m', { origin: 'user' }),
       delta('m', x(500)),
@@ -36,7 +36,7 @@ export const itemRows: Row[] = [
     shows: [{ status: 'complete', origin: 'system' }],
   },
   {
-    name: 'P7 a call is held until it is whole',
+    name: 'P7 a call is held until it is complete',
     script: [
       open('fc', { item_type: 'function_call', name: 'f' }),
       delta('fc', x(500)),
@@ -51,7 +51,7 @@ export const itemRows: Row[] = [
     shows: [{ status: 'create', toolArguments: {}, content: text }],
   })),
   {
-    name: 'P7 arguments nested too deeply to be written again are kept as content',
+    name: 'P7 arguments nested too deeply to serialise are kept as content',
     script: [call('fc', 'c', DEEP)],
     shows: [{ status: 'create', toolArguments: {}, content: DEEP }],
   },
@@ -86,13 +86,13 @@ export const itemRows: Row[] = [
     ],
   },
   {
-    name: 'P8 a call is forgotten after its output: a second one is an orphan',
+    name: 'P8 a second output for the same call is an orphan',
     script: [call('fc', 'c', '{}'), output('o1', 'c', 'a'), output('o2', 'c', 'b'), responseDone()],
     shows: [{ status: 'create' }, { status: 'complete', toolOutput: 'a' }, complete],
     reports: ['TOOL_OUTPUT_ORPHANED'],
   },
   {
-    name: 'P8 parallel calls are told apart by their call_id',
+    name: 'P8 parallel calls are distinguished by their call_id',
     script: [
       call('f1', 'c1', '{}'),
       call('f2', 'c2', '{}'),
@@ -107,7 +107,7 @@ export const itemRows: Row[] = [
     ],
   },
   {
-    name: 'P9 the final text is authoritative, also when shorter',
+    name: 'P9 the final text is authoritative, even when shorter',
     script: [open('m'), delta('m', x(100)), done('m', 'short')],
     shows: [
       { status: 'create', content: x(100) },
@@ -124,7 +124,7 @@ export const itemRows: Row[] = [
     reports: ['ITEM_UNKNOWN'],
   },
   {
-    name: 'P10 an error on a call that is still open shows its raw arguments',
+    name: 'P10 an error on an open call emits its raw arguments',
     script: [
       open('fc', { item_type: 'function_call', name: 'f', call_id: 'c', arguments: '{"a' }),
       delta('fc', '":'),
@@ -158,18 +158,18 @@ export const itemRows: Row[] = [
     reports: ['TOOL_OUTPUT_ORPHANED'],
   },
   {
-    name: 'P10 an error on an unknown item shows nothing',
+    name: 'P10 an error on an unknown item emits nothing',
     script: [fail('ghost', 'E', 'why'), fail('ghost', 'E', 'why')],
     shows: [],
     reports: ['ITEM_UNKNOWN'],
   },
   {
-    name: 'P11 a cancelled item that was never shown vanishes',
+    name: 'P11 a cancelled item that was never emitted emits nothing',
     script: [open('m'), delta('m', 'a'), cancel('m'), { wait: 9000 }, responseDone()],
     shows: [complete],
   },
   {
-    name: 'P11 a cancelled item that was shown is settled as an error',
+    name: 'P11 a cancelled item that was emitted ends as an error',
     script: [open('m'), delta('m', x(41)), delta('m', 'y'), cancel('m', 'attempt_reset')],
     shows: [
       { status: 'create' },
@@ -182,7 +182,7 @@ export const itemRows: Row[] = [
     ],
   },
   {
-    name: 'P11 a cancelled call that was shown is settled as an error',
+    name: 'P11 a cancelled call that was emitted ends as an error',
     script: [call('fc', 'c', '{}'), cancel('fc')],
     shows: [
       { status: 'create' },
@@ -190,7 +190,7 @@ export const itemRows: Row[] = [
     ],
   },
   {
-    name: 'P20 held items have no record until they are done',
+    name: 'P20 held items emit nothing until they are done',
     script: [
       open('fc', { item_type: 'function_call' }),
       delta('fc', '{"a":1}'),
@@ -221,7 +221,7 @@ export const itemRows: Row[] = [
     ],
   },
   {
-    name: 'P21 a final item of type error keeps what an open item has shown',
+    name: 'P21 a final item of type error keeps the content of an open item',
     script: [
       open('m'),
       delta('m', x(41)),

@@ -191,7 +191,7 @@ export const tcRows: Row[] = [
     ],
   },
   {
-    name: 'TC-09 the timer shows what waits when the stream stalls',
+    name: 'TC-09 the timer emits pending text when the stream stalls',
     options: { batchTimeoutMs: 50 },
     script: [
       start(),
@@ -236,17 +236,17 @@ export const tcRows: Row[] = [
     shows: [started, { type: 'message', status: 'complete', content: '' }, complete],
   },
   {
-    name: 'TC-12 destroy shows what waits, once',
+    name: 'TC-12 destroy emits pending text once',
     script: [start(), open('m'), delta('m', 'buffered content'), 'destroy', { wait: 10_000 }],
     shows: [started, { status: 'create', content: 'buffered content' }],
   },
   {
-    name: 'TC-12 destroy shows nothing again',
+    name: 'TC-12 destroy emits nothing twice',
     script: [start(), open('m'), delta('m', 'x'.repeat(48)), 'destroy', 'destroy'],
     shows: [started, { status: 'create', content: 'x'.repeat(48) }],
   },
   {
-    name: 'TC-13 what was lost is sent again',
+    name: 'TC-13 a failed emission is sent again',
     script: [{ sink: 'fails' }, start(), { sink: 'accepts' }, open('m'), done('m', 'Hi')],
     shows: [started, { status: 'complete', content: 'Hi' }],
   },

@@ -34,7 +34,7 @@ export const thresholdRows: Row[] = [
     shows: [{ status: 'create', content: x(41) }],
   },
   {
-    name: 'P3 after an emission the index stands before the next threshold not exceeded',
+    name: 'P3 after an emission the index is at the next threshold not exceeded',
     options: { batchGradient: [10, 10, 20] },
     // 80 characters are exactly 20 tokens: past 10, at 20, so the next threshold is 20.
     script: [open('m'), delta('m', x(80)), delta('m', 'y')],
@@ -60,7 +60,7 @@ export const thresholdRows: Row[] = [
     shows: [41, 121, 201, 281].map((length) => ({ content: x(length) })),
   },
   {
-    name: 'P4 an empty gradient shows by time and completion only',
+    name: 'P4 an empty gradient emits by time and completion only',
     options: byTime,
     script: [open('m'), delta('m', x(100_000)), { wait: 1000 }, delta('m', 'y'), done('m', 'z')],
     shows: [
@@ -69,7 +69,7 @@ export const thresholdRows: Row[] = [
     ],
   },
   {
-    name: 'P5 a start never emits, however much content it brings',
+    name: 'P5 a start never emits, however much content it has',
     script: [open('m', { initial_content: x(1000) })],
     shows: [],
   },

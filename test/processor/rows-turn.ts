@@ -25,7 +25,7 @@ const complete = { type: 'turn_complete', status: 'complete' }
 
 export const turnRows: Row[] = [
   {
-    name: 'P12 response_done shows a tail of one character first',
+    name: 'P12 response_done first emits a tail of one character',
     script: [start(), open('m'), delta('m', x(41)), delta('m', 'y'), responseDone()],
     shows: [
       started,
@@ -35,7 +35,7 @@ export const turnRows: Row[] = [
     ],
   },
   {
-    name: 'P12 response_error shows what is unshown first',
+    name: 'P12 response_error first emits pending text',
     script: [open('m'), delta('m', 'a'), responseError('E', 'why')],
     shows: [
       { status: 'create', content: 'a' },
@@ -76,7 +76,7 @@ export const turnRows: Row[] = [
     ],
   },
   {
-    name: 'V5 an end says why, what it cost and when',
+    name: 'V5 an end has finish reason, usage and times',
     script: [
       { ...start(), timestamp: 1000 },
       {
@@ -113,7 +113,7 @@ export const turnRows: Row[] = [
     ],
   },
   {
-    name: 'V5 an error says what it cost and when',
+    name: 'V5 an error has usage and times',
     script: [
       { ...start(), timestamp: 1000 },
       usage(3, 4),
@@ -136,7 +136,7 @@ export const turnRows: Row[] = [
     shows: [{ type: 'turn_complete', status: 'aborted', finishReason: 'cancelled' }],
   },
   {
-    name: 'V5 the last text of a response that was cut says so',
+    name: 'V5 the last text of a response cut by the token limit has finishReason length',
     script: [
       open('m'),
       done('m', 'whole'),
@@ -154,7 +154,7 @@ export const turnRows: Row[] = [
     ],
   },
   {
-    name: 'V5 a text that the sink did not take is sent once, and says that it was cut',
+    name: 'V5 an undelivered text is sent once, with finishReason length',
     script: [
       open('m'),
       { sink: 'fails' },
@@ -165,7 +165,7 @@ export const turnRows: Row[] = [
     shows: [{ itemId: 'm', status: 'complete', finishReason: 'length' }, complete],
   },
   {
-    name: 'V5 a text before a call was not cut, and the prompt never is',
+    name: 'V5 a text before a call and the prompt never have finishReason length',
     script: [
       done('r-user-prompt', 'Hi', 'user'),
       open('m'),
@@ -181,7 +181,7 @@ export const turnRows: Row[] = [
     ],
   },
   {
-    name: 'V5 the prompt is not cut when nothing was answered',
+    name: 'V5 the prompt has no finishReason when there is no answer',
     script: [done('r-user-prompt', 'Hi', 'user'), responseDone({ finish_reason: 'length' })],
     shows: [{ itemId: 'r-user-prompt', status: 'complete' }, complete],
   },
@@ -237,7 +237,7 @@ export const turnRows: Row[] = [
     shows: [],
   },
   {
-    name: 'P13 the oldest unshown delta waits no longer than maxLatencyMs',
+    name: 'P13 the oldest pending delta waits no longer than maxLatencyMs',
     script: [
       open('m'),
       ...Array.from({ length: 8 }, () => [delta('m', 'a'), { wait: 500 }]).flat(),
@@ -262,12 +262,12 @@ export const turnRows: Row[] = [
     ],
   },
   {
-    name: 'P13 the timer never repeats what was shown',
+    name: 'P13 the timer never repeats emitted content',
     script: [open('m'), delta('m', x(41)), { wait: 60_000 }, delta('m', ''), { wait: 60_000 }],
     shows: [{ status: 'create' }],
   },
   {
-    name: 'P13 the timer shows initial content too',
+    name: 'P13 the timer emits initial content too',
     script: [open('m', { initial_content: 'a' }), { wait: 1000 }],
     shows: [{ status: 'create', content: 'a' }],
   },
@@ -289,7 +289,7 @@ export const turnRows: Row[] = [
     ],
   },
   {
-    name: 'P13 what was given up is flushed at the end',
+    name: 'P13 failed content is flushed at the end',
     script: [
       start(),
       open('m'),
@@ -302,7 +302,7 @@ export const turnRows: Row[] = [
     shows: [started, { status: 'create', content: x(41) }, complete],
   },
   {
-    name: 'P13 a complete that was given up is sent again before the end',
+    name: 'P13 a failed complete is sent again before the end',
     script: [
       start(),
       open('m'),
@@ -325,17 +325,17 @@ export const turnRows: Row[] = [
     shows: [{ status: 'complete', toolOutput: 'a' }],
   },
   {
-    name: 'P13 a cancelled item whose create was lost is not shown',
+    name: 'P13 a cancelled item whose create failed is not emitted',
     script: [open('m'), { sink: 'fails' }, delta('m', x(41)), { sink: 'accepts' }, cancel('m')],
     shows: [],
   },
   {
-    name: 'P13 a lost turn_started comes before the next emission',
+    name: 'P13 a failed turn_started is retried before the next emission',
     script: [{ sink: 'fails' }, start(), { sink: 'accepts' }, open('m'), delta('m', x(41))],
     shows: [started, { status: 'create' }],
   },
   {
-    name: 'P13 nothing overtakes a turn_started that is still lost',
+    name: 'P13 nothing overtakes a turn_started that keeps failing',
     script: [
       { sink: 'fails' },
       start(),
@@ -347,7 +347,7 @@ export const turnRows: Row[] = [
     shows: [started, { status: 'complete', content: 'a' }, complete],
   },
   {
-    name: 'P13 flush tries an unsent terminal again, after what is unshown',
+    name: 'P13 flush retries a failed terminal after pending text',
     script: [
       start(),
       open('m'),
@@ -362,12 +362,12 @@ export const turnRows: Row[] = [
     shows: [started, { status: 'create', content: 'a' }, complete],
   },
   {
-    name: 'P13 flush tries a lost turn_started again',
+    name: 'P13 flush retries a failed turn_started',
     script: [{ sink: 'fails' }, start(), { sink: 'accepts' }, 'flush', 'flush'],
     shows: [started],
   },
   {
-    name: 'P16 destroy shows create or update, and nothing of held items',
+    name: 'P16 destroy emits create or update, and nothing of held items',
     script: [
       open('m'),
       delta('m', x(41)),

@@ -7,7 +7,7 @@ import { setUp, watch } from './sinks.ts'
 const x = (length: number) => 'x'.repeat(length)
 
 describe('P13 timer', () => {
-  test('a failed timer emission goes to onError, once, and is nobody’s rejection', async () => {
+  test('a failed timer emission goes to onError once and is no unhandled rejection', async () => {
     const { processor, clock, errors } = setUp({}, () => Promise.reject(new Error('down')))
     void processor.processEvent(open('m'))
     void processor.processEvent(delta('m', 'text'))
@@ -28,7 +28,7 @@ describe('P13 timer', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('no timer is left when nothing waits', async () => {
+  test('no timer is left when nothing is pending', async () => {
     const { processor, clock } = setUp()
     void processor.processEvent(open('m'))
     void processor.processEvent(delta('m', 'a'))
@@ -40,7 +40,7 @@ describe('P13 timer', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('an onError that throws takes nothing down', async () => {
+  test('an onError that throws has no effect', async () => {
     const { processor, clock, accepted } = setUp({
       onError() {
         throw new Error('no listener here')
@@ -74,7 +74,7 @@ describe('P16 destroy', () => {
     expect(accepted).toMatchObject([{ itemId: 'a' }, { itemId: 'm', content: 'tail' }])
   })
 
-  test('rejects when its flush fails, and is free all the same', async () => {
+  test('rejects when its flush fails, and still releases everything', async () => {
     const { processor, clock } = setUp({ retryAttempts: 0 }, () =>
       Promise.reject(new Error('down')),
     )
@@ -85,13 +85,13 @@ describe('P16 destroy', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('twice is once, and flush after it is the same promise', () => {
+  test('is idempotent, and a later flush returns the same promise', () => {
     const { processor } = setUp()
     expect(processor.destroy()).toBe(processor.destroy())
     expect(processor.flush()).toBe(processor.destroy())
   })
 
-  test('a later event is refused', async () => {
+  test('a later event is rejected', async () => {
     const { processor, accepted } = setUp()
     await processor.destroy()
     await expect(processor.processEvent(start())).rejects.toMatchObject({
@@ -156,7 +156,7 @@ describe('bad input', () => {
     expect(accepted).toMatchObject([{ status: 'complete' }])
   })
 
-  test('reports of strays are bounded', async () => {
+  test('reports of unknown items are bounded', async () => {
     const { processor, errors } = setUp()
     for (let count = 0; count < 1500; count++) await processor.processEvent(delta(`${count}`, 'x'))
     expect(errors).toHaveLength(1000)

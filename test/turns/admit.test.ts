@@ -40,7 +40,7 @@ async function speaking(log?: TurnLog, clock = fakeClock(1_000_000)) {
   return { ...rig, rig, door, turnId, call }
 }
 
-describe('a turn that was admitted leaves once', () => {
+describe('an admitted turn is released once', () => {
   const ENDS: Record<string, (turn: Awaited<ReturnType<typeof speaking>>) => Promise<unknown>> = {
     'at its end': async ({ call }) => {
       call.say(end())
@@ -52,7 +52,7 @@ describe('a turn that was admitted leaves once', () => {
     },
     'when its provider breaks off': async ({ call }) => call.stream.error(new Error('cut')),
     'when it is cancelled': ({ runner, turnId }) => runner.cancel(turnId, 'enough'),
-    'when its time is up': ({ clock }) => clock.advance(30 * 60_000),
+    'when it reaches its time limit': ({ clock }) => clock.advance(30 * 60_000),
     'when it is deleted': ({ log, turnId }) => log.deleteTurn(turnId),
     'when the server ends': ({ runner, clock }) =>
       Promise.all([runner.shutdown(0), clock.advance(0)]),
@@ -71,7 +71,7 @@ describe('a turn that was admitted leaves once', () => {
     expect(turn.door.left).toEqual([1])
   })
 
-  test('not before that, and while the server waits for it neither', async () => {
+  test('not earlier, and not while the server waits for it', async () => {
     const { runner, clock, call, door } = await speaking()
     const closed = runner.shutdown(60_000)
     await clock.advance(20_000)
@@ -94,7 +94,7 @@ describe('a turn that was admitted leaves once', () => {
     expect(door.left).toEqual([1])
   })
 
-  test('when another has claimed it', async () => {
+  test('when another process has claimed it', async () => {
     const clock = fakeClock(1_000_000)
     const log = new Leaving(clock)
     const { door, runner, turnId } = await speaking(log, clock)
@@ -134,7 +134,7 @@ class Leaving extends HookedLog {
   }
 }
 
-describe('a turn that could not be made leaves at once', () => {
+describe('a turn that could not be created is released at once', () => {
   test('because its thread is busy', async () => {
     const { rig, door } = await speaking()
     await submitTo(rig, door, { runId: 'first', threadId: 'h' })
@@ -144,7 +144,7 @@ describe('a turn that could not be made leaves at once', () => {
     expect([door.admitted, door.left]).toEqual([3, [3]])
   })
 
-  test('because it is there already, with the same body and with another', async () => {
+  test('because it exists, with the same body or another', async () => {
     const { rig, door, turnId } = await speaking()
     expect(await submitTo(rig, door)).toMatchObject({ turnId })
     const other = submitTo(rig, door, { input: [{ ...PROMPT, content: 'Ho' }] })
@@ -174,8 +174,8 @@ describe('a turn that could not be made leaves at once', () => {
   )
 })
 
-describe('who is not let in', () => {
-  test('is told what the door says, and nothing is made', async () => {
+describe('a submit that is not admitted', () => {
+  test('gets the error of admit, and nothing is created', async () => {
     const rig = newRig()
     const door = new Door()
     door.isClosed = true
@@ -189,7 +189,7 @@ describe('who is not let in', () => {
     expect(rig.runner.running).toBe(0)
   })
 
-  test('gets the turn that it names and that is there, while it runs and after its end', async () => {
+  test('gets the existing turn, while it runs and after its end', async () => {
     const { rig, door, turnId, call, settled } = await speaking()
     door.isClosed = true
     expect(await submitTo(rig, door)).toMatchObject({ turnId })
@@ -202,7 +202,7 @@ describe('who is not let in', () => {
     expect([door.admitted, door.left]).toEqual([1, [1]])
   })
 
-  test('is refused by the door, and not by the store in which the turn could not be found', async () => {
+  test('gets the error of admit, not a store error', async () => {
     const clock = fakeClock()
     const log = new HookedLog({ clock })
     log.getTurn = () => Promise.reject(new TurnstreamError('STORE_UNAVAILABLE', 'getTurn'))
@@ -213,8 +213,8 @@ describe('who is not let in', () => {
   })
 })
 
-describe('the door is not asked', () => {
-  test('for a turn that cannot be: of no model, or when the server ends', async () => {
+describe('admit is not called', () => {
+  test('for a turn with an unknown model, or during shutdown', async () => {
     const rig = newRig()
     const door = new Door()
     const unknown = submitTo(rig, door, { providerId: 'nobody' })
@@ -224,7 +224,7 @@ describe('the door is not asked', () => {
     expect(door.admitted).toBe(0)
   })
 
-  test('twice for a submit that is made twice at the same moment', async () => {
+  test('twice for two identical concurrent submits', async () => {
     const rig = newRig({ rounds: [SPEAKING] })
     const door = new Door()
     const [one, two] = await Promise.all([submitTo(rig, door), submitTo(rig, door)])

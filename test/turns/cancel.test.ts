@@ -10,7 +10,7 @@ const SPEAKING: Round = ({ say }) =>
   say(used(usage(4, 0)), ...answer('a', 'Whole'), open('b'), delta('b', 'Half'))
 
 describe('D3 a cancel', () => {
-  test('stops the provider, keeps what there is, and ends the turn once', async () => {
+  test('stops the provider, keeps the content, and ends the turn once', async () => {
     const rig = newRig({ rounds: [SPEAKING] })
     await rig.submit()
     const { signal } = await rig.provider.called(1)
@@ -50,7 +50,7 @@ describe('D3 a cancel', () => {
     expect(rig.clock.pending()).toBe(0)
   })
 
-  test('says the usage of all rounds', async () => {
+  test('reports the usage of all rounds', async () => {
     const tools = [{ name: 'add', parameters: {}, execute: () => 'added' }]
     const rounds: Round[] = [
       [...call('1', 'add'), end({ usage: usage(1, 1) })],
@@ -70,7 +70,7 @@ describe('D3 a cancel', () => {
     ])
   })
 
-  test('stops tools that run, and nobody waits for one that does not stop', async () => {
+  test('stops running tools without waiting for one that ignores it', async () => {
     let signal: AbortSignal | undefined
     const tools = [
       {
@@ -100,7 +100,7 @@ describe('D3 a cancel', () => {
     expect(rig.clock.pending()).toBe(0)
   })
 
-  test('does not wait for a provider that takes no notice', async () => {
+  test('does not wait for a provider that ignores it', async () => {
     const rig = newRig()
     const { provider } = rig
     const stream = provider.stream.bind(provider)
@@ -112,7 +112,7 @@ describe('D3 a cancel', () => {
     expect(await storyOf(rig.log)).toEqual(['aborted enough'])
   })
 
-  test('before the provider is asked leaves it unasked', async () => {
+  test('before the provider is called prevents the call', async () => {
     const rig = newRig()
     const submitted = rig.submit()
     while ((await rig.log.getTurn('r')) === undefined);
@@ -177,7 +177,7 @@ describe('D3 a cancel', () => {
     },
   )
 
-  test('is noticed although the store stumbled', async () => {
+  test('is noticed despite a store failure', async () => {
     class Stumbling extends MemoryLog {
       failures = 3
       override cancelled(lease: Lease, signal: AbortSignal): Promise<string> {

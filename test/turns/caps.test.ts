@@ -19,13 +19,13 @@ interface Row {
 
 const rows: Row[] = [
   {
-    name: 'as much text as is allowed is allowed',
+    name: 'text up to the cap is allowed',
     caps: { maxTextChars: 10 },
     rounds: [[open('a'), delta('a', '12345'), delta('a', '67890'), done('a', '1234567890'), end()]],
     story: ['open r:1 message', 'r:1 + 12345', 'r:1 + 67890', 'done r:1 1234567890', 'end stop ?'],
   },
   {
-    name: 'one character more is not, and is not written',
+    name: 'one more character is refused and not stored',
     caps: { maxTextChars: 10 + JSON.stringify(usage(1, 2)).length },
     rounds: [
       [used(usage(1, 2)), open('a'), delta('a', '1234567890'), open('b'), delta('b', '!'), end()],
@@ -41,19 +41,19 @@ const rows: Row[] = [
     ],
   },
   {
-    name: 'text counts that an item begins with',
+    name: 'initial content counts',
     caps: { maxTextChars: 3 },
     rounds: [[open('a', { initial_content: '1234' }), end()]],
     story: ['end TURN_TEXT_LIMIT'],
   },
   {
-    name: 'text counts that comes only at the end of an item',
+    name: 'text that arrives only at the end of an item counts',
     caps: { maxTextChars: 3 },
     rounds: [[open('a'), delta('a', '12'), done('a', '1234'), end()]],
     story: ['open r:1 message', 'r:1 + 12', 'error r:1 TURN_TEXT_LIMIT', 'end TURN_TEXT_LIMIT'],
   },
   {
-    name: 'the arguments of calls and the answers of tools count as text',
+    name: 'arguments and tool outputs count as text',
     // The name and the id of the call count at its start and at its end.
     caps: { maxTextChars: 21 + 2 * '"name":"flood","call_id":"call-1"'.length },
     rounds: [[...call('1', 'flood'), end()], [end()]],
@@ -66,7 +66,7 @@ const rows: Row[] = [
     ],
   },
   {
-    name: 'as many items as are allowed are allowed',
+    name: 'items up to the cap are allowed',
     caps: { maxItems: 2 },
     rounds: [[...answer('a', 'x'), ...answer('b', 'y'), end()]],
     story: [
@@ -80,19 +80,19 @@ const rows: Row[] = [
     ],
   },
   {
-    name: 'one item more is not',
+    name: 'one more item is refused',
     caps: { maxItems: 1 },
     rounds: [[open('a'), open('b'), end()]],
     story: ['open r:1 message', 'error r:1 TURN_ITEM_LIMIT', 'end TURN_ITEM_LIMIT'],
   },
   {
-    name: 'items count that nobody started',
+    name: 'items without a start count',
     caps: { maxItems: 1 },
     rounds: [[done('a', 'x'), done('b', 'x'), end()]],
     story: ['done r:1 x', 'end TURN_ITEM_LIMIT'],
   },
   {
-    name: 'answers of tools count as items',
+    name: 'tool outputs count as items',
     caps: { maxItems: 1 },
     rounds: [[...call('1', 'add'), end()], [end()]],
     story: [
@@ -104,7 +104,7 @@ const rows: Row[] = [
     ],
   },
   {
-    name: 'as many rounds as are allowed are allowed',
+    name: 'rounds up to the cap are allowed',
     caps: { maxRounds: 2 },
     rounds: [[...call('1', 'add'), end()], [end()]],
     story: [
@@ -117,7 +117,7 @@ const rows: Row[] = [
     ],
   },
   {
-    name: 'tools are not run for a round that is not allowed',
+    name: 'tools do not run for a round beyond the cap',
     caps: { maxRounds: 1 },
     rounds: [[...call('1', 'add'), end({ usage: usage(1, 1) })], [end()]],
     story: [
@@ -179,7 +179,7 @@ describe('the caps of a turn', () => {
 
   test.each<[string, StreamEventPayload, string]>([
     ['an unknown field', { ...end(), ...{ blob: 'x'.repeat(70_000_000) } }, 'end stop ?'],
-    ['what is no JSON', { ...end(), ...{ blob: 1n } }, 'end stop ?'],
+    ['a value that is not JSON', { ...end(), ...{ blob: 1n } }, 'end stop ?'],
     [
       'its usage',
       end({ usage: { ...usage(1, 1), ...{ blob: 'x'.repeat(70_000_000) } } }),
@@ -214,7 +214,7 @@ describe('the caps of a turn', () => {
     expect(await storyOf(rig.log)).toHaveLength(4)
   })
 
-  test('stop a provider that goes on and on', async () => {
+  test('stop an endless provider', async () => {
     const rig = newRig({ caps: { maxTextChars: 100 }, rounds: [({ say }) => say(open('a'))] })
     await rig.submit()
     const { say, signal } = await rig.provider.called(1)
@@ -262,7 +262,7 @@ describe('the caps of a turn', () => {
     expect(rig.clock.pending()).toBe(0)
   })
 
-  test('let a turn end that has as many open items as are allowed', async () => {
+  test('let a turn end with the maximum number of open items', async () => {
     const opened = Array.from({ length: 2000 }, (_, index) => [
       open(`${index}`),
       delta(`${index}`, 'x'),
@@ -277,7 +277,7 @@ describe('the caps of a turn', () => {
     expect(rig.errors).toEqual([])
   })
 
-  test('let a turn end that leaves as many calls to the client as a processor can hardly hold', async () => {
+  test('let a turn end that leaves very many calls to the client', async () => {
     const calls = Array.from({ length: 1500 }, (_, index) => call(`${index}`, 'ask'))
     const rig = newRig({ rounds: [[...calls.flat(), end('tool_calls')]] })
     await rig.submit()
@@ -287,7 +287,7 @@ describe('the caps of a turn', () => {
     expect(await rig.log.getTurn('r')).toMatchObject({ sealed: true })
   })
 
-  test('are what the documents say unless given', () => {
+  test('have the documented defaults', () => {
     expect(resolveCaps()).toEqual({
       maxTextChars: 10_000_000,
       maxItems: 2000,
@@ -299,7 +299,7 @@ describe('the caps of a turn', () => {
   })
 
   test.each([{ maxItems: 0 }, { maxRounds: Number.NaN }, { maxTextChars: -1 }])(
-    'are refused where no turn could run: %j',
+    'are rejected when no turn could run: %j',
     (caps) => {
       expect(() => newRig({ caps })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
     },

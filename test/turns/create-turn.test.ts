@@ -25,7 +25,7 @@ async function ending() {
   }
 }
 
-test('is waited for', async () => {
+test('is awaited', async () => {
   const { endEvents, endSnapshots, next } = await ending()
   await endEvents()
   const made = next()
@@ -33,7 +33,7 @@ test('is waited for', async () => {
   expect(await made).toMatchObject({ turnId: 'next' })
 })
 
-test('is busy as long as the turn runs, and nobody waits', async () => {
+test('is busy while the turn runs, without waiting', async () => {
   const { next } = await ending()
   await expect(next()).rejects.toMatchObject({ code: 'THREAD_BUSY' })
 })

@@ -39,7 +39,7 @@ async function follow(log: TurnLog, turnId: string): Promise<string[]> {
 }
 
 describe('a turn in the embedded log', () => {
-  test('is run, read along and remembered', async () => {
+  test('runs, is read live and stays in the history', async () => {
     const log = await openLog(folderOfTest())
     const rounds = [
       [...call('1', 'add'), end({ finish_reason: 'tool_calls', usage: usage(1, 2) })],
@@ -77,7 +77,7 @@ describe('a turn in the embedded log', () => {
     expect(errors).toEqual([])
   })
 
-  test('is one, however many submit it at the same time', async () => {
+  test('is created once by concurrent submits', async () => {
     const log = await openLog(folderOfTest())
     const { runner, provider } = runnerOf(log, [[end()]])
     const submission = { runId: 'run', input: [PROMPT] }
@@ -131,7 +131,7 @@ describe('a turn in the embedded log', () => {
     expect(errors).toEqual([])
   })
 
-  test('is one of many that run side by side', async () => {
+  test('runs alongside many others', async () => {
     const log = await openLog(folderOfTest(), { clock: systemClock })
     const pieces = Array.from({ length: 100 }, (_, index) => delta('a', `${index} `))
     const round: Round = [open('a'), ...pieces, end()]

@@ -153,7 +153,7 @@ function checkGrowth(shown: readonly string[]): void {
 
 // The store and the clock are fast, but there are many ways to die.
 describe('endOrphan', { timeout: 30_000 }, () => {
-  test('L5 ends a turn truthfully, wherever its owner left it', async () => {
+  test('L5 ends a turn correctly, wherever its owner stopped', async () => {
     const cuts = cutsOf(RECORDING)
     expect(cuts.length).toBeGreaterThan(200)
     for (const cut of cuts) {
@@ -163,7 +163,7 @@ describe('endOrphan', { timeout: 30_000 }, () => {
     }
   })
 
-  test('L5 ends any turn truthfully, wherever its owner left it', async () => {
+  test('L5 ends any turn correctly, wherever its owner stopped', async () => {
     const pauses = fc.array(fc.constantFrom(0, 0, 0, 1500), { minLength: 1, maxLength: 20 })
     const gradient = fc.constantFrom([], [1], [10, 10, 20])
     await fc.assert(
@@ -202,7 +202,7 @@ describe('endOrphan', { timeout: 30_000 }, () => {
     expect(deaths).toBeGreaterThan(cuts.length * 10)
   })
 
-  test('L5 of claimers at the same time one ends the turn', async () => {
+  test('L5 one of several concurrent claimers ends the turn', async () => {
     for (const cut of cutsOf(RECORDING).filter((_, index) => index % 7 === 0)) {
       const left = await orphan(RECORDING, cut)
       const results = await Promise.all(
@@ -213,7 +213,7 @@ describe('endOrphan', { timeout: 30_000 }, () => {
     }
   })
 
-  test('readers who wait in both logs see the end and go home', async () => {
+  test('waiting readers of both logs see the end and finish', async () => {
     for (const cut of cutsOf(RECORDING).filter((_, index) => index % 7 === 0)) {
       const { log, clock } = await orphan(RECORDING, cut)
       const waiting = [readAll(log, 'events'), readAll(log, 'processed')]
@@ -228,7 +228,7 @@ describe('endOrphan', { timeout: 30_000 }, () => {
     }
   })
 
-  test('the former owner can write no more', async () => {
+  test('the former owner can no longer write', async () => {
     const clock = fakeClock()
     const log = new HookedLog({ clock })
     const lease = await writeCut(log, RECORDING, { events: 5, outputs: 1 }, LEASE_MS)
@@ -238,7 +238,7 @@ describe('endOrphan', { timeout: 30_000 }, () => {
     await expect(late).rejects.toMatchObject({ code: 'LEASE_LOST' })
   })
 
-  test('leaves a turn alone whose lease has not run out, and one that is sealed', async () => {
+  test('does not touch a turn with a valid lease, or a sealed one', async () => {
     const clock = fakeClock()
     const log = new HookedLog({ clock })
     await writeCut(log, RECORDING, { events: 5, outputs: 1 }, LEASE_MS)
@@ -251,7 +251,7 @@ describe('endOrphan', { timeout: 30_000 }, () => {
     expect((await log.getTurn(TURN_ID))?.epoch).toBe(2)
   })
 
-  test('passes on what the store reports', async () => {
+  test('passes on store errors', async () => {
     const log = new HookedLog()
     const result = endOrphan(log, TURN_ID, { owner: 'another', leaseMs: LEASE_MS })
     await expect(result).rejects.toMatchObject({ code: 'TURN_UNKNOWN' })

@@ -65,7 +65,7 @@ function stumblingLog(
 
 describe('a turn whose store', { timeout: 60_000 }, () => {
   test.each([false, true])(
-    'dies at any call leaves what another can end (it reached: %s)',
+    'dies at any call can be ended by another process (it reached: %s)',
     async (reaches) => {
       let wasWhole = false
       for (let at = 1; !wasWhole; at += 1) {
@@ -82,7 +82,7 @@ describe('a turn whose store', { timeout: 60_000 }, () => {
   )
 
   test.each(['STORE_UNAVAILABLE', 'STORE_READ_ONLY', 'LEASE_LOST', 'LOG_SEQUENCE_GAP'] as const)(
-    'fails at any one call ends truthfully (%s)',
+    'fails at any one call ends correctly (%s)',
     async (code) => {
       let calls = Infinity
       for (let at = 1; at <= calls; at += 1) {
@@ -98,7 +98,7 @@ describe('a turn whose store', { timeout: 60_000 }, () => {
     },
   )
 
-  test('stumbles once over an append, a renewal or a wait is none the worse for it', async () => {
+  test('fails one append, renewal or wait is not affected', async () => {
     for (let at = 2; ; at += 1) {
       const clock = fakeClock()
       const log = new WildLog(clock)
@@ -112,7 +112,7 @@ describe('a turn whose store', { timeout: 60_000 }, () => {
     }
   })
 
-  test('never answers again is let go after the lease', async () => {
+  test('never answers again is abandoned after the lease', async () => {
     const clock = fakeClock()
     const log = new WildLog(clock)
     const rig = newRig({ log, clock, rounds: [({ say }) => say(open('a'), delta('a', 'x'))] })

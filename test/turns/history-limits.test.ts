@@ -76,7 +76,7 @@ const C = [message('c1', 'x'.repeat(40))]
 const SIZE = { A: jsonOf(A).length, B: jsonOf(B).length, C: jsonOf(C).length }
 const ALL = ['a1', 'a2', 'b1', 'c1']
 
-describe('the newest turns are sent that fit', () => {
+describe('the newest turns that fit are sent', () => {
   test.each([
     { bounds: {}, ids: ALL, turnsDropped: 0 },
     { bounds: { bytes: SIZE.A + SIZE.B + SIZE.C }, ids: ALL, turnsDropped: 0 },
@@ -95,7 +95,7 @@ describe('the newest turns are sent that fit', () => {
     expect(await sent([A, B, C], bounds)).toEqual(expected)
   })
 
-  test('and none before one that does not, however small it is', async () => {
+  test('and none before one that does not fit, however small', async () => {
     const large = [message('large', 'x'.repeat(1000))]
     expect(await sent([C, large, B], { bytes: SIZE.B + SIZE.C })).toEqual({
       ids: ['b1'],
@@ -163,7 +163,7 @@ describe('calls and outputs are sent in pairs', () => {
 describe('a turn', () => {
   const LONG = { type: 'message', origin: 'user', content: 'x'.repeat(500) } as const
 
-  test('says that its history was cut', async () => {
+  test('reports that its history was truncated', async () => {
     const rig = newRig({ rounds: [[end()], [end()], [end()]], caps: { maxHistoryBytes: 1200 } })
     const starts = []
     for (const runId of ['one', 'two', 'three']) {
@@ -179,7 +179,7 @@ describe('a turn', () => {
   test.each([
     { caps: { maxHistoryBytes: 400 }, message: 'bytes; the limit is 400' },
     { caps: { maxHistoryTokens: 100 }, message: 'about 125 tokens; the limit is 100' },
-  ])('is not begun if its input never fits: $caps', async ({ caps, message }) => {
+  ])('does not start if its input never fits: $caps', async ({ caps, message }) => {
     const rig = newRig({ caps })
     const refusal = rig.submit({ runId: 'one', threadId: 'h', input: [LONG] })
     await expect(refusal).rejects.toMatchObject({
@@ -192,7 +192,7 @@ describe('a turn', () => {
     ])
   })
 
-  test('that exists is found again, although its input would be refused now', async () => {
+  test('that exists is found again, even if its input would now be refused', async () => {
     const log = new MemoryLog()
     const first = newRig({ log, rounds: [[end()]] })
     const submission = { runId: 'one', threadId: 'h', input: [LONG] }
@@ -205,7 +205,7 @@ describe('a turn', () => {
 describe('the input of a turn', () => {
   const caps = resolveCaps({ maxHistoryBytes: 5000, maxHistoryTokens: 3000 })
 
-  test('counts in bytes and tokens, each picture as 1,000', () => {
+  test('counts in bytes and tokens, each image as 1,000', () => {
     const data = 'A'.repeat(1000)
     const attachments = [{ type: 'image' as const, media_type: 'image/png', data }]
     const input = [{ ...message('m', 'é'.repeat(40)), attachments }, called('1'), output('1')]
@@ -216,7 +216,7 @@ describe('the input of a turn', () => {
     })
   })
 
-  test('may take all of it', () => {
+  test('may use all of the room', () => {
     expect(historyRoom([message('m', 'x'.repeat(4900))], caps).bytes).toBeGreaterThanOrEqual(0)
     try {
       historyRoom([message('m', 'x'.repeat(5000))], caps)

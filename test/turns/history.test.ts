@@ -23,7 +23,7 @@ const INPUT: TurnInput[] = [
 describe('what was said before', () => {
   const items = inputItems('run', HISTORY, INPUT)
 
-  test('stands before what is asked, and each has an id of its own', () => {
+  test('precedes the new input, and each item has its own id', () => {
     expect(items.map(({ id }) => id)).toEqual([
       'run-input-1',
       'run-input-2',
@@ -34,7 +34,7 @@ describe('what was said before', () => {
     expect(items.at(-1)).toMatchObject({ content: 'Three', attachments })
   })
 
-  test('is begun and ended like every item, and none of it shown but the prompt', () => {
+  test('is started and ended like every item, and only the prompt is emitted', () => {
     const payloads = [...inputEvents(items)]
     expect(payloads).toHaveLength(10)
     const envelope = { event_id: 'e', timestamp: 1, trace_context: { traceparent: '' } }
@@ -47,7 +47,7 @@ describe('what was said before', () => {
     ])
   })
 
-  test('is part of what a turn is compared by', () => {
+  test('is part of the fingerprint', () => {
     const one = fingerprintOf({ input: INPUT, history: HISTORY })
     expect(fingerprintOf({ input: INPUT, history: [...HISTORY] })).toBe(one)
     expect(fingerprintOf({ input: INPUT, history: HISTORY.slice(1) })).not.toBe(one)

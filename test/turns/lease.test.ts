@@ -129,7 +129,7 @@ describe('D5 the lease of a turn that runs', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('survives renewals that fail, as long as one in time does not', async () => {
+  test('survives failed renewals if one succeeds in time', async () => {
     const { log, clock, errors, runner } = await speaking()
     log.renewing = 'STORE_FAILED'
     await clock.advance(LEASE_MS - 1)
@@ -139,7 +139,7 @@ describe('D5 the lease of a turn that runs', () => {
   })
 
   test.each(['STORE_FAILED', 'silent'] as const)(
-    'is given up when the store does not renew it (%s)',
+    'is abandoned when the store does not renew it (%s)',
     async (renewing) => {
       const { log, clock, errors, settled, signal } = await speaking()
       await clock.advance(LEASE_MS / 3)
@@ -155,7 +155,7 @@ describe('D5 the lease of a turn that runs', () => {
     },
   )
 
-  test('that another has claimed is noticed at the next renewal at the latest', async () => {
+  test('that was claimed is noticed by the next renewal at the latest', async () => {
     const { log, clock, errors, settled, signal } = await speaking()
     log.renewing = 'LEASE_LOST'
     await clock.advance(LEASE_MS / 3)
@@ -166,7 +166,7 @@ describe('D5 the lease of a turn that runs', () => {
     expect(await storyOf(log)).toEqual(['open r:1 message', 'r:1 + Half'])
   })
 
-  test('is not renewed while a renewal is under way', async () => {
+  test('is not renewed while a renewal is in flight', async () => {
     const { log, clock } = await speaking()
     log.renewing = 'silent'
     await clock.advance(LEASE_MS - 1)
@@ -175,7 +175,7 @@ describe('D5 the lease of a turn that runs', () => {
 })
 
 describe('a turn that is lost', () => {
-  test('to another has its provider and tools stopped and gets nothing more from us', async () => {
+  test('to another process has its provider and tools stopped, and nothing more is written', async () => {
     let signal: AbortSignal | undefined
     const tools = [
       {
@@ -204,7 +204,7 @@ describe('a turn that is lost', () => {
     expect(rig.errors).toEqual(['LEASE_LOST'])
   })
 
-  test('because it was deleted is let go', async () => {
+  test('because it was deleted is abandoned', async () => {
     const { log, clock, errors, settled, signal } = await speaking()
     await log.deleteTurn('r')
     await tick(clock)
@@ -213,7 +213,7 @@ describe('a turn that is lost', () => {
     expect(errors).toEqual([])
   })
 
-  test('because its thread was deleted in the middle of a write is let go', async () => {
+  test('because its thread was deleted during a write is abandoned', async () => {
     const { log, clock, errors, settled, say } = await speaking()
     say(delta('a', ' more'))
     await log.deleteThread('id-1')
@@ -223,7 +223,7 @@ describe('a turn that is lost', () => {
     expect(errors).toEqual([])
   })
 
-  test('to a store that stays away is let go after the lease, and what waits is never written', async () => {
+  test('to an unavailable store is abandoned after the lease, and queued records are never written', async () => {
     const { log, clock, errors, settled, signal, say } = await speaking()
     log.isAway = true
     say(delta('a', ' lost'))
@@ -239,7 +239,7 @@ describe('a turn that is lost', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('to a store that comes back in time goes on where it was', async () => {
+  test('to a store that returns in time continues', async () => {
     const { log, clock, errors, settled, say, stream } = await speaking()
     log.isAway = true
     say(delta('a', ' kept'), end())
@@ -257,7 +257,7 @@ describe('a turn that is lost', () => {
     expect(await log.getTurn('r')).toMatchObject({ sealed: true })
   })
 
-  test('shows the same to whoever claims it, also of answers to the calls of earlier turns', async () => {
+  test('gives the same snapshots when claimed, including outputs for earlier turns', async () => {
     const clock = fakeClock()
     const log = new FragileLog(clock)
     const round: Round = ({ say }) => say(...call('1', 'ask', { call_id: 'call_0' }))
@@ -280,7 +280,7 @@ describe('a turn that is lost', () => {
     expect(all.slice(0, -1)).toEqual(shown)
   })
 
-  test('before its end was shown is completed by whoever claims it', async () => {
+  test('before its end was emitted is completed by the claimer', async () => {
     const clock = fakeClock()
     const log = new (class extends FragileLog {
       override append(...args: Parameters<HookedLog['append']>): Promise<string> {

@@ -28,7 +28,7 @@ const FACTS = {
 }
 
 describe('an observer', () => {
-  test('is told of the beginning, the first piece and the end of a turn, each once', async () => {
+  test('is notified once each of the start, the first content and the end of a turn', async () => {
     const { told, observer } = recorder()
     const rig = newRig({ observer })
     await rig.submit()
@@ -46,7 +46,7 @@ describe('an observer', () => {
     ])
   })
 
-  test('counts the records that are durable, and no others', async () => {
+  test('counts durable records only', async () => {
     const { observer } = recorder()
     const rig = newRig({ observer, rounds: [[BEGIN, ...answer('a', 'Hello'), end()]] })
     await rig.submit()
@@ -56,7 +56,7 @@ describe('an observer', () => {
     expect((await outputsOf(rig.log)).length).toBeGreaterThan(0)
   })
 
-  test('a submit that is repeated begins no turn', async () => {
+  test('a repeated submit starts no turn', async () => {
     const { told, observer } = recorder()
     const rig = newRig({ observer, rounds: [[BEGIN, ...answer('a', 'Hello'), end()]] })
     await rig.submit()
@@ -68,7 +68,7 @@ describe('an observer', () => {
   test.each([
     ['here: since then', true, 250],
     ['elsewhere: since it was noticed here', false, 0],
-  ])('is told how long a stop took that was asked for %s', async (_name, isHere, cancelMs) => {
+  ])('gets the duration of a cancel requested %s', async (_name, isHere, cancelMs) => {
     /** What others ask for takes a while to come here. */
     class FarLog extends HookedLog {
       override async cancelled(...args: Parameters<HookedLog['cancelled']>): Promise<string> {
@@ -90,7 +90,7 @@ describe('an observer', () => {
     expect(told.at(-1)).toEqual(['ended', FACTS, { status: 'aborted', durationMs: 750, cancelMs }])
   })
 
-  test('the request of another turn, or another tenant, is not taken for that of this one', async () => {
+  test('a cancel of another turn or tenant does not count for this one', async () => {
     const { told, observer } = recorder()
     const rig = newRig({ observer })
     await rig.submit()
@@ -103,7 +103,7 @@ describe('an observer', () => {
     expect(told.at(-1)?.[2]).toMatchObject({ status: 'aborted', cancelMs: 0 })
   })
 
-  test('a turn that was let go is lost, whatever its end was to be', async () => {
+  test('an abandoned turn is lost, whatever its end would have been', async () => {
     class LosingLog extends HookedLog {
       isLosing = false
       override append(...args: Parameters<HookedLog['append']>): Promise<string> {
@@ -125,7 +125,7 @@ describe('an observer', () => {
     expect(observer.counts.events).toBe((await readLog(log, 'r', 'events')).length)
   })
 
-  test('is told of each call that is made again, by whoever makes it', async () => {
+  test('is notified of each retry, by provider or runner', async () => {
     const { told, observer } = recorder()
     const rig = newRig({ observer })
     await rig.submit()
@@ -141,7 +141,7 @@ describe('an observer', () => {
 })
 
 describe('the time of writes', () => {
-  test('is taken of the first event and of every sixteenth after it', async () => {
+  test('is measured for the first event and every sixteenth after it', async () => {
     const took: number[] = []
     const { observer } = recorder()
     const rig = newRig({ observer: { ...observer, appended: (ms) => took.push(ms) } })

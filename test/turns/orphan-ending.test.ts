@@ -93,7 +93,7 @@ describe('the event that ends an orphan', () => {
     ])
   })
 
-  test('says that the owner was lost, also when it had been asked to stop', async () => {
+  test('is PRODUCER_LOST even when the turn had been cancelled', async () => {
     const { log, options } = await orphan({ events: [start()] })
     await log.requestCancel('t', 'enough')
     await endOrphan(log, 't', options)
@@ -102,7 +102,7 @@ describe('the event that ends an orphan', () => {
 })
 
 describe('the outputs that end an orphan', () => {
-  test('come to what was written, although it was never shown', async () => {
+  test('match the stored events, even if never emitted', async () => {
     const events = [start(), open('a'), delta('a', 'half a '), delta('a', 'sentence')]
     const { log, options } = await orphan({ events })
     await endOrphan(log, 't', options)
@@ -113,7 +113,7 @@ describe('the outputs that end an orphan', () => {
     ])
   })
 
-  test('are not repeated if readers have them', async () => {
+  test('are not repeated if already stored', async () => {
     const events = [start(), done('a', 'x'), done('b', 'y')]
     const whole = await orphan({ events })
     await endOrphan(whole.log, 't', whole.options)
@@ -124,7 +124,7 @@ describe('the outputs that end an orphan', () => {
     expect(records.map(({ offset }) => offset)).toEqual(['1-1', '1-2', '1-3', '2-4'])
   })
 
-  test('leave out events that no processor takes', async () => {
+  test('leave out events that the processor ignores', async () => {
     const strange = { ...start(), type: 'later', payload: { type: 'later' } }
     const malformed = { ...start(), payload: { type: 'item_delta' } }
     const { log, options } = await orphan({ events: [start(), strange, malformed, open('a')] })
@@ -136,7 +136,7 @@ describe('the outputs that end an orphan', () => {
     ])
   })
 
-  test('may be more than one append takes', async () => {
+  test('may exceed one append', async () => {
     const items = Array.from({ length: 600 }, (_, index) => done(`item-${index}`, `text ${index}`))
     const { log, options } = await orphan({ events: [start(), ...items] })
     expect(await endOrphan(log, 't', options)).toBe('ended')
@@ -145,7 +145,7 @@ describe('the outputs that end an orphan', () => {
     expect(outputs[600]).toMatchObject({ itemId: 'item-599', content: 'text 599' })
   })
 
-  test('are what readers have seen when the beginning of the events is gone', async () => {
+  test('are what readers have seen when the start of the events is trimmed', async () => {
     const shown = { type: 'message', turnId: 't', threadId: 'th', itemId: 'a', status: 'create' }
     const processed = [{ ...shown, content: 'more than is left', origin: 'agent' }]
     const { log, options } = await orphan({ events: [start(), delta('a', 'left')], processed })
@@ -160,7 +160,7 @@ describe('the outputs that end an orphan', () => {
     ])
   })
 
-  test('end the turn also when the last event cannot be read', async () => {
+  test('end the turn even when the last event is unreadable', async () => {
     const { log, options } = await orphan({ events: [start(), responseDone()], seal: true })
     const damaged = withTail(log, async function* (records) {
       for await (const record of records)
@@ -173,7 +173,7 @@ describe('the outputs that end an orphan', () => {
   })
 })
 
-describe('the lease of whoever ends an orphan', () => {
+describe('the lease while an orphan is ended', () => {
   /** Every record takes its time. */
   function slow(log: TurnLog, clock: FakeClock, ms: number): TurnLog {
     return withTail(log, async function* (records) {
@@ -186,7 +186,7 @@ describe('the lease of whoever ends an orphan', () => {
 
   const events = [start(), ...Array.from({ length: 40 }, (_, index) => done(`i${index}`, 'x'))]
 
-  test('is renewed every third of it while there is work', async () => {
+  test('is renewed every third of its duration while there is work', async () => {
     const { log, clock, options } = await orphan({ events })
     let renewals = 0
     const renew = log.renew.bind(log)
@@ -198,7 +198,7 @@ describe('the lease of whoever ends an orphan', () => {
     expect(renewals).toBe(13)
   })
 
-  test('may be lost to another, who then ends the turn', async () => {
+  test('may be lost to another process, which then ends the turn', async () => {
     const { log, clock, options } = await orphan({ events })
     let other: unknown
     const stopped = withTail(log, async function* (records) {
@@ -214,7 +214,7 @@ describe('the lease of whoever ends an orphan', () => {
 })
 
 describe('endOrphans', () => {
-  test('ends what has expired, as far as it may, and leaves the rest', async () => {
+  test('ends up to the given number of expired turns and leaves the rest', async () => {
     const given = await orphan({ events: [start()] })
     const { log, clock, options } = given
     for (const turnId of ['u', 'v']) {
@@ -229,7 +229,7 @@ describe('endOrphans', () => {
     expect(await endOrphans(log, { ...options, limit: 2 })).toBe(1)
   })
 
-  test('tells of a turn that cannot be ended and goes on with the next', async () => {
+  test('reports a turn that cannot be ended and continues with the next', async () => {
     const given = await orphan({ events: [start()] })
     const { log, options } = given
     await orphan({}, { turnId: 'u', threadId: 'u', owner: 'first' }, given)

@@ -40,9 +40,9 @@ const rows: Row[] = [
       'end UPSTREAM_TRUNCATED',
     ],
   },
-  { name: 'says nothing at all', round: [], story: ['end UPSTREAM_TRUNCATED'] },
+  { name: 'sends nothing at all', round: [], story: ['end UPSTREAM_TRUNCATED'] },
   {
-    name: 'goes on after its end',
+    name: 'continues after its end',
     round: [...answer('a', 'x'), end(), ...answer('b', 'y'), broken('LATE')],
     story: [...SAID, 'end stop ?'],
   },
@@ -69,12 +69,12 @@ const rows: Row[] = [
     ],
   },
   {
-    name: 'says that it was aborted, with an item open',
+    name: 'reports an abort, with an item open',
     round: [open('a'), { type: 'turn_aborted_by_user', turn_id: 'v', reason: 'there' }],
     story: ['open r:1 message', 'cancelled r:1 there', 'aborted there'],
   },
   {
-    name: 'says that it failed, with what it used',
+    name: 'reports an error with usage',
     round: [used(usage(5, 6)), broken('HTTP_500')],
     story: ['usage 11', 'end HTTP_500'],
   },
@@ -113,7 +113,7 @@ const rows: Row[] = [
     errors: ['STREAM_ERROR'],
   },
   {
-    name: 'is silent for too long by its own rule',
+    name: 'times out by its own limit',
     round: ({ stream }) => {
       stream.error(new ResponseStreamError('Event timeout after 1ms', 'TIMEOUT'))
     },
@@ -127,7 +127,7 @@ const rows: Row[] = [
     errors: ['ABORTED'],
   },
   {
-    name: 'sends what is no event',
+    name: 'sends something that is not an event',
     round: raw(null),
     story: [...SAID, 'end STREAM_ERROR'],
     errors: ['Cannot read properties of null'],
@@ -148,7 +148,7 @@ const rows: Row[] = [
     story: [...SAID, 'end UPSTREAM_MALFORMED'],
   },
   {
-    name: 'sends what cannot be written as JSON',
+    name: 'sends a value that JSON cannot represent',
     round: raw(open('b', { provider_metadata: { big: 1n } })),
     story: [...SAID, 'end STREAM_ERROR'],
     errors: ['Do not know how to serialize a BigInt'],
@@ -184,7 +184,7 @@ const rows: Row[] = [
 
 describe('a provider that', () => {
   test.each(rows)(
-    '$name gives a turn with one truthful end',
+    '$name gives a turn with one correct end',
     async ({ round, story, errors = [] }) => {
       const rig = newRig({ rounds: [round] })
       await rig.submit()
@@ -198,7 +198,7 @@ describe('a provider that', () => {
     },
   )
 
-  test('throws does not have its message shown to readers', async () => {
+  test('throws does not expose its message to readers', async () => {
     const round: Round = () => {
       throw new Error('key sk-123')
     }
@@ -208,7 +208,7 @@ describe('a provider that', () => {
     expect(JSON.stringify(await payloadsOf(rig.log))).not.toContain('sk-123')
   })
 
-  test('fails in a later round leaves what came before as it is', async () => {
+  test('fails in a later round keeps the earlier rounds', async () => {
     const tools = [{ name: 'add', parameters: {}, execute: () => 'added' }]
     const rounds = [
       [used(usage(1, 1)), ...call('1', 'add'), end()],

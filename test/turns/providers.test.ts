@@ -9,9 +9,9 @@ const providers = new Providers([
 ])
 
 const rows = [
-  { name: 'nothing is the default of the first', wish: {}, chosen: 'openai gpt-5-mini' },
+  { name: 'no model is the default of the first provider', wish: {}, chosen: 'openai gpt-5-mini' },
   {
-    name: 'a bare model is of whoever lists it',
+    name: 'a bare model belongs to the provider that lists it',
     wish: { model: 'claude' },
     chosen: 'anthropic claude',
   },
@@ -57,24 +57,24 @@ describe('W7 the model of a turn', () => {
   const refused = [
     ['a provider that is not configured', { providerId: 'nobody' }, 'openai, anthropic, router'],
     ['the kind of one', { model: 'gemini/flash' }, 'gemini is not configured; there are openai'],
-    ['a model that nobody lists', { model: 'o9' }, 'there are openai/gpt-5-mini, openai/gpt-5'],
+    ['an unlisted model', { model: 'o9' }, 'there are openai/gpt-5-mini, openai/gpt-5'],
     ['a misspelt model', { model: 'gpt5' }, 'did you mean openai/gpt-5'],
     ['a misspelt provider', { model: 'antropic/claude' }, 'did you mean anthropic/claude?'],
     ['a provider in capitals', { model: 'OpenAI/gpt-5' }, 'did you mean openai/gpt-5, '],
     ['a provider alone', { model: 'anthropic' }, 'anthropic; there are'],
     ['a slash at the start', { model: '/x' }, 'there are'],
-    ['a slash after nobody', { model: 'who/what' }, 'who/what; there are'],
+    ['a slash without a provider', { model: 'who/what' }, 'who/what; there are'],
     ['a long name', { model: 'x'.repeat(300) }, 'there are'],
   ] as const
 
-  test.each(refused)('V1 %s is refused with what there is', (_, wish, told) => {
+  test.each(refused)('V1 %s is rejected with suggestions', (_, wish, told) => {
     const message = expect.stringContaining(told) as string
     expect(() => providers.choose(wish)).toThrow(
       expect.objectContaining({ code: 'MODEL_UNKNOWN', message }),
     )
   })
 
-  test('V1 goes to a provider that takes any unless the name is that of another', () => {
+  test("V1 goes to a provider with any, unless the name is another provider's", () => {
     const some = new Providers([
       { provider: puppet([], 'anthropic'), models: ['claude'], defaultModel: 'claude' },
       { provider: puppet([], 'router'), models: 'any', defaultModel: 'llama' },
@@ -89,7 +89,7 @@ describe('W7 the model of a turn', () => {
     expect(some.choose({ model: 'router/openai/gpt-5' }).model).toBe('openai/gpt-5')
   })
 
-  test('of an unlisted provider is reached by its full name alone', () => {
+  test('of an unlisted provider is reached only by its full name', () => {
     const scripted = {
       ...{ provider: puppet([], 'scripted'), models: ['answer'], defaultModel: 'answer' },
       unlisted: true,
@@ -103,7 +103,7 @@ describe('W7 the model of a turn', () => {
     expect(new Providers([scripted, openai]).models).toEqual(['scripted/answer', 'openai/gpt-5'])
   })
 
-  test('is one of a list with the default of each provider first, and none twice', () => {
+  test('is listed once, with the default of each provider first', () => {
     expect(providers.models).toEqual([
       'openai/gpt-5-mini',
       'openai/gpt-5',

@@ -34,7 +34,7 @@ describe('D5 orphans', () => {
     await rig.runner.shutdown(0)
   })
 
-  test('are ended within two seconds after their lease ran out', async () => {
+  test('are ended within two seconds after their lease expired', async () => {
     const rig = newRig()
     await rig.runner.start()
     await leaveBehind(rig.log, ['orphan'])
@@ -45,7 +45,7 @@ describe('D5 orphans', () => {
     await rig.runner.shutdown(0)
   })
 
-  test('that cannot be ended now are reported, hide no others, and are tried again', async () => {
+  test('that cannot be ended now are reported, hide no others, and are retried', async () => {
     const clock = fakeClock()
     const stuck = Array.from({ length: 120 }, (_, index) => `stuck-${index}`)
     const log = new (class extends MemoryLog {
@@ -68,7 +68,7 @@ describe('D5 orphans', () => {
     await rig.runner.shutdown(0)
   })
 
-  test('are looked for again after the store was away, also at the start', async () => {
+  test('are searched again after the store was unavailable, also at the start', async () => {
     const clock = fakeClock()
     const log = new (class extends MemoryLog {
       isAway = true
@@ -88,7 +88,7 @@ describe('D5 orphans', () => {
     await rig.runner.shutdown(0)
   })
 
-  test('are looked for by one pass at a time, however often it is started and however slow it is', async () => {
+  test('are searched by one pass at a time', async () => {
     const clock = fakeClock()
     let passes = 0
     let answer = () => {}

@@ -105,7 +105,7 @@ async function checkItem(rig: Rig, ended: object, shown: object | undefined): Pr
   expect(await rig.log.getTurn('r')).toMatchObject({ sealed: true })
 }
 
-describe('V6 an item that its turn leaves', () => {
+describe('V6 an item left open by its turn', () => {
   test.each(rows)('%s at %s', async (what, how, ended, shown) => {
     const rig = newRig({
       rounds: [({ say }) => say(...ITEMS[what]!)],
@@ -164,7 +164,7 @@ describe('V6 an item that its turn leaves', () => {
     checkSettled(await readLog(rig.log, 'r', 'events'))
   })
 
-  test('has one end only, although its provider goes on about it', async () => {
+  test('has only one end, even if its provider continues it', async () => {
     const late: StreamEventPayload[] = [
       delta('a', 'late'),
       { type: 'item_error', item_id: 'a', error: { code: 'X', message: 'late' } },

@@ -25,7 +25,7 @@ describe('D5 a shutdown', () => {
     await expect(nameless).rejects.toMatchObject({ code: 'SERVER_SHUTDOWN' })
   })
 
-  test('refuses new turns also when the store is closed', async () => {
+  test('refuses new turns even when the store is closed', async () => {
     const { runner, submit, log } = newRig()
     await runner.shutdown(0)
     await log.close()
@@ -55,7 +55,7 @@ describe('D5 a shutdown', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('ends those that are left after the grace, and seals both logs', async () => {
+  test('ends the rest after the grace period and seals both logs', async () => {
     const { runner, clock, submit, provider, log, errors } = newRig({ rounds: [SPEAKING] })
     await submit()
     const { signal } = await provider.called(1)
@@ -95,7 +95,7 @@ describe('D5 a shutdown', () => {
     ])
   })
 
-  test('may be made more urgent', async () => {
+  test('can be shortened by a second call', async () => {
     const { runner, clock, submit, log } = newRig({ rounds: [SPEAKING] })
     await submit()
     const patient = runner.shutdown(30_000)
@@ -106,7 +106,7 @@ describe('D5 a shutdown', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('ends a turn too whose submit was under way', async () => {
+  test('also ends a turn whose submit was in flight', async () => {
     const clock = fakeClock()
     let create = () => {}
     const log = new (class extends HookedLog {
@@ -129,7 +129,7 @@ describe('D5 a shutdown', () => {
     expect((await storyOf(log)).at(-1)).toBe('end SERVER_SHUTDOWN')
   })
 
-  test('resolves although nothing can be written any more', async () => {
+  test('resolves although nothing can be written', async () => {
     const clock = fakeClock()
     const log = new (class extends HookedLog {
       isAway = false
@@ -196,7 +196,7 @@ describe('D5 a shutdown', () => {
     expect((await storyOf(log)).at(-1)).toBe('aborted enough')
   })
 
-  test('is not troubled by an onError that throws', async () => {
+  test('is not affected by an onError that throws', async () => {
     const log = new HookedLog()
     log.renew = () => Promise.reject(new TurnstreamError('LEASE_LOST', 'gone'))
     const onError = () => {

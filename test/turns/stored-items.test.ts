@@ -57,7 +57,7 @@ describe('the items of a stored turn', () => {
     expect(await contents(textsOf(payloads))).toEqual(['One', 'function_call', 'Two'])
   })
 
-  test('are read from their deltas where they have no last word', async () => {
+  test('are read from their deltas when they have no final content', async () => {
     const texts = textsOf([...answer('a', 'One'), open('b'), delta('b', 'Tw'), delta('b', 'o')])
     expect(await contents(texts)).toEqual(['One', 'Two'])
   })
@@ -86,7 +86,7 @@ describe('the items of a stored turn', () => {
     expect(await stored(texts, { ...rest, maxBytes: 10_000 })).toBeDefined()
   })
 
-  test('that are too large are not read at all', async () => {
+  test('are not read when they are too large', async () => {
     const log = new (class extends MemoryLog {
       override async getResponse(): Promise<string | undefined> {
         throw new TurnstreamError('INTERNAL_ERROR', 'it was read')

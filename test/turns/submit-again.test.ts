@@ -181,7 +181,7 @@ describe('W7 a second submit', () => {
     expect(other.runner.running).toBe(0)
   })
 
-  test('is the same turn although its provider is gone since', async () => {
+  test('is the same turn even if its provider is no longer configured', async () => {
     const one = newRig({ rounds: ENDED })
     const submission = { runId: 'r', providerId: 'puppet', input: [PROMPT] }
     const ids = await one.runner.submit(submission)

@@ -10,7 +10,7 @@ import { eventsOf, newRig, PROMPT, storyOf, tick } from './rig.ts'
 const ENDED = [[...answer('a', 'x'), end()]]
 
 describe('a submit', () => {
-  test('makes the ids that are missing', async () => {
+  test('generates missing ids', async () => {
     const { runner } = newRig()
     expect(await runner.submit({ input: [PROMPT] })).toEqual({
       turnId: 'id-1',
@@ -19,7 +19,7 @@ describe('a submit', () => {
     })
   })
 
-  test('makes random ids unless told how', async () => {
+  test('generates random ids by default', async () => {
     const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4/
     const { runner } = newRig({ generateId: undefined as never })
     const { turnId, threadId } = await runner.submit({ input: [PROMPT] })
@@ -37,7 +37,7 @@ describe('a submit', () => {
     expect(runner.running).toBe(0)
   })
 
-  test('resolves when the turn and what was asked are durable', async () => {
+  test('resolves when the turn and its input are durable', async () => {
     const clock = fakeClock()
     const log = new HeldLog({ clock })
     const rig = newRig({ log, clock })
@@ -54,7 +54,7 @@ describe('a submit', () => {
     expect(await eventsOf(log)).toHaveLength(3)
   })
 
-  test('waits for the one before it, and has its error, when both name the same turn', async () => {
+  test('waits for an earlier submit of the same turn and gets its error', async () => {
     const clock = fakeClock()
     const log = new HeldLog({ clock })
     const rig = newRig({ log, clock })
@@ -65,7 +65,7 @@ describe('a submit', () => {
     expect(codes).toEqual(['STORE_READ_ONLY', 'STORE_READ_ONLY'])
   })
 
-  test('whose opening cannot be written is an error, and the turn is ended by whoever finds it', async () => {
+  test('whose input cannot be stored fails, and the reaper ends the turn', async () => {
     const clock = fakeClock()
     const log = new HookedLog({ clock })
     const rig = newRig({ log: failingAppends(log), clock })
@@ -81,7 +81,7 @@ describe('a submit', () => {
     await other.runner.shutdown(0)
   })
 
-  test('to a store that goes away for good is an error of the store', async () => {
+  test('to a store that stays unavailable is a store error', async () => {
     const clock = fakeClock()
     const log = failingAppends(new HookedLog({ clock }))
     log.renew = () => Promise.reject(new TurnstreamError('STORE_UNAVAILABLE', 'away'))
@@ -107,7 +107,7 @@ describe('a submit', () => {
     expect(rig.errors).toEqual([])
   })
 
-  test('whose opening the store stumbles over is none the worse for it', async () => {
+  test('is not affected by one store failure during the opening', async () => {
     const clock = fakeClock()
     const log = new HookedLog({ clock })
     const rig = newRig({ log: failingAppends(log, 3), clock, rounds: ENDED })
@@ -118,7 +118,7 @@ describe('a submit', () => {
     expect((await storyOf(log)).at(-1)).toBe('end stop ?')
   })
 
-  test('that the store refuses is an error, and nothing runs', async () => {
+  test('that the store rejects fails, and nothing runs', async () => {
     class FullLog extends HookedLog {
       override create(_turn: NewTurn): Promise<Lease> {
         return Promise.reject(new TurnstreamError('STORE_FULL', 'no room'))

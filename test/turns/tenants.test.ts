@@ -31,7 +31,7 @@ describe('W8 turns of several tenants', () => {
     expect(rig.errors).toEqual([])
   })
 
-  test('are submitted anew by nobody but their tenant', async () => {
+  test('are repeated only by their own tenant', async () => {
     const rig = newRig({ rounds: [saying('one'), saying('two')] })
     const first = { turnId: 't', input: [PROMPT] }
     await rig.runner.submit(first, { tenant: 'acme' })
@@ -57,7 +57,7 @@ describe('W8 turns of several tenants', () => {
     await shutDown(rig)
   })
 
-  test('are given only the history of their own thread', async () => {
+  test('get only the history of their own thread', async () => {
     const rig = newRig({ rounds: [saying('a secret'), saying('nothing'), saying('more')] })
     for (const tenant of ['acme', 'umbrella', 'acme']) {
       await rig.runner.submit({ threadId: 'th', input: [PROMPT] }, { tenant })
@@ -68,7 +68,7 @@ describe('W8 turns of several tenants', () => {
     expect(third).toContain('a secret')
   })
 
-  test('are stopped for their own tenant alone', async () => {
+  test('are cancelled only for their own tenant', async () => {
     const rig = newRig()
     for (const tenant of TENANTS)
       await rig.runner.submit({ turnId: 't', input: [PROMPT] }, { tenant })
@@ -82,7 +82,7 @@ describe('W8 turns of several tenants', () => {
     await shutDown(rig)
   })
 
-  test('are ended, whoever they belong to, when their process is gone', async () => {
+  test('are ended for every tenant when their process is gone', async () => {
     const rig = newRig()
     for (const tenant of TENANTS) {
       const turn = { turnId: 'orphan', threadId: 'th', owner: 'the dead' }
@@ -97,7 +97,7 @@ describe('W8 turns of several tenants', () => {
     await shutDown(rig)
   })
 
-  test('need a name that can be one', async () => {
+  test('need a valid tenant name', async () => {
     const rig = newRig()
     const submitted = rig.runner.submit({ input: [PROMPT] }, { tenant: 'no:name' })
     await expect(submitted).rejects.toMatchObject({ code: 'OPTION_INVALID' })

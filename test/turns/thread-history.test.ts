@@ -64,7 +64,7 @@ const earlier: { name: string; round: Round; items: string[] }[] = [
     ],
     items: [],
   },
-  { name: 'that said nothing', round: [end()], items: [] },
+  { name: 'without output', round: [end()], items: [] },
 ]
 
 describe('the history of a thread', () => {
@@ -104,7 +104,7 @@ describe('the history of a thread', () => {
     expect(given(rig)).toEqual(Array.from({ length: count }, (_, index) => `user: ${index}`))
   })
 
-  test('holds a turn that was cancelled, with what it had said', async () => {
+  test('holds a cancelled turn with its partial text', async () => {
     const rig = newRig({ rounds: [({ say }) => say(open('a'), delta('a', 'Half')), [end()]] })
     await rig.submit({ runId: 'one', threadId: 'h', input: [user('One')] })
     await tick(rig.clock)
@@ -114,7 +114,7 @@ describe('the history of a thread', () => {
     expect(given(rig)).toEqual(['user: One', 'agent: Half', 'user: Two'])
   })
 
-  test('holds a turn whose process died, without the call it had begun', async () => {
+  test('holds a turn whose process died, without its partial call', async () => {
     const rig = newRig({ rounds: [[end()]] })
     const lease = await rig.log.create({ turnId: 'dead', threadId: 'h', owner: 'dead' }, 1000)
     const payloads: StreamEventPayload[] = [
@@ -198,7 +198,7 @@ describe('the history of a thread', () => {
   })
 
   test.each(['TURN_EXPIRED', 'TURN_DELETED', 'TURN_UNKNOWN'] as const)(
-    'skips a turn that goes while it is read (%s)',
+    'skips a turn that is deleted while it is read (%s)',
     async (code) => {
       const log = new (class extends OldLog {
         override tail<Name extends LogName>(
@@ -217,7 +217,7 @@ describe('the history of a thread', () => {
     },
   )
 
-  test('skips a turn whose Response goes before it is read', async () => {
+  test('skips a turn whose Response is deleted before it is read', async () => {
     const log = new (class extends MemoryLog {
       override async getResponse() {
         return undefined
@@ -228,7 +228,7 @@ describe('the history of a thread', () => {
     expect(given(rig)).toEqual(['user: Two'])
   })
 
-  test('that cannot be read is the end of the turn', async () => {
+  test('that cannot be read ends the turn', async () => {
     const log = new MemoryLog()
     log.listTurns = () => Promise.reject(new TurnstreamError('STORE_CORRUPT', 'unreadable'))
     const rig = newRig({ log })
@@ -239,7 +239,7 @@ describe('the history of a thread', () => {
     expect(rig.provider.calls).toEqual([])
   })
 
-  test('that cannot be read for a reason of its own says nothing of it to readers', async () => {
+  test('that cannot be read does not expose the reason to readers', async () => {
     const log = new MemoryLog()
     log.listTurns = () => Promise.reject(new Error('secret'))
     const rig = newRig({ log })

@@ -9,7 +9,7 @@ const CLIENT_TOOL = { name: 'ask_user', parameters: {} }
 const VENDORS = { provider_metadata: { executed_by: 'provider', vendor: { block: 1 } } }
 
 describe('D2 the rounds of a turn', () => {
-  test('each see what the rounds before them said and got', async () => {
+  test('each see the output and results of earlier rounds', async () => {
     const rounds = [
       [...answer('1', 'Let me see'), ...call('2', 'add', { arguments: '{"a":1,"b":1}' }), end()],
       [...call('1', 'say', { arguments: '{"text":"so"}' }), end()],
@@ -59,7 +59,7 @@ describe('D2 the rounds of a turn', () => {
     expect([one, two]).toMatchObject([{ id: 'r:1', ...signed }, { id: 'r:2' }])
   })
 
-  test('have names of their own for the provider, so that ids made of them differ', async () => {
+  test('have their own run ids, so that derived ids differ', async () => {
     const rounds = [[...call('1', 'echo'), end()], [...call('1', 'echo'), end()], [end()]]
     const { provider, submit, settled } = newRig({ rounds, tools: TOOLS })
     await submit({ turnId: 't', runId: 'r', threadId: 'h' })
@@ -88,7 +88,7 @@ describe('D2 the rounds of a turn', () => {
     { toolChoice: 'none', later: 'none' },
   ] as const
   test.each(choices)(
-    'are made to call a tool only once: $toolChoice',
+    'are forced to call a tool only once: $toolChoice',
     async ({ toolChoice, later }) => {
       const { provider, submit, settled } = newRig({
         rounds: [[...call('1', 'echo'), end()], [end()]],
@@ -110,19 +110,19 @@ const endings: { name: string; round: Round; story: string[]; asked: number }[] 
     asked: 1,
   },
   {
-    name: 'a call to a tool of the request ends the turn, although the provider says stop',
+    name: 'a call to a tool of the request ends the turn, even if the provider says stop',
     round: [...call('1', 'ask_user'), end('stop')],
     story: ['end tool_calls ?'],
     asked: 1,
   },
   {
-    name: 'a call to a tool of the server is run, although the provider says stop',
+    name: 'a call to a server tool runs, even if the provider says stop',
     round: [...call('1', 'nothing'), end('stop')],
     story: ['open r:2 function_call_output', 'done r:2 call-1 = ', 'end stop ?'],
     asked: 2,
   },
   {
-    name: 'of both kinds those of the server are run, then the turn ends for the others',
+    name: 'with both kinds, server tools run first and then the turn ends',
     round: [...call('1', 'ask_user'), ...call('2', 'nothing'), end('tool_calls')],
     story: ['open r:3 function_call_output', 'done r:3 call-2 = ', 'end tool_calls ?'],
     asked: 1,
@@ -172,13 +172,13 @@ const endings: { name: string; round: Round; story: string[]; asked: number }[] 
     asked: 1,
   },
   {
-    name: 'a call is not run when the response says that it failed',
+    name: 'a call is not run when the response has status error',
     round: [...call('1', 'nothing'), end({ status: 'error' })],
     story: ['end stop ?'],
     asked: 1,
   },
   {
-    name: 'a call that broke is not run',
+    name: 'a failed call is not run',
     round: [
       ...call('1', 'nothing'),
       { type: 'item_error', item_id: '1', error: { code: 'X', message: 'x' } },
@@ -208,14 +208,14 @@ describe('D2 which calls are run', () => {
     expect(rig.provider.calls).toHaveLength(asked)
   })
 
-  test('a tool of the request may not have the name of one of the server', async () => {
+  test('a request tool may not have the name of a server tool', async () => {
     const rig = newRig({ tools: TOOLS })
     const refused = rig.submit({ settings: { tools: [{ name: 'add', parameters: {} }] } })
     await expect(refused).rejects.toMatchObject({ code: 'REQUEST_INVALID' })
     expect(await rig.log.getTurn('r')).toBeUndefined()
   })
 
-  test('two tools of the server may not have the same name', () => {
+  test('two server tools may not have the same name', () => {
     const twice = [...TOOLS, ...TOOLS]
     expect(() => newRig({ tools: twice })).toThrow(
       expect.objectContaining({ code: 'OPTION_INVALID' }),

@@ -22,59 +22,59 @@ const answers: Row[] = [
     answer: '= {"a":[1]}',
   },
   {
-    name: 'a string as it is',
+    name: 'a string unchanged',
     tool: 'say',
     fields: { arguments: '{"text":"so"}' },
     answer: '= so',
   },
-  { name: 'nothing as no text', tool: 'nothing', answer: '= ' },
+  { name: 'undefined as an empty text', tool: 'nothing', answer: '= ' },
   {
-    name: 'what a tool throws as a failure',
+    name: 'a thrown error as a failure',
     tool: 'fail',
     answer: '! TOOL_FAILED: The tool failed: fail: no such city',
     errors: ['TOOL_FAILED'],
   },
   {
-    name: 'what it throws without what looks like a secret',
+    name: 'a thrown error without secrets',
     tool: 'tell',
     answer:
       '! TOOL_FAILED: The tool failed: tell: asked https://[redacted]@host?key=[redacted] with [redacted]',
     errors: ['TOOL_FAILED'],
   },
   {
-    name: 'what a tool rejects with as a failure',
+    name: 'a rejection as a failure',
     tool: 'reject',
     answer: '! TOOL_FAILED: The tool failed: reject: for no reason',
     errors: ['TOOL_FAILED'],
   },
   {
-    name: 'what a tool throws as a failure, also if it has no text',
+    name: 'a thrown value without text as a failure',
     tool: 'baffle',
     answer: '! TOOL_FAILED: The tool failed: baffle: what it threw cannot be read',
     errors: ['TOOL_FAILED'],
   },
   {
-    name: 'an error as a failure, also if its message is none',
+    name: 'an error without a usable message as a failure',
     tool: 'mumble',
     answer: '! TOOL_FAILED: The tool failed: mumble: what it threw cannot be read',
     errors: ['TOOL_FAILED'],
   },
   {
-    name: 'arguments that are no JSON as a failure',
+    name: 'malformed JSON arguments as a failure',
     tool: 'echo',
     fields: { arguments: '{"a":' },
     answer: '! TOOL_FAILED: The tool failed: echo: the arguments are not a JSON object',
     errors: ['TOOL_FAILED'],
   },
   {
-    name: 'arguments that are no object as a failure',
+    name: 'arguments that are not an object as a failure',
     tool: 'echo',
     fields: { arguments: '[1]' },
     answer: '! TOOL_FAILED: The tool failed: echo: the arguments are not a JSON object',
     errors: ['TOOL_FAILED'],
   },
   {
-    name: 'more than a model could read as a failure',
+    name: 'too large an output as a failure',
     tool: 'flood',
     answer:
       '! TOOL_FAILED: The tool failed: flood: the output has 1000001 characters; the limit is 1000000',
@@ -96,7 +96,7 @@ describe('D2 a call to a tool of the server', () => {
     expect(rig.errors).toEqual(errors)
   })
 
-  test('is answered as a failure when it cannot be written as JSON', async () => {
+  test('is a failure when the output cannot be serialised', async () => {
     const rounds = [[...call('1', 'circle'), end('tool_calls')], [end()]]
     const rig = newRig({ rounds, tools: TOOLS })
     await rig.submit()
@@ -104,7 +104,7 @@ describe('D2 a call to a tool of the server', () => {
     expect((await storyOf(rig.log))[4]).toMatch(/^done r:2 call-1 ! TOOL_FAILED: .*circular/)
   })
 
-  test('is answered as a failure when the tool takes too long, and the tool is told', async () => {
+  test('is a failure when the tool times out, and its signal aborts', async () => {
     let signal: AbortSignal | undefined
     const slow = tool('slow', (_args, context) => {
       signal = context.signal
@@ -125,7 +125,7 @@ describe('D2 a call to a tool of the server', () => {
     expect(rig.errors).toEqual(['TOOL_TIMEOUT'])
   })
 
-  test('has the time that the tool asks for', async () => {
+  test('has the timeout of the tool', async () => {
     const slow = tool('slow', () => new Promise(() => {}), { timeoutMs: 5 })
     const rig = newRig({ rounds: [[...call('1', 'slow'), end()], [end()]], tools: [slow] })
     await rig.submit()
@@ -134,7 +134,7 @@ describe('D2 a call to a tool of the server', () => {
     expect(rig.errors).toEqual(['TOOL_TIMEOUT'])
   })
 
-  test('tells the tool which turn it is for', async () => {
+  test("passes the turn's ids to the tool", async () => {
     const contexts: ToolCallContext[] = []
     const noting = tool('note', (_args, context) => contexts.push(context))
     const rig = newRig({ rounds: [[...call('1', 'note'), end()], [end()]], tools: [noting] })
@@ -144,7 +144,7 @@ describe('D2 a call to a tool of the server', () => {
     expect(contexts[0]?.signal.aborted).toBe(false)
   })
 
-  test('is marked from its start as needing no client, and so is its answer', async () => {
+  test('is marked from its start as server-run, and so is its output', async () => {
     const rounds = [
       [...call('1', 'echo', { provider_metadata: { vendor: { id: 7 } } }), end()],
       [end()],
@@ -166,7 +166,7 @@ describe('D2 a call to a tool of the server', () => {
     expect(marked[0]?.provider_metadata).toMatchObject({ vendor: { id: 7 } })
   })
 
-  test('is marked at its end when its name comes late', async () => {
+  test('is marked at its end when its name arrives late', async () => {
     const [, ...rest] = call('1', 'echo')
     const start = open('1', { item_type: 'function_call' })
     const rig = newRig({ rounds: [[start, ...rest, end()], [end()]], tools: TOOLS })
@@ -178,7 +178,7 @@ describe('D2 a call to a tool of the server', () => {
     expect(done).toMatchObject({ final_item: { provider_metadata: { executed_by: 'provider' } } })
   })
 
-  test('runs beside the others of its round, and is answered when it is done', async () => {
+  test('runs in parallel with the others of its round', async () => {
     const waiting = new Map<string, (output: string) => void>()
     const wait = tool('wait', (_args, { callId }) => {
       return new Promise((resolve) => {
@@ -203,7 +203,7 @@ describe('D2 a call to a tool of the server', () => {
     ])
   })
 
-  test('shows one tool call that is complete', async () => {
+  test('emits one complete tool call', async () => {
     const rounds = [[...call('1', 'say', { arguments: '{"text":"so"}' }), end()], [end()]]
     const rig = newRig({ rounds, tools: TOOLS })
     await rig.submit()
@@ -214,7 +214,7 @@ describe('D2 a call to a tool of the server', () => {
     ])
   })
 
-  test('is told from the same id in the round before', async () => {
+  test('is distinguished from the same id in the previous round', async () => {
     const same = (text: string) => ({ call_id: 'call_0', arguments: JSON.stringify({ text }) })
     const rounds = [
       [...call('1', 'say', same('one')), end()],
@@ -231,7 +231,7 @@ describe('D2 a call to a tool of the server', () => {
     ])
   })
 
-  test('is told from an answer of the client to the same id of an earlier turn', async () => {
+  test('is distinguished from a client output for the same id of an earlier turn', async () => {
     const rounds = [[...call('1', 'ask_user', { call_id: 'call_0' }), end('tool_calls')]]
     const rig = newRig({ rounds, tools: TOOLS })
     const old = { type: 'function_call_output', call_id: 'call_0', output: 'old', success: true }

@@ -46,7 +46,7 @@ describe('what stops a turn', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('is nothing when it is over by itself, and nothing stops it then', async () => {
+  test('is nothing once it is over', async () => {
     const { clock, control, lost } = await newControl()
     expect(control.signal.aborted).toBe(false)
     control.release()
@@ -57,7 +57,7 @@ describe('what stops a turn', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('is its time limit, unless its provider is done', async () => {
+  test('is its time limit, unless the provider is done', async () => {
     const limited = await newControl()
     await limited.clock.advance(60_000)
     expect(limited.control.reason).toMatchObject({ error: { code: 'TURN_TIME_LIMIT' } })

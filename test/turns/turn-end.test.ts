@@ -20,7 +20,7 @@ const shown = [
   },
 ]
 
-test('a text that was cut says so, and its turn says when it ran', async () => {
+test('a text cut by the token limit has its finish reason, and the turn its times', async () => {
   const rig = newRig({ rounds: [CUT] })
   await rig.submit()
   await rig.settled()
@@ -29,7 +29,7 @@ test('a text that was cut says so, and its turn says when it ran', async () => {
   expect(records.filter(({ key }) => key === 'r:1')).toHaveLength(1)
 })
 
-test('a process that ends the turn of another one says the same', async () => {
+test("a process that ends another's turn reports the same", async () => {
   const clock = fakeClock(1_000_000)
   const log = new HookedLog({ clock })
   const rig = newRig({ log, clock, rounds: [CUT] })

@@ -51,7 +51,7 @@ async function newTurn(rounds: readonly Round[] = [() => {}]) {
 }
 
 describe('L5 a turn', () => {
-  test('shows nothing of an event before it is durable', async () => {
+  test('emits nothing of an event before it is durable', async () => {
     const { clock, log, say } = await newTurn()
     const before = await outputsOf(log)
     log.shutGate('events')
@@ -63,7 +63,7 @@ describe('L5 a turn', () => {
     expect((await outputsOf(log)).at(-1)).toMatchObject({ type: 'message', content: 'Hello' })
   })
 
-  test('stores what comes while a write is under way together', async () => {
+  test('batches events that arrive during a write', async () => {
     const { clock, log, say } = await newTurn()
     log.shutGate('events')
     say(open('a'))
@@ -88,7 +88,7 @@ describe('L5 a turn', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('lets its provider wait while the store is behind', async () => {
+  test('makes its provider wait while the store is behind', async () => {
     const { clock, log, rig, say, stream } = await newTurn()
     log.shutGate('events')
     say(open('a'), ...Array.from({ length: 2000 }, (_, index) => delta('a', `${index} `)))
@@ -102,7 +102,7 @@ describe('L5 a turn', () => {
     expect(await log.getTurn('r')).toMatchObject({ status: 'complete', sealed: true })
   })
 
-  test('lets its provider wait also while snapshots are behind, which hold the whole text', async () => {
+  test('makes its provider wait while snapshots are behind', async () => {
     const { clock, log, rig, say, stream } = await newTurn()
     log.shutGate('processed')
     for (let count = 0; count < 600; count++) {
@@ -117,7 +117,7 @@ describe('L5 a turn', () => {
     expect(await log.getTurn('r')).toMatchObject({ status: 'complete', sealed: true })
   })
 
-  test('gives its snapshots ids that follow from the turn', async () => {
+  test('gives its snapshots ids derived from the turn', async () => {
     const { clock, log, rig, say, stream } = await newTurn()
     say(...answer('a', 'x'), end())
     stream.complete()

@@ -189,8 +189,8 @@ async function live(happenings: readonly Happening[]): Promise<World> {
 const lives = fc.array(happening, { maxLength: 40 })
 
 // A life takes some milliseconds, and there are many.
-describe('a turn that lives through anything', { timeout: 120_000 }, () => {
-  test('is written to its end once, by its owner or by whoever claims it', async () => {
+describe('a turn under random failures', { timeout: 120_000 }, () => {
+  test('is written to its end once, by its owner or a claimer', async () => {
     const ends = new Map<string, number>()
     await fc.assert(
       fc.asyncProperty(lives, async (happenings) => {
@@ -224,7 +224,7 @@ describe('a turn that lives through anything', { timeout: 120_000 }, () => {
     )
   })
 
-  test('is let go when it is deleted', async () => {
+  test('is abandoned when it is deleted', async () => {
     await fc.assert(
       fc.asyncProperty(lives, fc.nat(), async (happenings, at) => {
         const before = happenings.slice(0, at % (happenings.length + 1))
@@ -237,7 +237,7 @@ describe('a turn that lives through anything', { timeout: 120_000 }, () => {
     )
   })
 
-  test('is over when a shutdown is, and then both logs are sealed or the store failed', async () => {
+  test('is over after a shutdown, with both logs sealed or a failed store', async () => {
     await fc.assert(
       fc.asyncProperty(lives, fc.constantFrom(0, 1000), async (happenings, graceMs) => {
         const calm = happenings.filter((each) => each.do !== 'fault' && each.do !== 'steal')

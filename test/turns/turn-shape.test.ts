@@ -46,7 +46,7 @@ describe('D1 the log of a turn', () => {
     ])
   })
 
-  test('names everything that was asked', async () => {
+  test('has all input items', async () => {
     const rig = newRig({ rounds: [[end()]] })
     await rig.submit({
       input: [
@@ -82,7 +82,7 @@ describe('D1 the log of a turn', () => {
     expect(events.map(({ payload }) => line(payload))).toContain('done r:1 x')
   })
 
-  test('stamps every event with an id that follows from its place, a whole time and the trace', async () => {
+  test('gives every event an id derived from its position, an integer time and the trace', async () => {
     const rig = newRig({ rounds: [[...answer('a', 'x'), end()]] })
     const traceContext = { traceparent: '00-1-2-01', tracestate: 'a=b' }
     await rig.clock.advance(0.75)
@@ -139,7 +139,7 @@ describe('D1 the log of a turn', () => {
 
 const sequences: { name: string; rounds: Round[]; story: string[] }[] = [
   {
-    name: 'numbers the items of all rounds through, although the vendor begins anew',
+    name: 'numbers items across rounds, although the vendor starts over',
     rounds: [
       [...answer('1', 'Let me see'), ...call('2', 'add'), end('tool_calls')],
       [...answer('1', 'Done'), end()],
@@ -160,7 +160,7 @@ const sequences: { name: string; rounds: Round[]; story: string[] }[] = [
     ],
   },
   {
-    name: 'says the usage so far after each round, and the sum at the end',
+    name: 'reports usage so far after each round and the sum at the end',
     rounds: [
       [...call('1', 'add'), end({ finish_reason: 'tool_calls', usage: usage(1, 2) })],
       [end({ usage: usage(10, 20) })],
@@ -201,7 +201,7 @@ const sequences: { name: string; rounds: Round[]; story: string[] }[] = [
     story: ['open r:1 message', 'r:1 + x', 'done r:1 x', 'end stop ?'],
   },
   {
-    name: 'gives an item that begins again after its end another number',
+    name: 'gives an item that restarts after its end a new number',
     rounds: [[...answer('a', 'x'), ...answer('a', 'y'), end()]],
     story: [
       'open r:1 message',
@@ -214,7 +214,7 @@ const sequences: { name: string; rounds: Round[]; story: string[] }[] = [
     ],
   },
   {
-    name: 'takes no item for one of an earlier round, although the vendor gives its id again',
+    name: 'does not confuse items across rounds when the vendor reuses an id',
     rounds: [
       [...call('1', 'add'), end()],
       [done('1', 'Done'), end()],
@@ -230,7 +230,7 @@ const sequences: { name: string; rounds: Round[]; story: string[] }[] = [
     ],
   },
   {
-    name: 'keeps the reason why a finished response is short',
+    name: 'keeps the finish reason of a short response',
     rounds: [[...answer('a', 'x'), end('content_filter')]],
     story: ['open r:1 message', 'r:1 + x', 'done r:1 x', 'end content_filter ?'],
   },
@@ -245,7 +245,7 @@ describe('D1 a turn', () => {
     expect(rig.errors).toEqual([])
   })
 
-  test('asks for the model that was chosen, with the settings of the request', async () => {
+  test('requests the chosen model with the settings of the request', async () => {
     const rig = newRig({ rounds: [[end()]] })
     await rig.submit({ model: 'puppet/large', settings: { temperature: 0.5, stop: ['.'] } })
     await rig.settled()
@@ -257,7 +257,7 @@ describe('D1 a turn', () => {
     })
   })
 
-  test('lets a stream of more deltas than may be unsettled through, in order', async () => {
+  test('passes on more deltas than may be in flight, in order', async () => {
     const pieces = Array.from({ length: 3000 }, (_, index) => `${index} `)
     const deltas = pieces.map((piece) => delta('a', piece))
     const rounds = [[open('a'), ...deltas, done('a', pieces.join('')), end()]]

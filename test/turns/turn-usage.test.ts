@@ -17,18 +17,18 @@ const rows: { name: string; rounds: Usage[][]; sum: Usage | undefined }[] = [
   { name: 'of nothing is unknown', rounds: [[], []], sum: undefined },
   { name: 'of zero is zero, not unknown', rounds: [[usage(0, 0)]], sum: usage(0, 0) },
   {
-    name: 'of one round is what it said last',
+    name: 'of one round is its last report',
     rounds: [[usage(1, 1), usage(1, 9)]],
     sum: usage(1, 9),
   },
   { name: 'of two rounds is both', rounds: [[usage(1, 2)], [usage(3, 4)]], sum: usage(4, 6) },
   {
-    name: 'passes over a round that said nothing',
+    name: 'ignores a round without usage',
     rounds: [[usage(1, 2)], [], [usage(3, 4)]],
     sum: usage(4, 6),
   },
   {
-    name: 'adds what only some rounds say',
+    name: 'adds figures that only some rounds report',
     rounds: [[usage(1, 2, { cached_tokens: 5 })], [usage(3, 4, { reasoning_tokens: 7 })]],
     sum: usage(4, 6, { cached_tokens: 5, reasoning_tokens: 7 }),
   },
@@ -49,7 +49,7 @@ describe('the usage of a turn', () => {
     expect(sumOf(rounds)).toEqual(sum)
   })
 
-  test('of a round that goes on counts as well', () => {
+  test('of a running round counts too', () => {
     const sum = new TurnUsage()
     sum.update(usage(1, 2))
     sum.endRound()
@@ -57,7 +57,7 @@ describe('the usage of a turn', () => {
     expect(sum.sum).toEqual(usage(4, 2))
   })
 
-  test('is news once', () => {
+  test('is reported once', () => {
     const sum = new TurnUsage()
     expect(sum.takeNews()).toBeUndefined()
     sum.update(usage(1, 2))

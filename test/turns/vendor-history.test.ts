@@ -107,7 +107,7 @@ function calling(metadata: Record<string, unknown>) {
   ]
 }
 
-describe('a call that this server answered is an ordinary one to its vendor', () => {
+describe('a call that this server answered is an ordinary call to the vendor', () => {
   test.each(vendors)('in the next round: $name', async ({ metadata, build, thread }) => {
     const { provider, submit, settled } = newRig({
       rounds: [calling(metadata), [end()]],
