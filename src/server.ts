@@ -1,6 +1,4 @@
-export { openEmbeddedLog } from './log/embedded/embedded-log.ts'
-export type { EmbeddedLogOptions } from './log/embedded/embedded-store.ts'
-export type { SyncPolicy } from './log/embedded/environment.ts'
+export { type EmbeddedLogOptions, openEmbeddedLog, type SyncPolicy } from './log/embedded/open.ts'
 export { MemoryLog, type MemoryLogOptions } from './log/memory-log.ts'
 export type { RedisLogOptions, RedisServer } from './log/redis/redis-log.ts'
 export { openRedisLog } from './log/redis/redis-log.ts'

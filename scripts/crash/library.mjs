@@ -27,8 +27,8 @@ export const { endOrphan } = await load('turns/reaper.js')
 /** @param {Place} place @returns {Promise<import('../../src/log/turn-log.ts').TurnLog>} */
 export async function openLog(place) {
   if ('directory' in place) {
-    /** @type {typeof import('../../src/log/embedded/embedded-log.ts')} */
-    const { openEmbeddedLog } = await load('log/embedded/embedded-log.js')
+    /** @type {typeof import('../../src/log/embedded/open.ts')} */
+    const { openEmbeddedLog } = await load('log/embedded/open.js')
     return openEmbeddedLog(place)
   }
   /** @type {typeof import('../../src/log/redis/redis-log.ts')} */

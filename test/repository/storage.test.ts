@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openEmbeddedLog } from '../../src/log/embedded/embedded-log.ts'
+import { openEmbeddedLog } from '../../src/log/embedded/open.ts'
 import { read, root } from './sources.ts'
 
 const COMMANDS = [...read('docs/storage.md').matchAll(/^```sh\n(.*?)^```/gms)].map(

@@ -6,7 +6,7 @@ import { checkEpoch, claimed, firstState, leaseOf, TurnExistsError, turnGone } f
 import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
-import { type EmbeddedLogOptions, EmbeddedStore } from './embedded-store.ts'
+import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn, EmbeddedWriter } from './embedded-turn.ts'
 import { indexedThreads, removeTurn } from './removal.ts'
@@ -304,13 +304,4 @@ export class EmbeddedLog implements log.TurnLog {
     if (turn?.creation === lease.creation) return turn
     throw turnGone(lease.turnId)
   }
-}
-
-/**
- * Opens the log in a directory. STORE_LOCKED when another process has it, STORE_READ_ONLY when it cannot be
- * written, STORE_VERSION when a newer version wrote it. The leases of open turns count as run out: their owners are
- * gone.
- */
-export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<log.TurnLog> {
-  return new EmbeddedLog(await EmbeddedStore.open(options))
 }

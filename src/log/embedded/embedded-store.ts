@@ -6,29 +6,13 @@ import { migrate } from './compact.ts'
 import { DATA_FILE, removeCopy, storeError } from './data-file.ts'
 import { checkWritable, lockDirectory, makeDirectory, StoreFiles } from './directory.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
-import { Environment, type SyncPolicy, type Write } from './environment.ts'
+import { Environment, type Write } from './environment.ts'
 import { GroupCommit, JournalEntry } from './group-commit.ts'
+import type { EmbeddedLogOptions } from './open.ts'
 import { Sweeper } from './removal.ts'
 import { DAMAGED, parseKey } from './stored-turn.ts'
 import { TenantTurns } from './tenant-turns.ts'
 import { Chunks } from './turn-events.ts'
-
-export interface EmbeddedLogOptions {
-  /** Where everything is stored; created if it is missing. One process at a time. */
-  readonly directory: string
-  /** How long the logs of a turn are stored after its end: seven days by default. */
-  readonly retentionMs?: number
-  /** What an acknowledged record survives: `commit`, a power cut (the default); `system`, `kill -9`. */
-  readonly sync?: SyncPolicy
-  /** How far apart commits are under load, in real time: 30 ms by default. */
-  readonly commitIntervalMs?: number
-  /** How often to sweep expired turns and threads: every minute by default. */
-  readonly sweepMs?: number
-  /** Callback for failures of the sweep: records that cannot be read, a full disk. */
-  readonly onError?: (error: unknown) => void
-  /** Measures leases and retention. */
-  readonly clock?: Clock
-}
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000
 const MINUTE_MS = 60 * 1000

@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib'
 import type { Database, Key, RangeOptions, RootDatabase, RootDatabaseOptions } from 'lmdb'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { checkDataFile, DiskRoom, PRIVATE, storeError } from './data-file.ts'
+import type { SyncPolicy } from './open.ts'
 
 /** Raised when what is stored changes its form. */
 export const FORMAT_VERSION = 2
@@ -321,10 +322,3 @@ export class ByteTable extends CheckedTable<Uint8Array> {
 function sumText(value: string, seed: number): string {
   return crc32(value, seed).toString(16).padStart(TEXT_SUM, '0')
 }
-
-/**
- * - `commit`: a record is on the disk before it is acknowledged, and survives a power cut.
- * - `system`: a record is with the operating system before it is acknowledged. It survives the death of
- *   the process in whatever way, but when the machine dies, the store may be damaged as a whole.
- */
-export type SyncPolicy = 'commit' | 'system'

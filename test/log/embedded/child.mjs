@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const built = new URL('../../../dist/', import.meta.url)
-/** @type {typeof import('../../../src/log/embedded/embedded-log.ts')} */
-const { openEmbeddedLog } = await import(new URL('log/embedded/embedded-log.js', built).href)
+/** @type {typeof import('../../../src/log/embedded/open.ts')} */
+const { openEmbeddedLog } = await import(new URL('log/embedded/open.js', built).href)
 /** @type {typeof import('../../../src/testing/turn-log/texts.ts')} */
 const { delta } = await import(new URL('testing/turn-log/texts.js', built).href)
 

@@ -3,9 +3,9 @@
 //     node damage-child.mjs <directory>…
 import { writeSync } from 'node:fs'
 
-/** @type {typeof import('../../../src/log/embedded/embedded-log.ts')} */
+/** @type {typeof import('../../../src/log/embedded/open.ts')} */
 const { openEmbeddedLog } = await import(
-  new URL('../../../dist/log/embedded/embedded-log.js', import.meta.url).href
+  new URL('../../../dist/log/embedded/open.js', import.meta.url).href
 )
 
 const THREADS = ['one', 'two']

@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest'
-import { openEmbeddedLog } from '../../../src/log/embedded/embedded-log.ts'
+import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { describeTurnLog, fakeClock, type TurnLogUnderTest } from '../../../src/testing/index.ts'
 import { ofTenant } from '../of-tenant.ts'
 import { temporaryFolder } from './support.ts'

@@ -2,8 +2,8 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { openEmbeddedLog } from '../../../src/log/embedded/embedded-log.ts'
 import { inspectEmbeddedLog } from '../../../src/log/embedded/inspect.ts'
+import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { StoreProcess } from './process.ts'
 
 function folder(): string {

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { openEmbeddedLog } from '../../../src/log/embedded/embedded-log.ts'
+import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import type { Lease, LogName, TurnLog } from '../../../src/log/turn-log.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../../src/server/gateway.ts'
