@@ -4,15 +4,15 @@ import { onAbort } from '../async/on-abort.ts'
 import type { GatewayEnv } from './context.ts'
 
 /**
- * Calls back when a response was sent or its client has left, possibly more than once, until the returned function
+ * Calls back when a response was sent or its client disconnected, possibly more than once, until the returned function
  * is called.
  */
 export function onResponseClose(response: ServerResponse, onClose: () => void): () => void {
   const { socket } = response.req
   response.on('close', onClose)
-  // With pipelined requests, a response that has no socket yet is not notified when the connection closes.
+  // A pipelined response without a socket yet gets no `close` event when the connection closes.
   if (response.socket === null) {
-    // There may be many of them, and that is no leak.
+    // Many listeners are expected here; not a leak.
     socket.setMaxListeners(0)
     socket.on('close', onClose)
     response.on('close', () => socket.off('close', onClose))
@@ -35,7 +35,7 @@ export function trackAdapter(response: ServerResponse, handle: () => void): void
   if (added !== undefined) adapterListeners.set(response, added as Listener)
 }
 
-/** Lets go of the request, which Hono's adapter keeps until the response is closed only to abort its signal. */
+/** Releases the request, which Hono's adapter retains until the response closes only to abort its signal. */
 export function releaseRequest(response: ServerResponse): void {
   const listener = adapterListeners.get(response)
   if (listener !== undefined) response.off('close', listener)
@@ -44,9 +44,9 @@ export function releaseRequest(response: ServerResponse): void {
 
 /** Whether the client of a request is still connected. */
 export interface ClientWatch {
-  /** Aborts when the client leaves before it has its response. */
+  /** Aborts when the client disconnects before the response was sent. */
   readonly signal: AbortSignal
-  /** To be called when the client has its response. */
+  /** Call when the response was sent. */
   readonly release: () => void
 }
 

@@ -10,19 +10,19 @@ import type { Readiness } from './routes/server.ts'
 import type { OpenStreams } from './streams/open-streams.ts'
 import type { TenantSpace } from './tenant-space.ts'
 
-/** What all routes share. What belongs to a tenant comes with the request, as its `space`. */
+/** Shared by all routes. Tenant data comes with the request, as its `space`. */
 export interface GatewayContext {
   readonly turns: TurnRunner
   readonly providers: Providers
   readonly clock: Clock
-  /** Makes ids of threads and requests. */
+  /** Creates thread and request ids. */
   readonly generateId: () => string
   readonly readiness: Readiness
-  /** Aborts when the turns have ended or the grace period is over: every stream ends then. */
+  /** Aborts when the turns have ended or the grace period is over. Every stream then ends. */
   readonly closing: AbortSignal
   readonly streams: OpenStreams
   readonly limits: KeyLimits
-  /** Whether the caller's key has not been revoked since. */
+  /** Whether the caller's key is still valid. */
   readonly isInForce: (caller: Caller) => boolean
   readonly onError: ErrorHandler
 }
@@ -30,18 +30,18 @@ export interface GatewayContext {
 export type ErrorHandler = (error: unknown, about: { readonly requestId?: string }) => void
 
 export interface GatewayEnv {
-  /** Missing where the app does not run on Node. */
+  /** Missing when the app does not run on Node. */
   Bindings: Partial<HttpBindings>
   Variables: {
     requestId: string
     address: URL
     caller: Caller
     space: TenantSpace
-    /** The turn that the request is about, once known. */
+    /** The turn of the request, once known. */
     turnId?: string
     /** Why the request was refused. */
     refusal?: ErrorCode
-    /** The slot of a stream, if it was taken before the stream is opened. */
+    /** A stream slot taken before the stream is opened. */
     slot?: StreamSlot
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { JsonSchema, OpenApiDocument, Operation } from './openapi.ts'
 
-/** In the colours that the reader's system asks for. */
+/** Follows the system's colour scheme. */
 const STYLE = `
 :root { color-scheme: light dark; --text: #1d2129; --soft: #5c6470; --line: #e1e4e8; --back: #fff;
   --panel: #f6f7f9; --link: #0b5cad; --get: #1a7f4b; --post: #9a5b00; --patch: #6b46c1; --delete: #c0312b }
@@ -39,7 +39,7 @@ th { width: 11rem; font-weight: 500 } th b { color: var(--delete) }
 }
 `
 
-/** Nothing is loaded, and nothing runs, except this style. */
+/** Allows only this style; nothing is loaded or executed. */
 export const DOCS_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
@@ -48,16 +48,16 @@ export const DOCS_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Stands for the origin in the cached page. No text of a document has it. */
+/** Placeholder for the origin in the cached page. Occurs in no document. */
 const ORIGIN = '\0'
 
-/** The page for any origin. Rendering takes milliseconds, and is done once. */
+/** The page for any origin. Rendering takes milliseconds and is done once. */
 export function docsPages(document: OpenApiDocument): (origin: string) => string {
   const parts = docsPage(document, ORIGIN).split(ORIGIN)
   return (origin) => parts.join(html`${origin}`.text)
 }
 
-/** The routes and shapes of an OpenAPI document as a page. */
+/** Renders the routes and schemas of an OpenAPI document. */
 export function docsPage(document: OpenApiDocument, origin: string): string {
   const { info, components } = document
   const places = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -135,10 +135,10 @@ ${body}
 </section>`
 }
 
-/** By the number of ways to authenticate. Most routes have two, which needs no note. */
+/** By number of authentication schemes. Most routes have two, which needs no note. */
 const ACCESS: Readonly<Record<number, string>> = {
-  0: 'Needs no key.',
-  3: 'Opens with a stream token, too.',
+  0: 'No key required.',
+  3: 'Also accepts a stream token.',
 }
 
 function contentTypes(content: Readonly<Record<string, { readonly schema: JsonSchema }>>): Html {
@@ -148,7 +148,7 @@ function contentTypes(content: Readonly<Record<string, { readonly schema: JsonSc
   return html`${parts}`
 }
 
-/** A command to paste into a shell. Ids are placeholders in capitals. */
+/** A shell command to paste. Ids are placeholders in capitals. */
 function curlLine(
   { method, path, operation }: Place,
   { components }: OpenApiDocument,
@@ -175,7 +175,7 @@ function placeholder(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()
 }
 
-/** A schema in a few words, with links to named ones. */
+/** A schema in short form, with links to named schemas. */
 function typeOf(schema: JsonSchema): Html {
   const { $ref, oneOf, anyOf, items } = schema
   if ($ref !== undefined) return schemaLink($ref)
@@ -207,7 +207,7 @@ function inlineObject({ properties = {}, required = [] }: JsonSchema): Html {
 
 function bounds({ minimum, maximum, maxLength }: JsonSchema): string {
   if (maxLength !== undefined) return ` up to ${maxLength.toLocaleString('en')} characters`
-  // The bounds of every safe integer say nothing.
+  // Omits the bounds of safe integers.
   const hasLow = minimum !== undefined && minimum > Number.MIN_SAFE_INTEGER
   const hasHigh = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER
   const low = hasLow ? ` from ${minimum}` : ''
@@ -231,13 +231,13 @@ function schemaTable(schema: JsonSchema): Html {
 
 function fieldRow(name: string, schema: JsonSchema, isRequired: boolean): Html {
   const { description = '', default: standard } = schema
-  const fallback = standard === undefined ? undefined : html` Unless given: ${literal(standard)}.`
+  const fallback = standard === undefined ? undefined : html` Default: ${literal(standard)}.`
   return html`<tr>
 <th><code>${name}</code>${isRequired ? html` <b title="required">*</b>` : ''}</th>
 <td>${typeOf(schema)}</td><td>${prose(description)}${fallback}</td></tr>`
 }
 
-/** A piece of HTML. A string in it is text, and never becomes markup. */
+/** A piece of HTML. Strings inserted into it are escaped. */
 export class Html {
   readonly text: string
 

@@ -11,7 +11,7 @@ import {
   TurnFailedError,
 } from './openai/errors.ts'
 
-/** The body of a refusal on our own routes. */
+/** Error body of our own routes. */
 export interface ErrorBody {
   error: { code: ErrorCode; message: string; details?: unknown; requestId: string }
 }
@@ -23,13 +23,12 @@ export interface ErrorResponse {
   headers: Record<string, string>
 }
 
-/** Long enough for a turn or an instance to end, short enough for nobody to notice. */
+/** Long enough for a turn or an instance to end, short enough to go unnoticed. */
 const RETRY_AFTER_S = '1'
 
 /**
- * The response to a request that failed, in the form that clients of its path read. Only our own errors of the
- * client's making are sent with their message: the others may name our hosts and paths. The log has the rest, under
- * the request id.
+ * Encodes an error in the format of the request's path. Only client errors keep their message: others may name internal
+ * hosts and paths, and are logged under the request id.
  */
 export function toErrorResponse(error: unknown, requestId: string, path = ''): ErrorResponse {
   const known = error instanceof HTTPException ? frameworkError(error) : error
@@ -52,7 +51,7 @@ export function toErrorResponse(error: unknown, requestId: string, path = ''): E
   }
 }
 
-/** Refuses a request with an error, and reports the error if it is ours. */
+/** Sends an error response, and reports server errors. */
 export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHandler): Response {
   if (error instanceof TurnFailedError) return c.json(error.body, error.status, error.headers)
   const requestId = c.get('requestId')
@@ -62,23 +61,24 @@ export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHan
   return c.json(body, status, headers)
 }
 
-/** Hono only says that a body is not JSON, by its content or its type. */
+/** Hono only reports that a body is not JSON, by content or type. */
 function frameworkError({ status }: HTTPException): TurnstreamError | undefined {
   if (status === 415) {
-    return new TurnstreamError('MEDIA_TYPE_UNSUPPORTED', 'a body must be application/json')
+    return new TurnstreamError('MEDIA_TYPE_UNSUPPORTED', 'use application/json')
   }
-  if (status === 400) return new RequestInvalidError([{ path: 'body', message: 'is no JSON' }])
+  if (status === 400)
+    return new RequestInvalidError([{ path: 'body', message: 'is not valid JSON' }])
   return undefined
 }
 
 /**
- * Refuses a request that no route matches. A path with other methods gets them in `allow`, with 204 for OPTIONS. To be
- * called when the app has all its routes.
+ * Refuses requests that match no route. A path with other methods gets them in `allow`, with 204 for OPTIONS. Call
+ * after all routes are registered.
  */
 export function refuseUnmatched(app: GatewayApp, onError: ErrorHandler) {
   const methods = new Map<string, Set<string>>()
   for (const { path, method } of app.routes) {
-    // Middleware is a route of all methods.
+    // Middleware is registered for all methods.
     if (method === 'ALL') continue
     const known = methods.get(path) ?? new Set(['OPTIONS'])
     methods.set(path, known.add(method))

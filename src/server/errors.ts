@@ -1,7 +1,7 @@
 import type * as z from 'zod'
 import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 
-/** A field of a request that is wrong. */
+/** An invalid field of a request. */
 export interface FieldFault {
   /** Such as `body.input.0.content` or `query.limit`; `body` for the whole body. */
   readonly path: string
@@ -12,7 +12,7 @@ export interface FieldFault {
 const MAX_FAULTS = 20
 const MAX_CHARS = 200
 
-/** REQUEST_INVALID, with the fields at fault. */
+/** REQUEST_INVALID with the invalid fields. */
 export class RequestInvalidError extends TurnstreamError {
   override readonly name = 'RequestInvalidError'
   readonly details: readonly FieldFault[]
@@ -24,7 +24,7 @@ export class RequestInvalidError extends TurnstreamError {
   }
 }
 
-/** The faults that a schema found in a part of a request: `body`, `query`, `params` or `headers`. */
+/** Converts schema issues of a request part: `body`, `query`, `params` or `headers`. */
 export function requestInvalid(part: string, error: z.ZodError): RequestInvalidError {
   const faults = error.issues.slice(0, MAX_FAULTS).map((issue) => ({
     path: [part, ...issue.path.map(String)].join('.').slice(0, MAX_CHARS),
@@ -33,7 +33,7 @@ export function requestInvalid(part: string, error: z.ZodError): RequestInvalidE
   return new RequestInvalidError(faults)
 }
 
-/** The issue of a union only says that no variant fits; an unknown field is more useful. */
+/** A union's issue only says that no variant matches; an unknown field is more useful. */
 function toMessage(issue: z.core.$ZodIssue): string {
   if (issue.code !== 'invalid_union') return issue.message
   return (
@@ -41,10 +41,10 @@ function toMessage(issue: z.core.$ZodIssue): string {
   )
 }
 
-/** A refusal that a later retry may not meet. */
+/** A refusal with a retry delay. */
 export class LimitedError extends TurnstreamError {
   override readonly name = 'LimitedError'
-  /** For `retry-after`: whole seconds, rounded up, at least one. */
+  /** For `retry-after`: seconds, rounded up, at least 1. */
   readonly retryAfterS: number
 
   constructor(code: ErrorCode, detail: string, waitMs: number) {

@@ -33,36 +33,36 @@ export interface GatewayOptions
   extends Omit<TurnRunnerOptions, 'onError' | 'observer' | 'owner' | 'providers'> {
   /** The providers, the default one first. */
   readonly providers: Providers | readonly ConfiguredProvider[]
-  /** The name of this process in the record of each turn, for people. `<host name>:<process id>` by default. */
+  /** Name of this process in turn records, for operators. `<host name>:<process id>` by default. */
   readonly owner?: string
-  /** How often a silent stream gets a comment. 15 s by default. */
+  /** Heartbeat interval of silent streams. 15 s by default. */
   readonly heartbeatMs?: number
-  /** The largest body of a request. 4 MB by default. */
+  /** Maximum request body size. 4 MB by default. */
   readonly maxBodyBytes?: number
-  /** What one key may do on this instance; `Infinity` switches a limit off. */
+  /** Limits per key on this instance. `Infinity` disables a limit. */
   readonly limits?: Partial<GatewayLimits>
-  /** How long running turns may go on when the server shuts down. 30 s by default. */
+  /** How long running turns may continue during shutdown. 30 s by default. */
   readonly shutdownGraceMs?: number
-  /** The origins whose pages may use the API, such as `https://app.example`. None by default. */
+  /** Origins allowed to use the API from a browser, such as `https://app.example`. None by default. */
   readonly corsOrigins?: readonly string[]
-  /** The host names that requests may have. Any by default. */
+  /** Host names allowed in requests. Any by default. */
   readonly allowedHosts?: readonly string[]
-  /** The keys that callers need. Without it everybody may call, as the tenant `default`. */
+  /** Accepted API keys. Without it every caller is allowed, as the tenant `default`. */
   readonly keys?: KeyRing
-  /** What stream tokens are signed with: the same on all instances. At least 32 characters; random by default. */
+  /** Signing secret of stream tokens, the same on all instances. At least 32 characters; random by default. */
   readonly streamTokenSecret?: string
   readonly clock?: Clock
-  /** Whether the metrics can be read without a key while there are no keys. True by default. */
+  /** Whether metrics are public on a server without keys. True by default. */
   readonly openMetrics?: boolean
-  /** Called for every request that was answered. */
+  /** Called for every answered request. */
   readonly onRequest?: (request: RequestFacts) => void
   /** Called when a turn starts here, and again with its outcome when it ends. */
   readonly onTurn?: TurnListener
-  /** Called for errors that no caller receives, or receives only in part. */
+  /** Called for errors that no caller receives in full. */
   readonly onError?: (error: unknown, about: ErrorSubject) => void
 }
 
-/** What an error belongs to, as far as that is known. */
+/** Context of an error, as far as known. */
 export interface ErrorSubject {
   readonly turnId?: string
   readonly requestId?: string
@@ -72,11 +72,11 @@ export interface ErrorSubject {
 export interface Gateway {
   readonly app: GatewayApp
   readonly turns: TurnRunner
-  /** Counts a request that was refused before it reached the app. */
+  /** Counts a request refused before it reached the app. */
   refused(code: ErrorCode): void
-  /** Ends the turns that earlier processes left behind. To be awaited before the port opens. */
+  /** Ends turns left behind by earlier processes. Await before opening the port. */
   start(): Promise<void>
-  /** Takes no more turns, lets running ones end, then ends every stream. */
+  /** Refuses new turns, waits for running ones, then ends every stream. */
   close(): Promise<void>
 }
 
@@ -125,7 +125,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   async function shutDown(): Promise<void> {
     try {
       await turns.shutdown(shutdownGraceMs)
-      // The last records are still on their way to readers.
+      // The last records are still being delivered to readers.
       await new Promise(setImmediate)
     } finally {
       closing.abort()
@@ -182,5 +182,5 @@ function createApp(
   return app
 }
 
-/** The parts of a request as people call them. */
+/** Request parts as the docs name them. */
 const PARTS: Record<string, string> = { json: 'body', param: 'params', header: 'headers' }

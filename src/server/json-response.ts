@@ -7,25 +7,25 @@ import { HEADERS } from '../protocol/names.ts'
 import { onResponseClose } from './client-close.ts'
 import type { GatewayContext, GatewayEnv } from './context.ts'
 
-/** UTF-8. */
+/** UTF-8 bytes. */
 type Bytes = Uint8Array<ArrayBuffer>
 
 type JsonResponse<Value> = Response & TypedResponse<JSONParsed<Value>, 200, 'json'>
 
-/** Queues a read of the caller and sends the JSON it returns. READS_LIMITED, UNREAD_LIMITED, and what `read` throws. */
+/** Queues a read for the caller and sends its JSON. READS_LIMITED, UNREAD_LIMITED, and what `read` throws. */
 export async function sendRead<Value>(
   c: Context<GatewayEnv>,
   context: Pick<GatewayContext, 'limits'>,
   read: () => Promise<Bytes>,
 ): Promise<JsonResponse<Value>> {
   const bytes = await context.limits.read(c.get('caller'), async () =>
-    // The client may have left while others were served.
+    // The client may have disconnected while the read was queued.
     c.env?.outgoing?.destroyed === true ? new Uint8Array() : await read(),
   )
   return sendJson(c, context, bytes)
 }
 
-/** Sends JSON, which counts as unsent until the client has taken it. UNREAD_LIMITED. */
+/** Sends JSON, counted as unread until the client has received it. UNREAD_LIMITED. */
 export function sendJson<Value>(
   c: Context<GatewayEnv>,
   { limits }: Pick<GatewayContext, 'limits'>,
@@ -38,10 +38,10 @@ export function sendJson<Value>(
   return sendSharedJson(c, bytes)
 }
 
-/** The same for bytes that are not counted, because all responses share them. */
+/** Sends bytes that all responses share, so they are not counted. */
 export function sendSharedJson<Value>(c: Context<GatewayEnv>, bytes: Bytes): JsonResponse<Value> {
   const response = c.body(bytes, 200, { 'content-type': 'application/json' })
-  // Hono only knows the type of a body that it has encoded itself.
+  // Hono sets a content type only for bodies it encodes itself.
   return response as Response as JsonResponse<Value>
 }
 
@@ -49,7 +49,7 @@ export function encodeJson(value: unknown): Buffer<ArrayBuffer> {
   return Buffer.from(JSON.stringify(value))
 }
 
-/** The parts of an object with a list as its last field. Made in time slices, because it may have thousands of items. */
+/** Encodes an object whose last field is a list, in time slices: it may have thousands of items. */
 export async function encodeList<T>(
   head: object,
   name: string,
@@ -65,20 +65,20 @@ export async function encodeList<T>(
   return parts
 }
 
-/** A page ends with the item that takes it past this size. */
+/** A page ends with the item that exceeds this size. */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024
 
 const COMMA = Buffer.from(',')
 
 export interface PageEncoding<T, Options extends PageOptions> {
-  /** What comes before the items, up to the bracket. */
+  /** Text before the items, up to the bracket. */
   readonly head: string
   readonly list: (options: Options) => Promise<Page<T>>
-  /** The parts of an item, or none to leave it out. */
+  /** Encoded parts of an item; none to omit it. */
   readonly encode: (item: T) => Bytes[] | Promise<Bytes[]>
 }
 
-/** Encodes as many items as `options` allow and fit into a page. */
+/** Encodes as many items as fit into a page. */
 export async function encodePage<T, Options extends PageOptions>(
   options: Options,
   { head, list, encode }: PageEncoding<T, Options>,
@@ -97,7 +97,7 @@ export async function encodePage<T, Options extends PageOptions>(
     }
     const taken = index + 1
     if (size > MAX_PAGE_BYTES && taken < page.items.length) {
-      // Only the store makes cursors.
+      // Only the store creates cursors.
       nextCursor = (await list({ ...options, limit: taken })).nextCursor
       break
     }
@@ -107,14 +107,14 @@ export async function encodePage<T, Options extends PageOptions>(
 }
 
 /**
- * Browser protections of every response, including refusals. `permissions-policy` is not needed: nothing runs in a
- * document without sources. `strict-transport-security` belongs to what terminates TLS.
+ * Browser protections of every response, including errors. No `permissions-policy`: the CSP runs no code.
+ * `strict-transport-security` is up to the TLS terminator.
  */
 export const SECURITY_HEADERS = {
   'x-content-type-options': 'nosniff',
   // URLs contain ids and stream tokens.
   'referrer-policy': 'no-referrer',
-  // Applies to what pages embed, such as images and scripts. Allowed origins use CORS, which it does not affect.
+  // Restricts embedding, such as images and scripts. Does not affect CORS.
   'cross-origin-resource-policy': 'same-origin',
   'content-security-policy':
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -125,7 +125,7 @@ export const SECURITY_HEADERS = {
 const SECURITY = Object.entries(SECURITY_HEADERS)
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,200}$/
 
-/** Sets the headers of every response. The client's request id is used if it is safe in a header and a log line. */
+/** Sets common headers. Uses the client's request id if it is safe in a header and a log line. */
 export function baseHeaders(generateId: () => string): MiddlewareHandler<GatewayEnv> {
   return async (c, next) => {
     const given = c.req.header(HEADERS.requestId) ?? ''

@@ -33,14 +33,14 @@ import {
 export interface ListenOptions extends Partial<PortLimits> {
   /** 127.0.0.1 by default. */
   readonly host?: string
-  /** 4010 by default; 0 takes a free one. */
+  /** 4010 by default; 0 picks a free port. */
   readonly port?: number
   readonly clock?: Clock
-  /** Called at most once a minute while connections are refused because too many are open. */
+  /** Called at most once a minute while connections are refused at the limit. */
   readonly onCrowded?: (crowd: Crowd) => void
 }
 
-/** How many connections were refused since the last report, and how many may be open. */
+/** Connections refused since the last report, and the limit. */
 export interface Crowd {
   readonly refused: number
   readonly maxConnections: number
@@ -49,8 +49,7 @@ export interface Crowd {
 export interface Listening {
   readonly url: string
   /**
-   * Closes the gateway, then the port. While turns run their readers can still come and go; only new turns are refused
-   * from the start. Idempotent.
+   * Closes the gateway, then the port. New turns are refused at once; readers can connect while turns run. Idempotent.
    */
   close(): Promise<void>
 }
@@ -60,12 +59,12 @@ const PORT = 4010
 
 const CROWD_REPORT_MS = 60_000
 
-// When a silent connection is first checked for a peer that is gone.
+// Delay before the first TCP keep-alive probe.
 const KEEP_ALIVE_PROBE_MS = 30_000
 // How long the last responses may take to be sent.
 const LAST_WRITES_MS = 2000
 
-/** Opens the port, after the turns of earlier processes were ended. */
+/** Opens the port after ending the turns of earlier processes. */
 export async function listen(gateway: Gateway, options: ListenOptions = {}): Promise<Listening> {
   const { host = HOST, port = PORT, clock = systemClock } = options
   const limits = resolvePortLimits(options)
@@ -94,14 +93,14 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
       refuseConnection(socket, clock)
     },
   })
-  // Node closes the connections above `server.maxConnections` without a response.
+  // Node closes connections above `server.maxConnections` without a response.
   server.on('drop', onCrowded)
   server.on('clientError', (error, socket) => {
     const code = refuseMalformed(error, socket, { clock, limits })
     if (code !== undefined) gateway.refused(code)
   })
   server.on('request', requestListener(gateway, limits))
-  // Unknown expectations are ignored. Node would refuse them in its own form.
+  // Ignores unknown expectations. Node would refuse them with its own response.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   try {
     await open(server, host, port)
@@ -128,7 +127,7 @@ export async function listen(gateway: Gateway, options: ListenOptions = {}): Pro
   }
 }
 
-/** Counts refused connections, and reports them at most once a minute. */
+/** Counts refused connections and reports them at most once a minute. */
 function crowdReporter(maxConnections: number, clock: Clock, report: ListenOptions['onCrowded']) {
   let refused = 0
   let reportedAt = -Infinity
@@ -142,15 +141,12 @@ function crowdReporter(maxConnections: number, clock: Clock, report: ListenOptio
   }
 }
 
-/**
- * Serves the gateway from a server of yours: `node:http`, Express, Fastify. The limits of `listen` are not applied: they
- * are those of your server.
- */
+/** Serves the gateway from your own server: `node:http`, Express, Fastify. The limits of `listen` do not apply. */
 export function createRequestListener(gateway: Gateway): RequestListener {
   const listener = appListener(gateway, { autoCleanupIncoming: true })
   return (request, response) => {
     if (!request.readableDidRead) return listener(request, response)
-    const detail = 'its body was read before. Mount the gateway before body parsers'
+    const detail = 'the body was already read. Mount the gateway before body parsers'
     const error = new TurnstreamError('REQUEST_INVALID', detail)
     gateway.refused(error.code)
     refuseRequest(error, response)
@@ -164,7 +160,7 @@ function appListener(
   const listener = getRequestListener((request, env) => gateway.app.fetch(request, env), {
     ...options,
     errorHandler: refuseUnreadable,
-    // The process may not be ours alone.
+    // The process may serve other things.
     overrideGlobalObjects: false,
   })
   return (request, response) => trackAdapter(response, () => void listener(request, response))
@@ -174,7 +170,7 @@ function requestListener(gateway: Gateway, limits: PortLimits): RequestListener 
   // `Connections` discards the rest of a body.
   const listener = appListener(gateway, { autoCleanupIncoming: false })
   return (request, response) => {
-    // A pipelined request after the last response of its connection.
+    // A pipelined request after the connection's last response.
     if (!request.socket.writable) return
     const refusal = checkHead(request, limits)
     if (refusal === undefined) return listener(request, response)
@@ -189,17 +185,18 @@ async function open(server: Server, host: string, port: number): Promise<void> {
     await once(server, 'listening')
   } catch (cause) {
     const { code = '', message } = cause as NodeJS.ErrnoException
-    const detail = `port ${port} of ${host} cannot be opened: ${ADVICE[code] ?? message}`
+    const detail = `cannot open port ${port} on ${host}: ${ADVICE[code] ?? message}`
     throw new TurnstreamError('OPTION_INVALID', detail, { cause })
   }
 }
 
 const ADVICE: Record<string, string> = {
-  EADDRINUSE: 'another program uses it; stop that one, or choose another port, or 0 for a free one',
-  EACCES: 'this user may not open it; choose a port from 1024 on',
-  EADDRNOTAVAIL: 'this machine does not have that address; 127.0.0.1 and ::1 are its own',
-  ENOTFOUND: 'this host is not known',
-  ERR_SOCKET_BAD_PORT: 'a port is a number from 0 to 65535',
+  EADDRINUSE:
+    'it is already in use; stop the other process or choose another port, 0 for a free one',
+  EACCES: 'permission denied; choose a port from 1024 up',
+  EADDRNOTAVAIL: 'this machine does not have that address; use 127.0.0.1 or ::1 for local access',
+  ENOTFOUND: 'unknown host',
+  ERR_SOCKET_BAD_PORT: 'a port must be from 0 to 65535',
 }
 
 async function end(server: Server, connections: Connections, clock: Clock): Promise<void> {
@@ -213,24 +210,24 @@ async function end(server: Server, connections: Connections, clock: Clock): Prom
 
 interface ConnectionsOptions {
   readonly max: number
-  /** How long a response may wait for a client that reads nothing; 0 is forever. */
+  /** How long a response may wait for a client that reads nothing; 0 means forever. */
   readonly writeTimeoutMs: number
   readonly clock: Clock
-  /** Called for each connection above `max`. It is not counted, and nothing else is done with it. */
+  /** Called for each connection above `max`, which is then not tracked. */
   readonly onCrowded: (socket: Socket) => void
 }
 
-/** How many connections above the limit get a response at a time; others are closed without one. */
+/** How many connections above the limit get a response at a time. Others are closed without one. */
 const REFUSED_AT_ONCE = 100
 
-// A client that is still sending its body may not see the response when the connection is reset. So the rest of a
-// refused body is read and discarded, within these bounds; then the connection is closed.
+// A reset may hide the response from a client that is still sending its body. So the rest of a refused body is read and
+// discarded, within these bounds.
 const MAX_DISCARDED_BYTES = 16 * 1024 * 1024
 const MAX_DISCARD_MS = 2000
 
 /**
- * The connections of a server: bounded, without clients that do not read, and without idle ones to wait for at the
- * end. Node only knows a connection as idle after its first request; browsers open some that they never use.
+ * The connections of a server. Enforces the limit, drops clients that do not read, and closes idle connections on
+ * shutdown. Node treats a connection as idle only after its first request; browsers open some they never use.
  */
 class Connections {
   readonly #options: ConnectionsOptions
@@ -246,7 +243,7 @@ class Connections {
     server.on('timeout', this.#cut)
   }
 
-  /** Ends idle connections, and each of the others after its response. */
+  /** Ends idle connections now, and the others after their response. */
   end(): void {
     this.#isEnding = true
     for (const socket of this.#idle) socket.destroy()
@@ -268,10 +265,10 @@ class Connections {
     this.#sockets.set(response, socket)
   }
 
-  /** Node takes the socket from a request that was destroyed. */
+  /** Node detaches the socket from a destroyed request. */
   readonly #sockets = new WeakMap<ServerResponse, Socket>()
 
-  // The listeners are shared and take their emitter from `this`: closures would be held for every open stream.
+  // Shared listeners that use `this`: closures would be retained for every open stream.
 
   readonly #remove = callWithEmitter((socket: Socket) => {
     this.#open -= 1
@@ -298,7 +295,7 @@ class Connections {
       socket?.destroySoon()
     }
     const stopWaiting = this.#options.clock.after(MAX_DISCARD_MS, close)
-    // The stream that the app was given would pause it again.
+    // The app's stream would pause it again.
     request.removeAllListeners('data')
     request.on('data', (chunk: Buffer) => {
       bytes += chunk.length
@@ -309,7 +306,7 @@ class Connections {
     request.resume()
   }
 
-  /** After a socket was silent for `writeTimeoutMs`. While a response is open, only if there is something to send. */
+  /** Handles a socket that was silent for `writeTimeoutMs`. With an open response, only if data waits. */
   readonly #cut = (socket: Socket): void => {
     if (this.#idle.has(socket) || socket.writableLength > 0) socket.destroy()
   }
@@ -322,11 +319,10 @@ function callWithEmitter<Emitter>(listener: (emitter: Emitter) => void) {
 }
 
 /*
- * The responses to requests that do not reach the app.
+ * Responses to requests that do not reach the app.
  */
 
-// A connection that has had its last response is read for this long: closing it immediately could reset it, and the
-// reset could overtake the response.
+// Keeps reading after the last response: closing immediately could reset the connection before the response arrives.
 const LINGER_MS = 1000
 
 function rawResponse(error: unknown, path?: string) {
@@ -348,10 +344,10 @@ function invalid(detail: string): TurnstreamError {
   return new TurnstreamError('REQUEST_INVALID', detail)
 }
 
-/** Refuses a request with a malformed URL or host, or one that the app could not answer at all. */
+/** Refuses a request with a malformed URL or host, or after an app failure. */
 function refuseUnreadable(error: unknown): Response {
   const isUnreadable = error instanceof RequestError
-  const { text, ...head } = rawResponse(isUnreadable ? invalid('its address or host') : error)
+  const { text, ...head } = rawResponse(isUnreadable ? invalid('invalid URL or host') : error)
   return new Response(text, head)
 }
 
@@ -364,36 +360,36 @@ function refuseRequest(error: TurnstreamError, response: ServerResponse): void {
 
 type MalformedError = Error & Overflow & { readonly code?: string }
 
-/** Refuses bytes that are not HTTP, or a request that does not end. Returns the code if a response was sent. */
+/** Refuses bytes that are not HTTP, or an incomplete request. Returns the code if a response was sent. */
 export function refuseMalformed(
   error: MalformedError,
   socket: Duplex,
   { clock, limits }: { readonly clock: Clock; readonly limits: PortLimits },
 ): ErrorCode | undefined {
-  // The rest of what was refused already.
+  // The rest of a request that was already refused.
   if (lingering.has(socket)) return undefined
-  // A peer that has left reads nothing, and after the head of another response there is no place for one.
+  // The peer has disconnected, or another response has already started.
   if (error.code === 'ECONNRESET' || !socket.writable || isBeingAnswered(socket)) {
     socket.destroy()
     return undefined
   }
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    // If the rest of the request were read, it could still be acted upon.
-    socket.end(encodeRaw(invalid('it took too long'), 408), () => socket.destroy())
+    // Reading the rest could still execute the request.
+    socket.end(encodeRaw(invalid('it took too long to arrive'), 408), () => socket.destroy())
     return 'REQUEST_INVALID'
   }
   const isOverflow = error.code === 'HPE_HEADER_OVERFLOW'
-  const refusal = isOverflow ? headOverflow(error, limits) : invalid('it is no HTTP')
+  const refusal = isOverflow ? headOverflow(error, limits) : invalid('it is not HTTP')
   endAndLinger(socket, refusal, clock)
   return refusal.code
 }
 
-/** Refuses a connection that is one too many, without reading from it. */
+/** Refuses a connection above the limit, without reading from it. */
 function refuseConnection(socket: Duplex, clock: Clock): void {
-  endAndLinger(socket, new TurnstreamError('CONNECTIONS_LIMITED', 'come back later'), clock)
+  endAndLinger(socket, new TurnstreamError('CONNECTIONS_LIMITED', 'try again later'), clock)
 }
 
-/** Node keeps the response in progress at the socket, and checks it there itself for the same reason. */
+/** Node stores the response in progress on the socket, and checks it there for the same reason. */
 function isBeingAnswered(socket: Duplex): boolean {
   const { _httpMessage: response } = socket as { _httpMessage?: ServerResponse | null }
   return response?.headersSent === true

@@ -4,7 +4,7 @@ import { ROUTES } from '../protocol/names.ts'
 import type { GatewayApp } from './context.ts'
 import * as spec from './routes/spec.ts'
 
-/** JSON Schema 2020-12, which is what OpenAPI 3.1 takes. */
+/** JSON Schema 2020-12, the dialect of OpenAPI 3.1. */
 export interface JsonSchema {
   readonly $ref?: string
   readonly type?: string | readonly string[]
@@ -43,7 +43,7 @@ export type Operation = ReturnType<DocumentWriter['operation']>
 export type OpenApiDocument = ReturnType<typeof openapiDocument>
 
 /**
- * The OpenAPI document of an app's routes. Zod itself writes the schemas: the generator of `@hono/zod-openapi` marks
+ * Builds the OpenAPI document of an app's routes. Zod writes the schemas: the generator of `@hono/zod-openapi` marks
  * optional fields as required.
  */
 export function openapiDocument(app: GatewayApp) {
@@ -54,7 +54,8 @@ export function openapiDocument(app: GatewayApp) {
     const { route } = definition
     paths[route.path] = { ...paths[route.path], [route.method]: writer.operation(route) }
   }
-  const description = 'Runs LLM turns, keeps them, and lets any number of readers join and resume.'
+  const description =
+    'Runs LLM turns as durable logs that any number of clients can stream and resume.'
   return {
     openapi: '3.1.0' as const,
     info: { title: 'turnstream', version: '2', description },
@@ -70,7 +71,7 @@ const OPERATION_NAMES = new Map(
   ]),
 )
 
-/** The part that is used. None of our routes has a reference in place of a response. */
+/** The subset in use. None of our routes has a reference in place of a response. */
 interface RouteResponse {
   readonly $ref?: unknown
   readonly description?: string
@@ -79,7 +80,7 @@ interface RouteResponse {
 }
 
 class DocumentWriter {
-  /** The named schemas that were met so far. */
+  /** Named schemas found so far. */
   readonly schemas: Record<string, JsonSchema> = {}
 
   operation(route: RouteConfig) {
@@ -90,7 +91,7 @@ class DocumentWriter {
       summary,
       description,
       tags,
-      /** One of them is needed where the server has keys; empty for public routes. */
+      /** One of these is required on a server with keys; empty for public routes. */
       security,
       parameters: [
         ...this.#parameters('path', request?.params),

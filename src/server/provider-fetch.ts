@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { TurnstreamError } from '../protocol/errors.ts'
 
 export interface ProviderFetchOptions {
-  /** How long connecting may take, with TLS (10 s). */
+  /** Connect timeout, including TLS. 10 s by default. */
   connectMs?: number | undefined
 }
 
@@ -14,9 +14,8 @@ const IDLE_SOCKET_MS = 4000
 const WITHOUT_BODY = new Set([204, 205, 304])
 
 /**
- * A `fetch` for providers. Node's own ends every wait for headers or bytes after 300 s, and cannot be given another
- * limit for connecting. This one only limits connecting. It takes a URL and a body that are text, and follows no
- * redirect.
+ * A `fetch` for providers. Node's own aborts any wait for headers or bytes after 300 s, and has no separate connect
+ * timeout. This one only limits connecting. Takes a URL and a text body, and follows no redirects.
  */
 export function createProviderFetch(options: ProviderFetchOptions = {}): typeof globalThis.fetch {
   const { connectMs = CONNECT_MS } = options
@@ -30,7 +29,7 @@ export function createProviderFetch(options: ProviderFetchOptions = {}): typeof 
   return async (input, init = {}) => {
     const { method = 'GET', body = null, signal, headers } = init
     if (typeof body !== 'string' && body !== null) {
-      throw new TurnstreamError('OPTION_INVALID', 'the body of a call to a provider must be text')
+      throw new TurnstreamError('OPTION_INVALID', 'the body of a provider call must be text')
     }
     const url = new URL(input instanceof Request ? input.url : input)
     const { request, agent, connected } = url.protocol === 'https:' ? https : http
@@ -76,7 +75,7 @@ function toResponse(incoming: IncomingMessage): Response {
     for (const value of values) headers.append(name, value)
   }
   if (WITHOUT_BODY.has(status)) incoming.resume()
-  // The types of Node and of the web disagree on what is the same stream.
+  // The stream types of Node and the web differ.
   const body = WITHOUT_BODY.has(status) ? null : (Readable.toWeb(incoming) as unknown as BodyInit)
   return new Response(body, { status, statusText, headers })
 }

@@ -8,20 +8,20 @@ import type { KeyLimits } from './limits/key-limits.ts'
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i
 
-/** Larger bodies, and those of unknown size, are read a few at a time for each key. */
+/** Larger bodies, and those of unknown size, are queued per key. */
 const SMALL_BODY_BYTES = 64 * 1024
 
 /**
- * Reads the body of a request before the routes do: at most `maxBytes`, and only UTF-8. An empty body with a JSON type
- * becomes an empty object. Large bodies share the event loop with everything else.
+ * Reads the request body before the routes do: at most `maxBytes`, UTF-8 only. An empty body with a JSON type becomes
+ * an empty object. Large bodies yield to the event loop.
  */
 export function boundedBody(maxBytes: number, limits: KeyLimits): MiddlewareHandler<GatewayEnv> {
   return async (c, next) => {
-    // Not `raw`: its other fields would create a whole web Request, which an open stream then retains.
+    // Not `raw`: its other fields would create a web Request, which an open stream then retains.
     if (c.req.method === 'GET' || c.req.method === 'HEAD') return next()
     const { headers, body } = c.req.raw
     if (body === null) return next()
-    // A request with neither header has no body.
+    // Without either header there is no body.
     const length = headers.get('content-length')
     if (Number(length) > maxBytes) throw tooLarge(maxBytes)
     const isChunked = length === null && headers.has('transfer-encoding')
@@ -34,7 +34,7 @@ export function boundedBody(maxBytes: number, limits: KeyLimits): MiddlewareHand
     }
     const polluting = pollutingKey(text)
     if (polluting !== undefined) throw invalidBody(`has the key ${polluting}`)
-    // Hono keeps promises here, whatever its type says.
+    // Hono stores promises here, despite its type.
     Object.assign(c.req.bodyCache, { text: Promise.resolve(text) })
     return next()
   }
@@ -51,16 +51,16 @@ async function readText(body: ReadableStream<Uint8Array>, maxBytes: number): Pro
       chunks.push(chunk)
     }
   } catch (cause) {
-    // A client that leaves while sending is not our failure.
-    throw new TurnstreamError('REQUEST_INVALID', 'the body broke off', { cause })
+    // A client that disconnects while sending is not a server failure.
+    throw new TurnstreamError('REQUEST_INVALID', 'the body ended early', { cause })
   }
   if (size > maxBytes) throw tooLarge(maxBytes)
-  // Decoding, parsing and checking follow without another pause: one large body in each iteration of the event loop.
+  // Decoding, parsing and checking run without a pause: one large body per event loop iteration.
   if (size > SMALL_BODY_BYTES) await nextSlice()
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
   } catch {
-    throw invalidBody('is no UTF-8')
+    throw invalidBody('is not valid UTF-8')
   }
 }
 
@@ -69,12 +69,12 @@ function invalidBody(message: string): RequestInvalidError {
 }
 
 function tooLarge(maxBytes: number): TurnstreamError {
-  return new TurnstreamError('BODY_TOO_LARGE', `${maxBytes} bytes are allowed`)
+  return new TurnstreamError('BODY_TOO_LARGE', `the limit is ${maxBytes} bytes`)
 }
 
 /**
- * The key in a JSON text that would change `Object.prototype` if the value were merged carelessly into another: nobody
- * does that here, but the value is stored and sent to providers and clients. To be called on bounded nesting only.
+ * Prototype-pollution guard: finds a key in a JSON text that would change `Object.prototype` in a careless merge. We
+ * never merge, but the value is stored and forwarded. Requires bounded nesting.
  */
 export function pollutingKey(text: string): string | undefined {
   return mayPollute(text) ? findPollutingKey(parseJsonSafe(text)) : undefined

@@ -4,16 +4,16 @@ import type { TurnLog } from '../log/turn-log.ts'
 import { ThreadQuota } from './limits/thread-quota.ts'
 import { NewTurns } from './streams/new-turns.ts'
 
-/** What a request can reach: the tenant's part of the store. */
+/** The tenant's part of the store. */
 export interface TenantSpace {
   readonly tenant: string
   readonly log: TurnLog
-  /** To be notified of every turn that is created here, and of every thread that is deleted. */
+  /** Notify it of every turn created and every thread deleted in this process. */
   readonly newTurns: NewTurns
   readonly threadQuota: ThreadQuota
 }
 
-/** The space of each tenant, created on first use. */
+/** Tenant spaces, created on first use. */
 export class TenantSpaces {
   readonly #log: TurnLog
   readonly #clock: Clock

@@ -33,8 +33,8 @@ describe('the page', () => {
     const sections = [...(json as string).matchAll(/<section id="(\w+)">.*?<\/section>/gs)]
     const saying = (text: string) =>
       sections.flatMap(([section, name]) => (section.includes(text) ? [name] : []))
-    expect(saying('Needs no key.')).toEqual(['getHealth', 'getReady', 'getOpenapi', 'getDocs'])
-    expect(saying('Opens with a stream token')).toEqual([
+    expect(saying('No key required.')).toEqual(['getHealth', 'getReady', 'getOpenapi', 'getDocs'])
+    expect(saying('Also accepts a stream token')).toEqual([
       'getRunStream',
       'getTurnOutputStream',
       'getThreadOutputStream',

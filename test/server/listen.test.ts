@@ -37,7 +37,7 @@ describe('a port', () => {
       { host: '203.0.113.1', port: 0 },
       'does not have that address',
     ],
-    ['a name that is none', { host: 'no.such.host.invalid', port: 0 }, 'is not known'],
+    ['a name that is none', { host: 'no.such.host.invalid', port: 0 }, 'unknown host'],
     ['a number that is no port', { port: 70_000 }, 'from 0 to 65535'],
     ['a limit that is none', { port: 0, maxConnections: 0 }, 'Infinity for no limit, not 0'],
   ]
@@ -56,7 +56,9 @@ describe('a port', () => {
     const gateway = newGateway()
     const opening = listen(gateway, { port })
     await expect(opening).rejects.toMatchObject({ code: 'OPTION_INVALID' })
-    await expect(opening).rejects.toThrow(`port ${port} of 127.0.0.1 cannot be opened: another`)
+    await expect(opening).rejects.toThrow(
+      `cannot open port ${port} on 127.0.0.1: it is already in use`,
+    )
     const input = [{ type: 'message', origin: 'user', content: 'Hi' }] as const
     await expect(gateway.turns.submit({ input })).rejects.toMatchObject({ code: 'SERVER_SHUTDOWN' })
   })

@@ -9,13 +9,13 @@ import type { TenantSpaces } from '../tenant-space.ts'
 import type { KeyRing } from './key-ring.ts'
 
 export interface Access {
-  /** Without it, everybody may do everything. */
+  /** Without it, every caller is allowed. */
   readonly keys: KeyRing | undefined
   readonly tokens: StreamTokens
   readonly spaces: TenantSpaces
 }
 
-/** What needs no key: nothing of it belongs to a tenant. */
+/** Routes that need no key: they serve no tenant data. */
 const PUBLIC: ReadonlySet<string> = new Set([
   '/',
   ROUTES.health,
@@ -24,7 +24,7 @@ const PUBLIC: ReadonlySet<string> = new Set([
   ROUTES.docs,
 ])
 
-/** What a token may open. */
+/** Routes that a stream token may open. */
 const STREAMS: readonly RegExp[] = [
   ROUTES.runStream,
   ROUTES.turnOutputStream,
@@ -33,10 +33,7 @@ const STREAMS: readonly RegExp[] = [
 
 const CHALLENGE = 'Bearer realm="turnstream"'
 
-/**
- * Identifies the caller before anything else of the request is read. KEY_REQUIRED, KEY_INVALID, TOKEN_INVALID,
- * TOKEN_EXPIRED.
- */
+/** Authenticates the caller before the body is read. KEY_REQUIRED, KEY_INVALID, TOKEN_INVALID, TOKEN_EXPIRED. */
 export function authenticate({ keys, tokens, spaces }: Access): MiddlewareHandler<GatewayEnv> {
   return async (c, next) => {
     const caller = keys === undefined || isPublic(c) ? ANYBODY : identify(c, keys, tokens)
@@ -54,13 +51,13 @@ function identify(c: Context<GatewayEnv>, keys: KeyRing, tokens: StreamTokens): 
   try {
     return identifyByKey(c, keys) ?? identifyByToken(c, keys, tokens)
   } catch (error) {
-    // It stays on the response that is made of the error.
+    // Hono copies the header to the error response.
     c.header('www-authenticate', CHALLENGE)
     throw error
   }
 }
 
-/** Whether the caller's key is still the one with its name. Always without keys. */
+/** Whether the caller's key is still valid. Always true without keys. */
 export function isInForce(keys: KeyRing | undefined, caller: Caller): boolean {
   const { tenant, key: name, fingerprint } = caller
   return keys === undefined || keys.fingerprintOf({ tenant, name }) === fingerprint
@@ -83,7 +80,8 @@ function identifyByKey({ req }: Context, keys: KeyRing): Caller | undefined {
     throw new TurnstreamError('KEY_INVALID', `authorization and ${HEADERS.apiKey} differ`)
   }
   const found = keys.find(key)
-  if (found === undefined) throw new TurnstreamError('KEY_INVALID', 'ask the operator for one')
+  if (found === undefined)
+    throw new TurnstreamError('KEY_INVALID', 'ask the operator for a new key')
   const fingerprint = keys.fingerprintOf(found)
   return {
     tenant: found.tenant,
@@ -102,30 +100,30 @@ function identifyByToken({ req }: Context, keys: KeyRing, tokens: StreamTokens):
   return tokens.verify(token, keys)
 }
 
-/** What a stream token lets its bearer read. */
+/** What a stream token may read. */
 export type StreamGrant = { readonly turnId: string } | { readonly threadId: string }
 
-/** Who makes a request. */
+/** The authenticated caller of a request. */
 export interface Caller {
   readonly tenant: string
-  /** The name of the key, to which the limits apply. Unique per tenant. */
+  /** Name of the key, to which the limits apply. Unique per tenant. */
   readonly key: string
-  /** Tells the key from a later one with the same name; missing where there are no keys. */
+  /** Distinguishes the key from a later one with the same name. Missing without keys. */
   readonly fingerprint?: string
-  /** Only with a stream token. */
+  /** Set for stream tokens only. */
   readonly grant?: StreamGrant
 }
 
-/** The caller where there are no keys. */
+/** The caller on a server without keys. */
 export const ANYBODY: Caller = { tenant: DEFAULT_TENANT, key: 'anybody' }
 
-/** A key may read every turn of its tenant; a token what it was issued for. */
+/** A key may read every turn of its tenant; a token only what it was issued for. */
 export function mayReadTurn({ grant }: Caller, turn: TurnRecord): boolean {
   if (grant === undefined) return true
   return 'turnId' in grant ? grant.turnId === turn.turnId : grant.threadId === turn.threadId
 }
 
-/** The same for a whole thread. */
+/** The same check for a thread. */
 export function mayReadThread({ grant }: Caller, threadId: string): boolean {
   if (grant === undefined) return true
   return 'threadId' in grant && grant.threadId === threadId

@@ -2,20 +2,20 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { isTenant } from '../../protocol/tenant.ts'
 
-/** Identifies a key, and is no secret. */
+/** Identifies a key. Not a secret. */
 export interface KeyName {
   readonly tenant: string
   /** Unique per tenant. */
   readonly name: string
 }
 
-/** A key as it is stored: it cannot be used to authenticate. */
+/** A stored key. It cannot be used to authenticate. */
 export interface KeyEntry extends KeyName {
-  /** SHA-256 of the key, in 64 hexadecimal digits. */
+  /** SHA-256 of the key: 64 hexadecimal digits. */
   readonly sha256: string
 }
 
-/** Like the name of a tenant, with room for versions and dates. */
+/** Like a tenant name, with room for versions and dates. */
 export function isKeyName(name: string): boolean {
   return /^[a-z0-9][a-z0-9._-]{0,63}$/i.test(name)
 }
@@ -24,12 +24,12 @@ function isSha256(text: string): boolean {
   return /^[0-9a-f]{64}$/i.test(text)
 }
 
-/** Whether a text can be a key: it fits into a header, and is quickly hashed. */
+/** Whether a text can be a key: fits into a header, and is cheap to hash. */
 export function isKey(text: string): boolean {
   return /^[!-~]{1,512}$/.test(text)
 }
 
-/** SHA-256 without salt or stretching: a key is 256 random bits, and no dictionary has those. */
+/** SHA-256 without salt or stretching: a key is 256 random bits, so dictionary attacks do not apply. */
 export function sha256Of(key: string): string {
   return createHash('sha256').update(key).digest('hex')
 }
@@ -39,7 +39,7 @@ interface StoredKey {
   readonly digest: Buffer
 }
 
-/** The valid keys. They can be replaced at any time, all at once. */
+/** The valid keys. Can be replaced atomically at any time. */
 export class KeyRing {
   #keys: readonly StoredKey[] = []
   #fingerprints: ReadonlyMap<string, string> = new Map()
@@ -54,7 +54,7 @@ export class KeyRing {
     return this.#keys.length
   }
 
-  /** If one entry is invalid, the keys stay as they are. */
+  /** Keeps the current keys if any entry is invalid. */
   replace(entries: Iterable<KeyEntry>): void {
     const keys = Array.from(entries, toStoredKey)
     this.#fingerprints = new Map(
@@ -64,16 +64,13 @@ export class KeyRing {
     for (const notify of this.#listeners) notify()
   }
 
-  /** Calls `listener` after each change, until the returned function is called. */
+  /** Calls `listener` after each change until the returned function is called. */
   onReplace(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /**
-   * The name of a key. Takes the same time for all texts: every stored hash is compared to its last byte. 1,000 keys
-   * take 0.1 ms.
-   */
+  /** Finds the name of a key in constant time: every stored hash is compared in full. 1,000 keys take 0.1 ms. */
   find(key: string): KeyName | undefined {
     if (!isKey(key)) return undefined
     const digest = createHash('sha256').update(key).digest()
@@ -84,7 +81,7 @@ export class KeyRing {
     return found
   }
 
-  /** Tells the key with this name from an earlier one; undefined if there is none. */
+  /** Distinguishes the key with this name from an earlier one; undefined if there is none. */
   fingerprintOf(key: KeyName): string | undefined {
     return this.#fingerprints.get(idOf(key))
   }
@@ -92,43 +89,43 @@ export class KeyRing {
 
 function toStoredKey({ tenant, name, sha256 }: KeyEntry): StoredKey {
   if (!isTenant(tenant) || !isKeyName(name) || !isSha256(sha256)) {
-    throw new TurnstreamError('OPTION_INVALID', 'a key has a tenant, a name and a SHA-256')
+    throw new TurnstreamError('OPTION_INVALID', 'a key needs a tenant, a name and a SHA-256')
   }
   return { owner: { tenant, name }, digest: Buffer.from(sha256, 'hex') }
 }
 
-/** Unambiguous: neither part has a colon. */
+/** Unambiguous: neither part contains a colon. */
 function idOf({ tenant, name }: KeyName): string {
   return `${tenant}:${name}`
 }
 
-/** Some eight thousand keys. */
+/** About 8,000 keys. */
 export const MAX_KEYS_FILE_CHARS = 1024 * 1024
 
-/** A line of a keys file; `key` is missing if it is blank or a comment. */
+/** A line of a keys file; `key` is missing for blank lines and comments. */
 export interface KeysFileLine {
   readonly text: string
   readonly key?: KeyEntry
 }
 
 /**
- * The keys of a file: one `tenant:name:sha256hex` per line, among blank lines and comments. KEYS_FILE_INVALID names the
- * line and not its content, which may be a key in plain text.
+ * Parses a keys file: one `tenant:name:sha256hex` per line, blank lines and comments allowed. KEYS_FILE_INVALID names
+ * the line but not its content, which may be a plain-text key.
  */
 export function parseKeysFile(text: string): KeyEntry[] {
   return linesOfKeysFile(text).flatMap(({ key }) => key ?? [])
 }
 
-/** The same with all lines: their texts, joined with `\n`, are the file. */
+/** Like `parseKeysFile`, with all lines: their texts joined with `\n` are the file. */
 export function linesOfKeysFile(text: string): KeysFileLine[] {
   if (text.length > MAX_KEYS_FILE_CHARS) {
     throw invalidFile(`it is longer than ${MAX_KEYS_FILE_CHARS} characters`)
   }
-  // Names and hashes, which never collide: a hash has no colon.
+  // Names and hashes never collide: a hash has no colon.
   const seen = new Map<string, number>()
   const claim = (id: string, number: number, what: string): void => {
     const before = seen.get(id)
-    if (before !== undefined) throw invalidFile(`line ${number} has ${what} of line ${before}`)
+    if (before !== undefined) throw invalidFile(`line ${number} repeats ${what} of line ${before}`)
     seen.set(id, number)
   }
   return text.split('\n').map((line, index) => {
@@ -149,9 +146,9 @@ function parseLine(line: string, number: number): KeyEntry | undefined {
   if (rest.length > 0 || sha256 === '') {
     throw invalidFile(`line ${number} is not tenant:name:sha256hex`)
   }
-  if (!isTenant(tenant)) throw invalidFile(`line ${number} has a tenant that cannot be one`)
-  if (!isKeyName(name)) throw invalidFile(`line ${number} has a name that cannot be one`)
-  if (!isSha256(sha256)) throw invalidFile(`line ${number} has no 64 hexadecimal digits at its end`)
+  if (!isTenant(tenant)) throw invalidFile(`line ${number} has an invalid tenant`)
+  if (!isKeyName(name)) throw invalidFile(`line ${number} has an invalid key name`)
+  if (!isSha256(sha256)) throw invalidFile(`line ${number} does not end with 64 hexadecimal digits`)
   return { tenant, name, sha256: sha256.toLowerCase() }
 }
 

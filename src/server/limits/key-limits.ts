@@ -5,19 +5,19 @@ import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { LimitedError } from '../errors.ts'
 
-/** What one key may do on this instance. Without keys, all callers together. */
+/** Limits per key on this instance. Without keys, all callers share them. */
 export interface GatewayLimits {
   /** Turns submitted in any 60 seconds. 60 by default. */
   readonly submitsPerMinute: number
-  /** Turns running at the same time. 10 by default. */
+  /** Concurrent turns. 10 by default. */
   readonly runningTurns: number
   /** Open streams. 200 by default. */
   readonly openStreams: number
-  /** Reads of turns and threads in progress, including those that wait for earlier ones. 100 by default. */
+  /** Reads of turns and threads in progress or queued. 100 by default. */
   readonly concurrentReads: number
-  /** Bytes of responses and streams that clients have not taken yet. 64 MB by default. */
+  /** Bytes of responses and streams that clients have not read yet. 64 MB by default. */
   readonly unsentBytes: number
-  /** Stored threads of its tenant. 100,000 by default. */
+  /** Stored threads of the tenant. 100,000 by default. */
   readonly storedThreads: number
 }
 
@@ -30,34 +30,34 @@ const DEFAULT_LIMITS: GatewayLimits = {
   storedThreads: 100_000,
 }
 
-/** Fills in the defaults. OPTION_INVALID for what is neither a whole number from 1 nor `Infinity`. */
+/** Fills in the defaults. OPTION_INVALID unless every limit is an integer from 1 or `Infinity`. */
 export function resolveLimits(given: Partial<GatewayLimits> = {}): GatewayLimits {
   const limits = { ...DEFAULT_LIMITS, ...given }
   for (const [name, value] of Object.entries(limits)) checkLimit(name, value)
   return limits
 }
 
-/** `Infinity` switches a limit off. 0 is refused: it could mean "none" or "no limit". */
+/** `Infinity` disables a limit. 0 is refused as ambiguous: "none" or "no limit". */
 export function checkLimit(name: string, value: number): void {
   if (value === Infinity || (Number.isSafeInteger(value) && value >= 1)) return
-  const detail = `${name} must be a whole number from 1, or Infinity for no limit, not ${value}`
+  const detail = `${name} must be an integer from 1, or Infinity for no limit, not ${value}`
   throw new TurnstreamError('OPTION_INVALID', detail)
 }
 
-/** How many reads, and how many large bodies, of a key are in progress: enough to serve one key at full speed. */
+/** Concurrent reads, and concurrent large bodies, per key. Enough to serve one key at full speed. */
 const PARALLEL = 4
 
-/** Work of a key: a few tasks run, the others wait in order. */
+/** Task queue of a key: a few tasks run, the others wait in order. */
 class WorkQueue {
   readonly #waiting = new Fifo<() => void>()
   #running = 0
 
-  /** How many run or wait. */
+  /** Running and queued tasks. */
   get size(): number {
     return this.#running + this.#waiting.size
   }
 
-  /** Runs a task in its turn. `leave`, which it may call before its end, gives its place to the next one. */
+  /** Runs a task in order. The task may call `leave` early to start the next one. */
   async run<T>(task: (leave: () => void) => Promise<T>): Promise<T> {
     if (this.#running < PARALLEL) {
       this.#running += 1
@@ -70,7 +70,7 @@ class WorkQueue {
     const leave = () => {
       if (hasLeft) return
       hasLeft = true
-      // The next one takes the place.
+      // The next task takes over the slot.
       if (this.#waiting.size > 0) this.#waiting.shift()()
       else this.#running -= 1
     }
@@ -84,13 +84,13 @@ class WorkQueue {
 
 const MINUTE_MS = 60_000
 
-// When a turn or a stream ends is unknown: soon enough to be of use, rare enough to be no load.
+// When a turn or a stream will end is unknown: a compromise between latency and load.
 const RETRY_MS = 5000
 
-// Long enough for the largest body of a client that is near, and short enough for many slow ones not to stop others.
+// Enough for the largest body of a fast client; short enough that slow ones do not block others.
 const SLOW_BODY_MS = 100
 
-/** What a key has in flight. */
+/** Usage of a key. */
 class KeyUse {
   turns = 0
   streams = 0
@@ -111,7 +111,7 @@ class KeyUse {
   }
 }
 
-/** The place of one open stream among those of its key. */
+/** A slot for one open stream of a key. */
 export class StreamSlot {
   /** Shared by all streams of the key. */
   readonly unsent: UnsentBytes
@@ -131,8 +131,8 @@ export class StreamSlot {
 }
 
 /**
- * Counts what each key does on this instance, and refuses what exceeds its limits. Idle keys are forgotten when an
- * unknown key comes, at most once a minute, which needs no timer.
+ * Counts the usage of each key on this instance and enforces its limits. Idle keys are dropped when an unknown key
+ * arrives, at most once a minute, without a timer.
  */
 export class KeyLimits {
   readonly #limits: GatewayLimits
@@ -146,7 +146,7 @@ export class KeyLimits {
     this.#clock = clock
   }
 
-  /** How many keys are remembered. */
+  /** Tracked keys. */
   get size(): number {
     return this.#uses.size
   }
@@ -181,7 +181,7 @@ export class KeyLimits {
     return new StreamSlot(use)
   }
 
-  /** Runs a read in its turn. READS_LIMITED, and UNREAD_LIMITED while clients of the key leave too much unread. */
+  /** Queues a read. READS_LIMITED; UNREAD_LIMITED while the key's clients leave too much unread. */
   async read<T>(caller: Caller, read: () => Promise<T>): Promise<T> {
     const { concurrentReads } = this.#limits
     const { reads, unsent } = this.#useOf(caller)
@@ -192,7 +192,7 @@ export class KeyLimits {
     })
   }
 
-  /** Reads a large body in its turn. One that is slow to arrive needs no processor time, and lets others pass. */
+  /** Queues the read of a large body. A slow body uses no CPU time, so others may pass it. */
   readBody<T>(caller: Caller, read: () => Promise<T>): Promise<T> {
     return this.#useOf(caller).bodies.run((leave) => {
       const cancelTimer = this.#clock.after(SLOW_BODY_MS, leave)
@@ -200,7 +200,7 @@ export class KeyLimits {
     })
   }
 
-  /** Counts a response until the returned function is called: when the client has taken it or left. UNREAD_LIMITED. */
+  /** Counts a response until the returned function is called: received or disconnected. UNREAD_LIMITED. */
   holdAnswer(caller: Caller, bytes: number): () => void {
     const { unsent } = this.#useOf(caller)
     if (!unsent.fits(bytes)) throw this.#unread()
@@ -215,7 +215,7 @@ export class KeyLimits {
     const waitMs = submits.waitAt(this.#now())
     if (waitMs === 0) return
     const { submitsPerMinute } = this.#limits
-    throw new LimitedError('SUBMITS_LIMITED', `${submitsPerMinute} a minute are allowed`, waitMs)
+    throw new LimitedError('SUBMITS_LIMITED', `the limit is ${submitsPerMinute} per minute`, waitMs)
   }
 
   #unread(): LimitedError {
@@ -223,7 +223,7 @@ export class KeyLimits {
   }
 
   #useOf({ tenant, key }: Caller): KeyUse {
-    // Tenant names have no space.
+    // Tenant names contain no spaces.
     const name = `${tenant} ${key}`
     const known = this.#uses.get(name)
     if (known !== undefined) return known
@@ -242,14 +242,14 @@ export class KeyLimits {
 }
 
 function limited(code: ErrorCode, max: number | string): LimitedError {
-  return new LimitedError(code, `${max} are allowed`, RETRY_MS)
+  return new LimitedError(code, `the limit is ${max}`, RETRY_MS)
 }
 
-/** Admits `limit` in any span of `spanMs`. Stores the time of each that still counts: never more than `limit`. */
+/** Sliding window: admits `limit` in any `spanMs`. Stores at most `limit` timestamps. */
 export class SlidingWindow {
   readonly #limit: number
   readonly #spanMs: number
-  /** When each was admitted, oldest first. Those before `#first` no longer count. */
+  /** Admission times, oldest first. Those before `#first` no longer count. */
   #times: number[] = []
   #first = 0
 
@@ -258,7 +258,7 @@ export class SlidingWindow {
     this.#spanMs = spanMs
   }
 
-  /** In how many ms one more is admitted; 0 for now. */
+  /** Milliseconds until the next admission; 0 for now. */
   waitAt(now: number): number {
     this.#forget(now)
     const oldest = this.#times[this.#first]
@@ -266,7 +266,7 @@ export class SlidingWindow {
     return oldest + this.#spanMs - now
   }
 
-  /** To be called only when `waitAt` is 0. */
+  /** Call only when `waitAt` is 0. */
   add(now: number): void {
     if (this.#limit !== Infinity) this.#times.push(now)
   }
@@ -282,7 +282,7 @@ export class SlidingWindow {
 
   #forget(now: number): void {
     const newest = this.#times.at(-1) ?? now
-    // If the clock was set back, earlier admissions count from now, and no longer than the span.
+    // If the clock was set back, earlier admissions count from now, for at most the span.
     if (newest > now) this.#times = this.#times.map((time) => Math.min(time, now))
     while ((this.#times[this.#first] ?? Infinity) <= now - this.#spanMs) this.#first += 1
     if (this.#first * 2 < this.#times.length) return
@@ -291,7 +291,7 @@ export class SlidingWindow {
   }
 }
 
-/** Bytes that the clients of a key have not taken yet. May exceed the bound by one response or frame of any size. */
+/** Bytes that a key's clients have not read yet. May exceed the bound by one response or frame. */
 export class UnsentBytes {
   readonly #max: number
   #bytes = 0
@@ -313,7 +313,7 @@ export class UnsentBytes {
     return this.#bytes === 0 || this.#bytes + bytes <= this.#max
   }
 
-  /** Counts bytes until the returned function is called, for the first time. */
+  /** Counts bytes until the returned function is first called. */
   hold(bytes: number): () => void {
     let held = bytes
     this.#bytes += held
@@ -324,7 +324,7 @@ export class UnsentBytes {
     }
   }
 
-  /** Resolves when there may be room, or when `signal` aborts. Another may take the room first. */
+  /** Resolves when there may be room or `signal` aborts. Another caller may take the room first. */
   room(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {

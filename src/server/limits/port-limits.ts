@@ -3,23 +3,23 @@ import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord } from '../../protocol/json.ts'
 import { checkLimit } from './key-limits.ts'
 
-/** The limits of a port. `Infinity` is no limit; 0 is refused. */
+/** Limits of a port. `Infinity` means no limit; 0 is refused. */
 export interface PortLimits {
-  /** Open connections. 10,000 by default; one more gets a 503 and is closed. */
+  /** Open connections. 10,000 by default; further ones get a 503 and are closed. */
   readonly maxConnections: number
   /** Bytes of a request's URL. 8 KB by default. */
   readonly maxUrlBytes: number
-  /** Bytes of a request's headers together. 16 KB by default. */
+  /** Total bytes of a request's headers. 16 KB by default. */
   readonly maxHeaderBytes: number
   /** Headers of a request. 100 by default. */
   readonly maxHeaders: number
-  /** Time to send the head of a request. 20 s by default. */
+  /** Time to send the request head. 20 s by default. */
   readonly headersTimeoutMs: number
-  /** Time to send a whole request. 60 s by default. */
+  /** Time to send the whole request. 60 s by default. */
   readonly requestTimeoutMs: number
-  /** How long a connection may be open without a request. 72 s by default. */
+  /** How long a connection may stay idle. 72 s by default. */
   readonly keepAliveTimeoutMs: number
-  /** How long a client may read nothing while something waits for it. 30 s by default; noticed within twice that. */
+  /** How long a client may read nothing while data waits. 30 s by default; detected within twice that. */
   readonly writeTimeoutMs: number
 }
 
@@ -30,13 +30,13 @@ export const PORT_LIMITS: PortLimits = {
   maxHeaders: 100,
   headersTimeoutMs: 20_000,
   requestTimeoutMs: 60_000,
-  // Longer than the minute after which proxies close idle connections: if we closed first, a proxy could send a
-  // request to a closed connection.
+  // Longer than the minute after which proxies close idle connections. Otherwise a proxy could send a request to a
+  // connection we just closed.
   keepAliveTimeoutMs: 72_000,
   writeTimeoutMs: 30_000,
 }
 
-/** Fills in the defaults. OPTION_INVALID for what is neither a whole number from 1 nor `Infinity`. */
+/** Fills in the defaults. OPTION_INVALID unless every limit is an integer from 1 or `Infinity`. */
 export function resolvePortLimits(given: Partial<PortLimits>): PortLimits {
   const limits = { ...PORT_LIMITS }
   for (const name of Object.keys(PORT_LIMITS) as (keyof PortLimits)[]) {
@@ -46,16 +46,16 @@ export function resolvePortLimits(given: Partial<PortLimits>): PortLimits {
   return limits
 }
 
-// Node's timers take a 32-bit signed number, and it doubles the number of headers in one.
+// Node's timers take a signed 32-bit number, and Node doubles the header count in one.
 const MAX_TIMER_MS = 2 ** 31 - 1
 const MAX_HEADERS = 2 ** 29
 
-// How often Node checks for requests that take too long: often enough to keep the limits.
+// How often Node checks request timeouts.
 const CHECKS_PER_TIMEOUT = 20
 const MIN_CHECK_MS = 10
 const MAX_CHECK_MS = 1000
 
-/** The limits as options of a Node server, where 0 is no limit. */
+/** The limits as options of a Node server, where 0 means no limit. */
 export function nodeOptions(limits: PortLimits) {
   const { headersTimeoutMs, requestTimeoutMs, keepAliveTimeoutMs } = limits
   const headMs = Math.min(headersTimeoutMs, requestTimeoutMs)
@@ -70,20 +70,20 @@ export function nodeOptions(limits: PortLimits) {
   }
 }
 
-/** Node drops the headers above this. With one more than allowed, too many can still be detected. */
+/** Node drops headers above this. One more than allowed, so that an excess is detected. */
 export function nodeMaxHeaders({ maxHeaders }: PortLimits): number {
   return maxHeaders < MAX_HEADERS ? maxHeaders + 1 : 0
 }
 
-/** For the timer of a socket, where 0 is no limit. */
+/** For socket timeouts, where 0 means no limit. */
 export function nodeWriteTimeout({ writeTimeoutMs }: PortLimits): number {
   return writeTimeoutMs === Infinity ? 0 : Math.min(writeTimeoutMs, MAX_TIMER_MS)
 }
 
-/** File descriptors for the store, the providers and the process itself. */
+/** File descriptors reserved for the store, the providers and the process itself. */
 export const RESERVED_FILES = 100
 
-/** How many files this process may open, if known. Node raises the soft limit to the hard one when it starts. */
+/** The open-files limit of this process, if known. Node raises the soft limit to the hard one at startup. */
 export function openFilesLimit(): number | undefined {
   const report: unknown = process.report.getReport()
   const limits = isRecord(report) ? report['userLimits'] : undefined
@@ -94,33 +94,33 @@ export function openFilesLimit(): number | undefined {
 }
 
 /**
- * How many connections may be open. Without a free descriptor the system would close a new one before this process
- * could refuse, count or log it.
+ * How many connections may be open. Without a free descriptor the system closes a new connection before this process
+ * can refuse, count or log it.
  */
 export function connectionsFor(maxConnections: number, openFiles: number | undefined): number {
   return Math.max(1, Math.min(maxConnections, (openFiles ?? Infinity) - RESERVED_FILES))
 }
 
-/** Between a header's name and its value, and after both. */
+/** Separators `: ` and CRLF. */
 const SEPARATORS = ': \r\n'.length
 
-/** Why the head of a request is too large, if it is. URL_TOO_LONG, HEADERS_TOO_LARGE. */
+/** Checks the size of a request head. URL_TOO_LONG, HEADERS_TOO_LARGE. */
 export function checkHead(
   { url = '', rawHeaders }: Pick<IncomingMessage, 'url' | 'rawHeaders'>,
   { maxUrlBytes, maxHeaderBytes, maxHeaders }: PortLimits,
 ): TurnstreamError | undefined {
-  // In both, Node has one character for each byte.
+  // Node represents each byte as one character in both.
   if (url.length > maxUrlBytes) return tooLarge('URL_TOO_LONG', maxUrlBytes)
   const count = rawHeaders.length / 2
   if (count > maxHeaders) {
-    return new TurnstreamError('HEADERS_TOO_LARGE', `${maxHeaders} of them are allowed`)
+    return new TurnstreamError('HEADERS_TOO_LARGE', `the limit is ${maxHeaders} headers`)
   }
   let size = count * SEPARATORS
   for (const text of rawHeaders) size += text.length
   return size > maxHeaderBytes ? tooLarge('HEADERS_TOO_LARGE', maxHeaderBytes) : undefined
 }
 
-/** What Node's parser gave up on. */
+/** An error of Node's HTTP parser. */
 export interface Overflow {
   /** The last packet. */
   readonly rawPacket?: Buffer
@@ -129,8 +129,8 @@ export interface Overflow {
 const LINE_END = 0x0a
 
 /**
- * The same for a head that Node has not read to its end. It usually arrives in one packet, which shows whether the
- * URL is too long. Otherwise the headers are blamed.
+ * The same check for a head that Node rejected early. The head usually arrives in one packet, which shows whether the
+ * URL is too long. Otherwise the headers are too large.
  */
 export function headOverflow(
   { rawPacket = Buffer.alloc(0) }: Overflow,
@@ -145,5 +145,5 @@ export function headOverflow(
 }
 
 function tooLarge(code: ErrorCode, maxBytes: number): TurnstreamError {
-  return new TurnstreamError(code, `${maxBytes} bytes are allowed`)
+  return new TurnstreamError(code, `the limit is ${maxBytes} bytes`)
 }

@@ -2,13 +2,13 @@ import { type Clock, monotonicNow, shared } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { LimitedError } from '../errors.ts'
 
-/** How long a count is used. Changes by other instances are noticed after this. */
+/** How long a count is cached. Changes by other instances are seen after this. */
 const FRESH_MS = 60_000
 
-/** The same while there is no room. */
+/** Cache time while the quota is used up. */
 const FRESH_WHEN_FULL_MS = 5000
 
-/** Bounds the stored threads of a tenant. Counts in the store now and then, and here in between. */
+/** Limits the stored threads of a tenant. Counts in the store periodically, and locally in between. */
 export class ThreadQuota {
   readonly #log: TurnLog
   readonly #max: number
@@ -22,7 +22,7 @@ export class ThreadQuota {
     this.#clock = clock
   }
 
-  /** Reserves room for a thread that may be new. Returns a function that gives it back. THREADS_LIMITED. */
+  /** Reserves room for a thread that may be new. Returns a function that releases it. THREADS_LIMITED. */
   async reserve(threadId?: string): Promise<() => void> {
     if (this.#max === Infinity) return () => {}
     if (threadId !== undefined && (await this.#log.getThread(threadId)) !== undefined) {
@@ -30,13 +30,13 @@ export class ThreadQuota {
     }
     if (!this.#isFresh()) await this.#recount()
     if (this.#count >= this.#max) {
-      throw new LimitedError('THREADS_LIMITED', `${this.#max} are allowed`, FRESH_MS)
+      throw new LimitedError('THREADS_LIMITED', `the limit is ${this.#max}`, FRESH_MS)
     }
     this.#count += 1
     return () => this.release()
   }
 
-  /** Gives back the room of a thread that was deleted. */
+  /** Releases the room of a deleted thread. */
   release(): void {
     this.#count = Math.max(0, this.#count - 1)
   }

@@ -1,7 +1,7 @@
-// From what feels immediate, over what a person waits for, to the longest turn.
+// From what feels immediate to the longest turn.
 const TURN_SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800]
 const WAIT_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
-// A store in memory is below the first bound, one in trouble above 0.5.
+// An in-memory store is below the first bound; a store in trouble is above 0.5.
 const STORE_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 const CANCEL_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
@@ -19,69 +19,69 @@ function histogram(help: string, buckets: number[], ...labels: string[]) {
 
 /** Every metric of a gateway; docs/operations.md has a row for each. */
 export const METRICS = {
-  turnstream_turns_started_total: counter('Turns that were begun here.'),
+  turnstream_turns_started_total: counter('Turns started here.'),
   turnstream_turns_ended_total: counter(
-    'Turns that ended here: completed, failed (with its code), aborted, deleted, or lost to another process.',
+    'Turns ended here: completed, failed (by code), aborted, deleted, or lost to another process.',
     'status',
     'code',
   ),
-  turnstream_turns_running: gauge('Turns that run here now.'),
+  turnstream_turns_running: gauge('Turns running here.'),
   turnstream_turn_duration_seconds: histogram(
-    'From the submit of a turn to its end.',
+    'Time from submit to the end of the turn.',
     TURN_SECONDS,
     'provider',
   ),
   turnstream_first_token_seconds: histogram(
-    'From the submit of a turn to the first piece of its answer.',
+    'Time from submit to the first output.',
     WAIT_SECONDS,
     'provider',
   ),
   turnstream_cancel_seconds: histogram(
-    'From the request to stop a turn to its end.',
+    'Time from a cancel request to the end of the turn.',
     CANCEL_SECONDS,
   ),
   turnstream_tokens_total: counter(
-    'Tokens of turns that ended here, as providers count them.',
+    'Tokens of turns ended here, as reported by providers.',
     'tenant',
     'provider',
     'model',
     'direction',
   ),
-  turnstream_events_written_total: counter('Events that are durable.'),
-  turnstream_snapshots_written_total: counter('Snapshots that are durable.'),
-  turnstream_provider_retries_total: counter('Calls to providers made again.', 'provider'),
-  turnstream_lease_losses_total: counter('Turns that were let go because their lease was lost.'),
-  turnstream_orphans_ended_total: counter('Turns of dead processes that were ended here.'),
-  turnstream_stream_clients: gauge('Clients of event streams that are there now.', 'kind'),
+  turnstream_events_written_total: counter('Durable events.'),
+  turnstream_snapshots_written_total: counter('Durable snapshots.'),
+  turnstream_provider_retries_total: counter('Retried provider calls.', 'provider'),
+  turnstream_lease_losses_total: counter('Turns abandoned because their lease was lost.'),
+  turnstream_orphans_ended_total: counter('Turns of dead processes ended here.'),
+  turnstream_stream_clients: gauge('Connected stream clients.', 'kind'),
   turnstream_stream_lag_seconds: gauge(
-    'The longest that a client which is there now has been behind without taking what waits for it.',
+    'How long the slowest client has not read what waits for it.',
   ),
   turnstream_snapshots_skipped_total: counter(
-    'Snapshots that a client was not sent, because a newer one had taken their place.',
+    'Snapshots not sent because a newer one replaced them.',
   ),
   turnstream_resyncs_total: counter(
-    'Cursors of clients that could not be honoured, so that the stream began anew.',
+    'Cursors that were not valid here, so the stream restarted.',
     'reason',
   ),
   turnstream_store_append_seconds: histogram(
-    'How long the store takes to append; one append in sixteen is measured.',
+    'Append latency of the store. One append in 16 is measured.',
     STORE_SECONDS,
   ),
-  turnstream_store_bytes: gauge('How much room the store takes, for all tenants and instances.'),
+  turnstream_store_bytes: gauge('Size of the store, for all tenants and instances.'),
   turnstream_http_requests_total: counter(
-    'Requests that were answered, or whose stream was opened.',
+    'Requests answered, or whose stream was opened.',
     'route',
     'method',
     'status',
   ),
-  turnstream_http_refusals_total: counter('Requests that were refused.', 'code'),
-  turnstream_errors_total: counter('Failures that the log has.', 'code'),
-  turnstream_process_start_time_seconds: gauge('When the process began, since the epoch.'),
-  turnstream_process_resident_memory_bytes: gauge('Memory that the process holds.'),
-  turnstream_process_heap_bytes: gauge('Memory of it that objects of the program take.'),
-  turnstream_process_cpu_seconds_total: counter('Processor time of the process.', 'mode'),
+  turnstream_http_refusals_total: counter('Refused requests.', 'code'),
+  turnstream_errors_total: counter('Logged errors.', 'code'),
+  turnstream_process_start_time_seconds: gauge('Start time, in seconds since the epoch.'),
+  turnstream_process_resident_memory_bytes: gauge('Resident memory.'),
+  turnstream_process_heap_bytes: gauge('Used heap.'),
+  turnstream_process_cpu_seconds_total: counter('CPU time.', 'mode'),
   turnstream_event_loop_delay_seconds: gauge(
-    'How late the process came to its work since the last scrape.',
+    'Event loop delay since the last scrape.',
     'statistic',
   ),
 } as const satisfies Record<`turnstream_${string}`, MetricDefinition>
@@ -103,14 +103,14 @@ export function createMetrics(): Metrics {
 }
 
 /*
- * Counters, gauges and histograms, and the text in which Prometheus reads them (format 0.0.4).
+ * Counters, gauges and histograms in the Prometheus text format 0.0.4.
  */
 
 export interface MetricDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
   readonly labels: readonly string[]
-  /** Of a histogram: the upper bounds of its buckets, smallest first. */
+  /** Upper bucket bounds of a histogram, ascending. */
   readonly buckets?: readonly number[]
 }
 
@@ -153,7 +153,7 @@ export class Histogram {
   }
 }
 
-/** How many series a metric may have. More are counted as `other`. */
+/** Maximum series per metric. Further ones are counted as `other`. */
 const MAX_SERIES = 1000
 const OTHER = 'other'
 
@@ -161,7 +161,7 @@ interface Series {
   lines(name: string, labels: string): string[]
 }
 
-/** A metric with its series, one for each combination of labels so far. */
+/** A metric and its series, one per combination of labels so far. */
 export class Family<Each extends Series> {
   readonly #name: string
   readonly #definition: MetricDefinition
@@ -172,11 +172,11 @@ export class Family<Each extends Series> {
     this.#name = name
     this.#definition = definition
     this.#create = create
-    // Shown as 0 before the first event.
+    // Exposed as 0 before the first event.
     if (definition.labels.length === 0) this.with()
   }
 
-  /** The series with these values of the labels, in their order. */
+  /** The series with these label values, in order. */
   with(...values: readonly string[]): Each {
     const labels = this.#definition.labels
       .map((label, index) => `${label}="${escaped(values[index] ?? '').replaceAll('"', '\\"')}"`)

@@ -16,7 +16,7 @@ export type TurnListener = (turn: TurnFacts, outcome?: TurnOutcome) => void
 export interface GatewayMetricsOptions {
   readonly log: Pick<TurnLog, 'bytesKept'>
   readonly clock: Clock
-  /** The known models, as `<provider>/<model>`: a client may name any other. */
+  /** Known models, as `<provider>/<model>`. A client may name any other. */
   readonly models: readonly string[]
   readonly onTurn?: TurnListener | undefined
 }
@@ -24,7 +24,7 @@ export interface GatewayMetricsOptions {
 const OTHER = 'other'
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'])
 
-/** The metrics of one gateway. Nothing that a client can make up is a label: it is counted as `other`. */
+/** Metrics of one gateway. Values that a client chooses never become labels: they count as `other`. */
 export class GatewayMetrics implements TurnObserver {
   readonly counts = { events: 0, snapshots: 0 }
   readonly #models: ReadonlySet<string>
@@ -72,7 +72,7 @@ export class GatewayMetrics implements TurnObserver {
     this.#metrics.turnstream_orphans_ended_total.with().value += 1
   }
 
-  /** A request was answered; `route` is a pattern, never the path of the request. */
+  /** Counts an answered request. `route` is a pattern, never the request path. */
   answeredRequest(route: string, method: string, status: number): void {
     const known = METHODS.has(method) ? method : OTHER
     const statusClass = `${Math.trunc(status / 100)}xx`
@@ -88,14 +88,14 @@ export class GatewayMetrics implements TurnObserver {
     this.#metrics.turnstream_errors_total.with(code).value += 1
   }
 
-  /** All metrics in the text format of Prometheus. */
+  /** Renders all metrics in the Prometheus text format. */
   async text(streams: OpenStreams, running: number): Promise<string> {
     const { turnstream_store_bytes: storeBytes, ...others } = this.#metrics
     const bytes = await this.#storedBytes.read()
     storeBytes.with().value = bytes ?? 0
     this.#measureTurns(streams, running)
     this.#measureProcess()
-    // The size of the store is missing until the store has told it.
+    // The store size is missing until the store has reported it.
     const families = Object.values(bytes === undefined ? others : this.#metrics)
     return families.map((family) => family.text()).join('')
   }
@@ -143,12 +143,12 @@ export class GatewayMetrics implements TurnObserver {
   }
 }
 
-/** The code of a failure if it is ours or an HTTP status: vendors may send anything. */
+/** The code if it is ours or an HTTP status. Vendors may send anything. */
 export function knownCode(code: string): string {
   return Object.hasOwn(ERROR_CODES, code) || /^HTTP_\d{3}$/.test(code) ? code : OTHER
 }
 
-/** Calls a listener, which must not break what it listens to. */
+/** Calls a listener and ignores what it throws. */
 function notify<Args extends readonly unknown[]>(
   listener: ((...args: Args) => void) | undefined,
   ...args: Args
@@ -160,12 +160,12 @@ function notify<Args extends readonly unknown[]>(
   }
 }
 
-// The store may have to read everything it has.
+// The store may have to read all its data.
 const ASK_EVERY_MS = 10_000
-// Scrapes time out after some ten seconds.
+// Scrapes time out after about ten seconds.
 const LIMIT_MS = 1000
 
-/** The size of the store, as far as it can be told without delaying a scrape. */
+/** The store size, without delaying a scrape. */
 export class StoredBytes {
   readonly #clock: Clock
   readonly #ask: () => Promise<void>
@@ -181,17 +181,17 @@ export class StoredBytes {
       try {
         this.#known = await log.bytesKept()
       } catch {
-        // Whatever needs the store reports that it is unavailable.
+        // Operations on the store report the failure themselves.
       }
       this.#isAsking = false
     })
   }
 
-  /** The last number that the store told; undefined if it never did. */
+  /** The last known size; undefined if none. */
   async read(): Promise<number | undefined> {
     const age = Math.abs(monotonicNow(this.#clock) - this.#askedAt)
     if (this.#isAsking || age >= ASK_EVERY_MS) {
-      // Later scrapes get a late answer.
+      // A late result serves later scrapes.
       await within(this.#ask(), LIMIT_MS, this.#clock, () => new Error('late')).catch(() => {})
     }
     return this.#known
@@ -201,12 +201,12 @@ export class StoredBytes {
 const NS_PER_S = 1e9
 const US_PER_S = 1e6
 
-/** The delay of the event loop, in ns. It is measured from the first scrape on. */
+/** Event loop delay in ns, measured from the first scrape on. */
 class LoopDelay {
   #monitor: IntervalHistogram | undefined
   #isClosed = false
 
-  /** Since the last read; undefined if nothing was measured since. */
+  /** Since the last read; undefined without measurements. */
   read(): Record<'mean' | 'p99' | 'max', number> | undefined {
     if (this.#isClosed) return undefined
     const monitor = this.#monitor
@@ -215,7 +215,7 @@ class LoopDelay {
       this.#monitor.enable()
       return { mean: 0, p99: 0, max: 0 }
     }
-    // Without a measurement its numbers are NaN.
+    // Without a measurement the numbers are NaN.
     if (monitor.count === 0) return undefined
     const { mean, max } = monitor
     const p99 = monitor.percentile(99)
@@ -229,25 +229,25 @@ class LoopDelay {
   }
 }
 
-/** What is known of a request when it is answered, or its stream opened. Never any content. */
+/** Access log entry of a request, written when it is answered or its stream opens. Never any content. */
 export interface RequestFacts {
   readonly method: string
-  /** A pattern such as `/api/v2/runs/:runId`, or `unmatched`: never the path of the request. */
+  /** A pattern such as `/api/v2/runs/:runId`, or `unmatched`. Never the request path. */
   readonly route: string
   readonly status: number
-  /** Until the response, or the head of a stream. */
+  /** Time to the response, or to the head of a stream. */
   readonly durationMs: number
   readonly requestId: string
-  /** Missing when the caller is not authenticated. */
+  /** Missing if the caller is not authenticated. */
   readonly tenant?: string
-  /** The name of the key, which is no secret. */
+  /** Name of the key. Not a secret. */
   readonly key?: string
   readonly turnId?: string
-  /** Why it was refused. */
+  /** Error code of a refused request. */
   readonly code?: string
 }
 
-/** Counts requests by route and reports each of them to `onRequest`. */
+/** Counts requests by route and reports each to `onRequest`. */
 export function observeRequests(
   metrics: GatewayMetrics,
   clock: Clock,
@@ -258,7 +258,7 @@ export function observeRequests(
     await next()
     const { method } = c.req
     const { status } = c.res
-    // Middleware is a route of all methods.
+    // Middleware is registered for all methods.
     const matched = matchedRoutes(c).findLast((each) => each.method !== 'ALL')
     const route = matched?.path ?? 'unmatched'
     const code = c.get('refusal')

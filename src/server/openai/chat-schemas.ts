@@ -5,14 +5,14 @@ import { UNSUPPORTED } from './errors.ts'
 
 const MAX_MESSAGES = 2048
 const MAX_PARTS = 1000
-/** Of tools in a request. */
+/** Tool names in a request. */
 const MAX_NAME_CHARS = 64
-/** Of ids and names in earlier messages, which another server may have made. */
+/** Ids and names in earlier messages, which another server may have created. */
 const MAX_EARLIER_NAME_CHARS = 200
 
 const textSchema = z.string().max(MAX_TEXT_CHARS)
 
-/** A parameter that is refused unless it is one of `values`, or missing. */
+/** A parameter that must be missing or one of `values`. */
 function only(values: readonly unknown[], why: string) {
   const isSupported = (value: unknown) =>
     value === undefined || value === null || values.includes(value)
@@ -23,25 +23,25 @@ function only(values: readonly unknown[], why: string) {
     .meta({ description: why })
 }
 
-const NOT_HERE = 'cannot be honoured here: leave it out'
-const NOT_SAMPLED = 'cannot be honoured by every provider: leave it out'
+const NOT_HERE = 'is not supported: leave it out'
+const NOT_SAMPLED = 'is not supported by every provider: leave it out'
 
 const textPart = z.strictObject({ type: z.literal('text'), text: textSchema })
 
 const imagePart = z.strictObject({
   type: z.literal('image_url'),
   image_url: z.strictObject({
-    url: z.string().meta({ description: 'The picture itself: data:image/png;base64,…' }),
-    detail: only(['auto'], 'cannot be honoured by every provider: only auto'),
+    url: z.string().meta({ description: 'A data URL: data:image/png;base64,…' }),
+    detail: only(['auto'], 'must be auto: other values are not supported by every provider'),
   }),
 })
 
 function textOrParts<Part extends z.ZodType>(part: Part) {
   const parts = z.array(part).min(1).max(MAX_PARTS)
-  return z.union([textSchema, parts], 'must be a text or a list of parts')
+  return z.union([textSchema, parts], 'must be a string or a list of parts')
 }
 
-const name = only([], 'names of speakers cannot be told to every provider')
+const name = only([], 'is not supported by every provider')
 
 const systemFields = { content: textOrParts(textPart), name }
 
@@ -49,7 +49,7 @@ const earlierNameSchema = z.string().min(1).max(MAX_EARLIER_NAME_CHARS)
 
 const earlierCallSchema = z.looseObject({
   id: earlierNameSchema,
-  type: z.literal('function', 'only calls of functions are known'),
+  type: z.literal('function', 'only function calls are supported'),
   function: z.looseObject({ name: earlierNameSchema, arguments: textSchema }),
 })
 
@@ -58,14 +58,14 @@ const assistantPart = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('refusal'), refusal: textSchema }),
 ])
 
-/** Sent back as a server returned it, with whatever fields that server adds: unknown ones are ignored. */
+/** Sent back as a server returned it. Unknown fields, which other servers add, are ignored. */
 const assistantSchema = z.looseObject({
   role: z.literal('assistant'),
   content: textOrParts(assistantPart).nullish(),
   refusal: textSchema.nullish(),
   tool_calls: z.array(earlierCallSchema).max(128).nullish(),
   name,
-  audio: only([], 'there is no audio here'),
+  audio: only([], 'audio is not supported'),
   function_call: only([], 'was replaced by tool_calls'),
 })
 
@@ -85,7 +85,7 @@ const messageSchema = z.discriminatedUnion(
       name: z
         .string()
         .nullish()
-        .meta({ description: 'That of the function, if it is there; older clients send it' }),
+        .meta({ description: 'Must match the function if present; sent by older clients' }),
     }),
   ],
   'must be system, developer, user, assistant or tool',
@@ -96,7 +96,7 @@ export type ChatMessage = z.infer<typeof messageSchema>
 function nameSchema() {
   return z
     .string()
-    .regex(/^[\w-]+$/, 'must have letters, digits, _ and - only')
+    .regex(/^[\w-]+$/, 'must contain only letters, digits, _ and -')
     .max(MAX_NAME_CHARS)
 }
 
@@ -130,7 +130,7 @@ const honoured = {
     .string()
     .min(1)
     .max(300)
-    .meta({ description: '`<providerId>/<modelId>`, or a model alone' }),
+    .meta({ description: '`<providerId>/<modelId>`, or only the model' }),
   stream: z.boolean().nullish(),
   stream_options: z
     .strictObject({
@@ -161,12 +161,12 @@ const honoured = {
   stop: z
     .union(
       [z.string().min(1).max(1000), z.array(z.string().min(1).max(1000)).max(4)],
-      'must be a text, or up to 4 of them',
+      'must be a string or up to 4 strings',
     )
     .nullish(),
 }
 
-/** Stored with the thread, without any effect. */
+/** Stored with the thread. No other effect. */
 const stored = {
   user: z.string().max(512).nullish(),
   safety_identifier: z.string().max(512).nullish(),
@@ -179,7 +179,7 @@ const stored = {
 }
 
 const refused = {
-  n: only([1], 'a turn has one answer: only 1'),
+  n: only([1], 'must be 1: a turn has one answer'),
   logprobs: only([false], NOT_SAMPLED),
   top_logprobs: only([], NOT_SAMPLED),
   logit_bias: only([], NOT_SAMPLED),
@@ -192,7 +192,7 @@ const refused = {
   modalities: z
     .array(z.string())
     .refine((all) => all.every((each) => each === 'text'), {
-      message: 'only text is answered',
+      message: 'only text output is supported',
       params: { reason: UNSUPPORTED },
     })
     .nullish(),
@@ -205,12 +205,12 @@ const refused = {
   function_call: only([], 'was replaced by tool_choice'),
 }
 
-/** `POST /v1/chat/completions`. Unknown parameters are refused, as OpenAI does. */
+/** `POST /v1/chat/completions`. Unknown parameters are refused, as by OpenAI. */
 export const chatBodySchema = z
   .strictObject({ ...honoured, ...stored, ...refused })
   .refine(({ max_tokens: old, max_completion_tokens: max }) => (old ?? max) === (max ?? old), {
     path: ['max_tokens'],
-    message: 'is not what max_completion_tokens says',
+    message: 'differs from max_completion_tokens',
   })
   .meta({
     id: 'ChatCompletionRequest',
@@ -257,7 +257,7 @@ export const chatCompletionSchema = z
   })
   .meta({ id: 'ChatCompletion' })
 
-/** The `data` of a frame; the last one is `[DONE]`. */
+/** The `data` of a frame; the last frame is `[DONE]`. */
 export const chatChunkSchema = z
   .object({
     ...head,

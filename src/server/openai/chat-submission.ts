@@ -4,13 +4,13 @@ import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.
 import type { ChatBody, ChatMessage } from './chat-schemas.ts'
 import { ParameterError } from './errors.ts'
 
-/** The turn of a request: in a new thread, whose history are the earlier messages. */
+/** Maps a request to a turn in a new thread, with the earlier messages as history. */
 export function chatSubmission(body: ChatBody, headers: SubmitHeaders): Submission {
   const thread = parseMessages(body.messages)
   return { ...toSubmission({ model: body.model }, headers), settings: toSettings(body), ...thread }
 }
 
-/** The parameters that are stored with the thread; undefined if there are none. */
+/** Parameters stored with the thread; undefined if there are none. */
 export function threadMetadata(body: ChatBody): Record<string, unknown> | undefined {
   const { user, safety_identifier, prompt_cache_key, store, metadata } = body
   const given = omitNullish({ user, safety_identifier, prompt_cache_key, store, metadata })
@@ -44,9 +44,9 @@ function toResponseFormat(format: ChatBody['response_format']): TurnSettings['re
 }
 
 interface ChatThread {
-  /** Everything up to the last message of the assistant; missing if there is none. */
+  /** Everything up to the last assistant message; missing if there is none. */
   readonly history?: readonly HistoryItem[]
-  /** What came after it: the prompt, and the results of the client's tools. */
+  /** Everything after it: the prompt and the results of the client's tools. */
   readonly input: readonly TurnInput[]
 }
 
@@ -55,14 +55,14 @@ type Message<Role extends ChatMessage['role']> = Extract<ChatMessage, { role: Ro
 // Each becomes two records of the turn.
 const MAX_ITEMS = 4096
 
-/** The messages of a request as history and input of a turn. Throws when they do not fit together, as OpenAI does. */
+/** Splits the messages into history and input of a turn. Throws for inconsistent messages, as OpenAI does. */
 function parseMessages(messages: readonly ChatMessage[]): ChatThread {
   const reader = new ThreadReader()
   for (const [index, message] of messages.entries()) reader.add(message, `messages[${index}]`)
   return reader.thread()
 }
 
-/** A call without a result so far. */
+/** A call without a result yet. */
 interface OpenCall {
   readonly name: string
   readonly param: string
@@ -94,7 +94,7 @@ class ThreadReader {
     const history = this.#history
     const input = this.#input
     if (history.length + input.length > MAX_ITEMS) {
-      throw new ParameterError('messages', `more than ${MAX_ITEMS} messages and calls`)
+      throw new ParameterError('messages', `has more than ${MAX_ITEMS} messages and calls`)
     }
     return { input, ...(history.length > 0 && { history }) }
   }
@@ -106,11 +106,11 @@ class ThreadReader {
   #addOutput({ tool_call_id, content, name }: Message<'tool'>, param: string): void {
     const call = this.#open.get(tool_call_id)
     if (call === undefined) {
-      const why = 'answers no call of the assistant before it'
+      const why = 'does not match a preceding tool call'
       throw new ParameterError(`${param}.tool_call_id`, why)
     }
     if ((name ?? call.name) !== call.name) {
-      throw new ParameterError(`${param}.name`, `is not that of the call, ${call.name}`)
+      throw new ParameterError(`${param}.name`, `differs from the name of the call, ${call.name}`)
     }
     this.#open.delete(tool_call_id)
     this.#input.push({
@@ -126,7 +126,7 @@ class ThreadReader {
     const said = typeof content === 'string' || content == null ? content : textOf(content)
     const text = said ?? refusal ?? undefined
     if (text === undefined && calls.length === 0) {
-      throw new ParameterError(`${param}.content`, 'is needed where there are no tool_calls')
+      throw new ParameterError(`${param}.content`, 'is required without tool_calls')
     }
     this.#history.push(...this.#input)
     this.#input = []
@@ -136,22 +136,22 @@ class ThreadReader {
     for (const [index, call] of calls.entries()) {
       const { name, arguments: args } = call.function
       if (this.#open.has(call.id)) {
-        throw new ParameterError(`${param}.tool_calls[${index}].id`, 'was used before')
+        throw new ParameterError(`${param}.tool_calls[${index}].id`, 'is used more than once')
       }
       this.#open.set(call.id, { name, param })
       this.#history.push({ type: 'function_call', call_id: call.id, name, arguments: args })
     }
   }
 
-  /** A vendor would refuse a call without a result. */
+  /** Vendors refuse a call without a result. */
   #refuseOpen(): void {
     const [first] = this.#open
     if (first === undefined) return
     const [id, { param }] = first
-    throw new ParameterError(`${param}.tool_calls`, `${id} has no answer in a tool message`)
+    throw new ParameterError(`${param}.tool_calls`, `${id} has no result in a tool message`)
   }
 
-  /** One item, unless text follows a picture: pictures come after the text of their item. */
+  /** One item, unless text follows an image: images come after the text of their item. */
   #addPrompt({ content }: Message<'user'>, param: string): void {
     if (typeof content === 'string') return this.#addText('user', content)
     const items: { texts: string[]; images: Attachment[] }[] = []
@@ -174,7 +174,7 @@ class ThreadReader {
   #image(url: string, param: string): Attachment {
     this.#images += 1
     if (this.#images > MAX_IMAGES) {
-      throw new ParameterError(param, `is one too many: ${MAX_IMAGES} pictures are taken`)
+      throw new ParameterError(param, `exceeds the limit of ${MAX_IMAGES} images`)
     }
     return parseDataUrl(url, param)
   }
@@ -182,22 +182,22 @@ class ThreadReader {
 
 type Part = { readonly text: string } | { readonly refusal: string }
 
-/** The parts of a text become lines: providers have no common form for them. */
+/** Joins text parts as lines: providers have no common form for them. */
 function textOf(content: string | readonly Part[]): string {
   if (typeof content === 'string') return content
   return content.map((part) => ('text' in part ? part.text : part.refusal)).join('\n')
 }
 
-/** How many pictures a request may have. */
+/** Maximum images per request. */
 const MAX_IMAGES = 20
 
-// As large as every vendor takes them.
+// The largest size that every vendor accepts.
 const MAX_IMAGE_BYTES = 5 * 1024 * 1024
 
 const DATA_URL = /^data:([^;,]{1,100});base64,/i
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
-/** The first bytes of each type. `?` stands for any byte. */
+/** Magic bytes of each type. `?` matches any byte. */
 const SIGNATURES: Record<string, string> = {
   'image/png': '\u0089PNG',
   'image/jpeg': '\u00ff\u00d8\u00ff',
@@ -205,28 +205,28 @@ const SIGNATURES: Record<string, string> = {
   'image/webp': 'RIFF????WEBP',
 }
 
-/** The picture in a data URL. Other URLs are refused: nothing is fetched. */
+/** Parses the image in a data URL. Other URLs are refused: the server fetches nothing. */
 function parseDataUrl(url: string, param: string): Attachment {
   const [prefix, type = ''] = DATA_URL.exec(url) ?? []
   if (prefix === undefined) {
     const why = /^https?:/i.test(url)
-      ? 'this server fetches nothing: send the picture itself, as data:image/png;base64,…'
-      : 'must be a picture as data:image/png;base64,…'
+      ? 'cannot be fetched: send a data URL such as data:image/png;base64,…'
+      : 'must be an image as data:image/png;base64,…'
     throw new ParameterError(param, why)
   }
   const media_type = type.toLowerCase() === 'image/jpg' ? 'image/jpeg' : type.toLowerCase()
   const signature = SIGNATURES[media_type]
   if (signature === undefined) {
-    throw new ParameterError(param, 'must be of image/png, image/jpeg, image/gif or image/webp')
+    throw new ParameterError(param, 'must be image/png, image/jpeg, image/gif or image/webp')
   }
   const data = url.slice(prefix.length)
   if (data.length % 4 !== 0 || !BASE64.test(data)) {
-    throw new ParameterError(param, 'is no base64')
+    throw new ParameterError(param, 'is not valid base64')
   }
   if ((data.length / 4) * 3 > MAX_IMAGE_BYTES + 2) {
     throw new ParameterError(param, `is larger than ${MAX_IMAGE_BYTES} bytes`)
   }
-  if (!beginsWith(data, signature)) throw new ParameterError(param, `is no ${media_type}`)
+  if (!beginsWith(data, signature)) throw new ParameterError(param, `is not ${media_type}`)
   return { type: 'image', media_type, data }
 }
 

@@ -13,12 +13,12 @@ export type ParameterFault =
   | 'unknown_parameter'
   | 'unsupported_parameter'
 
-/** REQUEST_INVALID, for a parameter of OpenAI's API that is wrong or unsupported. */
+/** REQUEST_INVALID for a wrong or unsupported parameter of OpenAI's API. */
 export class ParameterError extends RequestInvalidError {
-  /** As in `messages[0].content`. */
+  /** Such as `messages[0].content`. */
   readonly param: string | null
   readonly reason: ParameterFault
-  /** Without the name of the parameter. */
+  /** Message without the parameter name. */
   readonly why: string
 
   constructor(param: string | null, why: string, reason: ParameterFault = 'invalid_value') {
@@ -34,21 +34,21 @@ const MAX_CHARS = 200
 type Issue = z.core.$ZodIssue
 type Path = readonly PropertyKey[]
 
-const UNKNOWN_ISSUE: Issue = { code: 'custom', path: [], message: 'is not what it should be' }
+const UNKNOWN_ISSUE: Issue = { code: 'custom', path: [], message: 'is invalid' }
 
-/** The first thing that a schema finds wrong with a body. */
+/** Converts the first issue that a schema finds in a body. */
 export function parameterError(error: z.ZodError): ParameterError {
   const { issue, path } = innermost(error.issues[0] ?? UNKNOWN_ISSUE, [])
   if (issue.code === 'unrecognized_keys') {
     const param = formatPath([...path, issue.keys[0] ?? ''])
-    return new ParameterError(param, 'there is no such parameter', 'unknown_parameter')
+    return new ParameterError(param, 'unknown parameter', 'unknown_parameter')
   }
   const reason = toFault(issue)
   const why = reason === MISSING ? 'is missing' : issue.message.slice(0, MAX_CHARS)
   return new ParameterError(formatPath(path), why, reason)
 }
 
-/** Of a union, the variant that the value is closest to: the one whose issue lies deepest. */
+/** For a union, the variant closest to the value: the one with the deepest issue. */
 function innermost(issue: Issue, parent: Path): { issue: Issue; path: Path } {
   const path = [...parent, ...issue.path]
   if (issue.code !== 'invalid_union') return { issue, path }
@@ -69,7 +69,7 @@ const MISSING = 'missing_required_parameter' satisfies ParameterFault
 
 export const UNSUPPORTED = 'unsupported_parameter' satisfies ParameterFault
 
-/** `messages[0].content`; null for the body as a whole. */
+/** `messages[0].content`; null for the whole body. */
 function formatPath(path: Path): string | null {
   let text = ''
   for (const step of path) {
@@ -79,17 +79,17 @@ function formatPath(path: Path): string | null {
   return text === '' ? null : text.slice(0, MAX_CHARS)
 }
 
-/** The body of a refusal on routes of OpenAI's API. */
+/** Error body of OpenAI-compatible routes. */
 export interface OpenaiErrorBody {
   error: { message: string; type: string; param: string | null; code: string | null }
 }
 
-/** Whether a path belongs to a vendor's API, whose clients only read errors in that vendor's form. */
+/** Whether a path belongs to a vendor's API, whose clients expect that vendor's errors. */
 export function isVendorPath(path: string): boolean {
   return path.startsWith('/v1/')
 }
 
-/** OpenAI's codes; where there is none, ours is used. */
+/** OpenAI's codes. Without one, our code is sent. */
 const CODES: Partial<Record<ErrorCode, string>> = {
   KEY_INVALID: 'invalid_api_key',
   KEY_REQUIRED: 'invalid_api_key',
@@ -101,7 +101,7 @@ const CODES: Partial<Record<ErrorCode, string>> = {
   UNREAD_LIMITED: 'rate_limit_exceeded',
 }
 
-/** The body of our own routes in OpenAI's form. The request id is in a header. */
+/** Converts our error body to OpenAI's form. The request id is in a header. */
 export function openaiErrorBody(error: unknown, body: ErrorBody, status: number): OpenaiErrorBody {
   const { code, message } = body.error
   const type = errorType(status)
@@ -125,7 +125,7 @@ function findParam(error: unknown): string | null {
   return error instanceof TurnstreamError ? refusedParam(error) : null
 }
 
-/** OpenAI's names of our settings. */
+/** OpenAI's names for our settings. */
 const PARAMS: Record<string, string> = {
   input: 'messages',
   maxOutputTokens: 'max_completion_tokens',
@@ -140,7 +140,7 @@ const PARAMS: Record<string, string> = {
   topP: 'top_p',
 }
 
-/** The parameter that a provider or the tool registry refused: the message begins with it. */
+/** The parameter that a provider or the tool registry refused: the message starts with it. */
 function refusedParam({ code, message }: ErrorObject): string | null {
   if (code === 'MODEL_UNKNOWN') return 'model'
   if (code !== 'OPTION_INVALID' && code !== 'REQUEST_INVALID') return null
@@ -149,14 +149,14 @@ function refusedParam({ code, message }: ErrorObject): string | null {
   return PARAMS[name] ?? null
 }
 
-/** A turn that ended without output: the response says why. */
+/** A turn that ended without output, as an error response. */
 export class TurnFailedError extends TurnstreamError {
   override readonly name = 'TurnFailedError'
   readonly status: ContentfulStatusCode
   readonly body: OpenaiErrorBody
   readonly headers: Record<string, string>
 
-  /** `isNamed`: the client gave the run an id, so a retry would get the same turn. */
+  /** `isNamed`: the client chose the run id, so a retry gets the same turn. */
   constructor(error: ErrorObject, isNamed: boolean) {
     super('STREAM_ERROR', error.message)
     const { status, code, message = error.message } = vendorFailure(error)
@@ -184,15 +184,15 @@ interface Failure {
 const NOT_FOUND: Pick<Failure, 'status' | 'code'> = { status: 404, code: 'model_not_found' }
 const LIMITED: Pick<Failure, 'status' | 'code'> = { status: 429, code: 'rate_limit_exceeded' }
 
-/** The provider refused our key or account. The client must not see a 401, which it would take for its own key. */
+/** The provider refused our key or account. Not sent as 401, which the client would attribute to its own key. */
 const OURS = {
   status: 502,
-  message: 'The provider refused this server; its operator has to look at the key or the account',
+  message: 'The provider refused this server. Its operator must check the key or the account',
 } as const
 
 type VendorFailure = Pick<Failure, 'status' | 'message'> & { readonly code?: string }
 
-/** Codes of vendors, by HTTP status or in the stream. */
+/** Vendor error codes, by HTTP status or in the stream. */
 const VENDOR_CODES = new Map<string, VendorFailure>([
   ...failures(OURS, 'HTTP_401', 'HTTP_402', 'HTTP_403', 'HTTP_407', 'authentication_error'),
   ...failures(OURS, 'billing_error', 'insufficient_quota', 'permission_error'),
@@ -209,7 +209,7 @@ function failures(failure: VendorFailure, ...codes: string[]): [string, VendorFa
   return codes.map((code) => [code, failure])
 }
 
-/** Our codes for mistakes of the client. All others are failures of the server or the provider. */
+/** Our codes for client errors. All others are server or provider failures. */
 const CLIENTS: ReadonlySet<string> = new Set<ErrorCode>([
   'OPTION_INVALID',
   'TURN_ITEM_LIMIT',

@@ -33,26 +33,26 @@ import * as spec from './spec.ts'
 import { SUBMIT_REFUSALS, startTurn, submitHeadersSchema, withStreamSlot } from './submit.ts'
 import { withRetries } from './threads.ts'
 
-/** How long the headers of a stream are held for the first output: a turn that fails before gets a status. */
+/** How long headers are held for the first output, so that a turn that fails earlier gets an error status. */
 const HOLD_MS = 5000
 
 const headersSchema = submitHeadersSchema.extend({
   [HEADERS.cancelOnDisconnect]: spec.optional(
     z.enum(['true', 'false']),
-    'With `true` the turn is stopped when the client leaves',
+    'With `true` the turn is cancelled when the client disconnects',
   ),
 })
 
 const chatRoute = spec.route('post', ROUTES.chatCompletions, {
-  summary: 'Answer a chat, as OpenAI does',
+  summary: 'Create a chat completion (OpenAI compatible)',
   description:
-    'One turn in a new thread, which is made of the messages. It goes on when the client leaves, and can ' +
-    'be read as any other: its id is in a header.',
+    'Runs one turn in a new thread created from the messages. It continues when the client disconnects, and ' +
+    'can be read like any other turn: its id is in a header.',
   tags: ['openai'],
   request: { headers: headersSchema, body: spec.jsonBody(chatBodySchema) },
   responses: {
     200: {
-      description: 'The answer, or with `stream` its chunks and then `[DONE]`',
+      description: 'The completion, or with `stream` its chunks and then `[DONE]`',
       headers: spec.turnHeaders,
       content: {
         ...spec.json('', chatCompletionSchema).content,
@@ -82,9 +82,9 @@ interface StartedChat {
   readonly context: GatewayContext
   readonly turn: TurnRecord
   readonly options: ChatCompletionsOptions
-  /** Whether the turn is cancelled when the client leaves. */
+  /** Whether to cancel the turn when the client disconnects. */
   readonly isTied: boolean
-  /** Whether the same request again gets this turn. */
+  /** Whether a repeated request gets this turn. */
   readonly isNamed: boolean
 }
 
@@ -196,23 +196,23 @@ async function completeChat({ c, context, turn, options, isTied, isNamed }: Star
 }
 
 function cancel(log: TurnLog, turnId: string, { onError }: GatewayContext): void {
-  log.requestCancel(turnId, 'the client left').catch((error: unknown) => onError(error, {}))
+  log.requestCancel(turnId, 'the client disconnected').catch((error: unknown) => onError(error, {}))
 }
 
-// A larger frame would only wait in one piece.
+// A larger frame would only be buffered as a whole.
 const MAX_FRAME_CHARS = 32 * 1024
 
-/** OpenAI's clients take a stream that stops for a complete answer. They get an error when the turn goes on or is gone. */
-const LAST_WORDS = interruption('STREAM_ERROR', 'The stream was broken off before the turn ended')
+/** OpenAI clients take a stream that stops for a complete one, so an interrupted stream ends with an error. */
+const LAST_WORDS = interruption('STREAM_ERROR', 'The stream ended before the turn')
 const DELETED = interruption('TURN_DELETED', 'The turn was deleted')
 
-/** A turn as a stream of Chat Completions, read from the log `events` as it grows. */
+/** Streams a turn as Chat Completions chunks, read from the log `events` as it grows. */
 export class ChatAnswer {
   readonly #records: AsyncIterator<EventRecord | Resync, void>
   readonly #encoder: ChatCompletionsEncoder
-  /** Requested and not there yet. */
+  /** A pending read. */
   #next: Promise<IteratorResult<EventRecord | Resync, void>> | undefined
-  /** Encoded and not sent yet. */
+  /** Encoded but not sent yet. */
   #text = ''
   #connection: SseConnection | undefined
   #isFlushing = false
@@ -223,14 +223,14 @@ export class ChatAnswer {
     this.#encoder = new ChatCompletionsEncoder(options)
   }
 
-  /** Whether the answer has ended. */
+  /** Whether the completion has ended. */
   get isWhole(): boolean {
     return this.#encoder.done
   }
 
   /**
-   * Waits for the first output, or for at most `ms`. Resolves with the error of a turn that ends without output: as long
-   * as nothing is sent, the response can still have a status.
+   * Waits up to `ms` for the first output. Resolves with the error of a turn that ends without output, while the
+   * response can still have an error status.
    */
   async begin(clock: Clock, ms: number): Promise<ErrorObject | undefined> {
     let stopWaiting: (() => void) | undefined
@@ -250,7 +250,7 @@ export class ChatAnswer {
         if (failure !== undefined) return failure
         const text = this.#encode(event)
         this.#text += text
-        // The start of a response has a chunk, but is no output.
+        // The start of a response has a chunk, but no output.
         if (text !== '' && event.type !== 'response_start') return undefined
       }
     } finally {
@@ -258,7 +258,7 @@ export class ChatAnswer {
     }
   }
 
-  /** Sends the answer to the end of the turn. */
+  /** Sends the completion to the end of the turn. */
   async sendTo(connection: SseConnection): Promise<void> {
     this.#connection = connection
     connection.lastWords = LAST_WORDS
@@ -291,13 +291,13 @@ export class ChatAnswer {
     this.#flush()
   }
 
-  /** Nothing for a record that is malformed or of an unknown type. Deltas, nearly all of them, need no full check. */
+  /** Ignores malformed records and unknown types. Deltas, nearly all records, need no full check. */
   #encode(event: StreamEvent): string {
     const isDelta = event.type === 'item_delta' && typeof event.payload?.delta_content === 'string'
     return isDelta || isStreamEvent(event) ? this.#encoder.encodeSse(event) : ''
   }
 
-  /** Sends what was encoded once all available records have been read, in one frame. */
+  /** Sends everything encoded in one frame, once all available records have been read. */
   #flushSoon(): void {
     if (this.#isFlushing) return
     this.#isFlushing = true
@@ -313,13 +313,13 @@ export class ChatAnswer {
   }
 }
 
-/** A log whose beginning is gone has no answer. */
+/** A log whose beginning was removed has no complete answer. */
 function eventOf(record: EventRecord | Resync): StreamEvent {
   if ('event' in record) return record.event
   throw new TurnstreamError('TURN_EXPIRED', `the log is ${record.resync}`)
 }
 
-/** The error of a turn that failed or was cancelled. */
+/** The error of a failed or cancelled turn. */
 function failureOf({ payload }: StreamEvent): ErrorObject | undefined {
   if (payload.type === 'response_error') return payload.error
   if (payload.type !== 'turn_aborted_by_user') return undefined
@@ -335,7 +335,9 @@ const modelSchema = z
   .object({
     id: z.string().meta({ description: '`<providerId>/<modelId>`' }),
     object: z.literal('model'),
-    created: z.number().meta({ description: 'Since when this server has it, in seconds' }),
+    created: z
+      .number()
+      .meta({ description: 'When this server started, in seconds since the epoch' }),
     owned_by: z.string().meta({ description: 'The provider' }),
   })
   .meta({ id: 'Model' })
@@ -345,16 +347,16 @@ const modelsSchema = z
   .meta({ id: 'Models' })
 
 const listRoute = spec.route('get', ROUTES.models, {
-  summary: 'List the models, as OpenAI does',
+  summary: 'List the models (OpenAI compatible)',
   description:
-    'Those that the providers list. Others of a provider are called as `<providerId>/<modelId>`, as are those of ' +
-    '`scripted` where there is another provider.',
+    'The models that the providers list. Call others as `<providerId>/<modelId>`, also those of ' +
+    '`scripted` if there is another provider.',
   tags: ['openai'],
-  responses: { 200: spec.json('All of them', modelsSchema), ...spec.openaiRefusals() },
+  responses: { 200: spec.json('All models', modelsSchema), ...spec.openaiRefusals() },
 })
 
 const readRoute = spec.route('get', ROUTES.model, {
-  summary: 'Read a model, as OpenAI does',
+  summary: 'Retrieve a model (OpenAI compatible)',
   tags: ['openai'],
   request: { params: z.object({ model: z.string().min(1).max(300) }) },
   responses: { 200: spec.json('The model', modelSchema), ...spec.openaiRefusals('MODEL_UNKNOWN') },

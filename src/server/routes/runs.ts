@@ -16,7 +16,7 @@ const params = z.object({ runId: spec.id })
 
 const runSchema = responseSchema.meta({
   id: 'Response',
-  description: 'Everything a turn came to, or has come to so far: docs/protocol.md',
+  description: 'The accumulated result of a turn: docs/protocol.md',
 })
 
 export const cancelBodySchema = spec
@@ -26,12 +26,12 @@ export const cancelBodySchema = spec
   .meta({ id: 'Cancel', examples: [{ reason: 'not needed any more' }] })
 
 const cancelledSchema = z
-  .object({ cancelled: z.boolean().meta({ description: 'False when it had ended already' }) })
+  .object({ cancelled: z.boolean().meta({ description: 'False if it had already ended' }) })
   .meta({ id: 'Cancelled' })
 
 const runRoute = spec.route('get', ROUTES.run, {
-  summary: 'Read a run as one Response',
-  description: 'Also while it is under way: then it holds what was written so far.',
+  summary: 'Retrieve a run as one Response',
+  description: 'Contains what was written so far while the run is in progress.',
   tags: ['v2'],
   request: { params },
   responses: {
@@ -41,14 +41,14 @@ const runRoute = spec.route('get', ROUTES.run, {
 })
 
 const cancelRoute = spec.route('post', ROUTES.runCancel, {
-  summary: 'Stop a run',
+  summary: 'Cancel a run',
   description:
-    'Whichever process runs it. It ends as aborted within a second, and what it has come to stays.',
+    'Works for runs of any process. The run ends as aborted within a second and keeps its output.',
   tags: ['v2'],
   request: { params, body: spec.jsonBody(cancelBodySchema, false) },
   responses: {
-    200: spec.json('It had ended already: nothing was changed', cancelledSchema),
-    202: spec.json('It will end', cancelledSchema),
+    200: spec.json('It had already ended; nothing changed', cancelledSchema),
+    202: spec.json('Cancellation was requested', cancelledSchema),
     ...spec.refusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', 'TURN_UNKNOWN'),
   },
 })
@@ -73,7 +73,7 @@ export function addRunRoutes(app: GatewayApp, context: GatewayContext): void {
     const turn = await turnOfRun(log, c.req.valid('param').runId)
     c.set('turnId', turn.turnId)
     const { reason = DEFAULT_REASON } = c.req.valid('json')
-    // The store no longer knows whether a turn that has expired could be stopped.
+    // The store no longer knows whether an expired turn could be cancelled.
     const isStopping = !turn.sealed && (await context.turns.cancel(turn.turnId, reason, tenant))
     return isStopping ? c.json({ cancelled: true }, 202) : c.json({ cancelled: false }, 200)
   })
@@ -85,21 +85,21 @@ async function turnOfRun(log: TurnLog, runId: string): Promise<TurnRecord> {
   return turn
 }
 
-/** A turn's Response as JSON, in UTF-8. */
+/** A turn's Response as UTF-8 JSON. */
 type ResponseJson = Uint8Array<ArrayBuffer>
 
 const MAX_CACHED_BYTES = 32 * 1024 * 1024
 
 interface Reading {
   readonly json: Promise<ResponseJson>
-  /** For those who came when part of the log had been read. */
+  /** For callers that joined after part of the log was read. */
   next?: Promise<ResponseJson>
 }
 
 /** Reads turns as Responses. Concurrent reads of a turn share the work; Responses of sealed turns are cached. */
 export class RunReader {
   readonly #maxBytes: number
-  /** The most recently read comes last. */
+  /** Least recently read first. */
   readonly #cached = new Map<string, ResponseJson>()
   readonly #readings = new Map<string, Reading>()
   #bytes = 0
@@ -116,7 +116,7 @@ export class RunReader {
   read(log: TurnLog, tenant: string, turn: TurnRecord): Promise<ResponseJson> {
     const { turnId, threadId, ordinal, createdAt, endedAt, epoch } = turn
     if (turn.expired) return Promise.reject(new TurnstreamError('TURN_EXPIRED', turnId))
-    // The id of a deleted turn may be used again.
+    // The id of a deleted turn may be reused.
     const key = JSON.stringify([tenant, turnId, threadId, ordinal, createdAt, endedAt, epoch])
     const cached = this.#cached.get(key)
     if (cached === undefined) return this.#readShared(log, key, turn)
@@ -159,7 +159,7 @@ export class RunReader {
   }
 }
 
-/** The Response of the events that the log holds now. */
+/** Builds the Response from the events stored now. */
 async function encodeRun(log: TurnLog, turn: TurnRecord): Promise<ResponseJson> {
   const stop = new AbortController()
   const tail = log.tail(turn.turnId, 'events', START, stop.signal)
@@ -170,7 +170,7 @@ async function encodeRun(log: TurnLog, turn: TurnRecord): Promise<ResponseJson> 
   )
 }
 
-/** The Response of a turn at its end, or when `signal` aborts. */
+/** Builds the Response when the turn ends or `signal` aborts. */
 export function followRun(
   log: TurnLog,
   turn: TurnRecord,

@@ -14,21 +14,21 @@ import * as spec from './spec.ts'
 const okSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Ok' })
 
 const healthRoute = spec.route('get', ROUTES.health, {
-  summary: 'Whether the process is alive',
+  summary: 'Liveness check',
   tags: ['server'],
   security: spec.NO_SECURITY,
-  responses: { 200: spec.json('It is', okSchema) },
+  responses: { 200: spec.json('The process is alive', okSchema) },
 })
 
 const readyRoute = spec.route('get', ROUTES.ready, {
-  summary: 'Whether turns can be taken and read',
+  summary: 'Readiness check',
   description:
-    'The store is asked, and has two seconds to answer. One that could not be written is not ready for ' +
+    'Queries the store, with a timeout of two seconds. After a failed write the server is not ready for ' +
     'ten seconds.',
   tags: ['server'],
   security: spec.NO_SECURITY,
   responses: {
-    200: spec.json('They can', okSchema),
+    200: spec.json('Turns can be submitted and read', okSchema),
     ...spec.publicRefusals('SERVER_SHUTDOWN', 'STORE_FULL'),
   },
 })
@@ -45,7 +45,7 @@ export function addHealthRoutes(app: GatewayApp, { readiness }: GatewayContext):
 /** Probes time out after a few seconds. */
 const READY_LIMIT_MS = 2000
 
-/** How long a store that refused a write counts as not ready. Then a turn has to find out. */
+/** How long a store that refused a write counts as not ready. Then the next turn tries again. */
 const REFUSED_FOR_MS = 10_000
 
 export interface ReadinessOptions {
@@ -54,7 +54,7 @@ export interface ReadinessOptions {
   readonly isOpen: () => boolean
 }
 
-/** Whether turns can be taken and read. Concurrent checks share one request to the store. */
+/** Checks whether turns can be submitted and read. Concurrent checks share one request to the store. */
 export class Readiness {
   readonly #options: ReadinessOptions
   readonly #askStore: () => Promise<void>
@@ -70,18 +70,18 @@ export class Readiness {
     )
   }
 
-  /** Remembers an error that says that the store can be read and not written. */
+  /** Remembers an error that shows that the store is not writable. */
   note(error: unknown): void {
     if (!hasCode(error, 'STORE_FULL') && !hasCode(error, 'STORE_READ_ONLY')) return
-    // Our own answer is no new reason.
+    // Ignores our own cached error.
     if (error === this.#refusal?.error) return
     this.#refusal = { error, at: monotonicNow(this.#options.clock) }
   }
 
-  /** Rejects with the code of what is in the way: SERVER_SHUTDOWN, or what the store says. */
+  /** Rejects with the cause: SERVER_SHUTDOWN, or the store's error. */
   async check(): Promise<void> {
     const { isOpen, clock } = this.#options
-    if (!isOpen()) throw new TurnstreamError('SERVER_SHUTDOWN', 'no more turns')
+    if (!isOpen()) throw new TurnstreamError('SERVER_SHUTDOWN', 'no new turns')
     const refusal = this.#refusal
     const isRecent = refusal !== undefined && monotonicNow(clock) - refusal.at < REFUSED_FOR_MS
     if (isRecent) throw refusal.error
@@ -89,7 +89,7 @@ export class Readiness {
   }
 }
 
-/** A damaged thread is no reason to take no turns: the store answers. */
+/** A damaged thread does not make the server unready: the store responds. */
 async function canList(log: TurnLog): Promise<void> {
   await log.listThreads({ limit: 1 }).catch((error: unknown) => {
     if (!hasCode(error, 'STORE_CORRUPT')) throw error
@@ -99,10 +99,10 @@ async function canList(log: TurnLog): Promise<void> {
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 const metricsRoute = spec.route('get', ROUTES.metrics, {
-  summary: 'What the server does, in numbers',
+  summary: 'Metrics in the Prometheus text format',
   description:
-    'For Prometheus. They are those of all tenants: where there are keys, one of the tenant `default` is ' +
-    'needed, and for the others there is nothing here.',
+    'Covers all tenants. On a server with keys, requires a key of the tenant `default`; others get ' +
+    'ROUTE_UNKNOWN.',
   tags: ['server'],
   responses: {
     200: { description: 'The metrics', content: { 'text/plain': { schema: z.string() } } },
@@ -110,7 +110,7 @@ const metricsRoute = spec.route('get', ROUTES.metrics, {
   },
 })
 
-/** Without `isOpen` the route looks as if it were not there. */
+/** Without `isOpen` the route behaves as if it did not exist. */
 export function addMetricsRoute(
   app: GatewayApp,
   { turns, streams }: GatewayContext,
@@ -126,7 +126,7 @@ export function addMetricsRoute(
 }
 
 const openapiRoute = spec.route('get', ROUTES.openapi, {
-  summary: 'This description',
+  summary: 'OpenAPI document',
   tags: ['server'],
   security: spec.NO_SECURITY,
   responses: {
@@ -136,20 +136,20 @@ const openapiRoute = spec.route('get', ROUTES.openapi, {
 })
 
 const docsRoute = spec.route('get', ROUTES.docs, {
-  summary: 'This description, for people',
+  summary: 'API reference as a web page',
   tags: ['server'],
   security: spec.NO_SECURITY,
   responses: {
-    200: { description: 'A page', content: { 'text/html': { schema: z.string() } } },
+    200: { description: 'The web page', content: { 'text/html': { schema: z.string() } } },
     ...spec.publicRefusals(),
   },
 })
 
-/** To be called last: the document describes the routes that the app has when it is first requested. */
+/** Call last: the document describes the routes registered when it is first requested. */
 export function addDocumentRoutes(app: GatewayApp): void {
   let cached: { json: Buffer<ArrayBuffer>; pageFor: (origin: string) => string } | undefined
 
-  // Public, and far slower to make than to send: made once.
+  // Public, and slow to build: built once.
   function documents() {
     if (cached === undefined) {
       const document = openapiDocument(app)

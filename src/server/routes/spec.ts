@@ -6,7 +6,7 @@ import { HEADERS } from '../../protocol/names.ts'
 import { nearest } from '../../protocol/nearest.ts'
 
 /*
- * What the definitions of the routes share: ids, bodies, pages, refusals and the ways to authenticate.
+ * Shared by the route definitions: ids, bodies, pages, errors and authentication.
  */
 
 /** Defines a route of `ROUTES`. */
@@ -17,7 +17,7 @@ export function route<
   return createRoute({ ...config, method, path: openapiPath(route) })
 }
 
-/** A route of `ROUTES` as OpenAPI writes it: `{name}` for `:name`. */
+/** A route of `ROUTES` in OpenAPI syntax: `{name}` for `:name`. */
 export function openapiPath(route: string): string {
   return route.replaceAll(/:(\w+)/g, '{$1}')
 }
@@ -31,7 +31,7 @@ export function json<Schema extends z.ZodType>(description: string, schema: Sche
   return { description, content: { 'application/json': { schema } } }
 }
 
-/** A stream; the schema is that of each frame's `data`. */
+/** A stream; the schema describes the `data` of each frame. */
 export function sse<Schema extends z.ZodType>(description: string, schema: Schema) {
   return { description, content: { 'text/event-stream': { schema } } }
 }
@@ -42,33 +42,32 @@ export const turnHeaders = z.object({
   [HEADERS.threadId]: z.string(),
 })
 
-// Zero-width characters, direction marks and variant selectors make two ids look like one, and can change how the
-// rest of a line is displayed.
+// Zero-width characters, direction marks and variation selectors make different ids look the same, and can change how
+// the rest of a line is displayed.
 const INVISIBLE = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/u
 
-/** An id as the stores accept it, without characters that cannot be seen. */
+/** An id that the stores accept, without invisible characters. */
 export const id = z
   .string()
-  .regex(ID_PATTERN, 'must have 1 to 200 characters, without white space and braces')
-  .refine(isMoreThanDots, 'must be more than dots')
-  .refine((id) => !INVISIBLE.test(id), 'must have no characters that cannot be seen')
+  .regex(ID_PATTERN, 'must have 1 to 200 characters, without whitespace or braces')
+  .refine(isMoreThanDots, 'must not consist of dots')
+  .refine((id) => !INVISIBLE.test(id), 'must not contain invisible characters')
   .meta({
-    description:
-      '1 to 200 characters, without white space, braces, control characters and invisible ones',
+    description: '1 to 200 characters, without whitespace, braces, control or invisible characters',
   })
 
-/** An id in a header: ASCII only, because clients disagree on how to encode the rest. */
+/** An id in a header: ASCII only, because clients encode other characters differently. */
 export const headerId = z
   .string()
   .regex(/^[!-z|~]{1,200}$/, 'must have 1 to 200 visible ASCII characters, without braces')
-  .refine(isMoreThanDots, 'must be more than dots')
+  .refine(isMoreThanDots, 'must not consist of dots')
 
-/** `.` and `..` are path segments even when escaped: such an id could never be requested. */
+/** `.` and `..` are path segments even when escaped, so such an id could never be requested. */
 function isMoreThanDots(id: string): boolean {
   return id !== '.' && id !== '..'
 }
 
-/** An object of our own API: an unknown field is refused, because a misspelt `model` must not cost money. */
+/** An object of our own API. Unknown fields are refused: a misspelt `model` must not cost money. */
 export function object<Shape extends z.ZodRawShape>(shape: Shape) {
   const names = Object.keys(shape)
   return z.strictObject(shape, {
@@ -90,11 +89,14 @@ export function text(maxChars: number) {
     .refine((text) => text.trim() !== '', 'is empty')
 }
 
-/** Any JSON object up to a size; stored as it is. */
+/** Any JSON object up to a size, stored unchanged. */
 export function jsonObject(maxChars: number) {
   return z
     .record(z.string(), z.unknown())
-    .refine((value) => JSON.stringify(value).length <= maxChars, `is larger than ${maxChars}`)
+    .refine(
+      (value) => JSON.stringify(value).length <= maxChars,
+      `is larger than ${maxChars} characters`,
+    )
 }
 
 /** A field that may be missing. */
@@ -106,8 +108,8 @@ export function optional<Schema extends z.ZodType>(schema: Schema, description: 
 export function pageQuery(defaultLimit = 50, maxLimit = 200) {
   const limit = z.coerce.number().int().min(1).max(maxLimit).default(defaultLimit)
   return z.object({
-    limit: limit.meta({ description: 'How many at most' }),
-    cursor: optional(z.string().max(300), 'The `nextCursor` of the page before'),
+    limit: limit.meta({ description: 'Maximum number of entries' }),
+    cursor: optional(z.string().max(300), 'The `nextCursor` of the previous page'),
   })
 }
 
@@ -115,28 +117,28 @@ const errorBodySchema = z
   .object({
     error: z.object({
       code: z.string().meta({ description: 'Stable; docs/errors.md explains each' }),
-      message: z.string().meta({ description: 'For people' }),
+      message: z.string().meta({ description: 'Human-readable explanation' }),
       details: optional(
         z.array(z.object({ path: z.string(), message: z.string() })),
-        'REQUEST_INVALID: the fields at fault',
+        'REQUEST_INVALID: the invalid fields',
       ),
-      requestId: z.string().meta({ description: 'As in `x-request-id`; the log has it, too' }),
+      requestId: z.string().meta({ description: 'As in `x-request-id` and in the log' }),
     }),
   })
-  .meta({ id: 'Error', description: 'What is answered instead when a request is refused' })
+  .meta({ id: 'Error', description: 'The body of every error response' })
 
 const openaiErrorSchema = z
   .object({
     error: z.object({
-      message: z.string().meta({ description: 'For people' }),
+      message: z.string().meta({ description: 'Human-readable explanation' }),
       type: z.string(),
-      param: z.string().nullable().meta({ description: 'The parameter at fault' }),
-      code: z.string().nullable().meta({ description: 'In the words of OpenAI, or else ours' }),
+      param: z.string().nullable().meta({ description: 'The invalid parameter' }),
+      code: z.string().nullable().meta({ description: "OpenAI's code, or ours if there is none" }),
     }),
   })
-  .meta({ id: 'OpenaiError', description: 'The same in the form that clients of OpenAI read' })
+  .meta({ id: 'OpenaiError', description: "An error in OpenAI's format" })
 
-/** What any request may be refused with. */
+/** Errors that any request may get. */
 const ALWAYS: readonly ErrorCode[] = [
   'CONNECTIONS_LIMITED',
   'HEADERS_TOO_LARGE',
@@ -148,21 +150,21 @@ const ALWAYS: readonly ErrorCode[] = [
   'URL_TOO_LONG',
 ]
 
-/** Refusals of routes that read turns and threads. */
+/** Errors of routes that read turns and threads. */
 export const READ_REFUSALS: readonly ErrorCode[] = ['READS_LIMITED', 'UNREAD_LIMITED']
 
-/** Refusals of routes that need a key. */
+/** Errors of routes that need a key. */
 const WITHOUT_KEY: readonly ErrorCode[] = ['KEY_INVALID', 'KEY_REQUIRED']
 
 /**
- * The refusals of a route by status, for its OpenAPI definition. They are thrown, so the route's response type must
- * not include them.
+ * Error responses of a route by status, for its OpenAPI definition. Errors are thrown, so the route's response type
+ * must not include them.
  */
 export function refusals(...codes: ErrorCode[]): object {
   return publicRefusals(...WITHOUT_KEY, ...codes)
 }
 
-/** The same for a route of OpenAI's API. */
+/** The same for an OpenAI-compatible route. */
 export function openaiRefusals(...codes: ErrorCode[]): object {
   return describeRefusals([...WITHOUT_KEY, ...codes], openaiErrorSchema)
 }
@@ -184,28 +186,28 @@ function describeRefusals(codes: readonly ErrorCode[], schema: z.ZodType): objec
   )
 }
 
-/** The ways to authenticate, for the OpenAPI document. */
+/** Authentication schemes of the OpenAPI document. */
 export const SECURITY_SCHEMES = {
   bearer: {
     type: 'http',
     scheme: 'bearer',
-    description: 'A key, in `authorization`. Only where the server has keys; ignored elsewhere.',
+    description: 'An API key in `authorization`. Ignored by a server without keys.',
   },
   apiKey: {
     type: 'apiKey',
     in: 'header',
     name: HEADERS.apiKey,
-    description: 'The same key in a header of its own.',
+    description: 'The same key in its own header.',
   },
   streamToken: {
     type: 'apiKey',
     in: 'query',
     name: 'token',
-    description: 'A stream token, for an `EventSource`: it reads one turn or one thread.',
+    description: 'A stream token, for an `EventSource`. It reads one turn or one thread.',
   },
 } as const
 
-/** One of these is needed. */
+/** One of these is required. */
 export type Security = { [Name in keyof typeof SECURITY_SCHEMES]?: string[] }[]
 
 /** What a route needs by default. */

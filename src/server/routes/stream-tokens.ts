@@ -22,18 +22,18 @@ export const streamTokenBodySchema = spec
 
 const streamTokenSchema = z
   .object({
-    token: z.string().meta({ description: 'For `?token=` of a stream' }),
+    token: z.string().meta({ description: 'The value of `?token=`' }),
     expiresAt: z.number().meta({
-      description: 'Until when a stream can be opened with it, in milliseconds since the epoch',
+      description: 'When the token expires, in milliseconds since the epoch',
     }),
   })
   .meta({ id: 'StreamToken' })
 
 const streamTokenRoute = spec.route('post', ROUTES.streamTokens, {
-  summary: 'Make a token that opens the streams of one turn or thread',
+  summary: 'Create a stream token for one turn or thread',
   description:
-    'For an `EventSource`, which sends no headers: `?token=` takes the place of the key. A token can only ' +
-    'read, can be used for five minutes to open a stream, and is of no use once its key is revoked.',
+    'For an `EventSource`, which sends no headers: `?token=` replaces the key. A token is read-only, opens ' +
+    'streams for five minutes, and becomes invalid when its key is revoked.',
   tags: ['v2'],
   request: { body: spec.jsonBody(streamTokenBodySchema) },
   responses: {
@@ -49,7 +49,7 @@ export function addStreamTokenRoute(app: GatewayApp, tokens: StreamTokens): void
   })
 }
 
-/** Only for what exists: a token for a later thread could open somebody else's. */
+/** Only for existing turns and threads: a token for a future thread could open another tenant user's. */
 async function toGrant(
   log: TurnLog,
   { turnId = '', threadId }: z.infer<typeof streamTokenBodySchema>,
@@ -62,10 +62,10 @@ async function toGrant(
   throw new TurnstreamError('THREAD_UNKNOWN', threadId)
 }
 
-/** Long enough for a page to connect, and to reconnect if the connection breaks soon after. */
+/** Long enough for a page to connect, and to reconnect soon after. */
 export const TOKEN_LIFETIME_MS = 5 * 60_000
 
-/** The clocks of two instances may differ by one lifetime. */
+/** Clocks of two instances may differ by one lifetime. */
 const MAX_LIFETIME_MS = 2 * TOKEN_LIFETIME_MS
 
 const MIN_SECRET_CHARS = 32
@@ -73,7 +73,7 @@ const MIN_SECRET_CHARS = 32
 /** More than a token with the longest ids needs. */
 const MAX_TOKEN_CHARS = 2048
 
-/** 96 bits. They are signed, so nobody can guess them. */
+/** 96 bits are enough: nonces are signed and cannot be guessed. */
 const MARK_CHARS = 16
 
 const VERSION = 'v1'
@@ -94,14 +94,14 @@ export interface StreamToken {
 }
 
 export interface StreamTokensOptions {
-  /** The same on all instances that accept each other's tokens. Random by default. */
+  /** Shared by all instances that accept each other's tokens. Random by default. */
   readonly secret?: string | undefined
   readonly clock: Clock
 }
 
 /**
- * Issues and verifies stream tokens, which a page puts into the URL of a stream because an `EventSource` sends no
- * headers. A token says what it opens and is signed, so nothing is stored.
+ * Issues and verifies stream tokens, which go into the URL because an `EventSource` sends no headers. A token is signed
+ * and self-contained, so nothing is stored.
  */
 export class StreamTokens {
   readonly #secret: string | Buffer
@@ -125,15 +125,15 @@ export class StreamTokens {
     return { token: `${signed}.${this.#macOf(signed)}`, expiresAt }
   }
 
-  /** The caller, while the key that the token was issued with is in force. TOKEN_INVALID, TOKEN_EXPIRED. */
+  /** Verifies a token whose key is still valid. TOKEN_INVALID, TOKEN_EXPIRED. */
   verify(token: string, keys: Pick<KeyRing, 'fingerprintOf'>): Required<Caller> {
     const { expiresAt, tenant, key, mark, ...grant } = this.#parse(token)
     const left = expiresAt - this.#clock.now()
     if (left > MAX_LIFETIME_MS) throw invalid()
-    if (left <= 0) throw new TurnstreamError('TOKEN_EXPIRED', 'ask for a new one')
+    if (left <= 0) throw new TurnstreamError('TOKEN_EXPIRED', 'request a new one')
     const fingerprint = keys.fingerprintOf({ tenant, name: key })
     if (fingerprint === undefined || this.#markOf(fingerprint) !== mark) {
-      throw new TurnstreamError('TOKEN_INVALID', 'the key that it was made with was revoked')
+      throw new TurnstreamError('TOKEN_INVALID', 'its key was revoked')
     }
     return { tenant, key, fingerprint, grant }
   }
@@ -142,7 +142,7 @@ export class StreamTokens {
   #parse(token: string): z.infer<typeof payloadSchema> {
     if (token.length > MAX_TOKEN_CHARS) throw invalid()
     const [, signed = '', payload = '', mac = ''] = TOKEN.exec(token) ?? []
-    // Compared as text: base64 has several encodings of the same bytes, and only one of them is a token.
+    // Compared as text: base64 has several encodings of the same bytes, and only one is a valid token.
     const expected = Buffer.from(this.#macOf(signed))
     const given = Buffer.from(mac)
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw invalid()
@@ -152,8 +152,8 @@ export class StreamTokens {
   }
 
   /**
-   * Tells the key from a later one with the same name. The token's bearer can read it, so it is made with the secret:
-   * the hash of a weak key could be guessed.
+   * Distinguishes the key from a later one with the same name. An HMAC, because the bearer can read it and could guess
+   * a weak key from a plain hash.
    */
   #markOf(fingerprint: string): string {
     // No token begins like this.
@@ -165,7 +165,7 @@ export class StreamTokens {
   }
 }
 
-/** Does not tell why: a legitimate client asks for another token. */
+/** Gives no reason: a legitimate client requests another token. */
 function invalid(): TurnstreamError {
-  return new TurnstreamError('TOKEN_INVALID', 'ask for a new one')
+  return new TurnstreamError('TOKEN_INVALID', 'request a new one')
 }

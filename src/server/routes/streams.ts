@@ -13,34 +13,37 @@ import * as spec from './spec.ts'
 
 export const outputSchema = streamOutputSchema.meta({
   id: 'StreamOutput',
-  description: 'A snapshot of one item of a turn, or its beginning or end: docs/protocol.md',
+  description: 'A snapshot of one item, or the start or end of the turn: docs/protocol.md',
 })
 
 const eventSchema = streamEventSchema.meta({
   id: 'StreamEvent',
-  description: 'One event of a turn, as its provider gave it: docs/protocol.md',
+  description: 'One event of a turn: docs/protocol.md',
 })
 
 const headers = z.object({
   [HEADERS.lastEventId]: spec.optional(
     z.string(),
-    'The last `id` that was read: the stream goes on after it',
+    'The last `id` received: the stream resumes after it',
   ),
 })
 
 const resumeQuery = z.object({
-  from: spec.optional(z.string(), 'The same for the first connection; `last-event-id` wins'),
-  // Read before, when the caller was authenticated.
-  token: spec.optional(z.string(), 'A stream token, where no key can be sent'),
+  from: spec.optional(
+    z.string(),
+    'The same for the first connection; `last-event-id` takes precedence',
+  ),
+  // Already read during authentication.
+  token: spec.optional(z.string(), 'A stream token, for clients that cannot send a key'),
 })
 
 const outputQuery = resumeQuery.extend({
   encoding: z.enum(['snapshot', 'append']).default('snapshot').meta({
-    description: 'With `append` a text that grows is sent once, and then what is added to it',
+    description: 'With `append` a growing text is sent once, and then only what was added',
   }),
 })
 
-/** The spec.refusals of every stream. */
+/** Errors of every stream. */
 const STREAM_REFUSALS: readonly ErrorCode[] = [
   'CURSOR_INVALID',
   'SERVER_SHUTDOWN',
@@ -49,16 +52,16 @@ const STREAM_REFUSALS: readonly ErrorCode[] = [
   'TOKEN_INVALID',
 ]
 
-const OVER = { description: 'The turn has ended, and nothing follows the cursor' }
+const OVER = { description: 'The turn has ended and nothing follows the cursor' }
 
 const runRoute = spec.route('get', ROUTES.runStream, {
   summary: 'Stream the raw events of a run',
-  description: 'From the cursor on, and to the end of the run. The `data` of a frame is one event.',
+  description: 'From the cursor to the end of the run. The `data` of a frame is one event.',
   tags: ['v2'],
   security: spec.STREAM_SECURITY,
   request: { headers, params: z.object({ runId: spec.id }), query: resumeQuery },
   responses: {
-    200: spec.sse('The frames of the run, to its end', eventSchema),
+    200: spec.sse('The frames of the run to its end', eventSchema),
     204: OVER,
     ...spec.refusals(...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
@@ -67,13 +70,13 @@ const runRoute = spec.route('get', ROUTES.runStream, {
 const turnRoute = spec.route('get', ROUTES.turnOutputStream, {
   summary: 'Stream the snapshots of a turn',
   description:
-    'From the cursor on, and to the end of the turn. The `data` of a frame is one snapshot, which takes ' +
-    'the place of the one before with the same `itemId`.',
+    'From the cursor to the end of the turn. The `data` of a frame is one snapshot, which ' +
+    'replaces the previous one with the same `itemId`.',
   tags: ['xapi'],
   security: spec.STREAM_SECURITY,
   request: { headers, params: z.object({ turnId: spec.id }), query: outputQuery },
   responses: {
-    200: spec.sse('The frames of the turn, to its end', outputSchema),
+    200: spec.sse('The frames of the turn to its end', outputSchema),
     204: OVER,
     ...spec.refusals(...STREAM_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
@@ -82,8 +85,8 @@ const turnRoute = spec.route('get', ROUTES.turnOutputStream, {
 const threadRoute = spec.route('get', ROUTES.threadOutputStream, {
   summary: 'Stream the snapshots of all turns of a thread',
   description:
-    'One turn after the other, those that are there and those that will be made, until the thread is ' +
-    'deleted. A cursor is `<turnId>/<offset>`; without one the stream begins with the first turn.',
+    'Existing and future turns in order, until the thread is ' +
+    'deleted. A cursor is `<turnId>/<offset>`; without one the stream starts at the first turn.',
   tags: ['xapi'],
   security: spec.STREAM_SECURITY,
   request: { headers, params: z.object({ threadId: spec.id }), query: outputQuery },
@@ -93,7 +96,7 @@ const threadRoute = spec.route('get', ROUTES.threadOutputStream, {
   },
 })
 
-/** The routes that answer with a stream: v2, xapi, and a whole thread. */
+/** Streaming routes: v2, xapi, and threads. */
 export function addStreamRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(runRoute, async (c) => {
     const { runId: id } = c.req.valid('param')
@@ -116,11 +119,11 @@ export function addStreamRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 }
 
-/** The cursor of a request. The header wins: an EventSource that reconnects keeps the `from` of its first URL. */
+/** The cursor of a request. The header wins: a reconnecting EventSource keeps the `from` of its first URL. */
 function cursorOf({ req }: Context): string {
   const header = req.header(HEADERS.lastEventId)
   if (header === undefined || header === '') return req.query('from') ?? START
-  // Browsers send the id's UTF-8 bytes; Node decodes headers as Latin-1.
+  // Browsers send the id as UTF-8; Node decodes headers as Latin-1.
   return Buffer.from(header, 'latin1').toString()
 }
 
@@ -129,8 +132,8 @@ const turnOutputsSchema = z
     turnId: z.string(),
     threadId: z.string(),
     sealed: z.boolean(),
-    offset: z.string().meta({ description: 'The cursor with which its stream goes on' }),
-    expired: spec.optional(z.literal(true), 'Its outputs are gone; only in the list of a thread'),
+    offset: z.string().meta({ description: 'The cursor to resume its stream with' }),
+    expired: spec.optional(z.literal(true), 'Its outputs have expired; only in thread lists'),
     outputs: z.array(outputSchema),
   })
   .meta({ id: 'TurnOutputs' })
@@ -144,20 +147,20 @@ const threadOutputsSchema = z
   .meta({ id: 'ThreadOutputs' })
 
 const outputsRoute = spec.route('get', ROUTES.turnOutputs, {
-  summary: 'Read a turn in the shape in which it is streamed',
-  description: 'The newest snapshot of each item, and the cursor with which the stream goes on.',
+  summary: 'Retrieve the current snapshots of a turn',
+  description: 'The newest snapshot of each item, and the cursor to resume the stream with.',
   tags: ['xapi'],
   request: { params: z.object({ turnId: spec.id }) },
   responses: {
-    200: spec.json('The turn as it is now', turnOutputsSchema),
+    200: spec.json('The current state of the turn', turnOutputsSchema),
     ...spec.refusals(...spec.READ_REFUSALS, 'TURN_EXPIRED', 'TURN_UNKNOWN'),
   },
 })
 
 const threadOutputsRoute = spec.route('get', ROUTES.threadOutputs, {
-  summary: 'Read the turns of a thread in the shape in which they are streamed',
+  summary: 'List the turns of a thread with their snapshots',
   description:
-    'A page ends early when its turns come to more than 8 MB. A turn whose outputs ' +
+    'A page ends early when its turns exceed 8 MB. A turn whose outputs ' +
     'have expired is listed without them.',
   tags: ['xapi'],
   request: {
@@ -166,7 +169,7 @@ const threadOutputsRoute = spec.route('get', ROUTES.threadOutputs, {
       first: z
         .enum(['oldest', 'newest'])
         .default('oldest')
-        .meta({ description: 'Which end of the thread comes first' }),
+        .meta({ description: 'Which end of the thread to list first' }),
     }),
   },
   responses: {
@@ -202,7 +205,7 @@ export function addOutputRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 }
 
-/** Nothing for a turn that was deleted since it was listed. */
+/** Skips turns deleted since they were listed. */
 async function encodeListed(log: TurnLog, turn: TurnRecord): Promise<Buffer<ArrayBuffer>[]> {
   try {
     if (!turn.expired) return await encodeOutputs(turn, await log.snapshot(turn.turnId))

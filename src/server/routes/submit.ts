@@ -13,7 +13,7 @@ import { openTurnStream } from '../streams/turn-stream.ts'
 import * as spec from './spec.ts'
 import { outputSchema } from './streams.ts'
 
-// As large as a whole turn may get. `maxBodyBytes` bounds the request first.
+// The maximum size of a turn. `maxBodyBytes` limits the request first.
 export const MAX_TEXT_CHARS = 10_000_000
 export const MAX_TOKENS = 10_000_000
 const MAX_NAME_CHARS = 200
@@ -53,10 +53,7 @@ const responseFormatSchema = z.discriminatedUnion('type', [
 
 /** The fields of `TurnSettings`. */
 const settings = {
-  tools: spec.optional(
-    z.array(toolSchema).max(256),
-    'Tools of the client: a call to one of them ends the turn',
-  ),
+  tools: spec.optional(z.array(toolSchema).max(256), 'Client tools: a call to one ends the turn'),
   toolChoice: z
     .union([
       z.enum(['auto', 'none', 'required']),
@@ -75,11 +72,11 @@ const settings = {
 
 export const submitBodySchema = spec
   .object({
-    prompt: spec.optional(spec.text(MAX_TEXT_CHARS), 'Short for one message of the user'),
+    prompt: spec.optional(spec.text(MAX_TEXT_CHARS), 'Shorthand for one user message'),
     input: z.array(inputSchema).min(1).max(1000).exactOptional(),
-    model: spec.optional(z.string().min(1).max(300), '`<providerId>/<modelId>`, or a model alone'),
+    model: spec.optional(z.string().min(1).max(300), '`<providerId>/<modelId>`, or only the model'),
     providerId: z.string().min(1).max(MAX_NAME_CHARS).exactOptional(),
-    agentId: spec.optional(spec.id, 'The agent that answers, as `agent_id` of the response'),
+    agentId: spec.optional(spec.id, 'Sets `agent_id` of the response'),
     threadId: spec.id.exactOptional(),
     turnId: spec.id.exactOptional(),
     runId: spec.id.exactOptional(),
@@ -94,11 +91,11 @@ const submittedSchema = z
   .object({ runId: z.string(), turnId: z.string(), threadId: z.string() })
   .meta({ id: 'Submitted' })
 
-/** The headers of every request that starts a turn. */
+/** Headers of every request that starts a turn. */
 export const submitHeadersSchema = z.object({
   [HEADERS.idempotencyKey]: spec.optional(
     spec.headerId,
-    'Works like a `runId`: the same key and body are the same turn',
+    'Works like a `runId`: the same key and body return the same turn',
   ),
   [HEADERS.traceparent]: spec.optional(
     z.string(),
@@ -112,7 +109,7 @@ export const submitHeadersSchema = z.object({
 
 export type SubmitHeaders = z.infer<typeof submitHeadersSchema>
 
-/** The spec.refusals of every route that starts a turn. */
+/** Errors of every route that starts a turn. */
 export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
   'BODY_TOO_LARGE',
   'INPUT_TOO_LARGE',
@@ -131,8 +128,8 @@ export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
 const submitRoute = spec.route('post', ROUTES.submit, {
   summary: 'Start a turn',
   description:
-    'Answers once the turn is durable; it then runs whatever its readers do. The same ids and the same ' +
-    'body are the same turn, however often they are sent.',
+    'Responds once the turn is durable; it then runs independently of its readers. Repeating the ids and ' +
+    'the body returns the same turn.',
   tags: ['v2'],
   request: { headers: submitHeadersSchema, body: spec.jsonBody(submitBodySchema) },
   responses: {
@@ -144,8 +141,8 @@ const submitRoute = spec.route('post', ROUTES.submit, {
 const threadTurnRoute = spec.route('post', ROUTES.threadTurn, {
   summary: 'Start a turn in a thread and stream it',
   description:
-    'A submit and the stream of its snapshots in one call. Who is cut off resumes with the stream of ' +
-    'the turn, whose id is in the first header: hanging up does not stop the turn.',
+    'Submits a turn and streams its snapshots. After a disconnect, resume with the stream of ' +
+    'the turn, whose id is in a header. Disconnecting does not stop the turn.',
   tags: ['xapi'],
   request: {
     params: z.object({ threadId: spec.id }),
@@ -155,7 +152,7 @@ const threadTurnRoute = spec.route('post', ROUTES.threadTurn, {
   },
   responses: {
     200: {
-      ...spec.sse('The frames of the turn, to its end', outputSchema),
+      ...spec.sse('The frames of the turn to its end', outputSchema),
       headers: spec.turnHeaders,
     },
     ...spec.refusals(...SUBMIT_REFUSALS, 'STREAMS_LIMITED'),
@@ -173,7 +170,7 @@ export function addSubmitRoutes(app: GatewayApp, context: GatewayContext): void 
     const { threadId } = c.req.valid('param')
     const body = { threadId, ...c.req.valid('json') }
     if (body.threadId !== threadId) {
-      throw new RequestInvalidError([{ path: 'body.threadId', message: 'is not that of the path' }])
+      throw new RequestInvalidError([{ path: 'body.threadId', message: 'differs from the path' }])
     }
     const submission = toSubmission(body, c.req.valid('header'))
     const { encoding } = c.req.valid('query')
@@ -185,7 +182,7 @@ export function addSubmitRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 }
 
-/** Starts a turn within the limits of the caller, and announces it to the readers of its thread. */
+/** Starts a turn within the caller's limits, and notifies subscribers of its thread. */
 export async function startTurn(
   c: Context<GatewayEnv>,
   { turns, limits }: GatewayContext,
@@ -209,7 +206,7 @@ export async function startTurn(
   return submitted
 }
 
-/** Takes a stream slot first: a caller that could not read the turn must not start it. Freed when `run` throws. */
+/** Takes a stream slot first: a caller that cannot read the turn must not start it. Freed when `run` throws. */
 export async function withStreamSlot<T>(
   c: Context<GatewayEnv>,
   { limits }: GatewayContext,
@@ -246,7 +243,7 @@ export function toSubmission(
   }
 }
 
-/** The idempotency key is the run id of a body that has none. Two different ones are ambiguous. */
+/** Uses the idempotency key as run id if the body has none. Two different ones are ambiguous. */
 function toRunId(runId: string | undefined, key: string | undefined): string | undefined {
   if (runId === undefined || key === undefined || runId === key) return runId ?? key
   throw new RequestInvalidError([
@@ -265,10 +262,10 @@ export function omitNullish<T extends object>(fields: T): Defined<T> {
 const TRACEPARENT = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-[\da-f]{2}(-[!-~]{1,140})?$/
 const ZEROS = /^0+$/
 
-/** Printable ASCII, up to twice the length that everybody must pass on. */
+/** Printable ASCII, up to twice the length that every implementation must propagate. */
 const TRACESTATE = /^[ -~]{1,1000}$/
 
-/** The W3C trace context of a request. A malformed one is ignored: a faulty tracer must not cost a turn. */
+/** Parses the W3C trace context. Ignores a malformed one: a faulty tracer must not fail a turn. */
 export function parseTraceContext(headers: SubmitHeaders): TraceContext | undefined {
   const { traceparent = '', tracestate = '' } = headers
   const [, version, trace = '', parent = '', more] = TRACEPARENT.exec(traceparent) ?? []

@@ -7,7 +7,7 @@ import type { GatewayApp, GatewayContext } from '../context.ts'
 import { encodeJson, encodePage, sendRead } from '../json-response.ts'
 import * as spec from './spec.ts'
 
-/** A change that finds another one every time is refused after so many attempts. */
+/** Attempts before a change that always conflicts is refused. */
 const MAX_ATTEMPTS = 20
 
 const titleSchema = z.string().max(1000)
@@ -22,7 +22,7 @@ export const newThreadSchema = spec
   })
   .meta({ id: 'NewThread', examples: [{ title: 'A thread' }] })
 
-/** `null` removes a field; a missing one stays as it is. */
+/** `null` removes a field; a missing field is unchanged. */
 export const threadChangesSchema = spec
   .object({
     title: titleSchema.nullable().exactOptional(),
@@ -38,7 +38,7 @@ const threadFields = {
   title: z.string().exactOptional(),
   metadata: z.record(z.string(), z.unknown()).exactOptional(),
   createdAt: timeSchema,
-  updatedAt: timeSchema.meta({ description: 'When it was last changed or got a turn' }),
+  updatedAt: timeSchema.meta({ description: 'When it last changed or got a turn' }),
 }
 
 const threadSchema = z.object(threadFields).meta({ id: 'Thread' })
@@ -54,12 +54,12 @@ const turnSchema = z
     turnId: z.string(),
     runId: z.string(),
     threadId: z.string(),
-    ordinal: z.number().meta({ description: 'Its place in the thread, from 1' }),
+    ordinal: z.number().meta({ description: 'Its position in the thread, from 1' }),
     createdAt: timeSchema,
     endedAt: timeSchema.exactOptional(),
     status: z.union([z.literal('in_progress'), turnStatusSchema]),
-    sealed: z.boolean().meta({ description: 'It has ended, and nothing will follow' }),
-    expired: z.boolean().meta({ description: 'Only this record is left of it' }),
+    sealed: z.boolean().meta({ description: 'It has ended and its log is complete' }),
+    expired: z.boolean().meta({ description: 'Its log was removed; only this record remains' }),
     usage: usageSchema.exactOptional(),
     finishReason: z.string().exactOptional(),
     error: errorObjectSchema.exactOptional(),
@@ -67,7 +67,7 @@ const turnSchema = z
   })
   .meta({ id: 'Turn' })
 
-const turnsSchema = z.array(turnSchema).meta({ description: 'The newest first' })
+const turnsSchema = z.array(turnSchema).meta({ description: 'Newest first' })
 
 const threadWithTurnsSchema = z
   .object({ ...threadFields, turns: turnsSchema, nextCursor })
@@ -77,24 +77,24 @@ const params = z.object({ threadId: spec.id })
 
 const listRoute = spec.route('get', ROUTES.threads, {
   summary: 'List threads',
-  description: 'The one that was last changed or got a turn comes first.',
+  description: 'Most recently changed first. A new turn counts as a change.',
   tags: ['threads'],
   request: { query: spec.pageQuery() },
   responses: {
-    200: spec.json('A page', threadsSchema),
+    200: spec.json('A page of threads', threadsSchema),
     ...spec.refusals(...spec.READ_REFUSALS, 'CURSOR_INVALID'),
   },
 })
 
 const createThreadRoute = spec.route('post', ROUTES.threads, {
-  summary: 'Make a thread',
+  summary: 'Create a thread',
   description:
-    'A thread is made by its first turn as well. One that exists already is answered as it is.',
+    'The first turn of a thread creates it, too. An existing thread is returned unchanged.',
   tags: ['threads'],
   request: { body: spec.jsonBody(newThreadSchema, false) },
   responses: {
-    200: spec.json('It existed, and was not changed', threadSchema),
-    201: spec.json('It was made', threadSchema),
+    200: spec.json('It already existed and was not changed', threadSchema),
+    201: spec.json('It was created', threadSchema),
     ...spec.refusals(
       'BODY_TOO_LARGE',
       'MEDIA_TYPE_UNSUPPORTED',
@@ -107,7 +107,7 @@ const createThreadRoute = spec.route('post', ROUTES.threads, {
 })
 
 const readRoute = spec.route('get', ROUTES.thread, {
-  summary: 'Read a thread and its newest turns',
+  summary: 'Retrieve a thread and its newest turns',
   tags: ['threads'],
   request: { params, query: spec.pageQuery() },
   responses: {
@@ -117,12 +117,13 @@ const readRoute = spec.route('get', ROUTES.thread, {
 })
 
 const changeRoute = spec.route('patch', ROUTES.thread, {
-  summary: 'Change the title or the metadata of a thread',
-  description: 'Each is replaced as a whole, and `null` takes it away; what is not named stays.',
+  summary: 'Update the title or metadata of a thread',
+  description:
+    'Each field is replaced as a whole; `null` removes it, and a missing field is unchanged.',
   tags: ['threads'],
   request: { params, body: spec.jsonBody(threadChangesSchema) },
   responses: {
-    200: spec.json('The thread as it is now', threadSchema),
+    200: spec.json('The updated thread', threadSchema),
     ...spec.refusals(
       'BODY_TOO_LARGE',
       'MEDIA_TYPE_UNSUPPORTED',
@@ -135,10 +136,10 @@ const changeRoute = spec.route('patch', ROUTES.thread, {
 
 const deleteRoute = spec.route('delete', ROUTES.thread, {
   summary: 'Delete a thread and its turns',
-  description: 'A turn that is running is stopped. Streams of the thread and of its turns end.',
+  description: 'Running turns are cancelled. Streams of the thread and its turns end.',
   tags: ['threads'],
   request: { params },
-  responses: { 204: { description: 'It is gone' }, ...spec.refusals('THREAD_UNKNOWN') },
+  responses: { 204: { description: 'It was deleted' }, ...spec.refusals('THREAD_UNKNOWN') },
 })
 
 export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void {
@@ -205,7 +206,7 @@ export function addThreadRoutes(app: GatewayApp, context: GatewayContext): void 
   })
 }
 
-/** Two requests, or two instances, may change the same thread at once; each change is based on the one before. */
+/** Retries on conflicts: other requests or instances may change the same thread. */
 export async function withRetries<T>(change: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -219,7 +220,7 @@ export async function withRetries<T>(change: () => Promise<T>): Promise<T> {
 async function deleteThread(log: TurnLog, threadId: string): Promise<void> {
   const { items } = await log.listTurns(threadId, { first: 'newest', limit: 1 })
   for (const { turnId, sealed } of items) {
-    // Its owner would notice only at its next write, and pay the provider until then.
+    // Otherwise its owner would notice only at its next write, and the provider call would continue.
     if (!sealed) await log.requestCancel(turnId, 'the thread was deleted')
   }
   if (!(await log.deleteThread(threadId))) throw new TurnstreamError('THREAD_UNKNOWN', threadId)
@@ -244,7 +245,7 @@ function toThread(record: ThreadRecord): z.infer<typeof threadSchema> {
   return thread
 }
 
-/** The public part of a turn's record: without its writer, its request and what only the store needs. */
+/** The public part of a turn's record: without its writer, its request and store internals. */
 function toTurn(record: TurnRecord): z.infer<typeof turnSchema> {
   const { owner: _owner, epoch: _epoch, request: _request, responseBytes: _bytes, ...turn } = record
   return turn

@@ -11,12 +11,11 @@ import { encodeSse } from '../../sse/encode.ts'
 const LINE_END = '\r\n'
 
 /**
- * One or more whole SSE frames as bytes, made once and written to every reader. They are kept the way they
- * travel over HTTP/1.1, as a chunk: Node would write its size, its line ends and the frame one by one, for
- * every reader anew.
+ * One or more complete SSE frames, encoded once and written to every reader. Stored as HTTP/1.1 chunks: Node would
+ * write the size, the line ends and the frame separately for every reader.
  */
 export class Frame {
-  /** The cursor that the frame carries, if it carries one. */
+  /** The cursor of the frame, if any. */
   readonly id: string | undefined
   readonly chunk: Buffer
   readonly #start: number
@@ -28,31 +27,31 @@ export class Frame {
     this.#start = size.length + LINE_END.length
   }
 
-  /** The frame without what makes it a chunk. */
+  /** The frame without chunk encoding. */
   get bytes(): Uint8Array<ArrayBuffer> {
     return this.chunk.subarray(this.#start, -LINE_END.length) as Uint8Array<ArrayBuffer>
   }
 }
 
-/** The chunk that ends a body. */
+/** The last chunk of a body. */
 export const LAST_CHUNK = Buffer.from(`0${LINE_END}${LINE_END}`)
 
-/** `append` sends only what a growing text gained. For the log `processed` only. */
+/** `append` sends only what was added to a growing text. For the log `processed` only. */
 export type StreamEncoding = 'append' | 'snapshot'
 
-/** The frame of a record. Without an `id`, a reader that is cut after this frame gets it again. */
+/** Encodes a record. Without an `id`, a reader that disconnects after this frame gets it again. */
 export type ToFrame = (record: LogRecord, id: string | undefined) => Frame
 
 /**
- * The frames of records. All readers get the same records, and those who are equally far share the frame: it is
- * encoded once, and lives as long as its record.
+ * Encodes records as frames. Readers at the same position share a frame, which is encoded once and lives as long as its
+ * record.
  */
 export class RecordFrames {
   readonly #frames = new WeakMap<LogRecord, Frame>()
   readonly #snapshots = new WeakMap<LogRecord, TextSnapshot | 'none'>()
   readonly #appends = new WeakMap<LogRecord, { readonly at: number; readonly frame: Frame }>()
 
-  /** Makes the frames that one connection gets of one turn. */
+  /** Creates the encoder for one turn on one connection. */
   encoder(encoding: StreamEncoding): ToFrame {
     if (encoding === 'snapshot') return this.#toFrame
     const encoder = new AppendEncoder()

@@ -5,14 +5,14 @@ import type { TurnLog } from '../../log/turn-log.ts'
 /** How often to poll for turns that other processes created. */
 const POLL_MS = 1000
 
-/** How many threads are polled at a time. */
+/** How many threads to poll concurrently. */
 const THREADS_PER_POLL = 100
 
-/** A thread as a subscriber knows it. */
+/** A thread as last seen by a subscriber. */
 export interface KnownThread {
-  /** Tells it from a later thread with the same id. */
+  /** Distinguishes it from a later thread with the same id. */
   readonly creation: string
-  /** The ordinal of its newest turn, 0 if it has none. */
+  /** Ordinal of its newest turn; 0 if it has none. */
   readonly newest: number
 }
 
@@ -21,8 +21,8 @@ interface Subscriber extends KnownThread {
 }
 
 /**
- * Notifies thread subscribers of new turns and of the thread's deletion. What this process does is announced
- * immediately; what others do is found by polling once a second, with one shared poll per thread while it has
+ * Notifies thread subscribers of new turns and of the thread's deletion. Changes by this process are announced
+ * immediately; changes by others are found by polling once a second, with one shared poll per thread while it has
  * subscribers.
  */
 export class NewTurns {
@@ -37,12 +37,12 @@ export class NewTurns {
     this.#clock = clock
   }
 
-  /** A turn of this thread was created in this process, or the thread was deleted. */
+  /** Announces a turn created, or the thread deleted, in this process. */
   announce(threadId: string): void {
     for (const { wake } of this.#subscribers.get(threadId) ?? []) wake()
   }
 
-  /** Resolves when the thread may differ from the known one, or when `signal` aborts. */
+  /** Resolves when the thread may have changed, or when `signal` aborts. */
   wait(threadId: string, known: KnownThread, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve()
     return new Promise((resolve) => {
@@ -59,7 +59,7 @@ export class NewTurns {
     })
   }
 
-  /** How many wait. */
+  /** Number of waiting subscribers. */
   get size(): number {
     let sum = 0
     for (const subscribers of this.#subscribers.values()) sum += subscribers.size
@@ -109,7 +109,7 @@ export class NewTurns {
     }
   }
 
-  /** Undefined when there is none, or when the store fails: subscribers then read and meet the failure. */
+  /** Undefined when there is none or the store fails; subscribers then read and get the error. */
   async #find(threadId: string): Promise<KnownThread | undefined> {
     try {
       const { items } = await this.#log.listTurns(threadId, { first: 'newest', limit: 1 })

@@ -7,12 +7,12 @@ import type { SseConnection } from './sse-connection.ts'
 /** What a stream carries: raw events, the snapshots of a turn or of a thread, or Chat Completions chunks. */
 export type StreamKind = 'v2' | 'xapi' | 'thread' | 'chat'
 
-/** What is counted of the streams of a server, as plain numbers. */
+/** Stream statistics of a server. */
 export interface StreamCounts {
-  /** How many are open. */
+  /** Open streams. */
   readonly clients: Record<StreamKind, number>
   readonly resyncs: Record<Resync['resync'], number>
-  /** Snapshots that were superseded before a connected client could take them. */
+  /** Snapshots superseded before a connected client could read them. */
   skipped: number
 }
 
@@ -23,8 +23,8 @@ export interface OpenStreamsOptions {
 }
 
 /**
- * The open streams of a server. They share one heartbeat timer, which is set for the stream that has been silent
- * longest. When the server closes, all of them end.
+ * The open streams of a server. They share one heartbeat timer, set for the longest silent stream. All end when the
+ * server closes.
  */
 export class OpenStreams {
   readonly counts: StreamCounts = {
@@ -34,7 +34,7 @@ export class OpenStreams {
   }
   readonly #clock: Clock
   readonly #heartbeatMs: number
-  /** The one that has been silent longest comes first: a Set keeps the order of insertion. */
+  /** Longest silent first: a Set preserves insertion order. */
   readonly #open = new Set<SseConnection>()
   #cancelTimer: (() => void) | undefined
 
@@ -50,14 +50,14 @@ export class OpenStreams {
     return this.#open.size
   }
 
-  /** How long the slowest client has been behind, in ms; 0 when none is. */
+  /** How long the slowest client has been behind, in ms; 0 if none is. */
   get longestLag(): number {
     let since = Infinity
     for (const connection of this.#open) since = Math.min(since, connection.behindSince ?? Infinity)
     return since === Infinity ? 0 : Math.max(0, this.now() - since)
   }
 
-  /** Cuts the streams of callers that may no longer read. */
+  /** Cuts the streams of callers whose access was revoked. */
   cutUnless(mayRead: (caller: Caller) => boolean): void {
     for (const connection of this.#open) if (!mayRead(connection.caller)) connection.cut()
   }
@@ -73,7 +73,7 @@ export class OpenStreams {
     if (this.#cancelTimer === undefined) this.#arm(this.#heartbeatMs)
   }
 
-  /** Something is sent on a connection that was added. */
+  /** Records that something was sent on a connection. */
   touch(connection: SseConnection): void {
     const now = this.now()
     if (connection.silentSince === now) return
@@ -97,7 +97,7 @@ export class OpenStreams {
     this.#cancelTimer = undefined
     for (const connection of this.#open) {
       const silence = this.now() - connection.silentSince
-      // Negative if the clock was set back: then the silence is unknown.
+      // Negative if the clock was set back: the silence is then unknown.
       if (silence >= 0 && silence < this.#heartbeatMs) return this.#arm(this.#heartbeatMs - silence)
       this.touch(connection)
       connection.beat()

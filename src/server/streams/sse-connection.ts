@@ -10,13 +10,13 @@ import type { StreamSlot } from '../limits/key-limits.ts'
 import { Frame, LAST_CHUNK } from './frames.ts'
 import type { OpenStreams, StreamCounts, StreamKind } from './open-streams.ts'
 
-/** How long a client waits before it reconnects, in ms. */
+/** Reconnect delay of clients, in ms. */
 const RETRY_MS = 1000
 
-/** Larger than nearly every answer of a model, and small enough for each of a key's streams to hold one. */
+/** Larger than nearly every answer, and small enough for each of a key's streams to buffer one. */
 const SMALL_FRAME_BYTES = 256 * 1024
 
-/** How much may wait for a client. One that is further behind gets nothing new: the rest waits in the log. */
+/** How many bytes to buffer for a client. One that is further behind reads from the log later. */
 export const MAX_WAITING_BYTES = 64 * 1024
 
 const HEARTBEAT = new Frame(encodeComment('heartbeat'))
@@ -30,15 +30,15 @@ export interface ConnectionDeps {
 }
 
 /**
- * One open SSE response. Everything that is sent is a whole frame, so a comment never falls into one. After the end, or
- * when the client has left, sending does nothing.
+ * One open SSE response. Only complete frames are sent, so a comment never splits one. After the end or a disconnect,
+ * sending does nothing.
  */
 export abstract class SseConnection {
-  /** By the clock; for `OpenStreams`. */
+  /** Time of the last write, for `OpenStreams`. */
   silentSince = 0
-  /** Sent before the end, whoever ends it: for clients that take a stream that stops for a complete one. */
+  /** Sent before the end, for clients that take a stream that stops for a complete one. */
   lastWords: Frame | undefined
-  /** Since when the client has taken nothing of what waits for it; undefined while it keeps up. */
+  /** Since when the client has read nothing of what is buffered; undefined while it keeps up. */
   behindSince: number | undefined
   readonly kind: StreamKind
   readonly caller: Caller
@@ -54,14 +54,14 @@ export abstract class SseConnection {
     this.#slot = slot
   }
 
-  /** How many bytes were written and not taken. */
+  /** Bytes written but not yet read. */
   abstract readonly waitingBytes: number
-  /** False when enough is waiting. */
+  /** False when the buffer is full. */
   protected abstract write(frame: Frame): boolean
-  /** Resolves when everything was taken, or when the client has left; at once if that has happened already. */
+  /** Resolves when everything was read or the client disconnected, also if that already happened. */
   protected abstract taken(): Promise<void>
   protected abstract endBody(): void
-  /** Stops in the middle of the body, so that the client notices. */
+  /** Aborts the body, so that the client detects the interruption. */
   protected abstract cutBody(): void
 
   /** Shared by all streams of the server. */
@@ -69,14 +69,14 @@ export abstract class SseConnection {
     return this.#streams.counts
   }
 
-  /** Aborts when the client has left, or nothing more will be sent. */
+  /** Aborts when the client disconnects or nothing more will be sent. */
   get signal(): AbortSignal {
     return this.#left.signal
   }
 
   /**
-   * Sends the retry delay and the cursor to resume with, because a connection may break before the first record.
-   * Without a cursor the stream cannot be resumed, and nothing is sent.
+   * Sends the retry delay and the cursor, because a connection may break before the first record. Without a cursor the
+   * stream cannot be resumed, and nothing is sent.
    */
   open(cursor: string | undefined): void {
     this.#isOpen = true
@@ -102,20 +102,20 @@ export abstract class SseConnection {
   }
 
   /**
-   * Whether the clients of the key leave too much unread for a frame of this size: then await `room` and check again.
-   * Small frames are always sent, so that a few clients that do not read stop none that do.
+   * Whether the key's clients leave too much unread for a frame of this size: then await `room` and check again. Small
+   * frames are always sent, so that slow clients do not block others.
    */
   isHeldBack({ chunk }: Frame): boolean {
     if (chunk.byteLength <= SMALL_FRAME_BYTES || !this.#slot.unsent.isFull) return false
     return !this.signal.aborted
   }
 
-  /** Resolves when others of the key have taken something, or this client has left. */
+  /** Resolves when another client of the key has read something, or this client disconnected. */
   room(): Promise<void> {
     return this.#slot.unsent.room(this.signal)
   }
 
-  /** Sends a comment, unless something waits to be sent anyway. */
+  /** Sends a comment, unless other data is buffered. */
   beat(): void {
     if (this.#isOpen && this.waitingBytes === 0) this.write(HEARTBEAT)
   }
@@ -128,7 +128,7 @@ export abstract class SseConnection {
     }
   }
 
-  /** Stops in the middle, so that the client reconnects. */
+  /** Aborts the stream, so that the client reconnects. */
   cut(): void {
     if (this.#isOpen) {
       this.close()
@@ -136,7 +136,7 @@ export abstract class SseConnection {
     }
   }
 
-  /** The client has left, or nothing more will be sent. */
+  /** The client disconnected, or nothing more will be sent. */
   readonly close = (): void => {
     this.#slot.free()
     if (!this.#isOpen) return
@@ -147,8 +147,8 @@ export abstract class SseConnection {
 }
 
 /**
- * Writes to Node's response, which sends everything written in one tick with one system call. The head goes out with
- * the first frame.
+ * Writes to Node's response, which sends everything written in one tick with one system call. The head is sent with the
+ * first frame.
  */
 class NodeConnection extends SseConnection {
   readonly #response: ServerResponse
@@ -162,7 +162,7 @@ class NodeConnection extends SseConnection {
     response.writeHead(200, Object.fromEntries(headers))
     response.socket?.setNoDelay(true)
     this.#isChunked = response.chunkedEncoding
-    // The frames are chunks already. A client of HTTP/1.0 gets none.
+    // Frames are already chunked. HTTP/1.0 clients get no chunks.
     response.chunkedEncoding = false
   }
 
@@ -177,7 +177,7 @@ class NodeConnection extends SseConnection {
 
   protected taken(): Promise<void> {
     const response = this.#response
-    // A past event does not come again.
+    // The event may already have fired.
     if (response.destroyed || !response.writableNeedDrain) return Promise.resolve()
     return new Promise((resolve) => {
       const go = () => {
@@ -197,13 +197,13 @@ class NodeConnection extends SseConnection {
 
   protected cutBody(): void {
     const { socket } = this.#response
-    // What was written still arrives; the chunk that ends the body does not.
+    // Data already written still arrives, but not the last chunk.
     if (socket === null) this.#response.destroy()
     else socket.destroySoon()
   }
 }
 
-/** For runtimes that expose no socket, and for an app that is called as a function. */
+/** For runtimes without sockets, and for an app called as a function. */
 export class WebConnection extends SseConnection {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>>
   #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined
@@ -244,7 +244,7 @@ export class WebConnection extends SseConnection {
   }
 
   protected cutBody(): void {
-    this.#controller?.error(new Error('the stream stopped in the middle'))
+    this.#controller?.error(new Error('the stream was aborted'))
     this.#release()
   }
 
@@ -261,23 +261,23 @@ export class WebConnection extends SseConnection {
 
 const SSE_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
-  // Proxies must neither cache the stream nor compress it, which would delay frames.
+  // Proxies must not cache or compress the stream: that would delay frames.
   'cache-control': 'no-cache, no-transform',
   'x-accel-buffering': 'no',
 }
 
-/** Sends everything. The stream ends when this is done or the turn was deleted, and is cut when it fails. */
+/** Sends a whole stream. The stream ends when this resolves or the turn was deleted, and is cut when it fails. */
 export type SendStream = (connection: SseConnection) => Promise<void>
 
 export interface SseResponseOptions {
   readonly kind: StreamKind
-  /** Where the client is; missing on a stream that cannot be resumed. */
+  /** The client's position; missing on a stream that cannot be resumed. */
   readonly cursor?: string
   readonly headers: Readonly<Record<string, string>>
   readonly send: SendStream
 }
 
-/** Answers with a stream. Returns what the handler of the route returns. */
+/** Responds with a stream. Returns what the route handler returns. */
 export function openSse(
   c: Context<GatewayEnv>,
   context: GatewayContext,
@@ -286,14 +286,14 @@ export function openSse(
   const { kind, cursor, send } = options
   if (context.closing.aborted) throw new TurnstreamError('SERVER_SHUTDOWN', 'no new streams')
   const caller = c.get('caller')
-  // The streams of a revoked key were cut already: this one would stay open.
+  // The streams of a revoked key were already cut: this one would stay open.
   if (!context.isInForce(caller)) throw revoked(c)
   const headers = { ...SSE_HEADERS, ...options.headers }
   const head = c.body(null, 200, headers)
   if (c.req.method === 'HEAD') return head
   const slot = c.get('slot') ?? context.limits.takeStream(caller)
   const outgoing = c.env?.outgoing
-  // The client left while the turn was looked up: nothing would notify us again.
+  // The client disconnected during the lookup: no further event would tell.
   if (outgoing?.destroyed === true) {
     slot.free()
     return RESPONSE_ALREADY_SENT
@@ -319,7 +319,7 @@ function openOnNode(deps: ConnectionDeps, outgoing: ServerResponse, headers: Hea
   }
 }
 
-/** Takes single values, so that an open stream retains nothing else of its request. */
+/** Takes single values, so that an open stream does not retain its request. */
 async function serve(
   connection: SseConnection,
   send: SendStream,
@@ -330,14 +330,14 @@ async function serve(
     await send(connection)
     connection.end()
   } catch (error) {
-    // A client that reconnects learns that the turn is gone.
+    // A reconnecting client gets the error for the deleted turn.
     if (isTurnMissing(error)) return connection.end()
     if (!connection.signal.aborted) onError(error, { requestId })
     connection.cut()
   }
 }
 
-/** An id as a header value: percent-encoded where it is not visible ASCII. */
+/** Encodes an id as a header value: percent-encoded except for visible ASCII. */
 export function headerOf(id: string): string {
   return id.replaceAll(/[^\u0021-\u007e]/gu, encodeURIComponent)
 }

@@ -13,7 +13,7 @@ import type { NewTurns } from './new-turns.ts'
 import { headerOf, openSse, type SendStream, type SseConnection } from './sse-connection.ts'
 
 export interface TurnReading {
-  /** The id of the turn or run in the request. */
+  /** The turn or run id of the request. */
   readonly id: string
   readonly log: LogName
   readonly encoding: StreamEncoding
@@ -22,16 +22,14 @@ export interface TurnReading {
 }
 
 const TURN_FRAMES = new RecordFrames()
-// Not those of turn streams: the same record has another id in the stream of its thread.
+// Not shared with turn streams: in a thread stream the same record has another id.
 const THREAD_FRAMES = new RecordFrames()
 
 /**
- * Answers with one log of a turn: its records and then what is added, until the last record, which ends the response.
- * 204 when nothing can follow the cursor, because an EventSource would reconnect for ever otherwise. CURSOR_INVALID,
- * TURN_UNKNOWN, TURN_EXPIRED.
- *
- * When the turn is deleted the response ends, and a client that reconnects gets TURN_UNKNOWN. When the store fails the
- * response is cut.
+ * Streams one log of a turn: stored records, then new ones, to the last record. 204 when nothing can follow the cursor,
+ * because an EventSource would otherwise reconnect forever. When the turn is deleted the response ends, and a
+ * reconnecting client gets TURN_UNKNOWN. When the store fails the response is cut. CURSOR_INVALID, TURN_UNKNOWN,
+ * TURN_EXPIRED.
  */
 export async function openTurnStream(
   c: Context<GatewayEnv>,
@@ -64,10 +62,10 @@ function isSealed({ sealed, status }: TurnRecord, log: LogName): boolean {
   return log === 'events' ? status !== 'in_progress' : sealed
 }
 
-/** Whether a sealed log has something for a client with this cursor. */
+/** Whether a sealed log has records for a client with this cursor. */
 async function hasMore(log: TurnLog, turnId: string, reading: TurnReading): Promise<boolean> {
   const { log: name, after } = reading
-  // Never aborted: a sealed log comes to its end.
+  // Never aborted: a sealed log has an end.
   const tail = log.tail(turnId, name, after, new AbortController().signal)
   let isForeign = false
   for await (const each of tail) {
@@ -75,11 +73,11 @@ async function hasMore(log: TurnLog, turnId: string, reading: TurnReading): Prom
     isForeign ||= 'resync' in each && each.resync === 'foreign'
     if (!isForeign) return true
   }
-  // A foreign cursor begins again, but one past the end has seen it.
+  // A foreign cursor restarts, but one past the end has read everything.
   return isForeign && parseOffset(after).seq <= parseOffset(tail.cursor).seq
 }
 
-/** A function of its own, so that an open stream retains nothing of its request. */
+/** A separate function, so that an open stream does not retain its request. */
 function turnSender(log: TurnLog, turnId: string, reading: TurnReading): SendStream {
   const { log: name, after, encoding } = reading
   return (connection) => {
@@ -89,8 +87,8 @@ function turnSender(log: TurnLog, turnId: string, reading: TurnReading): SendStr
 }
 
 /**
- * Sends a log to its end, or until the client leaves. A record is taken only when there is room for it: a slow client
- * delays no other, and finds the newest state in the log later. `toId` makes the id of a frame from a cursor.
+ * Sends a log to its end, or until the client disconnects. Records are read only when there is room: a slow client
+ * delays no other, and finds the newest state in the log later. `toId` converts a cursor to a frame id.
  */
 async function sendTail(
   connection: SseConnection,
@@ -117,20 +115,20 @@ async function sendTail(
   }
 }
 
-/** Says why the cursor is not honoured, and where what follows begins. */
+/** Reports why the cursor was not valid, and where the stream restarts. */
 function sendResync(connection: SseConnection, reason: Resync['resync'], offset: string): void {
   const data = JSON.stringify({ reason, offset })
   connection.counts.resyncs[reason] += 1
   connection.send(new Frame(encodeSse({ event: SSE_EVENTS.resync, data })))
 }
 
-// A client that is up to date finds one new turn at a time.
+// An up-to-date client finds one new turn at a time.
 const FIRST_PAGE = 2
 
 /**
- * Answers with the snapshots of every turn of a thread, one turn after the other, existing and future ones. `after` is
- * the cursor, exclusive: `<turnId>/<offset>`. When the thread is deleted the response ends, and a client that reconnects
- * gets THREAD_UNKNOWN. A new thread with the same id is another thread. CURSOR_INVALID, THREAD_UNKNOWN.
+ * Streams the snapshots of every turn of a thread in order, existing and future ones. `after` is the exclusive cursor
+ * `<turnId>/<offset>`. When the thread is deleted the response ends, and a reconnecting client gets THREAD_UNKNOWN. A
+ * new thread with the same id is a different thread. CURSOR_INVALID, THREAD_UNKNOWN.
  */
 export async function openThreadStream(
   c: Context<GatewayEnv>,
@@ -153,22 +151,22 @@ export async function openThreadStream(
   })
 }
 
-/** A function of its own, so that an open stream retains nothing of its request. */
+/** A separate function, so that an open stream does not retain its request. */
 function threadSender(reading: ThreadReading, cursor: ThreadCursor): SendStream {
   return (connection) => sendThread(connection, reading, cursor)
 }
 
-/** A place in one of the turns, or before all of them. */
+/** A position in one of the turns, or before all of them. */
 type ThreadCursor = { readonly turnId: string; readonly offset: string } | undefined
 
-/** `<turnId>/<offset>`, or `0-0` for the beginning. */
+/** `<turnId>/<offset>`, or `0-0` for the start. */
 function parseCursor(text: string): ThreadCursor {
   // Ids may contain slashes.
   const slash = text.lastIndexOf('/')
   const offset = text.slice(slash + 1)
   parseOffset(offset)
   const turnId = text.slice(0, Math.max(0, slash))
-  // It is sent back as it is: a text that is no id could inject a line.
+  // It is echoed back: an invalid id could inject a line.
   if (ID_PATTERN.test(turnId)) return { turnId, offset }
   if (text === START) return undefined
   throw new TurnstreamError('CURSOR_INVALID', JSON.stringify(text.slice(0, 64)))
@@ -178,7 +176,7 @@ interface ThreadReading {
   readonly log: TurnLog
   readonly newTurns: NewTurns
   readonly threadId: string
-  /** Tells the thread from a later one with the same id. */
+  /** Distinguishes the thread from a later one with the same id. */
   readonly creation: string
   readonly encoding: StreamEncoding
 }
@@ -204,7 +202,7 @@ async function sendThread(
   while (!signal.aborted) {
     const { turns, newest } = await turnsAfter(log, threadId, ordinal)
     for (const turn of turns) {
-      // After listing: while the thread exists, no turn of a later thread was listed.
+      // Checked after listing: while the thread exists, no turn of a later thread was listed.
       if (!(await exists(reading))) return
       await sendTurn(connection, reading, turn.turnId, START)
       ordinal = turn.ordinal
@@ -228,7 +226,7 @@ async function sendTurn(
     await sendTail(connection, tail, THREAD_FRAMES.encoder(encoding), toId)
   } catch (error) {
     if (!isTurnMissing(error)) throw error
-    // Nothing follows of this turn, whatever the client has of it.
+    // Nothing follows in this turn, whatever the client has read of it.
     sendResync(connection, 'trimmed', toId(START))
   }
 }

@@ -6,13 +6,13 @@ import type { GatewayEnv } from '../context.ts'
 /** The entry that allows every origin. */
 export const ANY_ORIGIN = '*'
 
-// Scheme, host and perhaps a port. Apps have their own schemes: capacitor://localhost.
+// Scheme, host and optional port. Apps have their own schemes: capacitor://localhost.
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/(?:[^\s/?#@:*\\[\]]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i
 
-/** The origins whose pages may use the API. */
+/** Origins allowed to use the API from a browser. */
 export class AllowedOrigins {
   readonly isEmpty: boolean
-  /** Every page may call, and needs a key. */
+  /** Every origin is allowed; a key is required. */
   readonly isOpen: boolean
   readonly #origins: ReadonlySet<string>
 
@@ -20,24 +20,25 @@ export class AllowedOrigins {
   constructor(written: readonly string[] = [], { hasKeys }: { readonly hasKeys: boolean }) {
     this.isOpen = written.includes(ANY_ORIGIN)
     this.isEmpty = written.length === 0
-    if (this.isOpen && written.length > 1) throw invalid('* is every origin, and stands alone')
+    if (this.isOpen && written.length > 1)
+      throw invalid('* allows every origin and must be the only entry')
     if (this.isOpen && !hasKeys) {
-      throw invalid('* would let every page use a server that asks for no key; name the origins')
+      throw invalid('* would let every page use a server without keys; list the origins instead')
     }
     this.#origins = new Set(this.isOpen ? [] : written.map(parseOrigin))
   }
 
-  /** Takes an `origin` header, which browsers write in only one form. */
+  /** Takes an `origin` header, which browsers always normalize. */
   has(origin: string): boolean {
     return this.isOpen || this.#origins.has(origin)
   }
 }
 
-/** An origin as browsers write it: in lower case, without the default port. */
+/** Normalizes an origin as browsers do: lower case, without the default port. */
 export function originOf(written: string): string | undefined {
   if (!ORIGIN.test(written) || !URL.canParse(written)) return undefined
   const { origin } = new URL(written)
-  // URL has no origin for schemes that are not the web's.
+  // URL has no origin for non-web schemes.
   return origin === 'null' ? written.toLowerCase() : origin
 }
 
@@ -46,7 +47,7 @@ function parseOrigin(written: string): string {
   if (origin !== undefined) return origin
   const shown = JSON.stringify(written.slice(0, 100))
   throw invalid(
-    `an origin is a scheme, a host and perhaps a port: https://app.example, not ${shown}`,
+    `an origin is a scheme, a host and an optional port, such as https://app.example, not ${shown}`,
   )
 }
 
@@ -54,7 +55,7 @@ function invalid(detail: string): TurnstreamError {
   return new TurnstreamError('OPTION_INVALID', `corsOrigins: ${detail}`)
 }
 
-/** Whether an origin is that of a request's `host`. A proxy may end TLS, so the scheme does not count. */
+/** Whether an origin matches a request's `host`. A proxy may terminate TLS, so the scheme is ignored. */
 export function isOwnOrigin(origin: string, host: string): boolean {
   if (!URL.canParse(origin)) return false
   const own = new URL(origin)
@@ -62,11 +63,11 @@ export function isOwnOrigin(origin: string, host: string): boolean {
   return own.host === host || (own.port === '' && `${own.host}:${defaultPort}` === host)
 }
 
-// Never `access-control-allow-credentials`: pages authenticate with a header they set themselves, and nothing that
-// a browser adds by itself counts.
+// Never `access-control-allow-credentials`: pages authenticate with a header they set themselves, never with what a
+// browser adds.
 const EXPOSED = [HEADERS.requestId, HEADERS.turnId, HEADERS.threadId, 'retry-after'].join(', ')
 
-/** Sent by OpenAI's package with every request, and ignored here. */
+/** Sent by OpenAI's package with every request. Ignored. */
 const OPENAI_HEADERS = [
   'openai-organization',
   'openai-project',
@@ -95,12 +96,10 @@ const PREFLIGHT = {
 }
 
 /**
- * Allows the pages of the allowed origins, and refuses all others: a browser hides the response from them, but sends
- * simple requests first, and a stream would take a slot. Clients that are no browsers send neither `origin` nor
- * `sec-fetch-site` and are not affected.
- *
- * All headers are set before the routes run, because streams bypass what comes after them. Hono's own middleware sets
- * `vary` afterwards, and answers every OPTIONS.
+ * Allows pages of the allowed origins and refuses all others: a browser only hides the response, but sends simple
+ * requests, and a stream would take a slot. Clients other than browsers send neither `origin` nor `sec-fetch-site` and
+ * are unaffected. Sets headers before the routes run, because streams bypass later middleware. Hono's own CORS
+ * middleware sets `vary` afterwards and answers every OPTIONS.
  */
 export function checkOrigin(allowed: AllowedOrigins): MiddlewareHandler<GatewayEnv> {
   return async (c, next) => {
@@ -123,18 +122,18 @@ function isPreflight({ req }: Context<GatewayEnv>): boolean {
 }
 
 /**
- * Whether the request comes from a page of another origin. Browsers say so in a header that pages cannot change. Where
- * they do not (plain HTTP outside loopback), the origin is compared with the host.
+ * Whether the request comes from a page of another origin. Browsers report this in a header that pages cannot change.
+ * Without it (plain HTTP outside loopback), the origin is compared with the host.
  */
 function isForeign(c: Context<GatewayEnv>, origin: string | undefined): boolean {
   const site = c.req.header('sec-fetch-site')
-  // Typed in, or from our own page. More reliable than comparing, because a proxy may change the host.
+  // Typed in, or from our own page. More reliable than comparing hosts, which a proxy may change.
   if (site === 'same-origin' || site === 'none') return false
   if (site !== undefined) return !isNavigation(c)
   return origin !== undefined && !isOwnOrigin(origin, c.get('address').host)
 }
 
-/** A link that opens in its own window. */
+/** A link that opens as a document. */
 function isNavigation({ req }: Context<GatewayEnv>): boolean {
   return (
     (req.method === 'GET' || req.method === 'HEAD') &&
@@ -143,19 +142,19 @@ function isNavigation({ req }: Context<GatewayEnv>): boolean {
   )
 }
 
-/** The names of a server on the same machine. */
+/** Names of a server on the same machine. */
 export const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '::1']
 
 /**
- * Refuses requests for host names that are not in the list, if there is one. A page can point its own name to our
- * address (DNS rebinding): the browser then takes us for the page's own server, and only the name tells.
+ * Refuses host names that are not in the list, if there is one. Against DNS rebinding: a page can point its own name to
+ * our address, so that the browser treats us as its own server. Only the name differs.
  */
 export function checkHost(allowedHosts?: readonly string[]): MiddlewareHandler<GatewayEnv> {
   const names = allowedHosts && new Set(allowedHosts.map(parseHost))
   return async (c, next) => {
     const address = parseAddress(c.req)
     c.set('address', address)
-    // The name of an absolute request target, which overrides `host`, or that of `host`.
+    // The name in an absolute request target, which overrides `host`, or that of `host`.
     const name = withoutDot(address.hostname)
     if (names === undefined || names.has(name) || isProbe(c.req.path)) return next()
     throw new TurnstreamError('HOST_REFUSED', `${name.slice(0, 100)} is not in allowedHosts`)
@@ -165,23 +164,23 @@ export function checkHost(allowedHosts?: readonly string[]): MiddlewareHandler<G
 function parseAddress(request: HonoRequest): URL {
   // With two hosts, a proxy may have checked the other one.
   const isOne = request.header('host')?.includes(',') !== true
-  // Some hosts only turn out invalid when parsed: 1.2.3.4.5
+  // Some hosts are only found invalid when parsed: 1.2.3.4.5
   if (isOne && URL.canParse(request.url)) return new URL(request.url)
-  throw new TurnstreamError('REQUEST_INVALID', 'its address or host')
+  throw new TurnstreamError('REQUEST_INVALID', 'invalid URL or host')
 }
 
 function parseHost(written: string): string {
   const name = hostNameOf(written)
   if (name !== undefined) return name
   const shown = JSON.stringify(written.slice(0, 100))
-  const detail = `allowedHosts: a name or an address without a port, not ${shown}`
+  const detail = `allowedHosts must be names or addresses without a port, not ${shown}`
   throw new TurnstreamError('OPTION_INVALID', detail)
 }
 
 const PLAIN_NAME = /^[^\s/?#@:*\\[\]]+$/
 const IPV6 = /^\[?([\da-f:.]*:[\da-f:.]*)\]?$/i
 
-/** A host name in the form in which URLs have it; undefined if it is invalid or has a port. */
+/** Normalizes a host name as URLs do; undefined if it is invalid or has a port. */
 export function hostNameOf(written: string): string | undefined {
   const ipv6 = IPV6.exec(written)?.[1]
   if (ipv6 === undefined && !PLAIN_NAME.test(written)) return undefined
@@ -189,12 +188,12 @@ export function hostNameOf(written: string): string | undefined {
   return URL.canParse(url) ? withoutDot(new URL(url).hostname) : undefined
 }
 
-/** A name with a final dot is the same name in DNS, but another one to browsers. */
+/** A trailing dot is the same name in DNS, but a different one to browsers. */
 function withoutDot(hostname: string): string {
   return hostname.endsWith('.') ? hostname.slice(0, -1) : hostname
 }
 
-/** Probes may use any name or address. They read nothing of value and change nothing. */
+/** Probes may use any host. They read nothing of value and change nothing. */
 function isProbe(path: string): boolean {
   return path === ROUTES.health || path === ROUTES.ready
 }

@@ -76,7 +76,7 @@ describe('turnstream keys and serve', PATIENCE, () => {
     writeFileSync(file, `${good}acme:oops:${key}\n`)
     child.kill('SIGHUP')
     await untilTrue(() => stderr().includes('the keys were not read again'))
-    expect(stderr()).toContain('line 2 has no 64 hexadecimal digits at its end')
+    expect(stderr()).toContain('line 2 does not end with 64 hexadecimal digits')
     expect(stderr()).not.toContain(key)
     expect((await ask(url, '/api/v2/threads', key)).status).toBe(200)
     writeFileSync(file, good)

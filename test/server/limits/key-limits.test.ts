@@ -188,7 +188,7 @@ describe('limits', () => {
     const clock = fakeClock()
     for (const name of ['submitsPerMinute', 'runningTurns', 'openStreams']) {
       expect(() => new KeyLimits({ [name]: value }, clock)).toThrow(
-        `${name} must be a whole number from 1, or Infinity for no limit, not ${value}`,
+        `${name} must be an integer from 1, or Infinity for no limit, not ${value}`,
       )
     }
   })

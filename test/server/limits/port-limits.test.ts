@@ -13,7 +13,7 @@ describe('the limits of a port', () => {
     (name) => {
       for (const value of [0, -1, 1.5, Number.NaN]) {
         expect(() => resolvePortLimits({ [name]: value })).toThrow(
-          `${name} must be a whole number from 1, or Infinity for no limit, not ${value}`,
+          `${name} must be an integer from 1, or Infinity for no limit, not ${value}`,
         )
       }
       expect(resolvePortLimits({ [name]: Infinity })[name]).toBe(Infinity)

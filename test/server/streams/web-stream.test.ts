@@ -90,7 +90,7 @@ describe('an app that is called as a function', () => {
     await createTurn(log, 'turn')
     const { app, context, errors } = streamsApp(log, fakeClock(1000))
     const answer = await app.request(XAPI)
-    await expect(answer.text()).rejects.toThrow('stopped in the middle')
+    await expect(answer.text()).rejects.toThrow('the stream was aborted')
     expect(errors).toMatchObject([{ code: 'STORE_UNAVAILABLE' }])
     expect(context.streams.size).toBe(0)
   })

@@ -89,7 +89,7 @@ describe('the list', () => {
     const open = (origins: string[], hasKeys: boolean) => () =>
       new AllowedOrigins(origins, { hasKeys })
     expect(open(['*'], false)).toThrow('name the origins')
-    expect(open(['*', 'https://app.example'], true)).toThrow('stands alone')
+    expect(open(['*', 'https://app.example'], true)).toThrow('must be the only entry')
   })
 })
 
