@@ -47,7 +47,7 @@ describe('systemClock', () => {
 })
 
 describe('sleep', () => {
-  test('resolves when the clock says so', async () => {
+  test('resolves by the given clock', async () => {
     const clock = fakeClock()
     const slept = sleep(100, clock)
     await clock.advance(99)
@@ -56,7 +56,7 @@ describe('sleep', () => {
     expect(await look(slept)).toBeUndefined()
   })
 
-  test('takes the system clock if none is given', async () => {
+  test('uses the system clock by default', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout'] })
     const slept = sleep(100)
     vi.advanceTimersByTime(100)

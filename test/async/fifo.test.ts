@@ -28,7 +28,7 @@ describe('Fifo', () => {
     }
   })
 
-  test('goes on in order when it never becomes empty', () => {
+  test('stays in order when it never becomes empty', () => {
     const queue = new Fifo<number>()
     queue.push(0)
     for (let i = 1; i < 500; i++) {
@@ -45,7 +45,7 @@ describe('Fifo', () => {
     expect(drain(queue)).toEqual([undefined, null, 0, undefined])
   })
 
-  test('a shift without a value is a mistake of the caller', () => {
+  test('shift on an empty queue throws', () => {
     const queue = new Fifo<number>()
     expect(() => queue.shift()).toThrow(RangeError)
     queue.push(1)
@@ -54,7 +54,7 @@ describe('Fifo', () => {
     expect(queue.size).toBe(0)
   })
 
-  test('does not keep alive what it has handed out', async () => {
+  test('does not retain delivered values', async () => {
     const queue = new Fifo<object>()
     const handedOut = pushAndShift(queue)
     queue.push({})

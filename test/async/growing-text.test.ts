@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { GrowingText } from '../../src/async/growing-text.ts'
 
-test('is the text that its pieces add up to, whenever it is read', () => {
+test('equals the concatenation of its pieces whenever it is read', () => {
   fc.assert(
     fc.property(
       fc.string(),

@@ -45,7 +45,7 @@ describe('IdleTimer', () => {
     expect(timersSet).toBe(1)
   })
 
-  test('each wait has its whole time, whenever the timer was set', async () => {
+  test('each wait gets its whole time, whenever the timer was set', async () => {
     const timer = timerOf(100)
     timer.startWait()
     await time.advance(60)
@@ -57,7 +57,7 @@ describe('IdleTimer', () => {
     expect(firedAt).toEqual([1160])
   })
 
-  test('a timer that nobody waits for is gone after a second, however long a wait may last', async () => {
+  test('an unused timer is gone after a second', async () => {
     const timer = timerOf(300_000)
     timer.startWait()
     await time.advance(200_000)
@@ -83,7 +83,7 @@ describe('IdleTimer', () => {
     expect(time.pending()).toBe(0)
   })
 
-  test('stop() gives the timer back and can be called again', async () => {
+  test('stop() cancels the timer and is idempotent', async () => {
     const timer = timerOf(100)
     timer.startWait()
     timer.stop()
@@ -110,7 +110,7 @@ describe('IdleTimer', () => {
     expect(timersSet).toBe(0)
   })
 
-  test('a clock that fires early is set for the rest', async () => {
+  test('a timer that fires early is set again for the rest', async () => {
     clock = { now: () => time.now(), after: (ms, task) => time.after(Math.min(ms, 30), task) }
     timerOf(100).startWait()
     await time.advance(99)

@@ -6,8 +6,8 @@ function listenersOf(signal: AbortSignal): number {
   return getEventListeners(signal, 'abort').length
 }
 
-describe('what happens on an abort', () => {
-  test('happens once, in the order in which it was asked for', () => {
+describe('tasks on abort', () => {
+  test('runs once, in registration order', () => {
     const controller = new AbortController()
     const ran: number[] = []
     for (const number of [1, 2, 3]) onAbort(controller.signal, () => ran.push(number))
@@ -16,7 +16,7 @@ describe('what happens on an abort', () => {
     expect(ran).toEqual([1, 2, 3])
   })
 
-  test('does not happen once it is no longer wanted, not even in the middle', () => {
+  test('does not run after it was cancelled, even during the abort', () => {
     const controller = new AbortController()
     const task = vi.fn<() => void>()
     const cancels: (() => void)[] = []
@@ -31,7 +31,7 @@ describe('what happens on an abort', () => {
     expect(task).not.toHaveBeenCalled()
   })
 
-  test('needs one listener however many want it, and none when nobody does', () => {
+  test('needs one listener for any number of tasks, and none without tasks', () => {
     const { signal } = new AbortController()
     const cancels = Array.from({ length: 100 }, () => onAbort(signal, () => {}))
     expect(listenersOf(signal)).toBe(1)

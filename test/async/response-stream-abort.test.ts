@@ -13,7 +13,7 @@ const abort: End = (stream) => stream.abort()
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length
 
 describe('R4 abort', () => {
-  test('R4 abort() drops what is buffered and throws at once', async () => {
+  test('R4 abort() drops buffered events and throws at once', async () => {
     const stream = new ResponseStream<number>()
     stream.addEvents([1, 2, 3])
     stream.abort()
@@ -25,7 +25,7 @@ describe('R4 abort', () => {
     expect(error).toMatchObject({ code: 'ABORTED', message: 'Stream aborted' })
   })
 
-  test('R4 abort() reaches a consumer that waits', async () => {
+  test('R4 abort() reaches a waiting consumer', async () => {
     const stream = new ResponseStream()
     const reading = readAll(stream)
     await settle()
@@ -63,7 +63,7 @@ describe('R4 abort', () => {
     expect(() => stream.addEvent(2)).toThrow(expect.objectContaining({ cause: reason }))
   })
 
-  test('R4 the external signal reaches a consumer that waits', async () => {
+  test('R4 the external signal reaches a waiting consumer', async () => {
     const controller = new AbortController()
     const reading = readAll(new ResponseStream(controller.signal))
     await settle()
@@ -71,7 +71,7 @@ describe('R4 abort', () => {
     expect((await reading).error).toMatchObject({ code: 'ABORTED' })
   })
 
-  test('R4 a signal that is aborted already aborts the stream', async () => {
+  test('R4 an already aborted signal aborts the stream', async () => {
     const stream = new ResponseStream<number>(AbortSignal.abort())
     expect(stream.isAborted()).toBe(true)
     expect(() => stream.addEvent(1)).toThrow(expect.objectContaining({ code: 'ABORTED' }))
@@ -104,7 +104,7 @@ describe('which ending wins', () => {
   })
 })
 
-describe('R9 nothing is left behind', () => {
+describe('R9 cleanup', () => {
   const signal = new AbortController().signal
   const open = () => {
     const stream = new ResponseStream<number>(signal, { clock: fakeClock() })
@@ -162,7 +162,7 @@ describe('R9 nothing is left behind', () => {
     expect(finished.deref()).toBeUndefined()
   })
 
-  test('what nobody reads or awaits is never an unhandled rejection', async () => {
+  test('unread streams cause no unhandled rejection', async () => {
     const unhandled: unknown[] = []
     const note = (reason: unknown) => unhandled.push(reason)
     process.on('unhandledRejection', note)

@@ -30,7 +30,7 @@ describe('R8 after the end', () => {
     expect(await outcome(stream.send(1))).toBe(code)
   })
 
-  test('R8 the refusal says why the stream failed', () => {
+  test('R8 the error says why the stream failed', () => {
     const cause = new Error('gone')
     const stream = ResponseStream.fromError<number>(cause)
     expect(() => stream.addEvent(1)).toThrow(expect.objectContaining({ cause }))
@@ -63,7 +63,7 @@ describe('ResponseStreamError', () => {
     expect(error).toMatchObject({ name: 'ResponseStreamError', message: 'outer', code })
   })
 
-  test('code and cause may be left out', () => {
+  test('code and cause are optional', () => {
     const error = new ResponseStreamError('outer')
     expect(error.code).toBe('STREAM_ERROR')
     expect(error).not.toHaveProperty('cause')

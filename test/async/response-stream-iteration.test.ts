@@ -25,7 +25,7 @@ describe('R6 take', () => {
     expect(stream.getBufferSize()).toBe(left)
   })
 
-  test('R6 take(n) ends although the stream goes on, and asks for nothing more', async () => {
+  test('R6 take(n) ends while the stream is open and reads nothing more', async () => {
     const stream = new ResponseStream<number>()
     stream.addEvents([1, 2])
     expect(await collect(stream.take(2))).toEqual([1, 2])
@@ -37,14 +37,14 @@ describe('R6 take', () => {
     expect(await outcome(new ResponseStream().take(0).next())).toEqual(DONE)
   })
 
-  test('R6 one take goes on where the last stopped', async () => {
+  test('R6 a take continues where the last one stopped', async () => {
     const stream = ResponseStream.fromEvents([1, 2, 3, 4, 5])
     expect(await collect(stream.take(2))).toEqual([1, 2])
     expect(await collect(stream.take(2))).toEqual([3, 4])
     expect(await stream.toArray()).toEqual([5])
   })
 
-  test.each([-1, 1.5, Number.NaN])('take(%d) is refused', async (count) => {
+  test.each([-1, 1.5, Number.NaN])('take(%d) is rejected', async (count) => {
     const taken = ResponseStream.fromEvents([1]).take(count)
     expect(await outcome(taken.next())).toBe('OPTION_INVALID')
   })
@@ -59,15 +59,15 @@ describe('R6 take', () => {
   })
 })
 
-describe('R6 leaving and coming back', () => {
-  test('R6 break, then iterating again goes on', async () => {
+describe('R6 leaving and resuming', () => {
+  test('R6 iterating again after a break continues', async () => {
     const stream = ResponseStream.fromEvents([1, 2, 3, 4])
     for await (const event of stream) if (event === 2) break
     expect(stream.getBufferSize()).toBe(2)
     expect(await collect(stream)).toEqual([3, 4])
   })
 
-  test('R6 an exception in the loop loses nothing either', async () => {
+  test('R6 an exception in the loop loses nothing', async () => {
     const stream = ResponseStream.fromEvents([1, 2, 3])
     const failing = async () => {
       for await (const event of stream) if (event === 1) throw new Error('consumer')
@@ -76,7 +76,7 @@ describe('R6 leaving and coming back', () => {
     expect(await collect(stream)).toEqual([2, 3])
   })
 
-  test('return() ends a next() that waits, and the event goes to the next reader', async () => {
+  test('return() ends a waiting next(), and the event goes to the next reader', async () => {
     const stream = new ResponseStream<number>()
     const iterator = stream[Symbol.asyncIterator]()
     const next = iterator.next()
@@ -97,7 +97,7 @@ describe('R6 leaving and coming back', () => {
 })
 
 describe('R6 one consumer at a time', () => {
-  test('R6 a second concurrent iteration throws ITERATION_ERROR, the first goes on', async () => {
+  test('R6 a second concurrent iteration throws ITERATION_ERROR, the first continues', async () => {
     const stream = new ResponseStream<number>()
     const first = readAll(stream)
     await settle()
@@ -110,7 +110,7 @@ describe('R6 one consumer at a time', () => {
     expect(await first).toEqual({ events: [1, 2], error: undefined })
   })
 
-  test('R6 the lock is taken by next(), not by asking for an iterator', async () => {
+  test('R6 the lock is taken by next(), not by creating an iterator', async () => {
     const stream = ResponseStream.fromEvents([1, 2])
     const unused = stream[Symbol.asyncIterator]()
     const used = stream[Symbol.asyncIterator]()
@@ -119,7 +119,7 @@ describe('R6 one consumer at a time', () => {
     expect(await used.next()).toEqual(value(2))
   })
 
-  test('R6 the refused iterator cannot take the lock away by its return()', async () => {
+  test('R6 return() of a rejected iterator does not release the lock', async () => {
     const stream = ResponseStream.fromEvents([1, 2])
     const holder = stream[Symbol.asyncIterator]()
     const other = stream[Symbol.asyncIterator]()
@@ -130,7 +130,7 @@ describe('R6 one consumer at a time', () => {
     expect(await holder.next()).toEqual(value(2))
   })
 
-  test('R6 an iterator that was refused is finished', async () => {
+  test('R6 a rejected iterator is finished', async () => {
     const stream = ResponseStream.fromEvents([1, 2])
     const holder = stream[Symbol.asyncIterator]()
     const other = stream[Symbol.asyncIterator]()
@@ -180,7 +180,7 @@ describe('the iterator', () => {
     expect(await iterator.next()).toEqual(DONE)
   })
 
-  test('is done for good once it was done', async () => {
+  test('stays done', async () => {
     const iterator = ResponseStream.fromEvents<number>([])[Symbol.asyncIterator]()
     expect(await iterator.next()).toEqual(DONE)
     expect(await iterator.next()).toEqual(DONE)
@@ -204,7 +204,7 @@ describe('R7 filter, map, toArray', () => {
     expect(await collect(types)).toEqual(['Created', 'OutputTextDelta', 'OutputTextDelta'])
   })
 
-  test.each(['filter', 'map'] as const)('R7 what is thrown in %s throws through', async (name) => {
+  test.each(['filter', 'map'] as const)('R7 exceptions in %s propagate', async (name) => {
     const stream = ResponseStream.fromEvents([1, 2])
     const mistake = new TypeError('mine')
     const broken = () => {

@@ -58,7 +58,7 @@ describe('send', () => {
     }
   })
 
-  test('nobody overtakes a waiting sender', async () => {
+  test('nothing overtakes a waiting sender', async () => {
     const stream = small(2)
     stream.addEvents([1, 2])
     const { all } = sendAll(stream, [3, 4])
@@ -73,7 +73,7 @@ describe('send', () => {
     expect(await stream.toArray()).toEqual([3, 4])
   })
 
-  test('a producer that awaits each send never has more waiting than fits', async () => {
+  test('a producer that awaits each send never exceeds the buffer', async () => {
     const stream = small(3)
     let highest = 0
     const produce = async () => {

@@ -26,7 +26,7 @@ describe('R5 timeout', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('R5 every event starts the time anew', async () => {
+  test('R5 every event restarts the timeout', async () => {
     const reading = readAll(stream)
     for (let i = 0; i < 10; i++) {
       await clock.advance(99)
@@ -94,7 +94,7 @@ describe('R5 timeout', () => {
     expect(await second).toEqual(DONE)
   })
 
-  test('R5 a next() behind another has its whole time once it is the first', async () => {
+  test('R5 a next() behind another gets the whole timeout once it is first', async () => {
     const iterator = stream[Symbol.asyncIterator]()
     const [first, second] = [iterator.next(), iterator.next()]
     await clock.advance(60)
@@ -141,7 +141,7 @@ describe('the timer', () => {
     stream = new ResponseStream<number>(undefined, { clock })
   })
 
-  test('there is none before somebody waits', async () => {
+  test('there is none before a consumer waits', async () => {
     stream.addEvent(1)
     await stream[Symbol.asyncIterator]().next()
     expect(clock.pending()).toBe(0)
@@ -181,13 +181,13 @@ describe('the timer', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('leaving the loop gives it back', async () => {
+  test('leaving the loop cancels it', async () => {
     setImmediate(() => stream.addEvent(1))
     for await (const event of stream) if (event === 1) break
     expect(clock.pending()).toBe(0)
   })
 
-  test('goes away by itself when nobody comes back', async () => {
+  test('expires when no consumer returns', async () => {
     const next = stream[Symbol.asyncIterator]().next()
     stream.addEvent(1)
     await next

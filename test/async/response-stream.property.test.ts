@@ -200,7 +200,7 @@ class Subject implements Actor {
 }
 
 describe('any sequence of calls', () => {
-  test('does what an array would do: in order, nothing lost, doubled or late', async () => {
+  test('behaves like an array: in order, nothing lost, duplicated or late', async () => {
     // Rare endings, so that most of a sequence happens on a live stream.
     const action = fc.oneof(
       { weight: 20, arbitrary: fc.constantFrom(...Object.keys(livelyActions)) },
@@ -230,7 +230,7 @@ describe('any sequence of calls', () => {
     )
   })
 
-  test('several senders and a consumer that comes and goes lose nothing', async () => {
+  test('several senders and an intermittent consumer lose nothing', async () => {
     const senders = fc.array(fc.array(fc.nat({ max: 3 }), { maxLength: 12 }), { maxLength: 4 })
     const visits = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 6 })
     await fc.assert(

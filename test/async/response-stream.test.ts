@@ -21,7 +21,7 @@ describe('lifecycle', () => {
     })
   })
 
-  test('a consumer that is there first gets what a producer adds later', async () => {
+  test('a waiting consumer gets what a producer adds later', async () => {
     const stream = new ResponseStream()
     const reading = readAll(stream)
     await settle()
@@ -32,7 +32,7 @@ describe('lifecycle', () => {
     expect((await reading).events).toEqual([{ type: 'Created' }, delta('H'), delta('i')])
   })
 
-  test('a completed stream can be iterated again and is still over', async () => {
+  test('a completed stream can be iterated again and is still complete', async () => {
     const stream = ResponseStream.fromEvents([1, 2])
     expect((await readAll(stream)).events).toEqual([1, 2])
     expect(await readAll(stream)).toEqual({ events: [], error: undefined })
@@ -45,7 +45,7 @@ describe('lifecycle', () => {
 })
 
 describe('R1 configuration', () => {
-  test('R1 by default 1000 events fit and the next is refused', () => {
+  test('R1 by default 1000 events fit and the next is rejected', () => {
     const stream = new ResponseStream<number>()
     for (let i = 0; i < 1000; i++) stream.addEvent(i)
     expect(() => stream.addEvent(1000)).toThrow('Backpressure: 1000 events waiting')
@@ -81,7 +81,7 @@ describe('R1 configuration', () => {
 })
 
 describe('R2 backpressure', () => {
-  test('R2 a full buffer refuses and stays as it was', async () => {
+  test('R2 a full buffer rejects events and does not change', async () => {
     const stream = small(2)
     stream.addEvents([1, 2])
     const refused = () => stream.addEvent(3)
@@ -141,7 +141,7 @@ describe('R2 backpressure', () => {
 })
 
 describe('R3 error', () => {
-  test('R3 error() lets buffered events out first', async () => {
+  test('R3 error() delivers buffered events first', async () => {
     const stream = new ResponseStream<number>()
     const cause = new Error('connection reset')
     stream.addEvents([1, 2, 3])
@@ -156,7 +156,7 @@ describe('R3 error', () => {
     })
   })
 
-  test('R3 error() reaches a consumer that waits', async () => {
+  test('R3 error() reaches a waiting consumer', async () => {
     const stream = new ResponseStream()
     const reading = readAll(stream)
     await settle()
@@ -178,14 +178,14 @@ describe('R3 error', () => {
     expect(await readAll(stream)).toEqual({ events: [1], error: undefined })
   })
 
-  test('R3 a failed stream fails for every later iteration, too', async () => {
+  test('R3 a failed stream also fails for later iterations', async () => {
     const stream = ResponseStream.fromError(new Error('boom'))
     const first = (await readAll(stream)).error
     expect((await readAll(stream)).error).toBe(first)
   })
 
   test.each(['text', 42, null, undefined, { code: 7 }, Object.create(null)])(
-    'R3 what is thrown need not be an Error: %o',
+    'R3 the cause need not be an Error: %o',
     async (cause) => {
       const stream = ResponseStream.fromError(cause)
       const { error } = await readAll(stream)
@@ -233,7 +233,7 @@ describe('R7 endings and factories', () => {
     expect(aborted.isStreamCompleted()).toBe(false)
   })
 
-  test('R7 it stays true when the rest is then aborted', () => {
+  test('R7 it stays true after a later abort', () => {
     const stream = ResponseStream.fromEvents([1])
     stream.abort()
     expect(stream.isStreamCompleted()).toBe(true)
@@ -241,7 +241,7 @@ describe('R7 endings and factories', () => {
   })
 })
 
-test('the type of an event is the choice of the caller', async () => {
+test('the event type is generic', async () => {
   expectTypeOf(await new ResponseStream().take(0).next()).toEqualTypeOf<
     IteratorResult<ResponseEvent, void>
   >()

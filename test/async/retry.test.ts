@@ -24,7 +24,7 @@ describe('calculateRetryDelay', () => {
 })
 
 describe('RetryExhaustedError', () => {
-  test('says how often it was tried and why the last try failed', () => {
+  test('reports the number of attempts and the last failure', () => {
     const cause = new Error('connection refused')
     const error = new RetryExhaustedError(4, cause)
     expect(error).toBeInstanceOf(TurnstreamError)
@@ -37,7 +37,7 @@ describe('RetryExhaustedError', () => {
     })
   })
 
-  test('speaks of one attempt in the singular', () => {
+  test('uses the singular for one attempt', () => {
     expect(new RetryExhaustedError(1).message).toMatch(/gave up after 1 attempt$/)
   })
 })

@@ -69,7 +69,7 @@ describe('a time slice', () => {
     expect(iterations).toBeGreaterThan(50)
   })
 
-  test('is given to those who wait longest', async () => {
+  test('goes to those who wait longest', async () => {
     const stage = newSlices()
     const order: number[] = []
     stage.slices.isOver()

@@ -17,11 +17,11 @@ describe('ChunkedList', () => {
     expect(list.at(length)).toBeUndefined()
   })
 
-  test.each([-1, 3, 32])('refuses to replace what is not there: index %i of 3', (index) => {
+  test.each([-1, 3, 32])('rejects an index out of range: %i of 3', (index) => {
     expect(() => listOf(range(3)).replace(index, 0)).toThrow(RangeError)
   })
 
-  test('every version is what the same steps make of an array', () => {
+  test('every version equals an array after the same steps', () => {
     const step = fc.record({ from: fc.nat(), at: fc.option(fc.nat()), value: fc.nat() })
     const sizes = fc.constantFrom(0, 1, 31, 32, 63, 100)
     fc.assert(

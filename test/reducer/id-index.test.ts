@@ -18,7 +18,7 @@ const idLists = fc.oneof(
 )
 
 describe('IdIndex', () => {
-  test('knows ids by the order in which they came, sorted or not', () => {
+  test('gives ids their position, sorted or not', () => {
     fc.assert(
       fc.property(idLists, (list) => {
         const unique = [...new Set(list)]
@@ -50,7 +50,7 @@ describe('IdIndex', () => {
     )
   })
 
-  test('an old id is found among sorted ones, which then go on in any order', () => {
+  test('an old id is found among sorted ones, which may continue in any order', () => {
     const sorted = indexOf(['a', 'c', 'e'])
     expect(['a', 'b', 'e', 'f'].map((id) => sorted.position(id))).toEqual([
       0,
@@ -80,7 +80,7 @@ describe('IdIndex', () => {
     ])
   })
 
-  test('two versions that went the same way can part later', () => {
+  test('two equal versions can branch later', () => {
     const trunk = indexOf(['a'])
     const first = trunk.add('b')
     const second = trunk.add('b')

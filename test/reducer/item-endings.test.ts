@@ -17,7 +17,7 @@ const failed = { type: 'error', id: 'a', ...BROKEN } as const
 
 const endings: ItemRow[] = [
   {
-    name: 'the final text is authoritative, also when shorter, and stays in place',
+    name: 'the final text is authoritative, even when shorter, and keeps its place',
     turn: [open('a'), open('b'), delta('a', 'a long draft'), done(message('a', 'short'))],
     items: [message('a', 'short'), message('b', '')],
   },
@@ -27,7 +27,7 @@ const endings: ItemRow[] = [
     items: [message('a', ''), call],
   },
   {
-    name: 'final_item is kept as it is, unknown fields and another id included',
+    name: 'final_item is kept unchanged, including unknown fields and another id',
     turn: [open('a'), done({ ...message('vendor-id', 'Hi'), refusal: true } as never, 'a')],
     items: [{ ...message('vendor-id', 'Hi'), refusal: true } as never],
   },

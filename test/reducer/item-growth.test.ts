@@ -39,7 +39,7 @@ const starts: ItemRow[] = [
     items: [{ type: 'function_call', id: 'a', name: '', arguments: '', call_id: '' }],
   },
   {
-    name: 'function_call whose arguments come as initial_content',
+    name: 'function_call with arguments in initial_content',
     turn: [open('a', { item_type: 'function_call', initial_content: '{', name: 'f' })],
     items: [{ type: 'function_call', id: 'a', name: 'f', arguments: '{', call_id: '' }],
   },
@@ -126,12 +126,12 @@ const deltas: ItemRow[] = [
     items: [stray('a', 'was not started'), stray('b', 'was not started')],
   },
   {
-    name: 'unknown item that starts after all: from there it grows',
+    name: 'unknown item that starts late: grows from there',
     turn: [delta('a', '1'), open('a'), delta('a', '2')],
     items: [stray('a', 'was not started'), message('a', '2')],
   },
   {
-    name: 'unknown item that starts and ends after all: the report stays as it was',
+    name: 'unknown item that starts and ends late: the report stays',
     turn: [delta('a', '1'), done(message('a', 'A')), delta('a', '2')],
     items: [stray('a', 'was not started'), message('a', 'A')],
   },
@@ -166,6 +166,6 @@ describe.each([
   })
 })
 
-test('an item type that does not exist is refused', () => {
+test('an unknown item type is rejected', () => {
   expect(() => responseTo([open('a', { item_type: 'video' as never })])).toThrow('video')
 })

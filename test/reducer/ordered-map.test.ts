@@ -4,7 +4,7 @@ import { OrderedMap } from '../../src/reducer/ordered-map.ts'
 
 const LETTERS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
 
-test('every version of an OrderedMap is what the same steps make of a Map', () => {
+test('every version of an OrderedMap equals a Map after the same steps', () => {
   const step = fc.record({ from: fc.nat(), id: fc.constantFrom(...LETTERS), value: fc.nat() })
   fc.assert(
     fc.property(fc.array(step), (steps) => {

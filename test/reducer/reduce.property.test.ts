@@ -88,7 +88,7 @@ describe('a well-formed turn, however its items interleave', () => {
 })
 
 describe('any turn', () => {
-  test('gives the same Response when events are sent again', () => {
+  test('gives the same Response when events are repeated', () => {
     fc.assert(
       fc.property(anyTurns, fc.array(fc.tuple(fc.nat(), fc.nat())), (payloads, again) => {
         const events = eventsOf(payloads)
@@ -111,7 +111,7 @@ describe('any turn', () => {
     )
   })
 
-  test('loses no item and no place, and ends once', () => {
+  test('keeps every item and its place, and ends once', () => {
     fc.assert(
       fc.property(anyTurns, (payloads) => {
         const reducer = new ResponseReducer()
@@ -128,7 +128,7 @@ describe('any turn', () => {
 })
 
 describe('purity', () => {
-  test('neither a state nor an event is ever written to', () => {
+  test('neither a state nor an event is modified', () => {
     fc.assert(
       fc.property(anyTurns, (payloads) => {
         let state = deepFreeze(initialReducerState())
@@ -141,7 +141,7 @@ describe('purity', () => {
     )
   })
 
-  test('an old state stays what it was and can go on along another branch', () => {
+  test('an old state stays unchanged and can be reduced along another branch', () => {
     fc.assert(
       fc.property(anyTurns, anyTurns, fc.nat(), (left, right, at) => {
         const trunk = eventsOf(left)

@@ -54,7 +54,7 @@ const rows: Row[] = [
     response: { id: 'response-1', model_id: 'model-1', updated_at: T0 },
   },
   {
-    name: 'before response_start a response is queued and known by its run',
+    name: 'before response_start a response is queued and has the id of its run',
     turn: [open('a')],
     response: { id: 'run-1', turn_id: '', thread_id: '', created_at: T0, status: 'queued' },
   },
@@ -94,7 +94,7 @@ const rows: Row[] = [
     response: { status: 'error', error: truncated, finish_reason: null },
   },
   {
-    name: 'response_error may be all there is',
+    name: 'response_error may be the only event',
     turn: [breakOff()],
     response: { id: 'run-1', status: 'error', error: truncated, output_items: [] },
   },
@@ -124,7 +124,7 @@ const rows: Row[] = [
     response: { status: 'complete', error: null },
   },
   {
-    name: 'after the end items neither come, grow nor change',
+    name: 'after the end items are neither added nor changed',
     turn: [
       start(),
       open('a'),
@@ -150,22 +150,22 @@ const rows: Row[] = [
     response: { usage: usage(7) },
   },
   {
-    name: 'response_done without usage leaves the earlier one',
+    name: 'response_done without usage keeps the earlier one',
     turn: [start(), usageUpdate(5), end()],
     response: { usage: usage(5) },
   },
   {
-    name: 'late usage is taken',
+    name: 'late usage counts',
     turn: [start(), end({ usage: usage(7) }), usageUpdate(9)],
     response: { status: 'complete', usage: usage(9), updated_at: T0 + 2 },
   },
   {
-    name: 'usage of a late response_done is taken when none is known',
+    name: 'usage of a late response_done counts when none is known',
     turn: [start(), abort(), end({ usage: usage(7), finish_reason: 'stop' })],
     response: { status: 'aborted', usage: usage(7), finish_reason: null },
   },
   {
-    name: 'usage of a late response_done is not taken when some is known',
+    name: 'usage of a late response_done is ignored when some is known',
     turn: [start(), usageUpdate(5), abort(), end({ usage: usage(7) })],
     response: { status: 'aborted', usage: usage(5) },
   },
@@ -191,7 +191,7 @@ describe('reduce', () => {
     expect(toResponse(reduceAll(events)).updated_at).toBe(T0)
   })
 
-  test('fields that no event gave are absent', () => {
+  test('fields that no event set are absent', () => {
     expect(responseTo([start(), end()])).toStrictEqual({
       id: 'response-1',
       turn_id: 'turn-1',

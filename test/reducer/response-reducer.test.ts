@@ -15,14 +15,14 @@ import {
 const turn = [start(), open('a'), delta('a', 'Hi'), end()]
 
 describe('ResponseReducer', () => {
-  test('comes to what reduce comes to, after every event', () => {
+  test('equals reduce after every event', () => {
     const reducer = new ResponseReducer()
     for (const [index, event] of eventsOf(turn).entries()) {
       expect(reducer.apply(event).response).toEqual(responseTo(turn.slice(0, index + 1)))
     }
   })
 
-  test('keeps the Response until an event is new', () => {
+  test('returns the same Response until a new event', () => {
     const reducer = new ResponseReducer()
     const first = reducer.apply(eventAt(0, open('a'))).response
     expect(reducer.response).toBe(first)
@@ -32,7 +32,7 @@ describe('ResponseReducer', () => {
     expect(first.output_items).toEqual([message('a', '')])
   })
 
-  test('starts empty, whatever others have reduced', () => {
+  test('starts empty, independent of others', () => {
     expect(new ResponseReducer().response).toEqual(responseTo([]))
   })
 })

@@ -96,7 +96,7 @@ describe('a bound', () => {
       options: { maxEventChars: 5 },
       data: ['12345'],
     },
-  ])('on $name: the same at every cut', ({ stream, options, data, limit }) => {
+  ])('on $name: the same at every split', ({ stream, options, data, limit }) => {
     for (const chunks of everyCut(bytesOf(stream))) {
       expect(readUntilError(chunks, options)).toEqual({ data, limit })
     }
@@ -105,12 +105,12 @@ describe('a bound', () => {
     }
   })
 
-  test('holds for what the end flushes', () => {
+  test('applies to what the end flushes', () => {
     const options = { maxEventChars: 5, flushOnEnd: true }
     expect(readUntilError(['data: 123456'], options)).toEqual({ data: [], limit: 'maxEventChars' })
   })
 
-  test('once exceeded, is thrown by every later call, and it is the same error', () => {
+  test('once exceeded, makes every later call throw the same error', () => {
     const decoder = new SseDecoder({ maxLineChars: 4 })
     const errors = [() => decoder.feed('12345'), () => decoder.feed('\n'), () => decoder.end()].map(
       (call) => {
@@ -132,7 +132,7 @@ describe('a bound', () => {
     expect(() => decoder.feed('')).toThrow(SseLimitError)
   })
 
-  test('is 10 Mi characters for a line and 16 Mi for an event unless told', () => {
+  test('is 10 Mi characters for a line and 16 Mi for an event by default', () => {
     const line = `data:${'x'.repeat(10 * 1024 * 1024 - 5)}`
     expect(new SseDecoder().feed(`${line}\n\n`)).toHaveLength(1)
     expect(readUntilError([`${line}x`], {}).limit).toBe('maxLineChars')
@@ -190,7 +190,7 @@ describe('work', () => {
     ['empty data lines of one event', (size: number) => ['data\n'.repeat(size / 5)]],
     ['empty data lines, byte by byte', (size: number) => 'data\n'.repeat(size / 5).split('')],
     ['names without a colon', (size: number) => ['event\nid\ndat\n'.repeat(size / 13)]],
-  ])('grows with the length of %s, not faster', (_name, chunksOf) => {
+  ])('is linear in the length of %s', (_name, chunksOf) => {
     const small = 16_000
     expect(workFor(chunksOf(small))).toBeGreaterThan(small / 8)
     expect(workFor(chunksOf(small)) / small).toBeLessThan(10)

@@ -20,7 +20,7 @@ const streams = fc.array(pieces, { maxLength: 40 }).map((all) => all.join(''))
 const RUNS = { numRuns: 2000 }
 
 describe('any stream', () => {
-  test('reads as the standard says, however its bytes are cut', () => {
+  test('is decoded as the standard says, however its bytes are split', () => {
     fc.assert(
       fc.property(streams, places, (stream, cuts) => {
         expect(readChunks(cutAt(bytesOf(stream), cuts))).toEqual(interpret(stream))
@@ -29,7 +29,7 @@ describe('any stream', () => {
     )
   })
 
-  test('reads as the standard says, however its text is cut', () => {
+  test('is decoded as the standard says, however its text is split', () => {
     fc.assert(
       fc.property(streams, places, (stream, cuts) => {
         expect(readChunks(cutAt(stream, cuts))).toEqual(interpret(stream))
@@ -38,7 +38,7 @@ describe('any stream', () => {
     )
   })
 
-  test('of any bytes at all reads as if it were decoded first', () => {
+  test('of arbitrary bytes is decoded like its text', () => {
     const bytes = fc.array(fc.oneof(fc.uint8Array(), streams.map(bytesOf))).map(concatenated)
     fc.assert(
       fc.property(bytes, places, (stream, cuts) => {
@@ -69,7 +69,7 @@ describe('any stream', () => {
     )
   })
 
-  test('stops at a bound at the same place, however it is cut', () => {
+  test('stops at a bound at the same place, however it is split', () => {
     const options = fc.record({
       maxLineChars: fc.integer({ min: 1, max: 20 }),
       maxEventChars: fc.integer({ min: 1, max: 20 }),

@@ -13,15 +13,15 @@ describe.each(FIXTURES)('$name', ({ stream, events, lastEventId = '', retryMs })
     expect(interpret(stream)).toEqual(expected)
   })
 
-  test('reads the same at every cut of its bytes', () => {
+  test('is the same at every split of its bytes', () => {
     for (const chunks of everyCut(bytesOf(stream))) expect(readChunks(chunks)).toEqual(expected)
   })
 
-  test('reads the same at every cut of its text', () => {
+  test('is the same at every split of its text', () => {
     for (const chunks of everyCut(stream)) expect(readChunks(chunks)).toEqual(expected)
   })
 
-  test.each(Object.entries(BREAKS))('reads the same with %s for every LF', (_name, lineBreak) => {
+  test.each(Object.entries(BREAKS))('is the same with %s for every LF', (_name, lineBreak) => {
     // A CR before or after an LF would make another text of it.
     const rewritten = stream.includes('\r') ? stream : stream.replaceAll('\n', lineBreak)
     for (const chunks of everyCut(bytesOf(rewritten))) expect(readChunks(chunks)).toEqual(expected)
@@ -42,13 +42,13 @@ describe('line breaks', () => {
       expect(readChunks(chunks).events).toEqual(expected)
   })
 
-  test('an event is given back with the break that ends it, not with the next chunk', () => {
+  test('an event is returned with the line break that ends it, not with the next chunk', () => {
     for (const end of ['\n\n', '\r\r', '\r\n\r']) {
       expect(new SseDecoder().feed(`data: a${end}`)).toHaveLength(1)
     }
   })
 
-  test('the line feed of a CRLF may come in a chunk of its own, after an empty one', () => {
+  test('the line feed of a CRLF may arrive in its own chunk, after an empty one', () => {
     const chunks = ['data: a\r', '', '\n', 'data: b\r', '\n', '\r', '\n']
     expect(readChunks(chunks).events.map(({ data }) => data)).toEqual(['a\nb'])
   })
@@ -65,7 +65,7 @@ describe('bytes that are not UTF-8', () => {
     { name: 'a surrogate', bytes: [0xed, 0xa0, 0x80], text: '\uFFFD\uFFFD\uFFFD' },
     { name: 'too long a form of /', bytes: [0xc0, 0xaf], text: '\uFFFD\uFFFD' },
     { name: 'a lead byte before a character', bytes: [0xe2, 0xc3, 0xa9], text: '\uFFFDé' },
-  ])('$name: replaced, the same at every cut', ({ bytes, text }) => {
+  ])('$name: replaced, the same at every split', ({ bytes, text }) => {
     const stream = new Uint8Array([
       ...bytesOf('data: a'),
       ...bytes,
@@ -91,7 +91,7 @@ describe('bytes that are not UTF-8', () => {
     expect(readChunks(chunks).events.map(({ data }) => data)).toEqual(sent)
   })
 
-  test('a chunk is not kept: its memory may be used again', () => {
+  test('a chunk is not retained: its memory may be reused', () => {
     const decoder = new SseDecoder()
     const memory = bytesOf('data: €€')
     decoder.feed(memory.subarray(0, -1))
@@ -103,11 +103,11 @@ describe('bytes that are not UTF-8', () => {
 })
 
 describe('a reconnection time', () => {
-  test('that no number can hold is the longest', () => {
+  test('that is too large for a number is clamped', () => {
     expect(readChunks([`retry: ${'9'.repeat(400)}\n`]).retryMs).toBe(Number.MAX_SAFE_INTEGER)
   })
 
-  test('holds as soon as its line is complete', () => {
+  test('applies as soon as its line is complete', () => {
     const decoder = new SseDecoder()
     decoder.feed('retry: 5')
     expect(decoder.retryMs).toBeUndefined()
@@ -121,7 +121,7 @@ describe('the end', () => {
     expect(readChunks(['data: a\n\ndata: b\n']).events).toHaveLength(1)
   })
 
-  test('may be told twice, and nothing may follow it', () => {
+  test('is idempotent, and nothing may follow it', () => {
     const decoder = new SseDecoder({ flushOnEnd: true })
     decoder.feed('data: a')
     expect(decoder.end()).toHaveLength(1)
@@ -165,7 +165,7 @@ describe('flushOnEnd', () => {
     }
   })
 
-  test('replaces a character that was never finished', () => {
+  test('replaces an incomplete character', () => {
     const cut = bytesOf('data: a€').slice(0, -1)
     const { events } = readChunks([cut], { flushOnEnd: true })
     expect(events.map(({ data }) => data)).toEqual(['a\uFFFD'])

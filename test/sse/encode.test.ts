@@ -29,14 +29,14 @@ describe('a frame', () => {
     expect(encodeSse(frame)).toBe(text)
   })
 
-  test.each(['\n', '\r', '\r\n', '\0'])('refuses %j in an id and in a name', (character) => {
+  test.each(['\n', '\r', '\r\n', '\0'])('rejects %j in an id and in a name', (character) => {
     for (const value of [character, `a${character}`, `${character}b`, `a${character}data: b`]) {
       expect(() => encodeSse({ id: value, data: 'a' })).toThrow(RangeError)
       expect(() => encodeSse({ event: value, data: 'a' })).toThrow(RangeError)
     }
   })
 
-  test.each([-1, 1.5, 1e21, Infinity, Number.NaN])('refuses to wait %d ms', (retry) => {
+  test.each([-1, 1.5, 1e21, Infinity, Number.NaN])('rejects a delay of %d ms', (retry) => {
     expect(() => encodeSse({ retry })).toThrow(RangeError)
   })
 
@@ -90,7 +90,7 @@ const frames: fc.Arbitrary<SseFrame> = fc.record(
   { requiredKeys: [] },
 )
 
-test('what is encoded is decoded again, with comments between the frames', () => {
+test('encoded frames decode to the same frames, with comments between them', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(frames, awkward)), (sent) => {
       const stream = sent.map(([frame, comment]) => encodeSse(frame) + encodeComment(comment))

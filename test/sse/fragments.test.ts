@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Fragments } from '../../src/sse/fragments.ts'
 
-test.each([0, 1, 1023, 1024, 1025, 5000])('%i pieces come out as one text, once', (count) => {
+test.each([0, 1, 1023, 1024, 1025, 5000])('%i pieces are returned as one text, once', (count) => {
   const pieces = Array.from({ length: count }, (_, index) => `${index},`)
   const fragments = new Fragments()
   for (const piece of pieces) fragments.push(piece)
@@ -12,7 +12,7 @@ test.each([0, 1, 1023, 1024, 1025, 5000])('%i pieces come out as one text, once'
   expect(fragments.take()).toBe('')
 })
 
-test('after a clear nothing of it is left', () => {
+test('clear removes everything', () => {
   const fragments = new Fragments()
   for (let count = 0; count < 2000; count++) fragments.push('x')
   fragments.clear()

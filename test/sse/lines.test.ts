@@ -25,7 +25,7 @@ describe('lines', () => {
     expect(linesOf([utf8.encode(text)])).toEqual(lines)
   })
 
-  test('are the same wherever the bytes are cut', () => {
+  test('are the same wherever the bytes are split', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.array(fc.nat()), (text, cuts) => {
         const bytes = utf8.encode(text)
@@ -37,7 +37,7 @@ describe('lines', () => {
     )
   })
 
-  test('that are too long are refused', () => {
+  test('that are too long are rejected', () => {
     const decoder = new LineDecoder({ maxLineChars: 4 })
     expect(decoder.feed(utf8.encode('abcd\nab'))).toEqual(['abcd'])
     expect(() => decoder.feed(utf8.encode('cde'))).toThrow(
