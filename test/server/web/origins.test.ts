@@ -88,7 +88,7 @@ describe('the list', () => {
   test('may not be open to all without keys, nor hold more than that', () => {
     const open = (origins: string[], hasKeys: boolean) => () =>
       new AllowedOrigins(origins, { hasKeys })
-    expect(open(['*'], false)).toThrow('name the origins')
+    expect(open(['*'], false)).toThrow('list the origins')
     expect(open(['*', 'https://app.example'], true)).toThrow('must be the only entry')
   })
 })
