@@ -269,7 +269,7 @@ function showGrowth(turn: TurnState, buffer: ContentBuffer): Effect {
   return emit({ kind: 'growth', buffer, content: buffer.offer() })
 }
 
-/** Exactly at the threshold is not past it. NaN is past nothing. */
+/** Exactly at the threshold is not past it. NaN and Infinity are never past it. */
 function isPastThreshold(buffer: ContentBuffer, tokens: number): boolean {
   return tokens > buffer.threshold && tokens !== Infinity
 }

@@ -182,7 +182,7 @@ function giveUp(turn: TurnState, emission: Emission): readonly Effect[] {
   } else if (emission.kind === 'growth') {
     emission.buffer.withdrawOffer(emission.content.length)
   } else if (emission.revision === emission.buffer.revision) {
-    // Unless a newer final snapshot replaced it meanwhile.
+    // Older revisions are not worth retrying.
     turn.unsent.set(emission.buffer.itemId, emission)
   }
   return NOTHING

@@ -24,7 +24,7 @@ export function isReliable(end: RoundEnd): boolean {
   return !UNRELIABLE.has(end.finish_reason)
 }
 
-/** Returns the end of a turn from its last round. With calls left to the client, it is `tool_calls`. */
+/** Returns the end of a turn from its last round. With calls left to the client, `stop` becomes `tool_calls`. */
 export function naturalEnd(
   end: RoundEnd,
   { turnId, runId }: TurnIds,

@@ -125,7 +125,7 @@ describe('an observer', () => {
     expect(observer.counts.events).toBe((await readLog(log, 'r', 'events')).length)
   })
 
-  test('is notified of each retry, by provider or runner', async () => {
+  test('is notified of each retry of a provider call', async () => {
     const { told, observer } = recorder()
     const rig = newRig({ observer })
     await rig.submit()
