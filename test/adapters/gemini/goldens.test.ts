@@ -1,3 +1,12 @@
 import { describeFixtures } from '../golden-suite.ts'
 
-describeFixtures('gemini')
+describeFixtures('gemini', {
+  everyForm: [
+    'call-with-id',
+    'max-tokens',
+    'prompt-blocked',
+    'thoughts',
+    'truncated-partial-arguments',
+  ],
+  everyCut: 'text',
+})

@@ -1,12 +1,12 @@
-/** Whatever a vendor sends, clients of OpenAI get over HTTP what the dialect makes of it. */
-import { readFileSync } from 'node:fs'
+/** Whatever a vendor sends, OpenAI clients get over HTTP what the dialect makes of it. */
 import { describe, expect, test } from 'vitest'
 import { isRecord } from '../../../src/protocol/json.ts'
+import { toChatStream } from '../../adapters/golden-suite.ts'
 import { ASK, dataOf, fixtureNames, fixtures, post, stage, type VendorName } from './stage.ts'
 
-/** The first response of a golden: some fixtures hold several, and a turn asks for one. */
-function goldenOf(vendor: VendorName, name: string): string[] {
-  const frames = dataOf(readFileSync(`test/goldens/${vendor}/${name}.chat.sse`, 'utf8'))
+/** The first response of a fixture: some hold several, and a turn asks for one. */
+async function goldenOf(vendor: VendorName, name: string): Promise<string[]> {
+  const frames = dataOf(await toChatStream(vendor, name))
   return frames.slice(0, frames.indexOf('[DONE]') + 1)
 }
 
@@ -53,7 +53,7 @@ const ROWS = (['openai-responses', 'anthropic-messages', 'openai-chat', 'gemini'
 describe('the stream of', () => {
   test.each(ROWS)('%s/%s', async (vendor, name) => {
     const { server } = await stage(vendor, fixtures(vendor, name))
-    const golden = comparable(goldenOf(vendor, name))
+    const golden = comparable(await goldenOf(vendor, name))
     const body = { ...ASK, stream: true, stream_options: { include_usage: true } }
     const streamed = await post(server, body)
     const whole = await post(server, ASK)
