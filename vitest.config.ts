@@ -6,7 +6,11 @@ export default defineConfig({
     globalSetup: 'test/global-setup.ts',
     setupFiles: ['test/watchdog.ts'],
     restoreMocks: true,
-    // Many tests wait for processes that they have started: all cores, and not one less, as is the default.
+    // `npm test` leaves these out, `npm run test:full` runs them. A file of them says `@module-tag slow`.
+    tags: [
+      { name: 'slow', description: 'Takes seconds, and a faster test covers the essentials.' },
+    ],
+    // Many tests wait for processes that they started, so use all cores. The default is one less.
     maxWorkers: '100%',
     // Tests that run hundreds of cases take long where others work, too. What hangs, hangs longer than this.
     testTimeout: 20_000,

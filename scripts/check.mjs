@@ -12,7 +12,7 @@ const steps = [
   ['build', 'node', 'scripts/build.mjs'],
   ['package', 'npx', 'publint', '--strict'],
   ['exported types', 'npx', 'attw', '--pack', '.', '--profile', 'esm-only'],
-  ['tests and coverage', 'npm', 'test', '--', '--coverage'],
+  ['tests and coverage', 'npm', 'run', 'test:full', '--', '--coverage'],
 ]
 if (process.argv.includes('--without-tests')) steps.pop()
 

@@ -116,7 +116,9 @@ test('a reader that is slow is no stall of the vendor', async () => {
   expect(payloads.at(-1)).toMatchObject({ type: 'response_done' })
 })
 
-test('five floods leave the event loop to others every few milliseconds', async () => {
+test('five floods leave the event loop to others every few milliseconds', {
+  tags: ['slow'],
+}, async () => {
   const options = (): HttpProviderOptions => ({
     fetch: endless('data: {}\n\n'.repeat(100_000)).fetch,
     maxStalledBytes: 3_000_000,

@@ -1,3 +1,4 @@
+// @module-tag slow
 /** The table of docs/cli.md: each command ends with each of the codes that it lists, as a process. */
 
 import { spawn } from 'node:child_process'

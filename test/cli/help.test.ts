@@ -68,7 +68,7 @@ describe.each(HELPS)('the help of $name', ({ name, help }) => {
     for (const line of help.split('\n')) expect(line.length).toBeLessThanOrEqual(120)
   })
 
-  test.each(examples)('%s', async (example) => {
+  test.each(examples)('%s', { tags: ['slow'] }, async (example) => {
     const command = example
       .replace('--port 8080', '--port 0')
       .replace(/redis:\S+/, redis.url)

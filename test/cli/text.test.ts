@@ -87,14 +87,18 @@ test.each([
   ['chat --json', ['chat', '--json', 'hello'], [started, message, failed]],
   ['a refusal', ['chat', '--thread', 'x', 'hello'], []],
   ['a refusal as JSON', ['chat', '--json', '--thread', 'x', 'hello'], []],
-])('%s prints nothing that a terminal acts on', async (_name, args, outputs) => {
-  const { url } = await hostileServer(outputs)
-  const run = turnstream([...args, '--url', url], { cwd })
-  expect(await run.ended).toBe(1)
-  expect(run.stdout() + run.stderr()).not.toBe('')
-  expect(run.stdout()).not.toMatch(FORBIDDEN)
-  expect(run.stderr()).not.toMatch(FORBIDDEN)
-})
+])(
+  '%s prints nothing that a terminal acts on',
+  { tags: ['slow'] },
+  async (_name, args, outputs) => {
+    const { url } = await hostileServer(outputs)
+    const run = turnstream([...args, '--url', url], { cwd })
+    expect(await run.ended).toBe(1)
+    expect(run.stdout() + run.stderr()).not.toBe('')
+    expect(run.stdout()).not.toMatch(FORBIDDEN)
+    expect(run.stderr()).not.toMatch(FORBIDDEN)
+  },
+)
 
 test.each([[[]], [['--json']]])(
   'convert --verbose %j prints nothing that a terminal acts on',

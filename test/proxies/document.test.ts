@@ -1,3 +1,4 @@
+// @module-tag slow
 /** docs/security.md, followed to the letter: a deployment, a proxy before it, and the test from outside. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'

@@ -1,3 +1,4 @@
+// @module-tag slow
 /** The command itself, twice, on one Redis and behind one proxy, as an operator runs it. */
 import { describe, expect, test } from 'vitest'
 import { deploy } from './deployment.ts'

@@ -131,7 +131,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
   })
 })
 
-describe.each(PROXIES)('the patience of %s', { timeout: TIMEOUT }, (name) => {
+describe.each(PROXIES)('the patience of %s', { timeout: TIMEOUT, tags: ['slow'] }, (name) => {
   // As much shorter than in the recipe as the heartbeat is: a second to a quarter of it.
   const short: Record<ProxyName, Change> = {
     nginx: (text) => {

@@ -193,7 +193,10 @@ function makeSecrets(folder: string): string {
   return stdout.trim()
 }
 
-test('the gateways of compose.yaml run as they are set', { timeout: TIMEOUT }, async () => {
+test('the gateways of compose.yaml run as they are set', {
+  timeout: TIMEOUT,
+  tags: ['slow'],
+}, async () => {
   const { command = [] } = serviceOf('redis')
   const redis = await startRedis({ args: command.slice(1) })
   onTestFinished(() => redis.stop())

@@ -74,7 +74,9 @@ function lineFor(file: string): string {
   return command
 }
 
-test('curl.sh submits, is cut, resumes without a gap, and cancels', async () => {
+test('curl.sh submits, is cut, resumes without a gap, and cancels', {
+  tags: ['slow'],
+}, async () => {
   const { ended, text } = start(lineFor('curl.sh'))
   expect(await ended, text()).toBe(0)
   const [, , cut = '', resumed = '', stopped = ''] = text().split(/^# .*\n/m)
@@ -89,14 +91,14 @@ test('curl.sh submits, is cut, resumes without a gap, and cancels', async () => 
 })
 
 describe('fetch.mjs', () => {
-  test('prints the answer as it grows, and ends', async () => {
+  test('prints the answer as it grows, and ends', { tags: ['slow'] }, async () => {
     const { ended, text } = start(lineFor('fetch.mjs'))
     expect(await ended, text()).toBe(0)
     expect(text()).toMatch(/^\*\*This is a recorded answer\.\*\*/)
     expect(text()).toMatch(ANSWER_END)
   })
 
-  test('loses and repeats nothing over connections that break', async () => {
+  test('loses and repeats nothing over connections that break', { tags: ['slow'] }, async () => {
     const whole = start(lineFor('fetch.mjs'))
     let streams = 0
     const proxy = await cuttingProxy(url, (request) => {
@@ -118,7 +120,9 @@ describe('fetch.mjs', () => {
   })
 })
 
-test('openai.mjs lists the models, and prints an answer and what it has cost', async () => {
+test('openai.mjs lists the models, and prints an answer and what it has cost', {
+  tags: ['slow'],
+}, async () => {
   const { ended, text } = start(lineFor('openai.mjs'))
   expect(await ended, text()).toBe(0)
   expect(text()).toMatch(/^models: scripted\/answer, /)
@@ -201,7 +205,9 @@ describe('eventsource.html', () => {
     return backend
   }
 
-  test('shows the answer to its end, with a token and without the key', async () => {
+  test('shows the answer to its end, with a token and without the key', {
+    tags: ['slow'],
+  }, async () => {
     const backend = await startBackend()
     const page = await (await fetch(origin)).text()
     expect(page).toBe(read('examples/eventsource.html'))

@@ -36,7 +36,7 @@ describe('the programs', () => {
 describe('the commands', () => {
   const ours = `turnstream() { '${process.execPath}' '${join(root, 'dist/cli/main.js')}' "$@"; }`
 
-  test.each(commands)('$name', ({ code, printed }) => {
+  test.each(commands)('$name', { tags: ['slow'] }, ({ code, printed }) => {
     const script = `exec 2>&1\n${ours}\nnpx() { "$@"; }\n${code}`
     const { stdout } = spawnSync('sh', ['-c', script], { cwd: folder, encoding: 'utf8' })
     expect(`${linesOf(stdout).join('\n')}\n`).toMatch(pattern(printed))

@@ -66,6 +66,7 @@ describe('the README', () => {
 
   test('has a program for the package of OpenAI, which prints an answer', {
     timeout: 30_000,
+    tags: ['slow'],
   }, () => {
     const [, code = '', printed = ''] =
       /^```js\n(import OpenAI.*?)^```\n\n((?: {4}[^\n]*\n)+)/ms.exec(README) ?? []
@@ -87,7 +88,10 @@ describe('the README', () => {
   })
 })
 
-test('the lines that the server prints are commands that work', { timeout: 30_000 }, () => {
+test('the lines that the server prints are commands that work', {
+  timeout: 30_000,
+  tags: ['slow'],
+}, () => {
   const commands = [...greeting.matchAll(/^ {2}(curl .*)$/gm)].map(([, command = '']) => command)
   expect(commands).toHaveLength(2)
   const script = commands.join('\n')

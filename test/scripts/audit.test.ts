@@ -95,37 +95,42 @@ test.each(['high', 'critical'] as const)('what is %s is a failure', PATIENCE, as
   expect(said).toContain(`audit: used is ${severity}`)
 })
 
-test('what is less is told and no failure', PATIENCE, async () => {
+test('what is less is told and no failure', { ...PATIENCE, tags: ['slow'] }, async () => {
   const { code, said } = await audit(await registry(200, { used: 'moderate' }))
   expect(code).toBe(0)
   expect(said).toContain('audit: used is moderate')
 })
 
-test('what is only used for development does not count', PATIENCE, async () => {
+test('what is only used for development does not count', {
+  ...PATIENCE,
+  tags: ['slow'],
+}, async () => {
   const { code, said } = await audit(await registry(200, { tool: 'critical' }))
   expect(code).toBe(0)
   expect(said).not.toContain('tool')
 })
 
-test(
-  'a registry that cannot be asked is a note, and a failure for a release',
-  PATIENCE,
-  async () => {
-    const url = await registry(405)
-    const note = await audit(url)
-    expect(note.code).toBe(0)
-    expect(note.said).toMatch(/^audit: not checked, the registry cannot be asked: 405 .*\n$/)
-    expect((await audit(url, ['--required'])).code).toBe(1)
-  },
-)
+test('a registry that cannot be asked is a note, and a failure for a release', {
+  ...PATIENCE,
+  tags: ['slow'],
+}, async () => {
+  const url = await registry(405)
+  const note = await audit(url)
+  expect(note.code).toBe(0)
+  expect(note.said).toMatch(/^audit: not checked, the registry cannot be asked: 405 .*\n$/)
+  expect((await audit(url, ['--required'])).code).toBe(1)
+})
 
-test('nor can one that is not there', PATIENCE, async () => {
+test('nor can one that is not there', { ...PATIENCE, tags: ['slow'] }, async () => {
   const { code, said } = await audit(`http://127.0.0.1:${await freePort()}`)
   expect(code).toBe(0)
   expect(said).toContain('audit: not checked')
 })
 
-test('a package without a lock file cannot be audited, which is a failure', PATIENCE, async () => {
+test('a package without a lock file cannot be audited, which is a failure', {
+  ...PATIENCE,
+  tags: ['slow'],
+}, async () => {
   const folder = project()
   rmSync(join(folder, 'package-lock.json'))
   const { code, said } = await audit(await registry(200), [], folder)

@@ -226,7 +226,9 @@ function checkThatNothingLeaked({ server, client, vendor, secrets, log }: Run): 
 }
 
 describe('no secret is in what a server says, sends and keeps', PATIENCE, () => {
-  test('on a Redis with a password, which goes away, with a log of JSON', async () => {
+  test('on a Redis with a password, which goes away, with a log of JSON', {
+    tags: ['slow'],
+  }, async () => {
     const redis = await startRedis({ args: ['--requirepass', PASSWORD, '--rdbcompression', 'no'] })
     onTestFinished(() => redis.stop())
     const store = `redis://:${encodeURIComponent(PASSWORD)}@127.0.0.1:${redis.port}`

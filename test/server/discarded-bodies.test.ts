@@ -19,7 +19,10 @@ const REFUSED = {
   'a long address': [`/${'x'.repeat(9000)}`, json, 414],
 } as const
 
-describe('a refusal arrives while the body is being sent', { timeout: 60_000 }, () => {
+describe('a refusal arrives while the body is being sent', {
+  timeout: 60_000,
+  tags: ['slow'],
+}, () => {
   test.each(Object.entries(REFUSED))('%s', async (_name, [path, headers, status]) => {
     const { url } = await startServer()
     const body = 'x'.repeat(12 * MB)

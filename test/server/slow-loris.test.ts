@@ -1,3 +1,4 @@
+// @module-tag slow
 /** A thousand connections that send a byte now and then, and never a whole request. */
 import { describe, expect, test } from 'vitest'
 import { collectGarbage } from '../async/support.ts'

@@ -44,7 +44,7 @@ describe('the table', () => {
     expect(table.map(({ name, summary }) => [name, summary])).toEqual(listed)
   })
 
-  test('has exactly the options that the help of each command explains', () => {
+  test('has exactly the options that the help of each command explains', { tags: ['slow'] }, () => {
     for (const { name, options } of table) {
       const help = turnstream(name, '--help')
       const explained = [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag = '']) => flag)

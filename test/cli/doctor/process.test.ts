@@ -88,7 +88,9 @@ describe('the command as a process', PATIENCE, () => {
     })
   })
 
-  test('a place where this user can make no directory is a failure', async () => {
+  test('a place where this user can make no directory is a failure', {
+    tags: ['slow'],
+  }, async () => {
     const cwd = openFolder()
     chmodSync(cwd, 0o555)
     const { report } = await bothReports(
@@ -101,7 +103,7 @@ describe('the command as a process', PATIENCE, () => {
     })
   })
 
-  test('a file of keys that this user cannot read is a failure', async () => {
+  test('a file of keys that this user cannot read is a failure', { tags: ['slow'] }, async () => {
     const cwd = openFolder()
     chmodSync(cwd, 0o755)
     mkdirSync(join(cwd, 'keys'), { mode: 0o000 })
@@ -133,7 +135,9 @@ describe('the command as a process', PATIENCE, () => {
     expect(reports.code).toBe(code)
   })
 
-  test('beside a server it finds its port and its store in use, and ends with 0', async () => {
+  test('beside a server it finds its port and its store in use, and ends with 0', {
+    tags: ['slow'],
+  }, async () => {
     const cwd = folder()
     const server = turnstream(['serve', '--port', '0', '--json'], { cwd })
     const [, port = ''] = await server.printed(/"url":"http:\/\/127\.0\.0\.1:(\d+)"/)
@@ -148,7 +152,7 @@ describe('the command as a process', PATIENCE, () => {
     expect(code).toBe(0)
   })
 
-  test('a server goes on while it is looked at', async () => {
+  test('a server goes on while it is looked at', { tags: ['slow'] }, async () => {
     const cwd = folder()
     const server = turnstream(['serve', '--port', '0', '--json'], { cwd })
     const [, url = ''] = await server.printed(/"url":"([^"]+)"/)

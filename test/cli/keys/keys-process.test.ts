@@ -68,7 +68,9 @@ describe('turnstream keys and serve', PATIENCE, () => {
     expect(stderr()).not.toContain(second)
   })
 
-  test('SIGHUP with a broken file keeps the keys, and the server goes on', async () => {
+  test('SIGHUP with a broken file keeps the keys, and the server goes on', {
+    tags: ['slow'],
+  }, async () => {
     const { keys, serve, file } = setUp()
     const key = (await keys('add', 'acme', 'web')).out.trim()
     const { url, child, stderr, ended } = await serve()
@@ -87,7 +89,7 @@ describe('turnstream keys and serve', PATIENCE, () => {
     expect(await ended).toBe(0)
   })
 
-  test('SIGHUP again and again drops no request', async () => {
+  test('SIGHUP again and again drops no request', { tags: ['slow'] }, async () => {
     const { keys, serve } = setUp()
     const key = (await keys('add', 'acme', 'web')).out.trim()
     const { url, child, stderr } = await serve()
@@ -102,7 +104,9 @@ describe('turnstream keys and serve', PATIENCE, () => {
     expect([...statuses]).toEqual([200])
   })
 
-  test('keys that are made at the same time are all there, or refused', async () => {
+  test('keys that are made at the same time are all there, or refused', {
+    tags: ['slow'],
+  }, async () => {
     const { keys, file } = setUp()
     const made = await Promise.all(
       Array.from({ length: 5 }, (_, index) => keys('add', 'acme', `k${index}`)),
@@ -116,7 +120,9 @@ describe('turnstream keys and serve', PATIENCE, () => {
     }
   })
 
-  test('the lines that the server prints are commands that work, with a key', async () => {
+  test('the lines that the server prints are commands that work, with a key', {
+    tags: ['slow'],
+  }, async () => {
     const { keys, serve, cwd } = setUp()
     const key = (await keys('add', 'acme')).out.trim()
     const server = await serve('--scripted-speed', '0')
@@ -131,7 +137,7 @@ describe('turnstream keys and serve', PATIENCE, () => {
     expect((await run({ TURNSTREAM_KEY: '' })).stdout).toContain('KEY_REQUIRED')
   })
 
-  test('chat and tail bring the key of the environment', async () => {
+  test('chat and tail bring the key of the environment', { tags: ['slow'] }, async () => {
     const { keys, serve, cwd } = setUp()
     const key = (await keys('add', 'acme')).out.trim()
     const { url } = await serve('--scripted-speed', '0')
@@ -145,7 +151,9 @@ describe('turnstream keys and serve', PATIENCE, () => {
 })
 
 describe('what the command line says', PATIENCE, () => {
-  test('a public address without keys, and how it is mended, as it says itself', async () => {
+  test('a public address without keys, and how it is mended, as it says itself', {
+    tags: ['slow'],
+  }, async () => {
     const { cwd } = setUp()
     const refused = turnstream(['serve', '--host', '0.0.0.0', '--port', '0'], { cwd })
     expect(await refused.ended).toBe(2)

@@ -81,7 +81,7 @@ describe('the limits of the settings', () => {
 })
 
 describe('a server', PATIENCE, () => {
-  test('has the limits of a key that it was given', async () => {
+  test('has the limits of a key that it was given', { tags: ['slow'] }, async () => {
     const url = await start(
       ...['--submits-per-minute', '2', '--max-running-turns', '1', '--max-open-streams', '1'],
     )

@@ -71,7 +71,9 @@ describe('serve', PATIENCE, () => {
     expect(server.stdout() + server.stderr()).not.toContain('secret-key')
   })
 
-  test('W9 the command line wins over the environment, and that over the file', async () => {
+  test('W9 the command line wins over the environment, and that over the file', {
+    tags: ['slow'],
+  }, async () => {
     const cwd = folder()
     const [fromFile, fromEnv, fromFlag] = [await freePort(), await freePort(), await freePort()]
     writeFileSync(
@@ -120,7 +122,9 @@ describe('serve', PATIENCE, () => {
     expect(await ended).toBe(0)
   })
 
-  test('a turn that is left when the grace is over ends as SERVER_SHUTDOWN', async () => {
+  test('a turn that is left when the grace is over ends as SERVER_SHUTDOWN', {
+    tags: ['slow'],
+  }, async () => {
     const { url, child, ended } = await serve(['--port', '0', '--shutdown-grace', '100ms'])
     await submit(url, { turnId: 'a', model: 'scripted/long' })
     const stream = streamOf(url, 'a')
@@ -129,7 +133,9 @@ describe('serve', PATIENCE, () => {
     expect(await stream).toContain('SERVER_SHUTDOWN')
   })
 
-  test('a second signal ends it at once; the next start ends what was left', async () => {
+  test('a second signal ends it at once; the next start ends what was left', {
+    tags: ['slow'],
+  }, async () => {
     const first = await serve(['--port', '0'])
     await submit(first.url, { turnId: 'a', model: 'scripted/long' })
     // Those that come soon after the first count as one with it, so it is asked until it heeds.
@@ -144,7 +150,7 @@ describe('serve', PATIENCE, () => {
 })
 
 describe('the grace of a shutdown is kept', PATIENCE, () => {
-  test('while clients repeat submits', async () => {
+  test('while clients repeat submits', { tags: ['slow'] }, async () => {
     const limits = ['--submits-per-minute', 'unlimited', '--max-running-turns', 'unlimited']
     const args = ['--port', '0', '--store', 'memory', '--shutdown-grace', '1s', ...limits]
     const { url, child, ended, stderr } = await serve(args)
@@ -169,7 +175,9 @@ describe('the grace of a shutdown is kept', PATIENCE, () => {
     expect(stderr()).not.toContain('ended after the grace')
   })
 
-  test('with a Redis that does not answer, and what is left is logged', async () => {
+  test('with a Redis that does not answer, and what is left is logged', {
+    tags: ['slow'],
+  }, async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const args = ['--port', '0', '--store', redis.url, '--shutdown-grace', '500ms']
@@ -204,7 +212,7 @@ describe('what keeps it from starting', PATIENCE, () => {
     expect(said).toMatch(new RegExp(`^turnstream: .*port ${port} of 127.0.0.1.*\n$`))
   })
 
-  test('a directory that another server uses', async () => {
+  test('a directory that another server uses', { tags: ['slow'] }, async () => {
     const { cwd, child } = await serve(['--port', '0'])
     const { code, said } = await fail(['--port', '0'], cwd)
     expect(code).toBe(1)
@@ -212,7 +220,9 @@ describe('what keeps it from starting', PATIENCE, () => {
     expect(said).toContain(`process ${child.pid}`)
   })
 
-  test('a directory that was recreated under another server, which takes no more turns', async () => {
+  test('a directory that was recreated under another server, which takes no more turns', {
+    tags: ['slow'],
+  }, async () => {
     const { cwd, child, url, stderr, ended } = await serve(['--port', '0'])
     await submit(url, { turnId: 'open', model: 'scripted/long' })
     // Cut, as by any failure of the store: its reader comes back, and is refused.
@@ -251,7 +261,7 @@ describe('what keeps it from starting', PATIENCE, () => {
   })
 })
 
-describe('two servers on one Redis', PATIENCE, () => {
+describe('two servers on one Redis', { ...PATIENCE, tags: ['slow'] }, () => {
   test('serve the turns of each other, and stop them', async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
@@ -268,7 +278,7 @@ describe('two servers on one Redis', PATIENCE, () => {
   })
 })
 
-describe('the other commands', PATIENCE, () => {
+describe('the other commands', { ...PATIENCE, tags: ['slow'] }, () => {
   test('chat and tail reach it as processes, and chat reads a pipe', async () => {
     const { url, cwd } = await serve(['--port', '0', '--scripted-speed', '0'])
     const chat = turnstream(['chat', '--url', url], { cwd })

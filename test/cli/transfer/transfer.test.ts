@@ -155,7 +155,7 @@ describe('export and import', () => {
     expect(await use(to, contentOf)).toEqual(expected)
   })
 
-  test('as processes, through a pipe', async () => {
+  test('as processes, through a pipe', { tags: ['slow'] }, async () => {
     const from = await filledStore()
     const to = join(folderOfTest(), 'copy')
     const main = `'${process.execPath}' '${MAIN}'`
@@ -168,7 +168,7 @@ describe('export and import', () => {
     expect(await use(to, contentOf)).toEqual(await use(from, contentOf))
   })
 
-  test('from the embedded store to Redis and back', async () => {
+  test('from the embedded store to Redis and back', { tags: ['slow'] }, async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const from = await filledStore()
@@ -190,7 +190,7 @@ describe('export and import', () => {
     expect(await use(back, t3)).toEqual(await use(from, t3))
   })
 
-  test('a turn that is deleted meanwhile does not end an export', async () => {
+  test('a turn that is deleted meanwhile does not end an export', { tags: ['slow'] }, async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const log = await openRedisLog({ url: redis.url })
@@ -358,7 +358,7 @@ describe('import', () => {
     expect(await start('file/copy', `${header}{"sealed":true}\n`)).toBe(1)
   })
 
-  test('goes on where one was interrupted', async () => {
+  test('goes on where one was interrupted', { tags: ['slow'] }, async () => {
     const from = await filledStore()
     const to = join(folderOfTest(), 'copy')
     const { output } = await exportFrom(from)

@@ -102,7 +102,10 @@ async function compactUntil(directory: string, change: number) {
   return { end: signal ?? code, changes }
 }
 
-test('a compaction that is killed at any moment has changed nothing, or is done', async () => {
+test('a compaction that is killed at any moment has changed nothing, or is done', {
+  timeout: 60_000,
+  tags: ['slow'],
+}, async () => {
   const { directory, texts } = await usedStore({ openEvery: 4 })
   const files = filesOf(directory)
   const copied = () => {
@@ -127,4 +130,4 @@ test('a compaction that is killed at any moment has changed nothing, or is done'
   }
   expect(ends).toContain('SIGKILL')
   expect(leftovers).toBeGreaterThan(0)
-}, 60_000)
+})

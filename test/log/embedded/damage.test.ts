@@ -108,7 +108,10 @@ function isHidden({ error, value }: Answer): boolean {
   return error === 'TURN_UNKNOWN' || value === null || JSON.stringify(value) === '{"items":[]}'
 }
 
-test(`${DAMAGES} damages: true answers or STORE_ errors`, { timeout: 300_000 }, async () => {
+test(`${DAMAGES} damages: true answers or STORE_ errors`, {
+  timeout: 300_000,
+  tags: ['slow'],
+}, async () => {
   const folder = folderOfTest()
   const whole = join(folder, 'whole')
   await writeStore(whole)

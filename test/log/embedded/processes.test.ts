@@ -80,6 +80,7 @@ describe('kill -9', () => {
     [20, 257, 300, 'system'],
   ] as const)(
     'of %i turns after %i records of a turn loses nothing acknowledged',
+    { tags: ['slow'] },
     async (turns, records, chars, sync) => {
       const directory = folderOfTest()
       const child = new StoreProcess('write', directory, { turns, chars, sync })

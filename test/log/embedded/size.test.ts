@@ -15,6 +15,7 @@ function sizeOf(directory: string): number {
 
 test('L7 the events of finished turns take less than 4 times their text, fed one by one', {
   timeout: 60_000,
+  tags: ['slow'],
 }, async () => {
   const directory = folderOfTest()
   const log = await openLog(directory)

@@ -201,7 +201,10 @@ describe('the keys in Redis', () => {
     expect(left).toEqual(['codex:format', ...own].toSorted())
   })
 
-  test('L7 a finished turn takes little more than its text, also fed one delta at a time', async () => {
+  test('L7 a finished turn takes little more than its text, also fed one delta at a time', {
+    timeout: 60_000,
+    tags: ['slow'],
+  }, async () => {
     await open()
     const words = ['the ', 'quick ', 'brown ', 'fox ', 'jumps ', 'over ', 'a ', 'lazy ', 'dog. ']
     let text = ''
@@ -229,5 +232,5 @@ describe('the keys in Redis', () => {
     }
     expect((await bytes('codex:turn:*')) / text.length).toBeLessThan(1.3)
     expect((await bytes('codex:run:*')) / text.length).toBeLessThan(4)
-  }, 60_000)
+  })
 })

@@ -82,6 +82,7 @@ describe('a Redis that goes away', () => {
 
   test.each([1, 2, 3, 4, 5, 6])(
     'L9 connections that are cut anywhere lose and repeat nothing (seed %i)',
+    { tags: ['slow'] },
     async (seed) => {
       const server = await start()
       const proxy = await Proxy.start(server)
@@ -271,7 +272,7 @@ describe('a connection to Redis that does not answer', () => {
     expect(await callsUntilAnswer(log)).toBeGreaterThan(0)
   })
 
-  test('L9 is replaced in a Cluster', async () => {
+  test('L9 is replaced in a Cluster', { tags: ['slow'] }, async () => {
     const cluster = await startRedisCluster()
     ends.push(() => cluster.stop())
     const proxies = await Promise.all(cluster.nodes.map((node) => Proxy.start(node)))

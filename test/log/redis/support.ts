@@ -1,3 +1,4 @@
+import { redisCommand } from '../../../scripts/redis-server.mjs'
 import {
   openRedisLog,
   type RedisLogOptions,
@@ -39,6 +40,12 @@ export class OpenLogs {
   async close(): Promise<void> {
     await Promise.all(this.#logs.map((log) => log.close()))
   }
+}
+
+/** The clock of a server, in milliseconds. */
+export async function timeOf(node: { host: string; port: number }): Promise<number> {
+  const [seconds = '', micros = ''] = (await redisCommand(node, 'TIME')).match(/^\d+$/gm) ?? []
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
 }
 
 /** The log as the suite wants it; time in the store is the server's, and passes by itself. */

@@ -36,7 +36,9 @@ function isNamed(field: string, { code, param, details = [] }: Refusal, at: stri
   return code === 'REQUEST_INVALID' && details.some(({ path }) => path === `body.${field}`)
 }
 
-test('every field of every body has a bound, and names itself when it is passed', async () => {
+test('every field of every body has a bound, and names itself when it is passed', {
+  tags: ['slow'],
+}, async () => {
   const server = await startServer({ maxBodyBytes: 64 * 1024 * 1024 })
   await finishedTurn(server, { turnId: 'known', threadId: 'known' })
   const before = (await server.log.listThreads()).items

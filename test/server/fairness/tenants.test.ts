@@ -1,3 +1,4 @@
+// @module-tag slow
 /** One key sends a random mix of expensive requests. The event loop stays free for the turns of others. */
 import { expect, test } from 'vitest'
 import { Dice } from '../attacks/fuzz/dice.ts'

@@ -77,7 +77,10 @@ describe('a client that does not read', () => {
     for (const each of [idle, wire, reader]) each.close()
   })
 
-  test('but only slowly gets all of it, however long that takes', async () => {
+  test('but only slowly gets all of it, however long that takes', {
+    timeout: 60_000,
+    tags: ['slow'],
+  }, async () => {
     const { url, size } = await bigServer({ writeTimeoutMs: 1000 })
     const wire = await Wire.open(url)
     wire.send(ASK)
@@ -97,7 +100,7 @@ describe('a client that does not read', () => {
     }
     expect(read).toBeGreaterThanOrEqual(size)
     expect(performance.now() - startedAt).toBeGreaterThan(2000)
-  }, 60_000)
+  })
 
   test('but waits for an answer that takes longer than that gets it', async () => {
     const { url, log, answers } = await bigServer({ writeTimeoutMs: 50 })

@@ -75,7 +75,9 @@ describe.each(Object.entries(PAGES))('%s', (_name, path) => {
     expect(server.errors).toEqual([])
   })
 
-  test('is sent even if it alone is larger than what may be unread', async () => {
+  test('is sent even if it alone is larger than what may be unread', {
+    tags: ['slow'],
+  }, async () => {
     const server = await bigServer(1)
     const wire = await request(server, path, ACME)
     await wire.until('\r\n\r\n')

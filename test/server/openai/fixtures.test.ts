@@ -50,8 +50,22 @@ const ROWS = (['openai-responses', 'anthropic-messages', 'openai-chat', 'gemini'
   (vendor) => fixtureNames(vendor).map((name) => [vendor, name] as const),
 )
 
+/** One of each kind. */
+const QUICK = new Set([
+  'text',
+  'tool-call',
+  'refusal',
+  'error-first',
+  'truncated-text',
+  'function-call',
+])
+
 describe('the stream of', () => {
-  test.each(ROWS)('%s/%s', async (vendor, name) => {
+  test.each(ROWS.filter(([, name]) => QUICK.has(name)))('%s/%s', checkAnswers)
+
+  test.each(ROWS.filter(([, name]) => !QUICK.has(name)))('%s/%s', { tags: ['slow'] }, checkAnswers)
+
+  async function checkAnswers(vendor: VendorName, name: string): Promise<void> {
     const { server } = await stage(vendor, fixtures(vendor, name))
     const golden = comparable(await goldenOf(vendor, name))
     const body = { ...ASK, stream: true, stream_options: { include_usage: true } }
@@ -86,5 +100,5 @@ describe('the stream of', () => {
     const finish = golden.flatMap((frame: Chunk) => frame.choices?.[0]?.finish_reason ?? [])
     expect([finish_reason]).toEqual(finish)
     expect(usage).toEqual(golden.find((frame) => frame.usage)?.usage)
-  })
+  }
 })

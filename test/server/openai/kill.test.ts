@@ -43,7 +43,7 @@ async function follow(url: string, onText: (text: string) => void = () => {}) {
 describe.each([
   ['in a directory', () => 'data'],
   ['in Redis', () => redis.url],
-])('kill -9 with turns %s', PATIENCE, (_name, storeOf) => {
+])('kill -9 with turns %s', { ...PATIENCE, tags: ['slow'] }, (_name, storeOf) => {
   test('never looks like a whole answer, and the turn is kept with its truthful end', async () => {
     const cwd = folderOfTest()
     const first = await serve(storeOf(), cwd)

@@ -93,33 +93,49 @@ function turnOfTheLoop(): Promise<void> {
   })
 }
 
-describe('a reader that falls behind and catches up is told what follows', () => {
-  test.each(Object.entries(ROUTES))('%s', { timeout: 60_000 }, async (_, open) => {
-    const sent = watchConnection()
-    const server = await startServer({ caps: { maxTextChars: Infinity } })
-    const { client, call } = await open(server)
-    const tail = tailOf(client)
-    const until = async (text: string) => {
-      await client.until(() => tail().includes(text))
-    }
-    call.say('begin')
-    await until('begin')
-    client.socket.pause()
-    while (!sent.isFull()) {
-      call.say(PIECE)
-      for (let turns = 0; turns < 5; turns++) await turnOfTheLoop()
-    }
-    client.socket.resume()
-    // Everything was sent, and nothing more will be until something is said.
-    await client.until(({ received }) => received >= sent.bytes())
-    for (let turns = 0; turns < 50; turns++) await turnOfTheLoop()
-    for (const mark of ['first', 'second']) {
-      call.say(mark)
-      await until(mark)
-    }
-    call.finish()
-    await client.until(() => /turn_complete|response_done|\[DONE\]/.test(tail()))
-    expect(server.errors).toEqual([])
-    client.close()
+async function checkReader(open: (server: TestServer) => Promise<Opened>): Promise<void> {
+  const sent = watchConnection()
+  const server = await startServer({ caps: { maxTextChars: Infinity } })
+  const { client, call } = await open(server)
+  const tail = tailOf(client)
+  const until = async (text: string) => {
+    await client.until(() => tail().includes(text))
+  }
+  call.say('begin')
+  await until('begin')
+  client.socket.pause()
+  while (!sent.isFull()) {
+    call.say(PIECE)
+    for (let turns = 0; turns < 5; turns++) await turnOfTheLoop()
+  }
+  client.socket.resume()
+  // Everything was sent, and nothing more will be until something is said.
+  await client.until(({ received }) => received >= sent.bytes())
+  for (let turns = 0; turns < 50; turns++) await turnOfTheLoop()
+  for (const mark of ['first', 'second']) {
+    call.say(mark)
+    await until(mark)
+  }
+  call.finish()
+  await client.until(() => /turn_complete|response_done|\[DONE\]/.test(tail()))
+  expect(server.errors).toEqual([])
+  client.close()
+}
+
+describe('a reader that falls behind and catches up is told what follows', {
+  timeout: 60_000,
+}, () => {
+  const QUICK = new Set(['raw events', 'a chat'])
+
+  test.each(Object.entries(ROUTES).filter(([name]) => QUICK.has(name)))('%s', async (_, open) => {
+    await checkReader(open)
   })
+
+  test.each(Object.entries(ROUTES).filter(([name]) => !QUICK.has(name)))(
+    '%s',
+    { tags: ['slow'] },
+    async (_, open) => {
+      await checkReader(open)
+    },
+  )
 })
