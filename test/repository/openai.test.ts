@@ -47,5 +47,5 @@ test.each(BLOCKS)(
 
 test('every block of the document is run', () => {
   expect(DOCUMENT.match(/^```\w+$/gm)).toHaveLength(BLOCKS.length)
-  expect(BLOCKS).toHaveLength(3)
+  expect(BLOCKS).toHaveLength(2)
 })

@@ -143,16 +143,3 @@ describe('docs/operations.md', () => {
     return size === undefined ? `${amount}${unit}` : `${amount * size}`
   }
 })
-
-describe('docs/api.md', () => {
-  test('gives the limits of a key as they are unless set', () => {
-    const rows = tableRows(section(read('docs/api.md'), 'Limits'))
-    const limits = resolveLimits()
-    const amount = (text = '') => Number(text.replace(' MB', '000000').replace(',', ''))
-    expect(rows.map(([, standard]) => amount(standard))).toEqual([
-      ...[limits.submitsPerMinute, limits.runningTurns, limits.openStreams],
-      ...[limits.concurrentReads, 64_000_000, limits.storedThreads],
-    ])
-    expect(limits.unsentBytes).toBe(64 * 1024 * 1024)
-  })
-})
