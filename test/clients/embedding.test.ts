@@ -235,7 +235,8 @@ test('sessions.mjs opens the gateway to who is logged in, as its tenant', async 
 
 // test/repository/examples.test.ts runs the block that prints.
 test('every other block of the document is a program that is run here', () => {
-  const blocks = read('docs/embedding.md').match(/^```\w+$(?!\nimport \{ StreamProcessor \})/gm) ?? []
+  const blocks =
+    read('docs/embedding.md').match(/^```\w+$(?!\nimport \{ StreamProcessor \})/gm) ?? []
   const run = [...SERVERS.map(([name]) => name), 'in-process.mjs', 'sessions.mjs', 'gateway.mjs']
   expect([...PROGRAMS.keys()].toSorted()).toEqual(run.toSorted())
   expect(blocks).toHaveLength(PROGRAMS.size)
