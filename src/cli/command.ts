@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { parseArgs } from 'node:util'
 import { suggestion } from '../protocol/nearest.ts'
 import type { Terminal } from './terminal.ts'
 import { jsonLine, printable } from './text.ts'
@@ -12,21 +12,112 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
+/** An option of a command. Parsing, help and shell completions are made of it. */
+export interface Option {
+  /** Stands for the value in the help; missing for a switch. */
+  readonly value?: string
+  /** What it does. Each line feed begins another line of the help. */
+  readonly about: string
+  /** Shown in the help, in brackets after `about`. */
+  readonly default?: string
+  /** The values, where it takes one of a few names. */
+  readonly choices?: readonly string[]
+}
+
+export type Options = Readonly<Record<string, Option>>
+
+/** What was given. A switch that was not is false. */
+type Values<Table extends Options> = {
+  readonly [Name in keyof Table]: Table[Name] extends { readonly value: string }
+    ? Table[Name] extends { readonly default: string }
+      ? string
+      : string | undefined
+    : boolean
+}
+
+/** The words of a command line that are neither options nor their values. */
+interface Words {
+  /** For the refusal of too many or too few: `one file`. */
+  readonly takes: string
+  readonly min: number
+  readonly max: number
+  /** What the first one may be, if that is one of a few. */
+  readonly choices?: readonly string[]
+}
+
+interface Description<Table extends Options> {
+  readonly name: string
+  /** One line, for the list of commands. */
+  readonly summary: string
+  readonly usage: readonly string[]
+  readonly about?: string
+  readonly options: Table
+  /** Options that the help of another command explains. */
+  readonly furtherOptions?: Options
+  /** Options alone by default. */
+  readonly words?: Words
+  readonly examples: readonly string[]
+  readonly exitCodes: string
+}
+
 export interface Command {
-  /** Its first line is `turnstream <name>: <summary>`. */
-  help: string
-  /** What `run` accepts, as `parseArgs` takes it. Shell completions are made of it. */
-  options: Readonly<Record<string, { readonly type: 'string' | 'boolean' }>>
-  /** The values of options that take one of a few names. */
-  choices?: Readonly<Record<string, readonly string[]>>
-  /** What the first word after the command may be, if that is one of a few. */
-  words?: readonly string[]
+  readonly summary: string
+  readonly help: string
+  readonly options: Options
+  readonly words?: readonly string[]
   run(args: string[], terminal: Terminal): Promise<ExitCode>
 }
 
-/** One line for the list of commands. */
-export function summaryOf({ help }: Command): string {
-  return help.slice(help.indexOf(': ') + 2, help.indexOf('\n'))
+/** A command whose `run` gets the command line decoded. */
+export function defineCommand<const Table extends Options>(
+  description: Description<Table> & {
+    run(
+      given: { readonly values: Values<Table>; readonly words: readonly string[] },
+      terminal: Terminal,
+    ): Promise<ExitCode>
+  },
+): Command {
+  return {
+    ...describeCommand(description),
+    run: async (args, terminal) => description.run(parseOptions(args, description), terminal),
+  }
+}
+
+/** All of a command but what it does, for one that decodes its command line itself. */
+export function describeCommand(description: Description<Options>): Omit<Command, 'run'> {
+  const { name, summary, usage, about, options, furtherOptions, words, examples } = description
+  const list = (title: string, lines: readonly string[]) =>
+    [title, ...lines.map((line) => `  ${line}`)].join('\n')
+  const sections = [
+    `turnstream ${name}: ${summary}`,
+    list('Usage', usage),
+    ...(about === undefined ? [] : [about]),
+    list('Options', optionLines(options)),
+    list('Examples', examples),
+    list('Exit codes', [description.exitCodes]),
+  ]
+  return {
+    summary,
+    help: `${sections.join('\n\n')}\n`,
+    options: { ...options, ...furtherOptions },
+    words: words?.choices ?? [],
+  }
+}
+
+/** Longer flags have their line to themselves. */
+const MAX_FLAG_CHARS = 24
+
+function optionLines(options: Options): string[] {
+  const rows = Object.entries(options).map(([name, { value, about, default: standard }]) => ({
+    flag: `--${name}${value === undefined ? '' : ` <${value}>`}`,
+    text: standard === undefined ? about : `${about} (${standard})`,
+  }))
+  const longest = Math.max(...rows.map(({ flag }) => flag.length))
+  const width = Math.min(MAX_FLAG_CHARS, longest) + 2
+  return rows.flatMap(({ flag, text }) => {
+    const [first = '', ...more] = text.split('\n').map((line) => ' '.repeat(width) + line)
+    return flag.length < width ? [flag + first.slice(flag.length), ...more] : [flag, first, ...more]
+  })
 }
 
 /** Reports a failure as JSON on standard output, or as a sentence on standard error. */
@@ -53,15 +144,39 @@ export function parseChoice<Name extends string>(
   throw new UsageError(`${option} takes one of ${names.join(', ')}; ${got}`)
 }
 
+/** One of the actions of a command. What was typed is not repeated: it may be a key in the wrong place. */
+export function parseAction<Name extends string>(
+  command: string,
+  word: string | undefined,
+  names: readonly Name[],
+): Name {
+  const name = names.find((candidate) => candidate === word)
+  if (name !== undefined) return name
+  if (word === undefined) throw new UsageError(`${command} takes one of ${names.join(', ')}`)
+  throw new UsageError(`${command} has no action of that name${suggestion(word, names)}`)
+}
+
 /** `parseArgs` with UsageErrors: its own messages address programmers. */
-export function parseOptions<const Config extends ParseArgsConfig>(
-  config: Config,
-): ReturnType<typeof parseArgs<Config>> {
+export function parseOptions<const Table extends Options>(
+  args: string[],
+  { name = '', options, words }: { name?: string; options: Table; words?: Words },
+): { values: Values<Table>; words: readonly string[] } {
+  const config = Object.entries(options).map(([option, { value, default: standard }]) => {
+    if (value === undefined) return [option, { type: 'boolean', default: false }]
+    return [option, { type: 'string', ...(standard !== undefined && { default: standard }) }]
+  })
+  let parsed: ReturnType<typeof parseArgs>
   try {
-    return parseArgs(config)
+    const allowPositionals = words !== undefined
+    parsed = parseArgs({ args, options: Object.fromEntries(config), allowPositionals })
   } catch (error) {
-    throw optionError(error, Object.keys(config.options ?? {})) ?? error
+    throw optionError(error, Object.keys(options)) ?? error
   }
+  const { values, positionals } = parsed
+  if (words && (positionals.length < words.min || positionals.length > words.max)) {
+    throw new UsageError(`${name} takes ${words.takes}`)
+  }
+  return { values: values as Values<Table>, words: positionals }
 }
 
 function optionError(error: unknown, names: readonly string[]): UsageError | undefined {

@@ -1,56 +1,41 @@
 import { compactEmbeddedLog } from '../log/embedded/compact.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { type Command, EXIT, parseOptions, reportFailure, UsageError } from './command.ts'
+import { defineCommand, EXIT, reportFailure } from './command.ts'
 import { jsonLine, megabytes } from './text.ts'
 
-const HELP = `turnstream compact: give back the room that deleted turns left in a store
-
-Usage
-  turnstream compact <directory> [--json]
-
-The file of an embedded store never shrinks by itself: room that becomes free is used again. This
+export const compact = defineCommand({
+  name: 'compact',
+  summary: 'give back the room that deleted turns left in a store',
+  usage: ['turnstream compact <directory> [--json]'],
+  about: `The file of an embedded store never shrinks by itself: room that becomes free is used again. This
 writes the store anew without it. No process may use the directory meanwhile, and the disk needs room
-for a second copy. Nothing is lost if it is stopped in the middle.
-
-Options
-  --json             one JSON object: {"bytesBefore","bytesAfter"}, or {"error"}
-
-Example
-  turnstream compact ./data
-
-Exit codes
-  0 done · 1 it could not be done, and the store is as it was · 2 the command makes no sense
-`
-
-const OPTIONS = { json: { type: 'boolean', default: false } } as const
-
-const run: Command['run'] = async (args, terminal) => {
-  const { values, positionals } = parseOptions({ args, allowPositionals: true, options: OPTIONS })
-  const [directory, ...rest] = positionals
-  if (directory === undefined || rest.length > 0) {
-    throw new UsageError('compact takes one directory')
-  }
-  const { clock, status, write } = terminal
-  try {
-    const compaction = await compactEmbeddedLog(directory, {
-      clock,
-      onProgress: (bytes) => status(`${megabytes(bytes)} written`),
-    })
-    status('')
-    const { bytesBefore, bytesAfter } = compaction
-    const freed = Math.round((1 - bytesAfter / bytesBefore) * 100)
-    const text = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} after: ${freed} % freed\n`
-    await write(values.json ? jsonLine(compaction) : text)
-    return EXIT.done
-  } catch (error) {
-    if (!(error instanceof TurnstreamError)) throw error
-    const { code, message } = error
-    return reportFailure(
-      { code, message: values.json ? message : `${message} (${code})` },
-      terminal,
-      values.json,
-    )
-  }
-}
-
-export const compact: Command = { help: HELP, options: OPTIONS, run }
+for a second copy. Nothing is lost if it is stopped in the middle.`,
+  options: { json: { about: 'one JSON object: {"bytesBefore","bytesAfter"}, or {"error"}' } },
+  words: { takes: 'one directory', min: 1, max: 1 },
+  examples: ['turnstream compact ./data'],
+  exitCodes:
+    '0 done · 1 it could not be done, and the store is as it was · 2 the command makes no sense',
+  async run({ values, words: [directory = ''] }, terminal) {
+    const { clock, status, write } = terminal
+    try {
+      const compaction = await compactEmbeddedLog(directory, {
+        clock,
+        onProgress: (bytes) => status(`${megabytes(bytes)} written`),
+      })
+      status('')
+      const { bytesBefore, bytesAfter } = compaction
+      const freed = Math.round((1 - bytesAfter / bytesBefore) * 100)
+      const text = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} after: ${freed} % freed\n`
+      await write(values.json ? jsonLine(compaction) : text)
+      return EXIT.done
+    } catch (error) {
+      if (!(error instanceof TurnstreamError)) throw error
+      const { code, message } = error
+      return reportFailure(
+        { code, message: values.json ? message : `${message} (${code})` },
+        terminal,
+        values.json,
+      )
+    }
+  },
+})

@@ -1,30 +1,5 @@
-import { type Command, EXIT, parseChoice, parseOptions, summaryOf, UsageError } from './command.ts'
+import { type Command, defineCommand, EXIT, parseChoice } from './command.ts'
 import { jsonLine } from './text.ts'
-
-const HELP = `turnstream completions: print a script that lets a shell complete commands and options
-
-Usage
-  turnstream completions bash | zsh | fish
-  turnstream completions --json
-
-Prints a script for the shell, made of the commands and options of this version.
-
-Options
-  --json             the commands and options as one JSON object: {"commands"}
-
-Examples
-  turnstream completions bash > turnstream.bash
-  turnstream completions --json
-
-In ~/.bashrc            source <(turnstream completions bash)
-In ~/.zshrc             source <(turnstream completions zsh), after compinit
-In config.fish          turnstream completions fish | source
-
-Exit codes
-  0 done · 2 the command makes no sense
-`
-
-const OPTIONS = { json: { type: 'boolean', default: false } } as const
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 
@@ -32,25 +7,27 @@ const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
 
 /** The command for a table of commands, of which it may be one itself. */
 export function createCompletions(commands: () => Readonly<Record<string, Command>>): Command {
-  return {
-    help: HELP,
-    options: OPTIONS,
-    words: SHELLS,
-    async run(args, { write }) {
-      const { values, positionals } = parseOptions({
-        args,
-        allowPositionals: true,
-        options: OPTIONS,
-      })
-      const [name, ...rest] = positionals
-      if (rest.length > 0) throw new UsageError('completions takes one shell')
+  return defineCommand({
+    name: 'completions',
+    summary: 'print a script that lets a shell complete commands and options',
+    usage: ['turnstream completions bash | zsh | fish', 'turnstream completions --json'],
+    about: `Prints a script for the shell, made of the commands and options of this version.
+
+In ~/.bashrc            source <(turnstream completions bash)
+In ~/.zshrc             source <(turnstream completions zsh), after compinit
+In config.fish          turnstream completions fish | source`,
+    options: { json: { about: 'the commands and options as one JSON object: {"commands"}' } },
+    words: { takes: 'one shell', min: 0, max: 1, choices: SHELLS },
+    examples: ['turnstream completions bash > turnstream.bash', 'turnstream completions --json'],
+    exitCodes: '0 done · 2 the command makes no sense',
+    async run({ values, words: [name] }, { write }) {
       const table = Object.entries(commands()).map(([each, command]) => completion(each, command))
       const isJson = values.json && name === undefined
       const script = () => SCRIPTS[parseChoice('completions', name, SHELLS)](table)
       await write(isJson ? jsonLine({ commands: table }) : script())
       return EXIT.done
     },
-  }
+  })
 }
 
 /** What can be typed after the name of a command. */
@@ -63,15 +40,14 @@ export interface Completion {
   readonly options: readonly { flag: string; takesValue: boolean; choices: readonly string[] }[]
 }
 
-function completion(name: string, command: Command): Completion {
-  const { options, choices = {}, words = [] } = command
-  const flags = Object.entries(options).map(([option, { type }]) => ({
+function completion(name: string, { summary, options, words = [] }: Command): Completion {
+  const flags = Object.entries(options).map(([option, { value, choices = [] }]) => ({
     flag: `--${option}`,
-    takesValue: type === 'string',
-    choices: choices[option] ?? [],
+    takesValue: value !== undefined,
+    choices,
   }))
   const help = { flag: '--help', takesValue: false, choices: [] }
-  return { name, summary: summaryOf(command), words, options: [...flags, help] }
+  return { name, summary, words, options: [...flags, help] }
 }
 
 const GLOBAL_FLAGS = ['--help', '--version'] as const

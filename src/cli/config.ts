@@ -1,11 +1,11 @@
-import { suggestion } from '../protocol/nearest.ts'
 import { REDACTED, redacting } from '../protocol/redaction.ts'
-import { type Command, EXIT, UsageError } from './command.ts'
+import { type Command, describeCommand, EXIT, parseAction } from './command.ts'
 import {
+  CONFIG_OPTION,
   type Configuration,
-  FLAGS,
   parseSources,
   readConfiguration,
+  SETTING_OPTIONS,
   type SettingEntry,
 } from './serve/configuration.ts'
 import {
@@ -19,36 +19,12 @@ import { SETTINGS, type Setting } from './serve/settings.ts'
 import type { Terminal } from './terminal.ts'
 import { printable } from './text.ts'
 
-const HELP = `turnstream config: print what a server would be started with, and where each setting comes from
-
-Usage
-  turnstream config print [options of serve] [--json]
-
-Prints every setting with its value and where that comes from: a default, the file, the environment or
-the command line, of which the last wins. Then the providers, with their models. Secrets are not shown.
-
-Options
-  --config <file>    settings as JSON (./turnstream.config.json, if it is there)
-  --json             one JSON object: {"settings":[…],"providers":[…]}
-  …                  every option of "turnstream serve"
-
-Example
-  turnstream config print --store redis://localhost:6379
-
-Exit codes
-  0 done · 2 the options, the environment or the file make no sense
-`
+const ACTIONS = ['print'] as const
 
 const run: Command['run'] = async (args, terminal) => {
-  const [action = '', ...rest] = args
-  if (action !== 'print') {
-    const isMissing = action === '' || action.startsWith('-')
-    const advice = suggestion(action, ['print'])
-    throw new UsageError(
-      isMissing ? 'config takes one of print' : `config has no action of that name${advice}`,
-    )
-  }
-  const { json, sources } = parseSources(rest, terminal)
+  const isMissing = args[0]?.startsWith('-')
+  parseAction('config', isMissing ? undefined : args[0], ACTIONS)
+  const { json, sources } = parseSources(args.slice(1), terminal)
   const configuration = readConfiguration(sources)
   const settings = configuration.entries.map((each) => printedSetting(each, sources.env))
   const providers = printedProviders(configuration)
@@ -159,4 +135,21 @@ function providerLines(provider: PrintedProvider, at: number): string[] {
   ]
 }
 
-export const config: Command = { help: HELP, options: FLAGS, words: ['print'], run }
+export const config: Command = {
+  ...describeCommand({
+    name: 'config',
+    summary: 'print what a server would be started with, and where each setting comes from',
+    usage: ['turnstream config print [options of serve] [--json]'],
+    about: `Prints every setting with its value and where that comes from: a default, the file, the environment or
+the command line, of which the last wins. Then the providers, with their models. Secrets are not shown.`,
+    options: {
+      config: CONFIG_OPTION,
+      json: { about: 'one JSON object: {"settings":[…],"providers":[…]}' },
+    },
+    furtherOptions: SETTING_OPTIONS,
+    words: { takes: 'one action', min: 1, max: 1, choices: ACTIONS },
+    examples: ['turnstream config print --store redis://localhost:6379'],
+    exitCodes: '0 done · 2 the options, the environment or the file make no sense',
+  }),
+  run,
+}

@@ -1,56 +1,43 @@
 import { StreamProcessor } from '../processor/stream-processor.ts'
 import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
 import { ResponseReducer } from '../reducer/reduce.ts'
-import { type Command, EXIT, parseOptions } from './command.ts'
+import { defineCommand, EXIT } from './command.ts'
 import { recordToolsTurn } from './recordings/built-in.ts'
 import { RECORDED } from './recordings/script.ts'
-import { paced, parseSpeed } from './replay.ts'
+import { paced, parseSpeed, SPEED_OPTION } from './replay.ts'
 import type { Terminal } from './terminal.ts'
 import { clip, describeOutput, jsonLine } from './text.ts'
 
-const HELP = `turnstream demo: play a recorded turn and watch deltas become snapshots
-
-Usage
-  turnstream demo [--speed <n>] [--json]
-
-Options
-  --speed <n>     2 plays twice as fast, 0 without waiting (1)
-  --json          each snapshot as the record that a log keeps, one to a line
-
-Example
-  turnstream demo --speed 4
-
-Exit codes
-  0 it was played · 2 the command makes no sense
-`
-
-const OPTIONS = {
-  speed: { type: 'string', default: '1' },
-  json: { type: 'boolean', default: false },
-} as const
-
-const run: Command['run'] = async (args, terminal) => {
-  const { values } = parseOptions({ args, options: OPTIONS })
-  const speed = parseSpeed(values.speed)
-  const { clock } = terminal
-  const view: View = values.json
-    ? { snapshot: (message) => terminal.write(jsonLine(message)) }
-    : lineView(terminal)
-  const reducer = new ResponseReducer()
-  const processor = new StreamProcessor({ ...RECORDED, clock, onEmit: view.snapshot })
-  const recording = recordToolsTurn()
-  await view.begin?.()
-  for await (const event of paced(recording, speed, clock)) {
-    if (event.type === 'item_delta') await view.delta?.()
-    reducer.apply(event)
-    await processor.processEvent(event)
-  }
-  await processor.destroy()
-  await view.end?.(recording.length, reducer.response.output_items.length)
-  return EXIT.done
-}
-
-export const demo: Command = { help: HELP, options: OPTIONS, run }
+export const demo = defineCommand({
+  name: 'demo',
+  summary: 'play a recorded turn and watch deltas become snapshots',
+  usage: ['turnstream demo [--speed <n>] [--json]'],
+  options: {
+    speed: SPEED_OPTION,
+    json: { about: 'each snapshot as the record that a log keeps, one to a line' },
+  },
+  examples: ['turnstream demo --speed 4'],
+  exitCodes: '0 it was played · 2 the command makes no sense',
+  async run({ values }, terminal) {
+    const speed = parseSpeed(values.speed)
+    const { clock } = terminal
+    const view: View = values.json
+      ? { snapshot: (message) => terminal.write(jsonLine(message)) }
+      : lineView(terminal)
+    const reducer = new ResponseReducer()
+    const processor = new StreamProcessor({ ...RECORDED, clock, onEmit: view.snapshot })
+    const recording = recordToolsTurn()
+    await view.begin?.()
+    for await (const event of paced(recording, speed, clock)) {
+      if (event.type === 'item_delta') await view.delta?.()
+      reducer.apply(event)
+      await processor.processEvent(event)
+    }
+    await processor.destroy()
+    await view.end?.(recording.length, reducer.response.output_items.length)
+    return EXIT.done
+  },
+})
 
 interface View {
   begin?(): Promise<void>

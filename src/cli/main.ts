@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { suggestion } from '../protocol/nearest.ts'
 import { redactShapes } from '../protocol/redaction.ts'
 import { chat } from './chat/chat.ts'
-import { type Command, EXIT, type ExitCode, summaryOf, UsageError } from './command.ts'
+import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
 import { compact } from './compact.ts'
 import { createCompletions } from './completions.ts'
 import { config } from './config.ts'
@@ -42,7 +42,7 @@ Usage
 
 Commands
 ${Object.entries(COMMANDS)
-  .map(([name, command]) => `  ${name.padEnd(16)}${summaryOf(command)}`)
+  .map(([name, { summary }]) => `  ${name.padEnd(16)}${summary}`)
   .join('\n')}
 
 Options

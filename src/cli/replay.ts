@@ -1,56 +1,43 @@
 import { type Clock, sleep } from '../async/clock.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
-import { type Command, parseChoice, parseOptions, readInput, UsageError } from './command.ts'
+import { defineCommand, parseChoice, readInput, UsageError } from './command.ts'
 import { V2Source } from './sources.ts'
-import { TARGET_FLAGS, TARGET_NAMES, writeEvents } from './targets.ts'
+import { TARGET_FLAGS, TARGET_NAMES, TARGET_OPTION, writeEvents } from './targets.ts'
 import { type Terminal, throttled } from './terminal.ts'
 
-const HELP = `turnstream replay: play a recorded turn
-
-Usage
-  turnstream replay <file.jsonl> [--to <format>] [--speed <n>] [--json]
-
-The file holds StreamEvents, one to a line, as \`turnstream convert --to v2 --json\` writes them.
-Their timestamps are the pace.
-
-Options
-  --to <format>      ${TARGET_NAMES.join(' | ')} (v2)
-  --speed <n>        2 plays twice as fast, 0 without waiting (1)
-  --json             one JSON object to a line instead of SSE
-  --include-usage    with --to chat-completions: a last chunk with the tokens used
-
-Example
-  turnstream replay turn.jsonl --to xapi --speed 4
-
-Exit codes
-  0 the turn ended · 1 it ended as an error · 2 the command or the file cannot be read
-`
-
-const OPTIONS = {
-  to: { type: 'string', default: 'v2' },
-  speed: { type: 'string', default: '1' },
-  ...TARGET_FLAGS,
+export const SPEED_OPTION = {
+  value: 'n',
+  about: '2 plays twice as fast, 0 without waiting',
+  default: '1',
 } as const
 
-const run: Command['run'] = async (args, terminal) => {
-  const { values, positionals } = parseOptions({ args, allowPositionals: true, options: OPTIONS })
-  const [file, ...rest] = positionals
-  if (file === undefined || rest.length > 0) throw new UsageError('replay takes one file')
-  const to = parseChoice('--to', values.to, TARGET_NAMES)
-  const speed = parseSpeed(values.speed)
-  const { clock, progress } = terminal
-  const recording = await readRecording(file, terminal)
-  const show = throttled(clock, progress)
-  let count = 0
-  async function* played() {
-    for await (const event of paced(recording, speed, clock)) {
-      yield event
-      count += 1
-      show(() => `${count} of ${recording.length} events`)
+export const replay = defineCommand({
+  name: 'replay',
+  summary: 'play a recorded turn',
+  usage: ['turnstream replay <file.jsonl> [--to <format>] [--speed <n>] [--json]'],
+  about: `The file holds StreamEvents, one to a line, as \`turnstream convert --to v2 --json\` writes them.
+Their timestamps are the pace.`,
+  options: { to: { ...TARGET_OPTION, default: 'v2' }, speed: SPEED_OPTION, ...TARGET_FLAGS },
+  words: { takes: 'one file', min: 1, max: 1 },
+  examples: ['turnstream replay turn.jsonl --to xapi --speed 4'],
+  exitCodes: '0 the turn ended · 1 it ended as an error · 2 the command or the file cannot be read',
+  async run({ values, words: [file = ''] }, terminal) {
+    const to = parseChoice('--to', values.to, TARGET_NAMES)
+    const speed = parseSpeed(values.speed)
+    const { clock, progress } = terminal
+    const recording = await readRecording(file, terminal)
+    const show = throttled(clock, progress)
+    let count = 0
+    async function* played() {
+      for await (const event of paced(recording, speed, clock)) {
+        yield event
+        count += 1
+        show(() => `${count} of ${recording.length} events`)
+      }
     }
-  }
-  return writeEvents(played(), to, values, terminal)
-}
+    return writeEvents(played(), to, values, terminal)
+  },
+})
 
 /** The events of the file. A turn without an end gets one: an error. */
 async function readRecording(file: string, terminal: Terminal): Promise<StreamEvent[]> {
@@ -87,11 +74,4 @@ export async function* paced(
     if (ms > 0) await sleep(ms, clock)
     yield event
   }
-}
-
-export const replay: Command = {
-  help: HELP,
-  options: OPTIONS,
-  choices: { to: TARGET_NAMES },
-  run,
 }

@@ -2,8 +2,9 @@ import { parseJsonSafe } from '../protocol/json.ts'
 import { ROUTES, SSE_EVENTS } from '../protocol/names.ts'
 import type { StreamEventPayload } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
-import { type Command, EXIT, parseOptions, UsageError } from './command.ts'
+import { defineCommand, EXIT } from './command.ts'
 import {
+  ABOUT_KEYS,
   createGatewayClient,
   type EventFeed,
   type EventFeedOptions,
@@ -12,69 +13,57 @@ import {
   reportRemoteError,
   type TurnOutcome,
   turnOutputs,
+  URL_OPTION,
 } from './remote/gateway-client.ts'
 import type { Terminal } from './terminal.ts'
 import { clip, describeOutput, printable } from './text.ts'
 
-const HELP = `turnstream tail: follow a turn of a running gateway to its end
-
-Usage
-  turnstream tail <turnId> [--raw] [--from <offset>] [--json]
-
-Shows each snapshot as a line: the offset to resume from, what it is, and what it says. A turn that has
+export const tail = defineCommand({
+  name: 'tail',
+  summary: 'follow a turn of a running gateway to its end',
+  usage: ['turnstream tail <turnId> [--raw] [--from <offset>] [--json]'],
+  about: `Shows each snapshot as a line: the offset to resume from, what it is, and what it says. A turn that has
 ended is shown as it is. When the connection breaks it is made again.
 
-Options
-  --url <url>        the gateway (TURNSTREAM_URL, or http://127.0.0.1:4010)
-  --raw              the events of the provider instead; takes the id of the run, which is that of the
-                     turn unless the turn was submitted with both
-  --from <offset>    only what comes after it
-  --json             JSON objects as they travel, one to a line
-
-A gateway with keys is sent the one in TURNSTREAM_KEY, or in the file that TURNSTREAM_KEY_FILE names.
-
-Examples
-  turnstream tail first-turn
-  turnstream tail first-turn --raw --json
-
-Exit codes
-  0 the turn ended · 1 it ended as an error or was stopped, or cannot be followed · 2 bad usage
-`
-
-const OPTIONS = {
-  url: { type: 'string' },
-  raw: { type: 'boolean', default: false },
-  from: { type: 'string' },
-  json: { type: 'boolean', default: false },
-} as const
-
-const run: Command['run'] = async (args, terminal) => {
-  const { values, positionals } = parseOptions({ args, allowPositionals: true, options: OPTIONS })
-  const { raw, from, json } = values
-  const [id, ...rest] = positionals
-  if (id === undefined || rest.length > 0) throw new UsageError('tail takes the id of one turn')
-  const client = createGatewayClient(values.url, terminal)
-  const { status } = terminal
-  const options: Pick<EventFeedOptions, 'from' | 'onBreak'> = {
-    from,
-    onBreak: (ms) => status(`connection lost, trying again in ${(ms / 1000).toFixed(1)} s`),
-  }
-  const lines = raw
-    ? eventLines(client.stream(ROUTES.runStream, { runId: id }, options), terminal)
-    : outputLines(client.stream(ROUTES.turnOutputStream, { turnId: id }, options))
-  try {
-    for await (const line of lines) {
-      await writeLine(line, terminal, json)
-      const { outcome } = line
-      if (outcome !== undefined) return outcome === 'complete' ? EXIT.done : EXIT.failed
+${ABOUT_KEYS}`,
+  options: {
+    url: URL_OPTION,
+    raw: {
+      about: `the events of the provider instead; takes the id of the run, which is that of the
+turn unless the turn was submitted with both`,
+    },
+    from: { value: 'offset', about: 'only what comes after it' },
+    json: { about: 'JSON objects as they travel, one to a line' },
+  },
+  words: { takes: 'the id of one turn', min: 1, max: 1 },
+  examples: ['turnstream tail first-turn', 'turnstream tail first-turn --raw --json'],
+  exitCodes:
+    '0 the turn ended · 1 it ended as an error or was stopped, or cannot be followed · 2 bad usage',
+  async run({ values, words: [id = ''] }, terminal) {
+    const { raw, from, json } = values
+    const client = createGatewayClient(values.url, terminal)
+    const { status } = terminal
+    const options: Pick<EventFeedOptions, 'from' | 'onBreak'> = {
+      from,
+      onBreak: (ms) => status(`connection lost, trying again in ${(ms / 1000).toFixed(1)} s`),
     }
-    // Nothing follows the offset: the turn ended at or before it.
-    if (from !== undefined) return EXIT.done
-    throw new RemoteError('TURN_LOST', `the stream of turn ${id} ended before the turn did`)
-  } catch (error) {
-    return reportRemoteError(error, terminal, json)
-  }
-}
+    const lines = raw
+      ? eventLines(client.stream(ROUTES.runStream, { runId: id }, options), terminal)
+      : outputLines(client.stream(ROUTES.turnOutputStream, { turnId: id }, options))
+    try {
+      for await (const line of lines) {
+        await writeLine(line, terminal, json)
+        const { outcome } = line
+        if (outcome !== undefined) return outcome === 'complete' ? EXIT.done : EXIT.failed
+      }
+      // Nothing follows the offset: the turn ended at or before it.
+      if (from !== undefined) return EXIT.done
+      throw new RemoteError('TURN_LOST', `the stream of turn ${id} ended before the turn did`)
+    } catch (error) {
+      return reportRemoteError(error, terminal, json)
+    }
+  },
+})
 
 interface Line {
   readonly offset: string
@@ -128,5 +117,3 @@ function endingOf(payload: StreamEventPayload): TurnOutcome | undefined {
       return undefined
   }
 }
-
-export const tail: Command = { help: HELP, options: OPTIONS, run }

@@ -17,9 +17,14 @@ export const TARGET_NAMES = ['v2', 'xapi', 'response', 'chat-completions'] as co
 export type TargetName = (typeof TARGET_NAMES)[number]
 
 /** The options of every command that writes events. */
+export const TARGET_OPTION = {
+  value: 'format',
+  about: TARGET_NAMES.join(' | '),
+  choices: TARGET_NAMES,
+} as const
 export const TARGET_FLAGS = {
-  json: { type: 'boolean', default: false },
-  'include-usage': { type: 'boolean', default: false },
+  json: { about: 'one JSON object to a line instead of SSE' },
+  'include-usage': { about: 'with --to chat-completions: a last chunk with the tokens used' },
 } as const
 
 export interface TargetOptions extends Pick<Terminal, 'write' | 'clock'> {

@@ -5,9 +5,10 @@ import type {
   Thinking,
   ToolCall,
 } from '../../protocol/stream-output.ts'
-import { type Command, EXIT, type ExitCode, parseOptions, UsageError } from '../command.ts'
+import { defineCommand, EXIT, type ExitCode, UsageError } from '../command.ts'
 import { readBounded } from '../http.ts'
 import {
+  ABOUT_KEYS,
   createGatewayClient,
   type GatewayClient,
   outcomeOf,
@@ -15,69 +16,65 @@ import {
   reportRemoteError,
   type TurnOutcome,
   turnOutputs,
+  URL_OPTION,
 } from '../remote/gateway-client.ts'
 import type { Terminal } from '../terminal.ts'
 import { clip, describeCall, jsonLine, messageOf, printable } from '../text.ts'
 
-const HELP = `turnstream chat: talk with a model through a running gateway
-
-Usage
-  turnstream chat [--model <model>] [--thread <id>]          in the terminal
-  turnstream chat [options] <prompt>                         one answer, then it ends
-  echo <prompt> | turnstream chat [options]                  the same
-
-Ctrl-C stops an answer; at the prompt, Ctrl-C or Ctrl-D leaves and /help lists the commands. A broken
+export const chat = defineCommand({
+  name: 'chat',
+  summary: 'talk with a model through a running gateway',
+  usage: [
+    'turnstream chat [--model <model>] [--thread <id>]          in the terminal',
+    'turnstream chat [options] <prompt>                         one answer, then it ends',
+    'echo <prompt> | turnstream chat [options]                  the same',
+  ],
+  about: `Ctrl-C stops an answer; at the prompt, Ctrl-C or Ctrl-D leaves and /help lists the commands. A broken
 connection is made again, and the answer continues where it was.
 
-Options
-  --url <url>        the gateway (TURNSTREAM_URL, or http://127.0.0.1:4010)
-  --model <model>    <provider>/<model>, such as scripted/thinking (the default of the gateway)
-  --thread <id>      continue a thread
-  --json             each snapshot as a JSON object, one to a line
-
-A gateway with keys is sent the one in TURNSTREAM_KEY, or in the file that TURNSTREAM_KEY_FILE names.
-
-Examples
-  turnstream chat What is turnstream?
-  echo What is turnstream? | turnstream chat --model scripted/thinking --json
-
-Exit codes
-  0 the answer is complete · 1 it ended as an error, was stopped, or there is no gateway · 2 bad usage
-`
-
-const OPTIONS = {
-  url: { type: 'string' },
-  model: { type: 'string' },
-  thread: { type: 'string' },
-  json: { type: 'boolean', default: false },
-} as const
-
-async function run(args: string[], terminal: Terminal): Promise<ExitCode> {
-  const { values, positionals } = parseOptions({ args, allowPositionals: true, options: OPTIONS })
-  const { url, model, thread, json } = values
-  const client = createGatewayClient(url, terminal)
-  const conversation = new Conversation(client, terminal)
-  conversation.model = model
-  conversation.threadId = thread
-  const given = positionals.join(' ')
-  try {
-    if (given === '' && terminal.isInteractive && !json) {
-      return await converse(conversation, { url: client.url, option: url }, terminal)
+${ABOUT_KEYS}`,
+  options: {
+    url: URL_OPTION,
+    model: {
+      value: 'model',
+      about: '<provider>/<model>, such as scripted/thinking (the default of the gateway)',
+    },
+    thread: { value: 'id', about: 'continue a thread' },
+    json: { about: 'each snapshot as a JSON object, one to a line' },
+  },
+  words: { takes: 'a prompt', min: 0, max: Infinity },
+  examples: [
+    'turnstream chat What is turnstream?',
+    'echo What is turnstream? | turnstream chat --model scripted/thinking --json',
+  ],
+  exitCodes:
+    '0 the answer is complete · 1 it ended as an error, was stopped, or there is no gateway · 2 bad usage',
+  async run({ values, words }, terminal) {
+    const { url, model, thread, json } = values
+    const client = createGatewayClient(url, terminal)
+    const conversation = new Conversation(client, terminal)
+    conversation.model = model
+    conversation.threadId = thread
+    const given = words.join(' ')
+    try {
+      if (given === '' && terminal.isInteractive && !json) {
+        return await converse(conversation, { url: client.url, option: url }, terminal)
+      }
+      const prompt = given === '' ? await readPrompt(terminal.input) : given
+      if (prompt === '') {
+        throw new UsageError('there is no prompt, neither as an argument nor piped in')
+      }
+      if (thread !== undefined) await conversation.check()
+      const listener: Listener = json
+        ? { encoding: 'snapshot', show: (output) => terminal.write(jsonLine(output)) }
+        : textListener(terminal)
+      const outcome = await conversation.say(prompt, listener)
+      return outcome === 'complete' ? EXIT.done : EXIT.failed
+    } catch (error) {
+      return reportRemoteError(error, terminal, json)
     }
-    const prompt = given === '' ? await readPrompt(terminal.input) : given
-    if (prompt === '') {
-      throw new UsageError('there is no prompt, neither as an argument nor piped in')
-    }
-    if (thread !== undefined) await conversation.check()
-    const listener: Listener = json
-      ? { encoding: 'snapshot', show: (output) => terminal.write(jsonLine(output)) }
-      : textListener(terminal)
-    const outcome = await conversation.say(prompt, listener)
-    return outcome === 'complete' ? EXIT.done : EXIT.failed
-  } catch (error) {
-    return reportRemoteError(error, terminal, json)
-  }
-}
+  },
+})
 
 const COMMANDS = `/model <model>   use another model from the next prompt on
 /new             start a new thread
@@ -169,8 +166,6 @@ async function readPrompt(input: AsyncIterable<Uint8Array>): Promise<string> {
   }
   return text.trim()
 }
-
-export const chat: Command = { help: HELP, options: OPTIONS, run }
 
 interface Listener {
   /** Whether texts come complete each time, or only what is new. */

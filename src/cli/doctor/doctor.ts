@@ -3,15 +3,22 @@ import { resolve } from 'node:path'
 import type { Clock } from '../../async/clock.ts'
 import { hasCode } from '../../protocol/errors.ts'
 import { redacting, redactShapes } from '../../protocol/redaction.ts'
-import { type Command, type ExitCode, parseOptions, UsageError } from '../command.ts'
+import {
+  type Command,
+  describeCommand,
+  type ExitCode,
+  parseOptions,
+  UsageError,
+} from '../command.ts'
 import { readKeysFile } from '../keys/keys-file.ts'
 import { environmentKey } from '../remote/gateway-client.ts'
 import {
+  CONFIG_OPTION,
   type Configuration,
   type ConfigurationSources,
-  FLAGS,
   parseSources,
   readConfiguration,
+  SETTING_OPTIONS,
 } from '../serve/configuration.ts'
 import { findWarnings, isPlainHttp, refusePublic } from '../serve/options.ts'
 import { collectSecrets } from '../serve/providers.ts'
@@ -34,41 +41,16 @@ import {
 import { defaultProviderCheck, lookAtProviders } from './provider-checks.ts'
 import { lookAtRedis } from './redis-checks.ts'
 
-const HELP = `turnstream doctor: find out what is wrong, and how to put it right
-
-Usage
-  turnstream doctor [options of serve] [--json]
-  turnstream doctor --endpoint <url> [--model <model>] [--json]
-
-Without --endpoint it looks at what "turnstream serve" would be started with here: configuration, store,
-port, keys, limits of the machine, providers, clock. It changes nothing, and may run beside a server. Give
-it the options that the server gets. It reads every record of an embedded store that no process uses, which
-takes seconds per gigabyte; meanwhile no server can open that store.
-
-With --endpoint it asks a server that speaks Chat Completions for answers, streams, tool calls and
-refusals, and says where they differ from what clients expect. That costs some thousand tokens.
-
-Options
-  --config <file>      settings as JSON (./turnstream.config.json, if it is there)
-  --endpoint <url>     such as http://localhost:11434/v1; its key comes from OPENAI_API_KEY or
-                       TURNSTREAM_KEY, or from the file that either with _FILE at its end names
-  --model <model>      the model to ask (the first that the server lists)
-  --json               one JSON object: {"ok","failed","warned","checks":[{"name","verdict","found",…}]}
-
-Examples
-  turnstream doctor
-  turnstream doctor --store ./data
-  turnstream doctor --store redis://localhost:6379
-  turnstream doctor --endpoint http://localhost:11434/v1 --model qwen3
-
-Exit codes
-  0 nothing failed; there may be warnings · 1 something failed · 2 the command makes no sense
-`
-
 const ENDPOINT_OPTIONS = {
-  endpoint: { type: 'string' },
-  model: { type: 'string' },
-  json: { type: 'boolean', default: false },
+  endpoint: {
+    value: 'url',
+    about: `such as http://localhost:11434/v1; its key comes from OPENAI_API_KEY or
+TURNSTREAM_KEY, or from the file that either with _FILE at its end names`,
+  },
+  model: { value: 'model', about: 'the model to ask (the first that the server lists)' },
+  json: {
+    about: 'one JSON object: {"ok","failed","warned","checks":[{"name","verdict","found",…}]}',
+  },
 } as const
 
 const run: Command['run'] = async (args, terminal) => {
@@ -82,7 +64,7 @@ const run: Command['run'] = async (args, terminal) => {
 
 async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCode> {
   // The options of serve mean nothing here, and are not suggested.
-  const { endpoint, model, json } = parseOptions({ args, options: ENDPOINT_OPTIONS }).values
+  const { endpoint, model, json } = parseOptions(args, { options: ENDPOINT_OPTIONS }).values
   const { env, clock, status } = terminal
   const baseUrl = parseEndpoint(endpoint)
   const key = environmentKey(env, 'OPENAI_API_KEY') ?? environmentKey(env, 'TURNSTREAM_KEY')
@@ -115,7 +97,34 @@ function parseEndpoint(endpoint: string | undefined): string {
   return `${url.origin}${path === '' ? '/v1' : path}`
 }
 
-export const doctor: Command = { help: HELP, options: { ...FLAGS, ...ENDPOINT_OPTIONS }, run }
+export const doctor: Command = {
+  ...describeCommand({
+    name: 'doctor',
+    summary: 'find out what is wrong, and how to put it right',
+    usage: [
+      'turnstream doctor [options of serve] [--json]',
+      'turnstream doctor --endpoint <url> [--model <model>] [--json]',
+    ],
+    about: `Without --endpoint it looks at what "turnstream serve" would be started with here: configuration, store,
+port, keys, limits of the machine, providers, clock. It changes nothing, and may run beside a server. Give
+it the options that the server gets. It reads every record of an embedded store that no process uses, which
+takes seconds per gigabyte; meanwhile no server can open that store.
+
+With --endpoint it asks a server that speaks Chat Completions for answers, streams, tool calls and
+refusals, and says where they differ from what clients expect. That costs some thousand tokens.`,
+    options: { config: CONFIG_OPTION, ...ENDPOINT_OPTIONS },
+    furtherOptions: SETTING_OPTIONS,
+    examples: [
+      'turnstream doctor',
+      'turnstream doctor --store ./data',
+      'turnstream doctor --store redis://localhost:6379',
+      'turnstream doctor --endpoint http://localhost:11434/v1 --model qwen3',
+    ],
+    exitCodes:
+      '0 nothing failed; there may be warnings · 1 something failed · 2 the command makes no sense',
+  }),
+  run,
+}
 
 export interface Setup {
   readonly sources: ConfigurationSources

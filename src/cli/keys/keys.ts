@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { suggestion } from '../../protocol/nearest.ts'
 import { isTenant } from '../../protocol/tenant.ts'
 import {
   isKeyName,
@@ -10,34 +9,11 @@ import {
   linesOfKeysFile,
   sha256Of,
 } from '../../server/auth/key-ring.ts'
-import { type Command, EXIT, parseOptions, reportFailure, UsageError } from '../command.ts'
+import { defineCommand, EXIT, parseAction, reportFailure, UsageError } from '../command.ts'
 import { readConfiguration } from '../serve/configuration.ts'
 import type { Terminal } from '../terminal.ts'
 import { jsonLine } from '../text.ts'
 import { changeKeysFile, readKeysFile } from './keys-file.ts'
-
-const HELP = `turnstream keys: make, list and revoke the keys of a gateway
-
-Usage
-  turnstream keys add <tenant> [name] [--file <file>] [--json]
-  turnstream keys list [--file <file>] [--json]
-  turnstream keys revoke <tenant> <name> [--file <file>] [--json]
-
-A key belongs to a tenant, which has threads and turns of its own; tenants are made by their first key.
-add prints a new key, this once: the file keeps its hash. A server takes keys from the file when it
-starts, and again on SIGHUP, without a restart: streams of a revoked key end, and nothing else does.
-
-Options
-  --file <file>      the file of keys (TURNSTREAM_KEYS_FILE, or keysFile of turnstream.config.json)
-  --json             one JSON object, or {"error"}
-
-Examples
-  turnstream keys add acme web --file turnstream.keys
-  turnstream serve --host 0.0.0.0 --keys-file turnstream.keys
-
-Exit codes
-  0 done · 1 it could not be done, and the file is as it was · 2 the command makes no sense
-`
 
 /** It cannot be done; the message says why. */
 class KeysError extends Error {
@@ -51,36 +27,50 @@ interface Outcome {
   readonly advice: string
 }
 
-/** Takes the words that follow its name. */
-const ACTIONS: Record<string, (file: string, words: readonly string[]) => Outcome> = {
-  add,
-  list,
-  revoke,
-}
+/** Each takes the words that follow its name. */
+const ACTIONS = { add, list, revoke }
+const ACTION_NAMES = ['add', 'list', 'revoke'] as const
 
-const OPTIONS = { file: { type: 'string' }, json: { type: 'boolean', default: false } } as const
-
-const run: Command['run'] = async (args, terminal) => {
-  const { values, positionals } = parseOptions({ args, allowPositionals: true, options: OPTIONS })
-  const [name = '', ...words] = positionals
-  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
-  if (action === undefined) {
-    const names = Object.keys(ACTIONS)
-    if (name === '') throw new UsageError(`keys takes one of ${names.join(', ')}`)
-    throw new UsageError(`keys has no action of that name${suggestion(name, names)}`)
-  }
-  try {
-    const { text, advice, json } = action(fileOf(values.file, terminal), words)
-    await terminal.write(values.json ? jsonLine(json) : text)
-    if (!values.json) terminal.writeError(advice)
-    return EXIT.done
-  } catch (error) {
-    if (error instanceof KeysError || error instanceof TurnstreamError) {
-      return reportFailure(error, terminal, values.json)
+export const keys = defineCommand({
+  name: 'keys',
+  summary: 'make, list and revoke the keys of a gateway',
+  usage: [
+    'turnstream keys add <tenant> [name] [--file <file>] [--json]',
+    'turnstream keys list [--file <file>] [--json]',
+    'turnstream keys revoke <tenant> <name> [--file <file>] [--json]',
+  ],
+  about: `A key belongs to a tenant, which has threads and turns of its own; tenants are made by their first key.
+add prints a new key, this once: the file keeps its hash. A server takes keys from the file when it
+starts, and again on SIGHUP, without a restart: streams of a revoked key end, and nothing else does.`,
+  options: {
+    file: {
+      value: 'file',
+      about: 'the file of keys (TURNSTREAM_KEYS_FILE, or keysFile of turnstream.config.json)',
+    },
+    json: { about: 'one JSON object, or {"error"}' },
+  },
+  words: { takes: 'an action', min: 0, max: Infinity, choices: ACTION_NAMES },
+  examples: [
+    'turnstream keys add acme web --file turnstream.keys',
+    'turnstream serve --host 0.0.0.0 --keys-file turnstream.keys',
+  ],
+  exitCodes:
+    '0 done · 1 it could not be done, and the file is as it was · 2 the command makes no sense',
+  async run({ values, words: [name, ...words] }, terminal) {
+    const action = ACTIONS[parseAction('keys', name, ACTION_NAMES)]
+    try {
+      const { text, advice, json } = action(fileOf(values.file, terminal), words)
+      await terminal.write(values.json ? jsonLine(json) : text)
+      if (!values.json) terminal.writeError(advice)
+      return EXIT.done
+    } catch (error) {
+      if (error instanceof KeysError || error instanceof TurnstreamError) {
+        return reportFailure(error, terminal, values.json)
+      }
+      throw error
     }
-    throw error
-  }
-}
+  },
+})
 
 /** That of the server, unless another one is named: then its settings need not even be in order. */
 function fileOf(option: string | undefined, { env, cwd }: Terminal): string {
@@ -174,5 +164,3 @@ function withoutKey(text: string, { tenant, name }: KeyName): string {
   if (left.length === lines.length) throw new KeysError(`${tenant} has no key named ${name}`)
   return left.map((line) => line.text).join('\n')
 }
-
-export const keys: Command = { help: HELP, options: OPTIONS, words: Object.keys(ACTIONS), run }

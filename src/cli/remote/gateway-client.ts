@@ -19,6 +19,15 @@ import type { Terminal } from '../terminal.ts'
 
 export const DEFAULT_URL = 'http://127.0.0.1:4010'
 
+export const URL_OPTION = {
+  value: 'url',
+  about: `the gateway (TURNSTREAM_URL, or ${DEFAULT_URL})`,
+} as const
+
+/** For the help of commands that call a gateway. */
+export const ABOUT_KEYS =
+  'A gateway with keys is sent the one in TURNSTREAM_KEY, or in the file that TURNSTREAM_KEY_FILE names.'
+
 /** The gateway that `--url` or TURNSTREAM_URL names, or the one on this machine, with the key of the environment. */
 export function createGatewayClient(option: string | undefined, terminal: Terminal): GatewayClient {
   const url = option ?? (terminal.env['TURNSTREAM_URL']?.trim() || DEFAULT_URL)

@@ -6,7 +6,7 @@ import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
 import { parseJson } from '../../protocol/decode.ts'
 import { isRecord } from '../../protocol/json.ts'
 import { suggestion } from '../../protocol/nearest.ts'
-import { fileFault, parseOptions, UsageError } from '../command.ts'
+import { fileFault, type Options, parseOptions, UsageError } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import { withoutQuotes } from '../text.ts'
 import {
@@ -41,17 +41,20 @@ export function readSecret(env: Environment, name: string): string | undefined {
   return content
 }
 
-/** The options of every command that takes those of `serve`. */
-export const FLAGS = {
-  config: { type: 'string' },
-  json: { type: 'boolean', default: false },
-  ...Object.fromEntries(
-    SETTING_NAMES.map((name) => {
-      const { placeholder }: Setting<unknown> = SETTINGS[name]
-      return [toFlag(name), { type: placeholder === undefined ? 'boolean' : 'string' } as const]
-    }),
-  ),
+export const CONFIG_OPTION = {
+  value: 'file',
+  about: `settings as JSON (./${CONFIG_FILE}, if it is there)`,
 } as const
+
+/** An option for each setting, with the default where it does not depend. */
+export const SETTING_OPTIONS: Options = Object.fromEntries(
+  SETTING_NAMES.map((name) => {
+    const { placeholder, about, standard }: Setting<unknown> = SETTINGS[name]
+    // Not as its default: a file and the environment come before that.
+    const text = standard === undefined ? about : `${about} (${standard})`
+    return [toFlag(name), { about: text, ...(placeholder && { value: placeholder }) }]
+  }),
+)
 
 /** Variables of the other commands. */
 const OTHER_VARIABLES = ['TURNSTREAM_URL', 'TURNSTREAM_KEY', 'TURNSTREAM_KEY_FILE']
@@ -96,10 +99,9 @@ interface Written {
 
 /** The sources that a command line with the options of `serve` names. */
 export function parseSources(args: string[], { env, cwd }: Pick<Terminal, 'env' | 'cwd'>) {
-  const values: ConfigurationSources['flags'] = parseOptions({ args, options: FLAGS }).values
-  const { config, json, ...flags } = values
-  const configFile = typeof config === 'string' ? config : undefined
-  return { json: json === true, sources: { flags, env, cwd, configFile } }
+  const options = { ...SETTING_OPTIONS, config: CONFIG_OPTION, json: { about: '' } }
+  const { config: configFile, json, ...flags } = parseOptions(args, { options }).values
+  return { json, sources: { flags, env, cwd, configFile } }
 }
 
 /** Reads the file, then the environment, then the command line: the last one wins. */
@@ -123,7 +125,8 @@ function findSetting(
   file: ReadonlyMap<string, Written>,
 ): Written | undefined {
   const flag = flags[toFlag(name)]
-  if (flag !== undefined) return { value: flag, origin: `--${toFlag(name)}`, source: 'flag' }
+  if (flag !== undefined && flag !== false)
+    return { value: flag, origin: `--${toFlag(name)}`, source: 'flag' }
   const origin = toVariable(name)
   const value = SECRET_SETTINGS.includes(name) ? readSecret(env, origin) : env[origin]?.trim()
   const isServiceLink = name === 'port' && value?.startsWith('tcp://')

@@ -4,65 +4,54 @@ import { logOf } from '../../log/tenants.ts'
 import type { Page, PageOptions, TurnLog, TurnRecord } from '../../log/turn-log.ts'
 import { hasCode, isTurnMissing } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT, isTenant } from '../../protocol/tenant.ts'
-import { type Command, EXIT, parseOptions, UsageError } from '../command.ts'
+import { defineCommand, EXIT, UsageError } from '../command.ts'
 import { type Terminal, throttled } from '../terminal.ts'
 import { jsonLine } from '../text.ts'
 import { formatHeader } from './format.ts'
 import { STORE_OPTIONS, withStore } from './store.ts'
 
-const HELP = `turnstream export: write the turns of a store as JSON lines
-
-Usage
-  turnstream export [--store <where>] [--tenant <name>] [--thread <id>] [--json] > turns.jsonl
-
-Writes every thread and every turn that has ended, for backup, repair or another store. Turns in progress and
+export const exportCommand = defineCommand({
+  name: 'export',
+  summary: 'write the turns of a store as JSON lines',
+  usage: [
+    'turnstream export [--store <where>] [--tenant <name>] [--thread <id>] [--json] > turns.jsonl',
+  ],
+  about: `Writes every thread and every turn that has ended, for backup, repair or another store. Turns in progress and
 damaged turns are skipped and named on standard error. An embedded store must not be in use. It is read as a
-server would read it; nothing expires meanwhile.
-
-Options
-  --store <where>    a directory, redis://… or rediss://… (that of "turnstream serve")
-  --tenant <name>    only this tenant (embedded: all, Redis: default)
-  --thread <id>      only this thread
-  --config <file>    settings as JSON (./turnstream.config.json, if it is there)
-  --json             no summary on standard error, and what fails as {"error"}
-
-Example
-  turnstream export --store ./data > turns.jsonl
-
-Exit codes
-  0 done · 1 damaged turns were skipped, or the store cannot be used · 2 the command makes no sense
-`
-
-const OPTIONS = {
-  ...STORE_OPTIONS,
-  tenant: { type: 'string' },
-  thread: { type: 'string' },
-} as const
-
-const run: Command['run'] = async (args, terminal) => {
-  const { values } = parseOptions({ args, options: OPTIONS })
-  const { tenant, thread, json } = values
-  if (tenant !== undefined && !isTenant(tenant)) {
-    throw new UsageError('--tenant takes small letters, digits, - and _')
-  }
-  return await withStore({ ...values, mustExist: true }, terminal, async (log) => {
-    const { write, clock, progress } = terminal
-    const task = new Export(terminal)
-    await write(formatHeader(clock.now()))
-    try {
-      for await (const each of selectThreads(log, tenant, thread)) {
-        await task.thread(logOf(log, each.tenant), each.tenant, each.threadId)
-      }
-    } finally {
-      progress('')
+server would read it; nothing expires meanwhile.`,
+  options: {
+    ...STORE_OPTIONS,
+    tenant: { value: 'name', about: 'only this tenant (embedded: all, Redis: default)' },
+    thread: { value: 'id', about: 'only this thread' },
+    json: { about: 'no summary on standard error, and what fails as {"error"}' },
+  },
+  examples: ['turnstream export --store ./data > turns.jsonl'],
+  exitCodes:
+    '0 done · 1 damaged turns were skipped, or the store cannot be used · 2 the command makes no sense',
+  async run({ values }, terminal) {
+    const { tenant, thread, json } = values
+    if (tenant !== undefined && !isTenant(tenant)) {
+      throw new UsageError('--tenant takes small letters, digits, - and _')
     }
-    await write(jsonLine({ end: task.counts }))
-    const { turns, threads, open, damaged } = task.counts
-    const skipped = `${open} in progress and ${damaged} damaged skipped`
-    if (!json) terminal.writeError(`${turns} turns of ${threads} threads exported, ${skipped}\n`)
-    return damaged > 0 ? EXIT.failed : EXIT.done
-  })
-}
+    return await withStore({ ...values, mustExist: true }, terminal, async (log) => {
+      const { write, clock, progress } = terminal
+      const task = new Export(terminal)
+      await write(formatHeader(clock.now()))
+      try {
+        for await (const each of selectThreads(log, tenant, thread)) {
+          await task.thread(logOf(log, each.tenant), each.tenant, each.threadId)
+        }
+      } finally {
+        progress('')
+      }
+      await write(jsonLine({ end: task.counts }))
+      const { turns, threads, open, damaged } = task.counts
+      const skipped = `${open} in progress and ${damaged} damaged skipped`
+      if (!json) terminal.writeError(`${turns} turns of ${threads} threads exported, ${skipped}\n`)
+      return damaged > 0 ? EXIT.failed : EXIT.done
+    })
+  },
+})
 
 class Export {
   readonly counts = { threads: 0, turns: 0, open: 0, expired: 0, damaged: 0 }
@@ -177,5 +166,3 @@ async function* allItems<T>(list: (page: PageOptions) => Promise<Page<T>>): Asyn
     cursor = page.nextCursor
   } while (cursor !== undefined)
 }
-
-export const exportCommand: Command = { help: HELP, options: OPTIONS, run }

@@ -3,62 +3,53 @@ import type { LogWriter, TurnLog } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import type { StreamOutput } from '../../protocol/stream-output.ts'
-import { type Command, EXIT, parseOptions, readInput, UsageError } from '../command.ts'
+import { defineCommand, EXIT, readInput } from '../command.ts'
 import { type Terminal, throttled } from '../terminal.ts'
 import { jsonLine } from '../text.ts'
 import { turnLines } from './export.ts'
 import { type Line, type PartLine, readExport, type TurnLine } from './format.ts'
 import { STORE_OPTIONS, withStore } from './store.ts'
 
-const HELP = `turnstream import: add exported turns to a store
-
-Usage
-  turnstream import [--store <where>] [--json] [file]
-
-Reads a file or standard input, as "turnstream export" writes it. A turn that the store has already is
+export const importCommand = defineCommand({
+  name: 'import',
+  summary: 'add exported turns to a store',
+  usage: ['turnstream import [--store <where>] [--json] [file]'],
+  about: `Reads a file or standard input, as "turnstream export" writes it. A turn that the store has already is
 skipped; one that differs from it is refused and named. So an import can be repeated. An embedded store must
-not be in use; it is created if it does not exist.
-
-Options
-  --store <where>    a directory, redis://… or rediss://… (that of "turnstream serve")
-  --config <file>    settings as JSON (./turnstream.config.json, if it is there)
-  --json             one JSON object: {"imported","skipped","refused","complete"}, or {"error"}
-
-Example
-  turnstream import --store ./copy turns.jsonl
-
-Exit codes
-  0 done · 1 turns were refused, or the export is cut off · 2 the command or the input cannot be read
-`
-
-const run: Command['run'] = async (args, terminal) => {
-  const options = STORE_OPTIONS
-  const { values, positionals } = parseOptions({ args, allowPositionals: true, options })
-  const [file, ...rest] = positionals
-  if (rest.length > 0) throw new UsageError('import takes one file')
-  const lines = readExport(readInput(file, terminal))
-  try {
-    // Before a store is created for what is not an export.
-    const first = await lines.next()
-    return await withStore({ ...values, mustExist: false }, terminal, async (log) => {
-      const task = new Import(log, terminal)
-      try {
-        if (first.done !== true) await task.take(first.value)
-        for await (const line of lines) await task.take(line)
-      } finally {
-        await task.finish()
-      }
-      const { imported, skipped, refused, complete } = task.counts
-      const cut = complete ? '' : '; the export is cut off'
-      const text = `${imported} turns imported, ${skipped} skipped, ${refused} refused${cut}\n`
-      await terminal.write(values.json ? jsonLine(task.counts) : text)
-      return refused > 0 || !complete ? EXIT.failed : EXIT.done
-    })
-  } finally {
-    // An input that stays open would keep the process.
-    await lines.return(undefined)
-  }
-}
+not be in use; it is created if it does not exist.`,
+  options: {
+    ...STORE_OPTIONS,
+    json: { about: 'one JSON object: {"imported","skipped","refused","complete"}, or {"error"}' },
+  },
+  words: { takes: 'one file', min: 0, max: 1 },
+  examples: ['turnstream import --store ./copy turns.jsonl'],
+  exitCodes:
+    '0 done · 1 turns were refused, or the export is cut off · 2 the command or the input cannot be read',
+  async run({ values, words: [file] }, terminal) {
+    const lines = readExport(readInput(file, terminal))
+    try {
+      // Before a store is created for what is not an export.
+      const first = await lines.next()
+      return await withStore({ ...values, mustExist: false }, terminal, async (log) => {
+        const task = new Import(log, terminal)
+        try {
+          if (first.done !== true) await task.take(first.value)
+          for await (const line of lines) await task.take(line)
+        } finally {
+          await task.finish()
+        }
+        const { imported, skipped, refused, complete } = task.counts
+        const cut = complete ? '' : '; the export is cut off'
+        const text = `${imported} turns imported, ${skipped} skipped, ${refused} refused${cut}\n`
+        await terminal.write(values.json ? jsonLine(task.counts) : text)
+        return refused > 0 || !complete ? EXIT.failed : EXIT.done
+      })
+    } finally {
+      // An input that stays open would keep the process.
+      await lines.return(undefined)
+    }
+  },
+})
 
 class Import {
   /** `complete`: the last line was there. */
@@ -223,5 +214,3 @@ function sealingWriter<Entry>(writer: LogWriter<Entry>) {
     },
   }
 }
-
-export const importCommand: Command = { help: HELP, options: STORE_OPTIONS, run }

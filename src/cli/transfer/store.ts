@@ -4,14 +4,16 @@ import { DATA_FILE } from '../../log/embedded/data-file.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { type ExitCode, reportFailure, UsageError } from '../command.ts'
-import { readConfiguration } from '../serve/configuration.ts'
+import { CONFIG_OPTION, readConfiguration } from '../serve/configuration.ts'
 import { openStore, storeFault } from '../serve/store.ts'
 import type { Terminal } from '../terminal.ts'
 
 export const STORE_OPTIONS = {
-  store: { type: 'string' },
-  config: { type: 'string' },
-  json: { type: 'boolean', default: false },
+  store: {
+    value: 'where',
+    about: 'a directory, redis://… or rediss://… (that of "turnstream serve")',
+  },
+  config: CONFIG_OPTION,
 } as const
 
 interface StoreValues {
