@@ -47,7 +47,7 @@ export interface Call {
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
   /** JSON to POST; without it, it is a GET. */
-  readonly body?: string
+  readonly body?: string | undefined
   readonly limitMs?: number
   readonly clock: Clock
 }
@@ -66,7 +66,7 @@ export interface NoAnswer {
   readonly reason: string
 }
 
-/** One call, bounded in time and size, that follows no redirect: a key is in its headers. */
+/** One call, bounded in time and size. */
 export async function call(options: Call): Promise<Answer | NoAnswer> {
   const { clock, limitMs = LOOK_LIMIT_MS } = options
   const limit = new AbortController()
@@ -85,7 +85,11 @@ export async function call(options: Call): Promise<Answer | NoAnswer> {
   }
 }
 
-export function send({ url, headers, body }: Call, signal: AbortSignal): Promise<Response> {
+/** Follows no redirect: it could send a prompt and a key to anybody. */
+export function send(
+  { url, headers, body }: Omit<Call, 'clock'>,
+  signal: AbortSignal,
+): Promise<Response> {
   return fetch(url, {
     ...(body !== undefined && { method: 'POST', body }),
     headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },

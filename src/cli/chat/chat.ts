@@ -52,23 +52,19 @@ ${ABOUT_KEYS}`,
   async run({ values, words }, terminal) {
     const { url, model, thread, json } = values
     const client = createGatewayClient(url, terminal)
-    const conversation = new Conversation(client, terminal)
-    conversation.model = model
-    conversation.threadId = thread
+    const conversation: Conversation = { client, terminal, model, threadId: thread }
     const given = words.join(' ')
     try {
-      if (given === '' && terminal.isInteractive && !json) {
-        return await converse(conversation, { url: client.url, option: url }, terminal)
-      }
+      if (given === '' && terminal.isInteractive && !json) return await converse(conversation, url)
       const prompt = given === '' ? await readPrompt(terminal.input) : given
       if (prompt === '') {
         throw new UsageError('there is no prompt, neither as an argument nor piped in')
       }
-      if (thread !== undefined) await conversation.check()
+      if (thread !== undefined) await check(conversation)
       const listener: Listener = json
         ? { encoding: 'snapshot', show: (output) => terminal.write(jsonLine(output)) }
         : textListener(terminal)
-      const outcome = await conversation.say(prompt, listener)
+      const outcome = await say(conversation, prompt, listener)
       return outcome === 'complete' ? EXIT.done : EXIT.failed
     } catch (error) {
       return reportRemoteError(error, terminal, json)
@@ -85,14 +81,10 @@ const COMMANDS = `/model <model>   use another model from the next prompt on
 /** A line that is a command rather than a prompt: a slash and one word, then maybe an argument. */
 const COMMAND = /^\/([a-z]+)(?:\s+(\S+))?$/
 
-async function converse(
-  conversation: Conversation,
-  gateway: { readonly url: string; readonly option: string | undefined },
-  terminal: Terminal,
-): Promise<ExitCode> {
-  const { ask, style, write } = terminal
-  await conversation.check()
-  const intro = `with ${gateway.url}: Ctrl-C stops an answer, Ctrl-D leaves, /help lists commands`
+async function converse(conversation: Conversation, urlOption?: string): Promise<ExitCode> {
+  const { ask, style, write } = conversation.terminal
+  await check(conversation)
+  const intro = `with ${conversation.client.url}: Ctrl-C stops an answer, Ctrl-D leaves, /help lists commands`
   await write(`${style('bold', 'turnstream chat')} ${intro}\n\n`)
   let exit: ExitCode = EXIT.done
   for (;;) {
@@ -100,13 +92,13 @@ async function converse(
     if (prompt === undefined || prompt === '/quit') break
     if (prompt === '') continue
     const [, command, argument] = COMMAND.exec(prompt) ?? []
-    if (command === undefined) exit = await answer(conversation, prompt, terminal)
+    if (command === undefined) exit = await answer(conversation, prompt)
     else await write(runCommand(conversation, command, argument))
     await write('\n')
   }
   const { threadId } = conversation
   if (threadId !== undefined) {
-    const url = gateway.option === undefined ? '' : ` --url ${gateway.option}`
+    const url = urlOption === undefined ? '' : ` --url ${urlOption}`
     const resume = printable(`turnstream chat${url} --thread ${threadId}`)
     await write(`\nTo continue: ${resume}\n`)
   }
@@ -114,9 +106,10 @@ async function converse(
 }
 
 /** An answer that failed is on the screen. One that was lost makes the command fail, unless a later one succeeds. */
-async function answer(conversation: Conversation, prompt: string, terminal: Terminal) {
+async function answer(conversation: Conversation, prompt: string): Promise<ExitCode> {
+  const { terminal } = conversation
   try {
-    await conversation.say(prompt, textListener(terminal))
+    await say(conversation, prompt, textListener(terminal))
     return EXIT.done
   } catch (error) {
     return reportRemoteError(error, terminal, false)
@@ -170,71 +163,73 @@ async function readPrompt(input: AsyncIterable<Uint8Array>): Promise<string> {
 interface Listener {
   /** Whether texts come complete each time, or only what is new. */
   readonly encoding: 'snapshot' | 'append'
-  show(output: StreamOutput): Promise<void>
-  /** The connection broke, for the given time in a row, and is opened again after `ms`. */
-  wait?(ms: number, failures: number): void
+  readonly show: (output: StreamOutput) => Promise<void>
+  /** Called when the connection broke, for the given time in a row; the next one comes after `ms`. */
+  readonly wait?: (ms: number, failures: number) => void
 }
 
-/** One thread with a gateway: prompts in, outputs out. */
-class Conversation {
+/** One thread with a gateway. */
+interface Conversation {
+  readonly client: GatewayClient
+  readonly terminal: Terminal
   /** Undefined before the first prompt, and to start a new thread. */
   threadId: string | undefined
   /** Of the next prompt; undefined is the default of the gateway. */
   model: string | undefined
-  readonly #client: GatewayClient
-  readonly #terminal: Terminal
+}
 
-  constructor(client: GatewayClient, terminal: Terminal) {
-    this.#client = client
-    this.#terminal = terminal
-  }
+/** Rejects when no gateway answers, or when it does not have the thread. */
+async function check({ client, threadId }: Conversation): Promise<void> {
+  await client.check(threadId).catch((error: unknown) => {
+    const isUnknown = error instanceof RemoteError && error.code === 'THREAD_UNKNOWN'
+    if (!isUnknown) throw error
+    const message = `Thread ${threadId} does not exist. Leave out --thread to start a new one.`
+    throw new RemoteError(error.code, message)
+  })
+}
 
-  /** Rejects when no gateway answers, or when it does not have the thread. */
-  async check(): Promise<void> {
-    if (this.threadId === undefined) return this.#client.check()
-    if (await this.#client.hasThread(this.threadId)) return
-    const message = `Thread ${this.threadId} does not exist. Leave out --thread to start a new one.`
-    throw new RemoteError('THREAD_UNKNOWN', message)
-  }
-
-  /** Submits a prompt and passes its outputs on, to the end of the turn. Ctrl-C stops the turn. */
-  async say(prompt: string, listener: Listener): Promise<TurnOutcome> {
-    const { runId, turnId, threadId } = await this.#client.submit({
-      turnId: crypto.randomUUID(),
-      prompt,
-      ...(this.model !== undefined && { model: this.model }),
-      ...(this.threadId !== undefined && { threadId: this.threadId }),
-    })
-    this.threadId = threadId
-    const stopListening = this.#cancelOnSignal(runId)
-    try {
-      const route = `${ROUTES.turnOutputStream}?encoding=${listener.encoding}`
-      const onBreak = listener.wait?.bind(listener)
-      const feed = this.#client.stream(route, { turnId }, { ...(onBreak && { onBreak }) })
-      for await (const { output } of turnOutputs(feed)) {
-        await listener.show(output)
-        const outcome = outcomeOf(output)
-        if (outcome !== undefined) return outcome
-      }
-    } finally {
-      stopListening()
+/** Submits a prompt and passes its outputs on, to the end of the turn. Ctrl-C stops the turn. */
+async function say(
+  conversation: Conversation,
+  prompt: string,
+  { encoding, show, wait }: Listener,
+): Promise<TurnOutcome> {
+  const { client, model, threadId } = conversation
+  const submitted = await client.submit({
+    turnId: crypto.randomUUID(),
+    prompt,
+    ...(model !== undefined && { model }),
+    ...(threadId !== undefined && { threadId }),
+  })
+  const { runId, turnId } = submitted
+  conversation.threadId = submitted.threadId
+  const stopListening = cancelOnSignal(conversation, runId)
+  try {
+    const route = `${ROUTES.turnOutputStream}?encoding=${encoding}`
+    const feed = client.stream(route, { turnId }, { ...(wait && { onBreak: wait }) })
+    for await (const { output } of turnOutputs(feed)) {
+      await show(output)
+      const outcome = outcomeOf(output)
+      if (outcome !== undefined) return outcome
     }
-    throw new RemoteError('TURN_LOST', `the stream of turn ${turnId} ended before the turn did`)
+  } finally {
+    stopListening()
   }
+  throw new RemoteError('TURN_LOST', `the stream of turn ${turnId} ended before the turn did`)
+}
 
-  /** The first Ctrl-C cancels the turn, the second one ends the process. */
-  #cancelOnSignal(runId: string): () => void {
-    let isCancelling = false
-    return this.#terminal.onSignal(() => {
-      if (isCancelling) return this.#terminal.exit(EXIT.failed)
-      isCancelling = true
-      this.#client.cancel(runId, 'stopped by the user').catch((error: unknown) => {
-        isCancelling = false
-        const reason = printable(messageOf(error))
-        this.#terminal.writeError(`\nturnstream: could not stop the turn: ${reason}\n`)
-      })
+/** The first Ctrl-C cancels the turn, the second one ends the process. */
+function cancelOnSignal({ client, terminal }: Conversation, runId: string): () => void {
+  let isCancelling = false
+  return terminal.onSignal(() => {
+    if (isCancelling) return terminal.exit(EXIT.failed)
+    isCancelling = true
+    client.cancel(runId, 'stopped by the user').catch((error: unknown) => {
+      isCancelling = false
+      const reason = printable(messageOf(error))
+      terminal.writeError(`\nturnstream: could not stop the turn: ${reason}\n`)
     })
-  }
+  })
 }
 
 type Text = MessageSnapshot | Thinking

@@ -13,7 +13,7 @@ import {
 import { isKey } from '../../server/auth/key-ring.ts'
 import { SseDecoder, type SseEvent } from '../../sse/decode.ts'
 import { type ExitCode, reportFailure, UsageError } from '../command.ts'
-import { failureReason, readBounded } from '../http.ts'
+import { failureReason, readBounded, send, tooLate } from '../http.ts'
 import { readSecret } from '../serve/configuration.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -59,6 +59,7 @@ const RETRY_MAX_MS = 2000
 
 // A gateway answers when the turn is durable, which takes as long as its store at most.
 const ANSWER_LIMIT_MS = 15_000
+// The largest answer and error of a gateway are far smaller. A server that is not a gateway may send anything.
 const MAX_ANSWER_BYTES = 64 * 1024
 
 /** The calls of a gateway. */
@@ -92,10 +93,12 @@ export class GatewayClient {
     return new EventFeed({ ...options, url, headers: this.#headers, clock: this.#clock })
   }
 
-  /** Rejects when nobody is there. */
-  async check(): Promise<void> {
-    const response = await this.#send(this.address(ROUTES.health))
+  /** Rejects when nobody is there, or when it does not have the thread. */
+  async check(threadId?: string): Promise<void> {
+    const route = threadId === undefined ? ROUTES.health : `${ROUTES.thread}?limit=1`
+    const response = await this.#send(this.address(route, { threadId: threadId ?? '' }))
     if (!response.ok) throw await toRemoteError(response)
+    await response.body?.cancel()
   }
 
   /** The caller makes the id of the turn, so that a submit may be repeated. */
@@ -110,16 +113,6 @@ export class GatewayClient {
     const submitted = decodeText(submittedSchema, text)
     if (submitted.ok) return submitted.value
     throw new RemoteError('ANSWER_INVALID', `${this.url} does not answer like a gateway`)
-  }
-
-  async hasThread(threadId: string): Promise<boolean> {
-    const address = `${this.address(ROUTES.thread, { threadId })}?limit=1`
-    const response = await this.#send(address)
-    await (response.ok ? response.body?.cancel() : undefined)
-    if (response.ok) return true
-    const refusal = await toRemoteError(response)
-    if (refusal.code === 'THREAD_UNKNOWN') return false
-    throw refusal
   }
 
   async cancel(runId: string, reason: string): Promise<void> {
@@ -146,15 +139,12 @@ export class GatewayClient {
   async #send(address: string, body?: string): Promise<Response> {
     const limit = new AbortController()
     const stopWaiting = this.#clock.after(ANSWER_LIMIT_MS, () => {
-      limit.abort(new Error(`no answer within ${ANSWER_LIMIT_MS / 1000} s`))
+      limit.abort(new Error(tooLate(ANSWER_LIMIT_MS).reason))
     })
+    const requestId = body !== undefined && { [HEADERS.requestId]: crypto.randomUUID() }
     try {
-      // A redirect could send the prompt and the key to anybody.
-      const call = { redirect: 'manual', signal: limit.signal } as const
-      if (body === undefined) return await fetch(address, { ...call, headers: this.#headers })
-      const more = { 'content-type': 'application/json', [HEADERS.requestId]: crypto.randomUUID() }
-      const headers = { ...this.#headers, ...more }
-      return await fetch(address, { ...call, method: 'POST', headers, body })
+      const headers = { ...this.#headers, ...requestId }
+      return await send({ url: address, headers, body }, limit.signal)
     } catch (error) {
       throw isRefused(error) ? unreachable(this.url, error) : lost(this.url, error)
     } finally {
@@ -207,6 +197,10 @@ export class EventFeed {
 
   /** Drops the cursor: the next frames come on a new connection, from the beginning. */
   restart(): void {
+    this.#restarts += 1
+    if (this.#restarts > MAX_RESTARTS) {
+      throw new RemoteError('ANSWER_INVALID', `what ${this.#origin} sends does not fit together`)
+    }
     this.#isRestarting = true
   }
 
@@ -236,15 +230,11 @@ export class EventFeed {
   /** Reads one connection. True when there is nothing left to read. */
   async *#read(signal: AbortSignal, onBytes: () => void): AsyncGenerator<SseEvent, boolean> {
     const { url, headers } = this.#options
-    const response = await fetch(url, {
-      headers: {
-        ...headers,
-        accept: 'text/event-stream',
-        ...(this.#cursor !== undefined && { [HEADERS.lastEventId]: this.#cursor }),
-      },
-      redirect: 'manual',
+    const cursor = this.#cursor !== undefined && { [HEADERS.lastEventId]: this.#cursor }
+    const response = await send(
+      { url, headers: { ...headers, accept: 'text/event-stream', ...cursor } },
       signal,
-    })
+    )
     this.#hasConnected = true
     if (response.status === 204) return true
     if (PASSING.has(response.status)) return false
@@ -257,21 +247,15 @@ export class EventFeed {
         if (event.data === '') continue
         this.#cursor = event.id || this.#cursor
         yield event
-        if (this.#isRestarting) return this.#dropCursor()
+        if (this.#isRestarting) {
+          this.#isRestarting = false
+          this.#cursor = undefined
+          return false
+        }
         this.#failures = 0
       }
       this.#cursor = decoder.lastEventId || this.#cursor
     }
-    return false
-  }
-
-  #dropCursor(): false {
-    this.#restarts += 1
-    if (this.#restarts > MAX_RESTARTS) {
-      throw new RemoteError('ANSWER_INVALID', `what ${this.#origin} sends does not fit together`)
-    }
-    this.#isRestarting = false
-    this.#cursor = undefined
     return false
   }
 
@@ -304,33 +288,27 @@ const appendSchema = z.object({
 export async function* turnOutputs(feed: EventFeed) {
   const items = new Map<string, ItemSnapshot>()
   const seen = new Map<string, string>()
-  for await (const frame of feed) {
-    const output = outputOf(frame, items)
-    if (output === 'out of step') feed.restart()
-    if (output === undefined || output === 'out of step') continue
+  for await (const { event, data, id: offset } of feed) {
+    let output: StreamOutput | undefined
+    if (event === SSE_EVENTS.append) {
+      const append = decodeText(appendSchema, data)
+      const item = append.ok ? items.get(append.value.itemId) : undefined
+      output = append.ok && item !== undefined ? applyAppend(item, append.value) : undefined
+      // Something is missing in between.
+      if (output === undefined) feed.restart()
+    } else if (event === '') {
+      const decoded = decodeText(streamOutputSchema, data)
+      output = decoded.ok ? decoded.value : undefined
+    }
+    if (output === undefined) continue
     const key = 'itemId' in output ? output.itemId : output.type
     if ('itemId' in output) items.set(key, output)
     const text = JSON.stringify(output)
     if (seen.get(key) === text) continue
     seen.set(key, text)
-    yield { output, offset: frame.id }
+    yield { output, offset }
     if (outcomeOf(output) !== undefined) return
   }
-}
-
-function outputOf(
-  frame: SseEvent,
-  items: ReadonlyMap<string, ItemSnapshot>,
-): StreamOutput | 'out of step' | undefined {
-  if (frame.event === '') {
-    const output = decodeText(streamOutputSchema, frame.data)
-    return output.ok ? output.value : undefined
-  }
-  if (frame.event !== SSE_EVENTS.append) return undefined
-  const append = decodeText(appendSchema, frame.data)
-  const item = append.ok ? items.get(append.value.itemId) : undefined
-  if (!append.ok || item === undefined) return 'out of step'
-  return applyAppend(item, append.value) ?? 'out of step'
 }
 
 export type TurnOutcome = 'complete' | 'error' | 'aborted'
@@ -402,9 +380,6 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ],
 ])
 
-// The largest error of a gateway is far smaller. A server that is not a gateway may send anything.
-const MAX_BODY_BYTES = 64 * 1024
-
 /** The error that a gateway answered with. A proxy in front of it may answer in any other way. */
 async function toRemoteError(response: Response): Promise<RemoteError> {
   const { status, url } = response
@@ -415,7 +390,7 @@ async function toRemoteError(response: Response): Promise<RemoteError> {
     const message = `${url} redirects to ${to}, and redirects are not followed. Pass --url ${to} if you trust it.`
     return new RemoteError('REDIRECTED', message)
   }
-  const body = parseJsonSafe(await readBounded(response.body, MAX_BODY_BYTES).catch(() => ''))
+  const body = parseJsonSafe(await readBounded(response.body, MAX_ANSWER_BYTES).catch(() => ''))
   const error = isRecord(body) ? body['error'] : undefined
   if (isRecord(error) && typeof error['code'] === 'string') {
     const { code, message } = error
