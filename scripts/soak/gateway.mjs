@@ -26,8 +26,8 @@ const server = await import(new URL('server.js', built).href)
 const library = await import(new URL('index.js', built).href)
 /** @type {typeof import('../../src/async/clock.ts')} */
 const { systemClock } = await import(new URL('async/clock.js', built).href)
-/** @type {typeof import('../../src/cli/recordings/built-in.ts')} */
-const recordings = await import(new URL('cli/recordings/built-in.js', built).href)
+/** @type {typeof import('../../src/cli/recordings.ts')} */
+const recordings = await import(new URL('cli/recordings.js', built).href)
 
 const SWEEP_MS = 2000
 /** The recordings, many times faster than they were made. */

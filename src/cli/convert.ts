@@ -1,7 +1,15 @@
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import { defineCommand, parseChoice, readInput, UsageError } from './command.ts'
-import { createSource, SOURCE_NAMES, type Source, type SourceName } from './sources.ts'
-import { TARGET_FLAGS, TARGET_NAMES, TARGET_OPTION, writeEvents } from './targets.ts'
+import {
+  createSource,
+  SOURCE_NAMES,
+  type Source,
+  type SourceName,
+  TARGET_FLAGS,
+  TARGET_NAMES,
+  TARGET_OPTION,
+  writeEvents,
+} from './formats.ts'
 import { type Terminal, throttled } from './terminal.ts'
 import { megabytes } from './text.ts'
 

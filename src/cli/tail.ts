@@ -14,7 +14,7 @@ import {
   type TurnOutcome,
   turnOutputs,
   URL_OPTION,
-} from './remote/gateway-client.ts'
+} from './gateway-client.ts'
 import type { Terminal } from './terminal.ts'
 import { clip, describeOutput, printable } from './text.ts'
 

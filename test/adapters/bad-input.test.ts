@@ -1,7 +1,7 @@
 /** What hostile or broken providers send, at full size, through every source that reads bytes. */
 
 import { describe, expect, test } from 'vitest'
-import { createSource, SOURCE_NAMES, type SourceName } from '../../src/cli/sources.ts'
+import { createSource, SOURCE_NAMES, type SourceName } from '../../src/cli/formats.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { ResponseReducer } from '../../src/reducer/reduce.ts'
 

@@ -1,10 +1,16 @@
 /** Whatever comes in: nothing throws, nothing hangs, every response ends once, and never by a guess. */
+
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createSource, SOURCE_NAMES, type SourceName } from '../../src/cli/sources.ts'
-import { createTarget, TARGET_NAMES } from '../../src/cli/targets.ts'
+import {
+  createSource,
+  createTarget,
+  SOURCE_NAMES,
+  type SourceName,
+  TARGET_NAMES,
+} from '../../src/cli/formats.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'

@@ -2,11 +2,16 @@
  * Every fixture of a vendor becomes its golden, byte for byte, and the same events however the input is cut.
  * `UPDATE_GOLDEN=1 npx vitest run goldens` records the goldens again.
  */
+
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, parse } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createSource, type SourceName } from '../../src/cli/sources.ts'
-import { createTarget, type TargetName } from '../../src/cli/targets.ts'
+import {
+  createSource,
+  createTarget,
+  type SourceName,
+  type TargetName,
+} from '../../src/cli/formats.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { seededRandom } from './random.ts'

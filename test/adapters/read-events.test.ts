@@ -6,7 +6,7 @@ import {
   TRANSLATIONS,
   type VendorName,
 } from '../../src/adapters/read-events.ts'
-import { createSource } from '../../src/cli/sources.ts'
+import { createSource } from '../../src/cli/formats.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 

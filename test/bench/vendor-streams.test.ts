@@ -4,7 +4,7 @@ import {
   anthropicToolCall,
   openaiResponses,
 } from '../../bench/vendor-streams.mjs'
-import { createSource, type SourceName } from '../../src/cli/sources.ts'
+import { createSource, type SourceName } from '../../src/cli/formats.ts'
 import { ResponseReducer } from '../../src/reducer/reduce.ts'
 
 function reduce(vendor: SourceName, chunks: Uint8Array[]) {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { demo } from '../../src/cli/demo.ts'
-import { recordToolsTurn } from '../../src/cli/recordings/built-in.ts'
+import { recordToolsTurn } from '../../src/cli/recordings.ts'
+import { demo } from '../../src/cli/replay.ts'
 import { decodeText } from '../../src/protocol/decode.ts'
 import { streamMessageSchema, streamOutputSchema } from '../../src/protocol/stream-output.ts'
 import { fakeTerminal } from './fake-terminal.ts'

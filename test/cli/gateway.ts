@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
 import type { Recording } from '../../src/adapters/scripted/wire.ts'
-import { builtInRecordings, RECORDING_NAMES } from '../../src/cli/recordings/built-in.ts'
+import { builtInRecordings, RECORDING_NAMES } from '../../src/cli/recordings.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { KeyRing } from '../../src/server/auth/key-ring.ts'
 import { createGateway } from '../../src/server/gateway.ts'

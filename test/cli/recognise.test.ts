@@ -1,9 +1,10 @@
 /** `convert` of an input that is not what `--from` says. */
+
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { UsageError } from '../../src/cli/command.ts'
 import { convert } from '../../src/cli/convert.ts'
-import { SOURCE_NAMES, type SourceName } from '../../src/cli/sources.ts'
+import { SOURCE_NAMES, type SourceName } from '../../src/cli/formats.ts'
 import { fakeTerminal } from './fake-terminal.ts'
 
 async function run(from: SourceName, ...input: Uint8Array[]) {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { recordToolsTurn } from '../../src/cli/recordings/built-in.ts'
+import { recordToolsTurn } from '../../src/cli/recordings.ts'
 import { replay } from '../../src/cli/replay.ts'
 import { fakeTerminal } from './fake-terminal.ts'
 

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type * as z from 'zod'
 import { PROVIDER_KINDS } from '../../src/adapters/provider.ts'
-import { RECORDING_NAMES } from '../../src/cli/recordings/built-in.ts'
+import { RECORDING_NAMES } from '../../src/cli/recordings.ts'
 import { CONFIG_FILE, PROVIDER_KEYS } from '../../src/cli/serve/configuration.ts'
-import { parseServeOptions } from '../../src/cli/serve/options.ts'
 import { KNOWN_PROVIDERS } from '../../src/cli/serve/providers.ts'
+import { parseServeOptions } from '../../src/cli/serve/serve.ts'
 import {
   SETTING_NAMES,
   SETTINGS,

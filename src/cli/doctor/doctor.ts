@@ -10,8 +10,8 @@ import {
   parseOptions,
   UsageError,
 } from '../command.ts'
-import { readKeysFile } from '../keys/keys-file.ts'
-import { environmentKey } from '../remote/gateway-client.ts'
+import { environmentKey } from '../gateway-client.ts'
+import { readKeysFile } from '../keys.ts'
 import {
   CONFIG_OPTION,
   type Configuration,
@@ -20,8 +20,8 @@ import {
   readConfiguration,
   SETTING_OPTIONS,
 } from '../serve/configuration.ts'
-import { findWarnings, isPlainHttp, refusePublic } from '../serve/options.ts'
 import { collectSecrets } from '../serve/providers.ts'
+import { findWarnings, isPlainHttp, refusePublic } from '../serve/serve.ts'
 import type { Settings } from '../serve/settings.ts'
 import type { Terminal } from '../terminal.ts'
 import { messageOf } from '../text.ts'

@@ -10,7 +10,7 @@ import { suggestion } from '../../protocol/nearest.ts'
 import { createProviderFetch } from '../../server/provider-fetch.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
-import { builtInRecordings, RECORDING_NAMES } from '../recordings/built-in.ts'
+import { builtInRecordings, RECORDING_NAMES } from '../recordings.ts'
 import {
   type Configuration,
   type Environment,

@@ -1,8 +1,25 @@
-import { type Command, describeCommand, EXIT, reportFailure } from '../command.ts'
-import { CONFIG_OPTION, SETTING_OPTIONS } from './configuration.ts'
+import { statSync } from 'node:fs'
+import { isIPv4 } from 'node:net'
+import { hostname } from 'node:os'
+import { resolve } from 'node:path'
+import { redacting } from '../../protocol/redaction.ts'
+import type { GatewayOptions } from '../../server/gateway.ts'
+import { ANY_ORIGIN, LOOPBACK_NAMES } from '../../server/web/origins.ts'
+import type { ConfiguredProvider } from '../../turns/providers.ts'
+import { type Command, describeCommand, EXIT, reportFailure, UsageError } from '../command.ts'
+import type { Terminal } from '../terminal.ts'
+import {
+  CONFIG_FILE,
+  CONFIG_OPTION,
+  type Configuration,
+  parseSources,
+  readConfiguration,
+  SETTING_OPTIONS,
+} from './configuration.ts'
 import { createLogger } from './logger.ts'
-import { parseServeOptions } from './options.ts'
-import { StartError } from './store.ts'
+import { activeProviders, collectSecrets, providerPlans, readKey } from './providers.ts'
+import { type Settings, toVariable } from './settings.ts'
+import { StartError, storeSecrets } from './store.ts'
 
 const run: Command['run'] = async (args, terminal) => {
   const options = parseServeOptions(args, terminal)
@@ -48,4 +65,160 @@ Each option is also a key of the file (shutdownGrace) and a variable of the envi
       '0 it was asked to end, and did · 1 it could not start, or was ended at once · 2 the options make no sense',
   }),
   run,
+}
+
+/** Everything that a server is started with, decoded and checked. */
+export interface ServeOptions extends Configuration {
+  readonly json: boolean
+  readonly instance: string
+  /** The default one first. */
+  readonly providers: readonly ConfiguredProvider[]
+  readonly redact: (text: string) => string
+  /** What is not as it should be, for people. */
+  readonly warnings: readonly string[]
+}
+
+export function parseServeOptions(
+  args: string[],
+  terminal: Pick<Terminal, 'env' | 'cwd'>,
+): ServeOptions {
+  const { json, sources } = parseSources(args, terminal)
+  const configuration = readConfiguration(sources)
+  const { settings } = configuration
+  refusePublic(settings)
+  refuseOpenOrigins(settings)
+  return {
+    ...configuration,
+    json,
+    instance: settings.instance ?? `${hostname()}:${process.pid}`,
+    providers: activeProviders(configuration),
+    redact: redacting(collectSecrets(configuration)),
+    warnings: findWarnings(configuration),
+  }
+}
+
+/** Whether only this machine reaches what listens there. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
+}
+
+/** Without keys, whoever reaches the port reads every turn and spends our money. */
+export function refusePublic({ host, keysFile, allowPublicWithoutKeys }: Settings): void {
+  if (keysFile !== undefined || allowPublicWithoutKeys || isLoopback(host)) return
+  throw new UsageError(
+    `${host} can be reached from other machines, and anybody there could read every turn and use every ` +
+      'provider: make a key with "turnstream keys add <tenant> --file turnstream.keys" and set ' +
+      'TURNSTREAM_KEYS_FILE=turnstream.keys, or accept it with --allow-public-without-keys',
+  )
+}
+
+/** Without keys every page of the web could read every turn and use every provider. */
+function refuseOpenOrigins({ corsOrigins = [], keysFile }: Settings): void {
+  if (!corsOrigins.includes(ANY_ORIGIN)) return
+  if (corsOrigins.length > 1) {
+    throw new UsageError('corsOrigins: * is every origin, and stands alone')
+  }
+  if (keysFile !== undefined) return
+  throw new UsageError(
+    'corsOrigins: * would let every page that somebody on this machine visits use the server: name the ' +
+      'origins, or have it ask for keys with TURNSTREAM_KEYS_FILE',
+  )
+}
+
+/**
+ * The origins that may use the API, and the names that are answered. A server on loopback without keys is open
+ * to every page that can give its own name to this machine (DNS rebinding), so only known names are answered.
+ * Where a key is needed, or anybody may come anyway, a name protects nothing: any is answered by default.
+ */
+export function webAccess(
+  settings: Settings,
+): Pick<GatewayOptions, 'corsOrigins' | 'allowedHosts'> {
+  const { host, keysFile, corsOrigins, allowedHosts } = settings
+  const names =
+    keysFile !== undefined || !isLoopback(host)
+      ? allowedHosts
+      : [...LOOPBACK_NAMES, host, ...(allowedHosts ?? [])]
+  return { ...(corsOrigins && { corsOrigins }), ...(names && { allowedHosts: names }) }
+}
+
+/** Secrets and turns that others on the machine, or on the network, can see. */
+export function findWarnings(configuration: Configuration): string[] {
+  const plainHttp = providerPlans(configuration)
+    .filter((plan) => readKey(plan, configuration.env) && isPlainHttp(plan.setting.baseUrl ?? ''))
+    .map(({ id }) => `the key of ${id} is sent over plain http: whoever is on the way can read it`)
+  return [...secretWarnings(configuration), ...fileWarnings(configuration), ...plainHttp]
+}
+
+const SECRETS: Partial<Record<string, string>> = {
+  store: 'the password of the store',
+  streamTokenSecret: 'the secret of stream tokens',
+}
+
+const EVERYBODY = 'every user of this machine'
+const OTHERS_READ = 0o004
+const OTHERS_WRITE = 0o002
+const OTHERS = 0o007
+
+/** Of secrets that stand on the command line, or in a settings file that others can read. */
+function secretWarnings({ entries, store, cwd, configFile }: Configuration): string[] {
+  return entries.flatMap(({ name, written }) => {
+    const what = SECRETS[name]
+    if (what === undefined || (name === 'store' && storeSecrets(store).length === 0)) return []
+    const variable = toVariable(name)
+    if (written?.source === 'flag') {
+      const advice = `set ${variable}, or name a file with ${variable}_FILE`
+      return [`${what} on the command line can be seen by ${EVERYBODY}: ${advice}`]
+    }
+    if (written?.source !== 'file') return []
+    const file = configFile ?? CONFIG_FILE
+    return readableWarning(`${what} in ${file}`, resolve(cwd, file))
+  })
+}
+
+function fileWarnings(configuration: Configuration): string[] {
+  const { env, cwd, settings, store } = configuration
+  const keyVariables = providerPlans(configuration).flatMap(({ keyVariable }) => keyVariable ?? [])
+  const variables = [toVariable('store'), toVariable('streamTokenSecret'), ...keyVariables]
+  const warnings = variables.flatMap((name) => {
+    const path = env[`${name}_FILE`]?.trim()
+    return path ? readableWarning(`the file of ${name}_FILE`, path) : []
+  })
+  // What is in it is not a secret: whoever can add a line to it has a key.
+  const keys = settings.keysFile === undefined ? undefined : resolve(cwd, settings.keysFile)
+  if (keys !== undefined && isOpenTo(keys, OTHERS_WRITE)) {
+    warnings.push(`the file of keys can be changed by ${EVERYBODY}: chmod o-w ${keys}`)
+  }
+  // A directory that does not exist yet is created for its owner alone.
+  if (store.kind === 'embedded' && isOpenToAll(store.directory)) {
+    warnings.push(`the store directory is open to ${EVERYBODY}: chmod 700 ${store.directory}`)
+  }
+  return warnings
+}
+
+function readableWarning(what: string, path: string): string[] {
+  if (!isOpenTo(path, OTHERS_READ)) return []
+  return [`${what} can be read by ${EVERYBODY}: chmod o-r ${path}`]
+}
+
+/** Whether every user of the machine may list, enter or change a directory. */
+export function isOpenToAll(directory: string): boolean {
+  return isOpenTo(directory, OTHERS)
+}
+
+function isOpenTo(path: string, bit: number): boolean {
+  // There the bits say nothing.
+  if (process.platform === 'win32') return false
+  try {
+    return (statSync(path).mode & bit) !== 0
+  } catch {
+    // Missing, or behind a directory that this user may not enter: whoever reads the file says so, with its name.
+    return false
+  }
+}
+
+/** Whether a key that is sent to this address can be read on the network. */
+export function isPlainHttp(address: string): boolean {
+  if (!URL.canParse(address)) return false
+  const { protocol, hostname } = new URL(address)
+  return protocol === 'http:' && !/^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }

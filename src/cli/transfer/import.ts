@@ -6,9 +6,8 @@ import type { StreamOutput } from '../../protocol/stream-output.ts'
 import { defineCommand, EXIT, readInput } from '../command.ts'
 import { type Terminal, throttled } from '../terminal.ts'
 import { jsonLine } from '../text.ts'
-import { turnLines } from './export.ts'
+import { STORE_OPTIONS, turnLines, withStore } from './export.ts'
 import { type Line, type PartLine, readExport, type TurnLine } from './format.ts'
-import { STORE_OPTIONS, withStore } from './store.ts'
 
 export const importCommand = defineCommand({
   name: 'import',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ChatView } from '../../../src/cli/chat/chat.ts'
+import { ChatView } from '../../../src/cli/chat.ts'
 import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
 
 const turn = { turnId: 'turn', threadId: 'thread' }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { chat } from '../../../src/cli/chat/chat.ts'
-import { builtInRecordings } from '../../../src/cli/recordings/built-in.ts'
+import { chat } from '../../../src/cli/chat.ts'
+import { builtInRecordings } from '../../../src/cli/recordings.ts'
 import type { Terminal } from '../../../src/cli/terminal.ts'
 import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
 import { cuttingProxy } from '../cutting-proxy.ts'

@@ -1,14 +1,13 @@
 /** Completions are made of the tables of the commands, and tried in bash. */
+
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { Completion } from '../../../src/cli/completions.ts'
-import { createCompletions } from '../../../src/cli/completions.ts'
+import { type Completion, createCompletions } from '../../../src/cli/completions.ts'
+import { SOURCE_NAMES, TARGET_NAMES } from '../../../src/cli/formats.ts'
 import { SETTING_NAMES, toFlag } from '../../../src/cli/serve/settings.ts'
-import { SOURCE_NAMES } from '../../../src/cli/sources.ts'
-import { TARGET_NAMES } from '../../../src/cli/targets.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 
 // A process for each help, on machines that may have much else to do.

@@ -1,12 +1,12 @@
 /** A server with keys, in this process; serve-process.test.ts starts the real thing. */
+
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../../scripts/redis-server.mjs'
 import { systemClock } from '../../../src/async/clock.ts'
-import { parseServeOptions } from '../../../src/cli/serve/options.ts'
-import { serve } from '../../../src/cli/serve/serve.ts'
+import { parseServeOptions, serve } from '../../../src/cli/serve/serve.ts'
 import { sha256Of } from '../../../src/server/auth/key-ring.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 import { untilTrue } from '../support.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { tellNumber } from '../../../src/cli/recordings/built-in.ts'
+import { tellNumber } from '../../../src/cli/recordings.ts'
 
 test.each([
   [1, ['neither prime nor composite', 'In binary it is 1, with a single one']],

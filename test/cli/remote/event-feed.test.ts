@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import { EventFeed, type EventFeedOptions } from '../../../src/cli/remote/gateway-client.ts'
+import { EventFeed, type EventFeedOptions } from '../../../src/cli/gateway-client.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 import { type Answer, serverWith, sse } from '../sse-server.ts'
 import { freePort } from '../support.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { GatewayClient, unreachable } from '../../../src/cli/remote/gateway-client.ts'
+import { GatewayClient, unreachable } from '../../../src/cli/gateway-client.ts'
 import { ROUTES } from '../../../src/protocol/names.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 import { cuttingProxy } from '../cutting-proxy.ts'

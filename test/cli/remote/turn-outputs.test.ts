@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { EventFeed, outcomeOf, turnOutputs } from '../../../src/cli/remote/gateway-client.ts'
+import { EventFeed, outcomeOf, turnOutputs } from '../../../src/cli/gateway-client.ts'
 import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
 import { patientTerminal } from '../patient-terminal.ts'
 import { type Answer, serverWith, sse } from '../sse-server.ts'

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { UsageError } from '../../../src/cli/command.ts'
 import { CONFIG_FILE } from '../../../src/cli/serve/configuration.ts'
-import { parseServeOptions } from '../../../src/cli/serve/options.ts'
-import { serve } from '../../../src/cli/serve/serve.ts'
+import { parseServeOptions, serve } from '../../../src/cli/serve/serve.ts'
 import {
   SETTING_NAMES,
   type Settings,

@@ -1,8 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/async/clock.ts'
-import { parseServeOptions } from '../../../src/cli/serve/options.ts'
 import { keyLimits, portLimits } from '../../../src/cli/serve/run-server.ts'
-import { serve } from '../../../src/cli/serve/serve.ts'
+import { parseServeOptions, serve } from '../../../src/cli/serve/serve.ts'
 import {
   SETTING_NAMES,
   SETTINGS,

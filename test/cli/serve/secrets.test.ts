@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { PROVIDER_KINDS } from '../../../src/adapters/provider.ts'
 import { CONFIG_FILE, readSecret } from '../../../src/cli/serve/configuration.ts'
-import { parseServeOptions } from '../../../src/cli/serve/options.ts'
 import { KNOWN_PROVIDERS } from '../../../src/cli/serve/providers.ts'
+import { parseServeOptions } from '../../../src/cli/serve/serve.ts'
 import { withoutQuotes } from '../../../src/cli/text.ts'
 
 function folder(): string {

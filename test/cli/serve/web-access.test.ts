@@ -1,4 +1,5 @@
 /** Which pages and which names a server answers, from the settings to the answers. */
+
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,8 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../../src/async/clock.ts'
 import { UsageError } from '../../../src/cli/command.ts'
 import { CONFIG_FILE } from '../../../src/cli/serve/configuration.ts'
-import { parseServeOptions, webAccess } from '../../../src/cli/serve/options.ts'
-import { serve } from '../../../src/cli/serve/serve.ts'
+import { parseServeOptions, serve, webAccess } from '../../../src/cli/serve/serve.ts'
 import { ask } from '../../server/web/browser.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 import { untilTrue } from '../support.ts'

@@ -1,12 +1,11 @@
-import { ROUTES } from '../../protocol/names.ts'
+import { ROUTES } from '../protocol/names.ts'
 import type {
   MessageSnapshot,
   StreamOutput,
   Thinking,
   ToolCall,
-} from '../../protocol/stream-output.ts'
-import { defineCommand, EXIT, type ExitCode, UsageError } from '../command.ts'
-import { readBounded } from '../http.ts'
+} from '../protocol/stream-output.ts'
+import { defineCommand, EXIT, type ExitCode, UsageError } from './command.ts'
 import {
   ABOUT_KEYS,
   createGatewayClient,
@@ -17,9 +16,10 @@ import {
   type TurnOutcome,
   turnOutputs,
   URL_OPTION,
-} from '../remote/gateway-client.ts'
-import type { Terminal } from '../terminal.ts'
-import { clip, describeCall, jsonLine, messageOf, printable } from '../text.ts'
+} from './gateway-client.ts'
+import { readBounded } from './http.ts'
+import type { Terminal } from './terminal.ts'
+import { clip, describeCall, jsonLine, messageOf, printable } from './text.ts'
 
 export const chat = defineCommand({
   name: 'chat',

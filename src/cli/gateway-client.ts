@@ -1,21 +1,21 @@
 import * as z from 'zod'
-import { type Clock, sleep } from '../../async/clock.ts'
-import { calculateRetryDelay } from '../../async/retry.ts'
-import { applyAppend } from '../../dialects/xapi/encode.ts'
-import { decodeText } from '../../protocol/decode.ts'
-import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
-import { HEADERS, ROUTES, SSE_EVENTS } from '../../protocol/names.ts'
+import { type Clock, sleep } from '../async/clock.ts'
+import { calculateRetryDelay } from '../async/retry.ts'
+import { applyAppend } from '../dialects/xapi/encode.ts'
+import { decodeText } from '../protocol/decode.ts'
+import { isRecord, parseJsonSafe } from '../protocol/json.ts'
+import { HEADERS, ROUTES, SSE_EVENTS } from '../protocol/names.ts'
 import {
   type ItemSnapshot,
   type StreamOutput,
   streamOutputSchema,
-} from '../../protocol/stream-output.ts'
-import { isKey } from '../../server/auth/key-ring.ts'
-import { SseDecoder, type SseEvent } from '../../sse/decode.ts'
-import { type ExitCode, reportFailure, UsageError } from '../command.ts'
-import { failureReason, readBounded, send, tooLate } from '../http.ts'
-import { readSecret } from '../serve/configuration.ts'
-import type { Terminal } from '../terminal.ts'
+} from '../protocol/stream-output.ts'
+import { isKey } from '../server/auth/key-ring.ts'
+import { SseDecoder, type SseEvent } from '../sse/decode.ts'
+import { type ExitCode, reportFailure, UsageError } from './command.ts'
+import { failureReason, readBounded, send, tooLate } from './http.ts'
+import { readSecret } from './serve/configuration.ts'
+import type { Terminal } from './terminal.ts'
 
 export const DEFAULT_URL = 'http://127.0.0.1:4010'
 
