@@ -48,7 +48,7 @@ const run: Command['run'] = async (args, terminal) => {
  * it has no default; `otherwise` is what holds then. `origin` is the variable, the option or the key of the file.
  */
 export function printedSetting({ name, written }: SettingEntry, env: Terminal['env']) {
-  const { isSecret = false, about }: Setting<unknown> = SETTINGS[name]
+  const { secret, about }: Setting<unknown> = SETTINGS[name]
   if (written === undefined) {
     // The sentence about a setting ends with what holds without it, in brackets.
     const otherwise = /\(([^()]*)\)$/.exec(about)?.[1] ?? 'none'
@@ -58,7 +58,7 @@ export function printedSetting({ name, written }: SettingEntry, env: Terminal['e
   const isInFile = source === 'environment' && !env[variable]?.trim()
   const origin = isInFile ? `${variable}_FILE` : variable
   // Of the store only the credentials are a secret, and a directory has none.
-  const shown = isSecret && name !== 'store' ? REDACTED : withoutCredentials(value)
+  const shown = secret !== undefined && name !== 'store' ? REDACTED : withoutCredentials(value)
   return { name, value: shown, source, origin: source === 'default' ? undefined : origin }
 }
 

@@ -10,7 +10,7 @@ import {
   TARGET_OPTION,
   writeEvents,
 } from './formats.ts'
-import { type Terminal, throttled } from './terminal.ts'
+import { withProgress } from './terminal.ts'
 import { megabytes } from './text.ts'
 
 export const convert = defineCommand({
@@ -48,7 +48,11 @@ Writes SSE, or with --json one JSON object to a line.`,
         if (values.verbose) terminal.writeError(`turnstream: unknown event type ${type}\n`)
       },
     })
-    const input = watched(readInput(file, terminal), terminal)
+    let bytes = 0
+    const input = withProgress(readInput(file, terminal), terminal, (chunk) => {
+      bytes += chunk.length
+      return () => `${megabytes(bytes)} read`
+    })
     let count = 0
     async function* counted() {
       const recognised = { from, source, hasUnknown: () => hasUnknown }
@@ -66,17 +70,6 @@ Writes SSE, or with --json one JSON object to a line.`,
     return exit
   },
 })
-
-/** Passes the input on and shows how much has been read. */
-async function* watched(input: AsyncIterable<Uint8Array>, { clock, progress }: Terminal) {
-  const show = throttled(clock, progress)
-  let bytes = 0
-  for await (const chunk of input) {
-    yield chunk
-    bytes += chunk.length
-    show(() => `${megabytes(bytes)} read`)
-  }
-}
 
 const TITLES: Record<SourceName, string> = {
   'openai-responses': 'OpenAI Responses',
@@ -120,35 +113,28 @@ async function* recognisedEvents(
   let headBytes = 0
   let held: StreamEvent[] | undefined = []
 
-  function take(events: readonly StreamEvent[]): readonly StreamEvent[] {
-    if (held === undefined) return events
+  function* take(events: readonly StreamEvent[], isHeadComplete: boolean) {
+    if (held === undefined) return yield* events
     held.push(...events)
-    return events.some(({ type }) => !MEANINGLESS.has(type)) ? release() : []
-  }
-
-  function release(): readonly StreamEvent[] {
-    const events = held ?? []
+    if (events.every(({ type }) => MEANINGLESS.has(type))) {
+      if (!isHeadComplete) return
+      if (headBytes > 0) checkHead(Buffer.concat(head), held, recognised)
+      // A fault alone is not a turn.
+      if (source.fault !== undefined) return
+    }
+    yield* held
     held = undefined
-    return events
-  }
-
-  /** What is held, if the input is what it was said to be. A fault alone is not a turn. */
-  function checkHeld(): readonly StreamEvent[] {
-    if (held !== undefined && headBytes > 0) checkHead(Buffer.concat(head), held, recognised)
-    return source.fault === undefined ? release() : []
   }
 
   for await (const chunk of input) {
-    if (held !== undefined && headBytes < HEAD_BYTES) {
+    if (held !== undefined) {
       head.push(chunk.subarray(0, HEAD_BYTES - headBytes))
       headBytes += chunk.length
     }
-    yield* take(source.feed(chunk))
+    yield* take(source.feed(chunk), headBytes >= HEAD_BYTES)
     if (source.fault !== undefined) break
-    if (held !== undefined && headBytes >= HEAD_BYTES) yield* checkHeld()
   }
-  yield* take(source.end())
-  yield* checkHeld()
+  yield* take(source.end(), true)
 }
 
 /** Throws if the input is not what it was said to be. One with a fault is refused elsewhere unless it has a name. */

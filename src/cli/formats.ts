@@ -108,25 +108,13 @@ export class V2Source implements Source {
       this.fault === undefined
         ? { code: 'UPSTREAM_TRUNCATED', message: 'The events stop before the end of the turn' }
         : { code: 'UPSTREAM_MALFORMED', message: this.fault.reason }
-    const payloads: StreamEventPayload[] = [
-      ...[...this.#openItems.keys()].map((item_id) => ({
-        type: 'item_error' as const,
-        item_id,
-        error,
-      })),
-      { type: 'response_error', response_id: run_id, error },
-    ]
-    for (const payload of payloads) {
+    const items = [...this.#openItems.keys()]
+    const failed = items.map((item_id) => ({ type: 'item_error', item_id, error }) as const)
+    const end = { type: 'response_error', response_id: run_id, error } as const
+    for (const payload of [...failed, end]) {
       const event_id = generateEventId()
-      const { type } = payload
-      this.#events.push({
-        event_id,
-        timestamp,
-        trace_context,
-        run_id,
-        type,
-        payload,
-      } as StreamEvent)
+      const event = { event_id, timestamp, trace_context, run_id, type: payload.type, payload }
+      this.#events.push(event as StreamEvent)
     }
   }
 }

@@ -6,7 +6,7 @@ import { ResponseReducer } from '../reducer/reduce.ts'
 import { defineCommand, EXIT, parseChoice, readInput, UsageError } from './command.ts'
 import { TARGET_FLAGS, TARGET_NAMES, TARGET_OPTION, V2Source, writeEvents } from './formats.ts'
 import { RECORDED, recordToolsTurn } from './recordings.ts'
-import { type Terminal, throttled } from './terminal.ts'
+import { type Terminal, withProgress } from './terminal.ts'
 import { clip, describeOutput, jsonLine } from './text.ts'
 
 export const SPEED_OPTION = {
@@ -28,18 +28,13 @@ Their timestamps are the pace.`,
   async run({ values, words: [file = ''] }, terminal) {
     const to = parseChoice('--to', values.to, TARGET_NAMES)
     const speed = parseSpeed(values.speed)
-    const { clock, progress } = terminal
     const recording = await readRecording(file, terminal)
-    const show = throttled(clock, progress)
     let count = 0
-    async function* played() {
-      for await (const event of paced(recording, speed, clock)) {
-        yield event
-        count += 1
-        show(() => `${count} of ${recording.length} events`)
-      }
-    }
-    return writeEvents(played(), to, values, terminal)
+    const played = withProgress(paced(recording, speed, terminal.clock), terminal, () => {
+      count += 1
+      return () => `${count} of ${recording.length} events`
+    })
+    return writeEvents(played, to, values, terminal)
   },
 })
 

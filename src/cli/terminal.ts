@@ -137,3 +137,16 @@ export function throttled(
     show(text())
   }
 }
+
+/** Passes items on. `count` is called for each one and makes the text that says how far things are. */
+export async function* withProgress<T>(
+  items: AsyncIterable<T>,
+  { clock, progress }: Terminal,
+  count: (item: T) => () => string,
+): AsyncGenerator<T> {
+  const show = throttled(clock, progress)
+  for await (const item of items) {
+    yield item
+    show(count(item))
+  }
+}

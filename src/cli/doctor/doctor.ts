@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Clock } from '../../async/clock.ts'
 import { hasCode } from '../../protocol/errors.ts'
@@ -21,7 +20,7 @@ import {
   SETTING_OPTIONS,
 } from '../serve/configuration.ts'
 import { collectSecrets } from '../serve/providers.ts'
-import { findWarnings, isPlainHttp, refusePublic } from '../serve/serve.ts'
+import { findWarnings, isOpenTo, isPlainHttp, refusePublic } from '../serve/serve.ts'
 import type { Settings } from '../serve/settings.ts'
 import type { Terminal } from '../terminal.ts'
 import { messageOf } from '../text.ts'
@@ -235,7 +234,14 @@ function lookAtKeys({ keysFile }: Settings, cwd: string): { check: Check; count:
       return { check: fail(name, `there are no keys in ${path}`, `Make one: ${add}`), count }
     }
     const found = `${count === 1 ? 'a key' : `${count} keys`} in ${path}`
-    return { check: keysModeCheck(path, found), count }
+    const fix = `chmod 600 ${path}`
+    if (isOpenTo(path, 0o022)) {
+      return { check: fail(name, `${found}, to which other users can add theirs`, fix), count }
+    }
+    if (isOpenTo(path, 0o044)) {
+      return { check: warn(name, `${found}, which other users can read`, fix), count }
+    }
+    return { check: ok(name, found), count }
   } catch (error) {
     if (!hasCode(error, 'KEYS_FILE_INVALID')) throw error
     const { message } = error
@@ -245,21 +251,6 @@ function lookAtKeys({ keysFile }: Settings, cwd: string): { check: Check; count:
     else if (/\bline \d/.test(message)) fix = `Correct or remove that line, then: ${list}`
     return { check: fail(name, message, fix), count: 0 }
   }
-}
-
-const OTHERS_WRITE = 0o022
-const OTHERS_READ = 0o044
-
-function keysModeCheck(path: string, found: string): Check {
-  const fix = `chmod 600 ${path}`
-  const { mode } = statSync(path)
-  // There the bits say nothing.
-  if (process.platform === 'win32') return ok('keys', found)
-  if ((mode & OTHERS_WRITE) !== 0) {
-    return fail('keys', `${found}, to which other users can add theirs`, fix)
-  }
-  if ((mode & OTHERS_READ) !== 0) return warn('keys', `${found}, which other users can read`, fix)
-  return ok('keys', found)
 }
 
 /** Several instances on one store have to sign with the same secret. */

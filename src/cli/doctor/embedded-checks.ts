@@ -7,7 +7,7 @@ import type { Clock } from '../../async/clock.ts'
 import { checkWritable } from '../../log/embedded/directory.ts'
 import type { EmbeddedFacts } from '../../log/embedded/inspect.ts'
 import type { ErrorCode } from '../../protocol/errors.ts'
-import { isOpenToAll } from '../serve/serve.ts'
+import { isOpenTo, OTHERS } from '../serve/serve.ts'
 import { megabytes, messageOf } from '../text.ts'
 import { type Check, fail, ok, skipped, warn } from './check.ts'
 import type { Setup } from './doctor.ts'
@@ -98,7 +98,7 @@ function storeChecks(
 function factsChecks(directory: string, { bytes, verification }: EmbeddedFacts): Check[] {
   const size = bytes === undefined ? 'no turns yet' : megabytes(bytes)
   const where = `embedded in ${directory}, ${size}`
-  const store = isOpenToAll(directory)
+  const store = isOpenTo(directory, OTHERS)
     ? warn(NAME, `${where}, open to every user of this machine`, `chmod 700 ${directory}`)
     : ok(NAME, where)
   if (bytes === undefined) return [store]

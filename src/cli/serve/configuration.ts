@@ -11,6 +11,7 @@ import type { Terminal } from '../terminal.ts'
 import { withoutQuotes } from '../text.ts'
 import {
   durationSchema,
+  SECRET_NAMES,
   SETTING_NAMES,
   SETTINGS,
   type Setting,
@@ -58,9 +59,6 @@ export const SETTING_OPTIONS: Options = Object.fromEntries(
 
 /** Variables of the other commands. */
 const OTHER_VARIABLES = ['TURNSTREAM_URL', 'TURNSTREAM_KEY', 'TURNSTREAM_KEY_FILE']
-
-/** Settings that may hold a password, and may therefore stand in a file that `<variable>_FILE` names. */
-const SECRET_SETTINGS: readonly SettingName[] = ['store', 'streamTokenSecret']
 
 /** What Kubernetes sets in every pod beside a service named turnstream; none of it is for us. */
 const SERVICE_LINK = /^TURNSTREAM_(SERVICE_(HOST|PORT)|PORT_\d+_)/
@@ -128,7 +126,7 @@ function findSetting(
   if (flag !== undefined && flag !== false)
     return { value: flag, origin: `--${toFlag(name)}`, source: 'flag' }
   const origin = toVariable(name)
-  const value = SECRET_SETTINGS.includes(name) ? readSecret(env, origin) : env[origin]?.trim()
+  const value = SECRET_NAMES.includes(name) ? readSecret(env, origin) : env[origin]?.trim()
   const isServiceLink = name === 'port' && value?.startsWith('tcp://')
   if (value && !isServiceLink) return { value, origin, source: 'environment' }
   const { standard }: Setting<unknown> = SETTINGS[name]
@@ -141,10 +139,10 @@ const MAX_SHOWN = 60
 function decodeSetting({ name, written }: SettingEntry): unknown {
   if (written === undefined) return undefined
   const { value, origin } = written
-  const { schema, takes, isSecret }: Setting<unknown> = SETTINGS[name]
+  const { schema, takes, secret }: Setting<unknown> = SETTINGS[name]
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  const got = isSecret ? 'something else' : JSON.stringify(value)
+  const got = secret === undefined ? JSON.stringify(value) : 'something else'
   const shown = got.length <= MAX_SHOWN ? got : `${got.slice(0, MAX_SHOWN)}…`
   throw new UsageError(`${origin} takes ${takes}; got ${shown}`)
 }
@@ -152,7 +150,7 @@ function decodeSetting({ name, written }: SettingEntry): unknown {
 function refuseUnknownVariables(env: Environment): void {
   const known = [
     ...SETTING_NAMES.map(toVariable),
-    ...SECRET_SETTINGS.map((name) => `${toVariable(name)}_FILE`),
+    ...SECRET_NAMES.map((name) => `${toVariable(name)}_FILE`),
     ...OTHER_VARIABLES,
   ]
   for (const name of Object.keys(env)) {

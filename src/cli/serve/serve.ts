@@ -18,7 +18,7 @@ import {
 } from './configuration.ts'
 import { createLogger } from './logger.ts'
 import { activeProviders, collectSecrets, providerPlans, readKey } from './providers.ts'
-import { type Settings, toVariable } from './settings.ts'
+import { SECRET_NAMES, SETTINGS, type Setting, type Settings, toVariable } from './settings.ts'
 import { StartError, storeSecrets } from './store.ts'
 
 const run: Command['run'] = async (args, terminal) => {
@@ -149,20 +149,16 @@ export function findWarnings(configuration: Configuration): string[] {
   return [...secretWarnings(configuration), ...fileWarnings(configuration), ...plainHttp]
 }
 
-const SECRETS: Partial<Record<string, string>> = {
-  store: 'the password of the store',
-  streamTokenSecret: 'the secret of stream tokens',
-}
-
 const EVERYBODY = 'every user of this machine'
 const OTHERS_READ = 0o004
 const OTHERS_WRITE = 0o002
-const OTHERS = 0o007
+/** To list, enter or change a directory. */
+export const OTHERS = 0o007
 
 /** Of secrets that stand on the command line, or in a settings file that others can read. */
 function secretWarnings({ entries, store, cwd, configFile }: Configuration): string[] {
   return entries.flatMap(({ name, written }) => {
-    const what = SECRETS[name]
+    const { secret: what }: Setting<unknown> = SETTINGS[name]
     if (what === undefined || (name === 'store' && storeSecrets(store).length === 0)) return []
     const variable = toVariable(name)
     if (written?.source === 'flag') {
@@ -178,7 +174,7 @@ function secretWarnings({ entries, store, cwd, configFile }: Configuration): str
 function fileWarnings(configuration: Configuration): string[] {
   const { env, cwd, settings, store } = configuration
   const keyVariables = providerPlans(configuration).flatMap(({ keyVariable }) => keyVariable ?? [])
-  const variables = [toVariable('store'), toVariable('streamTokenSecret'), ...keyVariables]
+  const variables = [...SECRET_NAMES.map(toVariable), ...keyVariables]
   const warnings = variables.flatMap((name) => {
     const path = env[`${name}_FILE`]?.trim()
     return path ? readableWarning(`the file of ${name}_FILE`, path) : []
@@ -189,7 +185,7 @@ function fileWarnings(configuration: Configuration): string[] {
     warnings.push(`the file of keys can be changed by ${EVERYBODY}: chmod o-w ${keys}`)
   }
   // A directory that does not exist yet is created for its owner alone.
-  if (store.kind === 'embedded' && isOpenToAll(store.directory)) {
+  if (store.kind === 'embedded' && isOpenTo(store.directory, OTHERS)) {
     warnings.push(`the store directory is open to ${EVERYBODY}: chmod 700 ${store.directory}`)
   }
   return warnings
@@ -200,16 +196,11 @@ function readableWarning(what: string, path: string): string[] {
   return [`${what} can be read by ${EVERYBODY}: chmod o-r ${path}`]
 }
 
-/** Whether every user of the machine may list, enter or change a directory. */
-export function isOpenToAll(directory: string): boolean {
-  return isOpenTo(directory, OTHERS)
-}
-
-function isOpenTo(path: string, bit: number): boolean {
-  // There the bits say nothing.
+/** Whether others may do what the bits of a mode say. False where the system has no such bits. */
+export function isOpenTo(path: string, bits: number): boolean {
   if (process.platform === 'win32') return false
   try {
-    return (statSync(path).mode & bit) !== 0
+    return (statSync(path).mode & bits) !== 0
   } catch {
     // Missing, or behind a directory that this user may not enter: whoever reads the file says so, with its name.
     return false

@@ -29,8 +29,8 @@ export interface Setting<T> {
   readonly placeholder?: string
   /** The default, as it would be written; missing where that depends. */
   readonly standard?: string
-  /** May hold a password, and is therefore never repeated. */
-  readonly isSecret?: boolean
+  /** What it may hold that is never repeated, and may stand in a file that `<variable>_FILE` names. */
+  readonly secret?: string
 }
 
 /** One that always has a value. */
@@ -133,7 +133,7 @@ export const SETTINGS = {
     about: 'where turns are kept: a directory, redis://…, rediss://… or memory',
     standard: '.turnstream',
     placeholder: 'where',
-    isSecret: true,
+    secret: 'the password of the store',
   },
   storePrefix: {
     ...word('a word', 'name', 'what the keys in Redis begin with'),
@@ -194,7 +194,7 @@ export const SETTINGS = {
     takes: 'a text of at least 32 characters',
     about: 'what stream tokens are signed with, the same on all instances (random)',
     placeholder: 'text',
-    isSecret: true,
+    secret: 'the secret of stream tokens',
   },
   corsOrigins: {
     schema: list((written) => (written === ANY_ORIGIN ? ANY_ORIGIN : originOf(written))),
@@ -226,6 +226,8 @@ type ValueOf<Name extends SettingName> =
 export type Settings = { readonly [Name in SettingName]: ValueOf<Name> }
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
+
+export const SECRET_NAMES = SETTING_NAMES.filter((name) => 'secret' in SETTINGS[name])
 
 /** `shutdownGrace` is `--shutdown-grace`. */
 export function toFlag(name: SettingName): string {
