@@ -168,7 +168,6 @@ interface Listener {
   readonly wait?: (ms: number, failures: number) => void
 }
 
-/** One thread with a gateway. */
 interface Conversation {
   readonly client: GatewayClient
   readonly terminal: Terminal

@@ -13,7 +13,7 @@ export class UsageError extends Error {
 }
 
 /** An option of a command. Parsing, help and shell completions are made of it. */
-export interface Option {
+interface Option {
   /** Stands for the value in the help; missing for a switch. */
   readonly value?: string
   /** What it does. Each line feed begins another line of the help. */
@@ -35,6 +35,11 @@ type Values<Table extends Options> = {
     : boolean
 }
 
+interface CommandLine<Table extends Options> {
+  readonly values: Values<Table>
+  readonly words: readonly string[]
+}
+
 /** The words of a command line that are neither options nor their values. */
 interface Words {
   /** For the refusal of too many or too few: `one file`. */
@@ -45,7 +50,7 @@ interface Words {
   readonly choices?: readonly string[]
 }
 
-interface Description<Table extends Options> {
+export interface Command<Table extends Options = Options> {
   readonly name: string
   /** One line, for the list of commands. */
   readonly summary: string
@@ -58,50 +63,36 @@ interface Description<Table extends Options> {
   readonly words?: Words
   readonly examples: readonly string[]
   readonly exitCodes: string
-}
-
-export interface Command {
-  readonly summary: string
-  readonly help: string
-  readonly options: Options
-  readonly words?: readonly string[]
   run(args: string[], terminal: Terminal): Promise<ExitCode>
 }
 
 /** A command whose `run` gets the command line decoded. */
 export function defineCommand<const Table extends Options>(
-  description: Description<Table> & {
-    run(
-      given: { readonly values: Values<Table>; readonly words: readonly string[] },
-      terminal: Terminal,
-    ): Promise<ExitCode>
+  definition: Omit<Command<Table>, 'run'> & {
+    run(given: CommandLine<Table>, terminal: Terminal): Promise<ExitCode>
   },
 ): Command {
   return {
-    ...describeCommand(description),
-    run: async (args, terminal) => description.run(parseOptions(args, description), terminal),
+    ...definition,
+    run: async (args, terminal) => definition.run(parseOptions(args, definition), terminal),
   }
 }
 
-/** All of a command but what it does, for one that decodes its command line itself. */
-export function describeCommand(description: Description<Options>): Omit<Command, 'run'> {
-  const { name, summary, usage, about, options, furtherOptions, words, examples } = description
-  const list = (title: string, lines: readonly string[]) =>
-    [title, ...lines.map((line) => `  ${line}`)].join('\n')
+export function formatHelp(command: Command): string {
+  const { name, summary, usage, about, options, examples, exitCodes } = command
   const sections = [
     `turnstream ${name}: ${summary}`,
-    list('Usage', usage),
+    section('Usage', usage),
     ...(about === undefined ? [] : [about]),
-    list('Options', optionLines(options)),
-    list('Examples', examples),
-    list('Exit codes', [description.exitCodes]),
+    section('Options', optionLines(options)),
+    section('Examples', examples),
+    section('Exit codes', [exitCodes]),
   ]
-  return {
-    summary,
-    help: `${sections.join('\n\n')}\n`,
-    options: { ...options, ...furtherOptions },
-    words: words?.choices ?? [],
-  }
+  return `${sections.join('\n\n')}\n`
+}
+
+function section(title: string, lines: readonly string[]): string {
+  return [title, ...lines.map((line) => `  ${line}`)].join('\n')
 }
 
 /** Longer flags have their line to themselves. */
@@ -160,7 +151,7 @@ export function parseAction<Name extends string>(
 export function parseOptions<const Table extends Options>(
   args: string[],
   { name = '', options, words }: { name?: string; options: Table; words?: Words },
-): { values: Values<Table>; words: readonly string[] } {
+): CommandLine<Table> {
   const config = Object.entries(options).map(([option, { value, default: standard }]) => {
     if (value === undefined) return [option, { type: 'boolean', default: false }]
     return [option, { type: 'string', ...(standard !== undefined && { default: standard }) }]

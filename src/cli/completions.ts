@@ -6,7 +6,7 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
 
 /** The command for a table of commands, of which it may be one itself. */
-export function createCompletions(commands: () => Readonly<Record<string, Command>>): Command {
+export function createCompletions(commands: () => readonly Command[]): Command {
   return defineCommand({
     name: 'completions',
     summary: 'print a script that lets a shell complete commands and options',
@@ -21,7 +21,7 @@ In config.fish          turnstream completions fish | source`,
     examples: ['turnstream completions bash > turnstream.bash', 'turnstream completions --json'],
     exitCodes: '0 done · 2 the command makes no sense',
     async run({ values, words: [name] }, { write }) {
-      const table = Object.entries(commands()).map(([each, command]) => completion(each, command))
+      const table = commands().map(toCompletion)
       const isJson = values.json && name === undefined
       const script = () => SCRIPTS[parseChoice('completions', name, SHELLS)](table)
       await write(isJson ? jsonLine({ commands: table }) : script())
@@ -40,14 +40,16 @@ export interface Completion {
   readonly options: readonly { flag: string; takesValue: boolean; choices: readonly string[] }[]
 }
 
-function completion(name: string, { summary, options, words = [] }: Command): Completion {
-  const flags = Object.entries(options).map(([option, { value, choices = [] }]) => ({
+function toCompletion(command: Command): Completion {
+  const { name, summary, options, furtherOptions, words } = command
+  const all = Object.entries({ ...options, ...furtherOptions })
+  const flags = all.map(([option, { value, choices = [] }]) => ({
     flag: `--${option}`,
     takesValue: value !== undefined,
     choices,
   }))
   const help = { flag: '--help', takesValue: false, choices: [] }
-  return { name, summary, words, options: [...flags, help] }
+  return { name, summary, words: words?.choices ?? [], options: [...flags, help] }
 }
 
 const GLOBAL_FLAGS = ['--help', '--version'] as const

@@ -1,5 +1,5 @@
 import { REDACTED, redacting } from '../protocol/redaction.ts'
-import { type Command, describeCommand, EXIT, parseAction } from './command.ts'
+import { type Command, EXIT, parseAction } from './command.ts'
 import {
   CONFIG_OPTION,
   type Configuration,
@@ -136,20 +136,18 @@ function providerLines(provider: PrintedProvider, at: number): string[] {
 }
 
 export const config: Command = {
-  ...describeCommand({
-    name: 'config',
-    summary: 'print what a server would be started with, and where each setting comes from',
-    usage: ['turnstream config print [options of serve] [--json]'],
-    about: `Prints every setting with its value and where that comes from: a default, the file, the environment or
+  name: 'config',
+  summary: 'print what a server would be started with, and where each setting comes from',
+  usage: ['turnstream config print [options of serve] [--json]'],
+  about: `Prints every setting with its value and where that comes from: a default, the file, the environment or
 the command line, of which the last wins. Then the providers, with their models. Secrets are not shown.`,
-    options: {
-      config: CONFIG_OPTION,
-      json: { about: 'one JSON object: {"settings":[…],"providers":[…]}' },
-    },
-    furtherOptions: SETTING_OPTIONS,
-    words: { takes: 'one action', min: 1, max: 1, choices: ACTIONS },
-    examples: ['turnstream config print --store redis://localhost:6379'],
-    exitCodes: '0 done · 2 the options, the environment or the file make no sense',
-  }),
+  options: {
+    config: CONFIG_OPTION,
+    json: { about: 'one JSON object: {"settings":[…],"providers":[…]}' },
+  },
+  furtherOptions: SETTING_OPTIONS,
+  words: { takes: 'one action', min: 1, max: 1, choices: ACTIONS },
+  examples: ['turnstream config print --store redis://localhost:6379'],
+  exitCodes: '0 done · 2 the options, the environment or the file make no sense',
   run,
 }

@@ -62,7 +62,6 @@ const ANSWER_LIMIT_MS = 15_000
 // The largest answer and error of a gateway are far smaller. A server that is not a gateway may send anything.
 const MAX_ANSWER_BYTES = 64 * 1024
 
-/** The calls of a gateway. */
 export class GatewayClient {
   readonly url: string
   readonly #clock: Clock
@@ -75,7 +74,6 @@ export class GatewayClient {
     this.#headers = headers
   }
 
-  /** The URL of a route. */
   address(route: string, params: Readonly<Record<string, string>> = {}): string {
     const path = route.replaceAll(/:(\w+)/g, (_, name: string) =>
       encodeURIComponent(params[name] ?? ''),
@@ -83,7 +81,6 @@ export class GatewayClient {
     return `${this.url}${path}`
   }
 
-  /** The frames of a stream; see `EventFeed`. */
   stream(
     route: string,
     params: Readonly<Record<string, string>>,

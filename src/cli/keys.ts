@@ -171,7 +171,6 @@ function withKey(text: string, { tenant, name, sha256 }: KeyEntry): string {
   return `${before}${tenant}:${name}:${sha256}\n`
 }
 
-/** The text without a key. */
 function withoutKey(text: string, { tenant, name }: KeyName): string {
   const lines = linesOfKeysFile(text)
   const left = lines.filter(({ key }) => key?.tenant !== tenant || key.name !== name)
@@ -189,7 +188,7 @@ export function readKeysFile(path: string): KeyEntry[] {
  * owner stay as they are: the server that reads it may run as another user. KEYS_FILE_INVALID, also when what
  * is there, or would be, is not a file of keys.
  */
-export function changeKeysFile(path: string, change: (text: string) => string): void {
+function changeKeysFile(path: string, change: (text: string) => string): void {
   naming(path, () => {
     const target = statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path
     // A name that is always the same keeps two from changing the file at the same time.

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { suggestion } from '../protocol/nearest.ts'
 import { redactShapes } from '../protocol/redaction.ts'
 import { chat } from './chat.ts'
-import { type Command, EXIT, type ExitCode, UsageError } from './command.ts'
+import { type Command, EXIT, type ExitCode, formatHelp, UsageError } from './command.ts'
 import { compact } from './compact.ts'
 import { createCompletions } from './completions.ts'
 import { config } from './config.ts'
@@ -18,7 +18,7 @@ import { exportCommand } from './transfer/export.ts'
 import { importCommand } from './transfer/import.ts'
 
 /** Where to begin reading: each imported file is one command, and its `run` is what the command does. */
-const COMMANDS: Record<string, Command> = {
+const COMMANDS: readonly Command[] = [
   serve,
   keys,
   doctor,
@@ -28,11 +28,11 @@ const COMMANDS: Record<string, Command> = {
   convert,
   replay,
   compact,
-  export: exportCommand,
-  import: importCommand,
+  exportCommand,
+  importCommand,
   demo,
-  completions: createCompletions(() => COMMANDS),
-}
+  createCompletions(() => COMMANDS),
+]
 
 const HELP = `turnstream: an LLM turn as a durable log
 
@@ -40,9 +40,7 @@ Usage
   turnstream <command> [options]
 
 Commands
-${Object.entries(COMMANDS)
-  .map(([name, { summary }]) => `  ${name.padEnd(16)}${summary}`)
-  .join('\n')}
+${COMMANDS.map(({ name, summary }) => `  ${name.padEnd(16)}${summary}`).join('\n')}
 
 Options
   -h, --help      this text, or that of a command
@@ -58,13 +56,13 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
   const [name = '--help', ...rest] = args[0] === 'help' ? [...args.slice(1), '--help'] : args
   if (['-v', '--version', 'version'].includes(name)) return print(terminal, `${version()}\n`)
   if (HELP_FLAGS.has(name)) return print(terminal, HELP)
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  const command = COMMANDS.find((each) => each.name === name)
   try {
     if (command === undefined) {
-      const advice = suggestion(name, Object.keys(COMMANDS))
-      throw new UsageError(`there is no command named '${name}'${advice}`)
+      const names = COMMANDS.map((each) => each.name)
+      throw new UsageError(`there is no command named '${name}'${suggestion(name, names)}`)
     }
-    if (rest.some((arg) => HELP_FLAGS.has(arg))) return await print(terminal, command.help)
+    if (rest.some((arg) => HELP_FLAGS.has(arg))) return await print(terminal, formatHelp(command))
     return await command.run(rest, terminal)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error

@@ -1,7 +1,12 @@
 import type { Recording } from '../adapters/scripted/wire.ts'
 import { EXECUTED_BY_PROVIDER } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
+import type {
+  ErrorObject,
+  ItemType,
+  StreamEvent,
+  StreamEventPayload,
+} from '../protocol/stream-event.ts'
 
 const ANSWER = `**This is a recorded answer.** No model read your question: the \`scripted\` provider plays \
 the same text to everybody, so that you can try everything here without a key.
@@ -177,17 +182,14 @@ function twinOf(n: number): string {
   return ''
 }
 
-function product(factors: readonly number[]): string {
-  const powers = new Map<number, number>()
-  for (const factor of factors) powers.set(factor, (powers.get(factor) ?? 0) + 1)
-  return [...powers].map(([base, exponent]) => power(base, exponent)).join(' times ')
-}
+const POWERS = ['', '', ' squared', ' cubed']
 
-function power(base: number, exponent: number): string {
-  if (exponent === 1) return `${base}`
-  if (exponent === 2) return `${base} squared`
-  if (exponent === 3) return `${base} cubed`
-  return `${base} to the power of ${exponent}`
+function product(factors: readonly number[]): string {
+  const exponents = new Map<number, number>()
+  for (const factor of factors) exponents.set(factor, (exponents.get(factor) ?? 0) + 1)
+  return [...exponents]
+    .map(([base, exponent]) => `${base}${POWERS[exponent] ?? ` to the power of ${exponent}`}`)
+    .join(' times ')
 }
 
 function ofDivisors(n: number): string {
@@ -246,12 +248,12 @@ function isFibonacci(n: number): boolean {
 export const RECORDED = { turnId: 'recorded-turn', threadId: 'recorded-thread' } as const
 
 /** How long before each delta, in turn. */
-export type Pace = readonly number[]
+type Pace = readonly number[]
 
 /** 30 to 60 deltas a second, unevenly, as models send them. */
 const MODEL_PACE: Pace = [19, 23, 31, 17, 26, 20, 33, 18, 22, 28, 17]
 
-export interface RecordedCall {
+interface RecordedCall {
   readonly name: string
   readonly args: Record<string, unknown>
   readonly output: Record<string, unknown>
@@ -259,14 +261,8 @@ export interface RecordedCall {
   readonly ms: number
 }
 
-interface OpenCall extends RecordedCall {
-  readonly id: string
-  readonly callId: string
-  readonly argsText: string
-}
-
 /** Writes a turn down as a provider would have sent it, each event with its time. */
-export class Script {
+class Script {
   readonly #events: StreamEvent[] = []
   readonly #pace: Pace
   #time = 0
@@ -291,7 +287,7 @@ export class Script {
   /** What the user says, for who plays a recording without a server that knows it. */
   ask(content: string): this {
     const id = `${RECORDED.turnId}-user-prompt`
-    this.#start(0, { item_id: id, item_type: 'message' })
+    this.#add(0, { type: 'item_start', item_id: id, item_type: 'message' })
     return this.#done({ type: 'message', id, content, origin: 'user' })
   }
 
@@ -307,21 +303,28 @@ export class Script {
 
   /** Calls that are made at once: their arguments arrive in turn, their outputs as the tools finish. */
   call(afterMs: number, calls: readonly RecordedCall[]): this {
-    const open = calls.map((call) => this.#openCall(afterMs, call))
-    this.#streamInTurn(open)
-    for (const { id, name, argsText, callId } of open) {
-      this.#done({
-        type: 'function_call',
-        id,
-        name,
-        arguments: argsText,
-        call_id: callId,
-        provider_metadata: { executed_by: EXECUTED_BY_PROVIDER },
-      })
+    const open = calls.map(({ name, args, output, ms }) => {
+      const id = this.#start(afterMs, 'function_call', name)
+      this.#calls += 1
+      const call_id = `recorded-call-${this.#calls}`
+      const argumentsText = JSON.stringify(args)
+      return { id, call_id, name, arguments: argumentsText, output: JSON.stringify(output), ms }
+    })
+    const pieces = open.map((call) => piecesOf(call.arguments))
+    for (let at = 0; pieces.some(({ length }) => at < length); at++) {
+      for (const [index, { id }] of open.entries()) {
+        const piece = pieces[index]?.[at]
+        if (piece !== undefined) this.#delta(id, piece)
+      }
+    }
+    for (const { output: _output, ms: _ms, ...call } of open) {
+      const provider_metadata = { executed_by: EXECUTED_BY_PROVIDER }
+      this.#done({ type: 'function_call', ...call, provider_metadata })
     }
     let elapsed = 0
-    for (const { callId, output, ms } of open.toSorted((a, b) => a.ms - b.ms)) {
-      this.#answer(ms - elapsed, callId, JSON.stringify(output))
+    for (const { call_id, output, ms } of open.toSorted((a, b) => a.ms - b.ms)) {
+      const id = this.#start(ms - elapsed, 'function_call_output')
+      this.#done({ type: 'function_call_output', id, call_id, output, success: true })
       elapsed = ms
     }
     return this
@@ -348,36 +351,17 @@ export class Script {
     return this.#events
   }
 
-  #openCall(afterMs: number, call: RecordedCall): OpenCall {
-    const id = this.#nextItem()
-    this.#calls += 1
-    const callId = `recorded-call-${this.#calls}`
-    this.#start(afterMs, { item_id: id, item_type: 'function_call', name: call.name })
-    return { ...call, id, callId, argsText: JSON.stringify(call.args) }
-  }
-
-  #streamInTurn(calls: readonly OpenCall[]): void {
-    const parts = calls.map(({ argsText }) => piecesOf(argsText))
-    const longest = Math.max(...parts.map(({ length }) => length))
-    for (let at = 0; at < longest; at++) {
-      for (const [index, { id }] of calls.entries()) {
-        const piece = parts[index]?.[at]
-        if (piece !== undefined) this.#delta(id, piece)
-      }
-    }
-  }
-
-  #answer(afterMs: number, call_id: string, output: string): void {
-    const id = this.#nextItem()
-    this.#start(afterMs, { item_id: id, item_type: 'function_call_output' })
-    this.#done({ type: 'function_call_output', id, call_id, output, success: true })
-  }
-
-  #text(afterMs: number, item_type: 'message' | 'reasoning', content: string): string {
-    const id = this.#nextItem()
-    this.#start(afterMs, { item_id: id, item_type })
+  #text(afterMs: number, type: 'message' | 'reasoning', content: string): string {
+    const id = this.#start(afterMs, type)
     for (const piece of piecesOf(content)) this.#delta(id, piece)
     return id
+  }
+
+  #start(afterMs: number, item_type: ItemType, name?: string): string {
+    this.#items += 1
+    const item_id = `recorded-${this.#items}`
+    this.#add(afterMs, { type: 'item_start', item_id, item_type, ...(name && { name }) })
+    return item_id
   }
 
   #delta(item_id: string, delta_content: string): void {
@@ -387,18 +371,9 @@ export class Script {
     this.#add(afterMs, { type: 'item_delta', item_id, delta_content })
   }
 
-  #start(afterMs: number, item: Omit<StreamEventPayload<'item_start'>, 'type'>): void {
-    this.#add(afterMs, { type: 'item_start', ...item })
-  }
-
   #done(final_item: OutputItem): this {
     this.#add(0, { type: 'item_done', item_id: final_item.id, final_item })
     return this
-  }
-
-  #nextItem(): string {
-    this.#items += 1
-    return `recorded-${this.#items}`
   }
 
   #add(afterMs: number, payload: StreamEventPayload): void {

@@ -9,7 +9,7 @@ import { RECORDED, recordToolsTurn } from './recordings.ts'
 import { type Terminal, withProgress } from './terminal.ts'
 import { clip, describeOutput, jsonLine } from './text.ts'
 
-export const SPEED_OPTION = {
+const SPEED_OPTION = {
   value: 'n',
   about: '2 plays twice as fast, 0 without waiting',
   default: '1',
@@ -52,7 +52,7 @@ async function readRecording(file: string, terminal: Terminal): Promise<StreamEv
 }
 
 /** `--speed`: 0 does not wait. */
-export function parseSpeed(text: string): number {
+function parseSpeed(text: string): number {
   const speed = Number(text)
   if (text.trim() === '' || !(speed >= 0)) {
     throw new UsageError(`--speed takes a number, zero or more, got '${text}'`)
@@ -61,7 +61,7 @@ export function parseSpeed(text: string): number {
 }
 
 /** Yields each event of a recording when its time has come: the timestamps are the pace. */
-export async function* paced(
+async function* paced(
   recording: readonly StreamEvent[],
   speed: number,
   clock: Clock,

@@ -2,13 +2,7 @@ import { resolve } from 'node:path'
 import type { Clock } from '../../async/clock.ts'
 import { hasCode } from '../../protocol/errors.ts'
 import { redacting, redactShapes } from '../../protocol/redaction.ts'
-import {
-  type Command,
-  describeCommand,
-  type ExitCode,
-  parseOptions,
-  UsageError,
-} from '../command.ts'
+import { type Command, type ExitCode, parseOptions, UsageError } from '../command.ts'
 import { environmentKey } from '../gateway-client.ts'
 import { readKeysFile } from '../keys.ts'
 import {
@@ -97,31 +91,29 @@ function parseEndpoint(endpoint: string | undefined): string {
 }
 
 export const doctor: Command = {
-  ...describeCommand({
-    name: 'doctor',
-    summary: 'find out what is wrong, and how to put it right',
-    usage: [
-      'turnstream doctor [options of serve] [--json]',
-      'turnstream doctor --endpoint <url> [--model <model>] [--json]',
-    ],
-    about: `Without --endpoint it looks at what "turnstream serve" would be started with here: configuration, store,
+  name: 'doctor',
+  summary: 'find out what is wrong, and how to put it right',
+  usage: [
+    'turnstream doctor [options of serve] [--json]',
+    'turnstream doctor --endpoint <url> [--model <model>] [--json]',
+  ],
+  about: `Without --endpoint it looks at what "turnstream serve" would be started with here: configuration, store,
 port, keys, limits of the machine, providers, clock. It changes nothing, and may run beside a server. Give
 it the options that the server gets. It reads every record of an embedded store that no process uses, which
 takes seconds per gigabyte; meanwhile no server can open that store.
 
 With --endpoint it asks a server that speaks Chat Completions for answers, streams, tool calls and
 refusals, and says where they differ from what clients expect. That costs some thousand tokens.`,
-    options: { config: CONFIG_OPTION, ...ENDPOINT_OPTIONS },
-    furtherOptions: SETTING_OPTIONS,
-    examples: [
-      'turnstream doctor',
-      'turnstream doctor --store ./data',
-      'turnstream doctor --store redis://localhost:6379',
-      'turnstream doctor --endpoint http://localhost:11434/v1 --model qwen3',
-    ],
-    exitCodes:
-      '0 nothing failed; there may be warnings · 1 something failed · 2 the command makes no sense',
-  }),
+  options: { config: CONFIG_OPTION, ...ENDPOINT_OPTIONS },
+  furtherOptions: SETTING_OPTIONS,
+  examples: [
+    'turnstream doctor',
+    'turnstream doctor --store ./data',
+    'turnstream doctor --store redis://localhost:6379',
+    'turnstream doctor --endpoint http://localhost:11434/v1 --model qwen3',
+  ],
+  exitCodes:
+    '0 nothing failed; there may be warnings · 1 something failed · 2 the command makes no sense',
   run,
 }
 

@@ -6,7 +6,7 @@ import { redacting } from '../../protocol/redaction.ts'
 import type { GatewayOptions } from '../../server/gateway.ts'
 import { ANY_ORIGIN, LOOPBACK_NAMES } from '../../server/web/origins.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
-import { type Command, describeCommand, EXIT, reportFailure, UsageError } from '../command.ts'
+import { type Command, EXIT, reportFailure, UsageError } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import {
   CONFIG_FILE,
@@ -45,25 +45,23 @@ const run: Command['run'] = async (args, terminal) => {
 }
 
 export const serve: Command = {
-  ...describeCommand({
-    name: 'serve',
-    summary: 'start the gateway: run turns, and serve them over HTTP',
-    usage: ['turnstream serve [options]'],
-    about: `Turns are kept in ./.turnstream unless said otherwise. Providers come from the environment:
+  name: 'serve',
+  summary: 'start the gateway: run turns, and serve them over HTTP',
+  usage: ['turnstream serve [options]'],
+  about: `Turns are kept in ./.turnstream unless said otherwise. Providers come from the environment:
 OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_COMPATIBLE_BASE_URL with
 OPENAI_COMPATIBLE_MODEL. Without any, recorded turns are played.
 
 Each option is also a key of the file (shutdownGrace) and a variable of the environment
 (TURNSTREAM_SHUTDOWN_GRACE). The command line wins over the environment, and that over the file.`,
-    options: {
-      config: CONFIG_OPTION,
-      json: { about: 'the first line and what is logged as JSON objects' },
-      ...SETTING_OPTIONS,
-    },
-    examples: ['turnstream serve', 'turnstream serve --port 8080 --store redis://localhost:6379'],
-    exitCodes:
-      '0 it was asked to end, and did · 1 it could not start, or was ended at once · 2 the options make no sense',
-  }),
+  options: {
+    config: CONFIG_OPTION,
+    json: { about: 'the first line and what is logged as JSON objects' },
+    ...SETTING_OPTIONS,
+  },
+  examples: ['turnstream serve', 'turnstream serve --port 8080 --store redis://localhost:6379'],
+  exitCodes:
+    '0 it was asked to end, and did · 1 it could not start, or was ended at once · 2 the options make no sense',
   run,
 }
 

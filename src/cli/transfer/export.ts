@@ -169,7 +169,6 @@ async function* turnIdsOf(log: TurnLog, threadId: string) {
   else for await (const each of allItems((page) => log.listTurns(threadId, page))) yield each.turnId
 }
 
-/** The items on all pages of a list. */
 async function* allItems<T>(list: (page: PageOptions) => Promise<Page<T>>): AsyncGenerator<T> {
   let cursor: string | undefined
   do {

@@ -109,7 +109,6 @@ class Import {
   }
 }
 
-/** Why a turn is not imported. */
 class Refusal extends Error {
   override readonly name = 'Refusal'
 }

@@ -133,7 +133,7 @@ describe('what makes no sense', () => {
     [['bash', 'zsh'], 'completions takes one shell'],
   ])('%j is refused', async (args, message) => {
     const { terminal, output } = fakeTerminal()
-    await expect(createCompletions(() => ({})).run(args, terminal)).rejects.toThrow(message)
+    await expect(createCompletions(() => []).run(args, terminal)).rejects.toThrow(message)
     expect(output()).toBe('')
   })
 })

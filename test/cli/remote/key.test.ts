@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { chat } from '../../../src/cli/chat.ts'
-import { UsageError } from '../../../src/cli/command.ts'
+import { formatHelp, UsageError } from '../../../src/cli/command.ts'
 import { keyHeaders } from '../../../src/cli/gateway-client.ts'
 import { tail } from '../../../src/cli/tail.ts'
 import { KeyRing, sha256Of } from '../../../src/server/auth/key-ring.ts'
@@ -49,7 +49,7 @@ describe('the key of a command', () => {
       const { terminal } = fakeTerminal()
       const refused = command.run(['--key', KEY, 'x'], terminal)
       await expect(refused).rejects.toThrow('there is no option --key')
-      expect(command.help).toContain('TURNSTREAM_KEY')
+      expect(formatHelp(command)).toContain('TURNSTREAM_KEY')
     },
   )
 })

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { UsageError } from '../../../src/cli/command.ts'
+import { formatHelp, UsageError } from '../../../src/cli/command.ts'
 import { CONFIG_FILE } from '../../../src/cli/serve/configuration.ts'
 import { parseServeOptions, serve } from '../../../src/cli/serve/serve.ts'
 import {
@@ -224,6 +224,6 @@ describe('a public address', () => {
 
 describe('--help', () => {
   test.each(SETTING_NAMES)('explains %s', (name) => {
-    expect(serve.help).toContain(`--${toFlag(name)}`)
+    expect(formatHelp(serve)).toContain(`--${toFlag(name)}`)
   })
 })
