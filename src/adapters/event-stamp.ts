@@ -3,16 +3,16 @@ import { eventIdsOf } from '../protocol/ids.ts'
 import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 
 export interface StampOptions {
-  /** The run of payloads that come before a `response_start`. */
+  /** Run of the payloads before a `response_start`. */
   runId?: string
   traceContext?: TraceContext
-  /** The time of an event, in milliseconds. The system clock by default. */
+  /** Event time in milliseconds. The system clock by default. */
   now?: () => number
 }
 
 const NO_TRACE: TraceContext = { traceparent: '' }
 
-/** Puts payloads into envelopes: ids derived from the run and the position, times from the clock. */
+/** Wraps payloads in envelopes: ids derive from run and position, times from the clock. */
 export class EventStamp {
   readonly #now: () => number
   readonly #traceContext: TraceContext
@@ -27,7 +27,7 @@ export class EventStamp {
     this.#nextEventId = eventIdsOf(runId)
   }
 
-  /** Each `response_start` begins a run of its own. */
+  /** Each `response_start` begins a new run. */
   stamp(payload: StreamEventPayload): StreamEvent {
     if (payload.type === 'response_start' && payload.response_id !== this.#runId) {
       this.#runId = payload.response_id
@@ -44,7 +44,7 @@ export class EventStamp {
   }
 }
 
-/** The payloads of a provider or a translation as StreamEvents. */
+/** Converts payloads of a provider or a translation to StreamEvents. */
 export async function* stamp(
   payloads: AsyncIterable<StreamEventPayload> | Iterable<StreamEventPayload>,
   options: StampOptions = {},

@@ -25,7 +25,7 @@ export function asCount(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 && value < Infinity ? value : undefined
 }
 
-/** A code or a message: text, or a number in place of it. */
+/** A code or message: text, or a number. */
 export function asWord(value: unknown): string | undefined {
   return typeof value === 'number' ? String(value) : asNonEmpty(value)
 }
@@ -35,7 +35,7 @@ export function isEmpty(fields: object): boolean {
   return true
 }
 
-/** JSON text; undefined for what has none: nesting deeper than the engine can write. */
+/** JSON text; undefined for nesting deeper than the engine can encode. */
 export function toJson(value: unknown): string | undefined {
   try {
     return JSON.stringify(value)
@@ -44,7 +44,7 @@ export function toJson(value: unknown): string | undefined {
   }
 }
 
-/** The vendor's error, its code being the first of these fields that has one. */
+/** The vendor's error. Its code is the first of these fields that is set. */
 export function toError(error: unknown, ...codeFields: readonly string[]): ErrorObject {
   const fields = asFields(error)
   const field = codeFields.find((name) => asWord(fields[name]) !== undefined)
@@ -78,7 +78,7 @@ export function toUsage(counts: TokenCounts): Usage {
   }
 }
 
-/** Why an event could not be read. Thrown and caught inside an adapter's `wire.ts`. */
+/** Why an event is malformed. Thrown and caught inside an adapter's `wire.ts`. */
 export class Malformed extends Error {}
 
 export function requireFields(value: unknown, name: string): Fields {

@@ -13,44 +13,44 @@ export interface HttpCallOptions extends Required<Pick<HttpProviderOptions, Call
   limits: TimeLimits
 }
 
-/** A call, as often as it may have to be made. */
+/** One call to a vendor, including retries. */
 export interface Attempt extends HttpCallOptions {
   signal: AbortSignal
   buildRequest: () => VendorRequest
   onRetry?: (() => void) | undefined
 }
 
-/** What a chunk amounted to. */
+/** What a chunk contained. */
 export interface Progress {
   arrived: number
-  /** The rest is of no interest. */
+  /** Ignore the rest. */
   isOver: boolean
 }
 
 type OnChunk = (chunk: Uint8Array) => Promise<Progress>
 
-/** A failure of the call. `retryAfterMs` is set when the vendor named a time. */
+/** A failed call. `retryAfterMs` is set if the vendor named a delay. */
 interface CallFault extends ErrorObject {
   isRetryable: boolean
   retryAfterMs?: number | undefined
 }
 
 const RETRYABLE_STATUSES = new Set([408, 409, 425, 429, 500, 502, 503, 529])
-/** A gateway that gave up waiting for a model which had the request. */
+/** A gateway timeout: the model may have received the request. */
 const GATEWAY_TIMEOUT = 504
-/** The limits of Node's `fetch` itself: 300 s for headers, and between two chunks. */
+/** Timeouts of Node's `fetch`: 300 s for headers, and between two chunks. */
 const FETCH_TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
 const RETRY_BASE_MS = 500
 const RETRY_MAX_MS = 8000
-// A vendor that asks for more patience than this has, in effect, refused.
+// A vendor that asks for a longer delay has, in effect, refused.
 const MAX_RETRY_AFTER_MS = 60_000
 const MAX_ERROR_BODY_CHARS = 64 * 1024
-// An error in plain words is short; what is longer is a page or a trace of the program behind it.
+// Plain-text errors are short; longer texts are pages or stack traces.
 const MAX_PLAIN_CHARS = 300
 
 /**
- * Calls the vendor and hands over its answer chunk by chunk. As long as no event has arrived a failed
- * call is retried; after that, never. Returns what went wrong, if anything.
+ * Calls the vendor and passes on its response chunk by chunk. A failed call is retried only before the first event.
+ * Returns the failure, if any.
  */
 export async function openVendorStream(
   attempt: Attempt,
@@ -71,7 +71,7 @@ export async function openVendorStream(
   }
 }
 
-/** One call. Every wait of it has a limit, and aborting ends it at once. */
+/** One attempt. Every wait has a limit, and aborting ends it immediately. */
 class Call {
   readonly #attempt: Attempt
   readonly #onChunk: OnChunk
@@ -112,7 +112,7 @@ class Call {
         method: 'POST',
         headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
         body: JSON.stringify(body),
-        // A redirect would carry the key to wherever it points.
+        // A redirect would forward the key to its target.
         redirect: 'manual',
         signal: this.#controller.signal,
       }),
@@ -152,14 +152,14 @@ class Call {
     }
   }
 
-  /** Interrupts a wait for bytes that takes too long. One timer for all reads: there is one for every token. */
+  /** Interrupts a wait for bytes that takes too long. One timer for all reads, because there is one read per token. */
   #silence(ms: number): IdleTimer {
     return new IdleTimer(ms, this.#attempt.clock, () =>
       this.#interrupt(timeoutError('an event', ms)),
     )
   }
 
-  /** Throws when nothing comes in time, or the call is aborted; what comes later is ignored. */
+  /** Throws on timeout or abort; a later result is ignored. */
   async #within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
     const { clock } = this.#attempt
     const timeOut = (): void => this.#interrupt(timeoutError(what, ms))
@@ -171,10 +171,7 @@ class Call {
     }
   }
 
-  /**
-   * Does not wait for `fetch` to notice an abort: in Node 20 a read that the end of the body has overtaken never
-   * settles.
-   */
+  /** Does not wait for `fetch` to handle an abort: in Node 20 a read overtaken by the end of the body never settles. */
   #unlessInterrupted<T>(promise: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#interrupt = reject
@@ -189,7 +186,7 @@ class Call {
       return { code: 'UPSTREAM_TIMEOUT', message: error.message, isRetryable: retryTimeouts }
     }
     if (error instanceof TurnstreamError) {
-      // The request could not even be made: asking again would change nothing.
+      // The request could not be created: a retry would fail, too.
       return { code: error.code, message: error.message, isRetryable: false }
     }
     const fault = unreachable(error)
@@ -213,7 +210,7 @@ class Call {
 
 const ABORTED = new DOMException('The call was aborted', 'AbortError')
 
-/** The vendor was silent, or sent nothing of use, for too long. It may have been paid for. */
+/** The vendor sent nothing useful for too long. The call may be billed. */
 class TimeoutError extends Error {}
 
 function timeoutError(what: string, ms: number): TimeoutError {
@@ -221,8 +218,8 @@ function timeoutError(what: string, ms: number): TimeoutError {
 }
 
 /**
- * Bounds a stretch in which bytes arrive but no event of ours comes of them: keep-alives while a model thinks, and
- * unknown or empty events. A timer rather than the time of day, which can be set.
+ * Limits how long bytes may arrive without an event: keep-alives while a model thinks, unknown or empty events. A
+ * timer, because the system time can change.
  */
 class Stall {
   readonly #timer: IdleTimer
@@ -268,16 +265,16 @@ function junkFault(bytes: number): CallFault {
 
 const EMPTY_ANSWER: CallFault = {
   code: 'UPSTREAM_TRUNCATED',
-  message: 'The provider answered with an empty stream',
+  message: 'The provider returned an empty stream',
   isRetryable: true,
 }
 
 /**
- * A call that failed before there was an answer, or in the middle of it. The messages of the network name hosts
- * and ports, and those of `fetch` quote headers: only the word for what happened is for everybody.
+ * Converts a failure before or during the response. Network errors name hosts and ports, and those of `fetch` quote
+ * headers: only the error code is public.
  */
 export function unreachable(error: unknown): ErrorObject {
-  // `fetch` hides the reason of a network error in its cause.
+  // `fetch` puts the network error into `cause`.
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   const word = /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? ` (${code})` : ''
@@ -287,18 +284,18 @@ export function unreachable(error: unknown): ErrorObject {
   return { code: 'UPSTREAM_UNREACHABLE', message: `The call to the provider failed${word}` }
 }
 
-/** Where `fetch` does not show a redirect it has no status. */
+/** Where `fetch` hides a redirect it has no status. */
 function isRedirect({ status, type }: Response): boolean {
   return type === 'opaqueredirect' || (status >= 300 && status < 400)
 }
 
 function redirectFault({ status }: Response): CallFault {
   const code = `HTTP_${status === 0 ? 302 : status}`
-  const message = 'The provider answered with a redirect, which is not followed'
+  const message = 'The provider returned a redirect, which is not followed'
   return { code, message, isRetryable: false }
 }
 
-/** Seconds or a date; anything else is nothing. */
+/** Seconds or a date; other values are ignored. */
 function retryAfter(header: string | null): number | undefined {
   if (header === null || header.trim() === '') return undefined
   const seconds = Number(header)
@@ -306,7 +303,7 @@ function retryAfter(header: string | null): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.max(0, ms)
 }
 
-/** The message inside the error shapes that vendors use, or what they sent if it is a sentence. */
+/** The message in a known vendor error format, or the body if it is a sentence. */
 function vendorMessage(body: string): string {
   const json = parseJsonSafe(body)
   const outer = Array.isArray(json) ? (json[0] as unknown) : json
@@ -315,7 +312,7 @@ function vendorMessage(body: string): string {
   return typeof message === 'string' ? message.trim() : sentenceOf(body)
 }
 
-/** Pages, traces and JSON of other shapes may hold anything, and are nothing to read. */
+/** Pages, stack traces and other JSON may contain anything. */
 function sentenceOf(body: string): string {
   const text = body.trim()
   return text.length <= MAX_PLAIN_CHARS && /^[^\n<>{}]*$/.test(text) ? text : ''

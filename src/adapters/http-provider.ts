@@ -13,36 +13,36 @@ import { concealing } from './vendor-errors.ts'
 import { VendorReader } from './vendor-input.ts'
 import { checkBaseUrl, type VendorRequest } from './vendor-request.ts'
 
-/** How long to wait for a provider, in milliseconds. `Infinity` turns a limit off. Connecting is up to `fetch`. */
+/** Provider timeouts in milliseconds. `Infinity` disables a limit. Connecting is up to `fetch`. */
 export interface TimeLimits {
-  /** Silence before the first event: for headers, and then for bytes (120 s). */
+  /** Silence before the first event: for headers, and then for bytes. 120 s by default. */
   firstEventMs: number
-  /** Silence once events have come (300 s). */
+  /** Silence after the first event. 300 s by default. */
   betweenEventsMs: number
-  /** How long keep-alives, unknown and empty events can put off those limits, in all (600 s). */
+  /** How long keep-alives, unknown and empty events may extend those limits in total. 600 s by default. */
   stallMs: number
 }
 
-/** What every HTTP provider can be told. */
+/** Options of every HTTP provider. */
 export interface HttpProviderOptions {
-  /** The name under which its responses go. */
+  /** Provider id of its responses. */
   id?: string
   baseUrl?: string
   apiKey?: string
   headers?: Record<string, string>
   timeLimits?: Partial<TimeLimits>
-  /** How many bytes may come without an event among them (64 MiB). */
+  /** Maximum bytes without an event. 64 MiB by default. */
   maxStalledBytes?: number
-  /** Tries after the first one, as long as no event has arrived (2). */
+  /** Retries before the first event. 2 by default. */
   maxRetries?: number
-  /** Whether to try again after a time-out, although the first call may be charged for (false). */
+  /** Whether to retry after a timeout, although the first call may be billed. False by default. */
   retryTimeouts?: boolean
   fetch?: typeof globalThis.fetch
   clock?: Clock
-  /** Spreads retries, from 0 to 1. */
+  /** Retry jitter, from 0 to 1. */
   random?: () => number
   onUnknown?: (type: string) => void
-  /** Cap for the arguments of one tool call (1,000,000). */
+  /** Maximum characters of one tool call's arguments. 1,000,000 by default. */
   maxArgumentChars?: number
 }
 
@@ -52,15 +52,15 @@ const DEFAULT_LIMITS: TimeLimits = {
   stallMs: 600_000,
 }
 
-// More than the largest event that is read, which has 16 Mi characters.
+// More than the largest accepted event, 16 Mi characters.
 const MAX_STALLED_BYTES = 64 * 1024 * 1024
 
-// What is parsed at a time: 2 ms of the smallest events.
+// Parsed at a time: 2 ms of the smallest events.
 const PART_BYTES = 16 * 1024
 
 /**
- * A provider that is called over HTTP and answers with a stream. Where it is called follows from its options
- * alone; OPTION_INVALID when that is no address.
+ * A provider called over HTTP that responds with a stream. Its URL depends only on its options; OPTION_INVALID if it is
+ * not valid.
  */
 export function httpProvider<Options extends HttpProviderOptions>(
   vendorId: string,
@@ -99,7 +99,7 @@ export function httpProvider<Options extends HttpProviderOptions>(
   }
 }
 
-/** Moves the answer into the stream, as fast as its reader takes it. Never rejects. */
+/** Moves the response into the stream at the reader's pace. Never rejects. */
 async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStream): Promise<void> {
   try {
     const fault = await openVendorStream(attempt, (chunk) => pumpChunk(chunk, reader, stream))
@@ -115,7 +115,7 @@ async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStre
   stream.complete()
 }
 
-/** In parts, between which others have the event loop. */
+/** Yields to the event loop between slices. */
 async function pumpChunk(
   chunk: Uint8Array,
   reader: VendorReader,
@@ -126,7 +126,7 @@ async function pumpChunk(
     if (isSliceOver()) await nextSlice()
     const payloads = reader.feed(chunk.subarray(at, at + PART_BYTES))
     arrived += payloads.length
-    // Not every vendor closes the connection after the end of its response.
+    // Not every vendor closes the connection after its response.
     const hasEnded = await stream.addUntilEnd(payloads)
     if (hasEnded || reader.fault !== undefined) return { arrived, isOver: true }
   }

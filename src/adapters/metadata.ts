@@ -1,6 +1,6 @@
 /**
- * What an adapter keeps of its vendor in `provider_metadata`: written by `translate.ts`, read by `request.ts`. Each
- * vendor has a namespace of its own, since one refuses what another demands back.
+ * Vendor data in `provider_metadata`: written by `translate.ts`, read by `request.ts`. Each vendor has its own
+ * namespace, because one refuses what another requires.
  */
 
 import { EXECUTED_BY_PROVIDER } from '../protocol/item-marks.ts'
@@ -19,7 +19,7 @@ export function toMetadata(
   }
 }
 
-/** What an item holds of a vendor; undefined when it came from another one. */
+/** A vendor's fields of an item; undefined if it came from another vendor. */
 export function vendorFields(
   namespace: string,
   { provider_metadata }: OutputItem,

@@ -9,14 +9,13 @@ export interface ToolDefinition {
   name: string
   description?: string
   parameters: Record<string, unknown>
-  /** The arguments shall follow the schema to the letter. */
+  /** Whether arguments must match the schema exactly. */
   strict?: boolean
 }
 
 /**
- * One call to a model, in no vendor's form. `input` is the thread so far, oldest first: messages of the
- * user, the agent and the system, reasoning, calls and their outputs. What an item carries in
- * `provider_metadata` goes back to the provider that it came from.
+ * One vendor-neutral call to a model. `input` is the thread so far, oldest first: messages of user, agent and system,
+ * reasoning, calls and outputs. An item's `provider_metadata` goes back to the provider it came from.
  */
 export interface ProviderRequest {
   model: string
@@ -24,7 +23,7 @@ export interface ProviderRequest {
   tools?: readonly ToolDefinition[]
   toolChoice?: 'auto' | 'none' | 'required' | { name: string }
   reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high'
-  /** Tokens that the model may think for, with providers that count them. */
+  /** Thinking budget in tokens, for providers that support one. */
   thinkingBudget?: number
   maxOutputTokens?: number
   temperature?: number
@@ -41,21 +40,21 @@ export interface JsonSchemaFormat {
   strict?: boolean
 }
 
-/** Whose response it will be. */
+/** Ids of the response. */
 export interface RunContext {
   runId: string
   turnId: string
   threadId: string
-  /** Called each time that a call is retried. */
+  /** Called for each retry. */
   onRetry?: () => void
 }
 
-/** A source of responses, as payloads; `stamp` makes StreamEvents of them. */
+/** A source of response payloads; `stamp` converts them to StreamEvents. */
 export interface Provider {
   readonly id: string
   /**
-   * Calls the model. Whatever happens, the stream holds one response with its truthful end: a failure
-   * is a `response_error` in it, never an exception. Aborting stops the call, and the stream with it.
+   * Calls the model. The stream always holds one response with a truthful end: a failure is a `response_error`, never
+   * an exception. Aborting stops the call and the stream.
    */
   stream(
     request: ProviderRequest,
@@ -64,15 +63,15 @@ export interface Provider {
   ): ResponseStream<StreamEventPayload>
 }
 
-// Enough to keep the socket busy while the reader is, and little enough that a slow reader is felt.
+// Enough to keep the socket busy, and small enough for backpressure from a slow reader.
 const MAX_BUFFERED_EVENTS = 256
 
-/** The payloads of one call. Its `signal` stops the producer, whichever side aborts. */
+/** The payloads of one call. Its `signal` aborts when either side aborts. */
 export class ProviderStream extends ResponseStream<StreamEventPayload> {
   readonly #controller = new AbortController()
 
   constructor(signal: AbortSignal | undefined, clock: Clock) {
-    // The producer keeps the time limits: it can end the response truthfully.
+    // The producer enforces time limits: it can end the response truthfully.
     super(signal, { maxBufferSize: MAX_BUFFERED_EVENTS, eventTimeout: Infinity, clock })
     if (signal?.aborted) this.#controller.abort()
     else signal?.addEventListener('abort', this.#stop, { once: true })
@@ -119,9 +118,9 @@ export class ProviderStream extends ResponseStream<StreamEventPayload> {
   }
 }
 
-/** The vendor APIs that a provider can be configured to speak. */
+/** Vendor APIs that a provider can be configured for. */
 export const PROVIDER_KINDS = ['openai', 'anthropic', 'gemini', 'openai-compatible'] as const
 export type ProviderKind = (typeof PROVIDER_KINDS)[number]
 
-/** The id of the provider that plays recorded turns. `serve` always has it. */
+/** Id of the provider that plays recorded turns. `serve` always has it. */
 export const SCRIPTED_ID = 'scripted'

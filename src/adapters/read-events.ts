@@ -11,7 +11,7 @@ import { translateResponseNotifications } from './response-notifications/transla
 import type { Translation, TranslationContext } from './translation.ts'
 import { VendorReader } from './vendor-input.ts'
 
-/** The streams that can be read, by the names of their adapters. */
+/** Readable streams, by adapter name. */
 export const TRANSLATIONS = {
   'openai-responses': translateOpenaiResponses,
   'anthropic-messages': translateAnthropicMessages,
@@ -28,9 +28,9 @@ export interface ReadEventsOptions extends Partial<TranslationContext> {
 }
 
 /**
- * Reads the body of a vendor's response, SSE or JSON lines, as StreamEvents. A body that fails, is malformed or ends
- * early never throws: its last event is a `response_error`. Leaving the loop cancels the body. `runId` is random by
- * default; `turnId` and `threadId` equal it. OPTION_INVALID for an unknown vendor.
+ * Reads a vendor's response body, SSE or JSON lines, as StreamEvents. Never throws for a failed, malformed or truncated
+ * body: the last event is then a `response_error`. Leaving the loop cancels the body. `runId` is random by default;
+ * `turnId` and `threadId` equal it. OPTION_INVALID for an unknown vendor.
  */
 export async function* readEvents(
   body: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | null,
@@ -39,7 +39,7 @@ export async function* readEvents(
 ): AsyncGenerator<StreamEvent, void> {
   if (!Object.hasOwn(TRANSLATIONS, vendor)) {
     const known = Object.keys(TRANSLATIONS).join(', ')
-    throw new TurnstreamError('OPTION_INVALID', `vendor ${vendor} is unknown; use one of ${known}`)
+    throw new TurnstreamError('OPTION_INVALID', `unknown vendor ${vendor}; use one of ${known}`)
   }
   const { traceContext, ...context } = options
   const { runId = crypto.randomUUID(), now = Date.now } = context
@@ -66,7 +66,7 @@ export async function* readEvents(
   for (const payload of reader.end(fault)) yield stamp.stamp(payload)
 }
 
-/** Not every browser can iterate over a ReadableStream. */
+/** Not every browser can iterate a ReadableStream. */
 async function* chunksOf(
   body: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | null,
 ): AsyncGenerator<Uint8Array, void> {

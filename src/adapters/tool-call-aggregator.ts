@@ -5,20 +5,20 @@ import type { ErrorObject } from '../protocol/stream-event.ts'
 import { asFields, asNonEmpty, asString, type Fields } from './fields.ts'
 import { MAX_ARGUMENT_CHARS, oncePerType, tooLarge } from './translation.ts'
 
-/** A tool call as far as it has arrived. */
+/** A tool call as received so far. */
 export interface ToolCallState {
-  /** The vendor's `call_id`, or one made here when it gives none. */
+  /** The vendor's `call_id`, or a generated one. */
   id: string
   name: string
-  /** The place among the calls of this response, from 0. */
+  /** Position among the calls of this response, from 0. */
   index: number
-  /** JSON text; empty until the call is whole, `{}` when nothing ever arrived. */
+  /** JSON text; empty until the call is complete, `{}` if nothing arrived. */
   args: string
   argsDone: boolean
   outputItemDone: boolean
 }
 
-/** What an input did to a call. `key` names the call for as long as the response lasts. */
+/** How an input changed a call. `key` identifies the call within the response. */
 export type ToolCallChange = { key: string; call: ToolCallState } & (
   | { change: 'opened' }
   | { change: 'grown'; fragment: string }
@@ -31,19 +31,19 @@ export interface ToolCallAggregatorOptions {
   onUnknown?: ((type: string) => void) | undefined
 }
 
-/** Names under which a vendor may speak of one call. */
+/** Identifiers that a vendor may use for one call. */
 export type Aliases = readonly string[]
 
 export interface CallFields {
   id?: string | undefined
-  /** Stands in for the id of a call that has no other. */
+  /** Used as id if the call has no other. */
   itemId?: string | undefined
   name?: string | undefined
-  /** The whole arguments, which win over what was streamed. */
+  /** The complete arguments, which override the stream. */
   args?: string | undefined
 }
 
-// A vendor repeats itself within a response, and none of them has this many calls.
+// Bounds the memory for repeated events; no response has this many calls.
 const MAX_DRAINED = 1000
 
 interface Call {
@@ -52,13 +52,13 @@ interface Call {
   text: GrowingText
   idFrom: 'call' | 'item' | 'us'
   aliases: Set<string>
-  /** One that is not open is still known by its names, so that what comes late opens no new call. */
+  /** Ended calls keep their names, so that late events open no new call. */
   phase: 'open' | 'completed' | 'failed'
 }
 
 /**
- * Puts tool calls together from whatever a vendor sends of them: many at once, interleaved, named late,
- * by `call_id` here and `item_id` there, in fragments or in one piece at the end.
+ * Assembles tool calls from vendor events: interleaved, named late, identified by `call_id` or `item_id`, in fragments
+ * or complete at the end.
  */
 export class ToolCallAggregator {
   readonly #maxArgumentChars: number
@@ -66,7 +66,7 @@ export class ToolCallAggregator {
   readonly #open = new Set<Call>()
   readonly #aliases = new Map<string, Call>()
   #completed: Call[] = []
-  /** Without their arguments, oldest first. */
+  /** Without arguments, oldest first. */
   readonly #drained = new Fifo<Call>()
   #nextIndex = 0
 
@@ -78,7 +78,7 @@ export class ToolCallAggregator {
     this.#reportUnknown = oncePerType(onUnknown)
   }
 
-  /** Takes one notification of the `response.*` family; throws when it makes a call too large. */
+  /** Adds one `response.*` notification. Throws if a call becomes too large. */
   ingestDelta(notification: { type: string; [field: string]: unknown }): void {
     for (const change of this.ingest(notification)) {
       if (change.change !== 'failed') continue
@@ -86,7 +86,7 @@ export class ToolCallAggregator {
     }
   }
 
-  /** Like `ingestDelta`, but answers what has changed, and a call that fails is one of the answers. */
+  /** Like `ingestDelta`, but returns the changes, including failed calls. */
   ingest(notification: { type: string; [field: string]: unknown }): readonly ToolCallChange[] {
     const item = itemOf(notification)
     switch (notification.type) {
@@ -108,8 +108,8 @@ export class ToolCallAggregator {
   }
 
   /**
-   * Returns the completed calls in the order of their index, each once. Of the last 1,000 only the ids are
-   * remembered, so that a repeated `.done` does not hand them out again.
+   * Returns completed calls by index, each once. Remembers the ids of the last 1,000, so that a repeated `.done` does
+   * not return them again.
    */
   drainCompletedCalls(): ToolCallState[] {
     const completed = this.#completed.toSorted((a, b) => a.state.index - b.state.index)
@@ -119,17 +119,17 @@ export class ToolCallAggregator {
     return completed.map(({ state }) => state)
   }
 
-  /** Makes a call known, or adds what is new about one that is. */
+  /** Registers a call, or updates a known one. */
   open(aliases: Aliases, fields: CallFields = {}): readonly ToolCallChange[] {
     const known = this.#find(aliases)
-    // A vendor that opens a call under names which another one has, has used them again.
+    // A call opened under the names of another one reuses them.
     const isAnother = known?.phase === 'completed' || (known && isOtherId(known, fields))
     if (known === undefined || isAnother) return [this.#create(aliases, fields)]
     if (known.phase === 'open') this.#learn(known, aliases, fields)
     return []
   }
 
-  /** Adds a fragment; fragments that are alike are data, not repetitions. */
+  /** Adds a fragment. Equal fragments are data, not repetitions. */
   append(aliases: Aliases, fragment: string): readonly ToolCallChange[] {
     const { call, changes } = this.#reach(aliases, {})
     if (call === undefined || call.state.argsDone || fragment === '') return changes
@@ -140,7 +140,7 @@ export class ToolCallAggregator {
     return [...changes, { change: 'grown', key: call.key, call: call.state, fragment }]
   }
 
-  /** The arguments are whole, the call is not yet. */
+  /** The arguments are complete, but not the call. */
   finishArguments(aliases: Aliases, fields: CallFields = {}): readonly ToolCallChange[] {
     const { call, changes } = this.#reach(aliases, fields)
     if (call === undefined) return changes
@@ -151,7 +151,7 @@ export class ToolCallAggregator {
     return changes
   }
 
-  /** The call is whole: the next drain hands it out. */
+  /** Completes the call: the next drain returns it. */
   finish(aliases: Aliases, fields: CallFields = {}): readonly ToolCallChange[] {
     const changes = this.finishArguments(aliases, fields)
     const call = this.#find(aliases)
@@ -165,17 +165,17 @@ export class ToolCallAggregator {
     return [...changes, { change: 'completed', key: call.key, call: call.state }]
   }
 
-  /** Finishes every call that is still open, in order. */
+  /** Completes every open call, in order. */
   finishAll(): readonly ToolCallChange[] {
     return [...this.#open].flatMap((call) => this.finish([...call.aliases]))
   }
 
-  /** How many calls are open. */
+  /** Number of open calls. */
   get size(): number {
     return this.#open.size
   }
 
-  /** The response is over: everything that is left of it is dropped. */
+  /** The response ended: drops everything left. */
   reset(): void {
     this.#open.clear()
     this.#aliases.clear()
@@ -184,7 +184,7 @@ export class ToolCallAggregator {
     this.#nextIndex = 0
   }
 
-  /** What is said of a call without any name is said of the one opened last. */
+  /** An event without identifiers belongs to the call opened last. */
   #find(aliases: Aliases): Call | undefined {
     if (aliases.length === 0) return [...this.#open].at(-1)
     for (const alias of aliases) {
@@ -194,7 +194,7 @@ export class ToolCallAggregator {
     return undefined
   }
 
-  /** The open call of these names; one that nobody announced is opened by what is said of it. */
+  /** The open call with these names. Opens one that was not announced. */
   #reach(aliases: Aliases, fields: CallFields) {
     const known = this.#find(aliases)
     if (known === undefined) {
@@ -256,7 +256,7 @@ export class ToolCallAggregator {
     return { change: 'failed', key: call.key, call: call.state, error }
   }
 
-  /** The next response uses the same indexes, but other ids. */
+  /** The next response reuses indexes, but not ids. */
   #forgetAllButIds(call: Call): void {
     this.#forget(call)
     const aliases = new Set([...call.aliases].filter(isId))
@@ -271,12 +271,12 @@ export class ToolCallAggregator {
   }
 }
 
-/** One call has one id; ids of items do not count, some servers change them at will. */
+/** Whether two call ids differ. Item ids do not count: some servers change them. */
 function isOtherId(call: Call, { id }: CallFields): boolean {
   return call.idFrom === 'call' && id !== undefined && id !== call.state.id
 }
 
-/** The item that a `response.*` notification is about. */
+/** The item of a `response.*` notification. */
 export function itemOf(notification: Fields): Fields {
   return asFields(notification['item'] ?? notification['output_item'] ?? notification['outputItem'])
 }
@@ -288,8 +288,8 @@ function isCall(item: Fields): boolean {
 const ID = 'id'
 
 /**
- * The names of a call, in the order of trust: some servers make up a new item id for every event. Ids
- * of calls and of items are not told apart, because proxies send one under the name of the other.
+ * The names of a call, most reliable first: some servers change the item id with every event. Call and item ids are not
+ * distinguished, because proxies confuse them.
  */
 function aliasesOf(notification: Fields, item: Fields): string[] {
   return [
@@ -304,12 +304,12 @@ function alias(kind: string, value: unknown): string | undefined {
   return name === undefined ? undefined : `${kind}:${name}`
 }
 
-/** Whether an alias is an id, and not an index that another call can have. */
+/** Whether an alias is an id, not an index that another call can have. */
 function isId(name: string): boolean {
   return name.startsWith(`${ID}:`)
 }
 
-/** What a notification says of a call, under any of the names in use. */
+/** Fields of a call in a notification, under any known name. */
 function callFields(fields: Fields): CallFields {
   const nested = asFields(fields['function'])
   return {

@@ -3,43 +3,37 @@ import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, ItemType, StreamEventPayload, Usage } from '../protocol/stream-event.ts'
 import { type Fields, isEmpty, Malformed } from './fields.ts'
 
-/** What a translation needs from outside, since it reads neither clock nor network. */
+/** Inputs of a translation, which reads neither clock nor network. */
 export interface TranslationContext {
-  /** The run of the first response; later ones in the same input get a suffix. */
+  /** Run of the first response; later ones in the same input get a suffix. */
   runId: string
   turnId: string
   threadId: string
   providerId: string
-  /** The requested model; the one that the vendor names wins. */
+  /** The requested model; the vendor's own name takes precedence. */
   modelId: string
   now: () => number
-  /** Called for vendor event types that are unknown, once for each type. */
+  /** Called once per unknown vendor event type. */
   onUnknown?: ((type: string) => void) | undefined
-  /** Cap for the arguments of one tool call. */
+  /** Maximum characters of one tool call's arguments. */
   maxArgumentChars?: number | undefined
-  /** Changes errors before they are written, to keep secrets out of them. */
+  /** Redacts secrets from errors before they are written. */
   conceal?: ((error: ErrorObject) => ErrorObject) | undefined
 }
 
-/**
- * The meaning of one vendor's stream: vendor events in, payloads out. It does no I/O, never waits, and never
- * throws, whatever goes in.
- */
+/** Translates one vendor's stream: vendor events in, payloads out. Does no I/O, never waits and never throws. */
 export interface Translation {
   translate(event: unknown): readonly StreamEventPayload[]
-  /**
-   * The input has ended. Nothing follows a response that has ended; any other is truncated, or failed with `fault`
-   * if the reason is known.
-   */
+  /** The input ended. A response that has not ended is truncated, or failed with `fault` if the reason is known. */
   end(fault?: ErrorObject): readonly StreamEventPayload[]
 }
 
-/** Whether a payload is the end of its response. */
+/** Whether a payload ends its response. */
 export function isTerminal({ type }: StreamEventPayload): boolean {
   return type === 'response_done' || type === 'response_error' || type === 'turn_aborted_by_user'
 }
 
-/** Why a response ended, in one vocabulary for all vendors. */
+/** Why a response ended, the same for all vendors. */
 export type FinishReason =
   | 'stop'
   | 'length'
@@ -49,7 +43,7 @@ export type FinishReason =
   | 'pause'
   | 'other'
 
-// Type names come from outside. Past this many the source is broken, and storing more would let it fill the memory.
+// Type names are untrusted: an unbounded set would let a broken source fill the memory.
 const MAX_TYPES = 1000
 
 /** Reports each type once, and at most 1,000 of them. */
@@ -62,11 +56,11 @@ export function oncePerType(report: (type: string) => void = () => {}): (type: s
   }
 }
 
-// Some vendors refuse ids of more than 40 characters, or of any but these.
+// Some vendors refuse ids longer than 40 characters or with other characters.
 const MAX_RUN_CHARS = 24
 const NOT_ALPHANUMERIC = /[^a-zA-Z0-9]/g
 
-/** Ids for calls that came without one: the same for the same run, different from those of any other. */
+/** Creates ids for calls without one: deterministic per run, distinct between runs. */
 export function callIdsOf(runId: string): () => string {
   const run = runId.replaceAll(NOT_ALPHANUMERIC, '').slice(-MAX_RUN_CHARS)
   let next = 0
@@ -76,11 +70,10 @@ export function callIdsOf(runId: string): () => string {
   }
 }
 
-// Providers bill by token but we hold characters: past this a runaway call would cost more memory
-// than every other turn of a machine together.
+// Bounds memory: a runaway call could otherwise use more than all other turns together.
 export const MAX_ARGUMENT_CHARS = 1_000_000
 
-/** The error of a call whose arguments pass the cap. */
+/** The error of a call whose arguments exceed the limit. */
 export function tooLarge(call: string, maxArgumentChars: number): ErrorObject {
   const message = `the arguments of ${call} exceed ${maxArgumentChars} characters`
   return { code: 'TOOL_ARGUMENTS_TOO_LARGE', message }
@@ -88,9 +81,9 @@ export function tooLarge(call: string, maxArgumentChars: number): ErrorObject {
 
 type StartFields = Omit<StreamEventPayload<'item_start'>, 'type' | 'item_id' | 'item_type'>
 
-/** What the vendor said at the end of an item; what it did not say is taken from what was streamed. */
+/** Final fields of an item; missing ones are taken from the stream. */
 export interface FinalFields {
-  /** The whole text, or the whole arguments of a call. */
+  /** The complete text, or the complete arguments of a call. */
   content?: string | undefined
   name?: string | undefined
   call_id?: string | undefined
@@ -106,16 +99,16 @@ interface OpenItem {
 }
 
 /**
- * Writes one response after another as StreamEvent payloads, and keeps what must hold for all vendors:
- * a response starts once and ends once, an item is open before it grows, nothing follows an end, and
- * what breaks takes its open items with it. Items go by a key that is stable in the vendor's stream.
+ * Writes responses as StreamEvent payloads and enforces the invariants of all vendors: a response starts and ends once,
+ * an item is open before it grows, nothing follows an end, and a failure ends open items. Items have a key that is
+ * stable in the vendor's stream.
  */
 export class ResponseWriter {
-  /** Ids for calls that the vendor gives none. */
+  /** Ids for calls without one. */
   readonly nextCallId: () => string
-  /** Reports a type that the translation does not know. */
+  /** Reports an unknown event type. */
   readonly reportUnknown: (type: string) => void
-  /** Cap for the arguments of one call. */
+  /** Maximum characters of one call's arguments. */
   readonly maxArgumentChars: number
   readonly #context: TranslationContext
   readonly #open = new Map<string, OpenItem>()
@@ -132,7 +125,7 @@ export class ResponseWriter {
     this.maxArgumentChars = context.maxArgumentChars ?? MAX_ARGUMENT_CHARS
   }
 
-  /** The payloads since the last call. */
+  /** Returns the payloads since the last call. */
   take(): readonly StreamEventPayload[] {
     const payloads = this.#payloads
     if (payloads.length > 0) this.#payloads = []
@@ -147,7 +140,7 @@ export class ResponseWriter {
     return this.#phase === 'ended'
   }
 
-  /** Begins a response unless one is open. After an end this is the next one. */
+  /** Starts a response unless one is open. After an end this is the next one. */
   start(modelId: string = this.#context.modelId): void {
     if (this.#phase === 'open') return
     const { threadId, providerId, now } = this.#context
@@ -179,7 +172,7 @@ export class ResponseWriter {
     return this.#open.has(key)
   }
 
-  /** Opens an item unless it is open. Before the response has begun this begins it. */
+  /** Opens an item unless it is open. Starts the response if necessary. */
   openItem(key: string, type: ItemType, fields: StartFields = {}): void {
     if (this.#phase === 'ended' || this.#open.has(key)) return
     this.start()
@@ -197,7 +190,7 @@ export class ResponseWriter {
     })
   }
 
-  /** Adds to an open item; to one that is not, nothing. A call whose arguments pass the cap fails. */
+  /** Appends to an open item; ignored for others. A call whose arguments exceed the limit fails. */
   append(key: string, text: string): void {
     const item = this.#open.get(key)
     if (item === undefined || text === '') return
@@ -222,7 +215,7 @@ export class ResponseWriter {
     this.#payloads.push({ type: 'item_done', item_id: item.id, final_item })
   }
 
-  /** Like `finishItem`, for a call whose arguments may pass the cap. Returns whether it succeeded. */
+  /** Like `finishItem`, for a call whose arguments may exceed the limit. Returns whether it succeeded. */
   finishCall(key: string, fields: FinalFields): boolean {
     const item = this.#open.get(key)
     if (item === undefined) return false
@@ -251,7 +244,7 @@ export class ResponseWriter {
     return this.#context.conceal?.(error) ?? error
   }
 
-  /** Open items of an attempt that the vendor abandoned. */
+  /** Ends open items of an abandoned attempt. */
   cancelOpenItems(reason: string): void {
     for (const { id } of this.#open.values()) {
       this.#payloads.push({ type: 'item_cancelled', item_id: id, reason })
@@ -259,12 +252,12 @@ export class ResponseWriter {
     this.#open.clear()
   }
 
-  /** Remembers the usage so far; the end of the response carries it. */
+  /** Stores the usage so far for the end of the response. */
   setUsage(usage: Usage): void {
     this.#usage = usage
   }
 
-  /** The response came to its end, whatever the reason: items still open are done as they are. */
+  /** Ends the response, for any reason. Open items are completed as they are. */
   finish(reason: FinishReason, providerReason: string | null): void {
     if (this.#phase === 'ended') return
     this.start()
@@ -280,7 +273,7 @@ export class ResponseWriter {
     })
   }
 
-  /** The response broke, and its open items with it. */
+  /** Fails the response and its open items. */
   fail(cause: ErrorObject): void {
     if (this.#phase === 'ended') return
     this.start()
@@ -289,7 +282,7 @@ export class ResponseWriter {
     this.#endWithoutDone({ type: 'response_error', response_id: this.#responseId(), error })
   }
 
-  /** The client stopped the response: open items are cancelled, finished ones stay. */
+  /** The client cancelled the response: open items are cancelled, finished ones stay. */
   abort(reason: string): void {
     if (this.#phase === 'ended') return
     this.start()
@@ -297,7 +290,7 @@ export class ResponseWriter {
     this.#endWithoutDone({ type: 'turn_aborted_by_user', turn_id: this.#turnId(), reason })
   }
 
-  /** Only `response_done` has room for the usage. */
+  /** Only `response_done` carries usage. */
   #endWithoutDone(end: StreamEventPayload): void {
     this.#phase = 'ended'
     const usage = this.#usage
@@ -307,7 +300,7 @@ export class ResponseWriter {
     this.#payloads.push(end)
   }
 
-  /** The input is over: a response that has not ended by now has lost its end. */
+  /** The input ended: an open response is truncated. */
   endInput(fault?: ErrorObject): void {
     if (this.#phase === 'ended' && fault === undefined) return
     this.fail(
@@ -319,7 +312,7 @@ export class ResponseWriter {
   }
 }
 
-/** A translation that writes to a ResponseWriter. An event that cannot be read fails the response. */
+/** A translation that writes to a ResponseWriter. A malformed event fails the response. */
 export abstract class WriterTranslation implements Translation {
   protected readonly writer: ResponseWriter
 
@@ -331,7 +324,7 @@ export abstract class WriterTranslation implements Translation {
     try {
       this.take(event)
     } catch (error) {
-      const reason = error instanceof Malformed ? error.message : 'it cannot be read'
+      const reason = error instanceof Malformed ? error.message : 'it is malformed'
       this.failMalformed(reason, event)
     }
     return this.writer.take()
@@ -342,10 +335,10 @@ export abstract class WriterTranslation implements Translation {
     return this.writer.take()
   }
 
-  /** Throws `Malformed` before it has written anything of the event. */
+  /** Throws `Malformed` before writing anything of the event. */
   protected abstract take(event: unknown): void
 
-  /** Nothing more comes of the response. */
+  /** Nothing more follows in the response. */
   protected close(fault?: ErrorObject): void {
     this.writer.endInput(fault)
   }

@@ -3,24 +3,24 @@ import type { ErrorObject } from '../protocol/stream-event.ts'
 import type { HttpProviderOptions } from './http-provider.ts'
 
 /*
- * What goes wrong with a vendor is kept in the log of the turn and shown to whoever reads it. A vendor says
- * what it likes: the key that it did not accept, the machine behind it, where its program lies on the disk.
+ * Vendor errors are stored in the turn's log and sent to its readers. They may contain anything: the refused
+ * key, internal hosts, file system paths.
  */
 
 const MAX_MESSAGE_CHARS = 1000
 const MAX_CODE_CHARS = 100
 
-/** Addresses and names of machines that nobody outside can reach, with a port or not. */
+/** Private addresses and host names, with or without a port. */
 const INTERNAL_HOST =
   /(?<![\w.-])(?:localhost|(?:10|127)(?:\.\d{1,3}){3}|(?:192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2}|\[?::1\]?|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:internal|local|localdomain|lan|corp|intranet|svc|arpa))(?::\d{1,5})?(?![\w-])/gi
 
-/** Places on a disk: `/usr/lib/…`, `C:\…`, `file:///…`. Paths of an API begin otherwise. */
+/** File system paths: `/usr/lib/…`, `C:\…`, `file:///…`. API paths look different. */
 const FILE_PATH =
   /(?:\bfile:\/\/|(?<![\w/.:-])(?=\/(?:app|data|etc|home|mnt|opt|private|proc|root|run|srv|tmp|Users|usr|var|workspace)\/)|\b[A-Z]:(?=\\))[^\s"'<>()|,;]+/g
 
 type Secrets = Pick<HttpProviderOptions, 'apiKey' | 'baseUrl' | 'headers'>
 
-/** Changes errors of a vendor into what anybody may see of them. */
+/** Removes secrets and internals from vendor errors. */
 export function concealing(options: Secrets): (error: ErrorObject) => ErrorObject {
   const redact = redacting(secretsOf(options))
   const hosts = hostsOf(options.baseUrl)
@@ -39,14 +39,14 @@ function conceal(text: string, redact: Redact, hosts: RegExp | undefined): strin
 const INTERNAL = '[host]'
 
 /**
- * Who cannot read JSON quotes some characters of it, in which no secret can be recognised: they may be half of
- * one. From the first quotation mark to the last, since there may be others in between.
+ * JSON parse errors quote a part of the text, possibly half a secret that cannot be recognized. Removes everything from
+ * the first quotation mark to the last.
  */
 function withoutQuote(code: string, message: string): string {
   return code === 'UPSTREAM_MALFORMED' ? message.replace(/["'`].*["'`]/s, '…') : message
 }
 
-/** The key, the headers that hold one by their names, and the host, which may be written like them. */
+/** The key, headers whose names suggest a secret, and the host in any spelling. */
 function secretsOf({ apiKey, baseUrl = '', headers = {} }: Secrets): string[] {
   const hosts = URL.canParse(baseUrl) ? [new URL(baseUrl).host, new URL(baseUrl).hostname] : []
   const values = Object.entries(headers)
@@ -55,7 +55,7 @@ function secretsOf({ apiKey, baseUrl = '', headers = {} }: Secrets): string[] {
   return [...(apiKey === undefined ? [] : [apiKey]), ...values, ...hosts]
 }
 
-/** The host that an operator has configured, which is nobody else's business; a vendor's own is known. */
+/** A host configured by the operator is private; the vendor's own is public. */
 function hostsOf(baseUrl: string | undefined): RegExp | undefined {
   if (baseUrl === undefined || !URL.canParse(baseUrl)) return undefined
   const { hostname } = new URL(baseUrl)

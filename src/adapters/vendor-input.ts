@@ -6,9 +6,9 @@ import type { Translation } from './translation.ts'
 
 export type InputFormat = 'sse' | 'jsonl'
 
-/** An event that could not be read. */
+/** A malformed event. */
 export interface InputFault {
-  /** The number of the line (JSON lines) or of the event (SSE), from 1. */
+  /** Line number (JSON lines) or event number (SSE), from 1. */
   at: number
   reason: string
 }
@@ -16,18 +16,18 @@ export interface InputFault {
 const LESS_THAN = 0x3c
 const OPEN_BRACE = 0x7b
 const OPEN_BRACKET = 0x5b
-/** White space and a byte order mark, which may precede anything. */
+/** Whitespace and a byte order mark, which may precede anything. */
 const BLANKS = new Set([0x09, 0x0a, 0x0d, 0x20, 0xef, 0xbb, 0xbf])
 
-/** A line, or an event of SSE. */
+/** A line, or an SSE event. */
 type InputRecord = string | { data: string }
 
 /** The last event of a Chat Completions stream; it is not JSON. */
 const DONE = '[DONE]'
 
 /**
- * The bytes of a vendor's stream as vendor events: SSE or JSON lines, cut anywhere. Reading stops at the first
- * event that is malformed: `fault` says what and where.
+ * Splits a vendor's byte stream into events: SSE or JSON lines, in any chunks. Reading stops at the first malformed
+ * event: `fault` says what and where.
  */
 export class VendorInput {
   readonly #format: InputFormat | undefined
@@ -37,7 +37,7 @@ export class VendorInput {
   #hasBegun = false
   #fault: InputFault | undefined
 
-  /** By default the format is derived from the first character. */
+  /** By default the format is detected from the first character. */
   constructor(onEvent: (event: unknown) => void, format?: InputFormat) {
     this.#onEvent = onEvent
     this.#format = format
@@ -48,7 +48,7 @@ export class VendorInput {
     return this.#fault
   }
 
-  /** The number of the current line or event, from 1. */
+  /** Number of the current line or event, from 1. */
   get position(): number {
     return this.#count
   }
@@ -60,12 +60,12 @@ export class VendorInput {
       if (this.#fault !== undefined || this.#decoder === undefined) return
       for (const record of this.#decoder.feed(chunk)) this.#take(record)
     } catch (error) {
-      // A bound of the decoder was exceeded.
+      // A limit of the decoder was exceeded.
       this.#fail(error)
     }
   }
 
-  /** Ends the input. An event that it cut off is dropped: the missing end is what counts. */
+  /** Ends the input. Drops a truncated event: the missing end is reported instead. */
   end(): void {
     if (this.#fault !== undefined || this.#decoder === undefined) return
     try {
@@ -93,7 +93,7 @@ export class VendorInput {
     }
   }
 
-  /** An object at the start is a line of JSON, a tag is an error page, all else is SSE. */
+  /** `{` starts JSON lines, a tag an error page; everything else is SSE. */
   #begin(chunk: Uint8Array): void {
     const first = chunk.find((byte) => !BLANKS.has(byte))
     if (first === undefined) return
@@ -102,7 +102,7 @@ export class VendorInput {
     if (first === LESS_THAN) {
       this.#refuse('the input is a page of HTML or XML, not a stream')
     } else if (format === 'sse' && (first === OPEN_BRACE || first === OPEN_BRACKET)) {
-      // SSE would take these for unknown fields, and the answer for an empty one.
+      // SSE would treat these as unknown fields, and the response as empty.
       this.#refuse('the input is JSON, not a stream of events')
     } else this.#decoder ??= createDecoder(format)
   }
@@ -117,7 +117,7 @@ function createDecoder(format: InputFormat): SseDecoder | LineDecoder {
   return format === 'sse' ? new SseDecoder({ flushOnEnd: true }) : new LineDecoder()
 }
 
-/** Why a text is not JSON that we read. Returned, not thrown. */
+/** Why a text is not acceptable JSON. Returned, not thrown. */
 class Unreadable extends Error {}
 
 function parse(text: string): unknown {
@@ -138,12 +138,12 @@ function isReadable(record: InputRecord): boolean {
 
 const NONE: readonly StreamEventPayload[] = []
 
-/** A vendor's bytes to payloads: parse and translate. Never waits. */
+/** Parses and translates a vendor's bytes to payloads. Never waits. */
 export class VendorReader {
   readonly #translation: Translation
   readonly #input: VendorInput
   #payloads = NONE
-  /** The payloads of several events, which may be added to. */
+  /** Payloads of several events; may be appended to. */
   #own: StreamEventPayload[] = []
   #isOver = false
 
@@ -163,7 +163,7 @@ export class VendorReader {
     return this.#input.fault === undefined ? this.#take() : this.end()
   }
 
-  /** The input has ended, or failed for the reason given: what is open ends truthfully. */
+  /** The input ended or failed: ends an open response truthfully. */
   end(reason?: ErrorObject): readonly StreamEventPayload[] {
     if (this.#isOver) return []
     this.#isOver = true
@@ -171,13 +171,13 @@ export class VendorReader {
     const { fault } = this.#input
     const malformed = fault && {
       code: 'UPSTREAM_MALFORMED',
-      message: `event ${fault.at} cannot be read: ${fault.reason}`,
+      message: `event ${fault.at} is malformed: ${fault.reason}`,
     }
     this.#add(this.#translation.end(reason ?? malformed))
     return this.#take()
   }
 
-  /** Most chunks hold one event: what comes of it is handed on as it is, and only more is copied. */
+  /** Most chunks hold one event, whose payloads are passed on without a copy. */
   #add(payloads: readonly StreamEventPayload[]): void {
     if (payloads.length === 0) return
     if (this.#payloads.length === 0) this.#payloads = payloads

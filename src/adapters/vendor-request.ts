@@ -1,4 +1,4 @@
-/** What the requests to all vendors have in common. */
+/** Shared by the requests to all vendors. */
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { Attachment, OutputItem } from '../protocol/output-item.ts'
@@ -7,7 +7,7 @@ import type { HttpProviderOptions } from './http-provider.ts'
 import { vendorFields } from './metadata.ts'
 import type { ProviderRequest } from './provider.ts'
 
-/** The request in the vendor's form. JSON leaves out the fields of `body` that are undefined. */
+/** A request in the vendor's form. JSON omits undefined fields of `body`. */
 export interface VendorRequest {
   url: string
   headers: Record<string, string>
@@ -24,17 +24,14 @@ export function bearer(apiKey: string | undefined): Record<string, string> {
   return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
 }
 
-/** Why a request cannot be sent to this vendor. */
+/** An option that this vendor does not support. */
 export function invalidOption(name: string, reason: string): TurnstreamError {
   return new TurnstreamError('OPTION_INVALID', `${name}: ${reason}`)
 }
 
 type ToolChoice = NonNullable<ProviderRequest['toolChoice']>
 
-/**
- * The choice as it may be sent: vendors refuse one where there is nothing to choose from. Throws when
- * it cannot be honoured.
- */
+/** The tool choice to send: vendors refuse one without tools. Throws if it is impossible. */
 export function toolChoiceOf({ tools = [], toolChoice }: ProviderRequest): ToolChoice | undefined {
   if (tools.length === 0) {
     if (toolChoice === undefined || toolChoice === 'auto' || toolChoice === 'none') return undefined
@@ -53,12 +50,11 @@ export function dataUrl({ media_type, data }: Attachment): string {
   return `data:${media_type};base64,${data}`
 }
 
-export const BASE_URL_TAKES =
-  'an http:// or https:// address without a user, a password and a query'
+export const BASE_URL_TAKES = 'an http:// or https:// URL without credentials or a query'
 
 /**
- * Whether a vendor can be called at an address. Credentials and queries are refused: they would be lost, or
- * stand in every message that names the address.
+ * Whether a vendor can be called at a URL. Credentials and queries are refused: they would be lost, or appear in
+ * messages with the URL.
  */
 export function isBaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
@@ -66,21 +62,21 @@ export function isBaseUrl(text: string): boolean {
   return /^https?:$/.test(protocol) && [username, password, search, hash].every((part) => !part)
 }
 
-/** In a browser it may be a path of the page's own host. The refusal does not repeat what may be a secret. */
+/** In a browser it may be a path on the page's own host. The error does not repeat a possible secret. */
 export function checkBaseUrl(baseUrl: string | undefined): void {
   if (baseUrl === undefined || /^\/(?!\/)[^?#]*$/.test(baseUrl) || isBaseUrl(baseUrl)) return
   throw new TurnstreamError('OPTION_INVALID', `baseUrl takes ${BASE_URL_TAKES}`)
 }
 
-/** The output of a call that nobody answered. */
+/** The output of an unanswered call. */
 export const NOT_RUN = 'The tool was not run'
 
 export type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>
 
-/** What the agent did by itself; an output among it is of a tool that its provider ran. */
+/** What the agent did itself; an output here is from a tool that its provider ran. */
 export type AgentItem = Item<'message' | 'reasoning' | 'function_call' | 'function_call_output'>
 
-/** A call that waits for an answer, and the one it got. */
+/** A client call and its result. */
 export interface Answer {
   call: Item<'function_call'>
   output: string
@@ -92,18 +88,17 @@ export type Step =
   | { from: 'agent'; items: readonly AgentItem[] }
   | { from: 'tools'; answers: readonly Answer[] }
 
-/** How a vendor recognises its own items. */
+/** How a vendor recognizes its own items. */
 export interface Ownership {
-  /** Of the vendor's fields in `provider_metadata`. */
+  /** Namespace in `provider_metadata`. */
   namespace: string
-  /** The field that names the vendor's response which an item came from. */
+  /** The field with the vendor's response id of an item. */
   responseField: string
 }
 
 /**
- * A thread as vendors want it that take turns: what the agent did in one response is one step, and the
- * step after it answers each of its calls. A call that nobody answered is answered here, because they
- * refuse a thread with an open one.
+ * Converts a thread to alternating steps: one step per agent response, followed by the results of its calls. Unanswered
+ * calls get a result here, because vendors refuse a thread with an open call.
  */
 export function stepsOf(input: readonly OutputItem[], ownership: Ownership): Step[] {
   const thread = new Thread(ownership)
@@ -120,11 +115,11 @@ interface AgentStep {
 class Thread {
   readonly #ownership: Ownership
   readonly #steps: (AgentStep | Extract<Step, { text: string }>)[] = []
-  /** By call id, which some vendors use again. */
+  /** By call id, which some vendors reuse. */
   readonly #outputs = new Map<string, Item<'function_call_output'>[]>()
-  /** Calls that broke, or that another provider ran for itself: their outputs mean nothing. */
+  /** Calls that failed, or that another provider ran: their outputs are ignored. */
   readonly #omitted = new Set<string>()
-  /** An output ends the step of the agent, although it stands elsewhere. */
+  /** An output ends the agent's step, although it is stored elsewhere. */
   #isAnswered = false
 
   constructor(ownership: Ownership) {
@@ -144,7 +139,7 @@ class Thread {
         return this.#isForeign(item) ? this.#omit(item) : this.#addAgent(item)
       case 'function_call_output':
         return this.#addOutput(item)
-      // What went wrong here is not the model's to know.
+      // Our own failures are not shown to the model.
       case 'error':
       case 'cancelled':
     }
@@ -175,7 +170,7 @@ class Thread {
     const response = asString(this.#fieldsOf(item)?.[this.#ownership.responseField])
     const last = this.#steps.at(-1)
     const isSame = last?.from === 'agent' && response !== undefined && last.response === response
-    // A tool may answer while the same response still goes on.
+    // A tool may answer while the same response continues.
     if (last?.from === 'agent' && (isSame || !this.#isAnswered)) {
       last.items.push(item)
       last.response = response
@@ -212,7 +207,7 @@ class Thread {
   }
 }
 
-/** Cancelled items are marked as such, and a call that failed cannot be answered. */
+/** Cancelled items are marked, and a failed call cannot be answered. */
 export function wasAbandoned(item: OutputItem): boolean {
   return 'cancelled' in item || (item.type === 'function_call' && 'error' in item)
 }

@@ -46,7 +46,7 @@ describe('a redirect is not followed, and the key goes nowhere else:', () => {
       type: 'response_error',
       error: {
         code: `HTTP_${status}`,
-        message: 'The provider answered with a redirect, which is not followed',
+        message: 'The provider returned a redirect, which is not followed',
       },
     })
     expect(vendor.calls).toEqual([{ path: VENDORS[id]!.path, host: vendor.host, key: true }])

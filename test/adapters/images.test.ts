@@ -74,6 +74,6 @@ test('Gemini is not sent what it does not take', () => {
     attachments: [gif],
   }
   expect(() => buildGeminiRequest({ model: 'm', input: [item] })).toThrow(
-    'input: Gemini takes no GIF',
+    'input: Gemini does not accept GIF images',
   )
 })

@@ -113,6 +113,6 @@ test.each(['iterated', 'read'])('leaving the loop cancels a body that is %s', as
 test('an unknown vendor is refused with the names that there are', async () => {
   const events = readEvents(null, 'anthropic' as VendorName)
   await expect(events.next()).rejects.toThrow(
-    /vendor anthropic is unknown; use one of .*anthropic-messages/,
+    /unknown vendor anthropic; use one of .*anthropic-messages/,
   )
 })

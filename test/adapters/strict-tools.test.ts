@@ -31,7 +31,7 @@ test('a tool that does not say so is not, and nobody is told of it but who would
 
 test('Gemini refuses a strict tool, and takes one that is not', () => {
   expect(() => buildGeminiRequest(request(true))).toThrow(
-    'tools: Gemini holds no call to its schema',
+    'tools: Gemini does not support strict schemas',
   )
   expect(buildGeminiRequest(request(false)).body).toHaveProperty('tools')
 })

@@ -20,7 +20,7 @@ import {
 import { translateAnthropicMessages } from './translate.ts'
 import { NAMESPACE } from './wire.ts'
 
-/** Anthropic's Messages API, or a server that speaks it. */
+/** Anthropic's Messages API, or a compatible server. */
 export function createAnthropicMessagesProvider(options: HttpProviderOptions = {}): Provider {
   return httpProvider(
     'anthropic',
@@ -33,19 +33,19 @@ export function createAnthropicMessagesProvider(options: HttpProviderOptions = {
 export const BASE_URL = 'https://api.anthropic.com'
 export const API_VERSION = '2023-06-01'
 
-/** The API has no default. More than most answers need, and no more than its models can write. */
+/** The API has no default. More than most answers need, within the limit of its models. */
 const DEFAULT_MAX_TOKENS = 8192
 
-/** The least that the API accepts as a budget for thinking. */
+/** Minimum thinking budget of the API. */
 const MIN_THINKING_TOKENS = 1024
 
 /**
- * Tokens that a model may think for. The highest, with the default for the answer on top of it, stays
- * below 32,000, which is all that some of the thinking models can write.
+ * Thinking budgets in tokens. The highest, plus the default for the answer, stays below 32,000, the output limit of
+ * some thinking models.
  */
 const EFFORT_BUDGETS = { minimal: 1024, low: 2048, medium: 8192, high: 16_384 } as const
 
-/** `POST /v1/messages`. Throws when the API cannot do what is requested. */
+/** `POST /v1/messages`. Throws for options that the API does not support. */
 export function buildAnthropicMessagesRequest(
   request: ProviderRequest,
   { baseUrl = BASE_URL, apiKey, headers }: RequestOptions = {},
@@ -77,7 +77,7 @@ export function buildAnthropicMessagesRequest(
   }
 }
 
-/** Undefined when the model is not asked to think. */
+/** Undefined without thinking. */
 function thinkingBudget({ thinkingBudget, reasoningEffort }: ProviderRequest): number | undefined {
   if (thinkingBudget === undefined) {
     return reasoningEffort === undefined || reasoningEffort === 'none'
@@ -85,24 +85,24 @@ function thinkingBudget({ thinkingBudget, reasoningEffort }: ProviderRequest): n
       : EFFORT_BUDGETS[reasoningEffort]
   }
   if (reasoningEffort !== undefined) {
-    throw invalidOption('reasoningEffort', 'it sets the budget that thinkingBudget sets, too')
+    throw invalidOption('reasoningEffort', 'it conflicts with thinkingBudget; set only one')
   }
   if (!Number.isSafeInteger(thinkingBudget) || thinkingBudget < MIN_THINKING_TOKENS) {
-    throw invalidOption('thinkingBudget', `it must be a whole number from ${MIN_THINKING_TOKENS}`)
+    throw invalidOption('thinkingBudget', `it must be an integer from ${MIN_THINKING_TOKENS}`)
   }
   return thinkingBudget
 }
 
-/** What the vendor calls its maximum holds the thinking and the answer. */
+/** The vendor's maximum includes both thinking and answer. */
 function maxTokens({ maxOutputTokens }: ProviderRequest, budget: number | undefined): number {
   if (maxOutputTokens === undefined) return DEFAULT_MAX_TOKENS + (budget ?? 0)
   if (budget !== undefined && maxOutputTokens <= budget) {
-    throw invalidOption('maxOutputTokens', `it must be more than the ${budget} tokens for thinking`)
+    throw invalidOption('maxOutputTokens', `it must exceed the thinking budget of ${budget} tokens`)
   }
   return maxOutputTokens
 }
 
-/** The API answers these with a 400 that does not name our parameter. */
+/** The API refuses these with a 400 that does not name our parameter. */
 function refuseContradictions(
   { temperature, topP, toolChoice }: ProviderRequest,
   budget: number | undefined,
@@ -112,13 +112,13 @@ function refuseContradictions(
   }
   if (budget === undefined) return
   if (temperature !== undefined && temperature !== 1) {
-    throw invalidOption('temperature', 'it cannot be changed while the model thinks')
+    throw invalidOption('temperature', 'it cannot be combined with thinking')
   }
   if (topP !== undefined && topP < 0.95) {
-    throw invalidOption('topP', 'it cannot be less than 0.95 while the model thinks')
+    throw invalidOption('topP', 'it must be at least 0.95 with thinking')
   }
   if (toolChoice === 'required' || typeof toolChoice === 'object') {
-    throw invalidOption('toolChoice', 'no call can be forced while the model thinks')
+    throw invalidOption('toolChoice', 'a call cannot be forced with thinking')
   }
 }
 
@@ -153,7 +153,7 @@ function choiceFields(choice: NonNullable<ProviderRequest['toolChoice']>): Field
 function outputConfig({ responseFormat }: ProviderRequest): Fields | undefined {
   if (responseFormat === undefined || responseFormat.type === 'text') return undefined
   if (responseFormat.type === 'json_object') {
-    throw invalidOption('responseFormat', 'JSON needs a schema here')
+    throw invalidOption('responseFormat', 'JSON output requires a schema')
   }
   return { format: { type: 'json_schema', schema: responseFormat.schema } }
 }
@@ -169,8 +169,8 @@ interface History {
 }
 
 /**
- * A thread as the Messages API wants it. What one side says in a row is one message. The results of calls stand at the head of the user's
- * next one, because the vendor accepts no other place.
+ * Converts a thread to messages. Consecutive items of one side form one message. Tool results come first in the next
+ * user message, the only place the vendor accepts.
  */
 export function toHistory(input: readonly OutputItem[]): History {
   const system: Fields[] = []
@@ -233,7 +233,7 @@ function callBlock(item: Item<'function_call'>): Fields {
   return { ...rest, id: toolUseId(call_id), name, input: inputOf(args) }
 }
 
-/** The result of a tool that the vendor ran, as it came. */
+/** The result of a vendor-run tool, unchanged. */
 function executedResultBlock(item: Item<'function_call_output'>): Fields {
   const rest = asFields(vendorFields(NAMESPACE, item)?.['block'])
   return { ...rest, tool_use_id: toolUseId(item.call_id), content: resultContent(item) }
@@ -247,7 +247,7 @@ function imageBlock({ media_type, data }: Attachment): Fields {
   return { type: 'image', source: { type: 'base64', media_type, data } }
 }
 
-/** As the vendor wrote it, block by block, unless the text is no longer what it was. */
+/** The vendor's original blocks, unless the text has changed. */
 function messageBlocks(item: Item<'message'>): Fields[] {
   const { content } = item
   const { block, blocks } = vendorFields(NAMESPACE, item) ?? {}
@@ -269,7 +269,7 @@ function isCut(value: unknown): value is { length: number; citations?: unknown }
   return isRecord(value) && Number.isSafeInteger(value['length'])
 }
 
-/** Only what this vendor signed is of use to it. */
+/** The vendor accepts only reasoning that it signed. */
 function reasoningBlocks(item: Item<'reasoning'>): Fields[] {
   const { signature, block } = vendorFields(NAMESPACE, item) ?? {}
   if (isRecord(block)) return [block]
@@ -278,7 +278,7 @@ function reasoningBlocks(item: Item<'reasoning'>): Fields[] {
     : []
 }
 
-/** The vendor takes objects only, and advises to wrap what is none in this way. */
+/** The vendor takes only objects, and recommends wrapping other values like this. */
 function inputOf(json: string): Fields {
   if (json.trim() === '') return {}
   return parseJsonObject(json) ?? { INVALID_JSON: json }
@@ -287,10 +287,10 @@ function inputOf(json: string): Fields {
 function resultContent({ call_id, output }: Item<'function_call_output'>): unknown {
   const json = parseJson(output)
   if (json.ok) return json.value
-  throw invalidOption('input', `the output of ${call_id} is not as it came`)
+  throw invalidOption('input', `the output of ${call_id} was modified`)
 }
 
-/** The ids of other vendors may have characters that this one refuses. */
+/** Ids of other vendors may contain characters that this one refuses. */
 function toolUseId(callId: string): string {
   return callId.replace(/[^a-zA-Z0-9_-]/g, (char) => `_${char.charCodeAt(0).toString(16)}`)
 }

@@ -37,11 +37,11 @@ export function translateAnthropicMessages(context: TranslationContext): Transla
   return new MessagesTranslation(context)
 }
 
-/** What is known of the current message. */
+/** State of the current message. */
 interface MessageState {
   parts: MessageParts
   blocks: Map<number, OpenBlock>
-  /** The run that the next text block joins, unless another block comes between. */
+  /** The run that the next text block joins, unless another block intervenes. */
   run: { text: TextRun; hasOpenBlock: boolean } | undefined
   usage: WireUsage
   stopReason: string | undefined
@@ -56,7 +56,7 @@ class MessagesTranslation extends WriterTranslation {
     if (!isRecord(json)) return this.writer.reportUnknown('not an object')
     const type = eventType(json)
     if (!EVENT_TYPES.has(type)) return this.writer.reportUnknown(type)
-    // What follows an end belongs to nothing until a message begins.
+    // After an end, events are ignored until a message starts.
     if (this.writer.hasEnded && type !== 'message_start') return
     switch (type) {
       case 'message_start':
@@ -91,7 +91,7 @@ class MessagesTranslation extends WriterTranslation {
     }
   }
 
-  /** One that comes before the end of another takes its place: the vendor has tried again. */
+  /** A message that starts before the previous one ended replaces it: the vendor retried. */
   #startMessage({ id, model, usage }: Fields): void {
     this.writer.cancelOpenItems('attempt_reset')
     this.#message = this.#newMessage(asString(id))
@@ -100,7 +100,7 @@ class MessagesTranslation extends WriterTranslation {
   }
 
   #startBlock(index: number, block: WireBlock): void {
-    // Two blocks of one index: the vendor did not say that the first one was over.
+    // Two blocks with one index: the vendor did not end the first one.
     this.#stopBlock(index)
     this.#message.blocks.set(index, this.#openBlock(block))
   }
@@ -137,12 +137,12 @@ class MessagesTranslation extends WriterTranslation {
     for (const citation of citations) run.text.cite(citation)
     return openText(run.text, () => {
       run.hasOpenBlock = false
-      // Another block has begun in the meantime.
+      // Another block has started since.
       if (message.run !== run) run.text.finish()
     })
   }
 
-  /** A run whose block is still open goes on until that block is over. */
+  /** A run with an open block continues until that block ends. */
   #finishRun(): void {
     const { run } = this.#message
     this.#message.run = undefined
@@ -153,10 +153,10 @@ class MessagesTranslation extends WriterTranslation {
     if (delta.type === 'unknown') return this.writer.reportUnknown(delta.name)
     const block = this.#message.blocks.get(index) ?? this.#openUnannounced(index, delta)
     if (block?.add(delta)) return
-    throw new Malformed(`block ${index} takes no ${delta.type}`)
+    throw new Malformed(`block ${index} does not accept ${delta.type}`)
   }
 
-  /** Words are not lost because nobody announced them; what is no words needs its block. */
+  /** Text without an announced block opens one; other deltas need their block. */
   #openUnannounced(index: number, delta: WireDelta): OpenBlock | undefined {
     if (delta.type === 'text_delta') {
       this.#startBlock(index, { type: 'text', text: '', citations: [] })
@@ -212,18 +212,18 @@ const EVENT_TYPES = new Set([
   'error',
 ])
 
-/** A gateway that fails half-way may send its error bare. */
+/** A gateway that fails midway may send a bare error. */
 function eventType({ type, error }: Fields): string {
   return asString(type) ?? (error === undefined ? 'no type' : 'error')
 }
 
-/** Compatible servers are known to say `end_turn` after a call that waits for its answer. */
+/** Some compatible servers send `end_turn` after a call that awaits its result. */
 function finishReason(stopReason: string | undefined, hasCallsToAnswer: boolean): FinishReason {
   const reason = FINISH_REASONS.get(stopReason ?? '') ?? 'other'
   return reason === 'stop' && hasCallsToAnswer ? 'tool_calls' : reason
 }
 
-/** The vendor counts what it read from its cache, and what it wrote to it, apart from the input. */
+/** The vendor counts cache reads and writes separately from the input. */
 function usageOf({ input, cacheRead, cacheWrite, output, thinking }: WireUsage): Usage {
   return toUsage({
     prompt: (input ?? 0) + (cacheRead ?? 0) + (cacheWrite ?? 0),
@@ -234,17 +234,17 @@ function usageOf({ input, cacheRead, cacheWrite, output, thinking }: WireUsage):
   })
 }
 
-/** A content block while it is open: what it makes of its deltas. */
+/** An open content block. */
 interface OpenBlock {
-  /** False when deltas of this type have no place in the block. */
+  /** False when the block does not accept deltas of this type. */
   add(delta: WireDelta): boolean
   close(): void
 }
 
-/** What the blocks of one message share. */
+/** Shared by the blocks of one message. */
 interface MessageParts {
   writer: ResponseWriter
-  /** What every item of the message carries. */
+  /** Metadata of every item of the message. */
   common: Fields
 }
 
@@ -253,8 +253,8 @@ function metadataOf({ common }: MessageParts, fields: Fields = {}, isExecutedByP
 }
 
 /**
- * Adjacent text blocks. To a reader they are one message, in which a web search cuts a block for each
- * citation; the vendor wants them back as they were.
+ * Adjacent text blocks, emitted as one message. A web search splits the text at each citation; the vendor wants the
+ * original blocks back.
  */
 class TextRun {
   readonly #parts: MessageParts
@@ -268,7 +268,7 @@ class TextRun {
     this.#key = key
   }
 
-  /** A block without text or citation leaves no trace. */
+  /** Drops blocks without text or citations. */
   append(text: string): void {
     if (text === '') return
     this.#open()
@@ -320,7 +320,7 @@ function openText(run: TextRun, onClose: () => void): OpenBlock {
   }
 }
 
-/** Its signature makes it worth keeping even when it says nothing. */
+/** Stored even without text, for its signature. */
 function openThinking(
   parts: MessageParts,
   key: string,
@@ -351,7 +351,7 @@ function openCall(
 ): OpenBlock {
   const { writer } = parts
   const { id, name, input, isExecutedByProvider, rest } = block
-  // A plain call is rebuilt from its item; anything more has to be stored.
+  // A plain call is rebuilt from its item; anything else must be stored.
   const isPlain = Object.keys(rest).length === 1 && !isExecutedByProvider
   const metadata = metadataOf(parts, isPlain ? {} : { block: rest }, isExecutedByProvider)
   const call_id = id || writer.nextCallId()
@@ -380,7 +380,7 @@ function writeResult(
   return IGNORED_BLOCK
 }
 
-/** Held open until its end, because a compaction has its content in a delta. */
+/** Stays open until its end, because a compaction has its content in a delta. */
 function openOpaque(
   parts: MessageParts,
   key: string,
@@ -400,5 +400,5 @@ function openOpaque(
   }
 }
 
-/** Blocks that are complete when they start, or unknown: their deltas are dropped. */
+/** Blocks that are complete at their start, or unknown. Their deltas are dropped. */
 const IGNORED_BLOCK: OpenBlock = { add: () => true, close() {} }

@@ -1,4 +1,4 @@
-/** The events of an Anthropic Messages stream, as far as they mean something to us. */
+/** Decodes the events of an Anthropic Messages stream. */
 import { isRecord } from '../../protocol/json.ts'
 import type { ErrorObject, ItemType } from '../../protocol/stream-event.ts'
 import {
@@ -12,10 +12,10 @@ import {
   toJson,
 } from '../fields.ts'
 
-/** Of our fields in `provider_metadata`. */
+/** Namespace in `provider_metadata`. */
 export const NAMESPACE = 'anthropic'
 
-/** Counts that the vendor gave; each replaces the one before, because they are totals. */
+/** Token counts from the vendor. They are totals, so each replaces the previous one. */
 export interface WireUsage {
   input?: number
   cacheRead?: number
@@ -31,14 +31,14 @@ export type WireBlock =
       type: 'call'
       id: string | undefined
       name: string
-      /** JSON text; empty when the input follows in deltas, or is none. */
+      /** JSON text; empty when the input follows in deltas or is missing. */
       input: string
       isExecutedByProvider: boolean
-      /** What else the block said of itself, its type included. */
+      /** The other fields of the block, including its type. */
       rest: Fields
     }
   | { type: 'result'; callId: string; content: string; isError: boolean; rest: Fields }
-  /** A block that we do not look into; `raw` is what the vendor wants back. */
+  /** An opaque block; `raw` goes back to the vendor. */
   | { type: 'opaque'; itemType: ItemType; raw: Fields }
   | { type: 'unknown'; name: string }
 
@@ -48,7 +48,7 @@ export type WireDelta =
   | { type: 'compaction_delta'; fields: Fields }
   | { type: 'unknown'; name: string }
 
-/** Blocks without text of their own, and the kind of item that carries them. */
+/** Blocks without text, and the item type that carries each. */
 const OPAQUE_BLOCKS = new Map<string, ItemType>([
   ['redacted_thinking', 'reasoning'],
   ['compaction', 'reasoning'],
@@ -83,7 +83,7 @@ export function decodeBlock({ content_block }: Fields): WireBlock {
     : { type: 'opaque', itemType, raw: fields }
 }
 
-/** `tool_use` is a call to answer; `server_tool_use` and its like are run by the vendor. */
+/** `tool_use` calls are run by the client; `server_tool_use` and similar by the vendor. */
 function decodeCall(type: string, fields: Fields): WireBlock {
   const { id, name, input, ...rest } = fields
   const isNone = input === undefined || input === null || (isRecord(input) && isEmpty(input))
@@ -103,7 +103,7 @@ function decodeResult(fields: Fields): WireBlock {
     type: 'result',
     callId: stringOf(tool_use_id, 'content_block.tool_use_id'),
     content: jsonOf(content ?? null, 'content_block.content'),
-    // Each tool has its own type of error, and all of them end alike: `web_search_tool_result_error`.
+    // Each tool has its own error type with the same suffix: `web_search_tool_result_error`.
     isError:
       rest['is_error'] === true ||
       asString(asFields(content)['type'])?.endsWith('_tool_result_error') === true,
@@ -150,7 +150,7 @@ export function decodeUsage(value: unknown): WireUsage {
   }
 }
 
-/** A count that is none is left out. */
+/** Invalid counts are omitted. */
 function count(name: keyof WireUsage, value: unknown): WireUsage {
   return isIndex(value) ? { [name]: value } : {}
 }
@@ -161,7 +161,7 @@ function isIndex(value: unknown): value is number {
 
 export function blockIndex({ index }: Fields): number {
   if (isIndex(index)) return index
-  throw new Malformed('index is not a whole number')
+  throw new Malformed('index is not an integer')
 }
 
 function stringOf(value: unknown, name: string): string {

@@ -8,20 +8,20 @@ interface Call {
   id: string
   args: string
   metadata: Fields
-  /** The raw call does not say; the item that follows it does. */
+  /** Missing in the raw call, set by the item that follows. */
   runBy: ToolItem['runBy'] | 'unknown'
-  /** `open`: not whole, or not known whose. `waiting`: for its output. `failed`: too large to keep. */
+  /** `open`: incomplete, or owner unknown. `waiting`: for its output. `failed`: too large to store. */
   phase: 'open' | 'waiting' | 'over' | 'failed'
-  /** Whether the model has finished the response that holds the call. */
+  /** Whether the model has finished the response with the call. */
   isResponseOver: boolean
-  /** What codex told the model in place of the client; it counts if the model goes on with it. */
+  /** What codex told the model in place of the client. It counts if the model continues with it. */
   substitute: { text: string | undefined } | undefined
   decoder: TextDecoder | undefined
 }
 
 type Opening = Pick<Call, 'id' | 'metadata' | 'runBy'> & { name: string; args: string | undefined }
 
-/** The tool calls of a turn, run by codex or left to the client, and what came of them. */
+/** The tool calls of a turn, run by codex or left to the client, and their results. */
 export class CodexCalls {
   readonly #writer: ResponseWriter
   #calls = new Map<string, Call>()
@@ -34,14 +34,14 @@ export class CodexCalls {
     this.#calls = new Map()
   }
 
-  /** Calls that were not whole went with the attempt that made them; those being run go on. */
+  /** Drops incomplete calls of a failed attempt. Running calls continue. */
   dropOpen(): void {
     for (const call of this.#calls.values()) {
       if (call.phase === 'open') this.#calls.delete(call.id)
     }
   }
 
-  /** The model's own words: exact arguments, and calls in their order. */
+  /** Raw calls of the model: exact arguments, in order. */
   addRawCall(raw: RawItem & { kind: 'call' }): void {
     const known = this.#calls.get(raw.id)
     if (known === undefined || known.phase === 'over') {
@@ -76,7 +76,7 @@ export class CodexCalls {
     this.#writer.append(outputKey(id), typeof text === 'string' ? text : decodeChunk(call, text))
   }
 
-  /** What the model is told of a call that has no item, or that nobody answered. */
+  /** The output the model gets for a call without an item or a result. */
   addRawOutput({ id, text }: RawItem & { kind: 'output' }): void {
     const call = this.#calls.get(id)
     if (call === undefined || isOver(call) || call.runBy === 'codex') return
@@ -88,7 +88,7 @@ export class CodexCalls {
     for (const call of this.#calls.values()) call.isResponseOver = true
   }
 
-  /** The model goes on: what codex told it in place of the client was an answer after all. */
+  /** The model continues, so what codex told it in place of the client was the result. */
   noteModelSpeaks(): void {
     for (const call of this.#calls.values()) {
       const isHeard = call.isResponseOver || call.runBy === 'client'
@@ -96,7 +96,7 @@ export class CodexCalls {
     }
   }
 
-  /** The turn ran to its end. Answers whether calls are left to the client. */
+  /** Ends the turn. Returns whether calls are left to the client. */
   settle(): boolean {
     for (const call of this.#calls.values()) {
       if (call.substitute !== undefined) this.#acceptSubstitute(call)
@@ -104,7 +104,7 @@ export class CodexCalls {
     return this.leaveToClient()
   }
 
-  /** Hands over what nobody has answered. Answers whether there is any. */
+  /** Hands over unanswered calls. Returns whether there are any. */
   leaveToClient(): boolean {
     const left = [...this.#calls.values()].filter(({ phase, runBy }) => {
       return (phase === 'open' || phase === 'waiting') && runBy !== 'codex'
@@ -140,7 +140,7 @@ export class CodexCalls {
     if (!this.#writer.isOpenItem(callKey(call.id))) call.phase = 'failed'
   }
 
-  /** The call is whole and it is known who runs it. */
+  /** The call is complete and its owner is known. */
   #handOver(call: Call): void {
     if (call.phase !== 'open') return
     call.phase = 'waiting'
@@ -166,7 +166,7 @@ export class CodexCalls {
     })
   }
 
-  /** Codex does not say whether it went well; a call that is no JSON cannot have been run. */
+  /** Codex does not report success. A call with invalid JSON cannot have run. */
   #acceptSubstitute(call: Call): void {
     if (isOver(call)) return
     const isClients = call.runBy === 'client'
@@ -180,7 +180,7 @@ function isOver({ phase }: Call): boolean {
   return phase === 'over' || phase === 'failed'
 }
 
-/** The item says who runs the call, and what the raw call left out. */
+/** The item names the owner of the call, and what the raw call omits. */
 function claim(call: Call, { runBy, metadata }: ToolItem): void {
   if (call.runBy === 'unknown') call.runBy = runBy
   call.metadata = { ...call.metadata, ...metadata }

@@ -1,4 +1,4 @@
-/** What the grammars of codex say, in one vocabulary. */
+/** Common event types for all codex grammars. */
 
 import { isRecord } from '../../protocol/json.ts'
 import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
@@ -18,7 +18,7 @@ export type CodexEvent =
   | { type: 'turn_started' }
   | { type: 'turn_ended'; ending: TurnEnding; items: readonly MessageItem[] }
   | { type: 'item_started' | 'item_completed'; item: CodexItem }
-  /** A whole text that follows what was streamed of it, or stands for it. */
+  /** A complete text, after or instead of its stream. */
   | { type: 'said'; item: MessageItem }
   | { type: 'message_delta'; id: string | undefined; text: string }
   | { type: 'reasoning_delta'; id: string | undefined; part: string; text: string }
@@ -32,33 +32,33 @@ export type CodexEvent =
   | { type: 'error'; error: ErrorObject }
 
 export type TurnEnding =
-  /** Without a verdict it only says that the turn is over, whatever happened in it. */
+  /** Without a verdict it only says that the turn ended, whatever the outcome. */
   | { outcome: 'completed'; word: string; isVerdict: boolean }
   | { outcome: 'interrupted'; word: string }
   | { outcome: 'failed'; error: ErrorObject | undefined }
 
-/** An item as the model's provider sent it, when codex passes those on. */
+/** An item as the model's provider sent it, if codex forwards those. */
 export type RawItem =
   | { kind: 'call'; id: string; name: string; args: string; metadata: Fields }
   | { kind: 'output'; id: string; text: string }
-  /** The twin of an item that came before; it knows what the other leaves out. */
+  /** Duplicates an earlier item, with additional fields. */
   | { kind: 'twin'; id: string; metadata: Fields }
 
 export interface MessageItem {
   kind: 'message' | 'user' | 'reasoning'
-  /** Some versions send an item without naming it. */
+  /** Some versions send items without an id. */
   id: string | undefined
-  /** The whole text as far as the item holds it. */
+  /** The complete text, as far as the item holds it. */
   text: string | undefined
   metadata: Fields
 }
 
-/** A call with, once it is over, what came of it. */
+/** A call, with its result once it has ended. */
 export interface ToolItem {
   kind: 'tool'
   id: string
   name: string
-  /** JSON text; undefined while codex has not said it. */
+  /** JSON text; undefined until codex sends it. */
   args: string | undefined
   runBy: 'codex' | 'client'
   metadata: Fields
@@ -66,7 +66,7 @@ export interface ToolItem {
 }
 
 export interface ToolOutput {
-  /** Undefined when codex adds nothing to what it streamed. */
+  /** Undefined when codex adds nothing to the stream. */
   text: string | undefined
   success: boolean
   metadata: Fields
@@ -74,13 +74,13 @@ export interface ToolOutput {
 
 export type CodexItem = MessageItem | ToolItem
 
-/** Turn and thread that a message is about, as far as it says. */
+/** Turn and thread of a message, as far as known. */
 export interface Scope {
   threadId: string | undefined
   turnId: string | undefined
 }
 
-/** A message decoded; undefined when it changes nothing of a turn. Decoders throw `Malformed`. */
+/** A decoded message; undefined if it does not affect a turn. Decoders throw `Malformed`. */
 export type Decoded = CodexEvent | { type: 'unknown'; name: string } | undefined
 
 export function requireId(value: unknown, field: string): string {
@@ -115,12 +115,12 @@ export function threadUsage(total: unknown, last: unknown): Decoded {
   return counted && { type: 'thread_usage', total: counted, last: usageOf(last) }
 }
 
-/** The first name of `codexErrorInfo` is the code: it is a word, or an object with one key. */
+/** The code is the first name of `codexErrorInfo`: a string, or an object with one key. */
 export function errorOf(value: unknown): ErrorObject {
   const fields = asFields(value)
   const info = fields['codexErrorInfo'] ?? fields['codex_error_info']
   const code = asNonEmpty(info) ?? Object.keys(asFields(info))[0]
-  const message = asString(fields['message']) ?? 'codex gave no reason'
+  const message = asString(fields['message']) ?? 'codex reported an error without a message'
   return { code: code ?? 'other', message }
 }
 
@@ -135,8 +135,8 @@ const TWIN_FIELDS = new Set([
 ])
 
 /**
- * Of raw messages only what their twin lacks is of use: the others are the history of the thread, or
- * the summary that codex makes of it for itself.
+ * Keeps only raw messages that add to their duplicate. The others are the thread's history, or the summary that codex
+ * makes for itself.
  */
 export function rawItemEvent(value: unknown): Decoded {
   const item = rawItem(asFields(value))
@@ -180,7 +180,7 @@ function twinMetadata(item: Fields): Fields {
   return { ...fieldsWithout(item, TWIN_FIELDS), ...(annotations.length > 0 && { annotations }) }
 }
 
-/** Known, but nothing that anybody said or called. */
+/** Known items without text or calls. */
 const IDLE_ITEMS = new Set([
   'contextCompaction',
   'enteredReviewMode',
@@ -188,12 +188,12 @@ const IDLE_ITEMS = new Set([
   'hookPrompt',
   'subAgentActivity',
 ])
-/** Fields that say when, and which item; every item has them. */
+/** Timing and id fields, present in every item. */
 const COMMON_FIELDS = ['completedAtMs', 'id', 'startedAtMs', 'type']
 const COMMON = new Set(COMMON_FIELDS)
 const MESSAGE = new Set(['content', 'completedAtMs', 'startedAtMs', 'text', 'type'])
 const REASONING = new Set([...MESSAGE, 'summary', 'summary_text', 'raw_content'])
-/** Fields that say what came out of a call; the others say what went in. */
+/** Fields with the result of a call; all others are input. */
 const RESULTS = new Set([...COMMON_FIELDS, 'durationMs', 'result', 'results', 'status'])
 
 const TOOLS = new Map<string, (item: Fields, type: string) => Omit<ToolItem, 'kind' | 'id'>>([
@@ -233,7 +233,7 @@ export function decodeMessage(item: Fields): MessageItem | undefined {
     }
     case 'userMessage': {
       const text = asString(item['text']) ?? textsOf(content).join('\n')
-      // What is not text (images, mentions) is kept aside.
+      // Non-text parts (images, mentions) go into the metadata.
       const others = content.filter((part) => asString(asFields(part)['text']) === undefined)
       const metadata = fieldsWithout(item, MESSAGE)
       if (others.length > 0) metadata['content'] = others
@@ -301,7 +301,7 @@ function dynamicToolCall(item: Fields, type: string): Omit<ToolItem, 'kind' | 'i
   return { ...call, runBy: 'client' }
 }
 
-/** A plan that the model proposes is written, not run: its text is all there is. */
+/** A proposed plan is written, not run: it has only text. */
 function plan(item: Fields, type: string) {
   return tool(type, {
     args: '{}',
@@ -311,7 +311,7 @@ function plan(item: Fields, type: string) {
   })
 }
 
-/** What is searched for is known when the search is over. */
+/** The query is known only when the search has ended. */
 function webSearch(item: Fields, type: string) {
   const { query, action, results } = item
   const isKnown = query !== '' || isRecord(action)
@@ -347,7 +347,7 @@ function tool(name: string, parts: ToolParts): Omit<ToolItem, 'kind' | 'id'> {
   return { name, args, runBy: 'codex', metadata, output }
 }
 
-/** The text of an answer made of parts, or the answer itself as JSON when it is not all text. */
+/** The text of a multi-part result, or the result as JSON if it is not all text. */
 function contentText(parts: unknown, answer: unknown): string {
   const list = asList(parts)
   const texts = textsOf(list)
@@ -355,14 +355,14 @@ function contentText(parts: unknown, answer: unknown): string {
   return answer === null || answer === undefined ? '' : jsonOf(answer)
 }
 
-/** The texts among the parts of a list: strings, or what carries one. */
+/** The texts in a list of parts: strings, or objects with one. */
 function textsOf(value: unknown): readonly string[] {
   return asList(value)
     .map((part) => asString(part) ?? asString(asFields(part)['text']))
     .filter((text) => text !== undefined)
 }
 
-/** The fields that say something, without those named. */
+/** The non-empty fields, except those named. */
 function fieldsWithout(fields: Fields, names?: ReadonlySet<string>): Fields {
   const said = Object.entries(fields).filter(([name, value]) => {
     return !names?.has(name) && value !== null && value !== undefined
@@ -375,7 +375,7 @@ function jsonText(value: unknown): string {
   return typeof value === 'string' ? value : jsonOf(value ?? {})
 }
 
-/** JSON text; `null` for what has none. */
+/** JSON text; `null` if a value has none. */
 export function jsonOf(value: unknown): string {
   return toJson(value) ?? 'null'
 }

@@ -1,4 +1,4 @@
-/** The messages and the reasoning of a turn: each once, whichever way it is told. */
+/** The messages and reasoning of a turn, without duplicates. */
 
 import type { Fields } from '../fields.ts'
 import { toMetadata } from '../metadata.ts'
@@ -8,19 +8,19 @@ import type { CodexEvent, MessageItem } from './events.ts'
 type Kind = MessageItem['kind']
 
 interface Progress {
-  /** Who streams: events that name their item, or those that do not. The first one does, for good. */
+  /** Which events stream: those with an item id, or those without. The first one seen decides. */
   streams: 'named' | 'nameless' | undefined
-  /** Whether items are told as such; if so, whole texts only repeat them. */
+  /** Whether items are sent. If so, complete texts only repeat them. */
   hasItems: boolean
-  /** The name given to the item that is being streamed without one. */
+  /** Id assigned to the item that is streamed without one. */
   open: string | undefined
-  /** A whole text that came before its item, if that comes at all. */
+  /** A complete text that came before its item, if that comes at all. */
   said: string | undefined
 }
 
 /**
- * Earlier app-servers say the same thing up to three times: as an item with a name, as a stream
- * without one, as a whole text. This lets each thing through once, under one name.
+ * Removes duplicates. Earlier app-servers send the same text up to three times: as an item with an id, as a stream
+ * without one, and as a complete text.
  */
 export class MessageFilter {
   readonly #progress: Record<Kind, Progress> = {
@@ -28,12 +28,12 @@ export class MessageFilter {
     reasoning: newProgress(),
     user: newProgress(),
   }
-  /** From the name that an item was given late to the one under which it was streamed. */
+  /** From an item id that came late to the id used in the stream. */
   readonly #names = new Map<string, string>()
   #count = 0
   #section = 0
 
-  /** The event under the name of its item; undefined when it only repeats. */
+  /** The event with its item id; undefined for duplicates. */
   admit(event: CodexEvent): CodexEvent | undefined {
     switch (event.type) {
       case 'message_delta':
@@ -127,15 +127,15 @@ function newProgress(): Progress {
 interface Text {
   kind: Kind
   isOpen: boolean
-  /** The part of the reasoning that was streamed last. */
+  /** The last streamed part of the reasoning. */
   part: string | undefined
 }
 
-/** The messages and the reasoning of a turn, by the names of their items. */
+/** The messages and reasoning of a turn by item id. */
 export class Messages {
   readonly #writer: ResponseWriter
   #texts = new Map<string, Text>()
-  /** A finished item that may yet get metadata from its raw twin, which comes right behind it. */
+  /** A finished item that may get metadata from its raw duplicate, which follows directly. */
   #held: { id: string; item: MessageItem } | undefined
   #hasTwins = false
 
@@ -148,18 +148,18 @@ export class Messages {
     this.#held = undefined
   }
 
-  /** Codex is passing raw items on: from now on a finished item waits for its twin. */
+  /** Codex forwards raw items: from now on a finished item waits for its duplicate. */
   expectTwins(): void {
     this.#hasTwins = true
   }
 
-  /** Whether the item was told; of one without a name, whether any of its kind was. */
+  /** Whether the item was emitted; without an id, whether any of its kind was. */
   knows({ id, kind }: MessageItem): boolean {
     if (id !== undefined) return this.#texts.has(id)
     return [...this.#texts.values()].some((text) => text.kind === kind)
   }
 
-  /** Opens the item; a name that was used before is used again. */
+  /** Opens the item. An id may be reused. */
   start(id: string, item: MessageItem): void {
     if (this.#texts.get(id)?.isOpen) return
     this.#texts.set(id, { kind: item.kind, isOpen: true, part: undefined })
@@ -169,7 +169,7 @@ export class Messages {
     })
   }
 
-  /** What is said of an item that nobody announced opens it; after its end, nothing is. */
+  /** Deltas open an unannounced item, and are dropped after its end. */
   append(id: string, kind: Kind, text: string, part?: string): void {
     if (!this.#texts.has(id)) this.start(id, { kind, id, text: undefined, metadata: {} })
     const known = this.#texts.get(id)
@@ -179,7 +179,7 @@ export class Messages {
     this.#writer.append(keyOf(id), isNewPart ? `\n\n${text}` : text)
   }
 
-  /** The finished item is what counts: what the stream left out is made up for. */
+  /** The finished item is authoritative: adds what the stream omitted. */
   complete(id: string, item: MessageItem): void {
     const known = this.#texts.get(id)
     if (known !== undefined && !known.isOpen) return
@@ -201,7 +201,7 @@ export class Messages {
     else this.settle()
   }
 
-  /** Nothing more will be said of the item that was held. */
+  /** Nothing more follows for the held item. */
   settle(): void {
     if (this.#held !== undefined) this.#finish({})
   }
@@ -216,13 +216,13 @@ export class Messages {
     })
   }
 
-  /** Everything that was open was abandoned. */
+  /** All open items were abandoned. */
   closeAll(): void {
     for (const text of this.#texts.values()) text.isOpen = false
   }
 }
 
-/** Apart from the keys of calls. */
+/** Distinct from the keys of calls. */
 function keyOf(id: string): string {
   return `item ${id}`
 }

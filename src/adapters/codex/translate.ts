@@ -9,17 +9,17 @@ import { TurnUsage } from './usage.ts'
 import { type CodexMessage, decodeCodexMessage, type Grammar } from './wire.ts'
 
 /**
- * The meaning of what a codex app-server writes. Of its three grammars the first that shows itself is
- * the one that counts: some versions speak two at once, and say everything twice.
+ * Translates the output of a codex app-server. The first of its three grammars to appear is used: some versions send
+ * two at once, and everything twice.
  */
 export function translateCodex(context: TranslationContext): Translation {
   return new CodexTranslation(context)
 }
 
-/** Running out of tokens is an end, though codex calls it a failure. */
+/** Running out of tokens is an end, although codex calls it a failure. */
 const INCOMPLETE = /^Incomplete response returned, reason: (max_output_tokens|content_filter)/
 
-/** Follows the turns of a thread and writes each of them as a response. */
+/** Follows the turns of a thread and writes each as a response. */
 class CodexTranslation extends WriterTranslation {
   readonly #responses: Translation
   readonly #calls = new CodexCalls(this.writer)
@@ -29,7 +29,7 @@ class CodexTranslation extends WriterTranslation {
   #grammar: Grammar | undefined
   #position: Position = { at: 'before' }
   #modelId: string | undefined
-  /** What codex named as the reason, before the turn ended for it. */
+  /** The error codex reported before the turn ended. */
   #error: ErrorObject | undefined
 
   constructor(context: TranslationContext) {
@@ -38,7 +38,7 @@ class CodexTranslation extends WriterTranslation {
     this.#responses = translateResponseNotifications({ ...context, onUnknown })
   }
 
-  /** A stream of `response.*` notifications has a translation of its own. */
+  /** `response.*` notifications have their own translation. */
   override translate(event: unknown): readonly StreamEventPayload[] {
     const message = decodeCodexMessage(event, this.#grammar)
     if (message.kind !== 'response') return super.translate(message)
@@ -57,7 +57,7 @@ class CodexTranslation extends WriterTranslation {
         if (this.#isSpoken(message.grammar)) this.#breakOff(message.reason, message.scope)
         return
       case 'event':
-        // Which model answers is told by replies, which belong to no grammar.
+        // Replies name the model, and belong to no grammar.
         if (message.event.type === 'model_known') this.#modelId = message.event.model
         else if (this.#isSpoken(message.grammar)) this.#add(message.event, message.scope)
         return
@@ -75,7 +75,7 @@ class CodexTranslation extends WriterTranslation {
     else this.#addOutside(event, scope)
   }
 
-  /** A message that cannot be read ends the response; what is left of its turn is skipped. */
+  /** A malformed message ends the response. The rest of its turn is skipped. */
   #breakOff(reason: string, scope: Scope): void {
     if (this.#position.at === 'before') this.#enter(scope)
     if (this.#position.at !== 'inside' || isForeign(this.#position.scope, scope)) return
@@ -83,7 +83,7 @@ class CodexTranslation extends WriterTranslation {
     this.#position = { at: 'skipping', scope: this.#position.scope }
   }
 
-  /** What codex said was wrong counts for more than that it then fell silent. */
+  /** An error that codex reported takes precedence over a missing end. */
   protected override close(fault?: ErrorObject): void {
     if (this.#position.at === 'inside' && this.#error !== undefined) this.fail(this.#error)
     this.#texts.settle()
@@ -92,7 +92,7 @@ class CodexTranslation extends WriterTranslation {
     this.#position = { at: 'between' }
   }
 
-  /** Answers whether the event belongs to the turn that we are in. */
+  /** Returns whether the event belongs to the current turn. */
   #move(event: CodexEvent, scope: Scope): boolean {
     switch (stepOf(this.#position, event, scope)) {
       case 'stay':
@@ -221,8 +221,8 @@ class CodexTranslation extends WriterTranslation {
   }
 
   /**
-   * Only the client can stop a turn. It does so with calls of its own open because it answers them in
-   * another turn, and then the model had finished; otherwise it wanted no more of it.
+   * Only the client can stop a turn. With open client calls it will answer them in another turn, so the model had
+   * finished; otherwise the turn was cancelled.
    */
   #interrupt(word: string): void {
     if (this.#calls.leaveToClient()) {
@@ -248,14 +248,14 @@ class CodexTranslation extends WriterTranslation {
   }
 }
 
-/** Where in the input we are. `skipping`: the response has broken, its turn is not over. */
+/** Position in the input. `skipping`: the response failed, but its turn has not ended. */
 type Position =
   | { at: 'before' }
   | { at: 'between' }
   | { at: 'inside'; scope: Scope }
   | { at: 'skipping'; scope: Scope }
 
-/** What an event does to the position, before it does anything else. */
+/** How an event changes the position, before anything else. */
 type Step = 'ignore' | 'stay' | 'enter' | 'replace' | 'leave'
 
 function stepOf(position: Position, event: CodexEvent, scope: Scope): Step {
@@ -274,7 +274,7 @@ function stepOf(position: Position, event: CodexEvent, scope: Scope): Step {
   }
 }
 
-/** Other turns, such as those of sub-agents, are told on the same line. */
+/** Other turns, such as those of sub-agents, share the connection. */
 function isForeign(own: Scope, other: Scope): boolean {
   return isForeignThread(own, other) || isOther(own.turnId, other.turnId)
 }
@@ -283,17 +283,17 @@ function isForeignThread(own: Scope, other: Scope): boolean {
   return isOther(own.threadId, other.threadId)
 }
 
-/** A thread has one turn at a time: if another one begins, this one has lost its end. */
+/** A thread runs one turn at a time: if another one starts, the end of this one was lost. */
 function secondStart(own: Scope, other: Scope): Step {
   return isOther(own.turnId, other.turnId) && !isForeignThread(own, other) ? 'replace' : 'ignore'
 }
 
-/** Raw items are told of the history, too, and counts of earlier turns. */
+/** Raw items also repeat the history, and counts those of earlier turns. */
 function beginsFirst({ type }: CodexEvent): boolean {
   return type !== 'raw_item' && type !== 'response_completed' && type !== 'thread_usage'
 }
 
-/** Turns that have names begin by name; what still comes then belongs to one that is over. */
+/** Turns with ids start by id; later events belong to an ended turn. */
 function beginsNext({ type }: CodexEvent, { turnId }: Scope): boolean {
   if (turnId !== undefined) return false
   return type === 'message_delta' || type === 'reasoning_delta' || type === 'item_started'

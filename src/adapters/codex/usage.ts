@@ -1,7 +1,7 @@
 import type { Usage } from '../../protocol/stream-event.ts'
 import { asCount, asFields, type Fields, toUsage } from '../fields.ts'
 
-/** The counts of a turn; undefined when codex gives none. Both grammars name the same numbers. */
+/** Token counts of a turn; undefined if codex sends none. Both grammars have the same fields. */
 export function usageOf(value: unknown): Usage | undefined {
   const fields = asFields(value)
   const prompt = count(fields, 'inputTokens', 'input_tokens')
@@ -31,8 +31,8 @@ const NAMES = [
 ] as const
 
 /**
- * codex fills in a total without any tokens that make it up: the context window when a request exceeded it, which
- * also replaces the counts of the thread, or an estimate of what is left after a compaction.
+ * A total without the counts that add up to it: the context window when a request exceeded it, which also replaces the
+ * counts of the thread, or an estimate after a compaction.
  */
 function isEstimate(usage: Usage | undefined): boolean {
   if (usage === undefined) return false
@@ -40,8 +40,8 @@ function isEstimate(usage: Usage | undefined): boolean {
 }
 
 /**
- * What one turn cost. codex counts for the whole thread and repeats itself, so that the sum of its
- * `last` counts is too much; the growth of its `total` is right.
+ * Usage of one turn. codex counts per thread and repeats itself, so the sum of its `last` counts is too high; the
+ * growth of its `total` is correct.
  */
 export class TurnUsage {
   #threadId: string | undefined
@@ -49,7 +49,7 @@ export class TurnUsage {
   #before: Usage | undefined
   #responses: Usage | undefined
   #grown: Usage | undefined
-  /** What the thread had grown by when its count began anew. */
+  /** Growth of the thread's count before it was reset. */
   #settled: Usage | undefined
 
   beginTurn(threadId: string | undefined): void {
@@ -61,13 +61,13 @@ export class TurnUsage {
     this.#settled = undefined
   }
 
-  /** The counts of a thread before the turn. */
+  /** The thread's counts before the turn. */
   addEarlierTotal(threadId: string | undefined, total: Usage): void {
     this.#threadId = threadId
     this.#total = total
   }
 
-  /** The counts of the thread so far, and those of its last response. */
+  /** The thread's counts so far, and those of its last response. */
   addThreadTotal(total: Usage, last: Usage | undefined): void {
     this.#total = total
     if (isEstimate(total) || isEstimate(last)) {
@@ -76,7 +76,7 @@ export class TurnUsage {
       this.#before = total
       return
     }
-    // The first count of a thread that began before we listened: what came before is not ours.
+    // The thread began before we listened: earlier counts are not part of this turn.
     if (last !== undefined && last.total_tokens > 0) this.#before ??= combine(total, last, -1)
     this.#grown = this.#before === undefined ? total : combine(total, this.#before, -1)
   }
@@ -86,7 +86,7 @@ export class TurnUsage {
     this.#responses = sum(this.#responses, usage)
   }
 
-  /** Each way of counting can miss a response, none counts one twice. */
+  /** Each method can miss a response, but none counts one twice. */
   get usage(): Usage | undefined {
     const [grown, responses] = [sum(this.#settled, this.#grown), this.#responses]
     if (grown === undefined || responses === undefined) return grown ?? responses

@@ -1,4 +1,4 @@
-/** The events of earlier app-servers: `codex/event/*`, and their bare names. */
+/** Events of earlier app-servers: `codex/event/*`, and their bare names. */
 import { asFields, asNonEmpty, asString, type Fields } from '../fields.ts'
 import {
   type Decoded,
@@ -85,7 +85,7 @@ const IDLE = new Set([
   'warning',
 ])
 
-/** Bare names come in either case. */
+/** Bare names come in both cases. */
 export function legacyName(name: string): string {
   return name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
@@ -108,7 +108,7 @@ export function scopeOfLegacy(params: Fields, message: Fields): Scope {
   }
 }
 
-/** Comes after an `error`, too. */
+/** Also follows an `error`. */
 function taskComplete(message: Fields): Decoded {
   const text = asNonEmpty(message['last_agent_message']) ?? asNonEmpty(message['lastAgentMessage'])
   const item: MessageItem = { kind: 'message', id: undefined, text, metadata: {} }
@@ -159,7 +159,7 @@ const TOLD_BY_EVENTS = new Set<unknown>([
   'webSearch',
 ])
 
-/** Tools have events of their own; told of twice, they would be called twice. */
+/** Tools have their own events; decoding both would duplicate the call. */
 function legacyItem(type: 'item_started' | 'item_completed', value: unknown): Decoded {
   const item = tagged(asFields(value))
   const kind = item['type']

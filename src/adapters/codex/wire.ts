@@ -1,6 +1,6 @@
 /**
- * What a codex app-server writes, a message at a time: bare, or as a recorder wraps it with the side
- * that sent it. Three grammars have been spoken, and for a while two at once.
+ * Decodes the messages of a codex app-server, bare or wrapped by a recorder with the side that sent them. There are
+ * three grammars, two of them sent at once by some versions.
  */
 import { isRecord } from '../../protocol/json.ts'
 import { asFields, asList, asNonEmpty, asString, type Fields, Malformed } from '../fields.ts'
@@ -26,9 +26,9 @@ export type Grammar = 'v2' | 'legacy' | 'response'
 
 export type CodexMessage =
   | { kind: 'event'; grammar: 'v2' | 'legacy'; scope: Scope; event: CodexEvent }
-  /** Of a known type, but not to be read; `reason` names type and field. */
+  /** A known type with malformed content; `reason` names type and field. */
   | { kind: 'malformed'; grammar: 'v2' | 'legacy'; scope: Scope; reason: string }
-  /** A notification of the `response.*` family, in the form in which Responses backends send it. */
+  /** A `response.*` notification, as Responses backends send it. */
   | { kind: 'response'; notification: Fields }
   | { kind: 'unknown'; type: string }
   | { kind: 'nothing' }
@@ -37,7 +37,7 @@ const NO_MESSAGE: CodexMessage = { kind: 'nothing' }
 const LEGACY_PREFIX = 'codex/event/'
 const RESPONSE_PREFIX = 'response.'
 
-/** `spoken` is the grammar so far: a few names belong to more than one. */
+/** `spoken` is the grammar so far: a few names occur in more than one. */
 export function decodeCodexMessage(value: unknown, spoken?: Grammar): CodexMessage {
   if (!isRecord(value)) return NO_MESSAGE
   if (!isRecorded(value)) return decodeBare(value, spoken)
@@ -63,7 +63,7 @@ function decodeBare(message: Fields, spoken: Grammar | undefined): CodexMessage 
   return v2Message('reply', {}, () => decodeReply(message['result']))
 }
 
-/** Every grammar has an `error`: today's is wrapped, the earlier one explains itself. */
+/** Every grammar has an `error`: the current one is wrapped, the earlier one has its own fields. */
 function decodeError(name: string, fields: Fields, spoken: Grammar | undefined): CodexMessage {
   const isWrapped = 'willRetry' in fields || 'threadId' in fields
   if (isWrapped || spoken === 'v2') return v2Message(name, fields)
@@ -72,7 +72,7 @@ function decodeError(name: string, fields: Fields, spoken: Grammar | undefined):
   return responseMessage({ ...fields, type: 'error' })
 }
 
-/** Where the name stands decides: in `codex/event/raw_response_item` the type is that of the item. */
+/** The position of the name decides: in `codex/event/raw_response_item` the type is that of the item. */
 function decodeMethod(method: string, params: Fields): CodexMessage {
   if (method.startsWith(RESPONSE_PREFIX)) return responseMessage({ ...params, type: method })
   if (method.startsWith(LEGACY_PREFIX)) {
@@ -118,12 +118,12 @@ function toMessage(
     if (event.type === 'unknown') return { kind: 'unknown', type: event.name }
     return { kind: 'event', ...source, event }
   } catch (error) {
-    const reason = error instanceof Malformed ? error.message : 'it cannot be read'
+    const reason = error instanceof Malformed ? error.message : 'it is malformed'
     return { kind: 'malformed', ...source, reason: `${name}: ${reason}` }
   }
 }
 
-/** The notifications and requests of today's app-server: `turn/*`, `item/*`. */
+/** Notifications and requests of the current app-server: `turn/*`, `item/*`. */
 const NOTIFICATIONS = new Map<string, (params: Fields) => Decoded>([
   ['turn/started', () => ({ type: 'turn_started' })],
   ['turn/completed', turnCompleted],
@@ -146,7 +146,7 @@ const NOTIFICATIONS = new Map<string, (params: Fields) => Decoded>([
   ['error', error],
 ])
 
-/** Messages that change nothing of a turn, by name or by the area that their name begins with. */
+/** Messages that do not affect a turn, by name or by prefix. */
 const IDLE = new Set([
   'configWarning',
   'deprecationNotice',
@@ -154,7 +154,7 @@ const IDLE = new Set([
   'initialize',
   'initialized',
   'warning',
-  // Progress: what it leads to comes with the item.
+  // Progress: the result comes with the item.
   'item/autoApprovalReview/completed',
   'item/autoApprovalReview/started',
   'item/commandExecution/terminalInteraction',
@@ -164,14 +164,14 @@ const IDLE = new Set([
   'turn/diff/updated',
   'turn/moderationMetadata',
   'turn/plan/updated',
-  // Requests of the server that are about permission, not content.
+  // Server requests about permissions, not content.
   'applyPatchApproval',
   'execCommandApproval',
   'item/commandExecution/requestApproval',
   'item/fileChange/requestApproval',
   'item/permissions/requestApproval',
   'item/tool/requestUserInput',
-  // What the client sends.
+  // Sent by the client.
   'turn/interrupt',
   'turn/start',
   'turn/steer',
@@ -214,7 +214,7 @@ function scopeOfV2(params: Fields): Scope {
   }
 }
 
-/** A reply to a request says, if it opened a thread, which model answers there. */
+/** A reply that opened a thread names its model. */
 function decodeReply(result: unknown): Decoded {
   const fields = asFields(result)
   const isOpened = 'thread' in fields || 'conversationId' in fields
@@ -251,7 +251,7 @@ function reasoning(params: Fields, index: 'summaryIndex' | 'contentIndex'): Deco
   return reasoningDelta(requireId(params['itemId'], 'itemId'), params, index)
 }
 
-/** The client is asked to run a tool of its own. */
+/** The client is asked to run its own tool. */
 function toolCall({ callId, ...call }: Fields): Decoded {
   if (callId === undefined) throw missing('callId')
   return itemEvent('item_started', { ...call, type: 'dynamicToolCall', id: callId })

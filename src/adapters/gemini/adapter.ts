@@ -25,19 +25,16 @@ export function createGeminiProvider(options: HttpProviderOptions = {}): Provide
 
 export const BASE_URL = 'https://generativelanguage.googleapis.com'
 
-/** Tokens to think for, as the vendor itself reads these words where it speaks Chat Completions. */
+/** Thinking budgets in tokens, as in the vendor's own Chat Completions API. */
 const EFFORT_BUDGETS = { none: 0, minimal: 1024, low: 1024, medium: 8192, high: 24_576 } as const
 
-/** `POST /v1beta/models/{model}:streamGenerateContent`. Throws when the API cannot do what is requested. */
+/** `POST /v1beta/models/{model}:streamGenerateContent`. Throws for options that the API does not support. */
 export function buildGeminiRequest(
   request: ProviderRequest,
   { baseUrl = BASE_URL, apiKey, headers }: RequestOptions = {},
 ): VendorRequest {
   if (request.parallelToolCalls === false) {
-    throw invalidOption(
-      'parallelToolCalls',
-      'Gemini cannot be kept from making several calls at once',
-    )
+    throw invalidOption('parallelToolCalls', 'Gemini cannot disable parallel calls')
   }
   const { system, contents } = contentsOf(request.input)
   const generationConfig = generationConfigOf(request)
@@ -54,14 +51,14 @@ export function buildGeminiRequest(
 }
 
 /**
- * Models of one's own have a collection of their own, which is part of the name. A name is no way to another
- * place, also for a proxy that reads it once more than it should.
+ * Tuned models have their own collection, which is part of the name. A name must not lead to another path, even if a
+ * proxy decodes it twice.
  */
 function modelPath(model: string): string {
   const path = model.includes('/') ? model : `models/${model}`
   const parts = path.split('/')
   if (parts.some((part) => /^\.{0,2}$/.test(part)) || NO_PART_OF_A_NAME.test(model)) {
-    throw invalidOption('model', 'no model has such a name')
+    throw invalidOption('model', 'it is not a valid model name')
   }
   return parts.map(encodeURIComponent).join('/')
 }
@@ -73,7 +70,7 @@ function toolFields(request: ProviderRequest): Fields {
   const choice = toolChoiceOf(request)
   if (tools.length === 0) return {}
   if (tools.some(({ strict }) => strict)) {
-    throw invalidOption('tools', 'Gemini holds no call to its schema, so that none can be strict')
+    throw invalidOption('tools', 'Gemini does not support strict schemas')
   }
   const functionDeclarations = tools.map(({ name, description, parameters }) => {
     return { name, description, parametersJsonSchema: parameters }
@@ -108,12 +105,12 @@ function thinkingBudgetOf(request: ProviderRequest): number | undefined {
   const { reasoningEffort, thinkingBudget } = request
   if (reasoningEffort === undefined) return thinkingBudget
   if (thinkingBudget !== undefined) {
-    throw invalidOption('reasoningEffort', 'it sets the budget that thinkingBudget sets, too')
+    throw invalidOption('reasoningEffort', 'it conflicts with thinkingBudget; set only one')
   }
   return EFFORT_BUDGETS[reasoningEffort]
 }
 
-/** Answers in a schema are always strict here, and their schema needs no name. */
+/** Schemas are always strict here, and need no name. */
 function formatFields(format: ProviderRequest['responseFormat']): Fields {
   if (format === undefined || format.type === 'text') return {}
   return {
@@ -127,7 +124,7 @@ interface Contents {
   contents: { role: 'user' | 'model'; parts: Fields[] }[]
 }
 
-/** A thread as Gemini wants it: contents of user and model, each of them parts. */
+/** Converts a thread to contents of user and model, each a list of parts. */
 function contentsOf(input: readonly OutputItem[]): Contents {
   const steps = stepsOf(input, { namespace: NAMESPACE, responseField: 'responseId' })
   const system = steps.flatMap((step) => (step.from === 'system' ? [{ text: step.text }] : []))
@@ -162,7 +159,7 @@ function userParts({ text, images }: Extract<Step, { text: string }>): Fields[] 
 }
 
 function inlineData({ media_type, data }: Attachment): Fields {
-  if (media_type === 'image/gif') throw invalidOption('input', 'Gemini takes no GIF')
+  if (media_type === 'image/gif') throw invalidOption('input', 'Gemini does not accept GIF images')
   return { inlineData: { mimeType: media_type, data } }
 }
 
@@ -177,7 +174,7 @@ function agentParts(item: AgentItem): Fields[] {
         ? kept
         : [{ text: item.content, ...signed }, ...kept]
     }
-    // What others thought is none of its business.
+    // Skips the reasoning of other vendors.
     case 'reasoning':
       return own === undefined ? [] : [{ text: item.content, thought: true, ...signed }]
     case 'function_call':
@@ -192,12 +189,12 @@ function functionCall(call: Answer['call'], own: Fields | undefined): Fields {
   return { ...idOf(own), name: call.name, args: argsOf(call.arguments) }
 }
 
-/** Only an id that the vendor gave; ours would be new to it. */
+/** Only ids from the vendor: it does not know ours. */
 function idOf(own: Fields | undefined): Fields {
   return typeof own?.['id'] === 'string' ? { id: own['id'] } : {}
 }
 
-/** The vendor takes objects only; tools of other vendors are called with plain text at times. */
+/** The vendor takes only objects; other vendors may call tools with plain text. */
 function argsOf(json: string): Fields {
   return parseJsonObject(json) ?? (json.trim() === '' ? {} : { input: json })
 }

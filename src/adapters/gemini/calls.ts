@@ -3,19 +3,19 @@ import type { Fields } from '../fields.ts'
 import type { ResponseWriter } from '../translation.ts'
 import type { ItemMetadata, PartialArg, WireCall, WirePart } from './wire.ts'
 
-/** A call whose arguments are still coming. */
+/** A call with incomplete arguments. */
 interface OpenCall {
   key: string
   args: PartialArgs
 }
 
-/** Why nothing can be made of a part; undefined when something was. */
+/** Why a part is malformed; undefined if it is valid. */
 type Fault = string | undefined
 
-/** The name of the tool with which the vendor runs what the model wrote. */
+/** Tool name for code that the vendor runs. */
 const CODE_EXECUTION = 'code_execution'
 
-/** The calls of one response, those that the vendor runs by itself among them. */
+/** The calls of one response, including those the vendor runs. */
 export class GeminiCalls {
   readonly #writer: ResponseWriter
   readonly #metadata: ItemMetadata
@@ -29,7 +29,7 @@ export class GeminiCalls {
     this.#metadata = metadata
   }
 
-  /** Whether there are calls that wait for an answer. */
+  /** Whether calls await a result. */
   get hasCalls(): boolean {
     return this.#hasCalls
   }
@@ -59,7 +59,7 @@ export class GeminiCalls {
 
   #continue(open: OpenCall, { partialArgs, willContinue }: WireCall): Fault {
     for (const arg of partialArgs) {
-      if (!open.args.add(arg)) return 'functionCall.partialArgs has a jsonPath that leads nowhere'
+      if (!open.args.add(arg)) return 'functionCall.partialArgs has an invalid jsonPath'
     }
     const isTooLarge = open.args.length > this.#writer.maxArgumentChars
     if (!willContinue || isTooLarge) this.#finishOpen()
@@ -95,7 +95,7 @@ export class GeminiCalls {
     this.#writer.finishItem(key, { success: isOk })
   }
 
-  /** The response is whole, a call that is still open is not: nobody may run it. */
+  /** The response is complete but an open call is not: it must not run. */
   finish(): void {
     const { key } = this.#open ?? {}
     this.showOpen()
@@ -106,7 +106,7 @@ export class GeminiCalls {
     })
   }
 
-  /** Nothing more will come: what there is of a call is shown as it is. */
+  /** The input ended: emits incomplete calls as they are. */
   showOpen(): void {
     if (this.#open === undefined) return
     const { key, args } = this.#open
@@ -122,32 +122,32 @@ export class GeminiCalls {
 
 type Scalar = PartialArg['value']
 
-/** A value that grows: pieces of a text come under one path. */
+/** A growing value: text fragments share one path. */
 type Node = Map<string, Node> | Node[] | Scalar
 
-// `.name`, `['name']`, `["name"]` or `[0]`; the `$` at the head is the whole of the arguments.
+// `.name`, `['name']`, `["name"]` or `[0]`; a leading `$` is the root.
 const STEP = /\.([^.[\]]+)|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]/gy
 
 // Deeper than any schema, and shallow enough for JSON.stringify.
 const MAX_DEPTH = 64
 
-/** The arguments of a call that come value by value, each with the path at which it belongs. */
+/** Arguments that arrive value by value, each with its path. */
 export class PartialArgs {
   readonly #root = new Map<string, Node>()
   readonly #whole: Fields
   #length = 0
 
-  /** `whole` is what came in one piece before. */
+  /** `whole` is what already arrived in one piece. */
   constructor(whole: Fields = {}) {
     this.#whole = whole
   }
 
-  /** About as long as the JSON text will be. */
+  /** Approximate length of the JSON text. */
   get length(): number {
     return this.#length
   }
 
-  /** False when the path leads nowhere. */
+  /** False for an invalid path. */
   add({ path, value }: PartialArg): boolean {
     const steps = stepsOf(path)
     if (steps === undefined) return false
@@ -202,7 +202,7 @@ function get(parent: Node, step: Step): Node | undefined {
   return parent instanceof Map ? parent.get(step) : undefined
 }
 
-/** Lists grow at their end only: a place far behind it would be a hole as large as the vendor likes. */
+/** Lists grow only at their end: a distant index would create a hole of any size. */
 function set(parent: Node, step: Step, node: Node): boolean {
   if (typeof step === 'number') {
     if (!Array.isArray(parent) || step > parent.length) return false

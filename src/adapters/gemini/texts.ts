@@ -1,4 +1,4 @@
-/** The words and attachments of one response: parts have no ids, so what follows in kind is one item. */
+/** The texts and attachments of one response. Parts have no ids, so consecutive parts of a kind form one item. */
 
 import { type Fields, isEmpty } from '../fields.ts'
 import type { ResponseWriter } from '../translation.ts'
@@ -36,7 +36,7 @@ export class GeminiTexts {
     this.#reach('attachment').attachments.push(part)
   }
 
-  /** The latest word about where the answer comes from. */
+  /** The latest grounding metadata. */
   addSources(sources: Fields): void {
     this.#sources = { ...this.#sources, ...sources }
   }
@@ -53,13 +53,13 @@ export class GeminiTexts {
     this.#writer.finishItem(key, { provider_metadata })
   }
 
-  /** Sources usually come last, and after a call there is no message left to hold them. */
+  /** Sources usually come last; after a call there is no open message for them. */
   finish(): void {
     if (!isEmpty(this.#sources) && this.#open?.kind !== 'message') this.#reach('message')
     this.close()
   }
 
-  /** The open item of this kind; one of another kind, or with another signature, is over. */
+  /** The open item of this kind. Ends one of another kind or with another signature. */
   #reach(kind: TextKind, signature?: string): OpenText {
     const open = this.#open
     const isSigned = open?.signature !== undefined && signature !== undefined

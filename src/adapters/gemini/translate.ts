@@ -24,15 +24,15 @@ export function translateGemini(context: TranslationContext): Translation {
   return new GeminiTranslation(context)
 }
 
-/** What is known of the current response. */
+/** State of the current response. */
 interface ResponseState {
   id: string | undefined
   texts: GeminiTexts
   calls: GeminiCalls
   counts: WireCounts
   /**
-   * Why the model stopped. It is not the end: usage may follow, and older models say so in every
-   * event. The vendor has no word for the end but the end of the input.
+   * Why the model stopped. Not the end: usage may follow, and older models repeat it in every event. Only the end of
+   * the input ends a response.
    */
   finish: WireFinish | undefined
 }
@@ -47,7 +47,7 @@ class GeminiTranslation extends WriterTranslation {
   }
 
   protected take(json: unknown): void {
-    // Not of this protocol, but proxies send it after everything.
+    // Not part of this protocol, but some proxies send it last.
     if (json === '[DONE]') return this.writer.reportUnknown(json)
     const fields = requireFields(json, 'it')
     const { error, usageMetadata } = fields
@@ -79,7 +79,7 @@ class GeminiTranslation extends WriterTranslation {
     this.#response.finish = event.finish ?? this.#response.finish
   }
 
-  /** After the end of a response, or its finish reason: whether the event is of the next one. */
+  /** After the end of a response, or its finish reason: whether the event starts the next one. */
   #beginsAnother({ responseId, parts, finish }: GeminiEvent): boolean {
     const isOver = this.writer.hasEnded || this.#response.finish !== undefined
     const hasContent = parts.length > 0 || finish !== undefined
@@ -104,12 +104,12 @@ class GeminiTranslation extends WriterTranslation {
     this.#response.counts = all
     if (isEmpty(all)) return
     const { prompt, candidates = 0, thoughts, cached, total } = all
-    // The vendor does not count thoughts among what the model wrote.
+    // The vendor does not count thoughts as output.
     const completion = candidates + (thoughts ?? 0)
     this.writer.setUsage(toUsage({ prompt, completion, total, cached, reasoning: thoughts }))
   }
 
-  /** It is whole when the vendor said why it ended. */
+  /** Complete when the vendor has sent a finish reason. */
   protected override close(fault?: ErrorObject): void {
     const { texts, calls, finish } = this.#response
     if (!this.writer.isOpen || finish === undefined) {
@@ -127,7 +127,7 @@ class GeminiTranslation extends WriterTranslation {
     this.writer.fail(error)
   }
 
-  /** Once the vendor has said why it stopped, the answer is whole without what follows. */
+  /** After the finish reason the answer is complete, whatever follows. */
   protected override failMalformed(reason: string, event: unknown): void {
     if (this.#response.finish !== undefined || this.writer.hasEnded) return
     super.failMalformed(`${EVENT_NAME}: ${reason}`, event)

@@ -1,4 +1,4 @@
-/** The events of `streamGenerateContent`, and how unknown JSON becomes one of them. */
+/** Decodes the events of `streamGenerateContent`. */
 import { isRecord } from '../../protocol/json.ts'
 import {
   asCount,
@@ -12,17 +12,17 @@ import {
 } from '../fields.ts'
 import type { FinishReason } from '../translation.ts'
 
-/** Of our fields in `provider_metadata`. */
+/** Namespace in `provider_metadata`. */
 export const NAMESPACE = 'google'
 
-/** The metadata of an item: what every item of the response carries, its signature, and `fields`. */
+/** Metadata of an item: that of the response, its signature, and `fields`. */
 export type ItemMetadata = (
   signature: string | undefined,
   fields?: Fields,
   isExecutedByProvider?: boolean,
 ) => Fields
 
-/** One value of the arguments of a call, or a piece of one. */
+/** One argument value of a call, or a fragment of one. */
 export interface PartialArg {
   path: string
   value: string | number | boolean | null
@@ -37,18 +37,18 @@ export type WirePart = { signature: string | undefined } & (
   | { kind: 'unknown'; type: string }
 )
 
-/** A call is whole unless it will be continued; what continues it has no name. */
+/** A call is complete unless it will be continued; its continuation has no name. */
 export interface WireCall {
   kind: 'call'
   id: string | undefined
   name: string | undefined
-  /** JSON text of the whole arguments. */
+  /** JSON text of the complete arguments. */
   args: string | undefined
   partialArgs: readonly PartialArg[]
   willContinue: boolean
 }
 
-/** Why the model stopped, or why it was not let to begin. */
+/** Why the model stopped, or was blocked. */
 export interface WireFinish {
   word: string
   isBlocked: boolean
@@ -67,7 +67,7 @@ export type GeminiEvent = ReturnType<typeof decodeEvent>
 
 const KNOWN_FIELDS = ['candidates', 'promptFeedback', 'usageMetadata', 'modelVersion', 'responseId']
 
-/** The name of an event that is none of this protocol. */
+/** Name of an event that is not part of this protocol. */
 export function unknownType(json: Fields): string | undefined {
   if (KNOWN_FIELDS.some((name) => name in json)) return undefined
   return Object.keys(json)[0] ?? 'an empty object'
@@ -86,7 +86,7 @@ export function decodeEvent(json: Fields) {
   }
 }
 
-/** There are others only for who asks for them, and we do not. */
+/** The first candidate. We never request more than one. */
 function firstCandidate(candidates: unknown): Fields | undefined {
   const list = optionalList(candidates, 'candidates').map((candidate) =>
     requireFields(candidate, 'an element of candidates'),
@@ -149,7 +149,7 @@ function contentOf(part: Fields): WithoutSignature<WirePart> {
 
 const ATTRIBUTES = new Set(['thought', 'thoughtSignature'])
 
-/** A part without content may still hold a signature, which is then all that it is for. */
+/** An empty part may still carry a signature. */
 function otherContent(part: Fields): WithoutSignature<WirePart> {
   const type = Object.keys(part).find((name) => !ATTRIBUTES.has(name))
   if (type !== undefined) return { kind: 'unknown', type: `part.${type}` }
@@ -170,7 +170,7 @@ function decodeCall(call: Fields): WireCall {
   }
 }
 
-/** A piece without a value says only that there is more to come. */
+/** A fragment without a value only says that more follows. */
 function decodePartialArg(arg: unknown): PartialArg[] {
   if (!isRecord(arg) || typeof arg['jsonPath'] !== 'string') {
     throw new Malformed('an element of functionCall.partialArgs has no jsonPath')
@@ -185,7 +185,7 @@ function isScalar(value: unknown): value is string | number | boolean {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
 }
 
-/** What is said of the words of an answer as a whole: where they come from. */
+/** Grounding metadata of the whole answer. */
 function sourcesOf(candidate: Fields): Fields {
   const { groundingMetadata, urlContextMetadata, citationMetadata } = candidate
   return {
@@ -226,7 +226,7 @@ const FINISH_REASONS = new Map<string, FinishReason>([
   ['IMAGE_RECITATION', 'content_filter'],
 ])
 
-/** The vendor says `STOP` also when it waits for the output of a call. */
+/** The vendor also sends `STOP` when it waits for a call's output. */
 export function finishReasonOf({ word, isBlocked }: WireFinish, hasCalls: boolean): FinishReason {
   if (isBlocked) return 'content_filter'
   const reason = FINISH_REASONS.get(word) ?? 'other'

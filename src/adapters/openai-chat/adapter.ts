@@ -19,29 +19,32 @@ import { translateOpenaiChat } from './translate.ts'
 import type { ReasoningField } from './wire.ts'
 
 /**
- * Any server that speaks Chat Completions: OpenAI, and by its `baseUrl` vLLM, Ollama, OpenRouter,
- * DeepSeek, Groq and others. Give each its own `id`: what one server wants back, another refuses.
+ * Any Chat Completions server: OpenAI, or by its `baseUrl` vLLM, Ollama, OpenRouter, DeepSeek, Groq and others. Give
+ * each its own `id`: one server refuses the metadata of another.
  */
 export function createOpenaiChatProvider(options: OpenaiChatOptions = {}): Provider {
   return httpProvider(OPENAI_CHAT_ID, buildOpenaiChatRequest, translateOpenaiChat, options)
 }
 
 export interface OpenaiChatOptions extends HttpProviderOptions {
-  /** Says `max_tokens`, for servers that do not know `max_completion_tokens`. */
+  /** Sends `max_tokens`, for servers without `max_completion_tokens`. */
   legacyMaxTokens?: boolean
 }
 
 const OPENAI_CHAT_ID = 'openai-chat'
 const BASE_URL = 'https://api.openai.com/v1'
 
-/** A `ProviderRequest` as `POST /chat/completions`. */
+/** Converts a `ProviderRequest` to `POST /chat/completions`. */
 export function buildOpenaiChatRequest(
   request: ProviderRequest,
   options: OpenaiChatOptions,
 ): VendorRequest {
   const { id = OPENAI_CHAT_ID, baseUrl = BASE_URL, apiKey, headers } = options
   if (request.thinkingBudget !== undefined) {
-    throw invalidOption('thinkingBudget', 'Chat Completions has none, use reasoningEffort')
+    throw invalidOption(
+      'thinkingBudget',
+      'Chat Completions does not support it; use reasoningEffort',
+    )
   }
   const { stop = [], responseFormat } = request
   const maxName = options.legacyMaxTokens ? 'max_tokens' : 'max_completion_tokens'
@@ -103,14 +106,14 @@ function messagesOf(input: readonly OutputItem[], providerId: string): Fields[] 
   })
 }
 
-/** Parts only where there are pictures: not every server of this kind knows them. */
+/** Uses parts only for images: not every server supports them. */
 function contentOf({ text, images }: Extract<Step, { text: string }>): unknown {
   if (images.length === 0) return text
   const parts = images.map((image) => ({ type: 'image_url', image_url: { url: dataUrl(image) } }))
   return text === '' ? parts : [{ type: 'text', text }, ...parts]
 }
 
-/** What an assistant did in one step is one message, in which calls come last. */
+/** One message per assistant step, with calls last. */
 interface AssistantMessage {
   texts: string[]
   refusals: string[]
@@ -120,7 +123,7 @@ interface AssistantMessage {
   extra: unknown
 }
 
-/** No message when nothing is left that the server would understand. */
+/** No message if nothing is left that the server understands. */
 function assistantMessage(items: readonly AgentItem[], providerId: string): Fields[] {
   const message: AssistantMessage = {
     texts: [],
@@ -160,7 +163,7 @@ function addItem(message: AssistantMessage, item: AgentItem, fields: Fields): vo
   }
 }
 
-/** Under the name that the server gave it. Reasoning of others is none of its business. */
+/** In the field the server used. Skips the reasoning of other providers. */
 function addReasoning(message: AssistantMessage, content: string, fields: Fields): void {
   const { field, reasoning_details: details } = fields
   if (field === 'reasoning_content' || field === 'reasoning') {

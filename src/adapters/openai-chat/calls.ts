@@ -1,4 +1,4 @@
-/** The tool calls of one response: which call a piece belongs to, and what becomes of it. */
+/** Assembles the tool calls of one response. */
 
 import { GrowingText } from '../../async/growing-text.ts'
 import { parseJsonObject } from '../../protocol/json.ts'
@@ -7,9 +7,9 @@ import type { ResponseWriter } from '../translation.ts'
 import type { CallPiece } from './wire.ts'
 
 interface Call {
-  /** The key of its item. */
+  /** Key of its item. */
   key: string
-  /** The id under which it was opened, the server's or ours. */
+  /** The id it was opened with, the server's or ours. */
   callId: string
   id: string | undefined
   name: string | undefined
@@ -48,7 +48,7 @@ export class ChatCalls {
     else held?.append(piece.fragment)
   }
 
-  /** The response is whole, and so are its calls: nothing tells the end of a single one. */
+  /** Completes all calls with the response: single calls have no end marker. */
   finish(): void {
     for (const call of this.#calls) {
       this.#show(call)
@@ -57,12 +57,12 @@ export class ChatCalls {
     }
   }
 
-  /** What was held back for want of a name is shown without, because nothing more will come. */
+  /** The input ended: emits calls that waited for a name without one. */
   showAll(): void {
     for (const call of this.#calls) this.#show(call)
   }
 
-  /** The call that a piece goes on with; undefined when it begins one. */
+  /** The call that a fragment continues; undefined if it starts one. */
   #find(piece: CallPiece): Call | undefined {
     const known = piece.id === undefined ? undefined : this.#byId.get(piece.id)
     if (known !== undefined) return known
@@ -74,11 +74,11 @@ export class ChatCalls {
     return piece.index === undefined && last?.name === undefined ? last : undefined
   }
 
-  /** True for a whole call that follows another one under the same index, without an id. */
+  /** True for a complete call that follows another with the same index and no id. */
   #repeats({ name, key }: Call, piece: CallPiece): boolean {
     if (name === undefined) return false
     if (name !== piece.name) return true
-    // Some servers say the name with every fragment, so the name alone proves nothing.
+    // Some servers repeat the name with every fragment, so the name alone proves nothing.
     const begins = piece.fragment.startsWith('{')
     return begins && parseJsonObject(this.#writer.textOf(key)) !== undefined
   }
@@ -114,8 +114,8 @@ export class ChatCalls {
 }
 
 /**
- * Whether a piece with a new id goes on with the call of its index. A call that begins says its name,
- * or at least no arguments yet: what does neither is a server that makes up an id for every piece.
+ * Whether a fragment with a new id continues the call of its index. A new call has a name, or at least no arguments
+ * yet. Otherwise the server makes up an id for every fragment.
  */
 function keepsCall(call: Call, { name, fragment }: CallPiece): Call | undefined {
   const isLateId = call.id === undefined && (name === undefined || call.name === undefined)

@@ -1,4 +1,4 @@
-/** The words of one response: one item after another, each of one kind. */
+/** The texts of one response: consecutive items, each of one kind. */
 import type { Fields } from '../fields.ts'
 import type { ResponseWriter } from '../translation.ts'
 import type { MessageExtras, ReasoningField, TextKind, TextPiece } from './wire.ts'
@@ -36,7 +36,7 @@ export class ChatTexts {
     this.#writer.append(open.key, text)
   }
 
-  /** Signatures and encrypted reasoning come in pieces too, and often without any words. */
+  /** Signatures and encrypted reasoning also come in fragments, often without text. */
   addReasoningDetails(details: readonly Fields[]): void {
     if (details.length === 0) return
     const open = this.#reach('reasoning')
@@ -57,7 +57,7 @@ export class ChatTexts {
     this.#open = undefined
   }
 
-  /** The open item of this kind; one of another kind is over. */
+  /** The open item of this kind. Ends one of another kind. */
   #reach(kind: TextKind): OpenText {
     if (this.#open?.kind === kind) return this.#open
     this.close()
@@ -85,7 +85,7 @@ function keptOf({ kind, field, details, annotations, images, extra }: OpenText):
 
 const GROWING_FIELDS = ['text', 'summary', 'data'] as const
 
-/** Pieces of one detail are put together: the vendor wants it back whole. */
+/** Merges fragments of one detail: the vendor wants it back complete. */
 function addDetail(details: Fields[], piece: Fields): void {
   const last = details.at(-1)
   const isSame = last?.['type'] === piece['type'] && last?.['index'] === piece['index']

@@ -11,21 +11,21 @@ export function translateOpenaiChat(context: TranslationContext): Translation {
   return new ChatTranslation(context)
 }
 
-/** What is known of the current response. */
+/** State of the current response. */
 interface ResponseState {
   texts: ChatTexts
   calls: ChatCalls
-  /** The server's word for the end, which is not the end: usage follows, and at times even text. */
+  /** The finish reason. Not the end: usage follows, and sometimes text. */
   finish: string | undefined
   id: string | undefined
-  /** Set for servers that make up an id for every chunk. */
+  /** For servers that make up an id for every chunk. */
   hasManyIds: boolean
 }
 
 class ChatTranslation extends WriterTranslation {
   readonly #providerId: string
   #response = this.#newResponse()
-  /** Whether `[DONE]` was the last event: what follows it is another response. */
+  /** Whether `[DONE]` was the last event: the next chunk starts another response. */
   #isDone = false
 
   constructor(context: TranslationContext) {
@@ -45,14 +45,14 @@ class ChatTranslation extends WriterTranslation {
     else this.writer.reportUnknown(chunk.type)
   }
 
-  /** Once the server has said why it stopped, the answer is whole without what follows. */
+  /** After the finish reason the answer is complete, whatever follows. */
   protected override failMalformed(reason: string): void {
     if (this.#response.finish !== undefined) return
     const message = `chat.completion.chunk: ${reason}`
     this.#takeError({ code: 'UPSTREAM_MALFORMED', message })
   }
 
-  /** After the end of a response an error says nothing of it, unless another one has its turn. */
+  /** After the end of a response an error is ignored, unless another response is open. */
   #takeError(error: ErrorObject, usage?: Usage): void {
     if (this.writer.hasEnded && !this.#isDone) return
     this.#begin(undefined)
@@ -61,7 +61,7 @@ class ChatTranslation extends WriterTranslation {
   }
 
   #takeChunk(chunk: ChatChunk): void {
-    // Before its answer Azure tells what it thinks of the question.
+    // Azure sends its prompt filter results before the answer.
     if (chunk.choice === undefined && chunk.usage === undefined) return
     if (this.#beginsAnother(chunk)) this.close()
     if (this.writer.hasEnded && !this.#followsEnd(chunk)) return
@@ -69,19 +69,19 @@ class ChatTranslation extends WriterTranslation {
     this.#noteId(chunk.id)
     if (chunk.usage !== undefined) this.writer.setUsage(chunk.usage)
     if (chunk.choice !== undefined) this.#takeChoice(chunk.choice)
-    // Nothing but the usage: the last that a server says before `[DONE]`, which not all of them send.
+    // Only usage: the last chunk before `[DONE]`, which not all servers send.
     const isLast = !chunk.hasChoices && chunk.usage !== undefined
     if (isLast && this.#response.finish !== undefined) this.close()
   }
 
-  /** Inside a response that has said its finish reason: whether the chunk belongs to the next one. */
+  /** After the finish reason: whether the chunk belongs to the next response. */
   #beginsAnother({ id, choice }: ChatChunk): boolean {
     const { finish, hasManyIds } = this.#response
     if (!this.writer.isOpen || finish === undefined || hasManyIds) return false
     return choice?.hasRole === true && id !== undefined && id !== this.#response.id
   }
 
-  /** After the end of a response: whether the chunk begins another one, or is a remnant. */
+  /** After the end of a response: whether the chunk starts another one or is a leftover. */
   #followsEnd({ id, choice }: ChatChunk): boolean {
     if (choice === undefined) return false
     const hasContent = choice.texts.length > 0 || choice.calls.length > 0
@@ -114,7 +114,7 @@ class ChatTranslation extends WriterTranslation {
     this.#response.finish = choice.finish ?? this.#response.finish
   }
 
-  /** It is whole when the server said why it ended. */
+  /** Complete when the server has sent a finish reason. */
   protected override close(fault?: ErrorObject): void {
     const { texts, calls, finish } = this.#response
     if (!this.writer.isOpen || finish === undefined) {
@@ -134,7 +134,7 @@ class ChatTranslation extends WriterTranslation {
 
   #newResponse(): ResponseState {
     const { writer } = this
-    // Under the name of the provider, not of the protocol: what one server demands back, another refuses.
+    // Under the provider's id, not the protocol's: one server refuses what another requires.
     const metadata = (fields: Fields): Fields => {
       const { id } = this.#response
       return toMetadata(this.#providerId, {

@@ -1,4 +1,4 @@
-/** The chunks of a Chat Completions stream, and how unknown JSON becomes one of them. */
+/** Decodes the chunks of a Chat Completions stream. */
 
 import { isRecord } from '../../protocol/json.ts'
 import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
@@ -23,24 +23,24 @@ export type TextKind = 'message' | 'reasoning' | 'refusal'
 export interface TextPiece {
   kind: TextKind
   text: string
-  /** The field under which the server says its reasoning, and may want it back. */
+  /** The field in which the server sends reasoning, and may want it back. */
   field?: ReasoningField
 }
 
 export type ReasoningField = 'reasoning_content' | 'reasoning'
 
-/** A piece of a tool call. Servers leave out, repeat and mix up what it is known by. */
+/** A fragment of a tool call. Servers omit, repeat and confuse its identifiers. */
 export interface CallPiece {
   index: number | undefined
   id: string | undefined
   name: string | undefined
   fragment: string
   isCustom: boolean
-  /** What the server wants back with the call: Gemini keeps its signature here. */
+  /** Sent back with the call: Gemini stores its signature here. */
   extra: Fields | undefined
 }
 
-/** What is said of a message besides its words. */
+/** Other fields of a message besides its text. */
 export interface MessageExtras {
   annotations: readonly unknown[]
   images: readonly unknown[]
@@ -53,7 +53,7 @@ export interface ChatChunk {
   kind: 'chunk'
   id: string | undefined
   model: string | undefined
-  /** The first choice. There are others only for who asks for them, and we do not. */
+  /** The first choice. We never request more than one. */
   choice: ChatChoice | undefined
   hasChoices: boolean
   usage: Usage | undefined
@@ -100,7 +100,7 @@ function isFirst({ index }: Fields): boolean {
   return index === 0 || index === undefined || index === null
 }
 
-/** Groq and Moonshot have places of their own for it. */
+/** Groq and Moonshot have their own fields for it. */
 function usageIn(json: Fields, choice: Fields): Usage | undefined {
   const groq = asFields(json['x_groq'])
   return usageOf(json['usage']) ?? usageOf(groq['usage']) ?? usageOf(choice['usage'])
@@ -120,7 +120,7 @@ const KNOWN_FIELDS = new Set([
   'function_call',
 ])
 
-/** Some servers send the whole `message` instead of a `delta`. */
+/** Some servers send the complete `message` instead of a `delta`. */
 function decodeChoice(choice: Fields) {
   const delta = optionalFields(choice['delta'] ?? choice['message'], 'choices[0].delta') ?? {}
   const finish = choice['finish_reason'] ?? undefined
@@ -159,7 +159,7 @@ function contentPart(part: unknown): TextPiece[] {
   if (!isRecord(part)) throw new Malformed('a part of delta.content is not an object')
   const { type, text, refusal, thinking } = part
   if (type === 'refusal') return textPiece('refusal', refusal)
-  // Mistral thinks in a part that has parts.
+  // Mistral sends reasoning as a part with nested parts.
   if (type === 'thinking') return asList(thinking).flatMap(thinkingPart)
   return textPiece('message', text)
 }
@@ -203,13 +203,13 @@ function callPiece(call: Fields): CallPiece {
   }
 }
 
-/** Arguments as an object are whole; an empty one is what servers send before the first fragment. */
+/** Arguments as an object are complete; servers send an empty one before the first fragment. */
 function fragmentOf(value: unknown): string {
   if (typeof value === 'string') return value
   return isRecord(value) && !isEmpty(value) ? JSON.stringify(value) : ''
 }
 
-/** Undefined unless it counts something. */
+/** Undefined without any counts. */
 function usageOf(value: unknown): Usage | undefined {
   const usage = asFields(value)
   const prompt = asCount(usage['prompt_tokens'])
@@ -220,7 +220,7 @@ function usageOf(value: unknown): Usage | undefined {
     prompt,
     completion,
     total: asCount(usage['total_tokens']),
-    // DeepSeek has a name of its own for what it read from its cache.
+    // DeepSeek's own field for cached tokens.
     cached: asCount(input['cached_tokens']) ?? asCount(usage['prompt_cache_hit_tokens']),
     cacheWrite: asCount(input['cache_write_tokens']),
     reasoning: asCount(asFields(usage['completion_tokens_details'])['reasoning_tokens']),
@@ -238,7 +238,7 @@ const FINISH_REASONS = new Map<string, FinishReason>([
   ['content_filter', 'content_filter'],
 ])
 
-/** Many servers say `stop` after calls that wait for their outputs. */
+/** Many servers send `stop` after calls that await their outputs. */
 export function finishReasonOf(word: string, hasCalls: boolean, isRefusal: boolean): FinishReason {
   const reason = FINISH_REASONS.get(word) ?? 'other'
   if (reason !== 'stop') return reason

@@ -22,17 +22,17 @@ import {
 import { translateOpenaiResponses } from './translate.ts'
 import { isWireItem, type WireItem } from './wire.ts'
 
-/** OpenAI's Responses API, or a server that speaks it. */
+/** OpenAI's Responses API, or a compatible server. */
 export function createOpenaiResponsesProvider(options: HttpProviderOptions = {}): Provider {
   return httpProvider('openai', buildOpenaiResponsesRequest, translateOpenaiResponses, options)
 }
 
 export const BASE_URL = 'https://api.openai.com/v1'
 
-/** Models that do not reason; the API refuses requests for their reasoning. */
+/** Models without reasoning; the API refuses reasoning options for them. */
 const WITHOUT_REASONING = /(?:^|\/)(?:chatgpt|gpt-[34])/
 
-/** `POST /responses`. Throws when the API cannot do what is requested. */
+/** `POST /responses`. Throws for options that the API does not support. */
 export function buildOpenaiResponsesRequest(
   request: ProviderRequest,
   { baseUrl = BASE_URL, apiKey, headers }: RequestOptions = {},
@@ -55,7 +55,7 @@ export function buildOpenaiResponsesRequest(
       max_output_tokens: request.maxOutputTokens,
       temperature: request.temperature,
       top_p: request.topP,
-      // The thread is ours to keep, and what we keep goes back whole.
+      // We store the thread ourselves, and send it back complete.
       store: false,
       ...(!WITHOUT_REASONING.test(model) && { include: ['reasoning.encrypted_content'] }),
       stream: true,
@@ -63,7 +63,7 @@ export function buildOpenaiResponsesRequest(
   }
 }
 
-/** Without `strict: false` the API would hold every schema to rules of its own. */
+/** Without `strict: false` the API would apply its own rules to every schema. */
 function tools(request: ProviderRequest): Fields {
   const { tools = [] } = request
   const choice = toolChoiceOf(request)
@@ -76,7 +76,7 @@ function tools(request: ProviderRequest): Fields {
   }
 }
 
-/** A request with an effort wants to see the reasoning: summaries are all that the API shows. */
+/** With an effort, requests the reasoning: the API only exposes summaries. */
 function reasoning({ reasoningEffort: effort }: ProviderRequest): Fields | undefined {
   if (effort === undefined) return undefined
   return effort === 'none' ? { effort } : { effort, summary: 'auto' }
@@ -89,7 +89,7 @@ function textFormat({ responseFormat }: ProviderRequest): Fields | undefined {
   return { format: { type, name, schema, strict } }
 }
 
-/** A thread as the API wants it: a list of items, its own as they came. */
+/** Converts a thread to a list of items, the vendor's own unchanged. */
 export function toInput(items: readonly OutputItem[]): Fields[] {
   const history = new History(items)
   for (const item of items) history.add(item)
@@ -99,11 +99,11 @@ export function toInput(items: readonly OutputItem[]): Fields[] {
 class History {
   readonly input: Fields[] = []
   readonly #answered: ReadonlySet<string>
-  /** The kind of each call that was handed back; of one that means nothing here, undefined. */
+  /** The kind of each call in the request; undefined for one that is unknown here. */
   readonly #calls = new Map<string, string | undefined>()
-  /** The vendor refuses reasoning that leads to nothing, so it waits for what it led to. */
+  /** Held until the item it led to: the vendor refuses reasoning without one. */
   #reasoning: Fields[] = []
-  /** The vendor refuses its own ids on items whose reasoning is not there. */
+  /** The vendor refuses its own ids on items without their reasoning. */
   #hasReasoning = false
 
   constructor(items: readonly OutputItem[]) {
@@ -144,7 +144,7 @@ class History {
     })
   }
 
-  /** Of use is only what the vendor can decrypt: it keeps nothing itself. */
+  /** Only encrypted reasoning is usable: the vendor stores none. */
   #addReasoning(item: Item<'reasoning'>): void {
     const own = vendorItemOf(item)
     if (own === undefined) return
@@ -165,7 +165,7 @@ class History {
     if (own === undefined || kind === 'function_call' || kind === 'custom_tool_call') {
       this.#addClientCall(item, kind)
     } else if (isVendors || this.#answered.has(call_id)) {
-      // A tool of the vendor that waits for the client in vain cannot be excused, only left out.
+      // A vendor tool that waits for the client can only be omitted.
       this.#addOwn(own)
     }
   }
@@ -182,7 +182,7 @@ class History {
       name,
       ...(isCustom ? { input: customInput(item.arguments) } : { arguments: item.arguments }),
     })
-    // A turn that was stopped leaves such calls behind, and the vendor refuses a thread with one.
+    // An interrupted turn leaves such calls behind, and the vendor refuses them.
     if (!this.#answered.has(call_id)) {
       this.input.push(outputItem(kind, { call_id, output: NOT_RUN, success: false }))
     }
@@ -192,7 +192,7 @@ class History {
     const { call_id, provider_metadata } = item
     const own = vendorItemOf(item)
     if (isExecutedByProvider(provider_metadata)) {
-      // What is part of its call went back with it.
+      // An output inside its call was already sent with it.
       if (own?.type.endsWith('_output')) this.input.push(own)
       return
     }
@@ -235,7 +235,7 @@ function vendorItemOf(item: OutputItem): WireItem | undefined {
   return isWireItem(fields) ? fields : undefined
 }
 
-/** As the vendor wrote it, part by part, unless the text is no longer what it was. */
+/** The vendor's original parts, unless the text has changed. */
 function contentOf(item: Item<'message'>): Fields[] {
   const { content, annotations, refusal }: Fields = vendorItemOf(item) ?? {}
   const parts = asList(content).filter(isRecord)
@@ -249,7 +249,7 @@ function customInput(args: string): string {
   return asString(parseJsonObject(args)?.['input']) ?? args
 }
 
-/** The vendor sends nulls that it does not take back. */
+/** Removes nulls, which the vendor sends but does not accept. */
 function withoutNulls(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
 }
@@ -284,14 +284,14 @@ const WRITERS = new Map<string, (output: ToolOutput) => Fields>([
   ['mcp_approval_request', approval],
 ])
 
-/** The output of a call as the vendor wants it. Throws when that kind of call takes none. */
+/** The output of a call in the vendor's form. Throws for calls without outputs. */
 export function outputItem(kind: string, output: ToolOutput): Fields {
   const write = WRITERS.get(kind)
-  if (write === undefined) throw refusedOutput(output, `a ${kind} takes none`)
+  if (write === undefined) throw refusedOutput(output, `a ${kind} takes no output`)
   return write(output)
 }
 
-/** A list of chunks as the vendor has it, or plain text, which is what the command wrote. */
+/** A list of chunks in the vendor's form, or plain text from the command. */
 function shellOutput({ call_id, output, success }: ToolOutput): Fields {
   const chunks = parseJsonSafe(output)
   const outcome = { type: 'exit', exit_code: success ? 0 : 1 }
@@ -306,7 +306,7 @@ function computerOutput(output: ToolOutput): Fields {
   return { type: 'computer_call_output', call_id: output.call_id, output: screenshot }
 }
 
-/** Only the word itself approves; that a tool did not fail does not. */
+/** Only the exact word approves; a successful tool result does not. */
 function approval({ call_id, output }: ToolOutput): Fields {
   const answer = parseJsonSafe(output)
   const approve = isRecord(answer) && answer['approve'] === true

@@ -1,4 +1,4 @@
-/** The calls of a response: those that the client answers, and those to tools of the vendor. */
+/** The calls of a response: client calls and vendor-run tools. */
 
 import { isRecord } from '../../protocol/json.ts'
 import { asString, type Fields, toJson } from '../fields.ts'
@@ -6,29 +6,29 @@ import { toMetadata } from '../metadata.ts'
 import type { ResponseWriter } from '../translation.ts'
 import type { WireItem } from './wire.ts'
 
-// The input of a custom tool is plain text. It becomes the one member of a JSON object, fragment by
-// fragment, so that what is streamed is the beginning of what it will be.
+// The input of a custom tool is plain text. It becomes the only member of a JSON object, fragment by fragment, so that
+// the stream is a prefix of the result.
 const INPUT_START = '{"input":"'
 const INPUT_END = '"}'
 
 interface OpenCall {
-  /** The key of its item. */
+  /** Key of its item. */
   key: string
-  /** The id that the vendor gave, or ours. */
+  /** The vendor's id, or ours. */
   callId: string
-  /** The `call_id` of the vendor, which may come late. */
+  /** The vendor's `call_id`, which may come late. */
   id: string | undefined
   name: string | undefined
   isCustom: boolean
-  /** Whether any of its arguments were streamed. */
+  /** Whether any arguments were streamed. */
   hasGrown: boolean
-  /** Whether the vendor said that the arguments are whole: what comes late is dropped. */
+  /** Whether the arguments are complete: later fragments are dropped. */
   isSettled: boolean
-  /** The whole arguments, which win over what was streamed. */
+  /** The complete arguments, which override the stream. */
   args: string | undefined
 }
 
-/** What the vendor says of a call. */
+/** Fields of a call from the vendor. */
 interface CallFields {
   id?: string | undefined
   itemId?: string | undefined
@@ -88,7 +88,7 @@ export class Calls {
     this.#open.delete(itemKey)
     if (call.isCustom) this.#closeInput(call, asString(item['input']))
     this.#settle(call, fields.args)
-    // What the vendor said of the call that is not in our own item.
+    // The vendor's fields that our item does not have.
     const { arguments: _args, input: _input, name: _name, call_id: _id, ...rest } = item
     const { key, callId, id: call_id = callId, args: content } = call
     const provider_metadata = { openai: rest }
@@ -96,14 +96,14 @@ export class Calls {
     if (this.#writer.finishCall(key, final)) this.#unanswered.add(call_id)
   }
 
-  /** Ends the calls that were still open when the vendor ended the response. */
+  /** Ends the calls still open at the end of the response. */
   finishAll(): void {
     for (const [itemKey, { isCustom }] of this.#open) {
       this.finish(itemKey, { type: isCustom ? 'custom_tool_call' : 'function_call' })
     }
   }
 
-  /** Announces a call to a tool of the vendor; what it is about is known when it is done. */
+  /** Announces a call to a vendor tool. Its arguments are known when it is done. */
   openBuiltIn(itemKey: string, item: WireItem): void {
     this.#writer.openItem(`tool ${itemKey}`, 'function_call', {
       name: item.type,
@@ -112,7 +112,7 @@ export class Calls {
     })
   }
 
-  /** Writes a call to a tool of the vendor, and its output when the item holds it. */
+  /** Writes a call to a vendor tool, and its output if the item has it. */
   finishBuiltIn(itemKey: string, item: WireItem): void {
     this.openBuiltIn(itemKey, item)
     const isVendors = isRunByVendor(item)
@@ -130,7 +130,7 @@ export class Calls {
     }
   }
 
-  /** Writes an output that is an item of its own. */
+  /** Writes an output that is a separate item. */
   finishOutput(itemKey: string, item: WireItem): void {
     const text = asString(item['output']) ?? toJson(split(item).results) ?? '{}'
     this.#writeOutput(itemKey, item, { text, kept: item })
@@ -149,7 +149,7 @@ export class Calls {
     })
   }
 
-  /** The open call of this key. One that was never announced, or has another id, begins here. */
+  /** The open call of this key. Opens one that was not announced or has another id. */
   #reach(itemKey: string, isCustom: boolean, fields: CallFields = {}): OpenCall {
     const { id, itemId, name } = fields
     const known = this.#open.get(itemKey)
@@ -175,7 +175,7 @@ export class Calls {
     call.args = args || call.args
   }
 
-  /** The fragments together are JSON, too. */
+  /** The concatenated fragments are JSON, too. */
   #closeInput(call: OpenCall, input = ''): void {
     if (call.isSettled) return
     this.#writer.append(call.key, (call.hasGrown ? '' : escaped(input)) + INPUT_END)
@@ -194,12 +194,12 @@ function fieldsOf(item: WireItem): CallFields {
   return { id: asString(call_id), itemId: asString(id), name: asString(name), args }
 }
 
-/** A text as it stands between the quotes of a JSON string. */
+/** A text escaped for a JSON string. */
 function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }
 
-/** Fields of a vendor's tool that say what came out of a call; the others say what went in. */
+/** Fields with the result of a vendor tool; all others are input. */
 const RESULT_FIELDS = new Set([
   'error',
   'output',
@@ -210,10 +210,10 @@ const RESULT_FIELDS = new Set([
   'status',
   'tools',
 ])
-/** Fields that name the item. */
+/** Identifying fields. */
 const NAME_FIELDS = new Set(['call_id', 'id', 'type'])
 
-/** Their output is an item of its own, whoever runs them. */
+/** Their output is a separate item, whoever runs them. */
 const ANSWERED_APART = new Set([
   'apply_patch_call',
   'computer_call',
@@ -224,7 +224,7 @@ const ANSWERED_APART = new Set([
   'tool_search_call',
 ])
 
-/** Whether the vendor runs the tool itself, so that the client owes it nothing. */
+/** Whether the vendor runs the tool, so that no client result is expected. */
 function isRunByVendor({ type, environment, execution }: WireItem): boolean {
   switch (type) {
     case 'apply_patch_call':
@@ -254,7 +254,7 @@ function split(item: WireItem): { parameters: Fields; results: Fields } {
     if (RESULT_FIELDS.has(name)) results.push([name, value])
     else parameters.push([name, value])
   }
-  // A web search keeps what it found beside what it looked for.
+  // A web search stores its results next to its query.
   if (isRecord(action)) {
     const { sources, ...rest } = action
     parameters.push(['action', rest])

@@ -6,14 +6,14 @@ import type { PartKind, TextPiece, WireItem } from './wire.ts'
 export type TextItemType = 'message' | 'reasoning'
 
 interface TextItem {
-  /** Of the item in the output of the vendor. */
+  /** Key of the item in the vendor's output. */
   itemKey: string
-  /** Of the item in the writer. */
+  /** Key of the item in the writer. */
   key: string
   type: TextItemType
-  /** The parts that have begun. */
+  /** Parts that have started. */
   parts: Set<string>
-  /** The part that grows, and where it begins in the text of the item. */
+  /** The growing part, and its start in the item's text. */
   kind: PartKind | undefined
   index: number
   partStart: number
@@ -21,14 +21,14 @@ interface TextItem {
   annotations: unknown[]
 }
 
-/** Parts of a thought are paragraphs; parts of a message are one text. */
+/** Reasoning parts are paragraphs; message parts are one text. */
 const SEPARATORS = { reasoning: '\n\n', message: '' }
 
-/** Messages and reasoning, each written as one item, however many parts it has. */
+/** Messages and reasoning, each emitted as one item with any number of parts. */
 export class TextItems {
   readonly #writer: ResponseWriter
   readonly #open = new Map<string, TextItem>()
-  /** The open item that was used last: nearly every delta is of the same one. */
+  /** The last used open item: nearly every delta belongs to it. */
   #last: TextItem | undefined
   #hasRefusal = false
 
@@ -36,7 +36,7 @@ export class TextItems {
     this.#writer = writer
   }
 
-  /** Whether any message of this response has been a refusal. */
+  /** Whether any message of this response is a refusal. */
   get hasRefusal(): boolean {
     return this.#hasRefusal
   }
@@ -51,7 +51,7 @@ export class TextItems {
     return this.#open.has(`${type} ${itemKey}`)
   }
 
-  /** The key of the item of this type that was opened last and is still open. */
+  /** Key of the last opened item of this type that is still open. */
   lastOpen(type: TextItemType): string | undefined {
     const last = [...this.#open.values()].findLast((item) => item.type === type)
     return last?.itemKey
@@ -76,12 +76,12 @@ export class TextItems {
     }
     this.#open.set(key, item)
     this.#last = item
-    // Whether a message is a refusal is known when its first part begins, and must be said at once.
+    // The first part shows whether a message is a refusal, which must be emitted first.
     if (type === 'reasoning') this.#writer.openItem(key, type)
     return item
   }
 
-  /** Opens an item for readers before anything is known of its text. */
+  /** Opens an item before its text is known. */
   openAtOnce(type: TextItemType, itemKey: string): void {
     this.#show(this.open(type, itemKey))
   }
@@ -95,8 +95,7 @@ export class TextItems {
   }
 
   /**
-   * Adds text to a part. Of a part that is whole, what its deltas did not say is added; a difference waits for the
-   * whole item.
+   * Adds text to a part. For a complete part, adds what its deltas omitted; a difference waits for the complete item.
    */
   add(itemKey: string, piece: TextPiece): void {
     const { kind, index, text, isWhole } = piece
@@ -118,7 +117,7 @@ export class TextItems {
     this.open('message', itemKey).annotations.push(annotation)
   }
 
-  /** Ends an item with what the vendor says it is, or with what it said so far. */
+  /** Ends an item with the vendor's final version, or with its text so far. */
   finish(type: TextItemType, itemKey: string, wire: WireItem): void {
     const item = this.open(type, itemKey)
     this.#open.delete(item.key)
@@ -130,7 +129,7 @@ export class TextItems {
     this.#writer.finishItem(item.key, { content, provider_metadata: { openai: metadata } })
   }
 
-  /** Ends the items that were still open when the vendor ended the response. */
+  /** Ends the items still open at the end of the response. */
   finishAll(): void {
     for (const { type, itemKey } of this.#open.values()) this.finish(type, itemKey, { type })
   }
@@ -156,7 +155,7 @@ interface Final {
   metadata: Fields
 }
 
-/** The metadata is the vendor's item without its text; parts of several kinds are kept as they are. */
+/** The metadata is the vendor's item without its text; parts of several kinds are stored unchanged. */
 function finalMessage(item: TextItem, { content, ...rest }: WireItem): Final {
   const parts = asList(content).filter(isRecord)
   const texts = parts
@@ -176,7 +175,7 @@ function finalMessage(item: TextItem, { content, ...rest }: WireItem): Final {
   }
 }
 
-/** The metadata is the vendor's item: what is encrypted in it must go back as it came. */
+/** The metadata is the vendor's item: its encrypted content must be returned unchanged. */
 function finalReasoning(wire: WireItem): Final {
   const parts = [...asList(wire['summary']), ...asList(wire['content'])].filter(isRecord)
   const texts = parts.map(({ text }) => asString(text)).filter((text) => text !== undefined)

@@ -18,28 +18,28 @@ import {
   type WireItem,
 } from './wire.ts'
 
-/** Some servers end their stream as Chat Completions does. */
+/** Some servers end their stream like Chat Completions. */
 const DONE = '[DONE]'
 
-/** Items that no reader needs to see but that must go back to the vendor. */
+/** Items that readers do not need but the vendor wants back. */
 const OPAQUE_TYPES = new Set(['additional_tools', 'compaction'])
 
-/** The meaning of an OpenAI Responses stream. */
+/** Translates an OpenAI Responses stream. */
 export function translateOpenaiResponses(context: TranslationContext): Translation {
   return new OpenaiResponsesTranslation(context)
 }
 
-/** What the streams of the Responses API and of `response.*` notifications have in common. */
+/** Shared by the Responses API and `response.*` notifications. */
 export abstract class ResponsesTranslation extends WriterTranslation {
   protected readonly texts = new TextItems(this.writer)
-  /** Keys of items that are done: what comes late for them is dropped. */
+  /** Keys of finished items: late events for them are dropped. */
   protected readonly done = new Set<string>()
-  /** Whether anything of the output has been streamed. */
+  /** Whether any output has been streamed. */
   protected hasItems = false
-  /** Whether the response that is open has been announced. */
+  /** Whether the open response has been announced. */
   #isAnnounced = false
 
-  /** A vendor that begins again inside a response has abandoned what it had begun. */
+  /** A new start inside a response abandons what came before. */
   protected begin(event: Fields): void {
     if (this.writer.isOpen && this.#isAnnounced) {
       this.writer.cancelOpenItems('attempt_reset')
@@ -49,7 +49,7 @@ export abstract class ResponsesTranslation extends WriterTranslation {
     this.writer.start(asString(asFields(event['response'])['model']))
   }
 
-  /** Writes what the end says of items that are not done yet. Returns whether calls wait for an answer. */
+  /** Writes items that the end completes. Returns whether calls await a result. */
   protected abstract finishItems(output: readonly WireItem[]): boolean
 
   protected takeEnd(end: ResponseEnd | ResponseFailure): void {
@@ -86,7 +86,7 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
     if (json === DONE) return
     const event = asEvent(json)
     const { type } = event
-    // Nearly every event is text, so it is looked for first.
+    // Checked first: nearly every event is text.
     const piece = readText(type, event)
     if (piece !== undefined && !this.writer.hasEnded) {
       const itemKey = this.#reach(event)
@@ -120,7 +120,7 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
     }
   }
 
-  /** What is said of an item besides its text. */
+  /** Handles item events other than text. */
   #takeDetail(type: string, event: Fields): void {
     const itemKey = this.#reach(event)
     if (itemKey === undefined) return
@@ -140,7 +140,7 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
     }
   }
 
-  /** The key of the item that an event is about; undefined when the item is done. */
+  /** The item key of an event; undefined if the item is done. */
   #reach(event: Fields): string | undefined {
     this.hasItems = true
     const itemKey = itemKeyOf(event)
@@ -150,7 +150,7 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
   #takeItem(isAdded: boolean, event: Fields, item: WireItem): void {
     this.hasItems = true
     const itemKey = itemKeyOf(event, item)
-    // A vendor that adds an item where one is done has reused the key.
+    // A new item at the position of a finished one reuses the key.
     if (isAdded) this.done.delete(itemKey)
     if (this.done.has(itemKey)) return
     if (isAdded) this.#openItem(itemKey, item)
@@ -188,8 +188,8 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
   }
 
   /**
-   * The end repeats the whole output. It is of use for items that were not said to be done, and when
-   * nothing was streamed at all; some servers leave items out of it, so a position alone proves little.
+   * The end repeats the whole output. Used for items without their own end, and if nothing was streamed. Some servers
+   * omit items from it, so a position alone is not reliable.
    */
   protected finishItems(output: readonly WireItem[]): boolean {
     const isAllNew = !this.hasItems
@@ -228,7 +228,7 @@ function isOutput({ type }: WireItem): boolean {
 function asEvent(event: unknown): WireItem {
   if (isWireItem(event)) return event
   if (!isRecord(event)) throw new Malformed('the event is not an object')
-  // Gateways that break put an error in place of an event.
+  // Failing gateways send an error in place of an event.
   if (isRecord(event['error'])) return { ...event, type: 'error' }
   throw new Malformed('type is not a string')
 }

@@ -1,4 +1,4 @@
-/** The events of the OpenAI Responses API, and how unknown JSON becomes one of them. */
+/** Decodes the events of the OpenAI Responses API. */
 
 import { isRecord } from '../../protocol/json.ts'
 import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
@@ -14,14 +14,14 @@ import {
 } from '../fields.ts'
 import type { FinishReason } from '../translation.ts'
 
-/** An output item as the vendor sent it. */
+/** An output item from the vendor. */
 export interface WireItem extends Fields {
   type: string
 }
 
 export type PartKind = 'output_text' | 'refusal' | 'reasoning_text' | 'summary_text'
 
-/** Text of a part of an item, a piece of it or all of it; `index` tells parts of a kind apart. */
+/** Text of an item's part, complete or a fragment; `index` distinguishes parts of a kind. */
 export interface TextPiece {
   kind: PartKind
   index: number
@@ -33,7 +33,7 @@ export interface TextPiece {
 export interface ResponseEnd {
   kind: 'ended'
   status: 'completed' | 'incomplete'
-  /** The vendor's own word for the reason. */
+  /** The vendor's reason. */
   word: string
   output: readonly WireItem[]
   usage: Usage | undefined
@@ -45,7 +45,7 @@ export interface ResponseFailure {
   usage: Usage | undefined
 }
 
-/** The kind of text that an event is about, and the field that holds it. A `part` says its kind itself. */
+/** Text kind and field of each event type. A `part` names its kind itself. */
 export const TEXT_EVENTS = new Map<string, [kind: PartKind | undefined, field: string]>([
   ['response.content_part.added', [undefined, 'part']],
   ['response.content_part.done', [undefined, 'part']],
@@ -61,14 +61,14 @@ export const TEXT_EVENTS = new Map<string, [kind: PartKind | undefined, field: s
   ['response.reasoning_summary_text.done', ['summary_text', 'text']],
 ])
 
-/** Types about anything else, those that change nothing in the last rows. What is not here is new to us. */
+/** All other types; the last rows change nothing. Types not listed are unknown. */
 const OTHER_EVENTS = {
   '': ['created', 'queued', 'in_progress', 'completed', 'incomplete', 'failed'],
   output_item: ['added', 'done'],
   'output_text.annotation': ['added'],
   function_call_arguments: ['delta', 'done'],
   custom_tool_call_input: ['delta', 'done'],
-  // Progress of tools that the vendor runs: the finished item says all of it again.
+  // Progress of vendor-run tools: the finished item repeats it.
   web_search_call: ['in_progress', 'searching', 'completed'],
   file_search_call: ['in_progress', 'searching', 'completed'],
   code_interpreter_call: ['in_progress', 'interpreting', 'completed'],
@@ -79,12 +79,12 @@ const OTHER_EVENTS = {
   mcp_list_tools: ['in_progress', 'completed', 'failed'],
   shell_call_command: ['added', 'delta', 'done'],
   shell_call_output_content: ['delta', 'done'],
-  // Sound has no place in a StreamEvent, and nothing here requests it.
+  // Audio is not supported and never requested.
   audio: ['delta', 'done'],
   'audio.transcript': ['delta', 'done'],
 }
 
-/** Every type that is known, whether it means something to us or not. */
+/** Every known type, used or not. */
 export const RESPONSES_EVENT_TYPES: ReadonlySet<string> = new Set([
   'error',
   ...TEXT_EVENTS.keys(),
@@ -93,7 +93,7 @@ export const RESPONSES_EVENT_TYPES: ReadonlySet<string> = new Set([
   ),
 ])
 
-/** The text that an event brings; undefined when it is about something else. */
+/** The text of an event; undefined for other events. */
 export function readText(type: string, event: Fields): TextPiece | undefined {
   const row = TEXT_EVENTS.get(type)
   if (row === undefined) return undefined
@@ -125,7 +125,7 @@ function isPartKind(kind: unknown): kind is PartKind {
   )
 }
 
-/** The position of an item in the output, which is stable, while some servers make up a new id for every event. */
+/** The item's position in the output, which is stable: some servers change the id with every event. */
 export function itemKeyOf(event: Fields, item?: WireItem): string {
   const index = event['output_index']
   if (typeof index === 'number') return `${index}`
@@ -139,7 +139,7 @@ export function isWireItem(value: unknown): value is WireItem {
 
 type Status = 'completed' | 'incomplete' | 'failed' | 'cancelled'
 
-/** Reads `response.completed`, `.incomplete`, `.failed` and their other names. */
+/** Decodes `response.completed`, `.incomplete`, `.failed` and their aliases. */
 export function decodeEnd(event: Fields): ResponseEnd | ResponseFailure {
   const response = asFields(event['response'])
   const usage = usageOf(response['usage'])
@@ -153,7 +153,7 @@ export function decodeEnd(event: Fields): ResponseEnd | ResponseFailure {
   return { kind: 'ended', status, word, output, usage }
 }
 
-/** The response itself knows better than the name of the event, unless the event says it failed. */
+/** The response's status takes precedence over the event name, unless the event says it failed. */
 function statusOf(type: unknown, status: unknown): Status {
   if (type === 'response.failed') return 'failed'
   if (status === 'incomplete' || status === 'failed' || status === 'cancelled') return status
@@ -161,8 +161,7 @@ function statusOf(type: unknown, status: unknown): Status {
 }
 
 /**
- * Reads an event that is an error, flat as documented or nested as it comes over the wire. Where it has neither code
- * nor message, `status` stands for both.
+ * Decodes an error event, flat as documented or nested as sent. Without code and message, `status` is used for both.
  */
 export function decodeError(event: Fields, status = 'error'): ResponseFailure {
   const nested = event['error']
@@ -177,7 +176,7 @@ export function decodeError(event: Fields, status = 'error'): ResponseFailure {
   return { kind: 'failed', error, usage: undefined }
 }
 
-/** Undefined unless the two counts are there that everything else is about. */
+/** Undefined without input and output counts. */
 function usageOf(value: unknown): Usage | undefined {
   const usage = asFields(value)
   const prompt = asCount(usage['input_tokens'])
@@ -199,7 +198,7 @@ const INCOMPLETE_REASONS = new Map<string, FinishReason>([
   ['content_filter', 'content_filter'],
 ])
 
-/** What a response holds says more about its end than `completed`, which the vendor says also while a call waits. */
+/** Derives the finish reason from the content: the vendor also sends `completed` while a call waits. */
 export function finishReasonOf(
   end: ResponseEnd,
   hasUnansweredCalls: boolean,

@@ -15,10 +15,10 @@ import { itemOf, ToolCallAggregator, type ToolCallChange } from '../tool-call-ag
 import type { Translation, TranslationContext } from '../translation.ts'
 import { decodeNotification, type Notification, type NotificationAction } from './wire.ts'
 
-/** Some proxies end their stream as Chat Completions does. */
+/** Some proxies end their stream like Chat Completions. */
 const DONE = '[DONE]'
 
-/** The meaning of a stream of `response.*` notifications. */
+/** Translates a stream of `response.*` notifications. */
 export function translateResponseNotifications(context: TranslationContext): Translation {
   return new NotificationTranslation(context)
 }
@@ -42,7 +42,7 @@ class NotificationTranslation extends ResponsesTranslation {
     }
   }
 
-  /** Calls that are all done are an end; this grammar has proxies that announce no other. */
+  /** Finished calls end the response: some proxies send no other end. */
   protected override close(fault?: ErrorObject): void {
     const { completed, failed } = this.#calls
     const isFinished = completed > 0 && failed === 0 && this.#aggregator.size === 0
@@ -100,7 +100,7 @@ class NotificationTranslation extends ResponsesTranslation {
       this.done.delete(itemKey)
       this.texts.openAtOnce(type, itemKey)
     } else if (!this.done.has(itemKey)) {
-      // More text without a name is more text, not late text.
+      // Text without an id is new text, not late text.
       if (itemKey !== UNNAMED) this.done.add(itemKey)
       this.texts.finish(type, itemKey, item)
     }
@@ -133,7 +133,7 @@ class NotificationTranslation extends ResponsesTranslation {
     }
   }
 
-  /** The end repeats the whole output, which is all that some proxies send of it. */
+  /** The end repeats the whole output; some proxies send nothing else. */
   protected finishItems(output: readonly WireItem[]): boolean {
     if (!this.hasItems) {
       for (const [output_index, item] of output.entries()) {
@@ -153,18 +153,18 @@ class NotificationTranslation extends ResponsesTranslation {
   }
 }
 
-/** A response that failed says more of itself than an error does. */
+/** A failed response has more details than an error. */
 function decodeFailure(notification: Notification): ResponseFailure {
   const decoded = decodeEnd(notification)
   return decoded.kind === 'failed' ? decoded : decodeError(notification)
 }
 
-/** The key of text without a name. */
+/** Key of text without an id. */
 const UNNAMED = ''
 
 /**
- * Which message or thought a notification is about, when one gives its index, the next its id, and
- * some neither. Only whole items teach us names: in the others an id may be made up.
+ * Finds the message or reasoning of a notification, which may have an index, an id, or neither. Aliases are learned
+ * from complete items only: elsewhere an id may be made up.
  */
 class ItemKeys {
   readonly #texts: TextItems

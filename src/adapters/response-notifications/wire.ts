@@ -1,15 +1,12 @@
-/**
- * The `response.*` notifications of proxies: the events of the Responses API, less strictly spelled.
- * docs/adapters.md documents them.
- */
+/** The `response.*` notifications of proxies: Responses API events with looser spelling. See docs/adapters.md. */
 import { isRecord } from '../../protocol/json.ts'
 import { type Fields, Malformed } from '../fields.ts'
 import { TEXT_EVENTS } from '../openai-responses/wire.ts'
 
-/** What is done with a notification. */
+/** How to handle a notification. */
 export type NotificationAction = 'begin' | 'text' | 'call' | 'item' | 'finish' | 'fail' | 'ignore'
 
-/** What is done with each type that is known. Those of texts are spelled as in the Responses API. */
+/** Action of each known type. Text types are spelled as in the Responses API. */
 export const NOTIFICATION_ROUTES: ReadonlyMap<string, NotificationAction> = new Map([
   ['response.created', 'begin'],
   ['response.queued', 'ignore'],
@@ -27,7 +24,7 @@ export const NOTIFICATION_ROUTES: ReadonlyMap<string, NotificationAction> = new 
   ['error', 'fail'],
 ])
 
-/** A notification is known by its type; everything else in it is read by whoever acts on it. */
+/** A notification is known by its type; the handler decodes the rest. */
 export interface Notification extends Fields {
   type: string
 }

@@ -13,14 +13,14 @@ import type { Recordings } from './wire.ts'
 
 export interface ScriptedProviderOptions {
   id?: string
-  /** Recorded turns by name; a request chooses one by its model. */
+  /** Recorded turns by name; the model of a request selects one. */
   recordings: Recordings
-  /** 1 is the pace of the recording, 2 twice as fast, Infinity without waiting. */
+  /** 1 is the recorded pace, 2 twice as fast, Infinity without delays. */
   speed?: number
   clock?: Clock
 }
 
-/** A provider that plays recorded turns: no key, no network, always the same. */
+/** A provider that plays recorded turns: no key, no network, deterministic. */
 export function createScriptedProvider(options: ScriptedProviderOptions): Provider {
   const { id = SCRIPTED_ID, recordings, speed = 1, clock = systemClock } = options
   if (!(speed > 0))
@@ -30,7 +30,7 @@ export function createScriptedProvider(options: ScriptedProviderOptions): Provid
     stream(request, run, signal) {
       const stream = new ProviderStream(signal, clock)
       const player = { id, request, run, recordings, speed, clock }
-      // After an abort, which makes a send fail, this changes nothing.
+      // Has no effect after an abort, which makes a send fail.
       play(player, stream).catch((error: unknown) => stream.error(error))
       return stream
     },
@@ -53,7 +53,7 @@ async function play(player: Player, stream: ProviderStream): Promise<void> {
     const first = recording?.[0]?.timestamp ?? 0
     const start = now()
     for (const event of recording ?? []) {
-      // From the start, and not from the event before: what is late for once does not stay late.
+      // Relative to the start, so that delays do not add up.
       const ms = start + (event.timestamp - first) / speed - now()
       if (ms > 0) await pauses.pause(ms)
       const added = stream.addUntilEnd(translation.replay(event))
@@ -69,6 +69,6 @@ async function play(player: Player, stream: ProviderStream): Promise<void> {
 
 function unknownModel(model: string, recordings: Recordings) {
   const names = Object.keys(recordings).join(', ')
-  const message = `no recording named ${model}; there are: ${names}; for other models set up their provider`
+  const message = `no recording named ${model}; available: ${names}; for other models configure a provider`
   return { code: 'MODEL_UNKNOWN', message }
 }

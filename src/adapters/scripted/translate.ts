@@ -7,10 +7,7 @@ import {
   type TranslationContext,
 } from '../translation.ts'
 
-/**
- * A recorded turn as if it happened now: the ids of the run that plays it stand in for those of the
- * run that was recorded, and what it lacks at its end is told as it is.
- */
+/** Replays a recorded turn with the ids of the current run. A missing end is reported as such. */
 export function translateScripted(context: TranslationContext): Translation {
   const recording = replayRecording(context)
   return {
@@ -19,7 +16,7 @@ export function translateScripted(context: TranslationContext): Translation {
   }
 }
 
-/** The same for events that were checked when the recording was read. */
+/** The same for events validated when the recording was read. */
 export function replayRecording(context: TranslationContext) {
   const writer = new ResponseWriter(context)
   const items = new Map<string, string>()

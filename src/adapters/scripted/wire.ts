@@ -7,12 +7,12 @@ import {
   streamEventFault,
 } from '../../protocol/stream-event-guard.ts'
 
-/** A recorded turn is a file of StreamEvents, one to a line; their timestamps are its pace. */
+/** A recorded turn: a file of StreamEvents, one per line. Timestamps set the pace. */
 export type Recording = readonly StreamEvent[]
 /** Recorded turns by name. */
 export type Recordings = Readonly<Record<string, Recording>>
 
-/** Events of a type unknown to this version are left out; anything worse names its line. */
+/** Skips events of unknown types; other faults are reported with their line. */
 export function decodeRecording(text: string): Decoded<Recording> {
   const events: StreamEvent[] = []
   const types = new Map<string, ItemType>()
@@ -26,6 +26,6 @@ export function decodeRecording(text: string): Decoded<Recording> {
     if (payload.type === 'item_start') types.set(payload.item_id, payload.item_type)
     events.push(event)
   }
-  if (events.length === 0) return { ok: false, reason: 'there are no events in it' }
+  if (events.length === 0) return { ok: false, reason: 'it contains no events' }
   return { ok: true, value: events }
 }

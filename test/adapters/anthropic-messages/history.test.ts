@@ -272,7 +272,7 @@ test.each([
   [[output('t1', 'x')], 'input: the output of t1 has no call'],
   [
     [output('s1', 'cut of[', true, executed({ type: 'web_search_tool_result' }))],
-    'input: the output of s1 is not as it came',
+    'input: the output of s1 was modified',
   ],
 ])('a thread that cannot be told is refused: %#', (input, reason) => {
   expect(() => toHistory(input)).toThrow(

@@ -13,10 +13,10 @@ import {
 
 describe('a malformed event ends the response and says why', () => {
   test.each([
-    [blockStart(-1, { type: 'text' }), 'content_block_start: index is not a whole number'],
-    [blockStart(0.5, { type: 'text' }), 'content_block_start: index is not a whole number'],
-    [blockStart(2 ** 60, { type: 'text' }), 'content_block_start: index is not a whole number'],
-    [blockStart('0', { type: 'text' }), 'content_block_start: index is not a whole number'],
+    [blockStart(-1, { type: 'text' }), 'content_block_start: index is not an integer'],
+    [blockStart(0.5, { type: 'text' }), 'content_block_start: index is not an integer'],
+    [blockStart(2 ** 60, { type: 'text' }), 'content_block_start: index is not an integer'],
+    [blockStart('0', { type: 'text' }), 'content_block_start: index is not an integer'],
     [blockStart(0, null), 'content_block_start: content_block is not an object'],
     [blockStart(0, {}), 'content_block_start: content_block.type is not a string'],
     [
@@ -35,7 +35,7 @@ describe('a malformed event ends the response and says why', () => {
       blockStart(0, { type: 'mcp_tool_result', tool_use_id: 't', content: 1n }),
       'content_block_start: content_block.content is not JSON',
     ],
-    [blockDelta(null, { type: 'text_delta' }), 'content_block_delta: index is not a whole number'],
+    [blockDelta(null, { type: 'text_delta' }), 'content_block_delta: index is not an integer'],
     [blockDelta(0, 'x'), 'content_block_delta: delta is not an object'],
     [blockDelta(0, {}), 'content_block_delta: delta.type is not a string'],
     [
@@ -50,17 +50,17 @@ describe('a malformed event ends the response and says why', () => {
       blockDelta(0, { type: 'citations_delta', citation: 1 }),
       'content_block_delta: delta.citation is not an object',
     ],
-    [jsonDelta(0, '{'), 'content_block_delta: block 0 takes no input_json_delta'],
+    [jsonDelta(0, '{'), 'content_block_delta: block 0 does not accept input_json_delta'],
     [
       blockDelta(7, { type: 'thinking_delta', thinking: 'x' }),
-      'content_block_delta: block 7 takes no thinking_delta',
+      'content_block_delta: block 7 does not accept thinking_delta',
     ],
     [
       blockDelta(8, { type: 'citations_delta', citation: {} }),
-      'content_block_delta: block 8 takes no citations_delta',
+      'content_block_delta: block 8 does not accept citations_delta',
     ],
-    [jsonDelta(3, '{'), 'content_block_delta: block 3 takes no input_json_delta'],
-    [blockStop([]), 'content_block_stop: index is not a whole number'],
+    [jsonDelta(3, '{'), 'content_block_delta: block 3 does not accept input_json_delta'],
+    [blockStop([]), 'content_block_stop: index is not an integer'],
     [{ type: 'error' }, 'error: error is not an object'],
   ])('%o', (event, message) => {
     const open = [

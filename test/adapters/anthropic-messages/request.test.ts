@@ -129,37 +129,34 @@ describe('what the vendor cannot do is refused by name', () => {
     [{ temperature: -0.1 }, 'temperature: it must be from 0 to 1'],
     [
       { temperature: 0.5, thinkingBudget: 1024 },
-      'temperature: it cannot be changed while the model thinks',
+      'temperature: it cannot be combined with thinking',
     ],
-    [
-      { topP: 0.9, reasoningEffort: 'low' },
-      'topP: it cannot be less than 0.95 while the model thinks',
-    ],
+    [{ topP: 0.9, reasoningEffort: 'low' }, 'topP: it must be at least 0.95 with thinking'],
     [
       { tools, toolChoice: 'required', reasoningEffort: 'low' },
-      'toolChoice: no call can be forced while the model thinks',
+      'toolChoice: a call cannot be forced with thinking',
     ],
     [
       { tools, toolChoice: { name: 'get_weather' }, reasoningEffort: 'low' },
-      'toolChoice: no call can be forced while the model thinks',
+      'toolChoice: a call cannot be forced with thinking',
     ],
-    [{ thinkingBudget: 1023 }, 'thinkingBudget: it must be a whole number from 1024'],
-    [{ thinkingBudget: 2000.5 }, 'thinkingBudget: it must be a whole number from 1024'],
+    [{ thinkingBudget: 1023 }, 'thinkingBudget: it must be an integer from 1024'],
+    [{ thinkingBudget: 2000.5 }, 'thinkingBudget: it must be an integer from 1024'],
     [
       { thinkingBudget: 2000, reasoningEffort: 'none' },
-      'reasoningEffort: it sets the budget that thinkingBudget sets, too',
+      'reasoningEffort: it conflicts with thinkingBudget; set only one',
     ],
     [
       { thinkingBudget: 2000, maxOutputTokens: 2000 },
-      'maxOutputTokens: it must be more than the 2000 tokens for thinking',
+      'maxOutputTokens: it must exceed the thinking budget of 2000 tokens',
     ],
     [
       { reasoningEffort: 'high', maxOutputTokens: 4096 },
-      'maxOutputTokens: it must be more than the 16384 tokens for thinking',
+      'maxOutputTokens: it must exceed the thinking budget of 16384 tokens',
     ],
     [{ toolChoice: 'required' }, 'toolChoice: there are no tools to choose from'],
     [{ tools, toolChoice: { name: 'x' } }, 'toolChoice: there is no tool x'],
-    [{ responseFormat: { type: 'json_object' } }, 'responseFormat: JSON needs a schema here'],
+    [{ responseFormat: { type: 'json_object' } }, 'responseFormat: JSON output requires a schema'],
   ])('%j', (request, reason) => {
     expect(() => bodyOf(request)).toThrow(
       expect.objectContaining({

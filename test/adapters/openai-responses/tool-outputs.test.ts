@@ -73,7 +73,7 @@ describe('the output of a tool that the client ran, by the kind of its call', ()
 
   test.each([
     ['computer_call', 'a computer_call takes a screenshot object'],
-    ['hologram_call', 'a hologram_call takes none'],
+    ['hologram_call', 'a hologram_call takes no output'],
   ])('one that is not of its kind is refused: %s', (kind, reason) => {
     expect(() => outputItem(kind, result('out'))).toThrow(`input: the output of c: ${reason}`)
   })

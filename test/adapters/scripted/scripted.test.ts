@@ -65,7 +65,7 @@ describe('a recording', () => {
     expect(played.at(-1)?.payload).toMatchObject({
       error: {
         code: 'MODEL_UNKNOWN',
-        message: expect.stringMatching(/there are: demo.*; for other models set up/),
+        message: expect.stringMatching(/available: demo.*; for other models configure/),
       },
     })
   })

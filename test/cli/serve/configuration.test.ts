@@ -179,7 +179,7 @@ describe('what makes no sense is refused with a sentence', () => {
     [{ providers: { openai: { baseURL: 'x' } } }, 'unknown key baseURL; did you mean baseUrl?'],
     [{ providers: { openai: { apiKey: 'sk' } } }, 'taken from the environment alone'],
     [{ providers: { openai: { baseUrl: 'ftp://x' } } }, 'providers.openai.baseUrl of turnstream'],
-    [{ providers: { gemini: { baseUrl: 'https://u:p@x' } } }, 'without a user, a password'],
+    [{ providers: { gemini: { baseUrl: 'https://u:p@x' } } }, 'without credentials'],
     [{ providers: { gemini: { models: [] } } }, 'takes a list of at least one model, or "any"'],
     [{ providers: { gemini: { connectTimeout: 10 } } }, 'providers.gemini.connectTimeout'],
     [{ providers: { gemini: { connectTimeout: 'x' } } }, 'takes a number with its unit'],
