@@ -29,7 +29,7 @@ import type * as log from './turn-log.ts'
 import { StoreWriter, type Taken } from './writer.ts'
 
 export interface MemoryLogOptions {
-  /** How long the logs of a turn are kept after its end. Default: one day. */
+  /** How long to store the logs of a turn after its end. One day by default. */
   readonly retentionMs?: number
   readonly clock?: Clock
 }

@@ -64,7 +64,7 @@ export class MemoryTurn {
     this.#waiters[log].wake()
   }
 
-  /** Stores all of them, or none if one has no JSON or too much. */
+  /** Stores all of them, or none if one has no JSON or is too long. */
   #keepEvents(epoch: number, first: number, events: readonly StreamEvent[]): void {
     const records = events.map((event, at) => new StoredEvent(epoch, first + at, event))
     for (const { size } of records) checkLength(size)
@@ -74,7 +74,7 @@ export class MemoryTurn {
     }
   }
 
-  /** Stores all of them, or none if one has no JSON or too much. */
+  /** Stores all of them, or none if one has no JSON or is too long. */
   #keepOutputs(epoch: number, first: number, outputs: readonly NewOutput[]): void {
     const records = outputs.map((output, at) =>
       StoredOutput.of(formatOffset(epoch, first + at), output),

@@ -22,8 +22,8 @@ export const CHUNK_RECORDS = 256
 // A turn holds at most 10 MB of text, and JSON may need six characters for each one.
 export const MAX_RECORD_CHARS = 64 * 1024 * 1024
 
-// Ids are part of store keys. LMDB keys hold up to 1,978 bytes; in Redis, braces would change the slot, and
-// white space is hard to read.
+// Ids are part of store keys. LMDB keys hold up to 1,978 bytes; in Redis, braces would change the slot, and whitespace
+// is hard to read.
 export const ID_PATTERN = /^[^\s{}\p{Cc}\p{Cs}]{1,200}$/u
 
 export function checkIds(turn: NewTurn): void {
@@ -34,7 +34,7 @@ export function checkIds(turn: NewTurn): void {
 
 export function checkId(name: string, id: string): void {
   if (ID_PATTERN.test(id)) return
-  const detail = `${name} must have 1 to 200 characters, without white space and braces`
+  const detail = `${name} must have 1 to 200 characters, without whitespace or braces`
   throw new TurnstreamError('RECORD_INVALID', detail)
 }
 
@@ -115,7 +115,7 @@ export class StoredEvent implements EventRecord {
   /** Approximate memory use in characters. */
   get size(): number {
     const { event } = this
-    // Of an event from another version only the envelope is certain.
+    // For an event from another version only the envelope is certain.
     const text = event.type === 'item_delta' ? event.payload?.delta_content : undefined
     return typeof text === 'string' ? DELTA_SIZE + text.length : this.data.length
   }

@@ -14,8 +14,8 @@ import {
  */
 
 /**
- * How many times longer than its logs a turn's record is kept, so that a late reader gets TURN_EXPIRED and
- * not TURN_UNKNOWN.
+ * How many times longer than its logs a turn's record is stored, so that a late reader gets TURN_EXPIRED instead of
+ * TURN_UNKNOWN.
  */
 export const RECORDS_OUTLIVE_LOGS = 4
 
@@ -153,7 +153,7 @@ export class TurnExistsError extends TurnstreamError {
 /** The error for the owner of a deleted turn: LEASE_LOST, caused by TURN_DELETED. */
 export function turnGone(turnId: string): TurnstreamError {
   const cause = new TurnstreamError('TURN_DELETED', turnId)
-  return new TurnstreamError('LEASE_LOST', `turn ${turnId} is gone`, { cause })
+  return new TurnstreamError('LEASE_LOST', `turn ${turnId} was deleted`, { cause })
 }
 
 /** Returns whether a lease was lost because its turn was deleted. */

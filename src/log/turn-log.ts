@@ -36,7 +36,7 @@ export interface NewTurn {
   readonly threadId: string
   /** Defaults to the turn id. */
   readonly runId?: string
-  /** The process that writes the turn: a name for people, not a secret. */
+  /** The process that writes the turn: a name for operators, not a secret. */
   readonly owner: string
   /** A fingerprint of the request for later comparison. The store never interprets it. */
   readonly request?: string
@@ -120,7 +120,7 @@ export interface LogWriter<Entry> {
   close(): void
 }
 
-/** Announces that a cursor cannot be honoured and the log starts over. */
+/** Announces that a cursor is not valid here and the log starts over. */
 export interface Resync {
   readonly resync: 'trimmed' | 'foreign'
 }
@@ -203,7 +203,7 @@ export interface PageOptions {
 }
 
 export interface TurnPageOptions extends PageOptions {
-  /** Which end of the thread comes first. Default `oldest`. */
+  /** Which end of the thread to list first. `oldest` by default. */
   readonly first?: 'oldest' | 'newest'
 }
 
@@ -282,7 +282,7 @@ export interface TurnLog extends Directory {
    */
   claim(turnId: string, owner: string, leaseMs: number): Promise<Lease>
 
-  /** Extends `lease.until`. LEASE_LOST once another process has claimed the turn, or the turn is gone. */
+  /** Extends `lease.until`. LEASE_LOST once another process has claimed the turn, or the turn was deleted. */
   renew(lease: Lease, leaseMs: number): Promise<void>
 
   /** Opens a writer for one log of the turn. Readers never delay it. OPTION_INVALID for an invalid `next`. */
@@ -321,7 +321,7 @@ export interface TurnLog extends Directory {
   /** Lists them for all tenants, whichever tenant's log is called. */
   orphans(limit: number): Promise<Orphan[]>
 
-  /** Asks the owner to stop. Returns false when `events` is sealed. The first reason is kept. */
+  /** Asks the owner to stop. Returns false when `events` is sealed. The first reason wins. */
   requestCancel(turnId: string, reason: string): Promise<boolean>
 
   /**

@@ -41,10 +41,7 @@ export function buildOpenaiChatRequest(
 ): VendorRequest {
   const { id = OPENAI_CHAT_ID, baseUrl = BASE_URL, apiKey, headers } = options
   if (request.thinkingBudget !== undefined) {
-    throw invalidOption(
-      'thinkingBudget',
-      'Chat Completions does not support it; use reasoningEffort',
-    )
+    throw invalidOption('thinkingBudget', 'not supported; use reasoningEffort')
   }
   const { stop = [], responseFormat } = request
   const maxName = options.legacyMaxTokens ? 'max_tokens' : 'max_completion_tokens'

@@ -14,7 +14,7 @@ export interface Compaction {
 }
 
 export interface CompactOptions {
-  /** Called now and then with the number of bytes written. */
+  /** Called periodically with the number of bytes written. */
   readonly onProgress?: (bytes: number) => void
   readonly clock?: Clock
 }
@@ -22,9 +22,9 @@ export interface CompactOptions {
 const PROGRESS_MS = 200
 
 /**
- * Rewrites the store of a directory without the free pages that deleted turns left: the file never shrinks by
- * itself. STORE_LOCKED while a process uses it. The new file replaces the old one in one step, when all of it is on
- * the disk; until then the old one is untouched.
+ * Rewrites the store without the free pages of deleted turns: the file never shrinks by itself. STORE_LOCKED while a
+ * process uses it. The new file atomically replaces the old one once it is on disk; until then the old one is
+ * untouched.
  */
 export async function compactEmbeddedLog(
   directory: string,
@@ -60,7 +60,7 @@ function watch(file: string, { onProgress, clock = systemClock }: CompactOptions
   if (onProgress === undefined) return () => {}
   let cancel: () => void
   const look = () => {
-    // The file is missing until the first byte is written.
+    // The file does not exist until the first byte is written.
     onProgress(statSync(file, { throwIfNoEntry: false })?.size ?? 0)
     cancel = clock.after(PROGRESS_MS, look)
   }
@@ -72,20 +72,20 @@ async function sizeOf(file: string): Promise<number> {
   try {
     return (await stat(file)).size
   } catch (error) {
-    throw new TurnstreamError('STORE_FAILED', `there is no store at ${file}`, { cause: error })
+    throw new TurnstreamError('STORE_FAILED', `no store found at ${file}`, { cause: error })
   }
 }
 
 /** The format without checksums. */
 const OLD_FORMAT = '1'
 
-/** So much is in one commit of the new file. */
+/** Maximum size of one commit of the new file. */
 const BATCH_RECORDS = 1000
 const BATCH_CHARS = 4 * 1024 * 1024
 
 /**
- * Rewrites a store of format 1 in today's. The directory must be ours. The old file stays until the new one is
- * complete, so the disk needs room for both, and a process that is killed has changed nothing.
+ * Rewrites a format 1 store in the current format. Requires the directory lock. The old file stays until the new one is
+ * complete, so the disk needs room for both, and a killed process leaves the store unchanged.
  */
 export async function migrate(directory: string): Promise<void> {
   const file = join(directory, DATA_FILE)

@@ -4,17 +4,16 @@ import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 
-/** The name of the file that holds everything. */
+/** Name of the data file. */
 export const DATA_FILE = 'turns.mdb'
 
-/** Turns hold prompts and answers: nobody but their owner may read them. */
+/** Turns hold prompts and answers: only the owner may read them. */
 export const DIRECTORY_MODE = 0o700
 export const FILE_MODE = 0o600
 
 /*
- * The beginning of an LMDB file (data format 2): two pages which each say where everything is; the one
- * with the higher transaction holds. Numbers are in the order of the machine, which is little-endian on
- * all that lmdb is built for.
+ * The head of an LMDB file (data format 2): two meta pages, of which the one with the higher transaction is valid.
+ * Numbers are in native order, which is little-endian on every platform lmdb is built for.
  */
 const MAGIC_AT = 24
 const MAGIC = 0xbeefc0de
@@ -24,21 +23,21 @@ const PAGE_SIZE_AT = 48
 const ROOTS_AT = [88, 136]
 const TRANSACTION_AT = 152
 const META_BYTES = 160
-/** A tree without entries has no root. */
+/** An empty tree has no root. */
 const NO_ROOT = 0xffffffffffffffffn
 const PAGE_SIZES = new Set([4096, 8192, 16_384, 32_768, 65_536])
 
-/** An option of `open` of lmdb that its types leave out. */
+/** An option of LMDB's `open` that its types omit. */
 export const PRIVATE = { permissionsMode: FILE_MODE }
 
 /**
- * Refuses with STORE_CORRUPT what LMDB could not open: lmdb 3.5.6 brings the process down where it should
- * throw. A file that is missing or empty is a new store. Returns the number of its newest transaction.
+ * Refuses with STORE_CORRUPT a file that LMDB cannot open: lmdb 3.5.6 crashes the process instead of throwing. A
+ * missing or empty file is a new store. Returns the number of the newest transaction.
  */
 export async function checkDataFile(file: string): Promise<number> {
   const found = await statFile(file)
   if (found === undefined) return 0
-  // To open a named pipe would never return.
+  // Opening a named pipe would block forever.
   if (!found.isFile()) throw new TurnstreamError('STORE_CORRUPT', `${file} is not a file`)
   const { size } = found
   if (size === 0) return 0
@@ -53,7 +52,7 @@ export async function checkDataFile(file: string): Promise<number> {
     const newest = second.transaction > first.transaction ? second : first
     for (const root of newest.roots) {
       const isThere = root === NO_ROOT || (root + 1n) * BigInt(first.pageSize) <= BigInt(size)
-      if (!isThere) throw new TurnstreamError('STORE_CORRUPT', `${file} is cut off`)
+      if (!isThere) throw new TurnstreamError('STORE_CORRUPT', `${file} is truncated`)
     }
     return Number(newest.transaction)
   } finally {
@@ -61,7 +60,7 @@ export async function checkDataFile(file: string): Promise<number> {
   }
 }
 
-/** Undefined if there is no such file. */
+/** Undefined if the file does not exist. */
 export async function statFile(file: string): Promise<Stats | undefined> {
   return await stat(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
@@ -79,12 +78,12 @@ function parseMeta(page: Buffer | undefined, file: string) {
   return { pageSize, roots, transaction: page.readBigUInt64LE(TRANSACTION_AT) }
 }
 
-/** Holds the copy until it replaces the data. LMDB creates a copy for all to read, so the directory is private. */
+/** Holds the copy until it replaces the data file. Private, because LMDB creates copies readable by everyone. */
 const COPY_DIRECTORY = 'turns.mdb.compacting'
 
 /**
- * Replaces the data file by what `write` puts into a new one, in one step and when all of it is on the disk. Until
- * then the old one is untouched. Returns what `write` does.
+ * Atomically replaces the data file by what `write` puts into a new one, once that is on disk. Until then the old one
+ * is untouched. Returns the result of `write`.
  */
 export async function replaceData<T>(
   directory: string,
@@ -105,12 +104,12 @@ export async function replaceData<T>(
   }
 }
 
-/** Removes what an interrupted replacement left, and the lock file that LMDB creates beside the copy. */
+/** Removes what an interrupted replacement left, and the lock file that LMDB creates next to the copy. */
 export async function removeCopy(directory: string): Promise<void> {
   await rm(join(directory, COPY_DIRECTORY), { recursive: true, force: true })
 }
 
-/** So that a power cut cannot undo what is done next. */
+/** Ensures that a power failure cannot undo earlier writes. */
 async function syncFile(path: string): Promise<void> {
   const handle = await open(path, 'r')
   try {
@@ -120,22 +119,21 @@ async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** LMDB copies the pages that it changes, and text may take three bytes for a character. */
+/** LMDB copies the pages it changes, and a character may take three bytes. */
 const COPIES = 4
 
-/** What a commit needs besides: the pages on the way to those that it changes, and the list of free ones. */
+/** Overhead of a commit: inner pages and the free list. */
 const COMMIT_BYTES = 256 * 1024
 
-/** Kept free for whatever else writes to the disk at the same moment. */
+/** Reserved for other writers to the disk. */
 const RESERVE_BYTES = 1024 * 1024
 
-/** How long a measurement is believed. */
+/** How long a measurement is used. */
 const BELIEVED_MS = 1000
 
 /**
- * Refuses a commit for which the disk may have no room. LMDB could be left to find out: nothing would be
- * lost, but lmdb 3.5.6 damages the memory of the process when a write fails for want of room, which then
- * dies somewhat later.
+ * Refuses a commit that may not fit on the disk. LMDB would report it without data loss, but lmdb 3.5.6 corrupts the
+ * process memory when a write fails for lack of space, and the process crashes later.
  */
 export class DiskRoom {
   readonly #directory: string
@@ -146,13 +144,13 @@ export class DiskRoom {
     this.#directory = dirname(file)
   }
 
-  /** Takes the room for storing so much. STORE_FULL if there is not enough. */
+  /** Reserves room for a commit. STORE_FULL if there is not enough. */
   async take(bytes: number): Promise<void> {
     const needed = bytes * COPIES + COMMIT_BYTES
     const isOld = performance.now() - this.#measuredAt > BELIEVED_MS
     if (isOld || this.#left < needed) await this.#measure()
     if (this.#left < needed) {
-      const detail = `${this.#directory}: a commit may need ${needed} bytes more than are free`
+      const detail = `${this.#directory}: a commit needs up to ${needed} more bytes than are free`
       throw new TurnstreamError('STORE_FULL', detail)
     }
     this.#left -= needed
@@ -166,9 +164,8 @@ export class DiskRoom {
 }
 
 /*
- * What goes wrong with files reaches us in three forms: errors of Node with a name, errors of LMDB with a
- * number (that of the system, or a negative one of its own), and a failed commit, which keeps the number
- * in a promise.
+ * File errors come in three forms: Node errors with a code, LMDB errors with a number (errno, or a negative one of
+ * its own), and failed commits, which hold the number in a promise.
  */
 
 const { errno } = constants
@@ -196,21 +193,21 @@ const NAMES = new Map<number, string>([
   ...Object.entries(errno).map(([name, number]): [number, string] => [number, name]),
 ])
 
-/** More than one commit needs: a disk that has this much room was not full. */
+/** More than one commit needs: a disk with this much free space was not full. */
 const PROBE_BYTES = 1024 * 1024
 
-/** The error for whoever called, with a code; `file` is the file that was being used. */
+/** Converts an error to one with a code; `file` is the file in use. */
 export async function storeError(error: unknown, file: string): Promise<TurnstreamError> {
   const cause = await causeOf(error)
   if (cause instanceof TurnstreamError) return cause
   const name = nameOf(cause)
-  // LMDB calls a write that was cut short an input/output error, and a full disk cuts writes short.
+  // LMDB reports a short write as an I/O error, and a full disk causes short writes.
   const known = CODES[name] ?? (name === 'EIO' ? await codeOfWriting(file) : undefined)
   const detail = `${file}: ${cause instanceof Error ? cause.message : String(cause)}`
   return new TurnstreamError(known ?? 'STORE_FAILED', detail, { cause })
 }
 
-/** The same error once more, with a stack of its own. */
+/** A copy of the error with its own stack. */
 export function sameError(error: unknown): TurnstreamError {
   if (!(error instanceof TurnstreamError)) {
     return new TurnstreamError('STORE_FAILED', String(error), { cause: error })
@@ -219,7 +216,7 @@ export function sameError(error: unknown): TurnstreamError {
   return new TurnstreamError(error.code, error.message.slice(summary.length + 2), { cause: error })
 }
 
-/** lmdb rejects with an error that promises the true one. */
+/** lmdb rejects with an error that holds a promise of the cause. */
 async function causeOf(error: unknown): Promise<unknown> {
   if (!(error instanceof Error) || !('commitError' in error)) return error
   try {
@@ -234,7 +231,7 @@ function nameOf(cause: unknown): string {
   return typeof cause.code === 'number' ? (NAMES.get(cause.code) ?? '') : String(cause.code)
 }
 
-/** Asks the system what is wrong with a file of the same size beside it. */
+/** Probes the disk with a file of the same size in the same directory. */
 async function codeOfWriting(file: string): Promise<ErrorCode | undefined> {
   const probe = `${file}.probe`
   try {
@@ -256,7 +253,7 @@ async function codeOfWriting(file: string): Promise<ErrorCode | undefined> {
 async function writeAll(handle: Awaited<ReturnType<typeof open>>, at: number): Promise<void> {
   const bytes = new Uint8Array(PROBE_BYTES)
   let written = 0
-  // A write that does not fit is cut short first; the next one says why.
+  // A write that does not fit is first cut short; the next one reports why.
   while (written < PROBE_BYTES) {
     const rest = PROBE_BYTES - written
     written += (await handle.write(bytes, written, rest, at + written)).bytesWritten

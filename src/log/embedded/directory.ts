@@ -16,9 +16,8 @@ import {
 } from './data-file.ts'
 
 /**
- * Creates the directory of a store, and the missing ones above it, for their owner alone. False when it
- * exists. Without `recursive` of `mkdir`: Node 20 then never returns where the system refuses with ENOENT, as in
- * `/proc`.
+ * Creates the store directory and its missing parents, private to the owner. Returns false if it exists. Does not use
+ * recursive `mkdir`: in Node 20 that hangs if the system refuses with ENOENT, as in `/proc`.
  */
 export async function makeDirectory(directory: string): Promise<boolean> {
   if (await isDirectory(directory)) return false
@@ -30,27 +29,27 @@ export async function makeDirectory(directory: string): Promise<boolean> {
   } catch (error) {
     // Another process may have been faster.
     if (await isDirectory(directory)) return false
-    throw await unwritable(`${directory} cannot be created`, error)
+    throw await unwritable(`cannot create ${directory}`, error)
   }
 }
 
-/** Rejects with STORE_READ_ONLY, or STORE_FULL, if no file can be created in a directory. */
+/** Rejects with STORE_READ_ONLY or STORE_FULL if the directory is not writable. */
 export async function checkWritable(directory: string): Promise<void> {
   const probe = join(directory, `.probe-${randomUUID()}`)
   try {
     await writeFile(probe, '', { flag: 'wx', mode: FILE_MODE })
   } catch (error) {
-    throw await unwritable(`no file can be created in ${directory}`, error)
+    throw await unwritable(`cannot create a file in ${directory}`, error)
   } finally {
-    await rm(probe, { force: true }).catch(() => {}) // an empty file left behind harms nobody
+    await rm(probe, { force: true }).catch(() => {}) // a leftover empty file is harmless
   }
 }
 
 async function isDirectory(path: string): Promise<boolean> {
   const found = await stat(path).catch(async (error: NodeJS.ErrnoException) => {
-    // ENOTDIR: the recursion finds the file that is in the way.
+    // ENOTDIR: the recursion finds the file in the way.
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
-    throw await unwritable(`${path} cannot be read`, error)
+    throw await unwritable(`cannot read ${path}`, error)
   })
   if (found === undefined) return false
   if (found.isDirectory()) return true
@@ -63,19 +62,18 @@ async function unwritable(detail: string, error: unknown): Promise<TurnstreamErr
   return new TurnstreamError('STORE_READ_ONLY', detail, { cause: error })
 }
 
-/** Nothing is ever written to it: its readers are those who own the directory. */
+/** Never written to: its readers are the owners of the directory. */
 const OWNER_FILE = 'owner.mdb'
 
-/** How long to wait for the process that has a path to say who it is: at once, unless it is stopped. */
+/** How long to wait for the owner of a path to identify itself. Immediate, unless it is stopped. */
 const REPLY_MS = 500
 
 /**
- * Keeps other processes out of a directory until the returned function is called. STORE_LOCKED when there is another
- * owner, in this process or in another. Whoever opens the directory becomes a reader of a small LMDB file in it and
- * then checks who else is one. LMDB notes its readers beside the file, under locks that the kernel releases when a
- * process dies in any way, so that nothing has to be cleared up after `kill -9`. Each checks only after it can be
- * seen itself: of two that come at once both may be refused, and never both let in. `lockPath` covers a directory
- * that was removed or replaced since.
+ * Locks a directory until the returned function is called. STORE_LOCKED if it has another owner, in this process or
+ * another. Each owner becomes a reader of a small LMDB file in the directory, then checks for other readers. LMDB's
+ * reader table uses locks that the kernel releases when a process dies, so `kill -9` needs no cleanup. Each process
+ * checks only after it is visible itself: of two concurrent ones both may be refused, but never both admitted.
+ * `lockPath` covers a directory that was removed or replaced since.
  */
 export async function lockDirectory(directory: string): Promise<() => Promise<void>> {
   const file = join(directory, OWNER_FILE)
@@ -95,7 +93,7 @@ export async function lockDirectory(directory: string): Promise<() => Promise<vo
     const [other] = otherPids(env.readerList())
     if (other !== undefined) {
       await release()
-      const owner = other === process.pid ? 'this process already' : `process ${other}`
+      const owner = other === process.pid ? 'this process' : `process ${other}`
       throw new TurnstreamError('STORE_LOCKED', `${directory} is used by ${owner}`)
     }
     return async () => {
@@ -108,7 +106,7 @@ export async function lockDirectory(directory: string): Promise<() => Promise<vo
   }
 }
 
-/** The table of LMDB has a heading and a row `<pid> <thread> <transaction>` for each reader, us included. */
+/** LMDB's reader table has a header and a row `<pid> <thread> <transaction>` per reader, including this one. */
 function otherPids(table: string): number[] {
   const pids = [...table.matchAll(/^\s*(\d+) /gm)].map(([, pid]) => Number(pid))
   const own = pids.indexOf(process.pid)
@@ -116,11 +114,10 @@ function otherPids(table: string): number[] {
 }
 
 /**
- * Holds the path of a store for this process until the returned function is called. STORE_LOCKED when a process of
- * this user has it; `directory` must exist. The locks inside the directory are gone with it; this one stays when the
- * directory is removed and recreated, so that no second process starts where the first believes to be. It is a
- * socket in Linux's abstract namespace: the kernel frees the name when the process ends in any way, nothing is left
- * on disk, and no process id is compared. On other systems there is no such lock.
+ * Locks the path of a store for this process until the returned function is called. STORE_LOCKED if another process of
+ * this user has it; `directory` must exist. The locks inside the directory vanish with it. This one survives when the
+ * directory is removed and recreated, so no second process can start there. It is a socket in Linux's abstract
+ * namespace: the kernel frees it when the process ends, and nothing is left on disk. Other systems have no such lock.
  */
 export async function lockPath(directory: string): Promise<() => Promise<void>> {
   if (process.platform !== 'linux') return async () => {}
@@ -128,16 +125,16 @@ export async function lockPath(directory: string): Promise<() => Promise<void>> 
     .update(await realpath(directory))
     .digest('hex')
   const name = `\0turnstream-store-${process.getuid?.() ?? 0}-${hash}`
-  // Says who has it. Nothing is read.
+  // Sends the owner's process id; reads nothing.
   const server = createServer((socket) => {
     socket.on('error', () => {}).end(String(process.pid))
   })
-  // Shared by the workers of a cluster otherwise.
+  // Otherwise shared by the workers of a cluster.
   server.listen({ path: name, exclusive: true }).unref()
   try {
     await once(server, 'listening')
   } catch (error) {
-    // A sandbox may forbid such sockets; the locks in the directory remain.
+    // A sandbox may forbid such sockets; the directory locks remain.
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') return async () => {}
     throw new TurnstreamError('STORE_LOCKED', `${directory} is used by ${await findOwner(name)}`)
   }
@@ -153,7 +150,7 @@ async function findOwner(name: string): Promise<string> {
   socket.setTimeout(REPLY_MS, () => socket.destroy(new Error('no reply')))
   try {
     const pid = /^\d+$/.exec(await text(socket))?.[0]
-    if (pid === String(process.pid)) return 'this process already'
+    if (pid === String(process.pid)) return 'this process'
     return pid === undefined ? 'another process' : `process ${pid}`
   } catch {
     return 'another process'
@@ -164,8 +161,8 @@ async function findOwner(name: string): Promise<string> {
 export const STORE_FILES = [DATA_FILE, `${DATA_FILE}-lock`, OWNER_FILE, `${OWNER_FILE}-lock`]
 
 /**
- * The files that a store was opened with. LMDB goes on writing to a file that was removed or whose directory was
- * replaced, and everything that it then acknowledges is lost with the process.
+ * The files that a store was opened with. LMDB continues to write to a removed or replaced file, and everything it then
+ * acknowledges is lost with the process.
  */
 export class StoreFiles {
   readonly #directory: string
@@ -183,7 +180,7 @@ export class StoreFiles {
     })
   }
 
-  /** Throws STORE_LOST from the moment on at which one of the files is not at its path. */
+  /** Throws STORE_LOST once one of the files is no longer at its path. */
   check(): void {
     if (!this.isLost && this.#files.every(({ path, identity }) => isAt(path, identity))) return
     const reason = new TurnstreamError('STORE_LOST', `${this.#directory}; restart the server`)
@@ -195,7 +192,7 @@ export class StoreFiles {
   }
 }
 
-/** Undefined if there is no such file. */
+/** Undefined if the file does not exist. */
 function identify(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
   return found && `${found.dev}:${found.ino}`
@@ -205,7 +202,7 @@ function isAt(path: string, identity: string | undefined): boolean {
   try {
     return identify(path) === identity
   } catch (error) {
-    // A parent became a file. Anything else, such as EACCES, does not say that the file is gone.
+    // A parent became a file. Other errors, such as EACCES, do not mean that the file is gone.
     return (error as NodeJS.ErrnoException).code !== 'ENOTDIR'
   }
 }

@@ -13,12 +13,12 @@ import { indexedThreads, removeTurn } from './removal.ts'
 import { NOT_ENDED } from './stored-turn.ts'
 import type { TenantTurns } from './tenant-turns.ts'
 
-/** How many turns of a thread are deleted in one commit. */
+/** How many turns of a thread to delete in one commit. */
 const TURNS_PER_COMMIT = 16
 
 /**
- * Turns of one tenant in one directory of one process. What may be written is decided in memory, by the rules
- * that all backends share, and then stored by group commit. Nothing is visible or acknowledged before it is stored.
+ * The turns of one tenant in one directory of one process. Writes are decided in memory, by the rules shared by all
+ * backends, and stored by group commit. Nothing is visible or acknowledged before it is stored.
  */
 export class EmbeddedLog implements log.TurnLog {
   readonly #store: EmbeddedStore
@@ -74,7 +74,7 @@ export class EmbeddedLog implements log.TurnLog {
     throw new TurnExistsError(this.#turns.toRecord(existing.decided))
   }
 
-  /** A run has an entry of its own only if its id is not that of its turn. */
+  /** A run has its own entry only if its id differs from its turn's. */
   #turnOfRun(runId: string): string | undefined {
     const { commits, env } = this.#store
     const turnId = commits.get(env.tables.runs, this.#turns.keys.of(runId)) ?? runId
@@ -209,13 +209,13 @@ export class EmbeddedLog implements log.TurnLog {
     return this.#threads.list(options)
   }
 
-  /** The threads of all tenants, those changed last at the end of each tenant; also those whose record is damaged. */
+  /** The threads of all tenants, including damaged records; per tenant, most recently changed last. */
   *allThreads(): Generator<{ readonly tenant: string; readonly threadId: string }> {
     this.#store.checkOpen()
     yield* indexedThreads(this.#store.env.tables.recency)
   }
 
-  /** The ids of a thread's turns in order. For one whose id is damaged, the error. */
+  /** The ids of a thread's turns in order. Yields an error for a damaged id. */
   *turnIds(threadId: string): Generator<string | TurnstreamError> {
     this.#store.checkOpen()
     yield* this.#turns.readableIds(threadId)
@@ -238,8 +238,8 @@ export class EmbeddedLog implements log.TurnLog {
     this.#store.checkOpen()
     const creation = this.#threads.creationOf(threadId)
     if (creation === undefined) return false
-    // Others take their turn between two commits; the thread goes in one commit with its last turns, so that
-    // a turn that is created meanwhile is deleted with it or makes a thread of its own.
+    // Yields to others between commits. The thread is removed with its last turns, so a turn created meanwhile is
+    // deleted with it or starts a new thread.
     while (this.#threads.creationOf(threadId) === creation) {
       const turns = this.#turnsOf(threadId, TURNS_PER_COMMIT + 1)
       const isLast = turns.length <= TURNS_PER_COMMIT
@@ -253,7 +253,7 @@ export class EmbeddedLog implements log.TurnLog {
     return removeTurn(this.#store, turn, new TurnstreamError('TURN_DELETED', turn.facts.turnId))
   }
 
-  /** Some turns of a thread as decided, also those that only the sweeper has not come to yet. */
+  /** Some turns of a thread as decided, including expired ones not swept yet. */
   #turnsOf(threadId: string, limit: number): EmbeddedTurn[] {
     const open = this.#turns.openTurn(threadId)
     const turns = open === undefined ? [] : [open]
@@ -274,7 +274,7 @@ export class EmbeddedLog implements log.TurnLog {
     return this.#store.close()
   }
 
-  /** The turn as decided, unless its time is over. */
+  /** The turn as decided, unless it has expired. */
   #decided(turnId: string): EmbeddedTurn | undefined {
     const turn = this.#turns.find(turnId)
     if (turn?.isSealed !== true) return turn
@@ -290,14 +290,14 @@ export class EmbeddedLog implements log.TurnLog {
     return turn
   }
 
-  /** For readers: what is not stored yet does not exist. */
+  /** For readers: unstored turns do not exist. */
   #shown(turnId: string): EmbeddedTurn {
     const turn = this.#turn(turnId)
     if (turn.committed === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
     return turn
   }
 
-  /** For the owner, a turn that is gone is a lease that is lost. */
+  /** To its owner, a deleted turn is a lost lease. */
   #leased(lease: log.Lease): EmbeddedTurn {
     this.#store.checkOpen()
     const turn = this.#decided(lease.turnId)

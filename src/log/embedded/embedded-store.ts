@@ -19,12 +19,12 @@ const MINUTE_MS = 60 * 1000
 // A commit costs half a millisecond of CPU, and no reader notices a delay of 20 ms.
 const COMMIT_INTERVAL_MS = 30
 
-/** How often a store that commits nothing checks that its files are there. */
+/** How often an idle store checks that its files exist. */
 const FILES_CHECK_MS = 1000
 
 const DAMAGED_RANGE = { start: [DAMAGED, ''], end: [DAMAGED, '\uffff'] }
 
-/** What the logs of all tenants in a directory share. */
+/** Shared by the logs of all tenants in a directory. */
 export class EmbeddedStore {
   readonly env: Environment
   readonly chunks: Chunks
@@ -37,7 +37,7 @@ export class EmbeddedStore {
   readonly #unlock: () => Promise<void>
   readonly #sweeper: Sweeper
   readonly #tenants = new Map<string, TenantTurns>()
-  /** The keys of turns that were open when a part of them was damaged. */
+  /** Keys of open turns with damaged parts. */
   readonly damaged = new Set<string>()
   #closing: Promise<void> | undefined
   #nextNumber: number
@@ -81,7 +81,7 @@ export class EmbeddedStore {
     }
   }
 
-  /** The number of a new turn of any tenant. It is stored with the next change. */
+  /** Returns the number of a new turn of any tenant. Stored with the next change. */
   takeNumber(): number {
     const number = this.#nextNumber++
     this.commits.stage(this.env.tables.store, 'nextNumber', String(this.#nextNumber))
@@ -96,7 +96,7 @@ export class EmbeddedStore {
     return created
   }
 
-  /** The turn under a key of the store. */
+  /** The turn with this store key. */
   findTurn(key: string): EmbeddedTurn | undefined {
     const { tenant, id } = parseKey(key)
     return this.turnsOf(tenant).find(id)
@@ -116,7 +116,7 @@ export class EmbeddedStore {
     return this.env.bytesUsed() + this.commits.journal.bytesNeeded()
   }
 
-  /** Throws STORE_CLOSED, or STORE_LOST, which a store that commits nothing notices within a second of use. */
+  /** Throws STORE_CLOSED or STORE_LOST. An idle store detects the latter within a second of use. */
   checkOpen(): void {
     if (this.#closing !== undefined) throw closedError()
     const now = this.clock.now()
@@ -143,9 +143,9 @@ export class EmbeddedStore {
   }
 
   /**
-   * Reads the open turns of all tenants when the store is opened, and stores the lines that only the journal has as
-   * chunks, so that the journal begins empty. Turns that have ended are not read: there may be many. A turn with
-   * damaged parts is STORE_CORRUPT from then on; the others are not affected.
+   * Reads the open turns of all tenants at startup, and stores lines that only the journal has as chunks, so that the
+   * journal starts empty. Ended turns are not read. A turn with damaged parts becomes STORE_CORRUPT; others are
+   * unaffected.
    */
   async #recover(): Promise<void> {
     const turns = new Map<number, EmbeddedTurn>()
@@ -164,7 +164,7 @@ export class EmbeddedStore {
         if (!isIntact(() => turn.events.restoreLines(section, epochs))) damaged.add(turn)
       }
     })
-    // Nobody knows whose lines were in an entry that cannot be read.
+    // An unreadable entry may have held lines of any turn.
     if (!isRead) for (const turn of turns.values()) damaged.add(turn)
     const rest = [...turns.values()].filter((turn) => !damaged.has(turn))
     for (const turn of rest) turn.settleHeads()
@@ -196,7 +196,7 @@ export class EmbeddedStore {
     for (const { events } of turns) events.committed()
   }
 
-  /** The turn stays STORE_CORRUPT: nothing else shows that it has lost events. */
+  /** Persists STORE_CORRUPT: nothing else shows that the turn lost events. */
   #markDamaged({ keys, facts }: EmbeddedTurn, writes: Write[]): void {
     const key = keys.of(facts.turnId)
     this.damaged.add(key)

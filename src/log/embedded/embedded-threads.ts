@@ -15,12 +15,12 @@ import type { Environment, Write } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
 import type { TenantKeys } from './stored-turn.ts'
 
-/** Threads are counted in steps of this many, which take about a millisecond. */
+/** Threads are counted in steps of this many, about a millisecond each. */
 const COUNT_STEP = 1000
 
 interface StoredThread {
   readonly record: ThreadRecord
-  /** How many turns it ever had. */
+  /** Number of turns ever created. */
   readonly made: number
 }
 
@@ -31,7 +31,7 @@ interface Store {
   readonly retentionMs: number
 }
 
-/** The records of a tenant's threads, and the order in which they were last used. */
+/** Thread records of a tenant, and their order by last change. */
 export class EmbeddedThreads {
   readonly #keys: TenantKeys
   readonly #env: Environment
@@ -39,7 +39,7 @@ export class EmbeddedThreads {
   readonly #store: Store
   readonly #hasTurns: (threadId: string) => boolean
 
-  /** `hasTurns` says whether anything is left of the turns of a thread, as decided. */
+  /** `hasTurns` says whether a thread has turns left, as decided. */
   constructor(keys: TenantKeys, store: Store, hasTurns: (threadId: string) => boolean) {
     this.#keys = keys
     this.#env = store.env
@@ -48,11 +48,11 @@ export class EmbeddedThreads {
     this.#hasTurns = hasTurns
   }
 
-  /** Decides a new turn of a thread, which is made if it is new; answers with the turn's ordinal. */
+  /** Decides a new turn of a thread, creating the thread if necessary. Returns the turn's ordinal. */
   addTurn(threadId: string, now: number): { ordinal: number; write: (writes: Write[]) => void } {
     const before = this.#found(threadId)
     const { record } = this.#live(before) ?? { record: newThread(threadId, now) }
-    // A thread that has expired may have turns that are not swept yet: their places stay theirs.
+    // An expired thread may have turns not swept yet: they keep their ordinals.
     const after = { record: { ...record, updatedAt: now }, made: (before?.made ?? 0) + 1 }
     return { ordinal: after.made, write: this.#replace(before, after) }
   }
@@ -63,7 +63,7 @@ export class EmbeddedThreads {
     const before = this.#found(threadId)
     const live = this.#live(before)?.record
     if (!mayReplace(live, replaces)) {
-      // Whoever reads the thread again finds the change that was first.
+      // Reading the thread again returns the change that was first.
       await this.#commits.store(undefined)
       throw new TurnstreamError('THREAD_CHANGED', threadId)
     }
@@ -91,7 +91,7 @@ export class EmbeddedThreads {
     return this.#live(stored)?.record
   }
 
-  /** What tells the thread from others with its id, as decided; undefined if there is none. */
+  /** The creation id of the thread, as decided; undefined if there is none. */
   creationOf(threadId: string): string | undefined {
     return this.#decided(threadId)?.record.creation
   }
@@ -109,7 +109,7 @@ export class EmbeddedThreads {
     return pageOf(found, limit, formatThreadPlace)
   }
 
-  /** Counts those that expired of late, too. */
+  /** Includes recently expired threads. */
   async count(): Promise<number> {
     const range = this.#keys.newestFirst(undefined)
     let { start } = range
@@ -127,8 +127,8 @@ export class EmbeddedThreads {
   }
 
   /**
-   * Removes what the index has at a place if it is over. A record that cannot be read goes as well, unless the
-   * thread has turns; STORE_CORRUPT then tells of it.
+   * Removes the thread at an index position if it has expired. Also removes an unreadable record, unless the thread has
+   * turns; then STORE_CORRUPT is reported.
    */
   async sweep({ threadId, updatedAt }: ThreadPlace): Promise<void> {
     const key = this.#keys.of(threadId)
@@ -155,7 +155,7 @@ export class EmbeddedThreads {
     if (failure !== undefined) throw failure
   }
 
-  /** The places of turns that could not be read are left until now. */
+  /** The ordinals of unreadable turns are removed only now. */
   #removePlaces(writes: Write[], key: string): void {
     const table = this.#env.tables.threadTurns
     const range = { start: [key, 0], end: [key, Infinity] }
@@ -181,12 +181,12 @@ export class EmbeddedThreads {
     return this.#live(this.#found(threadId))
   }
 
-  /** As decided, also when it has expired and is not swept yet. */
+  /** As decided, including expired ones not swept yet. */
   #found(threadId: string): StoredThread | undefined {
     return parseThread(this.#commits.get(this.#env.tables.threads, this.#keys.of(threadId)))
   }
 
-  /** Nothing if the thread has expired. */
+  /** Undefined if the thread has expired. */
   #live(thread: StoredThread | undefined): StoredThread | undefined {
     if (thread === undefined) return undefined
     const { threadId, updatedAt } = thread.record
@@ -205,9 +205,9 @@ function parseThread(text: string | undefined): StoredThread | undefined {
   const thread = parseJsonSafe(text)
   if (isRecord(thread) && isRecord(thread['record'])) {
     const { record, made } = thread as unknown as StoredThread
-    // Stores of older versions have threads without these.
+    // Threads of older stores lack these fields.
     const { creation = String(record.createdAt), version = 0 } = record as Partial<ThreadRecord>
     return { record: { ...record, creation, version }, made }
   }
-  throw new TurnstreamError('STORE_CORRUPT', 'a stored thread cannot be read')
+  throw new TurnstreamError('STORE_CORRUPT', 'a stored thread is malformed')
 }

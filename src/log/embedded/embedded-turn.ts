@@ -25,52 +25,52 @@ import { type StoredFacts, type StoredTurn, type TenantKeys } from './stored-tur
 import { TurnEvents } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
 
-/** How many records each log has. */
+/** Number of records per log. */
 interface Heads {
   events: number
   processed: number
 }
 
-/** A turn at one time. */
+/** A turn at one point in time. */
 interface Version extends Readonly<Heads> {
   readonly facts: StoredFacts
-  /** What it says of heads is out of date: those of the version count. */
+  /** Its heads are out of date: those of the version count. */
   readonly state: WriteState
 }
 
 /**
- * A turn that is open or has readers, in two versions: as decided, which writers are checked against, and as
- * committed, which is all that readers see. They are the same after each commit, whether it succeeds or fails.
+ * A turn that is open or has readers, in two versions: decided, which writers are checked against, and committed,
+ * which readers see. After each commit they are equal, whether it succeeded or failed.
  */
 export class EmbeddedTurn {
   readonly #store: EmbeddedStore
   readonly keys: TenantKeys
-  /** No other turn has its number, not even one of the same id. */
+  /** Unique, even among turns with the same id. */
   readonly creation: string
   readonly events: TurnEvents
   readonly processed: TurnProcessed
-  /** Woken when the turn is cancelled, claimed or gone. */
+  /** Woken when the turn is cancelled, claimed or deleted. */
   readonly ownership = new Waiters()
-  /** When the lease runs out. Not stored: after a restart the owner is another one. */
+  /** When the lease expires. Not stored: after a restart the owner is a different one. */
   until = 0
   /** The group that this turn was last added to. */
   group: object | undefined
   #facts: StoredFacts
-  /** Of the open logs the heads are in `#heads`: with them a record would mean three new objects. */
+  /** Heads of open logs are in `#heads`: otherwise a record would cost three new objects. */
   #state: WriteState
   readonly #heads: Heads
   #committed: Version | undefined
   #writing: Version | undefined
-  /** Decided with the seal of `events`, and in no commit yet. */
+  /** Decided with the seal of `events`, but not committed yet. */
   #response: string | undefined
   #isLoaded: boolean
   readers = 0
-  /** The writers with something to store, and those of which something is being stored. */
+  /** Writers with pending records, and writers in the current commit. */
   readonly #ready: EmbeddedWriter[] = []
   readonly #storing: EmbeddedWriter[] = []
   /** Deleted, as decided: nothing of it is stored any more. */
   isDiscarded = false
-  /** Why its logs are being removed. The commit may be in the file before it is acknowledged. */
+  /** Why its logs are being removed. The commit may be on disk before it is acknowledged. */
   removal: TurnstreamError | undefined
   #gone: TurnstreamError | undefined
   readonly #waiters = { events: new Waiters(), processed: new Waiters() }
@@ -98,7 +98,7 @@ export class EmbeddedTurn {
     return this.#facts
   }
 
-  /** As decided; the lease runs out at `until`. */
+  /** As decided; the lease expires at `until`. */
   get state(): WriteState {
     return { ...withHeads(this.#state, this.#heads), until: this.until }
   }
@@ -111,7 +111,7 @@ export class EmbeddedTurn {
     return { ...this.#facts, state: withHeads(this.#state, this.#heads) }
   }
 
-  /** As readers may see it; undefined while nothing of it is stored. */
+  /** As visible to readers; undefined while nothing is stored. */
   get committed(): StoredTurn | undefined {
     const version = this.#committed
     return version && { ...version.facts, state: withHeads(version.state, version) }
@@ -123,12 +123,12 @@ export class EmbeddedTurn {
     this.#state = state
   }
 
-  /** A writer has something to store. */
+  /** A writer has records to store. */
   ready(writer: EmbeddedWriter): void {
     this.#ready.push(writer)
   }
 
-  /** Adds everything decided and all that writers brought to a commit, and the lines for the journal to its entry. */
+  /** Adds everything decided and written to a commit, and the journal lines to its entry. */
   write(writes: Write[], entry: JournalEntry, storeAll: boolean): void {
     for (const writer of this.#ready.splice(0)) this.#take(writer)
     if (this.isDiscarded) return
@@ -170,7 +170,7 @@ export class EmbeddedTurn {
     this.#response = response
   }
 
-  /** Seldom, and apart from what is done for each commit: only here a key has to be made. */
+  /** Rare, and separate from the commit path: only this needs a key. */
   #writeRecord(writes: Write[], before: Version | undefined): void {
     const { tables } = this.#store.env
     const { number, turnId, endedAt = 0 } = this.#facts
@@ -186,7 +186,7 @@ export class EmbeddedTurn {
     writes.push({ table: tables.ended, key: ['logs', endedAt, key], value: '' })
   }
 
-  /** The commit has succeeded: readers may see what was written. */
+  /** The commit succeeded: makes the records visible to readers. */
   confirm(): void {
     const before = this.#committed
     const after = this.#writing
@@ -196,17 +196,17 @@ export class EmbeddedTurn {
     this.events.committed()
     this.processed.committed()
     for (const log of LOG_NAMES) if (hasNews(log, before, after)) this.#waiters[log].wake()
-    // The owner listens all the time, and what it wrote itself is no news to it.
+    // The owner always listens, and needs no notification of its own writes.
     const isClaimed = before?.state.epoch !== after.state.epoch
     if (isClaimed || before.facts.cancelReason !== after.facts.cancelReason) this.ownership.wake()
   }
 
-  /** After the commit of a group, when all of its turns are up to date: tells the writers. */
+  /** Notifies the writers after a group's commit, when all its turns are up to date. */
   tellWriters(): void {
     for (const writer of this.#storing.splice(0)) writer.stored()
   }
 
-  /** Back to what is committed; the writers try again, or not. */
+  /** Reverts to the committed state; the writers may retry. */
   undo(error: unknown): void {
     if (this.#committed !== undefined) {
       const { facts, state, events, processed } = this.#committed
@@ -239,13 +239,13 @@ export class EmbeddedTurn {
     return new TurnstreamError(reason.code, this.#facts.turnId, { cause: reason })
   }
 
-  /** Reads an open turn when the store is opened. */
+  /** Reads an open turn at startup. */
   restore(): void {
     this.events.restore(this.#state.logs.events.epochs)
     this.load()
   }
 
-  /** Reads the snapshots of a turn that was not written by this process. */
+  /** Reads the snapshots of a turn that another process wrote. */
   load(): void {
     if (this.#isLoaded) return
     this.#isLoaded = true
@@ -256,14 +256,14 @@ export class EmbeddedTurn {
     }
   }
 
-  /** Takes the heads of the open logs from what was read. */
+  /** Sets the heads of the open logs from stored data. */
   settleHeads(): void {
     this.#heads.events = Math.max(this.#heads.events, this.events.head)
     this.#heads.processed = Math.max(this.#heads.processed, this.processed.head)
     this.#committed = { facts: this.#facts, state: this.#state, ...this.#heads }
   }
 
-  /** Nobody reads it, and nobody will write to it. */
+  /** Whether it has no readers and no possible writers. */
   get isIdle(): boolean {
     return this.readers === 0 && isSealed(this.#committed?.state ?? this.#state)
   }
@@ -327,14 +327,14 @@ export class EmbeddedTurn {
   }
 }
 
-/** Has its records stored by the next commit, with those of all other turns. */
+/** Has its records stored by the next commit, together with those of all other turns. */
 export class EmbeddedWriter<Name extends LogName = LogName> extends StoreWriter<Name> {
   readonly #turn: EmbeddedTurn | undefined
   readonly #store: EmbeddedStore
-  /** The turn knows that something waits. */
+  /** Whether the turn knows about pending records. */
   #isReady = false
 
-  /** `turn` is missing if it is gone. */
+  /** `turn` is missing if it was deleted. */
   constructor(
     lease: Lease,
     log: Name,
@@ -389,7 +389,7 @@ function withHeads(state: WriteState, { events, processed }: Readonly<Heads>): W
   }
 }
 
-/** Whether a turn has to be stored anew: the heads of its open logs are in their records. */
+/** Whether the turn record must be stored again. Heads of open logs are in their records. */
 function isChanged(before: Version, after: Version): boolean {
   const { events, processed } = before.state.logs
   const { logs } = after.state
@@ -401,7 +401,7 @@ function isChanged(before: Version, after: Version): boolean {
   )
 }
 
-/** Whether there is something new for the readers of a log. */
+/** Whether a log has new records for readers. */
 function hasNews(log: LogName, before: Version | undefined, after: Version): boolean {
   if (before === undefined || before[log] !== after[log]) return true
   return before.state.logs[log].sealed !== after.state.logs[log].sealed

@@ -4,7 +4,7 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import { checkDataFile, DiskRoom, PRIVATE, storeError } from './data-file.ts'
 import type { SyncPolicy } from './open.ts'
 
-/** Raised when what is stored changes its form. */
+/** Incremented when the stored format changes. */
 export const FORMAT_VERSION = 2
 
 /** One change to a table; without a value the key is removed. */
@@ -14,7 +14,7 @@ export interface Write {
   readonly value?: string | Uint8Array | undefined
 }
 
-/* Where an id is named it is that of the tenant `default`; see `TenantKeys` for those of others. */
+/* Ids are shown for the tenant `default`; see `TenantKeys` for other tenants. */
 export const TABLE_NAMES = [
   /** `format` and `nextNumber`. */
   'store',
@@ -26,29 +26,29 @@ export const TABLE_NAMES = [
   'threads',
   /** [thread id, ordinal] to turn id. */
   'threadTurns',
-  /** [time of the last change, thread id] to nothing, for another tenant behind its name. */
+  /** [time of the last change, thread id] to nothing; other tenants have their name first. */
   'recency',
-  /** The numbers of turns that are not sealed, to their ids: all that is read when the store is opened. */
+  /** Numbers of unsealed turns to their ids: all that is read at startup. */
   'open',
-  /** ['logs' or 'record', end of the turn, turn id] to nothing: what the sweeper looks through. */
+  /** ['logs' or 'record', end of the turn, turn id] to nothing: the sweeper's index. */
   'ended',
-  /** [number of the turn, place of the key] to the newest snapshot. */
+  /** [turn number, key position] to the newest snapshot. */
   'processed',
-  /** Number of the turn to its Response, once `events` is sealed with one. */
+  /** Turn number to its Response, once `events` is sealed with one. */
   'responses',
-  /** Number of the commit to the lines in it that no chunk holds yet. */
+  /** Commit number to the lines that no chunk holds yet. */
   'journal',
 ] as const
 
 export type Tables = Readonly<Record<(typeof TABLE_NAMES)[number], Table>> & {
-  /** [number of the turn, seq of the first line] to up to 256 lines, deflated. */
+  /** [turn number, seq of the first line] to up to 256 lines, deflated. */
   readonly chunks: ByteTable
 }
 
 /** More transactions than it takes to create a store. */
 const CREATING = 2 * (TABLE_NAMES.length + 1)
 
-/** The LMDB file: its tables, and commits that happen as a whole or not at all. */
+/** The LMDB file: its tables, and atomic commits. */
 export class Environment {
   readonly file: string
   readonly tables: Tables
@@ -68,9 +68,9 @@ export class Environment {
       const root = await openRoot(file, {
         noMemInit: true,
         noSync: sync === 'system',
-        // With it a commit would be acknowledged before it is on the disk.
+        // Would acknowledge a commit before it is on disk.
         overlappingSync: false,
-        // With it a failed commit is also an unhandled rejection (lmdb 3.5.6).
+        // Would turn a failed commit into an unhandled rejection as well (lmdb 3.5.6).
         eventTurnBatching: false,
       })
       const existing = new Set([...root.getKeys({})].map(String))
@@ -105,7 +105,7 @@ export class Environment {
     await plainStore(this.#root).put('format', String(FORMAT_VERSION))
   }
 
-  /** Resolves when all of it is stored, as safely as the policy says; rejects when none of it is. */
+  /** Resolves when everything is stored, as durably as the policy says; rejects if nothing is. */
   async commit(writes: readonly Write[]): Promise<void> {
     let bytes = 0
     for (const { value } of writes) bytes += value?.length ?? 0
@@ -119,19 +119,15 @@ export class Environment {
     }
   }
 
-  /**
-   * The pages in use, those of the journal aside; the file is larger by the pages that are free to be used
-   * again.
-   */
+  /** Pages in use, without the journal. The file also contains free pages for reuse. */
   bytesUsed(): number {
     const { journal: _journal, ...tables } = this.tables
     return Object.values(tables).reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
   /**
-   * Writes all pages in use to a new file. That has no list of free pages at all, and lmdb 3.5.6
-   * fails or brings the process down when the first commit to such a file frees more than some 250 of them: so
-   * a small one is made here.
+   * Writes all pages in use to a new file. Creates a small free list: lmdb 3.5.6 fails or crashes when the first commit
+   * to a file without one frees more than about 250 pages.
    */
   async copyTo(file: string): Promise<void> {
     await this.#root.backup(file, true)
@@ -164,7 +160,7 @@ export async function openRoot(
   })
 }
 
-/** Without a checksum: every version must be able to read it. Undefined in a new store. */
+/** Has no checksum: every version must be able to read it. Undefined in a new store. */
 export function readFormat(root: RootDatabase<string>): string | undefined {
   return plainStore(root).get('format')
 }
@@ -174,7 +170,7 @@ function plainStore(root: RootDatabase<string>): Database<string> {
 }
 
 export function versionError(file: string, stored: string): TurnstreamError {
-  const detail = `${file} has format ${stored}, and this version reads format ${FORMAT_VERSION}`
+  const detail = `${file} has format ${stored}, but this version reads format ${FORMAT_VERSION}`
   return new TurnstreamError('STORE_VERSION', detail)
 }
 
@@ -187,7 +183,7 @@ export function openTables(root: RootDatabase<string>): Tables {
   return { ...Object.fromEntries(named), chunks } as unknown as Tables
 }
 
-/** A damaged page can look like an empty table, or hide one: then turns would be unknown instead of damaged. */
+/** A damaged page can look like an empty table, or hide one: turns would then be unknown instead of damaged. */
 export function checkTables(file: string, tables: Tables, existing: ReadonlySet<string>): void {
   for (const table of Object.values(tables)) {
     if (existing.size > 0 && !existing.has(table.name)) {
@@ -195,7 +191,7 @@ export function checkTables(file: string, tables: Tables, existing: ReadonlySet<
     }
     const [first] = table.getKeys({ limit: 1 })
     if ((first === undefined) !== (table.entryCount === 0)) {
-      throw damaged(file, `table ${table.name} cannot be read`)
+      throw damaged(file, `table ${table.name} is unreadable`)
     }
   }
 }
@@ -204,13 +200,13 @@ function damaged(file: string, detail: string): TurnstreamError {
   return new TurnstreamError('STORE_CORRUPT', `${file}: ${detail}`)
 }
 
-/** Of a text: eight hexadecimal digits before it. Of bytes: four bytes before them. */
+/** Checksum prefix: eight hexadecimal digits for text, four bytes for binary values. */
 const TEXT_SUM = 8
 const BYTES_SUM = 4
 
 /**
- * A table of an LMDB file whose values carry a CRC-32 of table, key and value: LMDB itself has no checksums, and
- * would return what a damaged page holds, or the value of another key. Reading such a value is STORE_CORRUPT.
+ * A table whose values carry a CRC-32 of table, key and value. LMDB has no checksums, and would return the content of a
+ * damaged page or another key's value. Reading such a value is STORE_CORRUPT.
  */
 abstract class CheckedTable<Value extends string | Uint8Array> {
   readonly name: string
@@ -224,7 +220,7 @@ abstract class CheckedTable<Value extends string | Uint8Array> {
   }
 
   protected abstract seal(value: Value, seed: number): Value
-  /** Undefined if the value does not match its checksum. */
+  /** Undefined on a checksum mismatch. */
   protected abstract unseal(stored: Value, seed: number): Value | undefined
 
   get(key: Key): Value | undefined {
@@ -254,19 +250,19 @@ abstract class CheckedTable<Value extends string | Uint8Array> {
     }
   }
 
-  /** The pages in use. */
+  /** Pages in use. */
   get bytes(): number {
     const stats = this.#db.getStats() as Record<string, number>
     const { pageSize = 0, treeBranchPageCount = 0, treeLeafPageCount = 0 } = stats
     return pageSize * (treeBranchPageCount + treeLeafPageCount + (stats['overflowPages'] ?? 0))
   }
 
-  /** The number of records as the table itself has it; those that can be reached may be fewer when it is damaged. */
+  /** The record count stored in the table; fewer may be reachable when it is damaged. */
   get entryCount(): number {
     return (this.#db.getStats() as { entryCount: number }).entryCount
   }
 
-  /** Part of a batch, whose promise covers all of it. A table of texts takes texts, one of bytes takes bytes. */
+  /** Part of a batch, whose promise covers it. Text tables take strings, binary tables bytes. */
   write(key: Key, value: string | Uint8Array | undefined): void {
     if (value === undefined) void this.#db.remove(key)
     else void this.#db.put(key, this.seal(value as Value, this.#seedOf(key)))
@@ -279,10 +275,10 @@ abstract class CheckedTable<Value extends string | Uint8Array> {
     throw new TurnstreamError('STORE_CORRUPT', detail)
   }
 
-  /** LMDB notices some damage itself, and fails to read a page. */
+  /** LMDB detects some damage itself and fails to read a page. */
   #unreadable(error: unknown): TurnstreamError {
     if (error instanceof TurnstreamError) return error
-    return new TurnstreamError('STORE_CORRUPT', `table ${this.name} cannot be read`, {
+    return new TurnstreamError('STORE_CORRUPT', `table ${this.name} is unreadable`, {
       cause: error,
     })
   }

@@ -5,15 +5,15 @@ import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Environment, Table, Write } from './environment.ts'
 import type { TurnEvents } from './turn-events.ts'
 
-/** What a commit stores besides what its turns have decided. */
+/** What a commit stores besides the decisions of its turns. */
 export interface Change {
-  /** Adds more writes. Called when no commit is in flight, so that it reads all there is. */
+  /** Adds more writes. Called while no commit is in flight, so that it sees all stored data. */
   readonly write?: (writes: Write[]) => void
   readonly committed?: () => void
   readonly undo?: () => void
 }
 
-/** Changes that are stored together, with one promise for all callers. */
+/** Changes stored together, with one promise for all callers. */
 class Group {
   readonly turns: EmbeddedTurn[] = []
   readonly changes: Change[] = []
@@ -26,7 +26,7 @@ class Group {
   })
 
   constructor() {
-    // Perhaps only writers wait for it: they are notified by their turn.
+    // Possibly only writers wait for it; they are notified by their turn.
     this.stored.catch(() => {})
   }
 
@@ -41,22 +41,22 @@ class Group {
   }
 }
 
-/** What was decided and is not stored yet. */
+/** Decided but not stored yet. */
 interface Staged {
   readonly value: string | undefined
   readonly group: Group
 }
 
-/** Changes per second from which on commits are as far apart as they may be. */
+/** Changes per second at which commits reach their maximum interval. */
 const BUSY_RATE = 6000
 
-/** How much of the rate is that of the newest group: single ones come by chance. */
+/** Weight of the newest group in the rate: single groups vary. */
 const NEWEST = 0.3
 
 /**
- * Stores what was decided. A commit costs the same however much is in it, so everything that arrives while one is in
- * flight goes into the next. The more arrives, the further apart commits begin, up to `intervalMs`; an idle store
- * commits at once. Times are real and not a `Clock`'s: they only balance the cost of commits.
+ * Stores decisions by group commit. The cost of a commit does not depend on its size, so everything that arrives while
+ * one is in flight goes into the next. Under load commits are up to `intervalMs` apart; an idle store commits at once.
+ * Uses real time, not a `Clock`: times only balance the cost of commits.
  */
 export class GroupCommit {
   readonly journal: Journal
@@ -78,8 +78,7 @@ export class GroupCommit {
   }
 
   /**
-   * Resolves when what the turn has decided and the change are stored; rejects when they are not, and
-   * nothing that came after them.
+   * Resolves when the turn's decisions and the change are stored. Rejects when they are not, nor anything after them.
    */
   store(turn: EmbeddedTurn | undefined, change?: Change): Promise<void> {
     this.add(turn, change)
@@ -92,13 +91,13 @@ export class GroupCommit {
     this.#running ??= this.#run()
   }
 
-  /** The value of a small record as decided. */
+  /** The decided value of a small record. */
   get(table: Table, key: string): string | undefined {
     const staged = this.#staged.get(table)?.get(key)
     return staged === undefined ? table.get(key) : staged.value
   }
 
-  /** Decides a small record. It is stored with the change that is handed in next. */
+  /** Decides a small record. Stored with the next change. */
   stage(table: Table, key: string, value: string | undefined): void {
     const records = this.#staged.get(table) ?? new Map<string, Staged>()
     this.#staged.set(table, records.set(key, { value, group: this.#group }))
@@ -114,24 +113,24 @@ export class GroupCommit {
     while (this.#group.size > 0 || !isTidy) {
       await this.#pause()
       const isStored = await this.#commit(this.#takeGroup())
-      // A journal that cannot be tidied up now is the next commit's.
+      // A journal that cannot be cleaned up now is left to the next commit.
       isTidy = !isStored || !this.journal.hasUnneeded
     }
     this.#running = undefined
   }
 
-  /** Even an idle store waits for what else arrives in this turn of the event loop. */
+  /** Even an idle store collects what else arrives in this event loop iteration. */
   #pause(): Promise<void> {
     const apart = this.#intervalMs * Math.min(1, (this.#rate * 1000) / BUSY_RATE)
     const rest = this.#startedAt + apart - performance.now()
     return new Promise((resolve) => {
-      // A timer of less than a millisecond is one of a millisecond.
+      // Timers have a minimum of one millisecond.
       if (rest >= 1) setTimeout(resolve, rest)
       else setImmediate(resolve)
     })
   }
 
-  /** Begins a group, and so ends the one that is stored now. */
+  /** Starts a new group, so that the current one can be stored. */
   #takeGroup(): Group {
     const group = this.#group
     this.#group = new Group()
@@ -147,7 +146,7 @@ export class GroupCommit {
     const entry = new JournalEntry()
     try {
       const writes = this.#put(group, overdue, entry)
-      // What was written to files that are gone by then is not acknowledged.
+      // Writes to files that have since been removed are not acknowledged.
       if (writes.length > 0) await this.#env.commit(writes).finally(() => this.#files.check())
     } catch (error) {
       for (const events of overdue) events.undo()
@@ -157,7 +156,7 @@ export class GroupCommit {
     this.journal.kept(entry)
     for (const events of overdue) {
       this.journal.settle(events, entry)
-      // They had nothing new, so that there is nothing to show either.
+      // They had nothing new, so there is nothing to publish.
       events.committed()
     }
     this.#forgetStaged(group)
@@ -183,14 +182,14 @@ export class GroupCommit {
       const storeAll = overdue.size > 0 && overdue.delete(turn.events)
       turn.write(writes, entry, storeAll)
     }
-    // These have nothing new, but hold back the journal.
+    // These have nothing new, but block the journal.
     for (const events of overdue) events.write(writes, entry, true)
     for (const { write } of group.changes) write?.(writes)
     this.journal.write(writes, entry)
     return writes
   }
 
-  /** What came later was decided on the ground of what failed: all of it is undone, the latest first. */
+  /** Later decisions were based on the failed ones: reverts all, latest first. */
   #fail(group: Group, error: unknown): void {
     const later = this.#group
     this.#group = new Group()
@@ -207,33 +206,33 @@ export class GroupCommit {
   }
 }
 
-/** Whoever reopens the store reads this much at most: some tens of milliseconds. */
+/** Maximum to read when the store is reopened: some tens of milliseconds. */
 const MAX_ENTRIES = 4096
 const MAX_CHARS = 4 * 1024 * 1024
 
-/** So many old entries are removed in one commit at most, to keep it short. */
+/** Maximum old entries removed in one commit, to keep it short. */
 const MAX_REMOVED = 512
 
 interface Entry {
   readonly chars: number
-  /** The turns whose oldest line without a chunk is in this entry. */
+  /** Turns whose oldest line without a chunk is in this entry. */
   readonly holders: Set<TurnEvents>
 }
 
-/** Successive lines of a turn as the journal keeps them. */
+/** Consecutive lines of a turn in the journal. */
 export interface JournalLines {
   readonly number: number
   readonly first: number
   readonly lines: readonly string[]
 }
 
-/** What one commit adds to the journal, and what it takes out. */
+/** What one commit adds to and removes from the journal. */
 export class JournalEntry {
   key = 0
   text = ''
   readonly removed: number[] = []
 
-  /** Adds the lines of a turn from one of them on; `first` is the seq of that one. */
+  /** Adds the lines of a turn from one of them on; `first` is its seq. */
   add(number: number, first: number, lines: readonly string[], from: number): void {
     if (from === lines.length) return
     this.text += `${this.text === '' ? '' : '\n'}${number},${first},${lines.length - from}`
@@ -242,10 +241,9 @@ export class JournalEntry {
 }
 
 /**
- * The lines that no chunk holds yet. A commit costs the same whatever is in it, and a key for every line
- * would cost several times as much: so the lines of all turns that a commit brings are one entry. Entries
- * go in their order, once no turn needs them. A turn that is slow to fill its chunk would hold back all
- * that follow: when they have become too many, such a chunk is stored as far as it goes.
+ * Lines that no chunk holds yet. One entry per commit holds the lines of all turns: a key per line would cost several
+ * times as much. Entries are removed in order, once no turn needs them. A turn that fills its chunk slowly would block
+ * later entries, so in a long journal its chunk is stored early.
  */
 export class Journal {
   readonly #table: Table
@@ -257,7 +255,7 @@ export class Journal {
     this.#table = table
   }
 
-  /** The turns that hold back the oldest half of a journal that has become too long. */
+  /** The turns that block the oldest half of a journal that is too long. */
   overdue(): TurnEvents[] {
     if (this.#entries.size < MAX_ENTRIES && this.#chars < MAX_CHARS) return []
     const overdue: TurnEvents[] = []
@@ -270,7 +268,7 @@ export class Journal {
     return overdue
   }
 
-  /** Adds the entry of a commit and takes out what nobody needs. */
+  /** Adds the entry of a commit and removes unneeded ones. */
   write(writes: Write[], entry: JournalEntry): void {
     for (const [key, { holders }] of this.#entries) {
       if (holders.size > 0 || entry.removed.length === MAX_REMOVED) break
@@ -281,7 +279,7 @@ export class Journal {
     if (entry.text !== '') writes.push({ table: this.#table, key: entry.key, value: entry.text })
   }
 
-  /** The commit has succeeded; each of its turns is settled next. */
+  /** The commit succeeded; each of its turns is settled next. */
   kept({ key, text, removed }: JournalEntry): void {
     for (const old of removed) {
       this.#chars -= this.#entries.get(old)?.chars ?? 0
@@ -293,7 +291,7 @@ export class Journal {
     this.#next = key + 1
   }
 
-  /** After a commit: which entry has the oldest line of the turn that is in no chunk? */
+  /** After a commit: finds the entry with the turn's oldest line without a chunk. */
   settle(turn: TurnEvents, { key }: JournalEntry): void {
     if (turn.storesJournal) this.release(turn)
     if (turn.oldestEntry !== undefined || !turn.needsJournal) return
@@ -301,20 +299,20 @@ export class Journal {
     this.#entries.get(key)?.holders.add(turn)
   }
 
-  /** The turn needs nothing of the journal any more. */
+  /** The turn no longer needs the journal. */
   release(turn: TurnEvents): void {
     if (turn.oldestEntry === undefined) return
     this.#entries.get(turn.oldestEntry)?.holders.delete(turn)
     turn.oldestEntry = undefined
   }
 
-  /** Whether there are entries that nobody needs. */
+  /** Whether there are unneeded entries. */
   get hasUnneeded(): boolean {
     const [oldest] = this.#entries.values()
     return oldest?.holders.size === 0
   }
 
-  /** As much as is still needed. */
+  /** Size of the entries still needed. */
   bytesNeeded(): number {
     let bytes = this.#chars
     for (const { chars, holders } of this.#entries.values()) {
@@ -324,12 +322,12 @@ export class Journal {
     return bytes
   }
 
-  /** Everything in it, when the store is opened. */
+  /** Reads all entries at startup. */
   *read(): Generator<JournalLines> {
     for (const { value } of this.#table.getRange({})) yield* parseEntry(value)
   }
 
-  /** Takes out everything. */
+  /** Removes all entries. */
   clear(writes: Write[]): void {
     for (const key of this.#table.getKeys({})) writes.push({ table: this.#table, key })
   }
@@ -344,7 +342,7 @@ function* parseEntry(text: string): Generator<JournalLines> {
     const [, number, first, count] = SECTION.exec(lines[at] ?? '') ?? []
     const end = at + 1 + Number(count)
     if (count === undefined || end > lines.length) {
-      throw new TurnstreamError('STORE_CORRUPT', 'an entry of the journal cannot be read')
+      throw new TurnstreamError('STORE_CORRUPT', 'a journal entry is malformed')
     }
     yield { number: Number(number), first: Number(first), lines: lines.slice(at + 1, end) }
     at = end

@@ -20,18 +20,18 @@ import { DAMAGED, parseTurn, type StoredTurn } from './stored-turn.ts'
 import { unpackLines } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
 
-/** What is in a directory that may have a store. */
+/** The state of a directory that may have a store. */
 export interface EmbeddedFacts {
-  /** The size of the store; undefined when there is none yet. */
+  /** Size of the store; undefined if there is none yet. */
   readonly bytes: number | undefined
-  /** Undefined when nothing was verified: format 1 has no checksums, and a store without its lock files is not opened. */
+  /** Undefined if nothing was verified: format 1 has no checksums, and a store without lock files is not opened. */
   readonly verification?: Verification
 }
 
 /**
- * Verifies the store in a directory as it is. Creates nothing and changes no record. Rejects as `openEmbeddedLog`
- * would: STORE_LOCKED when a process has it, STORE_READ_ONLY, STORE_VERSION, STORE_CORRUPT. Meanwhile no other
- * process can open it. LMDB can crash on damaged pages: run this in a process that may die.
+ * Verifies the store in a directory without changing it. Rejects like `openEmbeddedLog`: STORE_LOCKED if a process has
+ * it, STORE_READ_ONLY, STORE_VERSION, STORE_CORRUPT. Locks the store meanwhile. LMDB can crash on damaged pages: run
+ * this in a separate process.
  */
 export async function inspectEmbeddedLog(
   directory: string,
@@ -42,7 +42,7 @@ export async function inspectEmbeddedLog(
     await checkDataFile(file)
     const found = await Promise.all(STORE_FILES.map((name) => statFile(join(directory, name))))
     const bytes = found[0]?.size
-    // Opening would create the missing ones. At most a process has the path that lost its files.
+    // Opening would create missing files. Only a process that lost its files can still hold the path.
     if (found.includes(undefined)) {
       const unlockPath = await lockPath(directory)
       await unlockPath()
@@ -81,18 +81,18 @@ interface Verification {
   readonly turns: number
   readonly damagedRecords: number
   readonly damagedTurns: number
-  /** The first few damages, in words. */
+  /** Descriptions of the first few damages. */
   readonly findings: readonly string[]
 }
 
-/** Called now and then with the number of records that were read, of so many. */
+/** Called periodically with the number of records read and the total. */
 export type OnProgress = (done: number, total: number) => void
 
 const MAX_FINDINGS = 5
-/** So many records are read before the process can do anything else. */
+/** Records read before yielding to the event loop. */
 const STEP_RECORDS = 500
 
-/** Reads each turn with its logs, then every record. Damage is counted, and reading goes on. */
+/** Reads each turn with its logs, then every record. Counts damage and continues. */
 async function verify(tables: Tables, onProgress: OnProgress): Promise<Verification> {
   const all = Object.values(tables)
   const turns = tables.turns.entryCount
@@ -123,7 +123,7 @@ async function verify(tables: Tables, onProgress: OnProgress): Promise<Verificat
   return { records, turns, damagedRecords, damagedTurns, findings }
 }
 
-/** For each record of a table why it cannot be read, or undefined. */
+/** Yields for each record why it is unreadable, or undefined. */
 function* failures(table: Table | ByteTable, read: (key: Key) => void) {
   let found = 0
   try {
@@ -136,7 +136,7 @@ function* failures(table: Table | ByteTable, read: (key: Key) => void) {
     return
   }
   const missing = table.entryCount - found
-  if (missing !== 0) yield `${missing} records of table ${table.name} cannot be found`
+  if (missing !== 0) yield `${missing} records of table ${table.name} are unreachable`
 }
 
 function failureOf(read: () => void): string | undefined {
@@ -155,7 +155,7 @@ function messageOf(error: unknown): string {
 }
 
 function readRecord(table: Table | ByteTable, key: Key): void {
-  // Without a checksum, since every version must be able to read it.
+  // No checksum: every version must be able to read it.
   if (table.name === 'store' && key === 'format') return
   table.get(key)
 }
@@ -163,7 +163,7 @@ function readRecord(table: Table | ByteTable, key: Key): void {
 function readTurn(tables: Tables, key: Key): void {
   const failure = failureOf(() => {
     const turn = parseTurn(tables.turns.get(key) ?? '')
-    if (tables.store.get([DAMAGED, String(key)]) !== undefined) throw corrupt('a part is lost')
+    if (tables.store.get([DAMAGED, String(key)]) !== undefined) throw corrupt('a part was lost')
     if (turn.expired) return
     checkEvents(tables, turn)
     new TurnProcessed(turn.number, tables.processed).restore(turn.state.logs.processed)
@@ -172,7 +172,7 @@ function readTurn(tables: Tables, key: Key): void {
   if (failure !== undefined) throw corrupt(`turn ${JSON.stringify(key)}: ${failure}`)
 }
 
-/** Every event is in a chunk; of an open turn the last ones may be in the journal. */
+/** Every event is in a chunk; the last ones of an open turn may be in the journal. */
 function checkEvents({ chunks }: Tables, { number, state }: StoredTurn): void {
   const { head, sealed } = state.logs.events
   let next = 1

@@ -10,19 +10,19 @@ import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Table, Tables, Write } from './environment.ts'
 import { type StoredTurn } from './stored-turn.ts'
 
-/** At most this many turns, and about this many keys of their logs, are swept in one commit. */
+/** Maximum turns, and approximate maximum log keys, swept in one commit. */
 const TURNS_PER_STEP = 16
 const KEYS_PER_STEP = 1000
 
-/** How many threads one step of the sweep checks. */
+/** How many threads one sweep step checks. */
 const THREADS_PER_STEP = 100
 
-/** Threads that still have turns are checked in every pass: a pass starts this often in the retention. */
+/** Threads with turns are checked in every pass: passes per retention period. */
 const PASSES_PER_RETENTION = 100
 
 const LISTED_AT_ONCE = 1000
 
-/** Removes everything of a turn and ends its readers. */
+/** Removes a turn completely and ends its readers. */
 export async function removeTurn(
   store: EmbeddedStore,
   turn: EmbeddedTurn,
@@ -68,25 +68,25 @@ function removeLogs(writes: Write[], tables: Tables, { number }: StoredTurn): vo
   }
 }
 
-/** A turn whose logs or record have expired, as in the index. */
+/** An index entry of a turn whose logs or record have expired. */
 interface Due {
   readonly kind: 'logs' | 'record'
   readonly endedAt: number
   readonly key: string
-  /** Undefined when it is missing or cannot be read. */
+  /** Undefined when it is missing or unreadable. */
   readonly turn: EmbeddedTurn | undefined
 }
 
-/** Removes expired turns and threads of all tenants, one small commit at a time so that others are not held up. */
+/** Removes expired turns and threads of all tenants, in small commits so that others are not delayed. */
 export class Sweeper {
   readonly #store: EmbeddedStore
   readonly #everyMs: number
-  /** A clock that is set forward must not make every turn due at once. */
+  /** Setting the clock forward must not expire every turn at once. */
   readonly #steadyNow: () => number
   #isStopped = false
   #cancel: (() => void) | undefined
   #sweeping: Promise<void> | undefined
-  /** Where the pass over the threads continues; undefined between two passes. */
+  /** Where the thread pass continues; undefined between passes. */
   #at: (string | number)[] | undefined
   #nextPassAt = 0
 
@@ -115,13 +115,13 @@ export class Sweeper {
         isMore = (await this.#sweepThreads(this.#steadyNow())) || hasMoreTurns
       }
     } catch (error) {
-      // The store is full, say. What is due stays due.
+      // For example, the store is full. The next sweep tries again.
       this.#store.onError(error)
     }
     if (!this.#isStopped) this.#cancel = this.#store.clock.after(this.#everyMs, () => this.start())
   }
 
-  /** Removes some of what is due; false when nothing is left. */
+  /** Removes some expired data; false when nothing is left. */
   async #sweepTurns(now: number): Promise<boolean> {
     const { retentionMs } = this.#store
     const due = [
@@ -150,7 +150,7 @@ export class Sweeper {
     try {
       return this.#store.findTurn(key)
     } catch (error) {
-      // One turn that cannot be read must not stop the sweep of those after it.
+      // An unreadable turn must not stop the sweep of later ones.
       this.#store.onError(error)
       return undefined
     }
@@ -163,7 +163,7 @@ export class Sweeper {
     return kind === 'logs' ? this.#expire(turn, reason) : removeTurn(this.#store, turn, reason)
   }
 
-  /** Removes an unreadable record when it would have expired. Its logs stay: their keys are not known. */
+  /** Removes an unreadable record when it would have expired. Its logs stay: their keys are unknown. */
   async #clearUnreadable({ kind, endedAt, key }: Due): Promise<void> {
     const { commits, env } = this.#store
     if (kind === 'record') commits.stage(env.tables.turns, key, undefined)
@@ -176,7 +176,7 @@ export class Sweeper {
     })
   }
 
-  /** Removes the logs; the record stays. */
+  /** Removes the logs but keeps the record. */
   async #expire(turn: EmbeddedTurn, reason: TurnstreamError): Promise<void> {
     const { commits } = this.#store
     const { tables } = this.#store.env
@@ -198,7 +198,7 @@ export class Sweeper {
     })
   }
 
-  /** Checks some of the threads that may have expired; false when the pass is over. */
+  /** Checks some threads that may have expired; false at the end of the pass. */
   async #sweepThreads(now: number): Promise<boolean> {
     const { retentionMs, onError } = this.#store
     if (this.#at === undefined && now < this.#nextPassAt) return false
@@ -212,7 +212,7 @@ export class Sweeper {
     return false
   }
 
-  /** The next threads not changed since `until`; moves on to the next tenant when there are none. */
+  /** The next threads unchanged since `until`. Continues with the next tenant when there are none. */
   #nextThreads(until: number): IndexedThread[] {
     const due: IndexedThread[] = []
     const range = { start: this.#at ?? [0], exclusiveStart: true, limit: THREADS_PER_STEP }
@@ -232,7 +232,7 @@ export class Sweeper {
   }
 }
 
-/** About how many keys the logs of a turn have. */
+/** Approximate number of log keys of a turn. */
 function countLogKeys({ state }: EmbeddedTurn): number {
   return Math.ceil(state.logs.events.head / CHUNK_RECORDS) + state.logs.processed.head
 }
@@ -241,7 +241,7 @@ interface IndexedThread extends ThreadPlace {
   readonly tenant: string
 }
 
-/** The threads of all tenants, those changed last at the end of each tenant, without reading their records. */
+/** The threads of all tenants from the index; per tenant, most recently changed last. */
 export function* indexedThreads(recency: Table): Generator<IndexedThread> {
   let start: Key = [0]
   for (;;) {

@@ -7,18 +7,18 @@ import type { TurnFacts } from '../records.ts'
 import type { WriteState } from '../rules.ts'
 
 export interface StoredFacts extends TurnFacts {
-  /** Stands for the turn in the keys of its logs: short, and never given to another. */
+  /** Identifies the turn in the keys of its logs: short and never reused. */
   readonly number: number
   readonly expired: boolean
 }
 
-/** A turn as it is stored under its id. */
+/** A turn record, stored under its id. */
 export interface StoredTurn extends StoredFacts {
-  /** Of an open log the head is in its records, and that in here may be older. */
+  /** For an open log the head is in its records; this one may be older. */
   readonly state: WriteState
 }
 
-/** What a new turn has not: with all fields from the start, all turns have the same shape for the engine. */
+/** Missing fields of a new turn: setting all of them gives all turns the same hidden class. */
 export const NOT_ENDED = {
   outcome: undefined,
   endedAt: undefined,
@@ -35,18 +35,16 @@ export function parseTurn(text: string): StoredTurn {
   if (isRecord(turn) && typeof turn['number'] === 'number' && isRecord(turn['state'])) {
     return turn as unknown as StoredTurn
   }
-  throw new TurnstreamError('STORE_CORRUPT', 'a stored turn cannot be read')
+  throw new TurnstreamError('STORE_CORRUPT', 'a stored turn is malformed')
 }
 
-/** More than an id has: 200 characters at most, each of them one or two units. */
+/** More than an id has: at most 200 characters of one or two units. */
 const TOO_LONG = 401
 
 /**
- * How the ids of a tenant stand in keys: those of `default` as they are, those of another behind its name and
- * a space. No id that is stored has a space, but whoever asks may name what is no id: so one with a space is
- * looked for behind the name of `default`, where nothing is ever stored. Hence no text, whatever is in it,
- * names the same key for two tenants. (An array of both would not do: lmdb joins its parts with a NUL, and
- * writes one in a long text as it is.)
+ * Keys for the ids of a tenant: unchanged for `default`, prefixed with its name and a space for others. Stored ids
+ * contain no space, but requested ones may: these are looked up behind the name `default`, where nothing is stored. So
+ * no text maps to the same key for two tenants. (An array would not work: lmdb joins its parts with an unescaped NUL.)
  */
 export class TenantKeys {
   readonly tenant: string
@@ -63,29 +61,29 @@ export class TenantKeys {
     return `${this.tenant} ${fitting}`
   }
 
-  /** The place of a thread among those of the tenant, by the time of its last change. */
+  /** Position of a thread among those of the tenant, by last change. */
   recency({ updatedAt, threadId }: ThreadPlace): Key {
     return [...this.#recencyOf(updatedAt), fit(threadId)]
   }
 
-  /** All threads of the tenant, the newest first; `from` a place, without it, if there is one. */
+  /** All threads of the tenant, newest first; from the position `from`, exclusive, if given. */
   newestFirst(from: ThreadPlace | undefined) {
     const start = from === undefined ? this.#recencyOf(Infinity) : this.recency(from)
     return { start, end: this.#recencyOf(0), exclusiveStart: true, reverse: true }
   }
 
-  /** A number comes before every text, so that the threads of `default` are together, too. */
+  /** Numbers sort before text, so the threads of `default` are contiguous, too. */
   #recencyOf(time: number): (string | number)[] {
     return this.#isDefault ? [time] : [this.tenant, time]
   }
 }
 
-/** What is too long for an id may be too long for a key: the beginning of it is no id either. */
+/** Truncates what is too long for an id or a key: the prefix is not an id either. */
 function fit(id: string): string {
   return id.length < TOO_LONG ? id : id.slice(0, TOO_LONG)
 }
 
-/** Whose id a stored key holds. */
+/** The tenant and id of a stored key. */
 export function parseKey(key: string): { tenant: string; id: string } {
   const end = key.indexOf(' ')
   if (end === -1) return { tenant: DEFAULT_TENANT, id: key }

@@ -9,8 +9,8 @@ import { EmbeddedTurn } from './embedded-turn.ts'
 import { parseTurn, type StoredTurn, TenantKeys } from './stored-turn.ts'
 
 /**
- * The turns and threads of a tenant. In memory are the turns that are open and those that have readers, once each
- * and by id: to make a key of the store for every token would cost too much.
+ * The turns and threads of a tenant. Open turns and those with readers are in memory, once each and by id: building a
+ * store key for every token would be too expensive.
  */
 export class TenantTurns {
   readonly keys: TenantKeys
@@ -38,7 +38,7 @@ export class TenantTurns {
     if (this.#openOfThread.get(threadId) === turn) this.#openOfThread.delete(threadId)
   }
 
-  /** Takes a turn back that was removed. */
+  /** Restores a removed turn. */
   restore(turn: EmbeddedTurn): void {
     if (turn.isSealed) this.#turns.set(turn.facts.turnId, turn)
     else this.add(turn)
@@ -49,7 +49,7 @@ export class TenantTurns {
     return this.#turns.values()
   }
 
-  /** The turn as decided, from the store if need be; undefined if there is none. */
+  /** The turn as decided, loaded if necessary; undefined if there is none. */
   find(turnId: string): EmbeddedTurn | undefined {
     const loaded = this.#turns.get(turnId)
     if (loaded !== undefined) return loaded
@@ -60,7 +60,7 @@ export class TenantTurns {
     return new EmbeddedTurn(this.#store, this.keys, turn, turn.state, true)
   }
 
-  /** The turn as readers may see it. */
+  /** The turn as visible to readers. */
   #stored(turnId: string): StoredTurn | undefined {
     const loaded = this.#turns.get(turnId)?.committed
     if (loaded !== undefined) return loaded
@@ -68,7 +68,7 @@ export class TenantTurns {
     return text === undefined ? undefined : parseTurn(text)
   }
 
-  /** STORE_CORRUPT for a turn that is known to be damaged. */
+  /** STORE_CORRUPT for a turn known to be damaged. */
   #key(turnId: string): string {
     const key = this.keys.of(turnId)
     if (!this.#store.damaged.has(key)) return key
@@ -86,7 +86,7 @@ export class TenantTurns {
     }
   }
 
-  /** A turn that ended stays only while it is read. */
+  /** An ended turn stays in memory only while it has readers. */
   forgetIdle(turn: EmbeddedTurn): void {
     if (turn.isIdle) this.remove(turn)
   }
@@ -96,7 +96,7 @@ export class TenantTurns {
     return turn?.isSealed === false ? turn : undefined
   }
 
-  /** The open turns whose lease has run out. */
+  /** Open turns with an expired lease. */
   orphans(now: number, limit: number): string[] {
     const orphans: string[] = []
     for (const turn of this.#turns.values()) {
@@ -119,7 +119,7 @@ export class TenantTurns {
     return this.#store.env.tables.responses.get(turn.number)
   }
 
-  /** A run has an entry of its own only if its id is not that of its turn. */
+  /** A run has its own entry only if its id differs from its turn's. */
   getRecordOfRun(runId: string): TurnRecord | undefined {
     const turnId = this.#store.env.tables.runs.get(this.keys.of(runId))
     const record = this.getRecord(turnId ?? runId)
@@ -138,7 +138,7 @@ export class TenantTurns {
     return pageOf(found, limit, ({ ordinal }) => String(ordinal))
   }
 
-  /** The ids of a thread's turns, those of expired ones included. */
+  /** The ids of a thread's turns, including expired ones. */
   *ids(threadId: string, isReverse = false, from?: number): Generator<string> {
     const key = this.keys.of(threadId)
     const oldest = [key, 0]
@@ -149,11 +149,11 @@ export class TenantTurns {
     for (const { value } of this.#store.env.tables.threadTurns.getRange(range)) yield value
   }
 
-  /** The same, with the error in the place of an id that is damaged. */
+  /** The same, with an error in place of a damaged id. */
   *readableIds(threadId: string): Generator<string | TurnstreamError> {
     const key = this.keys.of(threadId)
     const { threadTurns } = this.#store.env.tables
-    // All at once: a cursor of LMDB must not stay open while turns are read.
+    // All at once: an LMDB cursor must not stay open while turns are read.
     const places = [...threadTurns.getKeys({ start: [key, 0], end: [key, Infinity] })]
     for (const place of places) {
       try {
@@ -165,14 +165,14 @@ export class TenantTurns {
     }
   }
 
-  /** Whether anything is left of the turns of a thread, as decided. */
+  /** Whether a thread has turns left, as decided. */
   hasTurns(threadId: string): boolean {
     if (this.openTurn(threadId) !== undefined) return true
     for (const turnId of this.ids(threadId)) {
       try {
         if (this.getRecord(turnId) !== undefined) return true
       } catch {
-        // What cannot be read is there, until the sweeper removes it.
+        // An unreadable turn exists until the sweeper removes it.
         return true
       }
     }
@@ -183,7 +183,7 @@ export class TenantTurns {
     return turnRecord(turn, turn.state, this.remains(turn) !== 'all')
   }
 
-  /** What is left of a turn so long after its end. The sweeper removes the rest later. */
+  /** What is left of a turn at this age. The sweeper removes the rest later. */
   remains({ state, endedAt, expired }: StoredTurn): 'all' | 'record' | 'nothing' {
     if (!isSealed(state) || endedAt === undefined) return 'all'
     const { clock, retentionMs } = this.#store

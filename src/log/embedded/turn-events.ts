@@ -7,7 +7,7 @@ import { CHUNK_RECORDS, checkLength, StoredEvent } from '../records.ts'
 import type { ByteTable, Write } from './environment.ts'
 import type { JournalEntry, JournalLines } from './group-commit.ts'
 
-/** Up to 256 lines of one epoch, of which the first `stored` are stored as a chunk. */
+/** Up to 256 lines of one epoch; the first `stored` are stored as a chunk. */
 interface Chunk {
   readonly epoch: number
   readonly first: number
@@ -15,7 +15,7 @@ interface Chunk {
   stored: number
 }
 
-/** How far the log was at some time: the newest chunk, how many lines it had, how many were stored. */
+/** A position in the log: the newest chunk, its lines, and how many were stored. */
 interface Extent {
   readonly chunk: Chunk
   readonly lines: number
@@ -23,28 +23,28 @@ interface Extent {
 }
 
 /**
- * The log `events` of a turn. New lines go to the journal, which the turns share, and stay here until
- * their chunk is complete; then they are stored as one value. A chunk is complete with its 256th line,
- * with the last line of an epoch, and when the log is sealed.
+ * The log `events` of a turn. New lines go to the shared journal and stay in memory until their chunk is complete, then
+ * they are stored as one value. A chunk is complete with its 256th line, with the last line of an epoch, and when the
+ * log is sealed.
  */
 export class TurnEvents {
-  /** The oldest entry of the journal with a line that no chunk holds yet; the journal's to change. */
+  /** The oldest journal entry with a line that no chunk holds yet; set by the journal. */
   oldestEntry: number | undefined
   readonly #number: number
   readonly #chunks: Chunks
   readonly #encoder = new EventEncoder()
-  /** The newest chunk, with lines that are not committed yet. */
+  /** The newest chunk, including uncommitted lines. */
   #chunk: Chunk = { epoch: 0, first: 1, lines: [], stored: 0 }
-  /** Chunks that became complete since the last commit. */
+  /** Chunks completed since the last commit. */
   #complete: Chunk[] = []
-  /** The records of the lines that are not committed yet, while there are readers. */
+  /** Records of uncommitted lines, while there are readers. */
   #staged: StoredEvent[] = []
-  /** After the last commit that succeeded, and after the one that is under way. */
+  /** Positions after the last successful commit, and after the one in flight. */
   #committed: Extent = { chunk: this.#chunk, lines: 0, stored: 0 }
   #writing: Extent | undefined
   /**
-   * The records of the newest chunk that may be seen, while there are readers. Without any the lines are
-   * enough: the records of all turns would be most of what the garbage collector goes through.
+   * Visible records of the newest chunk, while there are readers. Otherwise only the lines are stored: the records of
+   * all turns would dominate garbage collection.
    */
   #live: { first: number; epoch: number; records: StoredEvent[] } | undefined
   #readers = 0
@@ -54,7 +54,7 @@ export class TurnEvents {
     this.#chunks = chunks
   }
 
-  /** Encodes events from `from` to before `end` for the commit. What it throws has changed nothing. */
+  /** Encodes events from `from` to before `end` for the commit. Changes nothing if it throws. */
   stage(epoch: number, events: readonly StreamEvent[], from: number, end: number): void {
     const chunk = this.#chunk
     const { length } = chunk.lines
@@ -94,7 +94,7 @@ export class TurnEvents {
     }
   }
 
-  /** Puts what was staged into a commit; the lines that are in no chunk yet go into its entry. */
+  /** Adds staged lines to a commit; those without a chunk go into its journal entry. */
   write(writes: Write[], entry: JournalEntry, storeAll: boolean): void {
     if (this.#complete.length > 0) {
       for (const chunk of this.#complete) this.#store(chunk, writes)
@@ -116,20 +116,20 @@ export class TurnEvents {
     chunk.stored = lines.length
   }
 
-  /** Whether the commit under way leaves lines that only the journal has. */
+  /** Whether the commit in flight leaves lines only in the journal. */
   get needsJournal(): boolean {
     const { lines, stored } = this.#writing ?? this.#committed
     return stored < lines
   }
 
-  /** Whether the commit under way stores lines that the journal had. */
+  /** Whether the commit in flight stores lines from the journal. */
   get storesJournal(): boolean {
     const { chunk, lines, stored } = this.#committed
     if (this.#writing === undefined || stored === lines) return false
     return this.#writing.chunk !== chunk || this.#writing.stored > stored
   }
 
-  /** The commit has succeeded. */
+  /** The commit succeeded. */
   committed(): void {
     if (this.#writing === undefined) return
     const before = this.head
@@ -138,7 +138,7 @@ export class TurnEvents {
     if (this.#live === undefined) return
     const staged = this.#staged
     this.#staged = []
-    // A reader may have come while the commit was in flight.
+    // A reader may have arrived while the commit was in flight.
     if (staged.length !== this.head - before) this.#live = this.#decodeLive()
     else for (const record of staged) this.#show(record)
   }
@@ -154,7 +154,7 @@ export class TurnEvents {
     this.#live = { first: seq, epoch, records: [record] }
   }
 
-  /** Forgets everything since the last commit that succeeded. */
+  /** Drops everything since the last successful commit. */
   undo(): void {
     const { chunk, lines, stored } = this.#committed
     chunk.lines.length = lines
@@ -166,7 +166,7 @@ export class TurnEvents {
     this.#encoder.startChunk()
   }
 
-  /** For as long as somebody reads, the newest records are kept. */
+  /** Keeps the newest records while there are readers. */
   hold(): () => void {
     this.#readers += 1
     this.#live ??= this.#decodeLive()
@@ -178,7 +178,7 @@ export class TurnEvents {
     }
   }
 
-  /** The records from `seq` on, as far as they are in one chunk; undefined when there are none. */
+  /** Records from `seq` on within one chunk; undefined if there are none. */
   read(seq: number, epochs: readonly EpochStart[]): RecordRun | undefined {
     const live = this.#live
     if (live !== undefined && live.records.length > 0 && seq >= live.first) return live
@@ -191,7 +191,7 @@ export class TurnEvents {
     return { first, epoch, records: decodeRecords(chunk.lines.slice(0, lines), first, epoch) }
   }
 
-  /** Reads the newest chunk when the store is opened. */
+  /** Reads the newest chunk at startup. */
   restore(epochs: readonly EpochStart[]): void {
     const newest = { start: [this.#number + 1], end: [this.#number], reverse: true, limit: 1 }
     for (const { key, value } of this.#chunks.table.getRange(newest)) {
@@ -202,7 +202,7 @@ export class TurnEvents {
     }
   }
 
-  /** Takes lines of the journal; those that are there already are skipped. STORE_CORRUPT if some are missing. */
+  /** Adds journal lines, skipping known ones. STORE_CORRUPT if some are missing. */
   restoreLines({ first, lines }: JournalLines, epochs: readonly EpochStart[]): void {
     for (const [index, line] of lines.entries()) {
       const seq = first + index
@@ -210,7 +210,7 @@ export class TurnEvents {
         throw new TurnstreamError('STORE_CORRUPT', `event ${this.#end} is missing`)
       if (seq === this.#end) this.#addLine(epochOf(epochs, seq), line)
     }
-    // A chunk that has a successor was stored before the first line of that.
+    // A chunk with a successor was stored before the successor's first line.
     this.#complete = []
     this.#settle()
   }
@@ -220,34 +220,34 @@ export class TurnEvents {
     this.#committed = { chunk: this.#chunk, lines: lines.length, stored }
   }
 
-  /** The seq of the newest line that is committed. */
+  /** Seq of the newest committed line. */
   get head(): number {
     const { chunk, lines } = this.#committed
     return chunk.first + lines - 1
   }
 
-  /** The seq of the line after the newest. */
+  /** Seq after the newest line. */
   get #end(): number {
     return this.#chunk.first + this.#chunk.lines.length
   }
 }
 
-/** Successive records of an event log. */
+/** Consecutive records of an event log. */
 export interface RecordRun {
   readonly first: number
   readonly records: readonly StoredEvent[]
 }
 
-/** As much text as is kept for readers who come soon after each other. */
+/** Maximum cached text. */
 const CACHED_CHARS = 8 * 1024 * 1024
 
 /**
- * The chunks of event logs, decoded. Those read last are kept, so that a crowd that joins a turn at the
- * same time is served from one copy, record by record the same object.
+ * Decoded chunks of event logs. Recently read ones are cached, so that many readers joining a turn at once share the
+ * same record objects.
  */
 export class Chunks {
   readonly table: ByteTable
-  // A Map gives its keys back in the order in which they were set: the one read longest ago is first.
+  // Least recently read first: a Map preserves insertion order.
   readonly #cache = new Map<string, RecordRun>()
   #chars = 0
 
@@ -255,7 +255,7 @@ export class Chunks {
     this.table = table
   }
 
-  /** The chunk that holds a record; undefined when there is none. */
+  /** The chunk with a record; undefined if there is none. */
   read(number: number, seq: number, epochs: readonly EpochStart[]): RecordRun | undefined {
     const range = { start: [number, seq], end: [number], reverse: true, limit: 1 }
     const [key] = this.table.getKeys(range)
@@ -288,7 +288,7 @@ export class Chunks {
 
   #load(number: number, first: number, epochs: readonly EpochStart[]): RecordRun {
     const bytes = this.table.get([number, first])
-    if (bytes === undefined) throw new TurnstreamError('STORE_CORRUPT', 'a chunk has vanished')
+    if (bytes === undefined) throw new TurnstreamError('STORE_CORRUPT', 'a chunk is missing')
     const records = decodeRecords(unpackLines(bytes), first, epochOf(epochs, first))
     const run = { first, records }
     this.keep(number, run)
@@ -296,10 +296,10 @@ export class Chunks {
   }
 }
 
-// A chunk is some 3 kB: with the window and the memory for a large text it would take twice as long.
+// A chunk has about 3 kB: the window and memory level for large texts would double the time.
 const DEFLATE = { level: 3, windowBits: 12, memLevel: 5 }
 
-/** The lines as they are stored: half of what they are as text, and so many fit into a page of LMDB. */
+/** Compresses lines to about half their size, so that more fit into an LMDB page. */
 function packLines(lines: readonly string[]): Uint8Array {
   return deflateRawSync(lines.join('\n'), DEFLATE)
 }
@@ -308,7 +308,7 @@ export function unpackLines(bytes: Uint8Array): string[] {
   try {
     return inflateRawSync(bytes).toString().split('\n')
   } catch (error) {
-    throw new TurnstreamError('STORE_CORRUPT', 'a chunk cannot be unpacked', { cause: error })
+    throw new TurnstreamError('STORE_CORRUPT', 'a chunk cannot be decompressed', { cause: error })
   }
 }
 

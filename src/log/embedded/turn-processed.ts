@@ -12,8 +12,8 @@ interface Snapshot {
 }
 
 /**
- * The log `processed` of a turn: the newest snapshot of each key, under the place of the key in the order
- * of first appearance. To store a newer one in the same place is all the compaction there is.
+ * The log `processed` of a turn: the newest snapshot of each key, stored at the key's position in order of first
+ * appearance. A newer snapshot overwrites the older one.
  */
 export class TurnProcessed {
   readonly #number: number
@@ -30,8 +30,8 @@ export class TurnProcessed {
   }
 
   /**
-   * Takes the outputs from `from` to before `end` into the commit; `first` is the seq of the first of all. What it
-   * throws has changed nothing: an output that has no JSON must not fail the commit of all turns.
+   * Adds the outputs from `from` to before `end` to the commit; `first` is the seq of the first of all. Changes nothing
+   * if it throws: an output without JSON must not fail the commit of all turns.
    */
   stage(
     epoch: number,
@@ -57,7 +57,7 @@ export class TurnProcessed {
     this.#writing = this.#staged
     if (this.#writing.length === 0) return
     this.#staged = []
-    // Of several snapshots of a key in one commit the last is all that anyone will read.
+    // Only the last snapshot of a key in a commit is ever read.
     const newest = new Map<string, Snapshot>()
     for (const snapshot of this.#writing) newest.set(snapshot.record.key, snapshot)
     let size = this.#places.size
@@ -88,12 +88,12 @@ export class TurnProcessed {
     return this.#view.after(seq)
   }
 
-  /** The newest record of a log is never superseded, so that its seq is the head of the log. */
+  /** The newest record is never superseded, so its seq is the head of the log. */
   get head(): number {
     return this.#head
   }
 
-  /** Reads what is stored. STORE_CORRUPT if snapshots are missing; of an open log the head is not known. */
+  /** Reads the stored snapshots. STORE_CORRUPT if any are missing; the head of an open log is unknown. */
   restore({ epochs, sealed, head }: LogState): void {
     let newest: Snapshot | undefined
     const range = { start: [this.#number], end: [this.#number + 1] }
@@ -103,7 +103,7 @@ export class TurnProcessed {
       this.#keep(snapshot)
       if (newest === undefined || snapshot.seq > newest.seq) newest = snapshot
     }
-    // They come in the order of their keys, and for the view the last one set is the newest.
+    // They are sorted by key, but the view expects the newest last.
     if (newest !== undefined) this.#keep(newest)
     if (sealed && this.#head !== head) throw missing()
   }
@@ -113,18 +113,18 @@ function missing(): TurnstreamError {
   return new TurnstreamError('STORE_CORRUPT', 'a stored snapshot is missing')
 }
 
-/** One line of JSON with what is around the snapshot, then its JSON. */
+/** One line of JSON with the envelope, then the snapshot's JSON. */
 function format({ seq, record }: Snapshot): string {
   const { key, data, eventId, timestamp } = record
   return `${JSON.stringify([seq, key, eventId, timestamp, 0])}\n${data}`
 }
 
-/** Older versions wrote a JSON string of the JSON where UTF-8 could not hold it, and a 1 in the line before it. */
+/** Older versions wrote a JSON string of JSON that UTF-8 could not encode, marked with a 1 in the envelope. */
 function parse(text: string, epochs: readonly EpochStart[]): Snapshot {
   const end = text.indexOf('\n')
   const head = parseJsonSafe(text.slice(0, end))
   if (!Array.isArray(head) || typeof head[0] !== 'number' || typeof head[1] !== 'string') {
-    throw new TurnstreamError('STORE_CORRUPT', 'a stored snapshot cannot be read')
+    throw new TurnstreamError('STORE_CORRUPT', 'a stored snapshot is malformed')
   }
   const [seq, key, eventId, timestamp, isQuoted] = head as [number, string, string, number, 0 | 1]
   const body = text.slice(end + 1)

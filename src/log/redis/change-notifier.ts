@@ -1,10 +1,10 @@
 import type { Clock } from '../../async/clock.ts'
 import type { Listener, RedisConnection } from './connection.ts'
 
-/** How often to look at urgent channels, should a notification be lost: a cancel has to arrive within a second. */
+/** How often to poll urgent channels in case a notification is lost: a cancel must arrive within a second. */
 const TICK_MS = 700
 
-/** How many ticks pass between looks at the others. */
+/** Ticks between polls of the other channels. */
 const TICKS_PER_LOOK = 4
 
 interface Channel {
@@ -16,8 +16,8 @@ interface Channel {
 }
 
 /**
- * Notifies followers that something in the store may have changed, over one connection for all of them. A
- * notification may be lost, so everything is also looked at from time to time, and when the connection is back.
+ * Notifies listeners of possible changes in the store, over one shared connection. Notifications may be lost, so
+ * listeners also poll periodically and after a reconnect.
  */
 export class ChangeNotifier {
   readonly #connection: RedisConnection
@@ -34,7 +34,7 @@ export class ChangeNotifier {
     this.#onError = onError
   }
 
-  /** Calls `listener` at every notification until the returned function is called. */
+  /** Calls `listener` for every notification until the returned function is called. */
   async follow(name: string, listener: Listener, isUrgent = false): Promise<() => void> {
     const channel = this.#channels.get(name) ?? this.#add(name, isUrgent)
     channel.listeners.add(listener)
@@ -46,12 +46,12 @@ export class ChangeNotifier {
     }
   }
 
-  /** Notifications may have been missed: all followers look. */
+  /** Notifications may have been missed: notifies all listeners. */
   lookAgain(): void {
     for (const { dispatch } of this.#channels.values()) dispatch()
   }
 
-  /** All followers look for the last time. */
+  /** Notifies all listeners for the last time. */
   close(): void {
     this.#closed = true
     this.#cancelTick?.()
@@ -70,11 +70,11 @@ export class ChangeNotifier {
     return channel
   }
 
-  /** Subscribes or unsubscribes as the listeners need it now, which may change meanwhile. */
+  /** Subscribes or unsubscribes to match the current listeners, which may change meanwhile. */
   #settle(name: string, channel: Channel): Promise<void> {
     channel.working ??= this.#work(name, channel)
       .catch((error: unknown) => {
-        // Closing the connection fails what is in flight.
+        // Closing the connection fails commands in flight.
         if (!this.#closed) this.#onError(error)
       })
       .finally(() => {
@@ -107,7 +107,7 @@ export class ChangeNotifier {
     this.#ticks += 1
     for (const [name, channel] of this.#channels) {
       if (this.#ticks % channel.everyTicks === 0) channel.dispatch()
-      // A subscription that failed is tried again.
+      // Retries a failed subscription.
       if (channel.isSubscribed !== channel.listeners.size > 0) void this.#settle(name, channel)
     }
     if (this.#channels.size > 0) this.#schedule()

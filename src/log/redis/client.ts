@@ -4,7 +4,7 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import type { RedisConnection } from './connection.ts'
 import { failureOf, storeError } from './replies.ts'
 
-/** A Lua script: a header that says what it takes and gives, then its text. */
+/** A Lua script: a header with its inputs and outputs, then its source. */
 export interface Script {
   readonly lua: string
   readonly sha: string
@@ -17,12 +17,12 @@ export function script(lua: string): Script {
 const FIRST_PAUSE_MS = 5
 const MAX_PAUSE_MS = 200
 
-/** How often to look for calls without a reply, in the time that a call has. */
+/** How often to check for calls without a reply, per call timeout. */
 const LOOKS_PER_LIMIT = 8
 
 interface Call {
   readonly key: string
-  /** How it is sent now: a script that the node does not know goes along as text. */
+  /** How to send it next: a script unknown to the node is sent as source. */
   args: string[]
   readonly script: Script | undefined
   readonly deadline: number
@@ -31,8 +31,8 @@ interface Call {
 }
 
 /**
- * Sends scripts and commands, and repeats them while the server is away. So everything that is sent here may
- * run twice: each script knows what it has done already.
+ * Sends scripts and commands, and retries them while the server is unavailable. Everything sent here may run twice, so
+ * scripts are idempotent.
  */
 export class RedisClient {
   readonly #connection: RedisConnection
@@ -119,17 +119,14 @@ export class RedisClient {
     })
   }
 
-  /** False if it is settled already. */
+  /** False if it is already settled. */
   #settle(call: Call): boolean {
     const isPending = this.#pending.delete(call)
     if (this.#pending.size === 0) this.#drained?.()
     return isPending
   }
 
-  /**
-   * Rejects calls that a silent server leaves without a reply. One timer for all calls, because one for each
-   * would cost as much as the rest of a call.
-   */
+  /** Rejects calls without a reply. One shared timer: one per call would cost as much as the call itself. */
   #lookLater(): () => void {
     return this.#clock.after(this.#unavailableAfterMs / LOOKS_PER_LIMIT, () => {
       this.#cancelLook = undefined
@@ -137,7 +134,7 @@ export class RedisClient {
       for (const call of this.#pending) {
         if (now < call.deadline) break
         this.#settle(call)
-        const detail = `no answer within ${this.#unavailableAfterMs} ms`
+        const detail = `no reply within ${this.#unavailableAfterMs} ms`
         call.reject(new TurnstreamError('STORE_UNAVAILABLE', detail))
       }
       if (this.#pending.size > 0) this.#cancelLook = this.#lookLater()

@@ -6,11 +6,11 @@ import { storeError } from './replies.ts'
 
 export type Listener = () => void
 
-/** The connections of a log: one for commands and one for notifications, to each node that is used. */
+/** The connections of a log: one for commands and one for notifications, per node. */
 export interface RedisConnection {
-  /** Whether one command may have keys of several slots. */
+  /** Whether one command may have keys in several slots. */
   readonly spansSlots: boolean
-  /** Sends a command to the node that has the key. What is sent in the same tick goes out together. */
+  /** Sends a command to the node of the key. Commands of the same tick are pipelined. */
   send(key: string, args: string[]): Promise<unknown>
   /** Sends a command to every master. */
   sendToAll(args: string[]): Promise<unknown[]>
@@ -19,30 +19,29 @@ export interface RedisConnection {
   close(): Promise<void>
 }
 
-/** The same of one kind of server, without what all kinds have in common. */
+/** Connections to one kind of server, without the shared parts. */
 interface Link extends RedisConnection {
-  /** The connections in use now, in an array of their own. */
+  /** A new array of the current connections. */
   clients(): readonly WatchedClient[]
-  /** Replaces a connection that was destroyed, and its subscriptions if it had any. */
+  /** Replaces a destroyed connection, with its subscriptions. */
   replace(client: WatchedClient, resubscribe: () => Promise<unknown>): void
 }
 
 interface Events {
   readonly clock: Clock
-  /** How long connecting may take when the log is opened. */
+  /** Connect timeout when the log is opened. */
   readonly limitMs: number
   /** How long a connection may be silent before it is replaced. */
   readonly silentAfterMs: number
   readonly onError: (error: unknown) => void
-  /** A connection is back: notifications may have been missed. */
+  /** A connection was restored: notifications may have been missed. */
   readonly onReady: () => void
-  /** A connection is lost. What answers next may have lost its newest records. */
+  /** A connection was lost. The next server may lack the newest records. */
   readonly onLost: () => void
 }
 
-// The client makes an AbortSignal for the time limit of each command, which costs four times as much as
-// all the rest; the limit of a call is kept by `RedisClient`. What is sent while the connection is away is
-// refused at once, so that nothing is sent in another order than it was called in.
+// The client creates an AbortSignal per command for its timeout, at four times the cost of the rest; `RedisClient`
+// enforces call timeouts instead. Commands without a connection fail at once, so that nothing is reordered.
 const NO_TIMEOUT = { timeout: 0 } as const
 const COMMANDS = { disableOfflineQueue: true, commandOptions: NO_TIMEOUT } as const
 
@@ -52,9 +51,9 @@ export async function connect(server: RedisServer, options: Events): Promise<Red
   const client = await import('@redis/client')
   const events = reportOnce(options)
   const link = await openLink(client, server, events).catch((error: unknown) => {
-    // The client's message about an invalid URL quotes the URL, and with it the password.
+    // The client's message about an invalid URL quotes the URL, including the password.
     if (error instanceof TypeError) {
-      throw new TurnstreamError('OPTION_INVALID', 'the address of the server cannot be used')
+      throw new TurnstreamError('OPTION_INVALID', 'invalid server URL')
     }
     throw storeError(error)
   })
@@ -90,7 +89,7 @@ async function openLink(client: typeof redis, server: RedisServer, events: Event
   return connectSingle(client, options ?? (url === undefined ? {} : { url }), events)
 }
 
-/** Both connections fail alike, again and again: each error is reported once until one is back. */
+/** Both connections fail repeatedly in the same way: reports each error once until one is restored. */
 function reportOnce(events: Events): Events {
   const reported = new Set<string>()
   return {
@@ -116,7 +115,7 @@ async function connectSingle(
   const opening = { isDone: false }
   const create = (more: redis.RedisClientOptions): redis.RedisClientType => {
     const socket = { ...socketDefaults(opening, events), ...options.socket }
-    // The client writes into the options that it is given, hence copies for each.
+    // The client modifies its options, so each gets a copy.
     const created: redis.RedisClientType = client.createClient({ ...options, ...more, socket })
     return created.on('error', events.onError)
   }
@@ -160,13 +159,13 @@ async function connectSingle(
 /** The caller of a destroyed client gets its error, and other connections are restored. */
 function ignore(): void {}
 
-/** While the log is being opened a failed connection is final; later it is tried again for ever. */
+/** A connection failure is final while the log is being opened; later it is retried forever. */
 function socketDefaults(opening: { readonly isDone: boolean }, { silentAfterMs }: Events) {
   const reconnectStrategy = (retries: number, cause: Error) => {
     if (!opening.isDone) return cause
     return Math.min(2 ** Math.min(retries, 10) * 20, MAX_RECONNECT_MS) * (0.5 + Math.random() / 2)
   }
-  // The timeout ends a handshake that gets no answer. After it, pings keep the socket busy: see `Watch`.
+  // The timeout ends a handshake without a reply. After it, pings keep the socket busy: see `Watch`.
   return { reconnectStrategy, socketTimeout: silentAfterMs }
 }
 
@@ -210,7 +209,7 @@ async function connectCluster(
       cluster.masters
         .flatMap(({ client, pubSub }) => [client, pubSub?.client])
         .filter((each) => each !== undefined),
-    // The next command, or subscription, makes a new one.
+    // The next command or subscription creates a new one.
     replace: (silent, resubscribe) => {
       for (const node of cluster.masters) {
         if (node.client === silent) delete node.client
@@ -246,7 +245,7 @@ async function connectSentinel(
       },
       sendCommand: (args, options) => sentinel.sendCommand(false, args, options),
       destroy: () => void sentinel.destroy().catch(ignore),
-      on: () => undefined, // its errors do not say which connection is meant
+      on: () => undefined, // its errors do not name the connection
     }
     return { sentinel, watched }
   }
@@ -268,7 +267,7 @@ async function connectSentinel(
     unsubscribe: async (channel, listener) => {
       await current.sentinel.sUnsubscribe(channel, listener)
     },
-    // Its connections cannot be reached one by one.
+    // Its connections cannot be accessed individually.
     clients: () => [current.watched],
     replace: (_silent, resubscribe) => {
       events.onLost()
@@ -279,14 +278,14 @@ async function connectSentinel(
   }
 }
 
-/** Clients that find out by themselves that an idle connection is silent. */
+/** Clients that detect a silent idle connection themselves. */
 function pinging(options: redis.RedisSentinelOptions['nodeClientOptions'], events: Events) {
   const pingInterval = Math.ceil(events.silentAfterMs / 4)
   const socket = { ...socketDefaults({ isDone: true }, events), ...options?.socket }
   return { pingInterval, ...options, socket }
 }
 
-/** The client has no time limit for a handshake, and a Sentinel client looks for a master for ever. */
+/** The client has no handshake timeout, and a Sentinel client looks for a master forever. */
 async function within({ clock, limitMs }: Events, connected: Promise<unknown>): Promise<void> {
   await new Promise((resolve, reject) => {
     const cancel = clock.after(limitMs, () => {
@@ -296,7 +295,7 @@ async function within({ clock, limitMs }: Events, connected: Promise<unknown>): 
   })
 }
 
-/** What a connection of `@redis/client` has that is needed here. */
+/** The part of a `@redis/client` connection in use here. */
 interface WatchedClient {
   readonly isReady: boolean
   sendCommand(args: string[], options: { readonly timeout: number }): Promise<unknown>
@@ -304,19 +303,18 @@ interface WatchedClient {
   destroy(): void
 }
 
-/** A ping may be unanswered for so many ticks. Ticks, not time: a blocked event loop is not the server's fault. */
+/** Ticks that a ping may be unanswered. Ticks, not time: a blocked event loop is not the server's fault. */
 const TICKS = 4
 
 interface Watched {
-  /** Ticks since the ping was sent; undefined while none is in flight. */
+  /** Ticks since the ping was sent; undefined if none is in flight. */
   waitedTicks: number | undefined
   isDiscarded: boolean
 }
 
 /**
- * Pings every connection and discards those that stay silent or break the protocol. The client itself does
- * neither: its socket timeout is reset by every write, and after a malformed reply it goes on with the rest
- * of the bytes, so that replies may go to the wrong commands.
+ * Pings every connection and discards those that are silent or break the protocol. The client does neither: every write
+ * resets its socket timeout, and after a malformed reply it continues, so replies may go to the wrong commands.
  */
 class Watch {
   readonly #link: Link
@@ -356,7 +354,7 @@ class Watch {
       watched.waitedTicks += 1
       if (watched.waitedTicks >= TICKS) {
         const { silentAfterMs } = this.#events
-        this.#discard(client, new Error(`Redis did not answer for ${silentAfterMs} ms`))
+        this.#discard(client, new Error(`Redis did not reply for ${silentAfterMs} ms`))
       }
     } else if (client.isReady) void this.#ping(client, watched)
   }
@@ -366,10 +364,10 @@ class Watch {
     try {
       const reply = String(await client.sendCommand(['PING'], NO_TIMEOUT))
       if (reply.toUpperCase() !== 'PONG') {
-        this.#discard(client, new Error('Redis answered a ping with something else'))
+        this.#discard(client, new Error('Redis sent an unexpected reply to a ping'))
       }
     } catch {
-      // An error is an answer, and a lost connection is restored by the client.
+      // An error is a reply, and the client restores a lost connection.
     }
     watched.waitedTicks = undefined
   }
@@ -377,7 +375,7 @@ class Watch {
   #add(client: WatchedClient): Watched {
     const watched: Watched = { waitedTicks: undefined, isDiscarded: false }
     this.#watched.set(client, watched)
-    // A connection that was lost is not ready when its error is reported, one that sent garbage is.
+    // When its error is reported, a lost connection is not ready, but one that sent garbage is.
     client.on('error', (cause) => {
       if (client.isReady) this.#discard(client, new Error('Redis broke the protocol', { cause }))
     })

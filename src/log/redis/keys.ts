@@ -3,46 +3,45 @@ import { ID_PATTERN } from '../records.ts'
 import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 
 /*
- * Every key of the store. What one script touches has one hash tag, so that it is in one slot of a
- * Cluster: log A with its run, log B with its turn, a thread with the list of its turns. What stands before
- * the tag says whose key it is and what it holds: `codex:run:`, and of another tenant than `default`
- * `codex:<tenant>:run:`. No name of a tenant has a colon or a brace and no id stands there, so that no id can
- * lead from one tenant to another.
+ * All keys of the store. Keys of one script share a hash tag, so that they are in one Cluster slot: log A with its
+ * run, log B with its turn, a thread with its list of turns. The text before the tag names tenant and content:
+ * `codex:run:`, or `codex:<tenant>:run:` for tenants other than `default`. Tenant names contain no colon or brace,
+ * and ids occur only inside the tag, so no id can address another tenant.
  */
 
 /** Log A of a turn. */
 export interface RunKeys {
-  /** `<epoch>:<head>`, with a `!` once the log is sealed: what an append has to find. */
+  /** `<epoch>:<head>`, with `!` once sealed: the state that an append expects. */
   readonly state: string
-  /** The records since the last full chunk; once the log is sealed, all of it in chunks. */
+  /** Records since the last full chunk; once the log is sealed, the whole log in chunks. */
   readonly events: string
-  /** The full chunks of a log that is open. */
+  /** Full chunks of an open log. */
   readonly chunks: string
   /** The Response of the turn, once the log is sealed with one. */
   readonly response: string
-  /** Whose run it is, its epochs, a claim that is under way, and how it ended. */
+  /** Owner of the run, epochs, a claim in progress, and the outcome. */
   readonly meta: string
-  /** The last epoch of a log that was deleted, for a while: the next one of this run begins beyond it. */
+  /** The last epoch of a deleted log, for a while: the next log of this run starts beyond it. */
   readonly fence: string
 }
 
 /** Log B of a turn, and the turn's record. */
 export interface TurnKeys {
-  /** As that of log A, with `@` and the creation of the turn behind the head. */
+  /** Like the state of log A, with `@` and the creation of the turn after the head. */
   readonly state: string
   readonly processed: string
-  /** For each key the `seq` with which it first appeared, and its entry if the payload does not say the key. */
+  /** First `seq` of each key, and its entry if the payload does not contain the key. */
   readonly items: string
   readonly meta: string
 }
 
 export interface ThreadKeys {
   readonly record: string
-  /** The turns of the thread by their ordinals. */
+  /** Turns of the thread by ordinal. */
   readonly turns: string
 }
 
-/** The keys of a tenant, and those that all tenants share. */
+/** Keys of a tenant, and keys shared by all tenants. */
 export class RedisKeys {
   readonly tenant: string
   readonly #shared: string
@@ -81,12 +80,12 @@ export class RedisKeys {
     return { record, turns: `${record}:turns` }
   }
 
-  /** Threads by the time of their last change. Only an index. */
+  /** Threads by last change. Only an index. */
   get threads(): string {
     return `${this.#prefix}:threads`
   }
 
-  /** Open turns of all tenants by the end of their leases. Only an index. */
+  /** Open turns of all tenants by lease expiry. Only an index. */
   get leases(): string {
     return `${this.#shared}:leases`
   }
@@ -97,26 +96,26 @@ export class RedisKeys {
 }
 
 /**
- * Whoever asks may name what is no id: it may be empty, begin with a brace or hold half a character, and the
- * client and the server would not agree on the slot. With a space it is the tag of nothing that is stored.
+ * A requested id may be invalid: empty, starting with a brace, or with a lone surrogate. Client and server would then
+ * disagree on the slot. A space makes it a tag under which nothing is stored.
  */
 function tagOf(id: string): string {
   return ID_PATTERN.test(id) ? id : ` ${JSON.stringify(id)}`
 }
 
-/** The version of this layout. Since 2, turns say of which creation they are. */
+/** Version of this layout. Since 2, turns store their creation. */
 export const FORMAT = 2
 
-/** The keys of a thread and of its turns get their times one after the other. */
+/** Margin: the keys of a thread and its turns get their expiry one after another. */
 const THREAD_MARGIN_MS = 60_000
 
-/** How long things are kept. */
+/** Retention times. */
 export class Retention {
   readonly logMs: number
   readonly recordMs: number
-  /** A thread with turns outlives their records; one without goes with `logMs`. */
+  /** A thread outlives the records of its turns; one without turns expires after `logMs`. */
   readonly threadMs: number
-  /** Longer than any thread is there. */
+  /** Longer than any thread exists. */
   readonly indexMs: number
 
   constructor(retentionMs: number) {
@@ -126,7 +125,7 @@ export class Retention {
     this.indexMs = this.recordMs * 4
   }
 
-  /** An open turn that nobody claims goes when its record would go, had it ended with its lease. */
+  /** An unclaimed open turn expires as if it had ended with its lease. */
   openMs(leaseMs: number): number {
     return leaseMs + this.recordMs
   }

@@ -18,9 +18,8 @@ import { findOrphans, LeaseIndex, Turns } from './turns.ts'
 import { AppendQueue, openWriter, type WriterStore } from './writer.ts'
 
 /**
- * How the server is reached. Everything but a plain URL is said in the options of `@redis/client`, which
- * are passed on as they are: TLS, users, sockets, Sentinel, Cluster, and whatever they gain. Valkey is
- * reached like Redis.
+ * How to reach the server: a URL, or the options of `@redis/client`, passed on unchanged: TLS, users, sockets,
+ * Sentinel, Cluster. Valkey works like Redis.
  */
 export type RedisServer =
   | { readonly url?: string; readonly client?: undefined }
@@ -29,28 +28,28 @@ export type RedisServer =
   | { readonly cluster: RedisClusterOptions }
 
 export type RedisLogOptions = RedisServer & {
-  /** What all keys begin with: `codex` unless given. */
+  /** Prefix of all keys. `codex` by default. */
   readonly prefix?: string
-  /** How long the logs of a turn are kept after its end: a day unless given. */
+  /** How long to store the logs of a turn after its end. One day by default. */
   readonly retentionMs?: number
-  /** For how long a call is repeated while the server is away: 5 s unless given. Then STORE_UNAVAILABLE. */
+  /** How long to retry a call while the server is unavailable, before STORE_UNAVAILABLE. 5 s by default. */
   readonly unavailableAfterMs?: number
   /**
-   * How long a connection may leave a ping unanswered before it is replaced: 3 s by default. Calls in flight
-   * are repeated on the new connection.
+   * How long a ping may be unanswered before the connection is replaced. 3 s by default. Calls in flight are retried on
+   * the new connection.
    */
   readonly silentAfterMs?: number
-  /** Hears what goes wrong beside any call: lost connections, and upkeep that failed and will be repeated. */
+  /** Callback for background failures: lost connections, and maintenance that will be retried. */
   readonly onError?: (error: unknown) => void
   readonly clock?: Clock
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const UNAVAILABLE_AFTER_MS = 5000
-/** Shorter than the time of a call: a call on a silent connection succeeds on the next one. */
+/** Shorter than the call timeout, so that a call on a silent connection succeeds on the next one. */
 const SILENT_AFTER_MS = 3000
 
-/** A prefix stands before the hash tag of every key and must not have one itself. */
+/** The prefix precedes the hash tag of every key and must not contain one. */
 const PREFIX = /^[^\s{}\p{Cc}\p{Cs}]{1,100}$/u
 
 function checkOptions(options: RedisLogOptions) {
@@ -61,7 +60,7 @@ function checkOptions(options: RedisLogOptions) {
     silentAfterMs = SILENT_AFTER_MS,
   } = options
   if (!PREFIX.test(prefix)) {
-    const detail = 'prefix must have 1 to 100 characters, without white space and braces'
+    const detail = 'prefix must have 1 to 100 characters, without whitespace or braces'
     throw new TurnstreamError('OPTION_INVALID', detail)
   }
   for (const [name, ms] of Object.entries({ retentionMs, unavailableAfterMs, silentAfterMs })) {
@@ -73,8 +72,8 @@ function checkOptions(options: RedisLogOptions) {
 }
 
 /**
- * Opens a log that is stored in Redis 7.0 or newer, in Valkey, or in a Cluster of either. Rejects with
- * STORE_UNAVAILABLE if there is none, and with STORE_VERSION if a newer turnstream has written to it.
+ * Opens a log in Redis 7.0 or newer, Valkey, or a Cluster of either. STORE_UNAVAILABLE if the server cannot be reached,
+ * STORE_VERSION if a newer turnstream has written to it.
  */
 export async function openRedisLog(options: RedisLogOptions = {}): Promise<log.TurnLog> {
   const checked = checkOptions(options)
@@ -87,7 +86,7 @@ export async function openRedisLog(options: RedisLogOptions = {}): Promise<log.T
     silentAfterMs: checked.silentAfterMs,
     onError,
     onReady: () => store?.notifier.lookAgain(),
-    // The next append of each turn checks whether the record before it is still there.
+    // The next append of each turn checks that the previous record still exists.
     onLost: () => {
       for (const writer of store?.writers ?? []) writer.interrupted()
     },
@@ -104,7 +103,7 @@ interface StoreOptions extends ReturnType<typeof checkOptions> {
 
 type RedisStore = ReturnType<typeof createStore>
 
-/** What the logs of all tenants on a server share. */
+/** Shared by the logs of all tenants on a server. */
 function createStore(connection: RedisConnection, options: StoreOptions) {
   const { prefix, retentionMs, unavailableAfterMs, clock, onError } = options
   const client = new RedisClient(connection, unavailableAfterMs, clock)
@@ -143,17 +142,17 @@ function createStore(connection: RedisConnection, options: StoreOptions) {
   }
 }
 
-/** Marks the keys as ours. STORE_VERSION if they have another format; then the connection is closed. */
+/** Marks the keys with our format. STORE_VERSION for another format, after closing the connection. */
 async function checkFormat({ prefix, client, retention, connection }: RedisStore): Promise<void> {
   const { format: key } = new RedisKeys(prefix)
   try {
     const found = await client.command('GET', key)
     if (typeof found === 'string' && Number(found) !== FORMAT) {
       const advice = 'run the version that wrote them, or use another prefix'
-      const detail = `the keys have format ${found}, and this version reads ${FORMAT}: ${advice}`
+      const detail = `the keys have format ${found}, but this version reads format ${FORMAT}: ${advice}`
       throw new TurnstreamError('STORE_VERSION', detail)
     }
-    // Stored for as long as anything that is written now.
+    // Stored as long as anything written now.
     const keepMs = String(retention.indexMs)
     await client.command('SET', key, String(FORMAT), 'PX', keepMs)
   } catch (error) {
@@ -277,14 +276,14 @@ class RedisLog implements log.TurnLog {
         await changed
       }
     } finally {
-      // So that nothing listens to the signal any more.
+      // Removes the listener from the signal.
       wake()
       unfollow()
     }
     throw new TurnstreamError('ABORTED', 'the wait for a cancel was aborted')
   }
 
-  /** A store that is away for a while is no reason to stop waiting. */
+  /** A temporarily unavailable store does not end the wait. */
   async #cancelReason(lease: log.Lease): Promise<string | undefined> {
     try {
       return await this.#turns.cancelReason(lease)
@@ -333,7 +332,7 @@ class RedisLog implements log.TurnLog {
     return this.#turns.threads.remove(threadId, (turnId) => this.#turns.remove(turnId))
   }
 
-  /** The memory that the data takes on all masters, other data included. */
+  /** Memory used on all masters, including other data. */
   async bytesKept(): Promise<number> {
     const { connection, checkOpen } = this.#store
     checkOpen()

@@ -2,13 +2,13 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import type { EpochStart } from '../offsets.ts'
 import type { HeadState } from '../rules.ts'
 
-/* Replies of the server as types, and its errors as ours. */
+/* Parses replies of the server and converts its errors. */
 
 const STATE = /^(\d{1,15}):(\d{1,15})(?:@[\da-f]+)?(!?)$/
 
 export function parseState(text: string): HeadState {
   const [, epoch, head, mark] = STATE.exec(text) ?? []
-  if (epoch === undefined || head === undefined) throw corrupt(`the state of a log is ${text}`)
+  if (epoch === undefined || head === undefined) throw corrupt(`invalid log state: ${text}`)
   return { epoch: Number(epoch), head: Number(head), sealed: mark === '!' }
 }
 
@@ -18,7 +18,7 @@ export function parseEpochs(text: unknown): EpochStart[] {
   return text.split(',').map((part) => {
     const [epoch, from] = part.split(':').map(Number)
     if (epoch === undefined || from === undefined || !Number.isSafeInteger(epoch + from)) {
-      throw corrupt(`an epoch of a log is ${part}`)
+      throw corrupt(`invalid log epoch: ${part}`)
     }
     return { epoch, from }
   })
@@ -41,7 +41,7 @@ export function parseEntries(reply: unknown): Entry[] {
 }
 
 export function parseFields(reply: unknown): Record<string, string> {
-  // What fields are called comes from the store: `__proto__` must be a name like any other.
+  // Field names come from the store: `__proto__` must be an ordinary name.
   const fields: Record<string, string> = Object.create(null)
   const flat = list(reply)
   for (let at = 0; at < flat.length; at += 2) fields[text(flat[at])] = text(flat[at + 1])
@@ -50,13 +50,13 @@ export function parseFields(reply: unknown): Record<string, string> {
 
 export function list(reply: unknown): unknown[] {
   if (Array.isArray(reply)) return reply
-  throw corrupt('a list was expected')
+  throw corrupt('expected a list')
 }
 
 export function text(reply: unknown): string {
   if (typeof reply === 'string') return reply
   if (typeof reply === 'number') return String(reply)
-  throw corrupt('a text was expected')
+  throw corrupt('expected a string')
 }
 
 export function texts(reply: unknown): string[] {
@@ -68,10 +68,10 @@ export function corrupt(detail: string): TurnstreamError {
 }
 
 /*
- * Errors of the server begin with a word in capitals; all others are errors of the connection.
+ * Server errors begin with a word in capitals; all others are connection errors.
  */
 
-// Temporary: until a server has started, a failover is over or slots have moved.
+// Temporary: server startup, failover, or slot migration.
 const PASSING = new Set([
   'ASK',
   'BUSY',
@@ -87,7 +87,7 @@ const PASSING = new Set([
 
 const REFUSED = new Set(['DENIED', 'NOAUTH', 'NOPERM', 'WRONGPASS'])
 
-/** The client's classes of errors that the server sent. */
+/** The client's classes of server errors. */
 const ERROR_REPLIES = new Set(['ErrorReply', 'SimpleError', 'BlobError', 'MultiErrorReply'])
 
 export type Failure = 'passing' | 'noscript' | 'final'
@@ -98,7 +98,7 @@ export function failureOf(error: unknown): Failure {
   return word === 'NOSCRIPT' ? 'noscript' : 'final'
 }
 
-/** The error for the caller. Messages name hosts and users; what the server quotes of a command is left out. */
+/** The error for the caller. Messages name hosts and users; quoted command arguments are removed. */
 export function storeError(error: unknown): TurnstreamError {
   if (error instanceof TurnstreamError) return error
   const word = wordOf(error)

@@ -26,12 +26,12 @@ interface ReaderStore {
   readonly onError: (error: unknown) => void
 }
 
-/** What the scripts that read a log answer. */
+/** Reply of the scripts that read a log. */
 interface Reading {
   readonly creation: string
   readonly state: HeadState
   readonly epochs: readonly EpochStart[]
-  /** What differs: see the scripts. */
+  /** Depends on the log: see the scripts. */
   readonly parts: readonly unknown[]
 }
 
@@ -44,21 +44,21 @@ function parseReading(reply: unknown): Reading | 'gone' | 'expired' {
 }
 
 /**
- * One log of one turn, as all readers in this process see it: it is read from the store once for all of
- * them. Nobody waits for a reader, and no reader for another.
+ * One log of one turn, shared by all readers in this process and read from the store once for all of them. Readers
+ * never wait for each other.
  */
 abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
   readonly turnId: string
-  /** How many readers share it. */
+  /** Number of readers. */
   readers = 0
-  /** Settles when it was first read. */
+  /** Settles after the first read. */
   opened: Promise<void> = Promise.resolve()
   unfollow: (() => void) | undefined
   protected readonly keys: Keys
   protected readonly store: ReaderStore
   protected view: LogState | undefined
   readonly #waiters = new Waiters()
-  /** Of the turn as it was first read. */
+  /** Creation of the turn at the first read. */
   #creation: string | undefined
   #failure: { readonly code: ErrorCode; readonly cause?: unknown } | undefined
   #loading: Promise<void> | undefined
@@ -70,11 +70,11 @@ abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
     this.store = store
   }
 
-  /** Reads what is new. */
+  /** Reads new records. */
   protected abstract load(): Promise<void>
   protected abstract read(after: number): Block<Rec> | Promise<Block<Rec>>
 
-  /** Looks for what is new. A call while a look is in flight gets the one after it. */
+  /** Polls for new records. A call during a poll gets the next one. */
   advance(): Promise<void> {
     if (this.#failure !== undefined) return Promise.reject(this.#refusal())
     this.#isDue = true
@@ -95,10 +95,10 @@ abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
     }
   }
 
-  /** A notification came. A store that is away is no end: the readers wait until it is back. */
+  /** Handles a notification. While the store is unavailable, readers wait. */
   readonly look = (): void => {
     this.advance().catch((error: unknown) => {
-      // The readers are told why the log is no longer there, and when the store is closed none is left.
+      // Readers get the reason when the log is gone; after a close none are left.
       if (this.#failure !== undefined || hasCode(error, 'STORE_CLOSED')) return
       if (!isRetryable(error)) {
         this.end(error instanceof TurnstreamError ? error.code : 'STORE_FAILED', error)
@@ -122,8 +122,8 @@ abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
   }
 
   /**
-   * What a script read, if it is this log. A log that is not there after it was has been deleted, also if there
-   * is another with the same id by now.
+   * Applies a reply if it is for this log. A log that existed and is missing has been deleted, even if another one has
+   * the same id now.
    */
   protected seen(reply: unknown): Reading {
     const reading = parseReading(reply)
@@ -134,14 +134,14 @@ abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
     throw this.#refusal()
   }
 
-  /** Sets what is known, if anything has changed. */
+  /** Updates the view, if anything has changed. */
   protected update(view: LogState): void {
     const { head, sealed, epochs } = view
     const before = this.view
     if (head !== before?.head || sealed || epochs.length !== before.epochs.length) this.view = view
   }
 
-  /** What is known, for a reader. */
+  /** The view, for a reader. */
   protected known(): LogState {
     if (this.#failure !== undefined || this.view === undefined) throw this.#refusal()
     return this.view
@@ -161,27 +161,27 @@ abstract class SharedReader<Rec extends LogRecord, Keys = unknown> {
     }
   }
 
-  /** A new error for every reader, so that its stack tells who was refused. */
+  /** A new error for every reader: its stack shows who was refused. */
   #refusal(): TurnstreamError {
     const { code, cause } = this.#failure ?? { code: 'TURN_UNKNOWN' }
     return new TurnstreamError(code, `turn ${this.turnId}`, { cause })
   }
 }
 
-/** How much of a log is held for readers who keep up; the others read it from the store. */
+/** Cached records for readers that keep up; others read from the store. */
 const WINDOW_RECORDS = 1024
 const WINDOW_CHARS = 4 * 1024 * 1024
 
-/** So many chunks at once: a log of 100,000 records is read in a dozen steps, none of them large. */
+/** Chunks per read: a log of 100,000 records takes a dozen small steps. */
 const CHUNKS_PER_READ = 32
 
-/** After every record there can be. */
+/** Beyond every possible record. */
 const END = '999999999999999-0'
 
-/** Log A. It holds the newest records, from the beginning of what was live when it was first read. */
+/** Log A. Caches the newest records, from the start of the live ones at the first read. */
 class EventsReader extends SharedReader<StoredEvent, RunKeys> {
-  // One for all: a chunk defines what it needs, and the lines of a chunk that were read when they were
-  // live need not be read again.
+  // One decoder for all: chunks are self-contained, and lines decoded while live need not be decoded again in their
+  // chunk.
   readonly #decoder = new EventDecoder()
   #records: StoredEvent[] = []
   #chars = 0
@@ -232,13 +232,13 @@ class EventsReader extends SharedReader<StoredEvent, RunKeys> {
     const { head, sealed, epochs } = this.known()
     const start = head - this.#records.length
     if (after < start) return this.#history(after)
-    // A reader that came by way of history may be ahead.
+    // A reader of the history may be ahead.
     const at = Math.max(after, head)
     const records = this.#records.slice(after - start)
     return { records, head: at, cursor: offsetOf(epochs, at), last: sealed && at === head }
   }
 
-  /** Reads from the store, for one reader, some chunks after a record. */
+  /** Reads some chunks after a record from the store, for one reader. */
   async #history(after: number): Promise<Block<StoredEvent>> {
     const cursor = offsetOf(this.known().epochs, after)
     const { state, epochs, entries, hasMore } = await this.#fetch(cursor, true)
@@ -250,7 +250,7 @@ class EventsReader extends SharedReader<StoredEvent, RunKeys> {
   }
 }
 
-/** Adds the records after `after`. The decoder has read the lines up to `known` before. */
+/** Adds the records after `after`. The decoder already knows the lines up to `known`. */
 function decodeInto(
   records: StoredEvent[],
   decoder: EventDecoder,
@@ -281,14 +281,14 @@ class ProcessedReader extends SharedReader<OutputRecord, TurnKeys> {
     const after = view === undefined ? START : offsetOf(view.epochs, view.head)
     let reading = await this.#fetch(after, view === undefined)
     const isNew = ({ record }: NumberedRecord) => !this.#known.has(record.key)
-    // Only the items tell in which order several keys appeared that are new here.
+    // Only the items have the order in which several new keys appeared.
     if (reading.first === undefined && reading.records.filter(isNew).length > 1) {
       reading = await this.#fetch(after, true)
     }
     const { records, first, state, epochs } = reading
     const place = ({ record }: NumberedRecord) => first?.get(record.key) ?? 0
     const added = records.filter(isNew).toSorted((a, b) => place(a) - place(b))
-    // New keys get their places first, then everything is set in the order in which it was written.
+    // New keys get their positions first, then values are set in write order.
     for (const { seq, record } of [...added, ...records]) {
       this.#known.add(record.key)
       this.#processed.set(record.key, seq, record)
@@ -308,7 +308,7 @@ class ProcessedReader extends SharedReader<OutputRecord, TurnKeys> {
     return { records, head, cursor: offsetOf(epochs, head), last: sealed }
   }
 
-  /** The state as the store has it now. */
+  /** The current state in the store. */
   async snapshot(): Promise<TurnSnapshot> {
     await this.advance()
     const { records, cursor, last } = this.read(0)
@@ -322,7 +322,7 @@ function readProcessed(keys: TurnKeys, client: RedisClient, after: string, withI
   return client.run(READ_PROCESSED, [state, processed, items, meta], args)
 }
 
-/** The id of the entry of every key, for a writer that goes on; none of a log that takes nothing more. */
+/** Entry id of every key, for a writer that continues; empty for a sealed log. */
 export async function readEntries(
   keys: TurnKeys,
   client: RedisClient,
@@ -337,11 +337,11 @@ interface NumberedRecord {
   readonly record: OutputRecord
 }
 
-/** The records, and the first appearance of each key if the items were read. */
+/** The records, and each key's first appearance if items were read. */
 function parseRecords({ parts }: Reading) {
   const items = Object.entries(parseFields(parts[1]))
   const first = new Map<string, number>()
-  /** The keys that older versions stored beside the payload, by entry. */
+  /** Keys that older versions stored next to the payload, by entry. */
   const keys = new Map<string, string>()
   for (const [key, value] of items) {
     const [seq, id] = value.split(' ')
@@ -351,7 +351,7 @@ function parseRecords({ parts }: Reading) {
   const records = parseEntries(parts[0]).map(({ id, seq, fields }): NumberedRecord => {
     const { payload: data, eventId, timestamp } = fields
     if (data === undefined || eventId === undefined || timestamp === undefined) {
-      throw corrupt(`entry ${id} of processed is not complete`)
+      throw corrupt(`entry ${id} of processed is incomplete`)
     }
     const key = keys.get(id)
     const stored = {
@@ -365,10 +365,10 @@ function parseRecords({ parts }: Reading) {
   return { records, first: items.length === 0 ? undefined : first }
 }
 
-/** The logs that are read in this process: each once, for as long as it has readers. */
+/** Logs being read in this process: each once, while it has readers. */
 export class SharedReaders {
   readonly #store: ReaderStore
-  /** By the stream that they read, which is also the channel of its notifications. */
+  /** By the stream they read, which is also their notification channel. */
   readonly #readers = new Map<string, SharedReader<LogRecord>>()
 
   constructor(store: ReaderStore) {
@@ -410,8 +410,8 @@ export class SharedReaders {
     reader.readers += 1
     try {
       await reader.opened
-      // A reader may have seen elsewhere what this process has not: more of the log, or another turn with its
-      // id. All who come meanwhile share the look.
+      // A reader may know more than this process: a longer log, or a new turn with the same id. Concurrent readers
+      // share the poll.
       if (isKnown) await reader.advance()
     } catch (error) {
       this.#leave(channel, reader)
@@ -431,14 +431,14 @@ export class SharedReaders {
     return reader
   }
 
-  /** A sealed log changes no more, except that it is deleted; that is seen when it is read on. */
+  /** A sealed log only changes by deletion, which the next read detects. */
   async #follow(channel: string, reader: SharedReader<LogRecord>): Promise<void> {
     await reader.advance()
     if (!reader.isLive) return
     const unfollow = await this.#store.notifier.follow(channel, reader.look)
     if (this.#readers.get(channel) !== reader) return unfollow()
     reader.unfollow = unfollow
-    // What came before the notifications did.
+    // Reads what was written before the subscription.
     await reader.advance()
   }
 

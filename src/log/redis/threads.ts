@@ -78,7 +78,7 @@ export class Threads {
       threadId,
       ...(typeof title === 'string' && { title }),
       ...(isRecord(parsed) && { metadata: parsed }),
-      // A thread of an older version has neither.
+      // Threads of older versions have neither.
       creation: typeof creation === 'string' ? creation : createdAt,
       version: Number(version),
       createdAt: Number(createdAt),
@@ -113,10 +113,10 @@ export class Threads {
     return nextCursor === undefined ? { items: threads } : { items: threads, nextCursor }
   }
 
-  /** How many there are; some that expired of late may be among them. */
+  /** Number of threads; may include recently expired ones. */
   async count(): Promise<number> {
     const index = this.#keys.threads
-    // Every call clears away more than a caller can add before the next one.
+    // Every call removes more entries than a caller can add before the next.
     const oldest = await this.#client.command('ZRANGE', index, '0', '15', 'WITHSCORES')
     const places = scored(list(oldest))
     const records = await Promise.all(places.map(({ member }) => this.get(member)))
@@ -126,7 +126,7 @@ export class Threads {
     return Number(await this.#client.command('ZCARD', index))
   }
 
-  /** Takes a thread that is gone out of the index, unless it was put in anew since. */
+  /** Removes a deleted thread from the index, unless it was added again since. */
   async #drop({ member, score }: { member: string; score: number }): Promise<void> {
     await this.#client.run(DROP, [this.#keys.threads], [member, score])
   }
@@ -158,7 +158,7 @@ export class Threads {
     return pageOf(found, limit, ({ ordinal }) => String(ordinal))
   }
 
-  /** Whether the turn still has its place in the thread, once it was created. */
+  /** Whether the turn is still listed in the thread after its creation. */
   async confirmTurn(threadId: string, turnId: string, ordinal: number): Promise<boolean> {
     const { record, turns } = this.#keys.thread(threadId)
     return (await this.#client.run(CONFIRM_TURN, [record, turns], [turnId, ordinal])) === 1
@@ -170,7 +170,7 @@ export class Threads {
     return (await this.#client.command('ZSCORE', turns, turnId)) !== null
   }
 
-  /** Gives a turn its place and the thread to it alone; THREAD_BUSY while it has another. */
+  /** Reserves the thread for a new turn. THREAD_BUSY while it has another open turn. */
   async openTurn(
     threadId: string,
     turnId: string,
@@ -196,13 +196,13 @@ export class Threads {
     }
   }
 
-  /** A thread stays while a turn of it is open. */
+  /** Extends the thread's expiry while a turn is open. */
   async keep(threadId: string, leaseMs: number): Promise<void> {
     const { record, turns } = this.#keys.thread(threadId)
     await this.#client.run(KEEP_KEYS, [record, turns], [this.#retention.threadMs + leaseMs])
   }
 
-  /** A mark is wrong when its turn has ended, or never came into being in the time it had for that. */
+  /** A mark is stale when its turn has ended, or was not created in time. */
   async #isLeft(turnId: string, ends: number, now: number): Promise<boolean> {
     const meta = await this.#records.meta(turnId)
     return meta === undefined ? now >= ends : isSealed(meta)
@@ -215,9 +215,8 @@ export class Threads {
   }
 
   /**
-   * Removes a thread and its turns. While that is under way the thread gets no turns, and a turn that is just
-   * being created finds at its end that it has no place any more. Whoever dies in between leaves a thread with
-   * fewer turns.
+   * Removes a thread and its turns. Meanwhile the thread gets no turns, and a turn being created finds that it is no
+   * longer listed. A crash in between leaves a thread with fewer turns.
    */
   async remove(
     threadId: string,
@@ -232,7 +231,7 @@ export class Threads {
       const begun = texts(await this.#client.run(BEGIN_DELETION, [record, turns], args))
       const [found, holding] = begun
       if (found === undefined || holding === undefined) return creation !== undefined
-      // Another has deleted the thread, and this is a new one.
+      // Another call deleted the thread, and this is a new one.
       if (found !== (creation ?? found)) return true
       creation = found
       mark = holding
@@ -240,7 +239,7 @@ export class Threads {
       turnIds = texts(page)
       await Promise.all(turnIds.map((turnId) => removeTurn(turnId)))
       if (turnIds.length > 0) continue
-      // The index first: it may name a thread that is not there, and must not miss one that is.
+      // The index first: it may name a missing thread, but must not omit an existing one.
       await this.#client.command('ZREM', this.#keys.threads, threadId)
       if ((await this.#client.run(END_DELETION, [record, turns], [mark])) === 1) return true
     }
@@ -259,17 +258,17 @@ export class Threads {
 
 const THREAD_FIELDS = ['createdAt', 'updatedAt', 'title', 'metadata', 'creation', 'version']
 
-/** A step of a deletion takes some milliseconds; one that has not ended after this is taken for dead. */
+/** A deletion step takes milliseconds; after this it is considered dead. */
 const DELETION_MS = 5000
 
-/** So many turns of a thread are deleted at the same time. */
+/** Turns of a thread deleted concurrently. */
 const TURNS_PER_STEP = 16
 
 function newCreation(): string {
   return crypto.randomUUID().slice(0, 8)
 }
 
-/** Members with their scores; the newest protocol answers pairs, the older one a flat list. */
+/** Members with scores: pairs in RESP3, a flat list in RESP2. */
 function scored(reply: readonly unknown[]): { member: string; score: number }[] {
   if (Array.isArray(reply[0])) {
     return reply.map((pair) => {
@@ -284,7 +283,7 @@ function scored(reply: readonly unknown[]): { member: string; score: number }[] 
   return pairs
 }
 
-/** Redis orders members by their bytes, and not by the units of a string. */
+/** Redis orders members by bytes, not by UTF-16 units. */
 function isAfter(
   each: { member: string; score: number },
   from: { updatedAt: number; threadId: string },

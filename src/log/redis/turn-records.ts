@@ -8,7 +8,7 @@ import type { RedisKeys } from './keys.ts'
 import { corrupt, list, parseFields, parseState, text } from './replies.ts'
 import { READ_META } from './scripts/turn.ts'
 
-/** One log of a turn as its slot has it. */
+/** One log of a turn as stored in its slot. */
 export interface LogMeta {
   readonly now: number
   readonly creation: string
@@ -25,7 +25,7 @@ export interface TurnMeta {
   readonly events: LogMeta
 }
 
-/** Reads the records of turns. Half of a turn is in the slot of its run, and half in its own. */
+/** Reads turn records. One half is in the slot of the run, the other in the slot of the turn. */
 export class TurnRecords {
   readonly #keys: RedisKeys
   readonly #client: RedisClient
@@ -40,16 +40,16 @@ export class TurnRecords {
     return meta === undefined ? undefined : toTurnRecord(turnId, meta)
   }
 
-  /** A turn of which only one half is there is being made or deleted: there is no such turn. */
+  /** A turn with only one half is being created or deleted, and does not exist. */
   async meta(turnId: string): Promise<TurnMeta | undefined> {
-    // Mostly the run has the name of the turn, and both halves come at once.
+    // Usually the run id is the turn id, and both halves are read at once.
     const [processed, guess] = await Promise.all([this.processed(turnId), this.events(turnId)])
     if (processed === undefined) return undefined
     const { runId, threadId } = processed.fields
-    if (runId === undefined || threadId === undefined) throw corrupt(`the record of turn ${turnId}`)
+    if (runId === undefined || threadId === undefined) throw corrupt(`turn ${turnId} is incomplete`)
     const events = runId === turnId ? guess : await this.events(runId)
     const { creation } = processed
-    // The run may be another's already, if this turn is being deleted.
+    // If this turn is being deleted, the run may already belong to another.
     if (events?.creation !== creation) return undefined
     return { runId, threadId, creation, processed, events }
   }
@@ -62,7 +62,7 @@ export class TurnRecords {
   }
 
   async response(turnId: string): Promise<string | undefined> {
-    // As in `meta`: mostly the run has the name of the turn.
+    // As in `meta`: usually the run id is the turn id.
     const [meta, guess] = await Promise.all([this.meta(turnId), this.#responseOf(turnId)])
     if (meta === undefined || isExpired(meta)) return undefined
     return meta.runId === turnId ? guess : this.#responseOf(meta.runId)
@@ -102,7 +102,7 @@ export function isSealed({ processed, events }: TurnMeta): boolean {
   return processed.state.sealed && events.state.sealed
 }
 
-/** Both logs are sealed, and one is gone. */
+/** Both logs are sealed, and one has expired. */
 function isExpired(meta: TurnMeta): boolean {
   return isSealed(meta) && !(meta.processed.hasStream && meta.events.hasStream)
 }
@@ -136,7 +136,7 @@ function toTurnRecord(turnId: string, meta: TurnMeta): TurnRecord {
 
 function parseOutcome(text: string): Outcome {
   const outcome = parseJsonSafe(text)
-  if (!isRecord(outcome) || typeof outcome['status'] !== 'string') throw corrupt('how a turn ended')
-  // Written by this package from an event that it had checked.
+  if (!isRecord(outcome) || typeof outcome['status'] !== 'string') throw corrupt('invalid outcome')
+  // Written by this package from a validated event.
   return outcome as unknown as Outcome
 }

@@ -23,15 +23,15 @@ import { Threads } from './threads.ts'
 import { checkNotExpired, isSealed, type TurnMeta, TurnRecords } from './turn-records.ts'
 
 /**
- * So long, at least, a turn that is being made has its place in the index: then others take it for one
- * that never came into being, and it has to be made anew.
+ * Minimum time a turn being created stays in the index. After that others treat it as never created, and it must be
+ * recreated.
  */
 const CREATE_MS = 2000
 
-/** A claim takes some milliseconds; one that has not ended after this is taken for dead. */
+/** A claim takes milliseconds; after this it is considered dead. */
 const CLAIM_MS = 2000
 
-/** How long the owner of a deleted turn may take to notice: many times as long as its lease lasts. */
+/** How long the owner of a deleted turn may take to notice: many lease durations. */
 const FENCE_MS = 60 * 60 * 1000
 
 interface TurnStore {
@@ -43,9 +43,8 @@ interface TurnStore {
 type NewRun = Pick<Lease, 'creation' | 'epoch'>
 
 /**
- * The life of a turn. Its record, its run and its thread are in three slots, so what concerns them all
- * takes several steps, and each can be the last that a process made: every order here is such that the
- * next one who comes can tell, and go on.
+ * Creates, claims, ends and deletes turns. Record, run and thread are in three slots, so operations take several steps.
+ * A process may die after any of them: the order lets the next caller detect this and continue.
  */
 export class Turns {
   readonly records: TurnRecords
@@ -64,13 +63,13 @@ export class Turns {
     this.#leases = leases
   }
 
-  /** The thread first, because it keeps others out; the turn's own slot last, because that makes the turn. */
+  /** The thread first, because it blocks others; the turn's own slot last, because it makes the turn visible. */
   async create(turn: NewTurn, leaseMs: number): Promise<Lease> {
     const { turnId, threadId, runId = turnId, owner, request } = turn
     await this.#checkNew(turnId, runId)
     const { ordinal, now } = await this.threads.openTurn(threadId, turnId, leaseMs)
     const indexedUntil = now + Math.max(leaseMs, CREATE_MS)
-    // Before there is a turn: an index may name what is not there, and must not miss what is.
+    // Before the turn exists: an index may name a missing turn, but must not omit an existing one.
     await this.#leases.put(this.#named(turnId), indexedUntil, leaseMs)
     let made: NewRun
     try {
@@ -88,7 +87,7 @@ export class Turns {
     const until = text(await this.#client.run(CREATE_TURN, [state, processed, meta], args))
     if (until === '') return this.#refuse(turnId)
     if (until === 'late') return this.create(turn, leaseMs)
-    // The thread may have been deleted meanwhile. Whoever dies before this leaves an orphan: see `isOrphan`.
+    // The thread may have been deleted meanwhile. A crash before this leaves an orphan: see `isOrphan`.
     if (!(await this.threads.confirmTurn(threadId, turnId, ordinal))) {
       await this.remove(turnId, creation)
       return this.create(turn, leaseMs)
@@ -110,7 +109,7 @@ export class Turns {
 
   async #createRun(turnId: string, runId: string, leaseMs: number): Promise<NewRun> {
     const { state, events, meta, fence } = this.#keys.run(runId)
-    // Short, because each append to log B has it: enough to tell a few creations of one id apart.
+    // Short, because each append to log B carries it: enough to distinguish a few creations of one id.
     const made = crypto.randomUUID().slice(0, 8)
     let takenFrom = ''
     for (;;) {
@@ -120,7 +119,7 @@ export class Turns {
       if (owner === '') return { creation, epoch: Number(epoch) }
       await this.#checkUnknown(owner)
       if (owner === takenFrom) {
-        throw new TurnstreamError('TURN_EXISTS', `run ${runId} is being made for turn ${owner}`)
+        throw new TurnstreamError('TURN_EXISTS', `run ${runId} is being created for turn ${owner}`)
       }
       takenFrom = owner
     }
@@ -133,12 +132,12 @@ export class Turns {
 
   async #refuse(turnId: string): Promise<never> {
     await this.#checkUnknown(turnId)
-    throw new TurnstreamError('TURN_EXISTS', `${turnId}, of which only a part is there`)
+    throw new TurnstreamError('TURN_EXISTS', `${turnId} exists only in part`)
   }
 
   /**
-   * Log A is fenced first, then log B; see the scripts. What was seen of log A before the lease was seen
-   * to have run out must still be so when A is fenced: then nobody has claimed the turn in between.
+   * Fences log A first, then log B; see the scripts. Log A must be unchanged since before the lease was seen to have
+   * expired: then no other claim came in between.
    */
   async claim(turnId: string, owner: string, leaseMs: number): Promise<Lease> {
     const seen = await this.#claimable(turnId)
@@ -165,7 +164,7 @@ export class Turns {
 
   async #claimable(turnId: string): Promise<TurnMeta> {
     const known = await this.records.existing(turnId)
-    // In this order: log A as it was before the lease had run out.
+    // In this order: log A as it was before the lease expired.
     const events = await this.records.events(known.runId)
     const processed = await this.records.processed(turnId)
     if (events === undefined || processed === undefined) {
@@ -184,13 +183,13 @@ export class Turns {
   }
 
   #held(turnId: string): TurnstreamError {
-    return new TurnstreamError('LEASE_HELD', `another claims turn ${turnId}`)
+    return new TurnstreamError('LEASE_HELD', `another process is claiming turn ${turnId}`)
   }
 
   async renew(lease: Lease, leaseMs: number): Promise<void> {
     let reply = await this.#renew(lease, leaseMs, false)
     if (reply[0] === 'over') {
-      // Log A is fenced first: whoever claims the turn shows there before log B says so.
+      // Log A is fenced first: a claim is visible there before log B.
       const events = await this.records.events(lease.runId)
       if (events !== undefined) checkEpoch(events.state, lease)
       reply = await this.#renew(lease, leaseMs, true)
@@ -224,17 +223,17 @@ export class Turns {
     return texts(reply)
   }
 
-  /** As the index of all tenants has it. */
+  /** As in the index of all tenants. */
   #named(turnId: string): Orphan {
     return { tenant: this.#keys.tenant, turnId }
   }
 
-  /** Whether a turn whose lease the index takes for ended is an orphan; if not, the index is put right. */
+  /** Whether a turn with an expired lease in the index is an orphan; otherwise corrects the index. */
   async isOrphan(turn: IndexedTurn): Promise<boolean> {
     const { turnId } = turn
     const meta = await this.records.meta(turnId)
     if (meta === undefined) {
-      // It is gone or was never made. If it is made after all, it has another place by then.
+      // It was deleted or never created. If it is created later, it gets another index entry.
       await this.#leases.drop(turn)
       return false
     }
@@ -264,7 +263,7 @@ export class Turns {
     throw new TurnstreamError('TURN_UNKNOWN', turnId)
   }
 
-  /** Why the owner shall stop, if anybody asked. */
+  /** The cancel reason, if one was requested. */
   async cancelReason(lease: Lease): Promise<string | undefined> {
     const seen = await this.records.processed(lease.turnId)
     if (seen?.creation !== lease.creation) throw turnGone(lease.turnId)
@@ -272,7 +271,7 @@ export class Turns {
     return seen.fields['cancel']
   }
 
-  /** After a log was sealed: if both are, the turn has ended, and others need not look after it. */
+  /** After a log was sealed: if both are, the turn has ended and leaves the index. */
   async settle(turnId: string): Promise<void> {
     const meta = await this.records.meta(turnId)
     if (meta !== undefined && isSealed(meta)) await this.#settle(turnId, meta)
@@ -292,8 +291,8 @@ export class Turns {
   }
 
   /**
-   * Removes a turn, whatever state it is in. The run first: half a turn can be removed again. Its own slot last:
-   * until then nobody can create it again. With `only`, the turn of that creation and no other.
+   * Removes a turn in any state. The run first: half a turn can be removed again. Its own slot last: until then it
+   * cannot be recreated. With `only`, just the turn of that creation.
    */
   async remove(turnId: string, only?: string): Promise<boolean> {
     const seen = await this.records.processed(turnId)
@@ -305,7 +304,7 @@ export class Turns {
     const turn = this.#keys.turn(turnId)
     const ofRun = [run.meta, run.state, run.events, run.chunks, run.response, run.fence]
     const removed = await this.#client.run(REMOVE_EVENTS, ofRun, [creation, FENCE_MS])
-    if (removed === 0) return false // created again since
+    if (removed === 0) return false // recreated since
     await this.threads.closeTurn(threadId, turnId, true)
     await this.#leases.remove(this.#named(turnId))
     const ofTurn = [turn.meta, turn.state, turn.processed, turn.items]
@@ -316,14 +315,13 @@ export class Turns {
 
 interface IndexedTurn extends Orphan {
   readonly member: string
-  /** When its lease ends, as far as the index knows. */
+  /** Lease expiry according to the index. */
   readonly score: string
 }
 
 /**
- * The open turns of all tenants by the end of their lease. It is only an index: what the turn itself says
- * decides. A turn of `default` is a member by its id, one of another tenant by `<tenant> <id>`: no id has a
- * space.
+ * Open turns of all tenants by lease expiry. Only an index: the turn record decides. Members are the id for `default`,
+ * `<tenant> <id>` for other tenants: ids contain no space.
  */
 export class LeaseIndex {
   readonly #key: string
@@ -341,7 +339,7 @@ export class LeaseIndex {
     await this.#client.run(INDEX, [this.#key], [until, memberOf(turn), keepMs])
   }
 
-  /** Turns whose lease has ended, oldest first. */
+  /** Turns with an expired lease, oldest first. */
   async due(skip: number, limit: number): Promise<IndexedTurn[]> {
     const reply = texts(await this.#client.run(DUE, [this.#key], [skip, limit]))
     const turns: IndexedTurn[] = []
@@ -355,13 +353,13 @@ export class LeaseIndex {
     await this.#client.command('ZREM', this.#key, memberOf(turn))
   }
 
-  /** Removes a turn, unless it was put in anew since it was seen. */
+  /** Removes a turn, unless it was added again since it was read. */
   async drop({ member, score }: IndexedTurn): Promise<void> {
     await this.#client.run(DROP, [this.#key], [member, score])
   }
 }
 
-/** Whether it is as this package writes it. */
+/** Whether the member has the form that this package writes. */
 function isMember(turn: IndexedTurn): boolean {
   return isTenant(turn.tenant) && memberOf(turn) === turn.member
 }
@@ -376,13 +374,12 @@ function indexedTurn(member: string, score: string): IndexedTurn {
   return { tenant: member.slice(0, end), turnId: member.slice(end + 1), member, score }
 }
 
-/** So many members of the index are read at once where those of other tenants are ignored. */
+/** Members of the index read at once while skipping those of other tenants. */
 const PAGE = 100
 
 /**
- * Finds turns that nobody writes to any more, of one tenant or of all, by the one index of all tenants: the cost
- * does not depend on how many tenants there are. The index may be behind: each turn that it names is looked at,
- * and what is wrong in it is put right.
+ * Finds abandoned turns of one tenant or all, by the shared index: the cost does not depend on the number of tenants.
+ * The index may be stale: each turn is checked, and wrong entries are corrected.
  */
 export async function findOrphans(
   leases: LeaseIndex,
@@ -404,7 +401,7 @@ export async function findOrphans(
     const found = wanted.filter((_turn, at) => verdicts[at])
     for (const { tenant, turnId } of found) orphans.push({ tenant, turnId })
     if (due.length < page) break
-    // Those that were put right are no longer in the way.
+    // Corrected entries are no longer in the index.
     skip += due.length - wanted.length + found.length
   }
   return orphans.slice(0, limit)

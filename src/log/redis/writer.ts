@@ -13,24 +13,24 @@ import { corrupt, list, parseState } from './replies.ts'
 import { APPEND_EVENTS, APPEND_PROCESSED, FINISH_CHUNK, READ_EVENTS_STATE } from './scripts/log.ts'
 import { readEntries } from './shared-readers.ts'
 
-/** The most that goes into one call: a script keeps the server from everything else while it runs. */
+/** Maximum size of one call: a running script blocks the server. */
 const MAX_APPENDS = 64
 const MAX_CHARS = 256 * 1024
 
-/** Learns how an append went; one of these is called, once. */
+/** Callbacks for the result of an append; exactly one is called, once. */
 interface Appender {
   added(): void
-  /** With the state that was found, as text, or nothing. */
+  /** With the state found, as text, or undefined. */
   refused(state: unknown): void
   rejected(error: unknown): void
 }
 
-/** Appends of the same script, as its call takes them. */
+/** Appends for one call of the same script. */
 class AppendBatch {
   readonly appenders: Appender[] = []
   readonly keys: string[] = []
   readonly args: string[] = []
-  /** How many of the arguments there are up to each append. */
+  /** Number of arguments up to each append. */
   readonly ends: number[] = []
   chars = 0
 
@@ -56,9 +56,9 @@ class AppendBatch {
 }
 
 /**
- * Sends the appends that different turns make in the same turn of the event loop in one call. For a single
- * record, calling a script costs more than what the script does. Each append is still checked and answered on
- * its own; a Cluster takes only one in a call, because their slots differ.
+ * Append queue: sends the appends of different turns in the same event loop iteration as one call. For a single record,
+ * calling a script costs more than running it. Each append is checked and answered separately. A Cluster takes only one
+ * per call, because their slots differ.
  */
 export class AppendQueue {
   readonly #client: RedisClient
@@ -71,8 +71,8 @@ export class AppendQueue {
   }
 
   /**
-   * For a script that takes any number of appends, one after the other, and answers with a list of those
-   * that it refused: the place of each, from 1, and the state that it found.
+   * For a script that takes any number of appends in order, and returns those it refused: the position of each, from 1,
+   * and the state it found.
    */
   add(script: Script, appender: Appender, keys: readonly string[], args: readonly string[]): void {
     const batch = this.#batches.get(script) ?? this.#begin(script)
@@ -101,7 +101,7 @@ export class AppendQueue {
     try {
       refusals = parseRefusals(await this.#client.run(script, keys, args))
     } catch (error) {
-      // A turn whose keys are damaged must not fail the others; what was added is not added again.
+      // A turn with damaged keys must not fail the others; records already added are not added again.
       const isDamage = appenders.length > 1 && hasCode(error, 'STORE_FAILED')
       for (const [at, appender] of appenders.entries()) {
         if (isDamage) void this.#send(script, batch.only(at))
@@ -118,14 +118,14 @@ export class AppendQueue {
 
 const NONE: ReadonlyMap<number, unknown> = new Map()
 
-/** Nearly always there are none. */
+/** Nearly always empty. */
 function parseRefusals(reply: unknown): ReadonlyMap<number, unknown> {
   const flat = list(reply)
   if (flat.length === 0) return NONE
   const refusals = new Map<number, unknown>()
   for (let at = 0; at < flat.length; at += 2) {
     const place = flat[at]
-    if (typeof place !== 'number') throw corrupt('a refusal has no place')
+    if (typeof place !== 'number') throw corrupt('a refusal has no position')
     refusals.set(place, flat[at + 1])
   }
   return refusals
@@ -140,14 +140,14 @@ export interface WriterStore {
   /** Called after a log of this turn was sealed. */
   readonly settle: (turnId: string) => Promise<void>
   readonly checkOpen: () => void
-  /** The writers that may still write. */
+  /** Writers that may still write. */
   readonly writers: Set<{ interrupted(): void; flush(): Promise<void> }>
 }
 
 /**
- * Sends what one log of a turn is to store, one batch at a time and in order: what comes while one is in flight goes
- * out together as the next. So a connection that breaks can neither change the order nor leave a gap: the batch is
- * sent again, and the store has it already or has not.
+ * Sends the records of one log of a turn in order, one batch at a time; records that arrive meanwhile form the next
+ * batch. A broken connection can neither reorder records nor leave a gap: the batch is sent again, and the store
+ * already has it or not.
  */
 abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> implements Appender {
   protected readonly store: WriterStore
@@ -170,11 +170,11 @@ abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> imple
     store.writers.add(this)
   }
 
-  /** Adds a batch; one method of `Appender` is called, once. */
+  /** Appends a batch; exactly one method of `Appender` is called, once. */
   protected abstract append(batch: Taken<Name>): void
-  /** The batch was added, and this writer knows how the log ends. */
+  /** The batch was added, and this writer knows the end of the log. */
   protected abstract appended(batch: Taken<Name>): void
-  /** What came before the next batch was not written by this writer, or nobody knows. */
+  /** Earlier records were not written by this writer, or that is unknown. */
   abstract interrupted(): void
 
   protected override wake(): void {
@@ -185,7 +185,7 @@ abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> imple
       return this.failed(error)
     }
     this.#isSending = true
-    // What is written in the same tick goes along with the first.
+    // Records written in the same tick are sent with the first.
     queueMicrotask(this.#sendNext)
   }
 
@@ -209,7 +209,7 @@ abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> imple
     else void this.#settle()
   }
 
-  /** What is not put in order now is found by the next one who looks: see `Turns.isOrphan`, `Threads.openTurn`. */
+  /** Failures are corrected by the next caller: see `Turns.isOrphan`, `Threads.openTurn`. */
   async #settle(): Promise<void> {
     await this.store.settle(this.lease.turnId).catch(this.store.onError)
     this.#finish()
@@ -226,7 +226,7 @@ abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> imple
     this.failed(error)
   }
 
-  /** The log is not as the batch needs it. By the rules of `rules.ts`, it may have some of it already. */
+  /** The log is not in the expected state. By the rules of `rules.ts`, it may already have part of the batch. */
   refused(state: unknown): void {
     const { lease, log } = this
     const { first, count, seal } = this.#batch as Taken<Name>
@@ -236,7 +236,7 @@ abstract class RedisWriter<Name extends LogName> extends StoreWriter<Name> imple
       const found = parseState(state)
       const isSeal = seal !== undefined
       const known = countKnown(found, { lease, log, first, count, isSeal })
-      // The last record may be there, and the log not sealed yet.
+      // The last record may be stored, but the log not yet sealed.
       const isUnsealed = isSeal && !found.sealed && known === count
       if (isUnsealed) this.#append({ entries: [], first: first + count, count: 0, seal })
       else this.#finish(known)
@@ -251,19 +251,19 @@ class EventsWriter extends RedisWriter<'events'> {
   readonly #keys = this.store.keys.run(this.lease.runId)
   readonly #encoder = new EventEncoder()
   /**
-   * The newest record of an open log, if this writer added it: only then may the next one be added by its id
-   * alone. Another path compares the creation of the turn, which tells it from a later turn with the same id.
+   * The newest record of an open log, if this writer added it. Only then may the next one be added by its id alone;
+   * other paths compare the creation, which distinguishes a later turn with the same id.
    */
   #written: number | undefined
   readonly #live = new LiveLines()
-  /** What is live of a batch once it is written. */
+  /** Live lines of a batch after it is written. */
   #added = ''
 
   protected override append(batch: Taken<'events'>): void {
     const { first, count, seal } = batch
     const before = first - 1
     const last = before + count
-    // Another writer's lines may have come in between, with templates of their own.
+    // Another writer's lines may have come in between, with their own templates.
     const isNext = before === this.#written
     if (!isNext) this.#forget()
     const full = fullAt(batch)
@@ -291,7 +291,7 @@ class EventsWriter extends RedisWriter<'events'> {
     )
   }
 
-  /** The lines from one record to another. A chunk stands on its own, so the templates of the one before end with it. */
+  /** The lines of a range of records. Chunks are self-contained, so templates end with their chunk. */
   #encode({ entries, first }: Taken<'events'>, from: number, to: number): string {
     let lines = ''
     for (let seq = from; seq <= to; seq++) {
@@ -306,7 +306,7 @@ class EventsWriter extends RedisWriter<'events'> {
   protected override appended(batch: Taken<'events'>): void {
     const { first, count, seal } = batch
     this.#written = seal === undefined ? first + count - 1 : undefined
-    // Nothing is live behind a record that fills a chunk, whoever wrote it.
+    // Nothing is live after a record that fills a chunk, whoever wrote it.
     if ((first - 1) % CHUNK_RECORDS === 0 || fullAt(batch) !== undefined) this.#live.clear()
     this.#live.add(this.#added)
   }
@@ -321,7 +321,7 @@ class EventsWriter extends RedisWriter<'events'> {
     this.#live.forget()
   }
 
-  /** An append by its id alone is refused without a state. */
+  /** An append by id alone is refused without a state. */
   override refused(found: unknown): void {
     if (typeof found === 'string') return super.refused(found)
     const { state, events, meta } = this.#keys
@@ -340,27 +340,27 @@ function fullAt({ first, count }: Taken<'events'>): number | undefined {
   return full >= first ? full : undefined
 }
 
-/** What is held for a turn at most: events of which a chunk needs more are put together by the store. */
+/** Maximum text held per turn. Larger chunks are assembled by the store. */
 const MAX_LIVE_CHARS = 16 * 1024
 
-/** So many texts are joined to one. Before that each may keep the whole event alive that it was cut from. */
+/** Texts joined at a time. Until then each may retain the event it was sliced from. */
 const MAX_LIVE_PARTS = 32
 
 /**
- * The lines of log A that are in no chunk yet, as long as one writer knows them all. With them a chunk can be
- * written; without them a script has to read each, which costs the server about half of what adding it did.
+ * Lines of log A that are in no chunk yet, while one writer knows them all. With them a chunk can be written directly;
+ * otherwise a script reads each line, at about half the cost of adding it.
  */
 export class LiveLines {
   #parts: string[] | undefined
   #chars = 0
 
-  /** There are none: what was live is a chunk now. */
+  /** Empty: live lines are in a chunk now. */
   clear(): void {
     this.#parts = []
     this.#chars = 0
   }
 
-  /** There may be others. */
+  /** Other lines may exist. */
   forget(): void {
     this.#parts = undefined
   }
@@ -384,16 +384,16 @@ export class LiveLines {
 }
 
 /**
- * Writes log B. It remembers the entry of every key, so that the script need not look for what a new one
- * supersedes; where it did not write the log itself, it reads it once.
+ * Writes log B. Remembers the entry of every key, so that the script need not search for superseded ones. Reads the log
+ * once if another writer wrote it.
  */
 class ProcessedWriter extends RedisWriter<'processed'> {
   readonly #keys = this.store.keys.turn(this.lease.turnId)
-  /** The id of the entry that each key has. */
+  /** Entry id of each key. */
   #entries = new Map<string, string>()
   /** The last record up to which the entries are known. */
   #known = 0
-  /** What is written of the batch in flight. */
+  /** Entries of the batch in flight. */
   #newest: readonly Newest[] = []
 
   protected override append(batch: Taken<'processed'>): void {
@@ -445,11 +445,11 @@ interface Newest {
   readonly entry: NewOutput
   readonly key: string
   readonly seq: number
-  /** With which record of the batch the key first appears. */
+  /** The record of the batch in which the key first appears. */
   readonly firstSeq: number
 }
 
-/** What another record of the same batch supersedes need not be written. */
+/** Skips records superseded within the same batch. */
 function newestOfEach({ entries, first, count }: Taken<'processed'>): Newest[] {
   if (count === 1) {
     const entry = entries[0] as NewOutput
@@ -461,7 +461,7 @@ function newestOfEach({ entries, first, count }: Taken<'processed'>): Newest[] {
     const key = keyOf(entry.output)
     const seq = first + at
     const firstSeq = newest.get(key)?.firstSeq ?? seq
-    // Behind the others: entries are written in the order of their ids.
+    // After the others: entries are written in id order.
     newest.delete(key)
     newest.set(key, { entry, key, seq, firstSeq })
   }

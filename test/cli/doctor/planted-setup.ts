@@ -144,7 +144,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     plant: () => ({ args: ['--store', process.platform === 'linux' ? '/proc/x' : '/dev/null/x'] }),
     check: 'store',
     verdict: 'fail',
-    found: /no file can be created in \/proc|null is not a directory/,
+    found: /cannot create a file in \/proc|null is not a directory/,
     fix: /--store <directory>/,
   },
   {

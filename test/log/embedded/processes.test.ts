@@ -53,7 +53,7 @@ describe('one process at a time', () => {
       directory: join(directory, '..', directory.split('/').at(-1) ?? ''),
     })
     await expect(opening).rejects.toMatchObject({ code: 'STORE_LOCKED' })
-    await expect(opening).rejects.toThrow('this process already')
+    await expect(opening).rejects.toThrow('this process')
     const other = new StoreProcess('hold', directory)
     const { error } = await other.until((report) => report.error !== undefined)
     expect(error?.code).toBe('STORE_LOCKED')

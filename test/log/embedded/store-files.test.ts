@@ -78,7 +78,7 @@ describe('a path that a live process believes to own', () => {
     recreate(directory)
     const opening = openEmbeddedLog({ directory })
     await expect(opening).rejects.toMatchObject(locked)
-    await expect(opening).rejects.toThrow(`${directory} is used by this process already`)
+    await expect(opening).rejects.toThrow(`${directory} is used by this process`)
     await expect(inspectEmbeddedLog(directory)).rejects.toMatchObject(locked)
     const other = new StoreProcess('hold', directory)
     const { error } = await other.until((report) => report.error !== undefined)

@@ -239,7 +239,7 @@ describe('a connection to Redis that does not answer', () => {
     await appendTo(log, lease, 'events', eventsUpTo('turn', 5, 5), { seal: true })
     await reading.ended
     expect(reading.seen.map(({ offset }) => offset)).toEqual(['1-1', '1-2', '1-3', '1-4', '1-5'])
-    const silence = expect.stringMatching(/did not answer|Socket timeout/)
+    const silence = expect.stringMatching(/did not reply|Socket timeout/)
     expect(logs.reported).toContainEqual(
       expect.objectContaining({ code: 'STORE_UNAVAILABLE', message: silence }),
     )

@@ -1,9 +1,8 @@
 import { script } from '../client.ts'
 
 /**
- * A part of scripts: `stateOf(state, events)` is the state of log A. What is stored says its epoch and
- * whether it is sealed; the head of an open log is in the last id of its stream, so that an append need
- * not write it.
+ * Script part: `stateOf(state, events)` is the state of log A. The stored state has its epoch and whether it is sealed.
+ * The head of an open log is the last id of its stream, so that an append need not write it.
  */
 export const EVENTS_STATE = `
 local function stateOf(state, events)
@@ -25,20 +24,18 @@ if redis.call('HGET', KEYS[3], 'creation') ~= ARGV[1] then return false end
 return stateOf(KEYS[1], KEYS[2])`)
 
 /*
- * An append finds the state of its log that it expects, or changes nothing and answers with what it found; the
- * caller decides what that means. A notification goes out on a channel that is named as the stream; it says
- * nothing but "look".
+ * An append succeeds only in the state it expects. Otherwise it changes nothing and returns the state it found.
+ * Notifications are empty, on a channel with the name of the stream.
  */
 
 /**
- * Adds a line to the `events` of any number of turns, for writers that wrote the one before it themselves:
- * then the id alone tells whether the line may be added. It has to be greater than the last one, which is
- * that of the newest record, or one that a claim or a seal has set beyond all ids of those before; and a turn
- * that is made again after the deletion of an open one begins with an epoch beyond those of the deleted one. (For several lines
- * that would not do: another writer of the same lease may have added the first of them.)
+ * Adds a line to the `events` of any number of turns, for writers that wrote the previous one themselves: the id
+ * alone then decides. It must exceed the last id: that of the newest record, or a higher one set by a claim or a
+ * seal. A turn recreated after the deletion of an open one starts with a higher epoch. (Not for several lines:
+ * another writer of the same lease may have added the first of them.)
  * KEYS  for each: events
  * ARGV  for each: id of the entry, line
- * Returns for each that was not added its place and nothing: what the state is has to be looked up.
+ * Returns for each line not added its position and false: the state must be looked up.
  */
 export const APPEND_EVENTS = script(`
 local call, pcall, keys, argv = redis.call, redis.pcall, KEYS, ARGV
@@ -57,22 +54,21 @@ for place = 1, #keys do
 end
 return refused`)
 
-/** Beyond every record: after a seal the stream takes none of the same epoch. */
+/** Beyond every record: after a seal the stream accepts none of the same epoch. */
 const MAX_SEQ = '18446744073709551615'
 
-// An entry of its own costs a stream about 900 bytes, and the memory of 16 KiB is given as it is asked for.
+// A separate entry costs a stream about 900 bytes; up to 16 KiB memory is allocated exactly.
 const MAX_MERGED_BYTES = 15_000
 
 /**
- * Adds lines to `events`, if its state is the one that is expected, and merges: what is live becomes a
- * chunk, at the record with which a chunk is full and, if the log is sealed, at the last. A sealed log is its chunks, as many of an epoch in an entry
- * as is economical, under the name of the log.
+ * Adds lines to `events` in the expected state, and merges live lines into a chunk: at the record that fills it and,
+ * when sealing, at the last. A sealed log consists of chunks, merged per epoch where economical, in the log's key.
  * KEYS  state, events, chunks, meta, response
  * ARGV  epoch, head before, head after, lines, seq of the last of them that fills a chunk ('' if none),
- *       lines after that one, how the turn ended (JSON) to seal, otherwise '', '1' if the lines are all
- *       of their chunk and not only what is new, creation of the turn, Response to store with a seal
+ *       lines after that one, outcome of the turn (JSON) to seal, otherwise '', '1' if the lines are the
+ *       complete chunk and not only the new ones, creation of the turn, Response to store with a seal
  *       (missing if there is none)
- * Returns 1, or the state that was found ('' if there is none of this creation).
+ * Returns 1, or the state found ('' if there is none of this creation).
  */
 export const FINISH_CHUNK = script(`${EVENTS_STATE}
 local state, events, chunks, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -139,15 +135,13 @@ redis.call('SPUBLISH', events, '')
 return 1`)
 
 /**
- * Adds snapshots to the `processed` of any number of turns, each in the place of the one it supersedes.
- * The writer knows which that is as long as it finds the state that it left. A stream frees the room of
- * deleted entries only when a whole node of it is empty, so a log that is sealed is rewritten.
+ * Adds snapshots to the `processed` of any number of turns, replacing superseded ones, which the writer knows while
+ * the state is the one it left. A stream frees deleted entries only in whole nodes, so a sealed log is rewritten.
  * KEYS  for each: state, processed, items
  * ARGV  for each: number of records, epoch, head before and head after, each with `@` and the creation of
  *       the turn, '1' to seal, turn id, then for each record: seq, event id, timestamp, payload, id of the
  *       entry that it supersedes or '', its key if that is new, seq of the key's first appearance
- * Returns for each that was not added its place and the state that was found ('' if there is none of this
- * creation).
+ * Returns for each batch not added its position and the state found ('' if there is none of this creation).
  */
 export const APPEND_PROCESSED = script(`
 local call, pcall, keys, argv = redis.call, redis.pcall, KEYS, ARGV
@@ -182,12 +176,12 @@ local function append(state, processed, items, at)
   local count, epoch, before, last = argv[at], argv[at + 1], argv[at + 2], argv[at + 3]
   local expected, after = epoch .. ':' .. before, epoch .. ':' .. last
   local found = changed(state, expected, after)
-  -- What another creation left is none of this turn's.
+  -- Another creation's state does not belong to this turn.
   if found then return string.match(found, '@%x*') == string.match(expected, '@%x*') and found or '' end
   for record = 0, count - 1 do
     local failure = add(processed, items, epoch, argv[at + 5], at + 6 + record * 7)
     if failure then
-      -- The state must not say that the log has what it has not.
+      -- The state must not claim records that the log lacks.
       call('SET', state, expected, 'KEEPTTL')
       return nil, failure
     end
@@ -211,13 +205,12 @@ end
 return refused`)
 
 /**
- * What follows an offset in `events`: full chunks first, and when there are no more of them, what is live.
- * A line is read with the help of those before it in its chunk, so who does not have them asks for all
- * that is live.
+ * Reads `events` after an offset: full chunks first, then live lines. Decoding a line needs the earlier ones of its
+ * chunk, so a reader without them requests all live lines.
  * KEYS  state, events, chunks, meta
- * ARGV  offset, how many chunks at most, '1' for all that is live
- * Returns state, epochs, entries of chunks, entries that are live, '1' if there may be more, creation; the state
- * alone if the log has expired; nothing if there is no such log.
+ * ARGV  offset, maximum number of chunks, '1' for all live lines
+ * Returns state, epochs, chunk entries, live entries, '1' if there may be more, creation; only the state if the log
+ * has expired; nothing if there is no such log.
  */
 export const READ_EVENTS = script(`${EVENTS_STATE}
 local state = stateOf(KEYS[1], KEYS[2])
@@ -234,11 +227,11 @@ local from = ARGV[3] == '1' and '-' or after
 return { state, epochs, chunks, redis.call('XRANGE', KEYS[2], from, '+'), '', creation }`)
 
 /**
- * What follows an offset in `processed`.
+ * Reads `processed` after an offset.
  * KEYS  state, processed, items, meta
  * ARGV  offset, '1' if the items are wanted
- * Returns state, epochs, entries, items, '1' if payloads do not say their keys, creation; the state alone if the log
- * has expired; nothing if there is no such log. Items come unasked where payloads do not say the keys.
+ * Returns state, epochs, entries, items, '1' if payloads lack their keys, creation; only the state if the log has
+ * expired; nothing if there is no such log. Items are always included where payloads lack keys.
  */
 export const READ_PROCESSED = script(`
 local state = redis.call('GET', KEYS[1])

@@ -5,7 +5,7 @@ local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 `
 
-/** Several turns say how long a key is needed; the longest time counts. */
+/** Several turns extend the expiry of a key; the longest counts. */
 const KEEP = `
 local function keep(key, ms)
   if redis.call('PTTL', key) < tonumber(ms) then redis.call('PEXPIRE', key, ms) end
@@ -13,8 +13,8 @@ end
 `
 
 /**
- * The mark of a deletion that is under way. One that took too long is taken for dead: its mark goes, so that it
- * finds out if it is not.
+ * Mark of a deletion in progress. After its time limit it is considered dead: its mark is removed, so that it notices
+ * if it is not.
  */
 const IS_DELETING = `
 local function isDeleting()
@@ -26,12 +26,11 @@ end
 `
 
 /**
- * Gives a turn its place in the thread and marks it as the one that is open. Whether an earlier mark is
- * still true is not known in this slot; the caller looks and comes again with the mark it may replace.
+ * Adds a turn to the thread and marks it as the open one. This slot cannot tell whether an earlier mark is stale:
+ * the caller checks and retries with the mark it may replace.
  * KEYS  thread, turns
- * ARGV  turn id, lease (ms), how long a thread is kept (ms), mark that may be replaced, creation of the
- *       thread if it is new
- * Returns 'ok', ordinal, now; 'busy', the turn that is marked, the end of its mark, now; or 'deleting'.
+ * ARGV  turn id, lease (ms), thread retention (ms), mark that may be replaced, creation of a new thread
+ * Returns 'ok', ordinal, now; 'busy', the marked turn, the expiry of its mark, now; or 'deleting'.
  */
 export const OPEN_TURN = script(`${NOW}${KEEP}${IS_DELETING}
 if isDeleting() then return { 'deleting' } end
@@ -51,7 +50,7 @@ keep(KEYS[2], ARGV[3])
 return { 'ok', tostring(ordinal), now }`)
 
 /**
- * After a turn was created: whether it still has its place. It has none if the thread was deleted meanwhile.
+ * After a turn was created: whether it is still listed. It is not if the thread was deleted meanwhile.
  * KEYS  thread, turns
  * ARGV  turn id, ordinal
  * Returns 1 or 0.
@@ -61,11 +60,11 @@ if isDeleting() or redis.call('HGET', KEYS[1], 'open') ~= ARGV[1] then return 0 
 return redis.call('ZSCORE', KEYS[2], ARGV[1]) == ARGV[2] and 1 or 0`)
 
 /**
- * Begins the deletion of a thread, or goes on with it. Until it ends, or its time is over, the thread gets no
- * turns. Several that delete the same thread do it together.
+ * Starts or continues the deletion of a thread. Until it ends or times out, the thread gets no turns. Concurrent
+ * deletions of a thread cooperate.
  * KEYS  thread, turns
- * ARGV  mark of the deletion, how long its next step may take (ms), turns that the last step has removed
- * Returns the creation of the thread and the mark that holds, or nothing if there is no thread.
+ * ARGV  mark of the deletion, time limit of its next step (ms), turns that the last step removed
+ * Returns the creation of the thread and the valid mark, or nothing if there is no thread.
  */
 export const BEGIN_DELETION = script(`${NOW}${IS_DELETING}
 if redis.call('EXISTS', KEYS[1]) == 0 then return {} end
@@ -76,10 +75,10 @@ redis.call('HSET', KEYS[1], 'deletion', mark, 'deletionUntil', string.format('%.
 return { redis.call('HGET', KEYS[1], 'creation') or '', mark }`)
 
 /**
- * Ends the deletion of a thread, unless its time was over and the thread has a turn since.
+ * Ends the deletion of a thread, unless it timed out and the thread has a new turn.
  * KEYS  thread, turns
  * ARGV  mark of the deletion
- * Returns 1 if the thread was there.
+ * Returns 1 if the thread existed.
  */
 export const END_DELETION = script(`
 if redis.call('HGET', KEYS[1], 'deletion') ~= ARGV[1] then return 0 end
@@ -87,10 +86,10 @@ redis.call('DEL', KEYS[1], KEYS[2])
 return 1`)
 
 /**
- * Takes the mark of a turn that is no longer open away; '1' takes the turn out of the list, too. The time of the
- * thread runs from now on: turns before this one ended earlier.
+ * Removes the mark of a turn that is no longer open; '1' also removes the turn from the list. The thread's retention
+ * starts now: earlier turns have already ended.
  * KEYS  thread, turns
- * ARGV  turn id, '' or '1', how long a thread is kept (ms)
+ * ARGV  turn id, '' or '1', thread retention (ms)
  */
 export const CLOSE_TURN = script(`
 if ARGV[2] == '1' then redis.call('ZREM', KEYS[2], ARGV[1]) end
@@ -101,7 +100,7 @@ end
 return 1`)
 
 /**
- * Takes turns out of the list whose records are gone. One that is just being made has no record yet.
+ * Removes turns without records from the list, except one being created, which has no record yet.
  * KEYS  thread, turns
  * ARGV  turn ids
  */
@@ -113,11 +112,11 @@ end
 return 1`)
 
 /**
- * Makes a thread or replaces its title and metadata.
+ * Creates a thread or replaces its title and metadata.
  * KEYS  thread
- * ARGV  how long a thread is kept (ms), creation of the thread if it is new, what is replaced ('any', 'none' or
+ * ARGV  thread retention (ms), creation of a new thread, what to replace ('any', 'none' or
  *       '<creation> <version>'), then fields and values
- * Returns creation, version, createdAt, updatedAt; nothing if it would replace something else.
+ * Returns creation, version, createdAt, updatedAt; nothing on a conflict.
  */
 export const PUT_THREAD = script(`${NOW}${KEEP}
 local createdAt, creation, version =
@@ -134,9 +133,9 @@ createdAt, creation = unpack(redis.call('HMGET', KEYS[1], 'createdAt', 'creation
 return { creation, tostring(version), createdAt, now }`)
 
 /**
- * Puts a member into an index and drops members that are older than anything it may name.
+ * Adds a member to an index and removes members older than any possible entry.
  * KEYS  index
- * ARGV  score (ms), member, how long the index is needed for it (ms)
+ * ARGV  score (ms), member, retention of the index (ms)
  */
 export const INDEX = script(`${NOW}${KEEP}
 redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])
@@ -145,16 +144,16 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. string.format('%.0f', now
 return 1`)
 
 /**
- * Members whose score is in the past, oldest first.
+ * Lists members with a past score, oldest first.
  * KEYS  index
- * ARGV  how many to leave out, how many at most
+ * ARGV  offset, limit
  * Returns each member and its score.
  */
 export const DUE = script(`${NOW}
 return redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', ARGV[1], ARGV[2], 'WITHSCORES')`)
 
 /**
- * Takes a member out of an index, unless it got another score since it was looked at.
+ * Removes a member from an index, unless its score has changed since it was read.
  * KEYS  index
  * ARGV  member, score
  */
@@ -163,9 +162,9 @@ if redis.call('ZSCORE', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
 return redis.call('ZREM', KEYS[1], ARGV[1])`)
 
 /**
- * Keeps keys for as long as they are needed.
+ * Extends the expiry of keys.
  * KEYS  the keys
- * ARGV  how long (ms)
+ * ARGV  retention (ms)
  */
 export const KEEP_KEYS = script(`${KEEP}
 for _, key in ipairs(KEYS) do keep(key, ARGV[1]) end

@@ -8,22 +8,20 @@ local function text(ms) return string.format('%.0f', ms) end
 `
 
 /**
- * What is known of one log of a turn. The state of log A is that of its last chunk.
+ * Reads the record of one log of a turn. The state of log A is that of its last chunk.
  * KEYS  state, meta, stream
- * Returns the time (ms), the state ('' if there is none), 1 if the stream is there, the fields of meta.
+ * Returns the time (ms), the state ('' if there is none), 1 if the stream exists, the fields of meta.
  */
 export const READ_META = script(`${NOW}
 return { text(now), redis.call('GET', KEYS[1]) or '', redis.call('EXISTS', KEYS[3]),
   redis.call('HGETALL', KEYS[2]) }`)
 
 /**
- * Makes log A, with an epoch beyond those of a log that was here and is deleted. A run whose turn never came
- * into being may be taken from it, once its time is over.
+ * Creates log A, with an epoch beyond those of a deleted log of this run. A run whose turn was never created may be
+ * taken over after its time limit.
  * KEYS  state, events, meta, fence
- * ARGV  turn id, lease (ms), how long an open log is kept (ms), turn that the run may be taken from,
- *       creation
- * Returns '', the creation, which is that of the first who tried to make the turn, and the epoch; or the turn
- * that has the run.
+ * ARGV  turn id, lease (ms), retention of an open log (ms), turn to take the run from, creation
+ * Returns '', the creation, which is that of the first attempt, and the epoch; or the turn that owns the run.
  */
 export const CREATE_RUN = script(`${NOW}${EVENTS_STATE}
 local owner, until_ = unpack(redis.call('HMGET', KEYS[3], 'turn', 'until'))
@@ -38,8 +36,8 @@ redis.call('PEXPIRE', KEYS[3], ARGV[3])
 local epoch = text((tonumber(redis.call('GET', KEYS[4])) or 0) + 1)
 if redis.call('SET', KEYS[1], epoch .. ':0', 'PX', ARGV[3], 'NX') then
   redis.call('HSET', KEYS[3], 'epochs', epoch .. ':1', 'creation', ARGV[5])
-  -- An entry that goes at once makes the stream, so that it has its time to live from the beginning. After it
-  -- the stream takes no id of an earlier epoch.
+  -- Adding and trimming an entry creates the stream, so that it can expire from the start. After it the stream
+  -- accepts no id of an earlier epoch.
   redis.call('XADD', KEYS[2], epoch .. '-0', 'lines', '')
   redis.call('XTRIM', KEYS[2], 'MAXLEN', 0)
   redis.call('PEXPIRE', KEYS[2], ARGV[3])
@@ -47,12 +45,11 @@ end
 return { '', redis.call('HGET', KEYS[3], 'creation'), string.match(redis.call('GET', KEYS[1]), '^%d+') }`)
 
 /**
- * Makes log B and the turn's record: from now on the turn is there. The nonce tells a repeated call from
- * another one.
+ * Creates log B and the turn's record: from now on the turn exists. The nonce identifies a repeated call.
  * KEYS  state, processed, meta
- * ARGV  nonce, lease (ms), how long an open log is kept (ms), until when the index names the turn,
+ * ARGV  nonce, lease (ms), retention of an open log (ms), until when the index names the turn,
  *       creation, epoch, other fields and values of meta
- * Returns the end of the lease, '' if the turn is there already, or 'late' if the index may have let go.
+ * Returns the lease expiry, '' if the turn already exists, or 'late' if the index may have dropped it.
  */
 export const CREATE_TURN = script(`${NOW}
 local nonce, ends = unpack(redis.call('HMGET', KEYS[3], 'nonce', 'until'))
@@ -69,10 +66,10 @@ redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return ends`)
 
 /**
- * Moves the end of a lease that has not run out.
+ * Extends a lease that has not expired.
  * KEYS  state, meta, processed, items
- * ARGV  epoch, lease (ms), how long an open log is kept (ms), creation of the turn
- * Returns 'ok', the new end and the thread; or why not: 'gone', 'over', or 'lost' and the state.
+ * ARGV  epoch, lease (ms), retention of an open log (ms), creation of the turn
+ * Returns 'ok', the new expiry and the thread; or the reason: 'gone', 'over', or 'lost' and the state.
  */
 export const RENEW = script(`${NOW}
 local state = redis.call('GET', KEYS[1])
@@ -88,9 +85,9 @@ end
 return { 'ok', ends, redis.call('HGET', KEYS[2], 'threadId') }`)
 
 /**
- * Keeps log A for as long as log B, while the turn is open.
+ * Extends the expiry of log A to that of log B, while the turn is open.
  * KEYS  meta, and the other keys of the log
- * ARGV  how long an open log is kept (ms)
+ * ARGV  retention of an open log (ms)
  */
 export const KEEP_OPEN = script(`
 if redis.call('HEXISTS', KEYS[1], 'settled') == 1 then return 0 end
@@ -98,9 +95,9 @@ for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[1]) end
 return 1`)
 
 /**
- * Lets the time of a log run, because its turn has ended: both logs are sealed.
+ * Starts the retention of a log whose turn has ended: both logs are sealed.
  * KEYS  meta, state, and the other keys of the log
- * ARGV  how long the log (ms) and the record (ms) are kept
+ * ARGV  retention of the log (ms) and of the record (ms)
  */
 export const SETTLE = script(`
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HSETNX', KEYS[1], 'settled', 1) == 0 then return 0 end
@@ -108,12 +105,12 @@ for at, key in ipairs(KEYS) do redis.call('PEXPIRE', key, at <= 2 and ARGV[2] or
 return 1`)
 
 /**
- * The first step of a claim: raises the epoch of log A, if since the look at it no other claim did. A
- * claim that is under way keeps others out for a while, so that one which died in the middle does not
- * keep them out for good. What the old epoch left becomes a chunk: no chunk has two epochs.
+ * First step of a claim: raises the epoch of log A, if no other claim has done so since it was read. A claim in
+ * progress blocks others for a limited time, in case its process dies. Live lines of the old epoch become a chunk:
+ * no chunk has two epochs.
  * KEYS  state, events, chunks, meta, response
- * ARGV  epoch as it was seen, claim as it was seen, nonce, how long a claim may take (ms), how long an
- *       open log is kept (ms), creation of the turn
+ * ARGV  epoch as read, claim as read, nonce, time limit of a claim (ms), retention of an open log (ms),
+ *       creation of the turn
  * Returns the new epoch and the head, or nothing.
  */
 export const CLAIM_EVENTS = script(`${NOW}${EVENTS_STATE}
@@ -138,17 +135,17 @@ end
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[5]) end
 local raised = text(epoch + 1)
 redis.call('SET', state, raised .. ':' .. head .. mark, 'KEEPTTL')
--- From here on the stream takes no id of an earlier epoch.
+-- From here on the stream accepts no id of an earlier epoch.
 if mark == '' then redis.call('XSETID', events, raised .. '-' .. head) end
 redis.call('HSET', meta, 'claim', ARGV[3], 'claimUntil', text(now + ARGV[4]),
   'epochs', epochs .. ',' .. raised .. ':' .. text(head + 1))
 return { raised, head }`)
 
 /**
- * The second step of a claim: raises the epoch of log B and gives the lease.
+ * Second step of a claim: raises the epoch of log B and grants the lease.
  * KEYS  state, meta, processed, items
- * ARGV  epoch, nonce, owner, lease (ms), how long an open log is kept (ms), creation of the turn
- * Returns the end of the lease and the head, or nothing.
+ * ARGV  epoch, nonce, owner, lease (ms), retention of an open log (ms), creation of the turn
+ * Returns the lease expiry and the head, or nothing.
  */
 export const CLAIM_PROCESSED = script(`${NOW}
 local found = redis.call('GET', KEYS[1])
@@ -166,10 +163,10 @@ redis.call('SPUBLISH', KEYS[2], '')
 return { ends, head }`)
 
 /**
- * The third step of a claim: it is over, if no other has taken it for dead.
+ * Third step of a claim: completes it, unless another claim considered it dead.
  * KEYS  meta of log A
  * ARGV  nonce, epoch
- * Returns 1 if the claim holds.
+ * Returns 1 if the claim is valid.
  */
 export const CONFIRM_CLAIM = script(`
 local claim, confirmed = unpack(redis.call('HMGET', KEYS[1], 'claim', 'confirmed'))
@@ -180,7 +177,7 @@ redis.call('HSET', KEYS[1], 'confirmed', ARGV[1])
 return 1`)
 
 /**
- * Asks the owner to stop; the first reason stays.
+ * Asks the owner to stop; the first reason wins.
  * KEYS  meta of log B
  * ARGV  reason
  * Returns 1, or 0 if there is no such turn.
@@ -202,11 +199,11 @@ local function remove(keys)
 end`
 
 /**
- * Removes log A of a turn and tells those who follow it. What was made since under the same id stays. If an owner
- * may not know that it has ended, because it has not sealed it itself, its epoch is remembered for a while.
+ * Removes log A of a turn and notifies its subscribers. A newer turn with the same id stays. If an owner may still
+ * write, because it has not sealed the log itself, the epoch is remembered for a while.
  * KEYS  meta, state, events, chunks, response, fence
- * ARGV  creation of the turn, how long the epoch is remembered (ms)
- * Returns 0 if the log is another's.
+ * ARGV  creation of the turn, retention of the epoch (ms)
+ * Returns 0 if the log belongs to another turn.
  */
 export const REMOVE_EVENTS = script(`${REMOVE}
 local epoch, mark = string.match(redis.call('GET', KEYS[2]) or '', '^(%d+):%d+(!?)$')
@@ -215,8 +212,7 @@ remove({ KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5] })
 return 1`)
 
 /**
- * Removes log B of a turn and its record, and tells those who follow it. What was made since under the same id
- * stays.
+ * Removes log B of a turn and its record, and notifies its subscribers. A newer turn with the same id stays.
  * KEYS  meta, state, processed, items
  * ARGV  creation of the turn
  */
