@@ -191,7 +191,7 @@ describe('an address of a vendor', () => {
     expect(isBaseUrl(baseUrl)).toBe(false)
     for (const { create } of Object.values(VENDORS)) {
       expect(() => create({ baseUrl })).toThrow(
-        'Invalid option: baseUrl takes an http:// or https:// address without a user',
+        'Invalid option: baseUrl takes an http:// or https:// URL without credentials',
       )
       expect(() => create({ baseUrl })).not.toThrow('pass-word')
     }
