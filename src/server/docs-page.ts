@@ -1,5 +1,10 @@
 import { createHash } from 'node:crypto'
+import { html as anyHtml, raw } from 'hono/html'
+import type { HtmlEscapedString as Html } from 'hono/utils/html'
 import type { JsonSchema, OpenApiDocument, Operation } from './openapi.ts'
+
+/** Without promises, which nothing here needs. */
+const html = anyHtml as (strings: TemplateStringsArray, ...parts: unknown[]) => Html
 
 /** Follows the system's colour scheme. */
 const STYLE = `
@@ -54,7 +59,7 @@ const ORIGIN = '\0'
 /** The page for any origin. Rendering takes milliseconds and is done once. */
 export function docsPages(document: OpenApiDocument): (origin: string) => string {
   const parts = docsPage(document, ORIGIN).split(ORIGIN)
-  return (origin) => parts.join(html`${origin}`.text)
+  return (origin) => parts.join(String(html`${origin}`))
 }
 
 /** Renders the routes and schemas of an OpenAPI document. */
@@ -65,14 +70,14 @@ export function docsPage(document: OpenApiDocument, origin: string): string {
   )
   const tags = new Set(places.flatMap(({ operation }) => operation.tags))
   const schemas = Object.entries(components.schemas).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  const page = html`<!doctype html>
+  return String(html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${info.title} API</title>
-<style>${new Html(STYLE)}</style>
+<style>${raw(STYLE)}</style>
 </head>
 <body>
 <nav>
@@ -93,8 +98,7 @@ ${schemas.map(
 </main>
 </body>
 </html>
-`
-  return page.text
+`)
 }
 
 function tagLinks(tag: string, places: readonly Place[]): Html {
@@ -235,41 +239,6 @@ function fieldRow(name: string, schema: JsonSchema, isRequired: boolean): Html {
   return html`<tr>
 <th><code>${name}</code>${isRequired ? html` <b title="required">*</b>` : ''}</th>
 <td>${typeOf(schema)}</td><td>${prose(description)}${fallback}</td></tr>`
-}
-
-/** A piece of HTML. Strings inserted into it are escaped. */
-export class Html {
-  readonly text: string
-
-  constructor(text: string) {
-    this.text = text
-  }
-}
-
-type Part = string | number | Html | undefined | readonly Part[]
-
-export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
-  const rest = parts.map((part, index) => `${textOf(part)}${strings[index + 1] ?? ''}`)
-  return new Html(`${strings[0] ?? ''}${rest.join('')}`)
-}
-
-function textOf(part: Part): string {
-  if (part === undefined) return ''
-  if (part instanceof Html) return part.text
-  if (typeof part === 'object') return part.map(textOf).join('')
-  return escape(String(part))
-}
-
-const ENTITIES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-function escape(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (char) => ENTITIES[char] ?? char)
 }
 
 /** Prose with code in backquotes. */
