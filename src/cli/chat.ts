@@ -5,14 +5,19 @@ import type {
   Thinking,
   ToolCall,
 } from '../protocol/stream-output.ts'
-import { defineCommand, EXIT, type ExitCode, UsageError } from './command.ts'
+import {
+  CommandError,
+  defineCommand,
+  EXIT,
+  type ExitCode,
+  reportFailure,
+  UsageError,
+} from './command.ts'
 import {
   ABOUT_KEYS,
   createGatewayClient,
   type GatewayClient,
   outcomeOf,
-  RemoteError,
-  reportRemoteError,
   type TurnOutcome,
   turnOutputs,
   URL_OPTION,
@@ -54,21 +59,17 @@ ${ABOUT_KEYS}`,
     const client = createGatewayClient(url, terminal)
     const conversation: Conversation = { client, terminal, model, threadId: thread }
     const given = words.join(' ')
-    try {
-      if (given === '' && terminal.isInteractive && !json) return await converse(conversation, url)
-      const prompt = given === '' ? await readPrompt(terminal.input) : given
-      if (prompt === '') {
-        throw new UsageError('there is no prompt, neither as an argument nor piped in')
-      }
-      if (thread !== undefined) await check(conversation)
-      const listener: Listener = json
-        ? { encoding: 'snapshot', show: (output) => terminal.write(jsonLine(output)) }
-        : textListener(terminal)
-      const outcome = await say(conversation, prompt, listener)
-      return outcome === 'complete' ? EXIT.done : EXIT.failed
-    } catch (error) {
-      return reportRemoteError(error, terminal, json)
+    if (given === '' && terminal.isInteractive && !json) return await converse(conversation, url)
+    const prompt = given === '' ? await readPrompt(terminal.input) : given
+    if (prompt === '') {
+      throw new UsageError('there is no prompt, neither as an argument nor piped in')
     }
+    if (thread !== undefined) await check(conversation)
+    const listener: Listener = json
+      ? { encoding: 'snapshot', show: (output) => terminal.write(jsonLine(output)) }
+      : textListener(terminal)
+    const outcome = await say(conversation, prompt, listener)
+    return outcome === 'complete' ? EXIT.done : EXIT.failed
   },
 })
 
@@ -112,7 +113,8 @@ async function answer(conversation: Conversation, prompt: string): Promise<ExitC
     await say(conversation, prompt, textListener(terminal))
     return EXIT.done
   } catch (error) {
-    return reportRemoteError(error, terminal, false)
+    if (!(error instanceof CommandError)) throw error
+    return reportFailure(error, terminal, false)
   }
 }
 
@@ -180,10 +182,10 @@ interface Conversation {
 /** Rejects when no gateway answers, or when it does not have the thread. */
 async function check({ client, threadId }: Conversation): Promise<void> {
   await client.check(threadId).catch((error: unknown) => {
-    const isUnknown = error instanceof RemoteError && error.code === 'THREAD_UNKNOWN'
+    const isUnknown = error instanceof CommandError && error.code === 'THREAD_UNKNOWN'
     if (!isUnknown) throw error
     const message = `Thread ${threadId} does not exist. Leave out --thread to start a new one.`
-    throw new RemoteError(error.code, message)
+    throw new CommandError(error.code, message)
   })
 }
 
@@ -214,7 +216,7 @@ async function say(
   } finally {
     stopListening()
   }
-  throw new RemoteError('TURN_LOST', `the stream of turn ${turnId} ended before the turn did`)
+  throw new CommandError('TURN_LOST', `the stream of turn ${turnId} ended before the turn did`)
 }
 
 /** The first Ctrl-C cancels the turn, the second one ends the process. */

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { TurnstreamError } from '../protocol/errors.ts'
 import { suggestion } from '../protocol/nearest.ts'
 import type { Terminal } from './terminal.ts'
 import { jsonLine, printable } from './text.ts'
@@ -12,19 +13,33 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** An option of a command. Parsing, help and shell completions are made of it. */
-interface Option {
-  /** Stands for the value in the help; missing for a switch. */
-  readonly value?: string
-  /** What it does. Each line feed begins another line of the help. */
-  readonly about: string
-  /** Shown in the help, in brackets after `about`. */
-  readonly default?: string
-  /** The values, where it takes one of a few names. */
-  readonly choices?: readonly string[]
+/** The command failed; the message says why. The code is that of a gateway, or ours. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+  readonly code: string | undefined
+
+  constructor(code: string | undefined, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
 }
 
-export type Options = Readonly<Record<string, Option>>
+/** The options of a command. Parsing, help and shell completions are made of them. */
+export type Options = Readonly<
+  Record<
+    string,
+    {
+      /** Stands for the value in the help; missing for a switch. */
+      readonly value?: string
+      /** What it does. Each line feed begins another line of the help. */
+      readonly about: string
+      /** Shown in the help, in brackets after `about`. */
+      readonly default?: string
+      /** The values, where it takes one of a few names. */
+      readonly choices?: readonly string[]
+    }
+  >
+>
 
 /** What was given. A switch that was not is false. */
 type Values<Table extends Options> = {
@@ -66,7 +81,7 @@ export interface Command<Table extends Options = Options> {
   run(args: string[], terminal: Terminal): Promise<ExitCode>
 }
 
-/** A command whose `run` gets the command line decoded. */
+/** A command whose `run` gets the command line decoded, and whose failures are reported. */
 export function defineCommand<const Table extends Options>(
   definition: Omit<Command<Table>, 'run'> & {
     run(given: CommandLine<Table>, terminal: Terminal): Promise<ExitCode>
@@ -74,7 +89,22 @@ export function defineCommand<const Table extends Options>(
 ): Command {
   return {
     ...definition,
-    run: async (args, terminal) => definition.run(parseOptions(args, definition), terminal),
+    async run(args, terminal) {
+      const given = parseOptions(args, definition)
+      try {
+        return await definition.run(given, terminal)
+      } catch (error) {
+        const json = given.values['json'] === true
+        if (error instanceof CommandError) return reportFailure(error, terminal, json)
+        if (!(error instanceof TurnstreamError)) throw error
+        const { code, message } = error
+        return reportFailure(
+          { code, message: json ? message : `${message} (${code})` },
+          terminal,
+          json,
+        )
+      }
+    },
   }
 }
 
@@ -113,7 +143,7 @@ function optionLines(options: Options): string[] {
 
 /** Reports a failure as JSON on standard output, or as a sentence on standard error. */
 export async function reportFailure(
-  { code, message }: { readonly code?: string; readonly message: string },
+  { code, message }: { readonly code?: string | undefined; readonly message: string },
   { status, write, writeError }: Pick<Terminal, 'status' | 'write' | 'writeError'>,
   json: boolean,
 ): Promise<ExitCode> {

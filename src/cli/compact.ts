@@ -1,6 +1,5 @@
 import { compactEmbeddedLog } from '../log/embedded/compact.ts'
-import { TurnstreamError } from '../protocol/errors.ts'
-import { defineCommand, EXIT, reportFailure } from './command.ts'
+import { defineCommand, EXIT } from './command.ts'
 import { jsonLine, megabytes } from './text.ts'
 
 export const compact = defineCommand({
@@ -17,25 +16,15 @@ for a second copy. Nothing is lost if it is stopped in the middle.`,
     '0 done · 1 it could not be done, and the store is as it was · 2 the command makes no sense',
   async run({ values, words: [directory = ''] }, terminal) {
     const { clock, status, write } = terminal
-    try {
-      const compaction = await compactEmbeddedLog(directory, {
-        clock,
-        onProgress: (bytes) => status(`${megabytes(bytes)} written`),
-      })
-      status('')
-      const { bytesBefore, bytesAfter } = compaction
-      const freed = Math.round((1 - bytesAfter / bytesBefore) * 100)
-      const text = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} after: ${freed} % freed\n`
-      await write(values.json ? jsonLine(compaction) : text)
-      return EXIT.done
-    } catch (error) {
-      if (!(error instanceof TurnstreamError)) throw error
-      const { code, message } = error
-      return reportFailure(
-        { code, message: values.json ? message : `${message} (${code})` },
-        terminal,
-        values.json,
-      )
-    }
+    const compaction = await compactEmbeddedLog(directory, {
+      clock,
+      onProgress: (bytes) => status(`${megabytes(bytes)} written`),
+    })
+    status('')
+    const { bytesBefore, bytesAfter } = compaction
+    const freed = Math.round((1 - bytesAfter / bytesBefore) * 100)
+    const text = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} after: ${freed} % freed\n`
+    await write(values.json ? jsonLine(compaction) : text)
+    return EXIT.done
   },
 })

@@ -12,8 +12,8 @@ import {
 } from '../protocol/stream-output.ts'
 import { isKey } from '../server/auth/key-ring.ts'
 import { SseDecoder, type SseEvent } from '../sse/decode.ts'
-import { type ExitCode, reportFailure, UsageError } from './command.ts'
-import { failureReason, readBounded, send, tooLate } from './http.ts'
+import { CommandError, UsageError } from './command.ts'
+import { bearer, failureReason, readBounded, send, tooLate } from './http.ts'
 import { readSecret } from './serve/configuration.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -40,8 +40,7 @@ export function createGatewayClient(option: string | undefined, terminal: Termin
 
 /** Empty without a key. A key on the command line could be seen by every user of the machine. */
 export function keyHeaders({ env }: Pick<Terminal, 'env'>): Readonly<Record<string, string>> {
-  const key = environmentKey(env, 'TURNSTREAM_KEY')
-  return key === undefined ? {} : { authorization: `Bearer ${key}` }
+  return bearer(environmentKey(env, 'TURNSTREAM_KEY'))
 }
 
 /** A key that can stand in a header. What cannot would be repeated by the error that says so. */
@@ -94,7 +93,7 @@ export class GatewayClient {
   async check(threadId?: string): Promise<void> {
     const route = threadId === undefined ? ROUTES.health : `${ROUTES.thread}?limit=1`
     const response = await this.#send(this.address(route, { threadId: threadId ?? '' }))
-    if (!response.ok) throw await toRemoteError(response)
+    if (!response.ok) throw await readRefusal(response)
     await response.body?.cancel()
   }
 
@@ -109,7 +108,7 @@ export class GatewayClient {
     const text = await readBounded(response.body, MAX_ANSWER_BYTES)
     const submitted = decodeText(submittedSchema, text)
     if (submitted.ok) return submitted.value
-    throw new RemoteError('ANSWER_INVALID', `${this.url} does not answer like a gateway`)
+    throw new CommandError('ANSWER_INVALID', `${this.url} does not answer like a gateway`)
   }
 
   async cancel(runId: string, reason: string): Promise<void> {
@@ -123,9 +122,9 @@ export class GatewayClient {
       try {
         const response = await this.#send(address, JSON.stringify(body))
         if (response.ok) return response
-        if (response.status !== 503 || isLast) throw await toRemoteError(response)
+        if (response.status !== 503 || isLast) throw await readRefusal(response)
       } catch (error) {
-        const isLost = error instanceof RemoteError && error.code === 'CONNECTION_LOST'
+        const isLost = error instanceof CommandError && error.code === 'CONNECTION_LOST'
         if (isLast || !isLost) throw error
       }
       await sleep(calculateRetryDelay(attempt, RETRY_BASE_MS, RETRY_MAX_MS), this.#clock)
@@ -175,7 +174,7 @@ const PASSING = new Set([408, 425, 429, 500, 502, 503, 504])
 /**
  * The frames of an event stream, over as many connections as it takes: one that breaks is followed by another
  * that resumes after the last frame. The reader ends it by leaving the loop, a gateway with a 204. Ends with a
- * RemoteError when it is refused, or when connection after connection fails.
+ * CommandError when it is refused, or when connection after connection fails.
  */
 export class EventFeed {
   readonly #options: EventFeedOptions
@@ -196,7 +195,7 @@ export class EventFeed {
   restart(): void {
     this.#restarts += 1
     if (this.#restarts > MAX_RESTARTS) {
-      throw new RemoteError('ANSWER_INVALID', `what ${this.#origin} sends does not fit together`)
+      throw new CommandError('ANSWER_INVALID', `what ${this.#origin} sends does not fit together`)
     }
     this.#isRestarting = true
   }
@@ -214,7 +213,7 @@ export class EventFeed {
       try {
         if (yield* this.#read(abort.signal, onBytes)) return
       } catch (error) {
-        if (error instanceof RemoteError) throw error
+        if (error instanceof CommandError) throw error
         if (!this.#hasConnected && isRefused(error)) throw unreachable(this.#origin, error)
       } finally {
         stopTimer()
@@ -235,7 +234,7 @@ export class EventFeed {
     this.#hasConnected = true
     if (response.status === 204) return true
     if (PASSING.has(response.status)) return false
-    if (!response.ok) throw await toRemoteError(response)
+    if (!response.ok) throw await readRefusal(response)
     const decoder = new SseDecoder()
     for await (const chunk of response.body ?? []) {
       onBytes()
@@ -260,7 +259,7 @@ export class EventFeed {
     this.#failures += 1
     if (this.#failures >= MAX_ATTEMPTS) {
       const message = `the connection to ${this.#origin} was lost, and ${MAX_ATTEMPTS} attempts to resume failed`
-      throw new RemoteError('CONNECTION_LOST', message)
+      throw new CommandError('CONNECTION_LOST', message)
     }
     const delay = calculateRetryDelay(this.#failures - 1, RECONNECT_BASE_MS, RECONNECT_MAX_MS)
     // Keeps many readers from coming back in the same moment.
@@ -316,40 +315,18 @@ export function outcomeOf(output: StreamOutput): TurnOutcome | undefined {
   return output.type === 'turn_complete' ? output.status : undefined
 }
 
-/** A gateway refused, or nobody answered; the message says it to people. */
-export class RemoteError extends Error {
-  override readonly name = 'RemoteError'
-  /** Of the gateway, or one of ours: GATEWAY_UNREACHABLE, CONNECTION_LOST. */
-  readonly code: string
-
-  constructor(code: string, message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.code = code
-  }
-}
-
-/** Reports a RemoteError, and rethrows any other. */
-export async function reportRemoteError(
-  error: unknown,
-  terminal: Terminal,
-  json: boolean,
-): Promise<ExitCode> {
-  if (error instanceof RemoteError) return reportFailure(error, terminal, json)
-  throw error
-}
-
 /** Nobody listens there: trying again will not help. */
-export function unreachable(url: string, cause: unknown): RemoteError {
+export function unreachable(url: string, cause: unknown): CommandError {
   const port = new URL(url).port || '4010'
   const start = port === '4010' ? 'turnstream serve' : `turnstream serve --port ${port}`
   const message = `no gateway answers at ${url}: start one with "${start}", or name another with --url`
-  return new RemoteError('GATEWAY_UNREACHABLE', message, { cause })
+  return new CommandError('GATEWAY_UNREACHABLE', message, { cause })
 }
 
 /** The connection broke: trying again may help. */
-function lost(url: string, cause: unknown): RemoteError {
+function lost(url: string, cause: unknown): CommandError {
   const message = `the connection to ${url} broke: ${failureReason(cause)}`
-  return new RemoteError('CONNECTION_LOST', message, { cause })
+  return new CommandError('CONNECTION_LOST', message, { cause })
 }
 
 const REFUSED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
@@ -378,21 +355,21 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 ])
 
 /** The error that a gateway answered with. A proxy in front of it may answer in any other way. */
-async function toRemoteError(response: Response): Promise<RemoteError> {
+async function readRefusal(response: Response): Promise<CommandError> {
   const { status, url } = response
   const location = response.headers.get('location')
   if (status >= 300 && status < 400 && location !== null) {
     await response.body?.cancel()
     const to = URL.parse(location, url)?.origin ?? location.slice(0, 200)
     const message = `${url} redirects to ${to}, and redirects are not followed. Pass --url ${to} if you trust it.`
-    return new RemoteError('REDIRECTED', message)
+    return new CommandError('REDIRECTED', message)
   }
   const body = parseJsonSafe(await readBounded(response.body, MAX_ANSWER_BYTES).catch(() => ''))
   const error = isRecord(body) ? body['error'] : undefined
   if (isRecord(error) && typeof error['code'] === 'string') {
     const { code, message } = error
     const text = typeof message === 'string' ? message : code
-    return new RemoteError(code, ADVICE.get(code) ?? text)
+    return new CommandError(code, ADVICE.get(code) ?? text)
   }
-  return new RemoteError(`HTTP_${status}`, `${url} answered with the status ${status}`)
+  return new CommandError(`HTTP_${status}`, `${url} answered with the status ${status}`)
 }

@@ -37,6 +37,11 @@ export function failureReason(error: unknown): string {
   return reason
 }
 
+/** No header without a key. */
+export function bearer(key: string | undefined): Readonly<Record<string, string>> {
+  return key === undefined ? {} : { authorization: `Bearer ${key}` }
+}
+
 /** How long one look over the network may take. */
 export const LOOK_LIMIT_MS = 5000
 

@@ -24,15 +24,10 @@ import {
   parseKeysFile,
   sha256Of,
 } from '../server/auth/key-ring.ts'
-import { defineCommand, EXIT, parseAction, reportFailure, UsageError } from './command.ts'
+import { CommandError, defineCommand, EXIT, parseAction, UsageError } from './command.ts'
 import { readConfiguration } from './serve/configuration.ts'
 import type { Terminal } from './terminal.ts'
 import { jsonLine } from './text.ts'
-
-/** It cannot be done; the message says why. */
-class KeysError extends Error {
-  override readonly name = 'KeysError'
-}
 
 /** The result of an action: as an object, and for people what belongs on standard output and beside it. */
 interface Outcome {
@@ -72,17 +67,10 @@ starts, and again on SIGHUP, without a restart: streams of a revoked key end, an
     '0 done · 1 it could not be done, and the file is as it was · 2 the command makes no sense',
   async run({ values, words: [name, ...words] }, terminal) {
     const action = ACTIONS[parseAction('keys', name, ACTION_NAMES)]
-    try {
-      const { text, advice, json } = action(fileOf(values.file, terminal), words)
-      await terminal.write(values.json ? jsonLine(json) : text)
-      if (!values.json) terminal.writeError(advice)
-      return EXIT.done
-    } catch (error) {
-      if (error instanceof KeysError || error instanceof TurnstreamError) {
-        return reportFailure(error, terminal, values.json)
-      }
-      throw error
-    }
+    const { text, advice, json } = action(fileOf(values.file, terminal), words)
+    await terminal.write(values.json ? jsonLine(json) : text)
+    if (!values.json) terminal.writeError(advice)
+    return EXIT.done
   },
 })
 
@@ -163,7 +151,8 @@ function checkNames({ tenant, name }: KeyName): void {
 /** The text of a file of keys with one more. What else is in it stays as it is. */
 function withKey(text: string, { tenant, name, sha256 }: KeyEntry): string {
   if (linesOfKeysFile(text).some(({ key }) => key?.tenant === tenant && key.name === name)) {
-    throw new KeysError(
+    throw new CommandError(
+      undefined,
       `${tenant} has a key named ${name} already: choose another name, or revoke it first`,
     )
   }
@@ -174,7 +163,8 @@ function withKey(text: string, { tenant, name, sha256 }: KeyEntry): string {
 function withoutKey(text: string, { tenant, name }: KeyName): string {
   const lines = linesOfKeysFile(text)
   const left = lines.filter(({ key }) => key?.tenant !== tenant || key.name !== name)
-  if (left.length === lines.length) throw new KeysError(`${tenant} has no key named ${name}`)
+  if (left.length === lines.length)
+    throw new CommandError(undefined, `${tenant} has no key named ${name}`)
   return left.map((line) => line.text).join('\n')
 }
 
@@ -269,7 +259,8 @@ function naming<T>(path: string, run: () => T): T {
 }
 
 function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error ? String(error.code) : undefined
+  const isCoded = error instanceof Error && 'code' in error && typeof error.code === 'string'
+  return isCoded ? String(error.code) : undefined
 }
 
 function invalid(detail: string): TurnstreamError {

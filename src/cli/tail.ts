@@ -2,15 +2,13 @@ import { parseJsonSafe } from '../protocol/json.ts'
 import { ROUTES, SSE_EVENTS } from '../protocol/names.ts'
 import type { StreamEventPayload } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
-import { defineCommand, EXIT } from './command.ts'
+import { CommandError, defineCommand, EXIT } from './command.ts'
 import {
   ABOUT_KEYS,
   createGatewayClient,
   type EventFeed,
   type EventFeedOptions,
   outcomeOf,
-  RemoteError,
-  reportRemoteError,
   type TurnOutcome,
   turnOutputs,
   URL_OPTION,
@@ -50,18 +48,14 @@ turn unless the turn was submitted with both`,
     const lines = raw
       ? eventLines(client.stream(ROUTES.runStream, { runId: id }, options), terminal)
       : outputLines(client.stream(ROUTES.turnOutputStream, { turnId: id }, options))
-    try {
-      for await (const line of lines) {
-        await writeLine(line, terminal, json)
-        const { outcome } = line
-        if (outcome !== undefined) return outcome === 'complete' ? EXIT.done : EXIT.failed
-      }
-      // Nothing follows the offset: the turn ended at or before it.
-      if (from !== undefined) return EXIT.done
-      throw new RemoteError('TURN_LOST', `the stream of turn ${id} ended before the turn did`)
-    } catch (error) {
-      return reportRemoteError(error, terminal, json)
+    for await (const line of lines) {
+      await writeLine(line, terminal, json)
+      const { outcome } = line
+      if (outcome !== undefined) return outcome === 'complete' ? EXIT.done : EXIT.failed
     }
+    // Nothing follows the offset: the turn ended at or before it.
+    if (from !== undefined) return EXIT.done
+    throw new CommandError('TURN_LOST', `the stream of turn ${id} ended before the turn did`)
   },
 })
 

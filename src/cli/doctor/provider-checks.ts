@@ -8,7 +8,7 @@ import type { ProviderKind } from '../../adapters/provider.ts'
 import type { Clock } from '../../async/clock.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { UsageError } from '../command.ts'
-import { type Answer, call } from '../http.ts'
+import { type Answer, bearer, call } from '../http.ts'
 import type { Configuration } from '../serve/configuration.ts'
 import {
   activeProviders,
@@ -20,8 +20,6 @@ import {
 } from '../serve/providers.ts'
 import { type Check, fail, ok, skipped, warn } from './check.ts'
 import { type ClockReading, readClock } from './machine-checks.ts'
-
-const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 /** Where each kind lists its models. */
 const LISTINGS = {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../async/clock.ts'
-import { type Answer, type Call, call, type NoAnswer } from '../../http.ts'
+import { type Answer, bearer, type Call, call, type NoAnswer } from '../../http.ts'
 import { type Check, fail, ok, skipped, warn } from '../check.ts'
 import { type DecodedStream, decodeStream, recordStream, type StreamCall } from './recording.ts'
 import {
@@ -203,13 +203,9 @@ const TWO_CALLS = ask(
   'What is the weather in Zürich, and what is it in 東京? Call the tool for both cities at the same time.',
 )
 
-function authorization(key: string | undefined): Record<string, string> {
-  return key === undefined ? {} : { authorization: `Bearer ${key}` }
-}
-
 function modelsCall({ baseUrl, key, clock }: Endpoint): Call {
   const url = `${baseUrl}/models`
-  return { url, headers: authorization(key), limitMs: REFUSAL_LIMIT_MS, clock }
+  return { url, headers: bearer(key), limitMs: REFUSAL_LIMIT_MS, clock }
 }
 
 type Calls = ReturnType<typeof callsFor>
@@ -217,7 +213,7 @@ type Calls = ReturnType<typeof callsFor>
 /** Every request that is sent to the model. */
 function callsFor({ baseUrl, key, clock }: Endpoint, model: string) {
   const url = `${baseUrl}/chat/completions`
-  const common = { url, headers: authorization(key), limitMs: MODEL_LIMIT_MS, clock }
+  const common = { url, headers: bearer(key), limitMs: MODEL_LIMIT_MS, clock }
   const stream = (about: string, body: object, asksUsage = false): StreamCall => ({
     ...common,
     about,
@@ -238,6 +234,6 @@ function callsFor({ baseUrl, key, clock }: Endpoint, model: string) {
     abandoned: { ...stream('a text that is left', REPEAT), leaves: true },
     unknownModel: { ...refused, body: unknown },
     malformed: { ...refused, body: `{"model": ${JSON.stringify(model)}, "messages": [` },
-    wrongKey: { ...refused, headers: authorization(WRONG_KEY), body: plain },
+    wrongKey: { ...refused, headers: bearer(WRONG_KEY), body: plain },
   }
 }
