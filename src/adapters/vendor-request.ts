@@ -39,7 +39,7 @@ export function toolChoiceOf({ tools = [], toolChoice }: ProviderRequest): ToolC
   }
   if (typeof toolChoice !== 'object') return toolChoice
   if (tools.some(({ name }) => name === toolChoice.name)) return toolChoice
-  throw invalidOption('toolChoice', `there is no tool ${toolChoice.name}`)
+  throw invalidOption('toolChoice', `unknown tool ${toolChoice.name}`)
 }
 
 export function imagesOf({ attachments = [] }: Extract<OutputItem, { type: 'message' }>) {

@@ -323,7 +323,7 @@ function eventOf(record: EventRecord | Resync): StreamEvent {
 function failureOf({ payload }: StreamEvent): ErrorObject | undefined {
   if (payload.type === 'response_error') return payload.error
   if (payload.type !== 'turn_aborted_by_user') return undefined
-  return { code: 'ABORTED', message: `The turn was stopped: ${payload.reason ?? 'by somebody'}` }
+  return { code: 'ABORTED', message: `The turn was stopped: ${payload.reason ?? 'cancelled'}` }
 }
 
 function interruption(code: string, message: string): Frame {

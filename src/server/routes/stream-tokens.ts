@@ -49,7 +49,7 @@ export function addStreamTokenRoute(app: GatewayApp, tokens: StreamTokens): void
   })
 }
 
-/** Only for existing turns and threads: a token for a future thread could open another tenant user's. */
+/** Only for existing turns and threads: a token for a future thread could open another user's. */
 async function toGrant(
   log: TurnLog,
   { turnId = '', threadId }: z.infer<typeof streamTokenBodySchema>,

@@ -155,7 +155,7 @@ describe('what the vendor cannot do is refused by name', () => {
       'maxOutputTokens: it must exceed the thinking budget of 16384 tokens',
     ],
     [{ toolChoice: 'required' }, 'toolChoice: there are no tools to choose from'],
-    [{ tools, toolChoice: { name: 'x' } }, 'toolChoice: there is no tool x'],
+    [{ tools, toolChoice: { name: 'x' } }, 'toolChoice: unknown tool x'],
     [{ responseFormat: { type: 'json_object' } }, 'responseFormat: JSON output requires a schema'],
   ])('%j', (request, reason) => {
     expect(() => bodyOf(request)).toThrow(

@@ -103,7 +103,7 @@ describe('what cannot be honoured is refused by its name', () => {
     [{ parallelToolCalls: false }, /parallelToolCalls/],
     [{ reasoningEffort: 'low', thinkingBudget: 5 }, /reasoningEffort/],
     [{ toolChoice: 'required' }, /toolChoice: there are no tools/],
-    [{ tools: [tool], toolChoice: { name: 'sub' } }, /toolChoice: there is no tool sub/],
+    [{ tools: [tool], toolChoice: { name: 'sub' } }, /toolChoice: unknown tool sub/],
     [
       {
         input: [{ type: 'function_call_output', id: 'o', call_id: 'x', output: '', success: true }],

@@ -89,7 +89,7 @@ describe('what cannot be honoured is refused by its name', () => {
   const rows: [request: Partial<ProviderRequest>, message: RegExp][] = [
     [{ thinkingBudget: 5 }, /thinkingBudget/],
     [{ toolChoice: 'required' }, /toolChoice: there are no tools/],
-    [{ tools: [tool], toolChoice: { name: 'sub' } }, /toolChoice: there is no tool sub/],
+    [{ tools: [tool], toolChoice: { name: 'sub' } }, /toolChoice: unknown tool sub/],
     [
       {
         input: [{ type: 'function_call_output', id: 'o', call_id: 'x', output: '', success: true }],
