@@ -232,7 +232,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     plant: () => keysFile(`${KEY_LINE}acme:cli:${SECRET}\n`),
     check: 'keys',
     verdict: 'fail',
-    found: /line 2 has no 64 hexadecimal digits/,
+    found: /line 2 does not end with 64 hexadecimal digits/,
     fix: /turnstream keys list --file/,
   },
   {

@@ -61,7 +61,7 @@ describe('a secret', () => {
       OPENAI_COMPATIBLE_MODEL: 'm',
     }
     const read = () => warnings([], env)
-    expect(read).toThrow('OPENAI_COMPATIBLE_BASE_URL takes an http:// or https:// address without')
+    expect(read).toThrow('OPENAI_COMPATIBLE_BASE_URL takes an http:// or https:// URL without')
     expect(read).not.toThrow('hidden')
   })
 })

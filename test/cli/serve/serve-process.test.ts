@@ -209,7 +209,7 @@ describe('what keeps it from starting', PATIENCE, () => {
     })
     const { code, said } = await fail(['--port', `${port}`, '--store', 'memory'])
     expect(code).toBe(1)
-    expect(said).toMatch(new RegExp(`^turnstream: .*port ${port} of 127.0.0.1.*\n$`))
+    expect(said).toMatch(new RegExp(`^turnstream: .*port ${port} on 127.0.0.1.*\n$`))
   })
 
   test('a directory that another server uses', { tags: ['slow'] }, async () => {

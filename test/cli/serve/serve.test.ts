@@ -195,7 +195,7 @@ describe('what keeps it from starting is said in a sentence, with code 1', PATIE
       other.close()
     })
     const said = await fail(['--port', `${port}`, '--store', 'memory'])
-    expect(said).toContain(`port ${port} of 127.0.0.1`)
+    expect(said).toContain(`port ${port} on 127.0.0.1`)
     expect(said).toContain('choose another port')
   })
 

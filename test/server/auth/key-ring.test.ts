@@ -93,7 +93,7 @@ describe('replacing all keys', () => {
     const seen: number[] = []
     const stop = ring.onReplace(() => seen.push(ring.size))
     ring.replace([entry(ACME), entry(OTHER, 'umbrella')])
-    expect(() => ring.replace([{ ...entry(ACME), name: '' }])).toThrow('a key has')
+    expect(() => ring.replace([{ ...entry(ACME), name: '' }])).toThrow('a key needs')
     ring.replace([])
     stop()
     ring.replace([entry(ACME)])
