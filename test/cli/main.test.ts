@@ -28,7 +28,7 @@ test.each([
   [['demo', '-h'], 'turnstream demo [--speed <n>] [--json]'],
   [['convert', '--help'], '--from <format>'],
   [['replay', '--help'], 'turnstream replay <file.jsonl>'],
-])('%j teaches', (args, text) => {
+])('%j teaches', { tags: ['slow'] }, (args, text) => {
   const { status, stdout } = turnstream(...args)
   expect(status).toBe(0)
   expect(stdout).toContain(text)

@@ -1,3 +1,4 @@
+// @module-tag slow
 /** docs/tutorial.md, block by block, as a reader would paste it; a recorded stream stands for the real model. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
