@@ -70,10 +70,10 @@ export {
 export type { ProcessorOptions } from './processor/options.ts'
 export { DEFAULT_BATCH_GRADIENT, estimateTokenCount } from './processor/options.ts'
 export { StreamProcessor } from './processor/stream-processor.ts'
-export type { Decoded } from './protocol/decode.ts'
 export { ERROR_CODES, type ErrorCode, TurnstreamError } from './protocol/errors.ts'
 export { generateEventId } from './protocol/ids.ts'
 export { isExecutedByProvider } from './protocol/item-marks.ts'
+export type { Decoded } from './protocol/json.ts'
 export { parseJsonSafe } from './protocol/json.ts'
 export { type MessageOrigin, type OutputItem, outputItemSchema } from './protocol/output-item.ts'
 export {

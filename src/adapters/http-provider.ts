@@ -1,12 +1,11 @@
 import { type Clock, systemClock } from '../async/clock.ts'
+import { IdleTimer } from '../async/idle-timer.ts'
+import { pause } from '../async/pause.ts'
+import { calculateRetryDelay } from '../async/retry.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
-import {
-  type Attempt,
-  type HttpCallOptions,
-  openVendorStream,
-  type Progress,
-  unreachable,
-} from './http-call.ts'
+import { TurnstreamError } from '../protocol/errors.ts'
+import { isRecord, parseJsonSafe } from '../protocol/json.ts'
+import type { ErrorObject } from '../protocol/stream-event.ts'
 import { type Provider, type ProviderRequest, ProviderStream } from './provider.ts'
 import type { Translation, TranslationContext } from './translation.ts'
 import { concealing } from './vendor-errors.ts'
@@ -71,7 +70,7 @@ export function httpProvider<Options extends HttpProviderOptions>(
   checkBaseUrl(options.baseUrl)
   const { id = vendorId, clock = systemClock, onUnknown, maxArgumentChars } = options
   const conceal = concealing(options)
-  const resolved: HttpCallOptions = {
+  const resolved = {
     limits: { ...DEFAULT_LIMITS, ...options.timeLimits },
     maxStalledBytes: options.maxStalledBytes ?? MAX_STALLED_BYTES,
     maxRetries: options.maxRetries ?? 2,
@@ -131,4 +130,325 @@ async function pumpChunk(
     if (hasEnded || reader.fault !== undefined) return { arrived, isOver: true }
   }
   return { arrived, isOver: false }
+}
+
+type CallOption = 'maxStalledBytes' | 'maxRetries' | 'retryTimeouts' | 'fetch' | 'clock' | 'random'
+
+/** One call to a vendor, including retries. */
+interface Attempt extends Required<Pick<HttpProviderOptions, CallOption>> {
+  limits: TimeLimits
+  signal: AbortSignal
+  buildRequest: () => VendorRequest
+  onRetry?: (() => void) | undefined
+}
+
+/** What a chunk contained. */
+interface Progress {
+  arrived: number
+  /** Ignore the rest. */
+  isOver: boolean
+}
+
+type OnChunk = (chunk: Uint8Array) => Promise<Progress>
+
+/** A failed call. `retryAfterMs` is set if the vendor named a delay. */
+interface CallFault extends ErrorObject {
+  isRetryable: boolean
+  retryAfterMs?: number | undefined
+}
+
+const RETRYABLE_STATUSES = new Set([408, 409, 425, 429, 500, 502, 503, 529])
+/** A gateway timeout: the model may have received the request. */
+const GATEWAY_TIMEOUT = 504
+/** Timeouts of Node's `fetch`: 300 s for headers, and between two chunks. */
+const FETCH_TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
+const RETRY_BASE_MS = 500
+const RETRY_MAX_MS = 8000
+// A vendor that asks for a longer delay has, in effect, refused.
+const MAX_RETRY_AFTER_MS = 60_000
+const MAX_ERROR_BODY_CHARS = 64 * 1024
+// Plain-text errors are short; longer texts are pages or stack traces.
+const MAX_PLAIN_CHARS = 300
+
+/**
+ * Calls the vendor and passes on its response chunk by chunk. A failed call is retried only before the first event.
+ * Returns the failure, if any.
+ */
+async function openVendorStream(
+  attempt: Attempt,
+  onChunk: OnChunk,
+): Promise<ErrorObject | undefined> {
+  const { maxRetries, clock, random } = attempt
+  for (let tries = 0; ; tries++) {
+    const call = new Call(attempt, onChunk)
+    const fault = await call.run()
+    if (fault === undefined) return undefined
+    if (attempt.signal.aborted || call.hasArrived || !fault.isRetryable || tries >= maxRetries) {
+      const { code, message, retryAfterMs } = fault
+      return { code, message, ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }) }
+    }
+    const backoff = calculateRetryDelay(tries, RETRY_BASE_MS, RETRY_MAX_MS) * (0.5 + random() / 2)
+    await pause(fault.retryAfterMs ?? backoff, clock, attempt.signal)
+    if (!attempt.signal.aborted) attempt.onRetry?.()
+  }
+}
+
+/** One attempt. Every wait has a limit, and aborting ends it immediately. */
+class Call {
+  readonly #attempt: Attempt
+  readonly #onChunk: OnChunk
+  readonly #controller = new AbortController()
+  #interrupt: (reason: unknown) => void = () => {}
+  hasArrived = false
+
+  constructor(attempt: Attempt, onChunk: OnChunk) {
+    this.#attempt = attempt
+    this.#onChunk = onChunk
+  }
+
+  async run(): Promise<CallFault | undefined> {
+    const { signal } = this.#attempt
+    const abort = (): void => {
+      this.#controller.abort()
+      this.#interrupt(ABORTED)
+    }
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort, { once: true })
+    try {
+      return await this.#talk()
+    } catch (error) {
+      return this.#faultOf(error)
+    } finally {
+      signal.removeEventListener('abort', abort)
+      abort()
+    }
+  }
+
+  async #talk(): Promise<CallFault | undefined> {
+    const { fetch, limits } = this.#attempt
+    const { url, headers, body } = this.#attempt.buildRequest()
+    const response = await this.#within(
+      limits.firstEventMs,
+      'headers',
+      fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
+        body: JSON.stringify(body),
+        // A redirect would forward the key to its target.
+        redirect: 'manual',
+        signal: this.#controller.signal,
+      }),
+    )
+    if (isRedirect(response)) return redirectFault(response)
+    if (!response.ok || response.body === null) {
+      const text = await this.#within(limits.firstEventMs, 'the error', readStart(response))
+      return this.#httpFault(response, text)
+    }
+    return this.#read(response.body.getReader())
+  }
+
+  async #read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<CallFault | undefined> {
+    const { limits, maxStalledBytes } = this.#attempt
+    const stall = new Stall(this.#attempt, (error) => this.#interrupt(error))
+    let silence = this.#silence(limits.firstEventMs)
+    try {
+      for (;;) {
+        stall.watch()
+        silence.startWait()
+        const { done, value } = await this.#unlessInterrupted(reader.read())
+        silence.endWait()
+        if (done) return this.hasArrived ? undefined : EMPTY_ANSWER
+        const { arrived, isOver } = await this.#onChunk(value)
+        if (isOver) return undefined
+        if (arrived === 0) stall.add(value.length)
+        else stall.end()
+        if (stall.bytes > maxStalledBytes) return junkFault(maxStalledBytes)
+        if (arrived === 0 || this.hasArrived) continue
+        this.hasArrived = true
+        silence.stop()
+        silence = this.#silence(limits.betweenEventsMs)
+      }
+    } finally {
+      silence.stop()
+      stall.stop()
+    }
+  }
+
+  /** Interrupts a wait for bytes that takes too long. One timer for all reads, because there is one read per token. */
+  #silence(ms: number): IdleTimer {
+    return new IdleTimer(ms, this.#attempt.clock, () =>
+      this.#interrupt(timeoutError('an event', ms)),
+    )
+  }
+
+  /** Throws on timeout or abort; a later result is ignored. */
+  async #within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
+    const { clock } = this.#attempt
+    const timeOut = (): void => this.#interrupt(timeoutError(what, ms))
+    const cancel = ms === Infinity ? () => {} : clock.after(ms, timeOut)
+    try {
+      return await this.#unlessInterrupted(promise)
+    } finally {
+      cancel()
+    }
+  }
+
+  /** Does not wait for `fetch` to handle an abort: in Node 20 a read overtaken by the end of the body never settles. */
+  #unlessInterrupted<T>(promise: Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#interrupt = reject
+      if (this.#controller.signal.aborted) reject(ABORTED)
+      promise.then(resolve, reject)
+    })
+  }
+
+  #faultOf(error: unknown): CallFault {
+    const { retryTimeouts } = this.#attempt
+    if (error instanceof TimeoutError) {
+      return { code: 'UPSTREAM_TIMEOUT', message: error.message, isRetryable: retryTimeouts }
+    }
+    if (error instanceof TurnstreamError) {
+      // The request could not be created: a retry would fail, too.
+      return { code: error.code, message: error.message, isRetryable: false }
+    }
+    const fault = unreachable(error)
+    return { ...fault, isRetryable: fault.code !== 'UPSTREAM_TIMEOUT' || retryTimeouts }
+  }
+
+  #httpFault(response: Response, body: string): CallFault {
+    const { status } = response
+    const retryAfterMs = retryAfter(response.headers.get('retry-after'))
+    const isPatient = retryAfterMs === undefined || retryAfterMs <= MAX_RETRY_AFTER_MS
+    const { retryTimeouts } = this.#attempt
+    const canRetry = status === GATEWAY_TIMEOUT ? retryTimeouts : RETRYABLE_STATUSES.has(status)
+    return {
+      code: `HTTP_${status}`,
+      message: vendorMessage(body) || response.statusText || 'no message',
+      isRetryable: canRetry && isPatient,
+      retryAfterMs,
+    }
+  }
+}
+
+const ABORTED = new DOMException('The call was aborted', 'AbortError')
+
+/** The vendor sent nothing useful for too long. The call may be billed. */
+class TimeoutError extends Error {}
+
+function timeoutError(what: string, ms: number): TimeoutError {
+  return new TimeoutError(`The provider did not send ${what} within ${ms} ms`)
+}
+
+/**
+ * Limits how long bytes may arrive without an event: keep-alives while a model thinks, unknown or empty events. A
+ * timer, because the system time can change.
+ */
+class Stall {
+  readonly #timer: IdleTimer
+  #isWatched = false
+  #error: TimeoutError | undefined
+  bytes = 0
+
+  constructor({ clock, limits }: Attempt, onTimeout: (error: TimeoutError) => void) {
+    this.#timer = new IdleTimer(limits.stallMs, clock, () => {
+      const message = `The provider sent no event within ${limits.stallMs} ms, only keep-alives`
+      this.#error = new TimeoutError(message)
+      onTimeout(this.#error)
+    })
+  }
+
+  watch(): void {
+    if (this.#isWatched) return
+    this.#isWatched = true
+    this.#timer.startWait()
+  }
+
+  add(bytes: number): void {
+    this.bytes += bytes
+    if (this.#error !== undefined) throw this.#error
+  }
+
+  end(): void {
+    this.#timer.endWait()
+    this.#isWatched = false
+    this.#error = undefined
+    this.bytes = 0
+  }
+
+  stop(): void {
+    this.#timer.stop()
+  }
+}
+
+function junkFault(bytes: number): CallFault {
+  const message = `The provider sent more than ${bytes} bytes without an event`
+  return { code: 'UPSTREAM_MALFORMED', message, isRetryable: false }
+}
+
+const EMPTY_ANSWER: CallFault = {
+  code: 'UPSTREAM_TRUNCATED',
+  message: 'The provider returned an empty stream',
+  isRetryable: true,
+}
+
+/**
+ * Converts a failure before or during the response. Network errors name hosts and ports, and those of `fetch` quote
+ * headers: only the error code is public.
+ */
+export function unreachable(error: unknown): ErrorObject {
+  // `fetch` puts the network error into `cause`.
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  const word = /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? ` (${code})` : ''
+  if (FETCH_TIMEOUTS.has(code)) {
+    return { code: 'UPSTREAM_TIMEOUT', message: `The provider was silent for too long${word}` }
+  }
+  return { code: 'UPSTREAM_UNREACHABLE', message: `The call to the provider failed${word}` }
+}
+
+/** Where `fetch` hides a redirect it has no status. */
+function isRedirect({ status, type }: Response): boolean {
+  return type === 'opaqueredirect' || (status >= 300 && status < 400)
+}
+
+function redirectFault({ status }: Response): CallFault {
+  const code = `HTTP_${status === 0 ? 302 : status}`
+  const message = 'The provider returned a redirect, which is not followed'
+  return { code, message, isRetryable: false }
+}
+
+/** Seconds or a date; other values are ignored. */
+function retryAfter(header: string | null): number | undefined {
+  if (header === null || header.trim() === '') return undefined
+  const seconds = Number(header)
+  const ms = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(header) - Date.now()
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms)
+}
+
+/** The message in a known vendor error format, or the body if it is a sentence. */
+function vendorMessage(body: string): string {
+  const json = parseJsonSafe(body)
+  const outer = Array.isArray(json) ? (json[0] as unknown) : json
+  const inner = isRecord(outer) ? (outer['error'] ?? outer) : undefined
+  const message = isRecord(inner) ? inner['message'] : inner
+  return typeof message === 'string' ? message.trim() : sentenceOf(body)
+}
+
+/** Pages, stack traces and other JSON may contain anything. */
+function sentenceOf(body: string): string {
+  const text = body.trim()
+  return text.length <= MAX_PLAIN_CHARS && /^[^\n<>{}]*$/.test(text) ? text : ''
+}
+
+async function readStart(response: Response): Promise<string> {
+  if (response.body === null) return ''
+  const decoder = new TextDecoder()
+  const reader = response.body.getReader()
+  let text = ''
+  while (text.length < MAX_ERROR_BODY_CHARS) {
+    const { done, value } = await reader.read()
+    if (done) break
+    text += decoder.decode(value, { stream: true })
+  }
+  return text
 }

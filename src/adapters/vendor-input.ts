@@ -1,4 +1,4 @@
-import { isNestedDeeperThan, MAX_JSON_NESTING } from '../protocol/json.ts'
+import { type Decoded, isNestedDeeperThan, MAX_JSON_NESTING, parseJson } from '../protocol/json.ts'
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
 import { SseDecoder } from '../sse/decode.ts'
 import { LineDecoder } from '../sse/lines.ts'
@@ -82,8 +82,8 @@ export class VendorInput {
     if (typeof record === 'string' && text.trim() === '') return
     if (text === DONE) return this.#onEvent(DONE)
     const json = parse(text)
-    if (json instanceof Unreadable) this.#fail(json)
-    else this.#onEvent(json)
+    if (json.ok) this.#onEvent(json.value)
+    else this.#fault ??= { at: this.#count, reason: json.reason }
   }
 
   #fail(error: unknown): void {
@@ -117,23 +117,15 @@ function createDecoder(format: InputFormat): SseDecoder | LineDecoder {
   return format === 'sse' ? new SseDecoder({ flushOnEnd: true }) : new LineDecoder()
 }
 
-/** Why a text is not acceptable JSON. Returned, not thrown. */
-class Unreadable extends Error {}
-
-function parse(text: string): unknown {
-  if (isNestedDeeperThan(text, MAX_JSON_NESTING)) {
-    return new Unreadable(`nested more than ${MAX_JSON_NESTING} levels deep`)
-  }
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    return new Unreadable(`not JSON: ${error instanceof Error ? error.message : 'unreadable'}`)
-  }
+function parse(text: string): Decoded<unknown> {
+  return isNestedDeeperThan(text, MAX_JSON_NESTING)
+    ? { ok: false, reason: `nested more than ${MAX_JSON_NESTING} levels deep` }
+    : parseJson(text)
 }
 
 function isReadable(record: InputRecord): boolean {
   const text = typeof record === 'string' ? record : record.data
-  return text === DONE || !(parse(text) instanceof Unreadable)
+  return text === DONE || parse(text).ok
 }
 
 const NONE: readonly StreamEventPayload[] = []

@@ -1,3 +1,5 @@
+import type * as z from 'zod'
+
 /** Parses JSON; returns the text itself when it is not JSON. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the shape
 export function parseJsonSafe<T = unknown>(json: string): T | string {
@@ -54,4 +56,40 @@ function isEscaped(text: string, quote: number): boolean {
   let backslashes = 0
   while (text[quote - 1 - backslashes] === '\\') backslashes += 1
   return backslashes % 2 === 1
+}
+
+/** Result of decoding untrusted input: the value, or the reason why it was rejected. */
+export type Decoded<T> = { ok: true; value: T } | { ok: false; reason: string }
+
+/** Validates input against a schema. Never throws; the reason names the first invalid field. */
+export function decode<Schema extends z.ZodType>(
+  schema: Schema,
+  json: unknown,
+): Decoded<z.infer<Schema>> {
+  const result = schema.safeParse(json)
+  if (result.success) return { ok: true, value: result.data }
+  const issue = result.error.issues[0]
+  const path = issue?.path.map(String).join('.') ?? ''
+  const message = issue?.message ?? 'invalid'
+  return { ok: false, reason: path === '' ? message : `${path}: ${message}` }
+}
+
+/** Like `decode`, but takes JSON text. */
+export function decodeText<Schema extends z.ZodType>(
+  schema: Schema,
+  text: string,
+): Decoded<z.infer<Schema>> {
+  const json = parseJson(text)
+  return json.ok ? decode(schema, json.value) : json
+}
+
+export function parseJson(text: string): Decoded<unknown> {
+  try {
+    return { ok: true, value: JSON.parse(text) }
+  } catch (error) {
+    return {
+      ok: false,
+      reason: `not JSON: ${error instanceof Error ? error.message : 'unreadable'}`,
+    }
+  }
 }

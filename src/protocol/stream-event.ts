@@ -1,6 +1,5 @@
 import * as z from 'zod'
-import { type Decoded, decode, parseJson } from './decode.ts'
-import { isRecord } from './json.ts'
+import { type Decoded, decode, isRecord, parseJson } from './json.ts'
 import { messageOriginSchema, outputItemSchema } from './output-item.ts'
 import { idSchema, metadataSchema, openObject } from './shape.ts'
 import { normalizeEvent } from './stream-event-guard.ts'

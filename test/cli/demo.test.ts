@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { recordToolsTurn } from '../../src/cli/recordings.ts'
 import { demo } from '../../src/cli/replay.ts'
-import { decodeText } from '../../src/protocol/decode.ts'
+import { decodeText } from '../../src/protocol/json.ts'
 import { streamMessageSchema, streamOutputSchema } from '../../src/protocol/stream-output.ts'
 import { fakeTerminal } from './fake-terminal.ts'
 

@@ -1,8 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { decode, decodeText } from '../../src/protocol/decode.ts'
 import { ERROR_CODES, TurnstreamError, unreachable } from '../../src/protocol/errors.ts'
 import { generateEventId } from '../../src/protocol/ids.ts'
-import { isRecord, parseJsonObject, parseJsonSafe } from '../../src/protocol/json.ts'
+import {
+  decode,
+  decodeText,
+  isRecord,
+  parseJsonObject,
+  parseJsonSafe,
+} from '../../src/protocol/json.ts'
 import { responseSchema } from '../../src/protocol/response.ts'
 import { responseEventSchema } from '../../src/protocol/response-event.ts'
 import { streamMessageSchema, streamOutputSchema } from '../../src/protocol/stream-output.ts'

@@ -1,6 +1,5 @@
-import { parseJson } from '../../protocol/decode.ts'
 import { unreachable } from '../../protocol/errors.ts'
-import { isRecord, parseJsonObject } from '../../protocol/json.ts'
+import { isRecord, parseJson, parseJsonObject } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
 import { asFields, asList, type Fields } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'

@@ -1,5 +1,4 @@
-import type { Decoded } from '../../protocol/decode.ts'
-import { parseJsonSafe } from '../../protocol/json.ts'
+import { type Decoded, parseJsonSafe } from '../../protocol/json.ts'
 import type { ItemType, StreamEvent } from '../../protocol/stream-event.ts'
 import {
   isStreamEvent,

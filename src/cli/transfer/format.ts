@@ -1,7 +1,13 @@
 import * as z from 'zod'
 import { ID_PATTERN } from '../../log/records.ts'
-import { decode, decodeText, parseJson } from '../../protocol/decode.ts'
-import { isNestedDeeperThan, isRecord, MAX_JSON_NESTING } from '../../protocol/json.ts'
+import {
+  decode,
+  decodeText,
+  isNestedDeeperThan,
+  isRecord,
+  MAX_JSON_NESTING,
+  parseJson,
+} from '../../protocol/json.ts'
 import { streamEventFault } from '../../protocol/stream-event-guard.ts'
 import { isTenant } from '../../protocol/tenant.ts'
 import { UsageError } from '../command.ts'

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import { ResponseStreamError } from '../../../src/async/response-stream.ts'
 import { describeError, describeErrorWithoutContent } from '../../../src/cli/serve/logger.ts'
-import { decode } from '../../../src/protocol/decode.ts'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../../src/protocol/errors.ts'
+import { decode } from '../../../src/protocol/json.ts'
 
 const CONTENT = 'Where is the treasure'
 
