@@ -79,11 +79,12 @@ export { type MessageOrigin, type OutputItem, outputItemSchema } from './protoco
 export {
   type ReducedResponse,
   type Response,
+  type ResponseEvent,
   type ResponseItem,
   type ResponseStatus,
+  responseEventSchema,
   responseSchema,
 } from './protocol/response.ts'
-export { type ResponseEvent, responseEventSchema } from './protocol/response-event.ts'
 export type { Usage } from './protocol/stream-event.ts'
 export {
   type DecodedStreamEvent,

@@ -1,6 +1,5 @@
-import { type Clock, systemClock } from '../async/clock.ts'
+import { type Clock, pause, systemClock } from '../async/clock.ts'
 import { IdleTimer } from '../async/idle-timer.ts'
-import { pause } from '../async/pause.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
@@ -100,16 +99,13 @@ export function httpProvider<Options extends HttpProviderOptions>(
 
 /** Moves the response into the stream at the reader's pace. Never rejects. */
 async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStream): Promise<void> {
+  const onChunk = (chunk: Uint8Array) => pumpChunk(chunk, reader, stream)
+  const fault = await openVendorStream(attempt, onChunk).catch(unreachable)
+  if (attempt.signal.aborted) return
   try {
-    const fault = await openVendorStream(attempt, (chunk) => pumpChunk(chunk, reader, stream))
     await stream.addUntilEnd(reader.end(fault))
-  } catch (error) {
-    if (attempt.signal.aborted) return
-    try {
-      await stream.addUntilEnd(reader.end(unreachable(error)))
-    } catch {
-      // The reader has left.
-    }
+  } catch {
+    // The reader has left.
   }
   stream.complete()
 }

@@ -1,5 +1,5 @@
 import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
-import type { ResponseEvent } from '../protocol/response-event.ts'
+import type { ResponseEvent } from '../protocol/response.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { Fifo } from './fifo.ts'
 import { IdleTimer } from './idle-timer.ts'

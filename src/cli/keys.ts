@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { isTenant } from '../protocol/tenant.ts'
+import { isTenant } from '../protocol/names.ts'
 import {
   isKeyName,
   type KeyEntry,

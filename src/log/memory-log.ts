@@ -1,6 +1,6 @@
 import { type Clock, monotonicNow, steadyTime, systemClock } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { DEFAULT_TENANT } from '../protocol/tenant.ts'
+import { DEFAULT_TENANT } from '../protocol/names.ts'
 import { MemoryTurn } from './memory-turn.ts'
 import {
   compareThreads,
@@ -216,10 +216,7 @@ export class MemoryLog implements log.TurnLog {
     return pageOf(records, limit, ({ ordinal }) => String(ordinal))
   }
 
-  async putThread(
-    thread: log.NewThread,
-    replaces?: log.ThreadRecord | null,
-  ): Promise<log.ThreadRecord> {
+  async putThread(thread: log.NewThread, replaces?: log.Replaced): Promise<log.ThreadRecord> {
     this.#checkOpen()
     checkId('threadId', thread.threadId)
     this.#sweep()

@@ -4,6 +4,7 @@ import {
   type Lease,
   LOG_NAMES,
   type LogName,
+  type Replaced,
   type ThreadRecord,
   type TurnRecord,
 } from './turn-log.ts'
@@ -162,10 +163,7 @@ export function isTurnGone(error: unknown): boolean {
 }
 
 /** Returns whether `found` is the thread that a put should replace. */
-export function mayReplace(
-  found: ThreadRecord | undefined,
-  replaces: ThreadRecord | null | undefined,
-): boolean {
+export function mayReplace(found?: ThreadRecord, replaces?: Replaced): boolean {
   if (replaces === undefined) return true
   return found?.creation === replaces?.creation && found?.version === replaces?.version
 }

@@ -1,5 +1,5 @@
 import { TurnstreamError } from '../protocol/errors.ts'
-import { DEFAULT_TENANT, isTenant } from '../protocol/tenant.ts'
+import { DEFAULT_TENANT, isTenant } from '../protocol/names.ts'
 import type { TurnLog } from './turn-log.ts'
 
 /** The logs of one store by tenant, created on demand. */

@@ -190,6 +190,9 @@ export interface ThreadRecord extends NewThread {
 }
 
 /** An open turn of any tenant whose lease has expired. */
+/** A thread as it was read; `null` if there was none. */
+export type Replaced = ThreadRecord | null
+
 export interface Orphan {
   readonly tenant: string
   readonly turnId: string
@@ -224,7 +227,7 @@ export interface Directory {
    * Creates the thread or replaces its title and metadata. With `replaces`, only if the thread was not put or
    * deleted since that record was read; with `null`, only if it does not exist. THREAD_CHANGED otherwise.
    */
-  putThread(thread: NewThread, replaces?: ThreadRecord | null): Promise<ThreadRecord>
+  putThread(thread: NewThread, replaces?: Replaced): Promise<ThreadRecord>
   getThread(threadId: string): Promise<ThreadRecord | undefined>
   /**
    * Lists the most recently changed threads first. A thread expires when it has no turns or turn records left

@@ -104,13 +104,11 @@ export function hasCode(error: unknown, code: ErrorCode): error is TurnstreamErr
   return error instanceof TurnstreamError && error.code === code
 }
 
+const MISSING: ReadonlySet<ErrorCode> = new Set(['TURN_DELETED', 'TURN_EXPIRED', 'TURN_UNKNOWN'])
+
 /** Returns whether a turn cannot be read because it was deleted, has expired or never existed. */
 export function isTurnMissing(error: unknown): error is TurnstreamError {
-  return (
-    hasCode(error, 'TURN_DELETED') ||
-    hasCode(error, 'TURN_EXPIRED') ||
-    hasCode(error, 'TURN_UNKNOWN')
-  )
+  return error instanceof TurnstreamError && MISSING.has(error.code)
 }
 
 /** Makes a `switch` exhaustive: does not compile when a case is missing. */

@@ -5,6 +5,7 @@ import {
   functionCallItemSchema,
   functionCallOutputItemSchema,
   messageItemSchema,
+  outputItemSchema,
   reasoningItemSchema,
 } from './output-item.ts'
 import { idSchema, openObject } from './shape.ts'
@@ -53,3 +54,21 @@ export type ReducedResponse = z.infer<typeof responseSchema>
 
 /** @deprecated Use `ReducedResponse`. */
 export type Response = ReducedResponse
+
+/** What a model client yields while a response is generated: the default type of ResponseStream. */
+export const responseEventSchema = z.discriminatedUnion('type', [
+  openObject({ type: z.literal('Created') }),
+  openObject({ type: z.literal('OutputItemDone'), item: outputItemSchema }),
+  openObject({
+    type: z.literal('Completed'),
+    responseId: z.string(),
+    tokenUsage: usageSchema.exactOptional(),
+  }),
+  openObject({ type: z.literal('OutputTextDelta'), delta: z.string() }),
+  openObject({ type: z.literal('ReasoningSummaryDelta'), delta: z.string() }),
+  openObject({ type: z.literal('ReasoningContentDelta'), delta: z.string() }),
+  openObject({ type: z.literal('ReasoningSummaryPartAdded') }),
+  openObject({ type: z.literal('WebSearchCallBegin'), callId: z.string() }),
+  openObject({ type: z.literal('RateLimits'), snapshot: z.record(z.string(), z.unknown()) }),
+])
+export type ResponseEvent = z.infer<typeof responseEventSchema>

@@ -1,14 +1,16 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Clock } from '../async/clock.ts'
+import { logOf } from '../log/tenants.ts'
+import type { TurnLog } from '../log/turn-log.ts'
 import type { ErrorCode } from '../protocol/errors.ts'
 import type { Providers } from '../turns/providers.ts'
 import type { TurnRunner } from '../turns/turn-runner.ts'
 import type { Caller } from './auth/authenticate.ts'
-import type { KeyLimits, StreamSlot } from './limits/key-limits.ts'
+import { type KeyLimits, type StreamSlot, ThreadQuota } from './limits/key-limits.ts'
 import type { Readiness } from './routes/server.ts'
+import { NewTurns } from './streams/new-turns.ts'
 import type { OpenStreams } from './streams/open-streams.ts'
-import type { TenantSpace } from './tenant-space.ts'
 
 /** Shared by all routes. Tenant data comes with the request, as its `space`. */
 export interface GatewayContext {
@@ -47,3 +49,37 @@ export interface GatewayEnv {
 }
 
 export type GatewayApp = OpenAPIHono<GatewayEnv>
+
+/** The tenant's part of the store. */
+export interface TenantSpace {
+  readonly tenant: string
+  readonly log: TurnLog
+  /** Notify it of every turn created and every thread deleted in this process. */
+  readonly newTurns: NewTurns
+  readonly threadQuota: ThreadQuota
+}
+
+/** Tenant spaces, created on first use. */
+export class TenantSpaces {
+  readonly #log: TurnLog
+  readonly #clock: Clock
+  readonly #maxThreads: number
+  readonly #spaces = new Map<string, TenantSpace>()
+
+  constructor(log: TurnLog, clock: Clock, maxThreads = Infinity) {
+    this.#log = log
+    this.#clock = clock
+    this.#maxThreads = maxThreads
+  }
+
+  of(tenant: string): TenantSpace {
+    const known = this.#spaces.get(tenant)
+    if (known !== undefined) return known
+    const log = logOf(this.#log, tenant)
+    const newTurns = new NewTurns(log, this.#clock)
+    const threadQuota = new ThreadQuota(log, this.#maxThreads, this.#clock)
+    const space = { tenant, log, newTurns, threadQuota }
+    this.#spaces.set(tenant, space)
+    return space
+  }
+}

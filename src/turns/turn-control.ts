@@ -1,5 +1,4 @@
-import { type Clock, monotonicNow } from '../async/clock.ts'
-import { pause } from '../async/pause.ts'
+import { type Clock, monotonicNow, pause } from '../async/clock.ts'
 import type { Lease, TurnLog } from '../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'

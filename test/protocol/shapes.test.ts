@@ -8,8 +8,7 @@ import {
   parseJsonObject,
   parseJsonSafe,
 } from '../../src/protocol/json.ts'
-import { responseSchema } from '../../src/protocol/response.ts'
-import { responseEventSchema } from '../../src/protocol/response-event.ts'
+import { responseEventSchema, responseSchema } from '../../src/protocol/response.ts'
 import { streamMessageSchema, streamOutputSchema } from '../../src/protocol/stream-output.ts'
 
 const ids = { turnId: 't', threadId: 'h' }

@@ -127,8 +127,8 @@ describe('the token path', () => {
   })
 
   test('the check sees a package behind two imports', () => {
-    expect(packagesLoadedBy('src/protocol/response-event.ts')).toContainEqual(
-      'src/protocol/response-event.ts > src/protocol/output-item.ts > src/protocol/shape.ts > zod',
+    expect(packagesLoadedBy('src/protocol/response.ts')).toContainEqual(
+      'src/protocol/response.ts > src/protocol/output-item.ts > src/protocol/shape.ts > zod',
     )
   })
 })

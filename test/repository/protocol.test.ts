@@ -1,10 +1,10 @@
 /** The TypeScript types of docs/protocol.md are those of the schemas. */
+
 import { parseSync } from 'oxc-parser'
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import { outputItemSchema } from '../../src/protocol/output-item.ts'
-import { responseSchema } from '../../src/protocol/response.ts'
-import { responseEventSchema } from '../../src/protocol/response-event.ts'
+import { responseEventSchema, responseSchema } from '../../src/protocol/response.ts'
 import {
   STREAM_EVENT_TYPES,
   streamEventSchema,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DEFAULT_TENANT } from '../../src/protocol/tenant.ts'
+import { DEFAULT_TENANT } from '../../src/protocol/names.ts'
 import { answer, end } from './payloads.ts'
 import { newRig, PROMPT, type Rig, type Round, storyOf } from './rig.ts'
 

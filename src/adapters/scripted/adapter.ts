@@ -1,5 +1,4 @@
-import { type Clock, systemClock } from '../../async/clock.ts'
-import { Pauses } from '../../async/pause.ts'
+import { type Clock, Pauses, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import {
   type Provider,

@@ -8,8 +8,8 @@ import {
   MAX_JSON_NESTING,
   parseJson,
 } from '../../protocol/json.ts'
+import { isTenant } from '../../protocol/names.ts'
 import { streamEventFault } from '../../protocol/stream-event-guard.ts'
-import { isTenant } from '../../protocol/tenant.ts'
 import { UsageError } from '../command.ts'
 import { jsonLine } from '../text.ts'
 

@@ -1,6 +1,6 @@
 import { monotonicNow } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
+import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import { checkId, checkIds } from '../records.ts'
 import { checkEpoch, claimed, firstState, leaseOf, TurnExistsError, turnGone } from '../rules.ts'
 import { LogTail } from '../tail.ts'
@@ -190,10 +190,7 @@ export class EmbeddedLog implements log.TurnLog {
     return this.#turns.listRecords(threadId, options)
   }
 
-  async putThread(
-    thread: log.NewThread,
-    replaces?: log.ThreadRecord | null,
-  ): Promise<log.ThreadRecord> {
+  async putThread(thread: log.NewThread, replaces?: log.Replaced): Promise<log.ThreadRecord> {
     this.#store.checkOpen()
     checkId('threadId', thread.threadId)
     return await this.#threads.put(thread, replaces)

@@ -10,7 +10,7 @@ import {
   type ThreadPlace,
 } from '../paging.ts'
 import { mayReplace } from '../rules.ts'
-import type { NewThread, Page, PageOptions, ThreadRecord } from '../turn-log.ts'
+import type { NewThread, Page, PageOptions, Replaced, ThreadRecord } from '../turn-log.ts'
 import type { Environment, Write } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
 import type { TenantKeys } from './stored-turn.ts'
@@ -57,7 +57,7 @@ export class EmbeddedThreads {
     return { ordinal: after.made, write: this.#replace(before, after) }
   }
 
-  async put(thread: NewThread, replaces?: ThreadRecord | null): Promise<ThreadRecord> {
+  async put(thread: NewThread, replaces?: Replaced): Promise<ThreadRecord> {
     const { threadId } = thread
     const now = this.#store.clock.now()
     const before = this.#found(threadId)

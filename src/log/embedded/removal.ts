@@ -1,14 +1,14 @@
 import type { Key } from 'lmdb'
 import { steadyTime } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
+import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import type { ThreadPlace } from '../paging.ts'
 import { CHUNK_RECORDS } from '../records.ts'
 import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Table, Tables, Write } from './environment.ts'
-import { type StoredTurn } from './stored-turn.ts'
+import type { StoredTurn } from './stored-turn.ts'
 
 /** Maximum turns, and approximate maximum log keys, swept in one commit. */
 const TURNS_PER_STEP = 16

@@ -1,7 +1,7 @@
 import type { Key } from 'lmdb'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
-import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
+import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import type { ThreadPlace } from '../paging.ts'
 import type { TurnFacts } from '../records.ts'
 import type { WriteState } from '../rules.ts'

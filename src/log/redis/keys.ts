@@ -1,4 +1,4 @@
-import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
+import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import { ID_PATTERN } from '../records.ts'
 import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 

@@ -1,7 +1,7 @@
 import type { RedisClientOptions, RedisClusterOptions, RedisSentinelOptions } from '@redis/client'
 import { type Clock, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
+import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import { checkIds } from '../records.ts'
 import { isRetryable } from '../rules.ts'
 import { type LogSource, LogTail, Waiters } from '../tail.ts'

@@ -2,29 +2,11 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { formatThreadPlace, pageLimit, pageOf, parseOrdinal, parseThreadPlace } from '../paging.ts'
 import { checkId } from '../records.ts'
-import type {
-  NewThread,
-  Page,
-  PageOptions,
-  ThreadRecord,
-  TurnPageOptions,
-  TurnRecord,
-} from '../turn-log.ts'
+import type * as log from '../turn-log.ts'
 import type { RedisClient } from './client.ts'
 import type { RedisKeys, Retention } from './keys.ts'
 import { list, text, texts } from './replies.ts'
-import {
-  BEGIN_DELETION,
-  CLOSE_TURN,
-  CONFIRM_TURN,
-  DROP,
-  END_DELETION,
-  FORGET_TURNS,
-  INDEX,
-  KEEP_KEYS,
-  OPEN_TURN,
-  PUT_THREAD,
-} from './scripts/thread.ts'
+import * as scripts from './scripts/thread.ts'
 import { isSealed, type TurnRecords } from './turn-records.ts'
 
 interface ThreadContext {
@@ -47,10 +29,8 @@ export class Threads {
     this.#retention = retention
   }
 
-  async put(
-    { threadId, title, metadata }: NewThread,
-    replaces?: ThreadRecord | null,
-  ): Promise<ThreadRecord> {
+  async put(thread: log.NewThread, replaces?: log.Replaced): Promise<log.ThreadRecord> {
+    const { threadId, title, metadata } = thread
     checkId('threadId', threadId)
     const fields: string[] = []
     if (title !== undefined) fields.push('title', title)
@@ -59,7 +39,7 @@ export class Threads {
     const expected = replaces && `${replaces.creation} ${replaces.version}`
     const condition = expected === undefined ? 'any' : (expected ?? 'none')
     const args = [this.#retention.logMs, newCreation(), condition, ...fields]
-    const reply = texts(await this.#client.run(PUT_THREAD, [record], args))
+    const reply = texts(await this.#client.run(scripts.PUT_THREAD, [record], args))
     const [creation, ...numbers] = reply
     if (creation === undefined) throw new TurnstreamError('THREAD_CHANGED', threadId)
     const [version = 0, createdAt = 0, updatedAt = 0] = numbers.map(Number)
@@ -68,7 +48,7 @@ export class Threads {
     return { threadId, ...kept, creation, version, createdAt, updatedAt }
   }
 
-  async get(threadId: string): Promise<ThreadRecord | undefined> {
+  async get(threadId: string): Promise<log.ThreadRecord | undefined> {
     const { record } = this.#keys.thread(threadId)
     const reply = await this.#client.command('HMGET', record, ...THREAD_FIELDS)
     const [createdAt, updatedAt, title, metadata, creation, version] = list(reply)
@@ -86,11 +66,11 @@ export class Threads {
     }
   }
 
-  async list(options: PageOptions = {}): Promise<Page<ThreadRecord>> {
+  async list(options: log.PageOptions = {}): Promise<log.Page<log.ThreadRecord>> {
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseThreadPlace(options.cursor)
     const index = this.#keys.threads
-    const found: { place: string; record: ThreadRecord }[] = []
+    const found: { place: string; record: log.ThreadRecord }[] = []
     const gone: { member: string; score: number }[] = []
     for (let skip = 0; found.length <= limit; skip += limit + 1) {
       const range = [from === undefined ? '+inf' : String(from.updatedAt), '-inf', 'BYSCORE', 'REV']
@@ -128,15 +108,18 @@ export class Threads {
 
   /** Removes a deleted thread from the index, unless it was added again since. */
   async #drop({ member, score }: { member: string; score: number }): Promise<void> {
-    await this.#client.run(DROP, [this.#keys.threads], [member, score])
+    await this.#client.run(scripts.DROP, [this.#keys.threads], [member, score])
   }
 
-  async turns(threadId: string, options: TurnPageOptions = {}): Promise<Page<TurnRecord>> {
+  async turns(
+    threadId: string,
+    options: log.TurnPageOptions = {},
+  ): Promise<log.Page<log.TurnRecord>> {
     const limit = pageLimit(options)
     const isNewest = options.first === 'newest'
     let from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
     const { turns } = this.#keys.thread(threadId)
-    const found: TurnRecord[] = []
+    const found: log.TurnRecord[] = []
     const gone: string[] = []
     while (found.length <= limit) {
       const edge = from === undefined ? undefined : `(${from}`
@@ -161,7 +144,7 @@ export class Threads {
   /** Whether the turn is still listed in the thread after its creation. */
   async confirmTurn(threadId: string, turnId: string, ordinal: number): Promise<boolean> {
     const { record, turns } = this.#keys.thread(threadId)
-    return (await this.#client.run(CONFIRM_TURN, [record, turns], [turnId, ordinal])) === 1
+    return (await this.#client.run(scripts.CONFIRM_TURN, [record, turns], [turnId, ordinal])) === 1
   }
 
   /** Whether the thread lists the turn. */
@@ -180,7 +163,7 @@ export class Threads {
     let replaced = ''
     for (;;) {
       const args = [turnId, leaseMs, this.#retention.threadMs + leaseMs, replaced, newCreation()]
-      const reply = texts(await this.#client.run(OPEN_TURN, [record, turns], args))
+      const reply = texts(await this.#client.run(scripts.OPEN_TURN, [record, turns], args))
       const [answer, open = '', ends] = reply
       if (answer === 'deleting')
         throw new TurnstreamError('THREAD_BUSY', `${threadId} is being deleted`)
@@ -199,7 +182,7 @@ export class Threads {
   /** Extends the thread's expiry while a turn is open. */
   async keep(threadId: string, leaseMs: number): Promise<void> {
     const { record, turns } = this.#keys.thread(threadId)
-    await this.#client.run(KEEP_KEYS, [record, turns], [this.#retention.threadMs + leaseMs])
+    await this.#client.run(scripts.KEEP_KEYS, [record, turns], [this.#retention.threadMs + leaseMs])
   }
 
   /** A mark is stale when its turn has ended, or was not created in time. */
@@ -211,7 +194,7 @@ export class Threads {
   async closeTurn(threadId: string, turnId: string, isRemoved = false): Promise<void> {
     const { record, turns } = this.#keys.thread(threadId)
     const args = [turnId, isRemoved ? 1 : '', this.#retention.threadMs]
-    await this.#client.run(CLOSE_TURN, [record, turns], args)
+    await this.#client.run(scripts.CLOSE_TURN, [record, turns], args)
   }
 
   /**
@@ -228,7 +211,7 @@ export class Threads {
     let turnIds: string[] = []
     for (;;) {
       const args = [mark, DELETION_MS, ...turnIds]
-      const begun = texts(await this.#client.run(BEGIN_DELETION, [record, turns], args))
+      const begun = texts(await this.#client.run(scripts.BEGIN_DELETION, [record, turns], args))
       const [found, holding] = begun
       if (found === undefined || holding === undefined) return creation !== undefined
       // Another call deleted the thread, and this is a new one.
@@ -241,18 +224,18 @@ export class Threads {
       if (turnIds.length > 0) continue
       // The index first: it may name a missing thread, but must not omit an existing one.
       await this.#client.command('ZREM', this.#keys.threads, threadId)
-      if ((await this.#client.run(END_DELETION, [record, turns], [mark])) === 1) return true
+      if ((await this.#client.run(scripts.END_DELETION, [record, turns], [mark])) === 1) return true
     }
   }
 
   async #touch(threadId: string, updatedAt: number): Promise<void> {
     const { indexMs } = this.#retention
-    await this.#client.run(INDEX, [this.#keys.threads], [updatedAt, threadId, indexMs])
+    await this.#client.run(scripts.INDEX, [this.#keys.threads], [updatedAt, threadId, indexMs])
   }
 
   async #forget(threadId: string, turnIds: readonly string[]): Promise<void> {
     const { record, turns } = this.#keys.thread(threadId)
-    if (turnIds.length > 0) await this.#client.run(FORGET_TURNS, [record, turns], turnIds)
+    if (turnIds.length > 0) await this.#client.run(scripts.FORGET_TURNS, [record, turns], turnIds)
   }
 }
 

@@ -1,24 +1,12 @@
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
-import { DEFAULT_TENANT, isTenant } from '../../protocol/tenant.ts'
+import { DEFAULT_TENANT, isTenant } from '../../protocol/names.ts'
 import { checkEpoch, TurnExistsError, turnGone } from '../rules.ts'
 import type { Lease, NewTurn, Orphan } from '../turn-log.ts'
 import type { RedisClient } from './client.ts'
 import type { RedisKeys, Retention } from './keys.ts'
 import { text, texts } from './replies.ts'
 import { DROP, DUE, INDEX } from './scripts/thread.ts'
-import {
-  CANCEL,
-  CLAIM_EVENTS,
-  CLAIM_PROCESSED,
-  CONFIRM_CLAIM,
-  CREATE_RUN,
-  CREATE_TURN,
-  KEEP_OPEN,
-  REMOVE_EVENTS,
-  REMOVE_PROCESSED,
-  RENEW,
-  SETTLE,
-} from './scripts/turn.ts'
+import * as scripts from './scripts/turn.ts'
 import { Threads } from './threads.ts'
 import { checkNotExpired, isSealed, type TurnMeta, TurnRecords } from './turn-records.ts'
 
@@ -84,7 +72,7 @@ export class Turns {
     const { creation, epoch } = made
     const keepMs = this.#retention.openMs(leaseMs)
     const args = [crypto.randomUUID(), leaseMs, keepMs, indexedUntil, creation, epoch, ...fields]
-    const until = text(await this.#client.run(CREATE_TURN, [state, processed, meta], args))
+    const until = text(await this.#client.run(scripts.CREATE_TURN, [state, processed, meta], args))
     if (until === '') return this.#refuse(turnId)
     if (until === 'late') return this.create(turn, leaseMs)
     // The thread may have been deleted meanwhile. A crash before this leaves an orphan: see `isOrphan`.
@@ -114,7 +102,7 @@ export class Turns {
     let takenFrom = ''
     for (;;) {
       const args = [turnId, leaseMs, this.#retention.openMs(leaseMs), takenFrom, made]
-      const reply = await this.#client.run(CREATE_RUN, [state, events, meta, fence], args)
+      const reply = await this.#client.run(scripts.CREATE_RUN, [state, events, meta, fence], args)
       const [owner = '', creation = '', epoch] = texts(reply)
       if (owner === '') return { creation, epoch: Number(epoch) }
       await this.#checkUnknown(owner)
@@ -149,13 +137,15 @@ export class Turns {
     const ofRun = [run.state, run.events, run.chunks, run.meta, run.response]
     const fence = [seen.events.state.epoch, seen.events.fields['claim'] ?? '', nonce]
     const fenced = [...fence, CLAIM_MS, keepMs, creation]
-    const [epoch, events] = texts(await this.#client.run(CLAIM_EVENTS, ofRun, fenced))
+    const [epoch, events] = texts(await this.#client.run(scripts.CLAIM_EVENTS, ofRun, fenced))
     if (epoch === undefined || events === undefined) throw this.#held(turnId)
     const ofTurn = [turn.state, turn.meta, turn.processed, turn.items]
     const claimed = [epoch, nonce, owner, leaseMs, keepMs, creation]
-    const [until, processed] = texts(await this.#client.run(CLAIM_PROCESSED, ofTurn, claimed))
+    const [until, processed] = texts(
+      await this.#client.run(scripts.CLAIM_PROCESSED, ofTurn, claimed),
+    )
     if (until === undefined || processed === undefined) throw this.#held(turnId)
-    const confirmed = await this.#client.run(CONFIRM_CLAIM, [run.meta], [nonce])
+    const confirmed = await this.#client.run(scripts.CONFIRM_CLAIM, [run.meta], [nonce])
     if (confirmed !== 1) throw this.#held(turnId)
     await this.#leases.put(this.#named(turnId), Number(until), leaseMs)
     const next = { events: Number(events) + 1, processed: Number(processed) + 1 }
@@ -214,11 +204,11 @@ export class Turns {
     const run = this.#keys.run(runId)
     const [reply] = await Promise.all([
       this.#client.run(
-        RENEW,
+        scripts.RENEW,
         [turn.state, turn.meta, turn.processed, turn.items],
         [epoch, leaseMs, openMs, creation, isLate ? 1 : ''],
       ),
-      this.#client.run(KEEP_OPEN, [run.meta, run.state, run.events, run.chunks], [openMs]),
+      this.#client.run(scripts.KEEP_OPEN, [run.meta, run.state, run.events, run.chunks], [openMs]),
     ])
     return texts(reply)
   }
@@ -259,7 +249,7 @@ export class Turns {
       return false
     }
     const { meta } = this.#keys.turn(turnId)
-    if ((await this.#client.run(CANCEL, [meta], [reason])) === 1) return true
+    if ((await this.#client.run(scripts.CANCEL, [meta], [reason])) === 1) return true
     throw new TurnstreamError('TURN_UNKNOWN', turnId)
   }
 
@@ -283,8 +273,8 @@ export class Turns {
     const turn = this.#keys.turn(turnId)
     const keep = [logMs, recordMs]
     await Promise.all([
-      this.#client.run(SETTLE, [run.meta, run.state, run.events, run.response], keep),
-      this.#client.run(SETTLE, [turn.meta, turn.state, turn.processed, turn.items], keep),
+      this.#client.run(scripts.SETTLE, [run.meta, run.state, run.events, run.response], keep),
+      this.#client.run(scripts.SETTLE, [turn.meta, turn.state, turn.processed, turn.items], keep),
       this.threads.closeTurn(meta.threadId, turnId),
       this.#leases.remove(this.#named(turnId)),
     ])
@@ -303,12 +293,12 @@ export class Turns {
     const run = this.#keys.run(runId)
     const turn = this.#keys.turn(turnId)
     const ofRun = [run.meta, run.state, run.events, run.chunks, run.response, run.fence]
-    const removed = await this.#client.run(REMOVE_EVENTS, ofRun, [creation, FENCE_MS])
+    const removed = await this.#client.run(scripts.REMOVE_EVENTS, ofRun, [creation, FENCE_MS])
     if (removed === 0) return false // recreated since
     await this.threads.closeTurn(threadId, turnId, true)
     await this.#leases.remove(this.#named(turnId))
     const ofTurn = [turn.meta, turn.state, turn.processed, turn.items]
-    await this.#client.run(REMOVE_PROCESSED, ofTurn, [creation])
+    await this.#client.run(scripts.REMOVE_PROCESSED, ofTurn, [creation])
     return true
   }
 }

@@ -1,11 +1,9 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import type { TurnRecord } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { HEADERS, ROUTES } from '../../protocol/names.ts'
-import { DEFAULT_TENANT } from '../../protocol/tenant.ts'
-import type { GatewayEnv } from '../context.ts'
+import { DEFAULT_TENANT, HEADERS, ROUTES } from '../../protocol/names.ts'
+import type { GatewayEnv, TenantSpaces } from '../context.ts'
 import type { StreamTokens } from '../routes/stream-tokens.ts'
-import type { TenantSpaces } from '../tenant-space.ts'
 import type { KeyRing } from './key-ring.ts'
 
 export interface Access {

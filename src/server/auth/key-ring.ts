@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { isTenant } from '../../protocol/tenant.ts'
+import { isTenant } from '../../protocol/names.ts'
 
 /** Identifies a key. Not a secret. */
 export interface KeyName {

@@ -2,12 +2,17 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Clock } from '../../../src/async/clock.ts'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
 import { ANYBODY } from '../../../src/server/auth/authenticate.ts'
-import type { GatewayApp, GatewayContext, GatewayEnv } from '../../../src/server/context.ts'
+import {
+  type GatewayApp,
+  type GatewayContext,
+  type GatewayEnv,
+  type TenantSpace,
+  TenantSpaces,
+} from '../../../src/server/context.ts'
 import { KeyLimits } from '../../../src/server/limits/key-limits.ts'
 import { Readiness } from '../../../src/server/routes/server.ts'
 import { addStreamRoutes } from '../../../src/server/routes/streams.ts'
 import { OpenStreams } from '../../../src/server/streams/open-streams.ts'
-import { type TenantSpace, TenantSpaces } from '../../../src/server/tenant-space.ts'
 import { Providers } from '../../../src/turns/providers.ts'
 import { TurnRunner } from '../../../src/turns/turn-runner.ts'
 import { UNLIMITED } from '../unlimited.ts'
