@@ -19,6 +19,7 @@ export type {
   Page,
   PageOptions,
   Records,
+  Replaced,
   Resync,
   StoredRecord,
   Tail,

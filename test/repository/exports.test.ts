@@ -210,6 +210,7 @@ const PUBLIC = {
       'Records',
       'RedisLogOptions',
       'RedisServer',
+      'Replaced',
       'RequestFacts',
       'Resync',
       'StoredRecord',
