@@ -1,5 +1,6 @@
 import { type Redact, redacting } from '../protocol/redaction.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
+import { parseUrl } from '../protocol/url.ts'
 import type { HttpProviderOptions } from './http-provider.ts'
 
 /*
@@ -48,7 +49,8 @@ function withoutQuote(code: string, message: string): string {
 
 /** The key, headers whose names suggest a secret, and the host in any spelling. */
 function secretsOf({ apiKey, baseUrl = '', headers = {} }: Secrets): string[] {
-  const hosts = URL.canParse(baseUrl) ? [new URL(baseUrl).host, new URL(baseUrl).hostname] : []
+  const url = parseUrl(baseUrl)
+  const hosts = url === undefined ? [] : [url.host, url.hostname]
   const values = Object.entries(headers)
     .filter(([name]) => /auth|key|token|secret|cookie/i.test(name))
     .flatMap(([, value]) => [value, value.replace(/^(?:bearer|basic)\s+/i, '')])
@@ -57,8 +59,8 @@ function secretsOf({ apiKey, baseUrl = '', headers = {} }: Secrets): string[] {
 
 /** A host configured by the operator is private; the vendor's own is public. */
 function hostsOf(baseUrl: string | undefined): RegExp | undefined {
-  if (baseUrl === undefined || !URL.canParse(baseUrl)) return undefined
-  const { hostname } = new URL(baseUrl)
-  const name = hostname.replaceAll(/[.[\]]/g, String.raw`\$&`)
+  const url = parseUrl(baseUrl ?? '')
+  if (url === undefined) return undefined
+  const name = url.hostname.replaceAll(/[.[\]]/g, String.raw`\$&`)
   return new RegExp(String.raw`(?<![\w.-])${name}(?::\d{1,5})?(?![\w-])`, 'gi')
 }

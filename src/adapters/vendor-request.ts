@@ -1,7 +1,9 @@
 /** Shared by the requests to all vendors. */
+
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { Attachment, OutputItem } from '../protocol/output-item.ts'
+import { parseUrl } from '../protocol/url.ts'
 import { asString, type Fields } from './fields.ts'
 import type { HttpProviderOptions } from './http-provider.ts'
 import { vendorFields } from './metadata.ts'
@@ -57,8 +59,9 @@ export const BASE_URL_TAKES = 'an http:// or https:// URL without credentials or
  * messages with the URL.
  */
 export function isBaseUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const { protocol, username, password, search, hash } = new URL(text)
+  const url = parseUrl(text)
+  if (url === undefined) return false
+  const { protocol, username, password, search, hash } = url
   return /^https?:$/.test(protocol) && [username, password, search, hash].every((part) => !part)
 }
 

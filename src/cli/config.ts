@@ -1,4 +1,5 @@
 import { REDACTED, redacting } from '../protocol/redaction.ts'
+import { parseUrl } from '../protocol/url.ts'
 import { type Command, EXIT, parseAction } from './command.ts'
 import {
   CONFIG_OPTION,
@@ -71,8 +72,9 @@ function withoutCredentials(value: unknown): string | number | boolean | readonl
 /** Without a user, a password and a query. */
 function maskedUrl(text: string): string {
   if (!/^[a-z][\w+.-]*:\/\//i.test(text)) return text
-  if (!URL.canParse(text)) return REDACTED
-  const { protocol, username, password, host, pathname, search } = new URL(text)
+  const url = parseUrl(text)
+  if (url === undefined) return REDACTED
+  const { protocol, username, password, host, pathname, search } = url
   const user = username === '' && password === '' ? '' : `${REDACTED}@`
   return `${protocol}//${user}${host}${pathname === '/' ? '' : pathname}${search === '' ? '' : `?${REDACTED}`}`
 }

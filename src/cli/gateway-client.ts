@@ -9,6 +9,7 @@ import {
   type StreamOutput,
   streamOutputSchema,
 } from '../protocol/stream-output.ts'
+import { parseUrl } from '../protocol/url.ts'
 import { isKey } from '../server/auth/key-ring.ts'
 import { SseDecoder, type SseEvent } from '../sse/decode.ts'
 import { CommandError, UsageError } from './command.ts'
@@ -30,7 +31,7 @@ export const ABOUT_KEYS =
 /** The gateway that `--url` or TURNSTREAM_URL names, or the one on this machine, with the key of the environment. */
 export function createGatewayClient(option: string | undefined, terminal: Terminal): GatewayClient {
   const url = option ?? (terminal.env['TURNSTREAM_URL']?.trim() || DEFAULT_URL)
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
+  if (!/^https?:\/\//.test(url) || parseUrl(url) === undefined) {
     const origin = option === undefined ? 'TURNSTREAM_URL' : '--url'
     throw new UsageError(`${origin} takes an http:// or https:// address, got '${url}'`)
   }

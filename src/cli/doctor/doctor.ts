@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import type { Clock } from '../../async/clock.ts'
 import { hasCode } from '../../protocol/errors.ts'
 import { redacting, redactShapes } from '../../protocol/redaction.ts'
+import { parseUrl } from '../../protocol/url.ts'
 import { type Command, type ExitCode, parseOptions, UsageError } from '../command.ts'
 import { environmentKey } from '../gateway-client.ts'
 import { readKeysFile } from '../keys.ts'
@@ -77,7 +78,7 @@ async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCo
 /** The base URL without a slash at its end. */
 function parseEndpoint(endpoint: string | undefined): string {
   if (endpoint === undefined) throw new UsageError('--model is for --endpoint: name that, too')
-  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
+  const url = parseUrl(endpoint)
   // What is wrong with it is not repeated: it may have a password.
   const isUsable = url && /^https?:$/.test(url.protocol) && !url.username && !url.password
   if (!isUsable || url.search !== '') {

@@ -3,6 +3,7 @@ import { isIPv4 } from 'node:net'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { redacting } from '../../protocol/redaction.ts'
+import { parseUrl } from '../../protocol/url.ts'
 import type { GatewayOptions } from '../../server/gateway.ts'
 import { ANY_ORIGIN, LOOPBACK_NAMES } from '../../server/web/origins.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
@@ -207,7 +208,6 @@ export function isOpenTo(path: string, bits: number): boolean {
 
 /** Whether a key that is sent to this address can be read on the network. */
 export function isPlainHttp(address: string): boolean {
-  if (!URL.canParse(address)) return false
-  const { protocol, hostname } = new URL(address)
+  const { protocol, hostname = '' } = parseUrl(address) ?? {}
   return protocol === 'http:' && !/^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }

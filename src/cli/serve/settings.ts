@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { parseUrl } from '../../protocol/url.ts'
 import { ANY_ORIGIN, hostNameOf, originOf } from '../../server/web/origins.ts'
 
 const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
@@ -83,7 +84,7 @@ function list(toEntry: (written: string) => string | undefined): z.ZodType<reado
 /** A directory, `memory`, or the address of a Redis; other addresses are not directories. */
 const store = text.refine((value) => {
   if (!/^[a-z][\w+.-]*:\/\//i.test(value)) return true
-  return /^rediss?:\/\//i.test(value) && URL.canParse(value)
+  return /^rediss?:\/\//i.test(value) && parseUrl(value) !== undefined
 })
 
 function word(takes: string, placeholder: string, about: string): Setting<string> {

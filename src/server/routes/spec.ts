@@ -179,7 +179,7 @@ function describeRefusals(codes: readonly ErrorCode[], schema: z.ZodType): objec
   for (const code of [...ALWAYS, ...codes].toSorted()) {
     const { status, summary } = ERROR_CODES[code]
     byStatus[status] ??= []
-    byStatus[status].push(`\`${code}\`: ${summary.toLowerCase()}`)
+    byStatus[status].push(`\`${code}\`: ${summary.charAt(0).toLowerCase()}${summary.slice(1)}`)
   }
   return Object.fromEntries(
     Object.entries(byStatus).map(([status, each]) => [status, json(each.join('; '), schema)]),

@@ -1,6 +1,7 @@
 import type { Context, HonoRequest, MiddlewareHandler } from 'hono'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
+import { parseUrl } from '../../protocol/url.ts'
 import type { GatewayEnv } from '../context.ts'
 
 /** The entry that allows every origin. */
@@ -36,10 +37,10 @@ export class AllowedOrigins {
 
 /** Normalizes an origin as browsers do: lower case, without the default port. */
 export function originOf(written: string): string | undefined {
-  if (!ORIGIN.test(written) || !URL.canParse(written)) return undefined
-  const { origin } = new URL(written)
+  const url = ORIGIN.test(written) ? parseUrl(written) : undefined
+  if (url === undefined) return undefined
   // URL has no origin for non-web schemes.
-  return origin === 'null' ? written.toLowerCase() : origin
+  return url.origin === 'null' ? written.toLowerCase() : url.origin
 }
 
 function parseOrigin(written: string): string {
@@ -57,8 +58,8 @@ function invalid(detail: string): TurnstreamError {
 
 /** Whether an origin matches a request's `host`. A proxy may terminate TLS, so the scheme is ignored. */
 export function isOwnOrigin(origin: string, host: string): boolean {
-  if (!URL.canParse(origin)) return false
-  const own = new URL(origin)
+  const own = parseUrl(origin)
+  if (own === undefined) return false
   const defaultPort = own.protocol === 'https:' ? '443' : '80'
   return own.host === host || (own.port === '' && `${own.host}:${defaultPort}` === host)
 }
@@ -165,7 +166,8 @@ function parseAddress(request: HonoRequest): URL {
   // With two hosts, a proxy may have checked the other one.
   const isOne = request.header('host')?.includes(',') !== true
   // Some hosts are only found invalid when parsed: 1.2.3.4.5
-  if (isOne && URL.canParse(request.url)) return new URL(request.url)
+  const address = isOne ? parseUrl(request.url) : undefined
+  if (address !== undefined) return address
   throw new TurnstreamError('REQUEST_INVALID', 'invalid URL or host')
 }
 
@@ -184,8 +186,8 @@ const IPV6 = /^\[?([\da-f:.]*:[\da-f:.]*)\]?$/i
 export function hostNameOf(written: string): string | undefined {
   const ipv6 = IPV6.exec(written)?.[1]
   if (ipv6 === undefined && !PLAIN_NAME.test(written)) return undefined
-  const url = `http://${ipv6 === undefined ? written : `[${ipv6}]`}`
-  return URL.canParse(url) ? withoutDot(new URL(url).hostname) : undefined
+  const url = parseUrl(`http://${ipv6 === undefined ? written : `[${ipv6}]`}`)
+  return url && withoutDot(url.hostname)
 }
 
 /** A trailing dot is the same name in DNS, but a different one to browsers. */
