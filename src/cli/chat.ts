@@ -34,8 +34,8 @@ export const chat = defineCommand({
     'turnstream chat [options] <prompt>                         one answer, then it ends',
     'echo <prompt> | turnstream chat [options]                  the same',
   ],
-  about: `Ctrl-C stops an answer; at the prompt, Ctrl-C or Ctrl-D leaves and /help lists the commands. A broken
-connection is made again, and the answer continues where it was.
+  about: `Ctrl-C stops an answer; at the prompt, Ctrl-C or Ctrl-D leaves and /help lists the commands. After a
+broken connection it reconnects, and the answer continues where it was.
 
 ${ABOUT_KEYS}`,
   options: {

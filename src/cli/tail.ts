@@ -21,7 +21,7 @@ export const tail = defineCommand({
   summary: 'follow a turn of a running gateway to its end',
   usage: ['turnstream tail <turnId> [--raw] [--from <offset>] [--json]'],
   about: `Shows each snapshot as a line: the offset to resume from, what it is, and what it says. A turn that has
-ended is shown as it is. When the connection breaks it is made again.
+ended is shown as it is. It reconnects when the connection breaks.
 
 ${ABOUT_KEYS}`,
   options: {

@@ -33,7 +33,7 @@ export interface Terminal {
   onHangup: (listener: () => void) => void
   /** Hears of the error that nobody caught, in place of Node, which would print all that hangs on it. */
   onCrash: (listener: (error: unknown) => void) => void
-  /** Ends the process at once, whatever is under way. */
+  /** Ends the process immediately, whatever is in flight. */
   exit: (code: number) => void
   env: Readonly<Record<string, string | undefined>>
   cwd: string

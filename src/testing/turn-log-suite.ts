@@ -43,7 +43,7 @@ const GROUPS: Readonly<Record<string, readonly Case[]>> = {
   'threads and listing': listingCases,
   'the Response of a turn': responseCases,
   'deletion and retention': deletionCases,
-  'a turn that is made again': recreationCases,
+  'a recreated turn': recreationCases,
   'what comes back and what stays': lifecycleCases,
   tenants: tenantCases,
   'a store of several tenants': tenantStoreCases,

@@ -201,7 +201,7 @@ export function isOpenTo(path: string, bits: number): boolean {
   try {
     return (statSync(path).mode & bits) !== 0
   } catch {
-    // Missing, or behind a directory that this user may not enter: whoever reads the file says so, with its name.
+    // Missing, or behind a directory that this user may not enter: reading the file reports it, with its name.
     return false
   }
 }

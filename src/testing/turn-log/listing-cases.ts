@@ -121,8 +121,8 @@ export const listingCases: readonly Case[] = [
       await rejects(put('fourth', third), 'THREAD_CHANGED', 'a thread that is gone')
       for (const title of ['1', '2', '3']) await log.putThread({ threadId: 'thread', title })
       const anew = await log.getThread('thread')
-      equal(anew?.version, third.version, 'the version of a thread made anew')
-      await rejects(put('fifth', third), 'THREAD_CHANGED', 'a thread made anew')
+      equal(anew?.version, third.version, 'the version of a recreated thread')
+      await rejects(put('fifth', third), 'THREAD_CHANGED', 'a recreated thread')
       equal(await log.getThread('thread'), anew, 'the thread after refusals')
     },
   },
