@@ -136,14 +136,20 @@ function endingOutput(turn: TurnState, { payload, timestamp }: Terminal): TurnCo
     case 'response_done': {
       const finishReason = payload.finish_reason
       const output = turnComplete(turn, payload.status, { ...end, finishReason })
-      const pendingCalls = [...turn.pendingCalls.values()]
-      return pendingCalls.length === 0 ? output : { ...output, pendingCalls }
+      return { ...output, ...callsForClient(turn) }
     }
     case 'turn_aborted_by_user':
+      // The user stopped the turn: a client must not go on by itself.
       return turnComplete(turn, 'aborted', { ...end, finishReason: 'cancelled' })
-    case 'response_error':
-      return turnError(turn, payload.error, { ...end, finishReason: 'error' })
+    case 'response_error': {
+      const output = turnError(turn, payload.error, { ...end, finishReason: 'error' })
+      return { ...output, ...callsForClient(turn) }
+    }
   }
+}
+
+function callsForClient({ pendingCalls }: TurnState): Pick<TurnComplete, 'pendingCalls'> {
+  return pendingCalls.size === 0 ? {} : { pendingCalls: [...pendingCalls.values()] }
 }
 
 /** Only now is it certain that the call will not come. */

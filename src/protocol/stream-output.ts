@@ -66,6 +66,14 @@ const turnStartedSchema = openObject({
 })
 export type TurnStarted = z.infer<typeof turnStartedSchema>
 
+/** A call that the client must answer in the next turn. */
+const pendingCallSchema = openObject({
+  callId: z.string(),
+  itemId: idSchema,
+  toolName: z.string(),
+})
+export type PendingCall = z.infer<typeof pendingCallSchema>
+
 /** Fields of every turn end. Times are those of the first and the last event, in ms since the epoch. */
 const turnEnd = {
   finishReason: z.string().exactOptional(),
@@ -80,22 +88,15 @@ const turnEnd = {
   }).exactOptional(),
   startedAt: z.number().exactOptional(),
   endedAt: z.number().exactOptional(),
+  /** Calls that the client may still answer. Never after a cancel. */
+  pendingCalls: z.array(pendingCallSchema).exactOptional(),
 }
-
-/** A call that the client must answer in the next turn. */
-const pendingCallSchema = openObject({
-  callId: z.string(),
-  itemId: idSchema,
-  toolName: z.string(),
-})
-export type PendingCall = z.infer<typeof pendingCallSchema>
 
 const turnCompleteSchema = openObject({
   type: z.literal('turn_complete'),
   ...turn,
   status: turnStatusSchema,
   ...turnEnd,
-  pendingCalls: z.array(pendingCallSchema).exactOptional(),
 })
 export type TurnComplete = z.infer<typeof turnCompleteSchema>
 

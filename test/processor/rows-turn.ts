@@ -205,6 +205,14 @@ export const turnRows: Row[] = [
     ],
   },
   {
+    name: 'V5 a turn that failed lists the calls that the client may still answer',
+    script: [call('a', 'x', '{}', 'ask'), responseError('E', 'why')],
+    shows: [
+      { itemId: 'a', status: 'create' },
+      { type: 'turn_error', pendingCalls: [{ callId: 'x', itemId: 'a', toolName: 'ask' }] },
+    ],
+  },
+  {
     name: 'V5 a call that its provider runs is not listed',
     script: [
       call('b', 'y', '{}', 'ask'),

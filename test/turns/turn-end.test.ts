@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { fakeClock } from '../../src/testing/index.ts'
 import { endOrphan } from '../../src/turns/reaper.ts'
 import { HookedLog } from '../log/hooked-log.ts'
-import { delta, done, end, open } from './payloads.ts'
+import { broken, call, delta, done, end, open } from './payloads.ts'
 import { LEASE_MS, newRig, outputsOf, tick } from './rig.ts'
 
 const CUT = [open('a'), delta('a', 'Half'), done('a', 'Half'), end('length')]
@@ -42,4 +42,27 @@ test("a process that ends another's turn reports the same", async () => {
   await clock.advance(LEASE_MS)
   expect(await endOrphan(log, 'r', { owner: 'another', leaseMs: LEASE_MS, clock })).toBe('ended')
   expect((await outputsOf(log)).slice(-2)).toMatchObject(shown)
+})
+
+const WAITING = [{ callId: 'call-a', itemId: 'r:1', toolName: 'ask' }]
+
+test('V5 calls that the client may answer are listed, also when the turn fails', async () => {
+  const rig = newRig({ rounds: [[...call('a', 'ask'), broken('HTTP_500')]] })
+  await rig.submit()
+  await rig.settled()
+  expect((await outputsOf(rig.log)).slice(-2)).toMatchObject([
+    { itemId: 'r:1', status: 'create' },
+    { type: 'turn_error', finishReason: 'error', pendingCalls: WAITING },
+  ])
+})
+
+test('V5 no calls are listed when the user stopped the turn', async () => {
+  const rig = newRig({ rounds: [({ say }) => say(...call('a', 'ask'))] })
+  await rig.submit()
+  await tick(rig.clock)
+  await rig.runner.cancel('r', 'enough')
+  await rig.settled()
+  const last = (await outputsOf(rig.log)).at(-1)
+  expect(last).toMatchObject({ type: 'turn_complete', status: 'aborted' })
+  expect(last).not.toHaveProperty('pendingCalls')
 })
