@@ -1,4 +1,4 @@
-import { type Clock, Pauses, systemClock } from '../../async/clock.ts'
+import { type Clock, systemClock } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import {
   type Provider,
@@ -28,9 +28,7 @@ export function createScriptedProvider(options: ScriptedProviderOptions): Provid
     id,
     stream(request, run, signal) {
       const stream = new ProviderStream(signal, clock)
-      const player = { id, request, run, recordings, speed, clock }
-      // Has no effect after an abort, which makes a send fail.
-      play(player, stream).catch((error: unknown) => stream.error(error))
+      drive(play({ id, request, run, recordings, speed, clock }, stream), stream, clock)
       return stream
     },
   }
@@ -41,28 +39,44 @@ interface Player extends Required<ScriptedProviderOptions> {
   run: RunContext
 }
 
-async function play(player: Player, stream: ProviderStream): Promise<void> {
+/** A delay in milliseconds, or a promise for room in the stream. */
+type Wait = number | Promise<boolean>
+
+/** Runs a playback with one timer at a time and without a promise per delay. */
+function drive(playback: Iterator<Wait, void>, stream: ProviderStream, clock: Clock): void {
+  let cancel: (() => void) | undefined
+  stream.signal.addEventListener('abort', () => cancel?.())
+  // Has no effect after an abort, which makes an addition fail.
+  const fail = (error: unknown): void => stream.error(error)
+  const resume = (): void => {
+    try {
+      const { value: wait } = playback.next()
+      if (typeof wait === 'number') cancel = clock.after(wait, resume)
+      else wait?.then(resume, fail)
+    } catch (error) {
+      fail(error)
+    }
+  }
+  resume()
+}
+
+function* play(player: Player, stream: ProviderStream): Generator<Wait, void> {
   const { id, request, run, recordings, speed, clock } = player
   const { model } = request
   const now = (): number => clock.now()
   const translation = replayRecording({ ...run, providerId: id, modelId: model, now })
   const recording = Object.hasOwn(recordings, model) ? recordings[model] : undefined
-  const pauses = new Pauses(clock, stream.signal)
-  try {
-    const first = recording?.[0]?.timestamp ?? 0
-    const start = now()
-    for (const event of recording ?? []) {
-      // Relative to the start, so that delays do not add up.
-      const ms = start + (event.timestamp - first) / speed - now()
-      if (ms > 0) await pauses.pause(ms)
-      const added = stream.addUntilEnd(translation.replay(event))
-      if (typeof added !== 'boolean') await added
-    }
-    const fault = recording === undefined ? unknownModel(model, recordings) : undefined
-    await stream.addUntilEnd(translation.end(fault))
-  } finally {
-    pauses.release()
+  const first = recording?.[0]?.timestamp ?? 0
+  const start = now()
+  for (const event of recording ?? []) {
+    // Relative to the start, so that delays do not add up.
+    const ms = start + (event.timestamp - first) / speed - now()
+    if (ms > 0) yield ms
+    const added = stream.addUntilEnd(translation.replay(event))
+    if (typeof added !== 'boolean') yield added
   }
+  const fault = recording === undefined ? unknownModel(model, recordings) : undefined
+  yield Promise.resolve(stream.addUntilEnd(translation.end(fault)))
   stream.complete()
 }
 
