@@ -1,5 +1,12 @@
 import { script } from '../client.ts'
 
+/** Script part: `now` is the time in ms, `text(ms)` its exact decimal form. */
+export const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function text(ms) return string.format('%.0f', ms) end
+`
+
 /**
  * Script part: `stateOf(state, events)` is the state of log A. The stored state has its epoch and whether it is sealed.
  * The head of an open log is the last id of its stream, so that an append need not write it.
@@ -70,7 +77,7 @@ const MAX_MERGED_BYTES = 15_000
  *       (missing if there is none)
  * Returns 1, or the state found ('' if there is none of this creation).
  */
-export const FINISH_CHUNK = script(`${EVENTS_STATE}
+export const FINISH_CHUNK = script(`${NOW}${EVENTS_STATE}
 local state, events, chunks, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local epoch, before, last, lines = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local full, rest, outcome, isWhole = ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
@@ -119,13 +126,11 @@ if outcome ~= '' then
   redis.call('RENAME', chunks, events)
   redis.call('XSETID', events, epoch .. '-${MAX_SEQ}')
   redis.call('SET', state, epoch .. ':' .. last .. '!', 'KEEPTTL')
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
   if ARGV[10] then
     redis.call('SET', KEYS[5], ARGV[10], 'PX', redis.call('PTTL', state))
     redis.call('HSET', meta, 'responseBytes', #ARGV[10])
   end
-  redis.call('HSET', meta, 'outcome', outcome, 'endedAt', string.format('%.0f', now))
+  redis.call('HSET', meta, 'outcome', outcome, 'endedAt', text(now))
 else
   local id = epoch .. '-' .. last
   if rest ~= '' then redis.call('XADD', events, id, 'lines', rest) else redis.call('XSETID', events, id) end

@@ -1,9 +1,5 @@
 import { script } from '../client.ts'
-
-const NOW = `
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-`
+import { NOW } from './log.ts'
 
 /** Several turns extend the expiry of a key; the longest counts. */
 const KEEP = `
@@ -19,7 +15,7 @@ end
 const IS_DELETING = `
 local function isDeleting()
   local mark, ends = unpack(redis.call('HMGET', KEYS[1], 'deletion', 'deletionUntil'))
-  if not mark or tonumber(now) < tonumber(ends) then return mark end
+  if not mark or now < tonumber(ends) then return mark end
   redis.call('HDEL', KEYS[1], 'deletion', 'deletionUntil')
   return false
 end
@@ -35,19 +31,19 @@ end
 export const OPEN_TURN = script(`${NOW}${KEEP}${IS_DELETING}
 if isDeleting() then return { 'deleting' } end
 local open, ends = unpack(redis.call('HMGET', KEYS[1], 'open', 'openUntil'))
-if open and open ~= ARGV[1] and open ~= ARGV[4] then return { 'busy', open, ends, now } end
+if open and open ~= ARGV[1] and open ~= ARGV[4] then return { 'busy', open, ends, text(now) } end
 local ordinal = redis.call('ZSCORE', KEYS[2], ARGV[1])
 if not ordinal then
   ordinal = redis.call('HINCRBY', KEYS[1], 'made', 1)
   redis.call('ZADD', KEYS[2], ordinal, ARGV[1])
 end
-redis.call('HSETNX', KEYS[1], 'createdAt', now)
+redis.call('HSETNX', KEYS[1], 'createdAt', text(now))
 redis.call('HSETNX', KEYS[1], 'creation', ARGV[5])
-redis.call('HSET', KEYS[1], 'updatedAt', now, 'open', ARGV[1],
-  'openUntil', string.format('%.0f', now + ARGV[2]))
+redis.call('HSET', KEYS[1], 'updatedAt', text(now), 'open', ARGV[1],
+  'openUntil', text(now + ARGV[2]))
 keep(KEYS[1], ARGV[3])
 keep(KEYS[2], ARGV[3])
-return { 'ok', tostring(ordinal), now }`)
+return { 'ok', tostring(ordinal), text(now) }`)
 
 /**
  * After a turn was created: whether it is still listed. It is not if the thread was deleted meanwhile.
@@ -71,7 +67,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then return {} end
 local mark = isDeleting()
 if mark == ARGV[1] and #ARGV > 2 then redis.call('ZREM', KEYS[2], unpack(ARGV, 3)) end
 mark = mark or ARGV[1]
-redis.call('HSET', KEYS[1], 'deletion', mark, 'deletionUntil', string.format('%.0f', now + ARGV[2]))
+redis.call('HSET', KEYS[1], 'deletion', mark, 'deletionUntil', text(now + ARGV[2]))
 return { redis.call('HGET', KEYS[1], 'creation') or '', mark }`)
 
 /**
@@ -124,13 +120,13 @@ local createdAt, creation, version =
 local found = createdAt and (creation or createdAt) .. ' ' .. (version or '0') or 'none'
 if ARGV[3] ~= 'any' and ARGV[3] ~= found then return {} end
 redis.call('HDEL', KEYS[1], 'title', 'metadata')
-redis.call('HSETNX', KEYS[1], 'createdAt', now)
+redis.call('HSETNX', KEYS[1], 'createdAt', text(now))
 redis.call('HSETNX', KEYS[1], 'creation', creation or createdAt or ARGV[2])
-redis.call('HSET', KEYS[1], 'updatedAt', now, unpack(ARGV, 4))
+redis.call('HSET', KEYS[1], 'updatedAt', text(now), unpack(ARGV, 4))
 version = redis.call('HINCRBY', KEYS[1], 'version', 1)
 keep(KEYS[1], ARGV[1])
 createdAt, creation = unpack(redis.call('HMGET', KEYS[1], 'createdAt', 'creation'))
-return { creation, tostring(version), createdAt, now }`)
+return { creation, tostring(version), createdAt, text(now) }`)
 
 /**
  * Adds a member to an index and removes members older than any possible entry.
@@ -140,7 +136,7 @@ return { creation, tostring(version), createdAt, now }`)
 export const INDEX = script(`${NOW}${KEEP}
 redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])
 keep(KEYS[1], ARGV[3])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. string.format('%.0f', now - redis.call('PTTL', KEYS[1])))
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. text(now - redis.call('PTTL', KEYS[1])))
 return 1`)
 
 /**
@@ -150,7 +146,7 @@ return 1`)
  * Returns each member and its score.
  */
 export const DUE = script(`${NOW}
-return redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', ARGV[1], ARGV[2], 'WITHSCORES')`)
+return redis.call('ZRANGE', KEYS[1], '-inf', text(now), 'BYSCORE', 'LIMIT', ARGV[1], ARGV[2], 'WITHSCORES')`)
 
 /**
  * Removes a member from an index, unless its score has changed since it was read.

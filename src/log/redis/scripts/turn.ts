@@ -1,11 +1,5 @@
 import { script } from '../client.ts'
-import { EVENTS_STATE } from './log.ts'
-
-const NOW = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function text(ms) return string.format('%.0f', ms) end
-`
+import { EVENTS_STATE, NOW } from './log.ts'
 
 /**
  * Reads the record of one log of a turn. The state of log A is that of its last chunk.
