@@ -39,9 +39,16 @@ function leftovers(): string[] {
   })
 }
 
-/** The connections that `fetch` of a test keeps for its next call. */
+/** Closes the connections that `fetch` keeps for its next call. Later files in this process get a new pool. */
 async function closeIdleFetches(): Promise<void> {
   const key = Symbol.for('undici.globalDispatcher.1')
-  const dispatcher = Reflect.get(globalThis, key) as { destroy(): Promise<void> } | undefined
-  await dispatcher?.destroy()
+  const dispatcher = Reflect.get(globalThis, key) as Dispatcher | undefined
+  if (dispatcher === undefined) return
+  Reflect.set(globalThis, key, new dispatcher.constructor())
+  await dispatcher.destroy()
+}
+
+interface Dispatcher {
+  readonly constructor: new () => Dispatcher
+  destroy(): Promise<void>
 }

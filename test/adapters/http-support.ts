@@ -1,5 +1,5 @@
 /** Providers over HTTP against a server that a test tells what to do. */
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { stamp } from '../../src/adapters/event-stamp.ts'
 import { type HttpProviderOptions, httpProvider } from '../../src/adapters/http-provider.ts'
 import { translateOpenaiChat } from '../../src/adapters/openai-chat/translate.ts'
@@ -13,12 +13,6 @@ export const STOP = '{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
 export const request: ProviderRequest = { model: 'm', input: [] }
 export const run = { runId: 'run', turnId: 'turn', threadId: 'thread' }
 
-const servers: VendorServer[] = []
-
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close()
-})
-
 export interface Setup {
   provider: Provider
   server: VendorServer
@@ -27,7 +21,7 @@ export interface Setup {
 /** A provider whose retries wait on a clock that stands still unless the test moves it. */
 export async function setUp(answer: Answer, options: HttpProviderOptions = {}): Promise<Setup> {
   const server = await startVendor(answer)
-  servers.push(server)
+  onTestFinished(() => server.close())
   const buildRequest = ({ model }: ProviderRequest) => ({
     ...{ url: server.url, headers: {}, body: { model } },
   })

@@ -5,7 +5,7 @@ import type { HttpProviderOptions } from '../../src/adapters/http-provider.ts'
 import { concealing } from '../../src/adapters/vendor-errors.ts'
 import type { ErrorObject, StreamEvent } from '../../src/protocol/stream-event.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
-import { freePort } from '../cli/support.ts'
+import { refusingPort } from '../cli/support.ts'
 import { collect, collectWith, last, request, run } from './http-support.ts'
 import { type Answer, startVendor } from './vendor-server.ts'
 import { VENDORS } from './vendors.ts'
@@ -99,7 +99,7 @@ describe.each(Object.keys(VENDORS))('%s', (vendor) => {
   })
 
   test('that cannot be reached', async () => {
-    const port = await freePort()
+    const port = await refusingPort()
     const baseUrl = `http://127.0.0.1:${port}`
     const events = await eventsOf(vendor, status(200, ''), { baseUrl })
     expect(errorOf(events)).toEqual({
