@@ -116,6 +116,12 @@ const endings: { name: string; round: Round; story: string[]; asked: number }[] 
     asked: 1,
   },
   {
+    name: 'a call to a tool of the request does not hide that the response was cut off',
+    round: [...call('1', 'ask_user'), end('length')],
+    story: ['end length ?'],
+    asked: 1,
+  },
+  {
     name: 'a call to a server tool runs, even if the provider says stop',
     round: [...call('1', 'nothing'), end('stop')],
     story: ['open r:2 function_call_output', 'done r:2 call-1 = ', 'end stop ?'],
