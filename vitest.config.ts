@@ -3,7 +3,8 @@ import { defineConfig } from 'vitest/config'
 /** Folders whose files share a process and its modules. Loading them once saves a third of a second per file. */
 const SHARED = [
   'test/{adapters,async,dialects,processor,protocol,reducer,sse,turns}/**/*.test.ts',
-  'test/server/{auth,limits,openai,streams}/**/*.test.ts',
+  'test/log/*.test.ts',
+  'test/server/{attacks,auth,limits,metrics,models,openai,streams,tenants}/**/*.test.ts',
 ]
 
 /** Files of these folders that replace a module, which the others would see. */
