@@ -29,7 +29,9 @@ describe.each(PROXIES)('%s before two instances', { timeout: TIMEOUT }, (name) =
     expect(open()).toEqual([4, 4])
   })
 
-  test('goes on with one of them, for what is asked and what is submitted', async () => {
+  test('goes on with one of them, for what is asked and what is submitted', {
+    tags: ['slow'],
+  }, async () => {
     const log = new MemoryLog()
     const [first, second] = [await startServer({ log }), await startServer({ log })]
     const proxy = await startProxy(name, { upstreams: [first.url, second.url] })

@@ -33,7 +33,9 @@ function project() {
   return { dev, save, printed: () => text }
 }
 
-test('a change builds and restarts, and a broken build keeps the old server', async () => {
+test('a change builds and restarts, and a broken build keeps the old server', {
+  tags: ['slow'],
+}, async () => {
   const { dev, save, printed } = project()
   await expect.poll(printed, { timeout: 20_000 }).toContain('serving one')
   save('two')

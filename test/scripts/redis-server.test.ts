@@ -161,7 +161,9 @@ describe('a server', { timeout: TIMEOUT }, () => {
 })
 
 describe('a cluster', { timeout: TIMEOUT }, () => {
-  test('shares all slots among its masters, and each sends a foreign key on', async () => {
+  test('shares all slots among its masters, and each sends a foreign key on', {
+    tags: ['slow'],
+  }, async () => {
     const cluster = await startRedisCluster()
     cleanups.push(() => cluster.stop())
     expect(cluster.rootNodes).toEqual(cluster.nodes.map(({ host, port }) => ({ host, port })))

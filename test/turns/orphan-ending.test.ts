@@ -256,10 +256,13 @@ function withTail(log: TurnLog, reader: Reader): TurnLog {
   })
 }
 
-test('a turn of 100,000 events is ended like any other', async () => {
+test('a turn of 100,000 events is ended like any other', {
+  timeout: 30_000,
+  tags: ['slow'],
+}, async () => {
   const texts = Array.from({ length: 100_000 }, (_, index) => delta('a', `${index} `))
   const { log, options } = await orphan({ events: [start(), open('a'), ...texts] })
   expect(await endOrphan(log, 't', options)).toBe('ended')
   const [, item] = await outputsOf(log)
   expect(item).toMatchObject({ status: 'error', content: expect.stringMatching(/ 99999 $/) })
-}, 30_000)
+})

@@ -201,6 +201,7 @@ async function history(
 describe('the embedded log', () => {
   test('is after any calls, restarts and failed commits what the reference is', {
     timeout: 120_000,
+    tags: ['slow'],
   }, async () => {
     const steps = fc.array(step, { minLength: 5, maxLength: 40, size: 'max' })
     await fc.assert(

@@ -1,3 +1,4 @@
+// @module-tag slow
 /** One key sends large bodies on many connections. The requests of others are served in between. */
 import { expect, test } from 'vitest'
 import { guardedServer } from '../auth/support.ts'

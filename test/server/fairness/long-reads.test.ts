@@ -1,3 +1,4 @@
+// @module-tag slow
 /** Reads of long turns share the event loop with everybody else. */
 
 import { describe, expect, test } from 'vitest'

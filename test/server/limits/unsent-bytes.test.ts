@@ -105,6 +105,7 @@ describe('a stream', () => {
 
   test.each([STREAM, '/api/v2/stream/big', '/xapi/threads/h/stream'])(
     '%s waits while others of its key are unread, and then goes on',
+    { tags: ['slow'] },
     async (path) => {
       const server = await bigServer(8 * MB)
       const stuck = await unread(server, STREAM)
