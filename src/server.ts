@@ -4,6 +4,8 @@ export type { RedisLogOptions, RedisServer } from './log/redis/redis-log.ts'
 export { openRedisLog } from './log/redis/redis-log.ts'
 export { TurnExistsError } from './log/rules.ts'
 export type {
+  ApprovalAnswer,
+  ApprovalResult,
   Directory,
   Entries,
   EventRecord,

@@ -1,6 +1,7 @@
 import { type Clock, monotonicNow, steadyTime, systemClock } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../protocol/names.ts'
+import { addAnswer, checkAnswer, findAnswer } from './approvals.ts'
 import { MemoryTurn } from './memory-turn.ts'
 import {
   compareThreads,
@@ -183,6 +184,38 @@ export class MemoryLog implements log.TurnLog {
       await turn.ownership.wait(signal)
     }
     throw new TurnstreamError('ABORTED', 'the wait for a cancel was aborted')
+  }
+
+  async answerApproval(
+    turnId: string,
+    approvalId: string,
+    answer: log.ApprovalAnswer,
+  ): Promise<log.ApprovalResult> {
+    checkAnswer(approvalId, answer)
+    const turn = this.#turn(turnId)
+    const before = findAnswer(turn.approvals, approvalId)
+    if (before !== undefined) return { stored: false, answer: before }
+    const { state, facts } = turn
+    if (state.logs.events.sealed || facts.cancelReason !== undefined) return { stored: false }
+    turn.approvals = addAnswer(turn.approvals, approvalId, answer)
+    turn.bytes += JSON.stringify(answer).length
+    turn.ownership.wake()
+    return { stored: true, answer }
+  }
+
+  async approvalAnswer(
+    lease: log.Lease,
+    approvalId: string,
+    signal: AbortSignal,
+  ): Promise<log.ApprovalAnswer> {
+    while (!signal.aborted) {
+      const turn = this.#leased(lease)
+      checkEpoch(turn.state, lease)
+      const answer = findAnswer(turn.approvals, approvalId)
+      if (answer !== undefined) return answer
+      await turn.ownership.wait(signal)
+    }
+    throw new TurnstreamError('ABORTED', 'the wait for an approval was aborted')
   }
 
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {

@@ -1,5 +1,6 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
+import { type Approvals, NO_APPROVALS } from './approvals.ts'
 import { formatOffset, type Offset, offsetOf, resume } from './offsets.ts'
 import {
   checkLength,
@@ -31,7 +32,8 @@ export class MemoryTurn {
   response: string | undefined
   /** Size of the logs and the Response in characters. */
   bytes = 0
-  /** Woken when the turn is cancelled, claimed or deleted. */
+  approvals: Approvals = NO_APPROVALS
+  /** Woken when the turn is cancelled, claimed or deleted, or an approval is answered. */
   readonly ownership = new Waiters()
   #events: StoredEvent[] = []
   #processed = new ProcessedView()
@@ -96,6 +98,7 @@ export class MemoryTurn {
     this.#events = []
     this.#processed = new ProcessedView()
     this.response = undefined
+    this.approvals = NO_APPROVALS
     this.bytes = 0
     this.ownership.wake()
     for (const waiters of Object.values(this.#waiters)) waiters.wake()

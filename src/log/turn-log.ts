@@ -173,6 +173,23 @@ export interface TurnRecord {
   readonly expired: boolean
 }
 
+/** An answer to a request for approval. */
+export interface ApprovalAnswer {
+  readonly approved: boolean
+  readonly reason?: string
+  /** Name of the key that answered. */
+  readonly by?: string
+  /** When it was answered. */
+  readonly at: number
+}
+
+export interface ApprovalResult {
+  /** Whether this call stored its answer. */
+  readonly stored: boolean
+  /** The stored answer. Absent when the turn was cancelled or has ended without one. */
+  readonly answer?: ApprovalAnswer
+}
+
 export interface NewThread {
   readonly threadId: string
   readonly title?: string
@@ -332,6 +349,23 @@ export interface TurnLog extends Directory {
    * LEASE_LOST when the lease is found to be lost.
    */
   cancelled(lease: Lease, signal: AbortSignal): Promise<string>
+
+  /**
+   * Stores the answer to an approval of the turn, unless it has one or the turn was cancelled or `events` is
+   * sealed. Does not check that the turn asked. RECORD_INVALID for the 101st answer of a turn, or when reason
+   * and key name have more than 2,000 characters.
+   */
+  answerApproval(
+    turnId: string,
+    approvalId: string,
+    answer: ApprovalAnswer,
+  ): Promise<ApprovalResult>
+
+  /**
+   * Resolves with the answer to an approval within a second, from any process. ABORTED with `signal`;
+   * LEASE_LOST when the lease is found to be lost.
+   */
+  approvalAnswer(lease: Lease, approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer>
 
   /** Size of the stored data of all tenants. */
   bytesKept(): Promise<number>

@@ -1,5 +1,6 @@
 import { systemClock } from '../async/clock.ts'
 import { appendCases } from './turn-log/append-cases.ts'
+import { approvalCases } from './turn-log/approval-cases.ts'
 import { cancelCases } from './turn-log/cancel-cases.ts'
 import { concurrencyCases } from './turn-log/concurrency-cases.ts'
 import { deletionCases } from './turn-log/deletion-cases.ts'
@@ -39,6 +40,7 @@ const GROUPS: Readonly<Record<string, readonly Case[]>> = {
   'tail and resume': tailCases,
   'the state of a turn': processedCases,
   cancel: cancelCases,
+  approvals: approvalCases,
   'turn records': recordCases,
   'threads and listing': listingCases,
   'the Response of a turn': responseCases,

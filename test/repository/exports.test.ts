@@ -170,6 +170,8 @@ const PUBLIC = {
       'parseKeysFile',
     ],
     types: [
+      'ApprovalAnswer',
+      'ApprovalResult',
       'Attachment',
       'ChosenModel',
       'ConfiguredProvider',

@@ -265,6 +265,15 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
       }
     },
   ],
+  'takes the last answer to an approval': [
+    'V8 of many answers at the same time, from several processes, one is stored',
+    (log) => ({
+      answerApproval: async (turnId, approvalId, answer) => {
+        await log.answerApproval(turnId, approvalId, answer)
+        return { stored: true, answer }
+      },
+    }),
+  ],
   'forgets the reason of a cancel': [
     'L1 the owner is notified of a cancel',
     (log) => ({

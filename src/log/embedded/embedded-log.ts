@@ -1,6 +1,7 @@
 import { monotonicNow } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
+import { addAnswer, checkAnswer, findAnswer } from '../approvals.ts'
 import { checkId, checkIds } from '../records.ts'
 import { checkEpoch, claimed, firstState, leaseOf, TurnExistsError, turnGone } from '../rules.ts'
 import { LogTail } from '../tail.ts'
@@ -10,7 +11,7 @@ import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn, EmbeddedWriter } from './embedded-turn.ts'
 import { indexedThreads, removeTurn } from './removal.ts'
-import { NOT_ENDED } from './stored-turn.ts'
+import { NOT_ENDED, type StoredTurn } from './stored-turn.ts'
 import type { TenantTurns } from './tenant-turns.ts'
 
 /** How many turns of a thread to delete in one commit. */
@@ -156,20 +157,61 @@ export class EmbeddedLog implements log.TurnLog {
     return true
   }
 
-  async cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
+  cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
+    return this.#requested(lease, signal, ({ cancelReason }) => cancelReason)
+  }
+
+  async answerApproval(
+    turnId: string,
+    approvalId: string,
+    answer: log.ApprovalAnswer,
+  ): Promise<log.ApprovalResult> {
+    checkAnswer(approvalId, answer)
+    const { commits } = this.#store
+    for (;;) {
+      const turn = this.#turn(turnId)
+      const { cancelReason, approvals } = turn.facts
+      const before = findAnswer(turn.committed?.approvals, approvalId)
+      if (before !== undefined) return { stored: false, answer: before }
+      // Decided, but the commit may still fail.
+      if (findAnswer(approvals, approvalId) === undefined) {
+        if (turn.state.logs.events.sealed || cancelReason !== undefined) return { stored: false }
+        turn.decide({ approvals: addAnswer(approvals, approvalId, answer) })
+        await commits.store(turn)
+        return { stored: true, answer }
+      }
+      await commits.store(turn)
+    }
+  }
+
+  approvalAnswer(
+    lease: log.Lease,
+    approvalId: string,
+    signal: AbortSignal,
+  ): Promise<log.ApprovalAnswer> {
+    return this.#requested(lease, signal, ({ approvals }) => findAnswer(approvals, approvalId))
+  }
+
+  /** Waits until a committed turn has what the owner asks for. */
+  async #requested<Found>(
+    lease: log.Lease,
+    signal: AbortSignal,
+    find: (turn: StoredTurn) => Found | undefined,
+  ): Promise<Found> {
     const release = this.#turns.hold(this.#leased(lease))
     try {
       while (!signal.aborted) {
         const turn = this.#leased(lease)
         checkEpoch(turn.state, lease)
-        const reason = turn.committed?.cancelReason
-        if (reason !== undefined) return reason
+        const { committed } = turn
+        const found = committed && find(committed)
+        if (found !== undefined) return found
         await turn.ownership.wait(signal)
       }
     } finally {
       release()
     }
-    throw new TurnstreamError('ABORTED', 'the wait for a cancel was aborted')
+    throw new TurnstreamError('ABORTED', 'the wait was aborted')
   }
 
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {

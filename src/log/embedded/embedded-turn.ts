@@ -49,7 +49,7 @@ export class EmbeddedTurn {
   readonly creation: string
   readonly events: TurnEvents
   readonly processed: TurnProcessed
-  /** Woken when the turn is cancelled, claimed or deleted. */
+  /** Woken when the turn is cancelled, claimed or deleted, or an approval is answered. */
   readonly ownership = new Waiters()
   /** When the lease expires. Not stored: after a restart the owner is a different one. */
   until = 0
@@ -198,7 +198,7 @@ export class EmbeddedTurn {
     for (const log of LOG_NAMES) if (hasNews(log, before, after)) this.#waiters[log].wake()
     // The owner always listens, and needs no notification of its own writes.
     const isClaimed = before?.state.epoch !== after.state.epoch
-    if (isClaimed || before.facts.cancelReason !== after.facts.cancelReason) this.ownership.wake()
+    if (isClaimed || hasRequests(before, after)) this.ownership.wake()
   }
 
   /** Notifies the writers after a group's commit, when all its turns are up to date. */
@@ -399,6 +399,11 @@ function isChanged(before: Version, after: Version): boolean {
     logs.events.sealed !== events.sealed ||
     logs.processed.sealed !== processed.sealed
   )
+}
+
+/** Whether the turn was cancelled or an approval was answered. */
+function hasRequests({ facts: before }: Version, { facts: after }: Version): boolean {
+  return before.cancelReason !== after.cancelReason || before.approvals !== after.approvals
 }
 
 /** Whether a log has new records for readers. */

@@ -180,7 +180,7 @@ export class Sweeper {
   async #expire(turn: EmbeddedTurn, reason: TurnstreamError): Promise<void> {
     const { commits } = this.#store
     const { tables } = this.#store.env
-    const expired = { ...turn.decided, expired: true }
+    const expired = { ...turn.decided, approvals: undefined, expired: true }
     const { turnId, endedAt = 0 } = expired
     const key = turn.keys.of(turnId)
     turn.removal = reason

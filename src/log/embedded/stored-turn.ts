@@ -2,6 +2,7 @@ import type { Key } from 'lmdb'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
+import type { Approvals } from '../approvals.ts'
 import type { ThreadPlace } from '../paging.ts'
 import type { TurnFacts } from '../records.ts'
 import type { WriteState } from '../rules.ts'
@@ -9,6 +10,7 @@ import type { WriteState } from '../rules.ts'
 export interface StoredFacts extends TurnFacts {
   /** Identifies the turn in the keys of its logs: short and never reused. */
   readonly number: number
+  readonly approvals?: Approvals | undefined
   readonly expired: boolean
 }
 
@@ -24,6 +26,7 @@ export const NOT_ENDED = {
   endedAt: undefined,
   responseBytes: undefined,
   cancelReason: undefined,
+  approvals: undefined,
   expired: false,
 }
 

@@ -33,6 +33,8 @@ export interface TurnKeys {
   /** First `seq` of each key, and its entry if the payload does not contain the key. */
   readonly items: string
   readonly meta: string
+  /** Answers to approvals by their id. */
+  readonly approvals: string
 }
 
 export interface ThreadKeys {
@@ -72,6 +74,7 @@ export class RedisKeys {
       processed: `${base}:processed`,
       items: `${base}:items`,
       meta: `${base}:meta`,
+      approvals: `${base}:approvals`,
     }
   }
 

@@ -261,7 +261,33 @@ class RedisLog implements log.TurnLog {
     return this.#turns.requestCancel(turnId, reason)
   }
 
-  async cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
+  cancelled(lease: log.Lease, signal: AbortSignal): Promise<string> {
+    return this.#requested(lease, signal, () => this.#turns.cancelReason(lease))
+  }
+
+  async answerApproval(
+    turnId: string,
+    approvalId: string,
+    answer: log.ApprovalAnswer,
+  ): Promise<log.ApprovalResult> {
+    this.#store.checkOpen()
+    return this.#turns.approvals.answer(turnId, approvalId, answer)
+  }
+
+  approvalAnswer(
+    lease: log.Lease,
+    approvalId: string,
+    signal: AbortSignal,
+  ): Promise<log.ApprovalAnswer> {
+    return this.#requested(lease, signal, () => this.#turns.approvals.find(lease, approvalId))
+  }
+
+  /** Waits until the store has what the owner asks for. */
+  async #requested<Found>(
+    lease: log.Lease,
+    signal: AbortSignal,
+    find: () => Promise<Found | undefined>,
+  ): Promise<Found> {
     this.#store.checkOpen()
     const waiters = new Waiters()
     const wake = () => waiters.wake()
@@ -271,8 +297,8 @@ class RedisLog implements log.TurnLog {
       while (!signal.aborted) {
         this.#store.checkOpen()
         const changed = waiters.wait(signal)
-        const reason = await this.#cancelReason(lease)
-        if (reason !== undefined) return reason
+        const found = await this.#tryFind(find)
+        if (found !== undefined) return found
         await changed
       }
     } finally {
@@ -280,13 +306,13 @@ class RedisLog implements log.TurnLog {
       wake()
       unfollow()
     }
-    throw new TurnstreamError('ABORTED', 'the wait for a cancel was aborted')
+    throw new TurnstreamError('ABORTED', 'the wait was aborted')
   }
 
   /** A temporarily unavailable store does not end the wait. */
-  async #cancelReason(lease: log.Lease): Promise<string | undefined> {
+  async #tryFind<Found>(find: () => Promise<Found | undefined>): Promise<Found | undefined> {
     try {
-      return await this.#turns.cancelReason(lease)
+      return await find()
     } catch (error) {
       if (!isRetryable(error)) throw error
       this.#store.onError(error)

@@ -2,6 +2,7 @@ import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT, isTenant } from '../../protocol/names.ts'
 import { checkEpoch, TurnExistsError, turnGone } from '../rules.ts'
 import type { Lease, NewTurn, Orphan } from '../turn-log.ts'
+import { TurnApprovals } from './approvals.ts'
 import type { RedisClient } from './client.ts'
 import type { RedisKeys, Retention } from './keys.ts'
 import { text, texts } from './replies.ts'
@@ -36,6 +37,7 @@ type NewRun = Pick<Lease, 'creation' | 'epoch'>
  */
 export class Turns {
   readonly records: TurnRecords
+  readonly approvals: TurnApprovals
   readonly threads: Threads
   readonly #keys: RedisKeys
   readonly #client: RedisClient
@@ -44,6 +46,7 @@ export class Turns {
 
   constructor(keys: RedisKeys, { client, leases, retention }: TurnStore) {
     this.records = new TurnRecords(keys, client)
+    this.approvals = new TurnApprovals(keys, client, this.records)
     this.threads = new Threads({ keys, client, records: this.records, retention })
     this.#keys = keys
     this.#client = client
@@ -139,7 +142,7 @@ export class Turns {
     const fenced = [...fence, CLAIM_MS, keepMs, creation]
     const [epoch, events] = texts(await this.#client.run(scripts.CLAIM_EVENTS, ofRun, fenced))
     if (epoch === undefined || events === undefined) throw this.#held(turnId)
-    const ofTurn = [turn.state, turn.meta, turn.processed, turn.items]
+    const ofTurn = [turn.state, turn.meta, turn.processed, turn.items, turn.approvals]
     const claimed = [epoch, nonce, owner, leaseMs, keepMs, creation]
     const [until, processed] = texts(
       await this.#client.run(scripts.CLAIM_PROCESSED, ofTurn, claimed),
@@ -205,7 +208,7 @@ export class Turns {
     const [reply] = await Promise.all([
       this.#client.run(
         scripts.RENEW,
-        [turn.state, turn.meta, turn.processed, turn.items],
+        [turn.state, turn.meta, turn.processed, turn.items, turn.approvals],
         [epoch, leaseMs, openMs, creation, isLate ? 1 : ''],
       ),
       this.#client.run(scripts.KEEP_OPEN, [run.meta, run.state, run.events, run.chunks], [openMs]),
@@ -271,10 +274,11 @@ export class Turns {
     const { logMs, recordMs } = this.#retention
     const run = this.#keys.run(meta.runId)
     const turn = this.#keys.turn(turnId)
+    const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.approvals]
     const keep = [logMs, recordMs]
     await Promise.all([
       this.#client.run(scripts.SETTLE, [run.meta, run.state, run.events, run.response], keep),
-      this.#client.run(scripts.SETTLE, [turn.meta, turn.state, turn.processed, turn.items], keep),
+      this.#client.run(scripts.SETTLE, ofTurn, keep),
       this.threads.closeTurn(meta.threadId, turnId),
       this.#leases.remove(this.#named(turnId)),
     ])
@@ -297,7 +301,7 @@ export class Turns {
     if (removed === 0) return false // recreated since
     await this.threads.closeTurn(threadId, turnId, true)
     await this.#leases.remove(this.#named(turnId))
-    const ofTurn = [turn.meta, turn.state, turn.processed, turn.items]
+    const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.approvals]
     await this.#client.run(scripts.REMOVE_PROCESSED, ofTurn, [creation])
     return true
   }

@@ -59,6 +59,8 @@ class ModelRun {
       () => this.#claim(),
       () => this.#renew(),
       () => this.#cancel(),
+      () => this.#answerApproval(),
+      () => this.#answerApproval(),
       () => this.#delete(),
     ]
   }
@@ -178,6 +180,16 @@ class ModelRun {
     const asked = await resultOf(this.#given.log.requestCancel(turnId, reason))
     equal(asked, this.#model.requestCancel(turnId, reason), `a cancel of ${turnId}`)
     await this.#checkTurn(turnId)
+  }
+
+  async #answerApproval(): Promise<void> {
+    const turnId = this.#random.pick(this.#turnIds)
+    const approvalId = this.#random.pick(['one', 'two'])
+    const answer = { approved: this.#random.oneIn(2), at: this.#random.below(1000) }
+    const log = this.#random.pick(this.#logs)
+    const result = await resultOf(log.answerApproval(turnId, approvalId, answer))
+    const expected = this.#model.answerApproval(turnId, approvalId, answer)
+    equal(result, expected, `an answer to ${approvalId} of ${turnId}`)
   }
 
   async #delete(): Promise<void> {

@@ -1,4 +1,4 @@
-import type { LogName } from '../../log/turn-log.ts'
+import type { ApprovalAnswer, LogName } from '../../log/turn-log.ts'
 import { type TextRecord } from './append.ts'
 import { START } from './given.ts'
 import { newestOf } from './texts.ts'
@@ -22,6 +22,7 @@ export interface ModelTurn {
   epoch: number
   lapsed: boolean
   cancelReason: string | undefined
+  readonly approvals: Map<string, ApprovalAnswer>
 }
 
 /**
@@ -40,7 +41,7 @@ export class Model {
     this.#made.set(threadId, ordinal)
     const logs = { events: emptyLog(), processed: emptyLog() }
     const turn = { turnId, threadId, ordinal, logs, epoch: 1, lapsed: false }
-    this.turns.set(turnId, { ...turn, cancelReason: undefined })
+    this.turns.set(turnId, { ...turn, cancelReason: undefined, approvals: new Map() })
     return leaseOf(turn)
   }
 
@@ -81,6 +82,16 @@ export class Model {
     if (turn.logs.events.sealed) return false
     turn.cancelReason ??= reason
     return true
+  }
+
+  answerApproval(turnId: string, approvalId: string, answer: ApprovalAnswer): unknown {
+    const turn = this.turns.get(turnId)
+    if (turn === undefined) return 'TURN_UNKNOWN'
+    const before = turn.approvals.get(approvalId)
+    if (before !== undefined) return { stored: false, answer: before }
+    if (turn.logs.events.sealed || turn.cancelReason !== undefined) return { stored: false }
+    turn.approvals.set(approvalId, answer)
+    return { stored: true, answer }
   }
 
   /** Returns what a reader with this cursor gets now. */
