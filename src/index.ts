@@ -18,6 +18,7 @@ export type {
   ToolDefinition,
 } from './adapters/provider.ts'
 export { type ReadEventsOptions, readEvents, type VendorName } from './adapters/read-events.ts'
+export type { ModelClient } from './adapters/response-events.ts'
 export { translateResponseNotifications } from './adapters/response-notifications/translate.ts'
 export {
   createScriptedProvider,

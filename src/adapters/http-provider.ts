@@ -6,6 +6,7 @@ import { TurnstreamError } from '../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
 import { type Provider, type ProviderRequest, ProviderStream } from './provider.ts'
+import { type ModelClient, toModelClient } from './response-events.ts'
 import type { Translation, TranslationContext } from './translation.ts'
 import { concealing } from './vendor-errors.ts'
 import { VendorReader } from './vendor-input.ts'
@@ -65,7 +66,7 @@ export function httpProvider<Options extends HttpProviderOptions>(
   buildRequest: (request: ProviderRequest, options: Options) => VendorRequest,
   createTranslation: (context: TranslationContext) => Translation,
   options: Options,
-): Provider {
+): ModelClient {
   checkBaseUrl(options.baseUrl)
   const { id = vendorId, clock = systemClock, onUnknown, maxArgumentChars } = options
   const conceal = concealing(options)
@@ -78,7 +79,7 @@ export function httpProvider<Options extends HttpProviderOptions>(
     clock,
     random: options.random ?? Math.random,
   }
-  return {
+  const provider: Provider = {
     id,
     stream(request, { onRetry, ...run }, signal) {
       const stream = new ProviderStream(signal, clock)
@@ -95,6 +96,7 @@ export function httpProvider<Options extends HttpProviderOptions>(
       return stream
     },
   }
+  return toModelClient(provider, clock)
 }
 
 /** Moves the response into the stream at the reader's pace. Never rejects. */

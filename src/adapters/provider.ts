@@ -64,7 +64,7 @@ export interface Provider {
 }
 
 // Enough to keep the socket busy, and small enough for backpressure from a slow reader.
-const MAX_BUFFERED_EVENTS = 256
+export const MAX_BUFFERED_EVENTS = 256
 
 /** The payloads of one call. Its `signal` aborts when either side aborts. */
 export class ProviderStream extends ResponseStream<StreamEventPayload> {

@@ -85,7 +85,7 @@ const FINAL_ITEMS = [
   },
 ]
 
-describe('final_item', () => {
+describe('V9 final_item', () => {
   test.each(FINAL_ITEMS)('$what', async ({ started, final, output, whole }) => {
     const done = finish('i', final)
     const events = [start(), ...(started ? [started] : []), done, responseDone()]
@@ -137,7 +137,7 @@ const ENDS = [
 ]
 const cases = ENDS.flatMap((end) => MALFORMED.map((usage) => ({ ...end, usage })))
 
-describe('usage', () => {
+describe('V9 usage', () => {
   test.each(cases)('$type with $usage ends the turn', async ({ ends, ...payload }) => {
     const { outputs, errors, response } = await run([start(), lenient(payload)])
     expect(outputs.at(-1)?.type).toBe(ends)

@@ -100,6 +100,7 @@ const PUBLIC = {
       'Message',
       'MessageOrigin',
       'MessageSnapshot',
+      'ModelClient',
       'OpenaiChatOptions',
       'OutputItem',
       'PendingCall',

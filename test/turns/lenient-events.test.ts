@@ -20,7 +20,7 @@ async function play(round: readonly StreamEventPayload[]) {
   return { payloads, outputs, turn, errors: rig.errors }
 }
 
-test('a final_item is completed before it is written', async () => {
+test('V9 a final_item is completed before it is written', async () => {
   const { payloads, outputs, errors } = await play([
     open('a', { item_type: 'reasoning' }),
     lenient({ type: 'item_done', item_id: 'a', final_item: { content: 'Hm' } }),
@@ -41,17 +41,29 @@ test('a final_item is completed before it is written', async () => {
   expect(errors).toEqual([])
 })
 
-test.each(['many', null, { prompt_tokens: 1 }])('usage %j does not cost the end', async (usage) => {
-  const update = lenient({ type: 'usage_update', response_id: 'v', usage })
-  const { payloads, outputs, turn, errors } = await play([update, lenient({ ...DONE, usage })])
-  expect(payloads.at(-1)).toMatchObject({ type: 'response_done', finish_reason: 'stop' })
-  expect(payloads.filter((payload) => 'usage' in payload)).toEqual([])
-  expect(outputs.at(-1)).toMatchObject({ type: 'turn_complete', status: 'complete' })
-  expect(turn).toMatchObject({ status: 'complete', sealed: true })
-  expect(errors).toEqual(['UPSTREAM_MALFORMED'])
+test.each(['many', null, { prompt_tokens: 1 }])(
+  'V9 usage %j does not cost the end',
+  async (usage) => {
+    const update = lenient({ type: 'usage_update', response_id: 'v', usage })
+    const { payloads, outputs, turn, errors } = await play([update, lenient({ ...DONE, usage })])
+    expect(payloads.at(-1)).toMatchObject({ type: 'response_done', finish_reason: 'stop' })
+    expect(payloads.filter((payload) => 'usage' in payload)).toEqual([])
+    expect(outputs.at(-1)).toMatchObject({ type: 'turn_complete', status: 'complete' })
+    expect(turn).toMatchObject({ status: 'complete', sealed: true })
+    expect(errors).toEqual(['UPSTREAM_MALFORMED'])
+  },
+)
+
+test('V9 agentId of a submit is agent_id of response_start', async () => {
+  const rig = newRig({ rounds: [[lenient(DONE)]] })
+  await rig.submit({ agentId: 'planner' })
+  await rig.settled()
+  const [first] = await payloadsOf(rig.log)
+  expect(first).toMatchObject({ type: 'response_start', agent_id: 'planner' })
+  expect(await rig.log.getResponse('r')).toContain('"agent_id":"planner"')
 })
 
-test('usage with prompt, completion and total is read', async () => {
+test('V9 usage with prompt, completion and total is read', async () => {
   const usage = { prompt: 10, completion: 3, total: 13 }
   const { payloads, turn, errors } = await play([lenient({ ...DONE, usage })])
   const counted = { prompt_tokens: 10, completion_tokens: 3, total_tokens: 13 }

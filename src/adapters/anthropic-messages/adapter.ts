@@ -4,7 +4,8 @@ import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
 import { asFields, asList, type Fields } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
 import { vendorFields } from '../metadata.ts'
-import type { Provider, ProviderRequest } from '../provider.ts'
+import type { ProviderRequest } from '../provider.ts'
+import type { ModelClient } from '../response-events.ts'
 import {
   type AgentItem,
   type Answer,
@@ -20,7 +21,7 @@ import { translateAnthropicMessages } from './translate.ts'
 import { NAMESPACE } from './wire.ts'
 
 /** Anthropic's Messages API, or a compatible server. */
-export function createAnthropicMessagesProvider(options: HttpProviderOptions = {}): Provider {
+export function createAnthropicMessagesProvider(options: HttpProviderOptions = {}): ModelClient {
   return httpProvider(
     'anthropic',
     buildAnthropicMessagesRequest,

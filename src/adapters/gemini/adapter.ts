@@ -3,7 +3,8 @@ import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
 import { asList, type Fields, isEmpty } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
 import { vendorFields } from '../metadata.ts'
-import type { Provider, ProviderRequest } from '../provider.ts'
+import type { ProviderRequest } from '../provider.ts'
+import type { ModelClient } from '../response-events.ts'
 import {
   type AgentItem,
   type Answer,
@@ -19,7 +20,7 @@ import { translateGemini } from './translate.ts'
 import { NAMESPACE } from './wire.ts'
 
 /** Google's Gemini models. */
-export function createGeminiProvider(options: HttpProviderOptions = {}): Provider {
+export function createGeminiProvider(options: HttpProviderOptions = {}): ModelClient {
   return httpProvider('gemini', buildGeminiRequest, translateGemini, options)
 }
 

@@ -2,7 +2,8 @@ import type { OutputItem } from '../../protocol/output-item.ts'
 import { asList, type Fields, isEmpty } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
 import { vendorFields } from '../metadata.ts'
-import type { Provider, ProviderRequest } from '../provider.ts'
+import type { ProviderRequest } from '../provider.ts'
+import type { ModelClient } from '../response-events.ts'
 import {
   type AgentItem,
   bearer,
@@ -22,7 +23,7 @@ import type { ReasoningField } from './wire.ts'
  * Any Chat Completions server: OpenAI, or by its `baseUrl` vLLM, Ollama, OpenRouter, DeepSeek, Groq and others. Give
  * each its own `id`: one server refuses the metadata of another.
  */
-export function createOpenaiChatProvider(options: OpenaiChatOptions = {}): Provider {
+export function createOpenaiChatProvider(options: OpenaiChatOptions = {}): ModelClient {
   return httpProvider(OPENAI_CHAT_ID, buildOpenaiChatRequest, translateOpenaiChat, options)
 }
 

@@ -5,7 +5,8 @@ import type { OutputItem } from '../../protocol/output-item.ts'
 import { asList, asString, type Fields } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
 import { vendorFields } from '../metadata.ts'
-import type { Provider, ProviderRequest } from '../provider.ts'
+import type { ProviderRequest } from '../provider.ts'
+import type { ModelClient } from '../response-events.ts'
 import {
   bearer,
   dataUrl,
@@ -23,7 +24,7 @@ import { translateOpenaiResponses } from './translate.ts'
 import { isWireItem, type WireItem } from './wire.ts'
 
 /** OpenAI's Responses API, or a compatible server. */
-export function createOpenaiResponsesProvider(options: HttpProviderOptions = {}): Provider {
+export function createOpenaiResponsesProvider(options: HttpProviderOptions = {}): ModelClient {
   return httpProvider('openai', buildOpenaiResponsesRequest, translateOpenaiResponses, options)
 }
 

@@ -7,6 +7,7 @@ import {
   type RunContext,
   SCRIPTED_ID,
 } from '../provider.ts'
+import { type ModelClient, toModelClient } from '../response-events.ts'
 import { replayRecording } from './translate.ts'
 import type { Recordings } from './wire.ts'
 
@@ -20,11 +21,11 @@ export interface ScriptedProviderOptions {
 }
 
 /** A provider that plays recorded turns: no key, no network, deterministic. */
-export function createScriptedProvider(options: ScriptedProviderOptions): Provider {
+export function createScriptedProvider(options: ScriptedProviderOptions): ModelClient {
   const { id = SCRIPTED_ID, recordings, speed = 1, clock = systemClock } = options
   if (!(speed > 0))
     throw new TurnstreamError('OPTION_INVALID', `speed is ${speed}, it must be above 0`)
-  return {
+  const provider: Provider = {
     id,
     stream(request, run, signal) {
       const stream = new ProviderStream(signal, clock)
@@ -32,6 +33,7 @@ export function createScriptedProvider(options: ScriptedProviderOptions): Provid
       return stream
     },
   }
+  return toModelClient(provider, clock)
 }
 
 interface Player extends Required<ScriptedProviderOptions> {
