@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 /** Folders whose files share a process and its modules. Loading them once saves a third of a second per file. */
 const SHARED = [
-  'test/{adapters,async,dialects,processor,protocol,reducer,sse,turns}/**/*.test.ts',
+  'test/{adapters,async,client,dialects,processor,protocol,reducer,sse,turns}/**/*.test.ts',
   'test/log/*.test.ts',
   'test/server/{attacks,auth,limits,metrics,models,openai,streams,tenants}/**/*.test.ts',
 ]

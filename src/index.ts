@@ -61,7 +61,7 @@ export type {
   ChatUsage,
 } from './dialects/chat-completions/wire.ts'
 export { v2Sse } from './dialects/v2/encode.ts'
-export { type AppendFrame, applyAppend, xapiSse } from './dialects/xapi/encode.ts'
+export { xapiSse } from './dialects/xapi/encode.ts'
 export {
   type BufferInfo,
   type BufferOptions,
@@ -71,6 +71,7 @@ export {
 export type { ProcessorOptions } from './processor/options.ts'
 export { DEFAULT_BATCH_GRADIENT, estimateTokenCount } from './processor/options.ts'
 export { StreamProcessor } from './processor/stream-processor.ts'
+export { type AppendFrame, applyAppend } from './protocol/append-frame.ts'
 export { ERROR_CODES, type ErrorCode, TurnstreamError } from './protocol/errors.ts'
 export { generateEventId } from './protocol/ids.ts'
 export { isExecutedByProvider } from './protocol/item-marks.ts'

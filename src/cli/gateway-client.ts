@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { type Clock, sleep } from '../async/clock.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
-import { applyAppend } from '../dialects/xapi/encode.ts'
+import { applyAppend } from '../protocol/append-frame.ts'
 import { decodeText, isRecord, parseJsonSafe } from '../protocol/json.ts'
 import { HEADERS, ROUTES, SSE_EVENTS } from '../protocol/names.ts'
 import {

@@ -3,6 +3,7 @@
 export function importScript(schemas: readonly string[]): string {
   return `
 import { ERROR_CODES, TurnstreamError } from 'turnstream'
+import { EMPTY_VIEW } from 'turnstream/client'
 import { MemoryLog } from 'turnstream/server'
 import { describeTurnLog, fakeClock } from 'turnstream/testing'
 ${schemas.map((name, index) => `import schema${index} from 'turnstream/schema/${name}.json' with { type: 'json' }`).join('\n')}
@@ -24,6 +25,7 @@ process.stdout.write(JSON.stringify({
   code: new TurnstreamError('TIMEOUT', 'waited').code,
   casesOfLogs: cases.length > 100,
   fakeTime: fakeClock(5).now(),
+  turns: EMPTY_VIEW.turns,
   schemas: schemas.map((schema) => schema.$id),
   version: packageJson.version,
 }))
@@ -32,9 +34,10 @@ process.stdout.write(JSON.stringify({
 
 export const REQUIRE_SCRIPT = `
 const { TurnstreamError } = require('turnstream')
+const { EMPTY_VIEW } = require('turnstream/client')
 const { MemoryLog } = require('turnstream/server')
 const { fakeClock } = require('turnstream/testing')
-const words = [new TurnstreamError('TIMEOUT', 'waited').code, fakeClock(5).now(), MemoryLog.name]
+const words = [new TurnstreamError('TIMEOUT', 'waited').code, fakeClock(5).now(), MemoryLog.name, EMPTY_VIEW.turns.length]
 process.stdout.write(words.join(' ') + '\\n')
 `
 
@@ -96,6 +99,7 @@ import {
   type TurnstreamError,
   decodeStreamEvent,
 } from 'turnstream'
+import { type AppendFrame, EMPTY_VIEW, append, apply, type TurnView, type View } from 'turnstream/client'
 import * as server from 'turnstream/server'
 import { type Lease, type LogWriter, MemoryLog, TurnExistsError, type TurnLog } from 'turnstream/server'
 import { type SuiteRunner, describeTurnLog, fakeClock } from 'turnstream/testing'
@@ -136,6 +140,12 @@ export async function read(stream: ResponseStream<StreamEvent>): Promise<string>
     throw error
   }
   return text
+}
+
+/** With a transport of one's own. */
+export function show(outputs: readonly StreamOutput[], frame: AppendFrame): readonly TurnView[] {
+  const view: View = outputs.reduce(apply, EMPTY_VIEW)
+  return (append(view, frame) ?? EMPTY_VIEW).turns
 }
 
 export async function submit(log: TurnLog, turnId: string): Promise<Lease | number> {

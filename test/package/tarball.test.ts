@@ -74,6 +74,7 @@ describe('in Node', () => {
       code: 'TIMEOUT',
       casesOfLogs: true,
       fakeTime: 5,
+      turns: [],
       schemas: SCHEMAS.map((name) => `turnstream/schema/${name}.json`),
       version: packageJson.version,
     })
@@ -81,7 +82,7 @@ describe('in Node', () => {
 
   test('require finds them too', () => {
     writeFileSync(join(project, 'require.cjs'), consumer.REQUIRE_SCRIPT)
-    expect(run(process.execPath, ['--no-warnings', 'require.cjs'])).toBe('TIMEOUT 5 MemoryLog\n')
+    expect(run(process.execPath, ['--no-warnings', 'require.cjs'])).toBe('TIMEOUT 5 MemoryLog 0\n')
   })
 
   test('a file that is not exported cannot be reached', () => {

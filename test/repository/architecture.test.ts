@@ -49,7 +49,7 @@ const RUNTIME_NEUTRAL = [
 const NODE_GLOBALS = ['process', 'Buffer', 'global', 'require', '__dirname', '__filename']
 
 /** What runs once per token. A schema library there would cost more than the work itself. */
-const TOKEN_PATH = ['async', 'sse', 'adapters', 'processor', 'reducer', 'dialects']
+const TOKEN_PATH = ['async', 'sse', 'adapters', 'processor', 'reducer', 'dialects', 'client']
 
 const folders = sourceFolders()
 const neutral = RUNTIME_NEUTRAL.filter((folder) => folders.includes(folder))

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import * as client from '../../src/client.ts'
 import * as main from '../../src/index.ts'
 import * as server from '../../src/server.ts'
 import * as testing from '../../src/testing/index.ts'
@@ -240,6 +241,12 @@ const PUBLIC = {
       'TurnSnapshot',
       'WriterOptions',
     ],
+  },
+  client: {
+    file: 'src/client.ts',
+    module: client,
+    values: ['EMPTY_VIEW', 'append', 'apply', 'applyAppend', 'prepend'],
+    types: ['AppendFrame', 'TurnView', 'View'],
   },
   testing: {
     file: 'src/testing/index.ts',

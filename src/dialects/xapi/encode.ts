@@ -1,22 +1,12 @@
+import type { AppendFrame } from '../../protocol/append-frame.ts'
 import { isRecord } from '../../protocol/json.ts'
 import { SSE_EVENTS } from '../../protocol/names.ts'
-import type { ItemSnapshot, SnapshotStatus, StreamOutput } from '../../protocol/stream-output.ts'
+import type { SnapshotStatus, StreamOutput } from '../../protocol/stream-output.ts'
 import { encodeSse } from '../../sse/encode.ts'
 
 /** Encodes a snapshot: the payload of a StreamMessage, already JSON, without its envelope. */
 export function xapiSse(offset: string, payload: string): string {
   return encodeSse({ id: offset, data: payload })
-}
-
-/** What an item gained since its last frame, instead of the whole snapshot. */
-export interface AppendFrame {
-  readonly itemId: string
-  /** Length of the content before, in UTF-16 units. A client with another length has missed a frame. */
-  readonly at: number
-  readonly text: string
-  /** Length of the content after. */
-  readonly length: number
-  readonly status: SnapshotStatus
 }
 
 /** What appending needs to know of a text snapshot. */
@@ -71,16 +61,4 @@ export function appendFrameOf({ itemId, content, status }: TextSnapshot, at: num
 export function appendSse(id: string | undefined, frame: AppendFrame): string {
   const data = JSON.stringify(frame)
   return encodeSse({ ...(id !== undefined && { id }), event: SSE_EVENTS.append, data })
-}
-
-/**
- * Applies an append to an item. Returns undefined when the frame does not continue the item; the client must
- * then reconnect without a cursor.
- */
-export function applyAppend<T extends ItemSnapshot>(item: T, frame: AppendFrame): T | undefined {
-  const { itemId, at, text, length, status } = frame
-  if (item.itemId !== itemId || item.content.length !== at || at + text.length !== length) {
-    return undefined
-  }
-  return { ...item, content: item.content + text, status }
 }

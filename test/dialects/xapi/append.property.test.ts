@@ -4,10 +4,10 @@ import {
   AppendEncoder,
   appendFrameOf,
   appendSse,
-  applyAppend,
   textSnapshotOf,
   xapiSse,
 } from '../../../src/dialects/xapi/encode.ts'
+import { applyAppend } from '../../../src/protocol/append-frame.ts'
 import type { ItemSnapshot, SnapshotStatus } from '../../../src/protocol/stream-output.ts'
 import { SseDecoder } from '../../../src/sse/decode.ts'
 

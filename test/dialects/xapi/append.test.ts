@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import {
   AppendEncoder,
-  type AppendFrame,
   appendFrameOf,
   appendSse,
-  applyAppend,
   textSnapshotOf,
 } from '../../../src/dialects/xapi/encode.ts'
+import { type AppendFrame, applyAppend } from '../../../src/protocol/append-frame.ts'
 import type {
   ItemSnapshot,
   MessageSnapshot,

@@ -1,5 +1,5 @@
 import { fail, ok } from 'node:assert/strict'
-import { applyAppend } from '../../../src/dialects/xapi/encode.ts'
+import { applyAppend } from '../../../src/protocol/append-frame.ts'
 import { SSE_EVENTS } from '../../../src/protocol/names.ts'
 import type { ItemSnapshot, StreamOutput } from '../../../src/protocol/stream-output.ts'
 import { SseDecoder, type SseEvent } from '../../../src/sse/decode.ts'

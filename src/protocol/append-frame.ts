@@ -1,0 +1,24 @@
+import type { ItemSnapshot, SnapshotStatus } from './stream-output.ts'
+
+/** What an item gained since its last frame, instead of the whole snapshot. */
+export interface AppendFrame {
+  readonly itemId: string
+  /** Length of the content before, in UTF-16 units. A client with another length has missed a frame. */
+  readonly at: number
+  readonly text: string
+  /** Length of the content after. */
+  readonly length: number
+  readonly status: SnapshotStatus
+}
+
+/**
+ * Applies an append to an item. Returns undefined when the frame does not continue the item; the client must
+ * then reconnect without a cursor.
+ */
+export function applyAppend<T extends ItemSnapshot>(item: T, frame: AppendFrame): T | undefined {
+  const { itemId, at, text, length, status } = frame
+  if (item.itemId !== itemId || item.content.length !== at || at + text.length !== length) {
+    return undefined
+  }
+  return { ...item, content: item.content + text, status }
+}
