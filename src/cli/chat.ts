@@ -28,32 +28,31 @@ import { clip, describeCall, jsonLine, messageOf, printable } from './text.ts'
 
 export const chat = defineCommand({
   name: 'chat',
-  summary: 'talk with a model through a running gateway',
+  summary: 'chat with a model through a running gateway',
   usage: [
-    'turnstream chat [--model <model>] [--thread <id>]          in the terminal',
-    'turnstream chat [options] <prompt>                         one answer, then it ends',
+    'turnstream chat [--model <model>] [--thread <id>]          interactive',
+    'turnstream chat [options] <prompt>                         print one answer and exit',
     'echo <prompt> | turnstream chat [options]                  the same',
   ],
-  about: `Ctrl-C stops an answer; at the prompt, Ctrl-C or Ctrl-D leaves and /help lists the commands. After a
-broken connection it reconnects, and the answer continues where it was.
+  about: `Ctrl-C cancels an answer. At the prompt, Ctrl-C or Ctrl-D exits and /help lists the commands. chat
+reconnects after a lost connection and continues the answer.
 
 ${ABOUT_KEYS}`,
   options: {
     url: URL_OPTION,
     model: {
       value: 'model',
-      about: '<provider>/<model>, such as scripted/thinking (the default of the gateway)',
+      about: '<provider>/<model>, such as scripted/thinking (default: chosen by the gateway)',
     },
     thread: { value: 'id', about: 'continue a thread' },
-    json: { about: 'each snapshot as a JSON object, one to a line' },
+    json: { about: 'print snapshots as JSON lines' },
   },
   words: { takes: 'a prompt', min: 0, max: Infinity },
   examples: [
     'turnstream chat What is turnstream?',
     'echo What is turnstream? | turnstream chat --model scripted/thinking --json',
   ],
-  exitCodes:
-    '0 the answer is complete · 1 it ended as an error, was stopped, or there is no gateway · 2 bad usage',
+  exitCodes: '0 answer complete · 1 answer failed or was cancelled, or no gateway · 2 usage error',
   async run({ values, words }, terminal) {
     const { url, model, thread, json } = values
     const client = createGatewayClient(url, terminal)
@@ -62,7 +61,7 @@ ${ABOUT_KEYS}`,
     if (given === '' && terminal.isInteractive && !json) return await converse(conversation, url)
     const prompt = given === '' ? await readPrompt(terminal.input) : given
     if (prompt === '') {
-      throw new UsageError('there is no prompt, neither as an argument nor piped in')
+      throw new UsageError('no prompt: pass it as an argument or pipe it in')
     }
     if (thread !== undefined) await check(conversation)
     const listener: Listener = json
@@ -73,7 +72,7 @@ ${ABOUT_KEYS}`,
   },
 })
 
-const COMMANDS = `/model <model>   use another model from the next prompt on
+const COMMANDS = `/model <model>   use another model for the following prompts
 /new             start a new thread
 /help            this list
 /quit            leave, like Ctrl-D
@@ -85,7 +84,7 @@ const COMMAND = /^\/([a-z]+)(?:\s+(\S+))?$/
 async function converse(conversation: Conversation, urlOption?: string): Promise<ExitCode> {
   const { ask, style, write } = conversation.terminal
   await check(conversation)
-  const intro = `with ${conversation.client.url}: Ctrl-C stops an answer, Ctrl-D leaves, /help lists commands`
+  const intro = `with ${conversation.client.url}: Ctrl-C cancels an answer, Ctrl-D exits, /help lists commands`
   await write(`${style('bold', 'turnstream chat')} ${intro}\n\n`)
   let exit: ExitCode = EXIT.done
   for (;;) {
@@ -146,7 +145,7 @@ function textListener(terminal: Terminal): Listener {
     wait(ms, failures) {
       // Most breaks are over before anybody notices them.
       if (!isInteractive || failures < 2) return
-      void write(view.note(`connection lost, trying again in ${(ms / 1000).toFixed(1)} s`))
+      void write(view.note(`connection lost, retrying in ${(ms / 1000).toFixed(1)} s`))
     },
   }
 }
@@ -225,10 +224,10 @@ function cancelOnSignal({ client, terminal }: Conversation, runId: string): () =
   return terminal.onSignal(() => {
     if (isCancelling) return terminal.exit(EXIT.failed)
     isCancelling = true
-    client.cancel(runId, 'stopped by the user').catch((error: unknown) => {
+    client.cancel(runId, 'cancelled by the user').catch((error: unknown) => {
       isCancelling = false
       const reason = printable(messageOf(error))
-      terminal.writeError(`\nturnstream: could not stop the turn: ${reason}\n`)
+      terminal.writeError(`\nturnstream: could not cancel the turn: ${reason}\n`)
     })
   })
 }

@@ -161,7 +161,7 @@ export function parseChoice<Name extends string>(
 ): Name {
   const name = names.find((candidate) => candidate === text)
   if (name !== undefined) return name
-  const got = text === undefined ? 'it is missing' : `got '${text}'`
+  const got = text === undefined ? 'got nothing' : `got '${text}'`
   throw new UsageError(`${option} takes one of ${names.join(', ')}; ${got}`)
 }
 
@@ -174,7 +174,7 @@ export function parseAction<Name extends string>(
   const name = names.find((candidate) => candidate === word)
   if (name !== undefined) return name
   if (word === undefined) throw new UsageError(`${command} takes one of ${names.join(', ')}`)
-  throw new UsageError(`${command} has no action of that name${suggestion(word, names)}`)
+  throw new UsageError(`unknown ${command} action${suggestion(word, names)}`)
 }
 
 /** `parseArgs` with UsageErrors: its own messages address programmers. */
@@ -208,16 +208,16 @@ function optionError(error: unknown, names: readonly string[]): UsageError | und
   switch (error.code) {
     case 'ERR_PARSE_ARGS_UNKNOWN_OPTION': {
       const flags = names.map((name) => `--${name}`)
-      return new UsageError(`there is no option ${typed}${suggestion(typed, flags)}`)
+      return new UsageError(`unknown option ${typed}${suggestion(typed, flags)}`)
     }
     case 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL':
-      return new UsageError(`'${typed}' is not expected: this command takes options alone`)
+      return new UsageError(`unexpected argument '${typed}': this command only takes options`)
     case 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE':
       if (message.includes('does not take')) return new UsageError(`${typed} takes no value`)
       return new UsageError(
         message.includes('ambiguous')
-          ? `${typed} takes a value; one that begins with a dash is written as ${typed}=-…`
-          : `${typed} takes a value, and there is none`,
+          ? `${typed} needs a value; write one that starts with a dash as ${typed}=-…`
+          : `${typed} needs a value`,
       )
     default:
       return undefined

@@ -4,16 +4,15 @@ import { jsonLine, megabytes } from './text.ts'
 
 export const compact = defineCommand({
   name: 'compact',
-  summary: 'give back the room that deleted turns left in a store',
+  summary: 'shrink an embedded store after deletions',
   usage: ['turnstream compact <directory> [--json]'],
-  about: `The file of an embedded store never shrinks by itself: room that becomes free is used again. This
-writes the store anew without it. No process may use the directory meanwhile, and the disk needs room
-for a second copy. Nothing is lost if it is stopped in the middle.`,
-  options: { json: { about: 'one JSON object: {"bytesBefore","bytesAfter"}, or {"error"}' } },
+  about: `The file of an embedded store does not shrink by itself; free space is reused. compact rewrites the
+store without the free space. No other process may use the directory meanwhile, and the disk needs
+space for a second copy. It is safe to interrupt.`,
+  options: { json: { about: 'print one JSON object: {"bytesBefore","bytesAfter"} or {"error"}' } },
   words: { takes: 'one directory', min: 1, max: 1 },
   examples: ['turnstream compact ./data'],
-  exitCodes:
-    '0 done · 1 it could not be done, and the store is as it was · 2 the command makes no sense',
+  exitCodes: '0 done · 1 failed, the store is unchanged · 2 usage error',
   async run({ values, words: [directory = ''] }, terminal) {
     const { clock, status, write } = terminal
     const compaction = await compactEmbeddedLog(directory, {

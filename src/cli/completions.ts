@@ -9,17 +9,15 @@ const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
 export function createCompletions(commands: () => readonly Command[]): Command {
   return defineCommand({
     name: 'completions',
-    summary: 'print a script that lets a shell complete commands and options',
+    summary: 'print a shell completion script',
     usage: ['turnstream completions bash | zsh | fish', 'turnstream completions --json'],
-    about: `Prints a script for the shell, made of the commands and options of this version.
-
-In ~/.bashrc            source <(turnstream completions bash)
+    about: `In ~/.bashrc            source <(turnstream completions bash)
 In ~/.zshrc             source <(turnstream completions zsh), after compinit
 In config.fish          turnstream completions fish | source`,
-    options: { json: { about: 'the commands and options as one JSON object: {"commands"}' } },
+    options: { json: { about: 'print commands and options as one JSON object: {"commands"}' } },
     words: { takes: 'one shell', min: 0, max: 1, choices: SHELLS },
     examples: ['turnstream completions bash > turnstream.bash', 'turnstream completions --json'],
-    exitCodes: '0 done · 2 the command makes no sense',
+    exitCodes: '0 done · 2 usage error',
     async run({ values, words: [name] }, { write }) {
       const table = commands().map(toCompletion)
       const isJson = values.json && name === undefined

@@ -126,8 +126,8 @@ type PrintedProvider = ReturnType<typeof printedProviders>[number]
 
 function providerLines(provider: PrintedProvider, at: number): string[] {
   const { id, active, hasKey, keyVariable, baseUrl, models, defaultModel } = provider
-  const state = active ? (at === 0 ? 'the default' : 'there') : 'not there'
-  const key = keyVariable === undefined ? '' : `, ${hasKey ? 'with' : 'without'} ${keyVariable}`
+  const state = active ? (at === 0 ? 'default' : 'active') : 'inactive'
+  const key = keyVariable === undefined ? '' : `, ${keyVariable} is ${hasKey ? 'set' : 'not set'}`
   const where = baseUrl === null ? '' : `, at ${baseUrl}`
   const listed = models === 'any' ? ['any'] : models
   const names = [...new Set([...(defaultModel === null ? [] : [defaultModel]), ...listed])]
@@ -139,17 +139,17 @@ function providerLines(provider: PrintedProvider, at: number): string[] {
 
 export const config: Command = {
   name: 'config',
-  summary: 'print what a server would be started with, and where each setting comes from',
+  summary: 'print the settings a server would use, and where each comes from',
   usage: ['turnstream config print [options of serve] [--json]'],
-  about: `Prints every setting with its value and where that comes from: a default, the file, the environment or
-the command line, of which the last wins. Then the providers, with their models. Secrets are not shown.`,
+  about: `Prints each setting with its value and source: default, file, environment or command line. Later
+sources win. Then lists the providers and their models. Secrets are redacted.`,
   options: {
     config: CONFIG_OPTION,
-    json: { about: 'one JSON object: {"settings":[…],"providers":[…]}' },
+    json: { about: 'print one JSON object: {"settings":[…],"providers":[…]}' },
   },
   furtherOptions: SETTING_OPTIONS,
   words: { takes: 'one action', min: 1, max: 1, choices: ACTIONS },
   examples: ['turnstream config print --store redis://localhost:6379'],
-  exitCodes: '0 done · 2 the options, the environment or the file make no sense',
+  exitCodes: '0 done · 2 invalid option, variable or file',
   run,
 }

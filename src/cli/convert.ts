@@ -15,10 +15,10 @@ import { megabytes } from './text.ts'
 
 export const convert = defineCommand({
   name: 'convert',
-  summary: "turn a provider's stream into another form",
+  summary: "translate a provider's stream to another format",
   usage: ['turnstream convert --from <format> --to <format> [file]'],
-  about: `Reads the file, or standard input, while it arrives: SSE or one JSON to a line, it sees which.
-Writes SSE, or with --json one JSON object to a line.`,
+  about: `Reads a file or standard input as it arrives. Detects SSE and JSON lines. Writes SSE, or JSON lines
+with --json.`,
   options: {
     from: { value: 'format', about: SOURCE_NAMES.join(' | '), choices: SOURCE_NAMES },
     to: {
@@ -26,15 +26,14 @@ Writes SSE, or with --json one JSON object to a line.`,
       about: `${TARGET_OPTION.about}\n(response is the complete Response, one for each response of the provider)`,
     },
     ...TARGET_FLAGS,
-    verbose: { about: 'name on standard error what the provider sent that means nothing to us' },
+    verbose: { about: 'report unknown event types on standard error' },
   },
   words: { takes: 'one file', min: 0, max: 1 },
   examples: [
     'turnstream convert --from openai-chat --to response --json answer.sse',
     'turnstream convert --from openai-chat --to v2 --json < answer.sse > turn.jsonl',
   ],
-  exitCodes:
-    '0 the turn ended · 1 it ended as an error · 2 the command or the input cannot be read',
+  exitCodes: '0 the turn completed · 1 the turn failed · 2 usage error or unreadable input',
   async run({ values, words: [file] }, terminal) {
     const from = parseChoice('--from', values.from, SOURCE_NAMES)
     const to = parseChoice('--to', values.to, TARGET_NAMES)
@@ -64,7 +63,7 @@ Writes SSE, or with --json one JSON object to a line.`,
     const exit = await writeEvents(counted(), to, values, terminal)
     if (source.fault !== undefined) {
       const { at, reason } = source.fault
-      throw new UsageError(`line or event ${at} of the input cannot be read: ${reason}`)
+      throw new UsageError(`line or event ${at} of the input is unreadable: ${reason}`)
     }
     if (count === 0) throw new UsageError('the input is empty')
     return exit
@@ -78,7 +77,7 @@ const TITLES: Record<SourceName, string> = {
   gemini: 'Gemini',
   codex: 'codex',
   'response-notifications': 'response.* notifications',
-  v2: 'raw events of turnstream',
+  v2: 'turnstream StreamEvents',
 }
 
 /** How much of an input is kept to recognise it by. */
@@ -156,7 +155,7 @@ function checkHead(
     if (codes.some((code) => code !== 'UPSTREAM_TRUNCATED')) return
     if (!hasUnknown() && STREAM_START.test(head.toString('latin1'))) return
   }
-  throw new UsageError(`the input has no event of ${TITLES[from]}`)
+  throw new UsageError(`the input contains no events of ${TITLES[from]}`)
 }
 
 /** The format that reads most of the beginning of an input; undefined if none reads anything. */

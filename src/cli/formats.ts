@@ -106,7 +106,7 @@ export class V2Source implements Source {
     const { run_id, trace_context, timestamp } = this.#last
     const error: ErrorObject =
       this.fault === undefined
-        ? { code: 'UPSTREAM_TRUNCATED', message: 'The events stop before the end of the turn' }
+        ? { code: 'UPSTREAM_TRUNCATED', message: 'The recording ends before the turn' }
         : { code: 'UPSTREAM_MALFORMED', message: this.fault.reason }
     const items = [...this.#openItems.keys()]
     const failed = items.map((item_id) => ({ type: 'item_error', item_id, error }) as const)
@@ -129,8 +129,8 @@ export const TARGET_OPTION = {
   choices: TARGET_NAMES,
 } as const
 export const TARGET_FLAGS = {
-  json: { about: 'one JSON object to a line instead of SSE' },
-  'include-usage': { about: 'with --to chat-completions: a last chunk with the tokens used' },
+  json: { about: 'write JSON lines instead of SSE' },
+  'include-usage': { about: 'with --to chat-completions: add a usage chunk at the end' },
 } as const
 
 export interface TargetOptions extends Pick<Terminal, 'write' | 'clock'> {

@@ -21,19 +21,19 @@ export const DEFAULT_URL = 'http://127.0.0.1:4010'
 
 export const URL_OPTION = {
   value: 'url',
-  about: `the gateway (TURNSTREAM_URL, or ${DEFAULT_URL})`,
+  about: `gateway URL (TURNSTREAM_URL, or ${DEFAULT_URL})`,
 } as const
 
 /** For the help of commands that call a gateway. */
 export const ABOUT_KEYS =
-  'A gateway with keys is sent the one in TURNSTREAM_KEY, or in the file that TURNSTREAM_KEY_FILE names.'
+  'The API key is read from TURNSTREAM_KEY, or from the file that TURNSTREAM_KEY_FILE names.'
 
 /** The gateway that `--url` or TURNSTREAM_URL names, or the one on this machine, with the key of the environment. */
 export function createGatewayClient(option: string | undefined, terminal: Terminal): GatewayClient {
   const url = option ?? (terminal.env['TURNSTREAM_URL']?.trim() || DEFAULT_URL)
   if (!/^https?:\/\//.test(url) || parseUrl(url) === undefined) {
     const origin = option === undefined ? 'TURNSTREAM_URL' : '--url'
-    throw new UsageError(`${origin} takes an http:// or https:// address, got '${url}'`)
+    throw new UsageError(`${origin} must be an http:// or https:// URL, got '${url}'`)
   }
   return new GatewayClient(url, terminal.clock, keyHeaders(terminal))
 }
@@ -47,7 +47,7 @@ export function keyHeaders({ env }: Pick<Terminal, 'env'>): Readonly<Record<stri
 export function environmentKey(env: Terminal['env'], variable: string): string | undefined {
   const key = readSecret(env, variable)
   if (key === undefined || isKey(key)) return key
-  throw new UsageError(`${variable} takes a key: visible characters, in one line`)
+  throw new UsageError(`${variable} must be a key: printable characters on one line`)
 }
 
 const submittedSchema = z.object({ runId: z.string(), turnId: z.string(), threadId: z.string() })
@@ -108,7 +108,7 @@ export class GatewayClient {
     const text = await readBounded(response.body, MAX_ANSWER_BYTES)
     const submitted = decodeText(submittedSchema, text)
     if (submitted.ok) return submitted.value
-    throw new CommandError('ANSWER_INVALID', `${this.url} does not answer like a gateway`)
+    throw new CommandError('ANSWER_INVALID', `${this.url} is not a turnstream gateway`)
   }
 
   async cancel(runId: string, reason: string): Promise<void> {
@@ -195,7 +195,7 @@ export class EventFeed {
   restart(): void {
     this.#restarts += 1
     if (this.#restarts > MAX_RESTARTS) {
-      throw new CommandError('ANSWER_INVALID', `what ${this.#origin} sends does not fit together`)
+      throw new CommandError('ANSWER_INVALID', `${this.#origin} sent inconsistent data`)
     }
     this.#isRestarting = true
   }
@@ -258,7 +258,7 @@ export class EventFeed {
   #nextDelay(): number {
     this.#failures += 1
     if (this.#failures >= MAX_ATTEMPTS) {
-      const message = `the connection to ${this.#origin} was lost, and ${MAX_ATTEMPTS} attempts to resume failed`
+      const message = `lost the connection to ${this.#origin}; ${MAX_ATTEMPTS} attempts to resume failed`
       throw new CommandError('CONNECTION_LOST', message)
     }
     const delay = calculateRetryDelay(this.#failures - 1, RECONNECT_BASE_MS, RECONNECT_MAX_MS)
@@ -319,13 +319,13 @@ export function outcomeOf(output: StreamOutput): TurnOutcome | undefined {
 export function unreachable(url: string, cause: unknown): CommandError {
   const port = new URL(url).port || '4010'
   const start = port === '4010' ? 'turnstream serve' : `turnstream serve --port ${port}`
-  const message = `no gateway answers at ${url}: start one with "${start}", or name another with --url`
+  const message = `no gateway at ${url}: start one with "${start}", or pass --url`
   return new CommandError('GATEWAY_UNREACHABLE', message, { cause })
 }
 
 /** The connection broke: trying again may help. */
 function lost(url: string, cause: unknown): CommandError {
-  const message = `the connection to ${url} broke: ${failureReason(cause)}`
+  const message = `lost the connection to ${url}: ${failureReason(cause)}`
   return new CommandError('CONNECTION_LOST', message, { cause })
 }
 
@@ -345,8 +345,8 @@ function isRefused(error: unknown): boolean {
 const ADVICE: ReadonlyMap<string, string> = new Map([
   [
     'KEY_REQUIRED',
-    'the gateway needs a key: put one into TURNSTREAM_KEY, or name a file with TURNSTREAM_KEY_FILE; ' +
-      'its operator makes them with "turnstream keys add"',
+    'the gateway needs an API key: set TURNSTREAM_KEY or TURNSTREAM_KEY_FILE; ' +
+      'its operator creates keys with "turnstream keys add"',
   ],
   [
     'KEY_INVALID',
@@ -371,5 +371,5 @@ async function readRefusal(response: Response): Promise<CommandError> {
     const text = typeof message === 'string' ? message : code
     return new CommandError(code, ADVICE.get(code) ?? text)
   }
-  return new CommandError(`HTTP_${status}`, `${url} answered with the status ${status}`)
+  return new CommandError(`HTTP_${status}`, `${url} returned status ${status}`)
 }

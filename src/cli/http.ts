@@ -16,13 +16,13 @@ export async function readBounded(
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nobody listens there (ECONNREFUSED)',
-  ENOTFOUND: 'there is no such host (ENOTFOUND)',
-  EAI_AGAIN: 'the name of the host cannot be looked up (EAI_AGAIN)',
-  ECONNRESET: 'the connection was closed without an answer (ECONNRESET)',
-  UND_ERR_SOCKET: 'the connection was closed without an answer',
-  EHOSTUNREACH: 'there is no way to that host (EHOSTUNREACH)',
-  ENETUNREACH: 'there is no way to that network (ENETUNREACH)',
+  ECONNREFUSED: 'connection refused (ECONNREFUSED)',
+  ENOTFOUND: 'unknown host (ENOTFOUND)',
+  EAI_AGAIN: 'the host name cannot be resolved (EAI_AGAIN)',
+  ECONNRESET: 'the connection was closed without a response (ECONNRESET)',
+  UND_ERR_SOCKET: 'the connection was closed without a response',
+  EHOSTUNREACH: 'no route to host (EHOSTUNREACH)',
+  ENETUNREACH: 'network unreachable (ENETUNREACH)',
 }
 
 /** The innermost cause of a failed fetch; its own message says only that it failed. */
@@ -104,5 +104,5 @@ export function send(
 }
 
 export function tooLate(limitMs: number): NoAnswer {
-  return { reason: `no answer within ${limitMs / 1000} s` }
+  return { reason: `no response within ${limitMs / 1000} s` }
 }

@@ -42,29 +42,28 @@ const ACTION_NAMES = ['add', 'list', 'revoke'] as const
 
 export const keys = defineCommand({
   name: 'keys',
-  summary: 'make, list and revoke the keys of a gateway',
+  summary: 'create, list and revoke API keys',
   usage: [
     'turnstream keys add <tenant> [name] [--file <file>] [--json]',
     'turnstream keys list [--file <file>] [--json]',
     'turnstream keys revoke <tenant> <name> [--file <file>] [--json]',
   ],
-  about: `A key belongs to a tenant, which has threads and turns of its own; tenants are made by their first key.
-add prints a new key, this once: the file keeps its hash. A server takes keys from the file when it
-starts, and again on SIGHUP, without a restart: streams of a revoked key end, and nothing else does.`,
+  about: `A key belongs to a tenant, which has its own threads and turns. The first key creates the tenant.
+add prints the new key once; the file stores only its hash. A server reads the file when it starts and
+on SIGHUP. A reload ends the streams of revoked keys and nothing else.`,
   options: {
     file: {
       value: 'file',
-      about: 'the file of keys (TURNSTREAM_KEYS_FILE, or keysFile of turnstream.config.json)',
+      about: 'keys file (TURNSTREAM_KEYS_FILE, or keysFile in turnstream.config.json)',
     },
-    json: { about: 'one JSON object, or {"error"}' },
+    json: { about: 'print one JSON object, or {"error"}' },
   },
   words: { takes: 'an action', min: 0, max: Infinity, choices: ACTION_NAMES },
   examples: [
     'turnstream keys add acme web --file turnstream.keys',
     'turnstream serve --host 0.0.0.0 --keys-file turnstream.keys',
   ],
-  exitCodes:
-    '0 done · 1 it could not be done, and the file is as it was · 2 the command makes no sense',
+  exitCodes: '0 done · 1 failed, the file is unchanged · 2 usage error',
   async run({ values, words: [name, ...words] }, terminal) {
     const action = ACTIONS[parseAction('keys', name, ACTION_NAMES)]
     const { text, advice, json } = action(fileOf(values.file, terminal), words)
@@ -78,11 +77,11 @@ starts, and again on SIGHUP, without a restart: streams of a revoked key end, an
 function fileOf(option: string | undefined, { env, cwd }: Terminal): string {
   const file = option ?? readConfiguration({ flags: {}, env, cwd }).settings.keysFile
   if (file !== undefined && file.trim() !== '') return resolve(cwd, file)
-  throw new UsageError('which file? Name it with --file, or set TURNSTREAM_KEYS_FILE')
+  throw new UsageError('no keys file: pass --file or set TURNSTREAM_KEYS_FILE')
 }
 
 const KEY_BYTES = 32
-const RELOAD = 'kill -HUP <the id of its process>'
+const RELOAD = 'kill -HUP <pid>'
 
 function add(file: string, [tenant, given, ...rest]: readonly string[]): Outcome {
   if (tenant === undefined || rest.length > 0) {
@@ -97,13 +96,13 @@ function add(file: string, [tenant, given, ...rest]: readonly string[]): Outcome
     json: { file, tenant, name, key },
     text: `${key}\n`,
     advice:
-      `Keep it now: it is shown this once, and ${file} has only its hash, as ${name} of ${tenant}.\n` +
-      `A server that runs with that file knows it after: ${RELOAD}\n`,
+      `Copy this key now: it is not shown again. ${file} stores its hash as ${tenant}/${name}.\n` +
+      `Running servers accept it after a reload: ${RELOAD}\n`,
   }
 }
 
 function list(file: string, words: readonly string[]): Outcome {
-  if (words.length > 0) throw new UsageError('keys list takes no further words')
+  if (words.length > 0) throw new UsageError('keys list takes no arguments')
   const keys = readKeysFile(file).map((key) => ({ ...key, sha256: key.sha256.slice(0, 8) }))
   const rows = [{ tenant: 'tenant', name: 'name', sha256: 'sha256' }, ...keys]
   const width = (field: 'tenant' | 'name') => Math.max(...rows.map((row) => row[field].length)) + 2
@@ -114,22 +113,22 @@ function list(file: string, words: readonly string[]): Outcome {
   return {
     json: { file, keys },
     text: keys.length === 0 ? '' : lines.join(''),
-    advice: keys.length === 0 ? `There are no keys in ${file}.\n` : '',
+    advice: keys.length === 0 ? `No keys in ${file}.\n` : '',
   }
 }
 
 function revoke(file: string, [tenant, name, ...rest]: readonly string[]): Outcome {
   if (tenant === undefined || name === undefined || rest.length > 0) {
-    throw new UsageError('keys revoke takes a tenant and the name of a key')
+    throw new UsageError('keys revoke takes a tenant and a key name')
   }
   checkNames({ tenant, name })
   changeKeysFile(file, (text) => withoutKey(text, { tenant, name }))
   const isLast = readKeysFile(file).length === 0
   return {
     json: { file, tenant, name },
-    text: `${name} of ${tenant} is revoked\n`,
+    text: `Revoked ${tenant}/${name}.\n`,
     advice:
-      `A server that runs with ${file} takes it until: ${RELOAD}\n` +
+      `Servers using ${file} accept it until they reload: ${RELOAD}\n` +
       (isLast
         ? 'That was the last key. After a reload every request is refused, and no server will start.\n'
         : ''),
@@ -139,11 +138,13 @@ function revoke(file: string, [tenant, name, ...rest]: readonly string[]): Outco
 /** Invalid names are not repeated: one may be a key that was put into the wrong place. */
 function checkNames({ tenant, name }: KeyName): void {
   if (!isTenant(tenant)) {
-    throw new UsageError('a tenant has up to 64 small letters, digits, - and _, no sign at first')
+    throw new UsageError(
+      'a tenant name has up to 64 lower-case letters, digits, - and _, and starts with a letter or digit',
+    )
   }
   if (!isKeyName(name)) {
     throw new UsageError(
-      'the name of a key has up to 64 letters, digits, ., - and _, no sign at first',
+      'a key name has up to 64 letters, digits, ., - and _, and starts with a letter or digit',
     )
   }
 }
@@ -153,7 +154,7 @@ function withKey(text: string, { tenant, name, sha256 }: KeyEntry): string {
   if (linesOfKeysFile(text).some(({ key }) => key?.tenant === tenant && key.name === name)) {
     throw new CommandError(
       undefined,
-      `${tenant} has a key named ${name} already: choose another name, or revoke it first`,
+      `${tenant} already has a key named ${name}: choose another name, or revoke it first`,
     )
   }
   const before = text === '' || text.endsWith('\n') ? text : `${text}\n`
@@ -207,9 +208,8 @@ function changeKeysFile(path: string, change: (text: string) => string): void {
 
 function textOf(path: string): string {
   const stats = statSync(path)
-  if (!stats.isFile()) throw invalid('it is no file')
-  if (stats.size > MAX_KEYS_FILE_CHARS)
-    throw invalid(`it is longer than ${MAX_KEYS_FILE_CHARS} bytes`)
+  if (!stats.isFile()) throw invalid('not a file')
+  if (stats.size > MAX_KEYS_FILE_CHARS) throw invalid(`larger than ${MAX_KEYS_FILE_CHARS} bytes`)
   return readFileSync(path, 'utf8')
 }
 
@@ -220,7 +220,7 @@ function openNew(path: string): number {
     return openSync(path, 'wx', OWNER_ONLY)
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error
-    throw invalid(`another command is changing it; if there is none, remove ${path}`)
+    throw invalid(`another command is changing it; if none is running, remove ${path}`)
   }
 }
 
@@ -236,10 +236,10 @@ function syncDirectory(path: string): void {
 }
 
 const REASONS: Record<string, string> = {
-  ENOENT: 'there is no such file',
-  EACCES: 'this user may not use it',
-  EPERM: 'only its owner may change it',
-  EROFS: 'it is on a disk that cannot be written',
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
+  EPERM: 'only its owner can change it',
+  EROFS: 'read-only file system',
 }
 
 /** Adds the path to errors. The system's own message would name other files as well. */

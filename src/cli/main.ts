@@ -43,8 +43,8 @@ Commands
 ${COMMANDS.map(({ name, summary }) => `  ${name.padEnd(16)}${summary}`).join('\n')}
 
 Options
-  -h, --help      this text, or that of a command
-  -v, --version   the version
+  -h, --help      print this help, or a command's
+  -v, --version   print the version
 
 Start with: turnstream serve
 `
@@ -60,7 +60,7 @@ async function main(args: string[], terminal: Terminal): Promise<ExitCode> {
   try {
     if (command === undefined) {
       const names = COMMANDS.map((each) => each.name)
-      throw new UsageError(`there is no command named '${name}'${suggestion(name, names)}`)
+      throw new UsageError(`unknown command '${name}'${suggestion(name, names)}`)
     }
     if (rest.some((arg) => HELP_FLAGS.has(arg))) return await print(terminal, formatHelp(command))
     return await command.run(rest, terminal)

@@ -11,7 +11,7 @@ import { clip, describeOutput, jsonLine } from './text.ts'
 
 const SPEED_OPTION = {
   value: 'n',
-  about: '2 plays twice as fast, 0 without waiting',
+  about: '2 is twice as fast, 0 does not wait',
   default: '1',
 } as const
 
@@ -19,12 +19,12 @@ export const replay = defineCommand({
   name: 'replay',
   summary: 'play a recorded turn',
   usage: ['turnstream replay <file.jsonl> [--to <format>] [--speed <n>] [--json]'],
-  about: `The file holds StreamEvents, one to a line, as \`turnstream convert --to v2 --json\` writes them.
-Their timestamps are the pace.`,
+  about: `The file contains StreamEvents as JSON lines, as written by \`turnstream convert --to v2 --json\`.
+Their timestamps set the pace.`,
   options: { to: { ...TARGET_OPTION, default: 'v2' }, speed: SPEED_OPTION, ...TARGET_FLAGS },
   words: { takes: 'one file', min: 1, max: 1 },
   examples: ['turnstream replay turn.jsonl --to xapi --speed 4'],
-  exitCodes: '0 the turn ended · 1 it ended as an error · 2 the command or the file cannot be read',
+  exitCodes: '0 the turn completed · 1 the turn failed · 2 usage error or unreadable file',
   async run({ values, words: [file = ''] }, terminal) {
     const to = parseChoice('--to', values.to, TARGET_NAMES)
     const speed = parseSpeed(values.speed)
@@ -47,7 +47,7 @@ async function readRecording(file: string, terminal: Terminal): Promise<StreamEv
   if (source.fault !== undefined) {
     throw new UsageError(`${file}: line ${source.fault.at}: ${source.fault.reason}`)
   }
-  if (events.length === 0) throw new UsageError(`${file}: there are no events in it`)
+  if (events.length === 0) throw new UsageError(`${file} contains no events`)
   return events
 }
 
@@ -55,7 +55,7 @@ async function readRecording(file: string, terminal: Terminal): Promise<StreamEv
 function parseSpeed(text: string): number {
   const speed = Number(text)
   if (text.trim() === '' || !(speed >= 0)) {
-    throw new UsageError(`--speed takes a number, zero or more, got '${text}'`)
+    throw new UsageError(`--speed must be a number ≥ 0, got '${text}'`)
   }
   return speed === 0 ? Infinity : speed
 }
@@ -81,10 +81,10 @@ export const demo = defineCommand({
   usage: ['turnstream demo [--speed <n>] [--json]'],
   options: {
     speed: SPEED_OPTION,
-    json: { about: 'each snapshot as the record that a log keeps, one to a line' },
+    json: { about: 'print the stored snapshots as JSON lines' },
   },
   examples: ['turnstream demo --speed 4'],
-  exitCodes: '0 it was played · 2 the command makes no sense',
+  exitCodes: '0 done · 2 usage error',
   async run({ values }, terminal) {
     const speed = parseSpeed(values.speed)
     const { clock } = terminal

@@ -20,30 +20,29 @@ export const tail = defineCommand({
   name: 'tail',
   summary: 'follow a turn of a running gateway to its end',
   usage: ['turnstream tail <turnId> [--raw] [--from <offset>] [--json]'],
-  about: `Shows each snapshot as a line: the offset to resume from, what it is, and what it says. A turn that has
-ended is shown as it is. It reconnects when the connection breaks.
+  about: `Prints one line per snapshot: the offset to resume from, the type and the content. Works for running
+and ended turns, and reconnects after a lost connection.
 
 ${ABOUT_KEYS}`,
   options: {
     url: URL_OPTION,
     raw: {
-      about: `the events of the provider instead; takes the id of the run, which is that of the
-turn unless the turn was submitted with both`,
+      about: `print raw events; takes the run id, which equals the
+turn id unless both were given at submit`,
     },
-    from: { value: 'offset', about: 'only what comes after it' },
-    json: { about: 'JSON objects as they travel, one to a line' },
+    from: { value: 'offset', about: 'start after this offset' },
+    json: { about: 'print records as sent, as JSON lines' },
   },
-  words: { takes: 'the id of one turn', min: 1, max: 1 },
+  words: { takes: 'one turn id', min: 1, max: 1 },
   examples: ['turnstream tail first-turn', 'turnstream tail first-turn --raw --json'],
-  exitCodes:
-    '0 the turn ended · 1 it ended as an error or was stopped, or cannot be followed · 2 bad usage',
+  exitCodes: '0 the turn completed · 1 it failed, was cancelled, or cannot be read · 2 usage error',
   async run({ values, words: [id = ''] }, terminal) {
     const { raw, from, json } = values
     const client = createGatewayClient(values.url, terminal)
     const { status } = terminal
     const options: Pick<EventFeedOptions, 'from' | 'onBreak'> = {
       from,
-      onBreak: (ms) => status(`connection lost, trying again in ${(ms / 1000).toFixed(1)} s`),
+      onBreak: (ms) => status(`connection lost, retrying in ${(ms / 1000).toFixed(1)} s`),
     }
     const lines = raw
       ? eventLines(client.stream(ROUTES.runStream, { runId: id }, options), terminal)

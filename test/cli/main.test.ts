@@ -42,18 +42,18 @@ test('demo plays the turn without colours where nobody looks', () => {
 })
 
 test.each([
-  [['help', 'serv'], "there is no command named 'serv'; did you mean serve?"],
-  [['serv'], "there is no command named 'serv'; did you mean serve?"],
-  [['no-such-command'], "no command named 'no-such-command'; there are serve, keys, doctor, "],
-  [['demo', 'extra'], "'extra' is not expected: this command takes options alone"],
-  [['tail', 'x', '--form', '1-2'], 'there is no option --form; did you mean --from?'],
-  [['chat', '-x'], 'there is no option -x; there are --url, --model, --thread, --json'],
-  [['serve', '--telemetry'], 'there is no option --telemetry\n'],
-  [['serve', '--port'], '--port takes a value, and there is none'],
+  [['help', 'serv'], "unknown command 'serv'; did you mean serve?"],
+  [['serv'], "unknown command 'serv'; did you mean serve?"],
+  [['no-such-command'], "unknown command 'no-such-command'; there are serve, keys, doctor, "],
+  [['demo', 'extra'], "unexpected argument 'extra': this command only takes options"],
+  [['tail', 'x', '--form', '1-2'], 'unknown option --form; did you mean --from?'],
+  [['chat', '-x'], 'unknown option -x; there are --url, --model, --thread, --json'],
+  [['serve', '--telemetry'], 'unknown option --telemetry\n'],
+  [['serve', '--port'], '--port needs a value'],
   [['serve', '--log-requests=yes'], '--log-requests takes no value'],
-  [['replay', 'x', '--speed', '-1'], 'one that begins with a dash is written as --speed=-…'],
+  [['replay', 'x', '--speed', '-1'], 'write one that starts with a dash as --speed=-…'],
   [['doctor', '--endpoint', 'x', '--port', '1'], '--port; there are --endpoint, --model, --json'],
-  [['demo', '--speed', 'fast'], "--speed takes a number, zero or more, got 'fast'"],
+  [['demo', '--speed', 'fast'], "--speed must be a number ≥ 0, got 'fast'"],
   [['demo', '--speed=-1'], '--speed'],
   [['--no-such-option'], '--no-such-option'],
 ])('%j is refused with exit code 2', (args, message) => {
@@ -89,5 +89,5 @@ test('convert says which line of its input cannot be read', () => {
     { input: '{"method":"x"}\n{"method":\n', encoding: 'utf8' },
   )
   expect(status).toBe(2)
-  expect(stderr).toMatch(/2 of the input cannot be read/)
+  expect(stderr).toMatch(/2 of the input is unreadable/)
 })

@@ -45,7 +45,7 @@ describe('convert', () => {
 
   test('clears it when the input cannot be read', async () => {
     const fake = fakeTerminal([new TextEncoder().encode('{"type":\n')])
-    await expect(convert.run(args, fake.terminal)).rejects.toThrow('cannot be read')
+    await expect(convert.run(args, fake.terminal)).rejects.toThrow('unreadable')
     expect(fake.statuses.at(-1)).toBe('')
   })
 })

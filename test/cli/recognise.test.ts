@@ -75,7 +75,7 @@ test.each(['openai-responses', 'anthropic-messages', 'codex', 'gemini', 'openai-
   },
 )
 
-test('raw events of turnstream are named', async () => {
+test('turnstream StreamEvents are named', async () => {
   const text = readFileSync('test/fixtures/anthropic-messages/text.sse')
   const { output } = await run('anthropic-messages', text)
   for (const vendor of VENDORS) {
@@ -113,7 +113,7 @@ test('an input that means nothing is refused after its beginning, and not read t
   }
   const { terminal } = fakeTerminal([])
   const args = ['--from', 'anthropic-messages', '--to', 'v2']
-  await expect(convert.run(args, { ...terminal, input: endless() })).rejects.toThrow('no event of')
+  await expect(convert.run(args, { ...terminal, input: endless() })).rejects.toThrow('no events of')
   expect(reads).toBeLessThan(10)
 })
 

@@ -204,7 +204,7 @@ function checkThatItHappened({ client, vendor, log }: Run): void {
   }
   for (const status of [200, 202, 201, 400, 401, 404]) expect(client.statuses).toContain(status)
   expect(client.tokens.length).toBeGreaterThan(0)
-  expect(log).toContain('can be read by every user of this machine')
+  expect(log).toContain('is readable by every user of this machine')
   expect(log).toContain('shutting down')
   for (const said of ['request', 'turn started', 'turn ended']) expect(log).toContain(said)
 }

@@ -73,7 +73,7 @@ export async function writeReport(
   ])
   const summary = [
     `${ok} ok`,
-    ...(warn > 0 ? [`${warn} to look at`] : []),
+    ...(warn > 0 ? [`${warn} warned`] : []),
     ...(fail > 0 ? [`${fail} failed`] : []),
     ...(skipped > 0 ? [`${skipped} skipped`] : []),
   ].join(', ')

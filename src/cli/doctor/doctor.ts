@@ -38,12 +38,13 @@ import { lookAtRedis } from './redis-checks.ts'
 const ENDPOINT_OPTIONS = {
   endpoint: {
     value: 'url',
-    about: `such as http://localhost:11434/v1; its key comes from OPENAI_API_KEY or
-TURNSTREAM_KEY, or from the file that either with _FILE at its end names`,
+    about: `such as http://localhost:11434/v1; its key is read from OPENAI_API_KEY or
+TURNSTREAM_KEY, or from a file named by OPENAI_API_KEY_FILE or TURNSTREAM_KEY_FILE`,
   },
-  model: { value: 'model', about: 'the model to ask (the first that the server lists)' },
+  model: { value: 'model', about: 'model to test (default: the first listed)' },
   json: {
-    about: 'one JSON object: {"ok","failed","warned","checks":[{"name","verdict","found",…}]}',
+    about:
+      'print one JSON object: {"ok","failed","warned","checks":[{"name","verdict","found",…}]}',
   },
 } as const
 
@@ -67,7 +68,7 @@ async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCo
     status(''),
   )
   if (key !== undefined && isPlainHttp(baseUrl)) {
-    const found = 'the key was sent over plain http: whoever is on the way can read it'
+    const found = 'the key was sent over plain http: anyone on the network path can read it'
     checks.push(warn('key', found, `Use https://${new URL(baseUrl).hostname}, and a new key`))
   }
   const redact = redacting(key === undefined ? [] : [key])
@@ -83,7 +84,7 @@ function parseEndpoint(endpoint: string | undefined): string {
   const isUsable = url && /^https?:$/.test(url.protocol) && !url.username && !url.password
   if (!isUsable || url.search !== '') {
     throw new UsageError(
-      '--endpoint takes an http:// or https:// address without a user and a query',
+      '--endpoint must be an http:// or https:// URL without user info and query',
     )
   }
   const path = url.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '')
@@ -93,18 +94,18 @@ function parseEndpoint(endpoint: string | undefined): string {
 
 export const doctor: Command = {
   name: 'doctor',
-  summary: 'find out what is wrong, and how to put it right',
+  summary: 'check a setup or an endpoint, and say how to fix it',
   usage: [
     'turnstream doctor [options of serve] [--json]',
     'turnstream doctor --endpoint <url> [--model <model>] [--json]',
   ],
-  about: `Without --endpoint it looks at what "turnstream serve" would be started with here: configuration, store,
-port, keys, limits of the machine, providers, clock. It changes nothing, and may run beside a server. Give
-it the options that the server gets. It reads every record of an embedded store that no process uses, which
-takes seconds per gigabyte; meanwhile no server can open that store.
+  about: `Without --endpoint, checks what "turnstream serve" would use here: configuration, store, port, keys,
+machine limits, providers and clock. Pass the options that the server gets. It changes nothing and can run
+beside a server. It reads every record of an embedded store that is not in use, which takes seconds per
+gigabyte; no server can open the store meanwhile.
 
-With --endpoint it asks a server that speaks Chat Completions for answers, streams, tool calls and
-refusals, and says where they differ from what clients expect. That costs some thousand tokens.`,
+With --endpoint, tests a Chat Completions server: responses, streams, tool calls and errors. Reports what
+clients would not expect. Costs a few thousand tokens.`,
   options: { config: CONFIG_OPTION, ...ENDPOINT_OPTIONS },
   furtherOptions: SETTING_OPTIONS,
   examples: [
@@ -113,8 +114,7 @@ refusals, and says where they differ from what clients expect. That costs some t
     'turnstream doctor --store redis://localhost:6379',
     'turnstream doctor --endpoint http://localhost:11434/v1 --model qwen3',
   ],
-  exitCodes:
-    '0 nothing failed; there may be warnings · 1 something failed · 2 the command makes no sense',
+  exitCodes: '0 nothing failed (warnings possible) · 1 a check failed · 2 usage error',
   run,
 }
 
@@ -134,9 +134,9 @@ async function setupChecks(setup: Setup): Promise<Check[]> {
   } catch (error) {
     // What is wrong with the command line itself is not for this report.
     if (!(error instanceof UsageError) || error.message.startsWith('--')) throw error
-    const fix = 'Correct it there; what is understood then: turnstream config print'
+    const fix = 'Correct it, then check with: turnstream config print'
     const refused = redactCheck(fail('configuration', error.message, fix), redactShapes)
-    return [refused, nodeCheck(setup.machine), skipped('all else', 'needs a configuration')]
+    return [refused, nodeCheck(setup.machine), skipped('all else', 'needs a valid configuration')]
   }
   const checks = await checkAll(setup, configuration)
   const redact = redacting(collectSecrets(configuration))
@@ -178,8 +178,8 @@ async function lookAtStore(
 ): Promise<{ checks: readonly Check[]; time?: ClockReading }> {
   switch (store.kind) {
     case 'memory': {
-      const found = 'memory: every turn is gone when the process ends'
-      return { checks: [warn('store', found, 'For more than a trial: --store <directory>')] }
+      const found = 'memory: turns are lost when the process ends'
+      return { checks: [warn('store', found, 'To keep turns: --store <directory>')] }
     }
     case 'embedded': {
       const { runningAt } = await port
@@ -188,7 +188,7 @@ async function lookAtStore(
         return { checks: await embeddedChecks(directory, runningAt, setup) }
       } catch (error) {
         // Whatever happens, the rest of the report is worth having.
-        const fix = `See what is there, and whose it is: ls -la ${directory}`
+        const fix = `Look at the directory and its owner: ls -la ${directory}`
         return { checks: [fail('store', `${directory}: ${messageOf(error)}`, fix)] }
       }
     }
@@ -203,36 +203,36 @@ function exposureCheck(settings: Settings): Check {
   const { host, keysFile, allowPublicWithoutKeys } = settings
   try {
     refusePublic({ ...settings, allowPublicWithoutKeys: false })
-    const who = keysFile === undefined ? 'this machine alone' : 'those who have a key'
+    const who = keysFile === undefined ? 'this machine only' : 'clients with a key'
     return ok(name, `${host}, for ${who}`)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
   }
-  const found = `${host} can be reached from other machines, and no key is asked for`
+  const found = `${host} is reachable from other machines without a key`
   const fix =
-    'Make a key (turnstream keys add <tenant> --file turnstream.keys) and set TURNSTREAM_KEYS_FILE=turnstream.keys'
-  if (allowPublicWithoutKeys) return warn(name, `${found}, as allowed`, fix)
+    'Create a key (turnstream keys add <tenant> --file turnstream.keys) and set TURNSTREAM_KEYS_FILE=turnstream.keys'
+  if (allowPublicWithoutKeys) return warn(name, `${found}, as configured`, fix)
   return fail(name, found, fix)
 }
 
 /** The check of the keys, and how many there are. */
 function lookAtKeys({ keysFile }: Settings, cwd: string): { check: Check; count: number } {
   const name = 'keys'
-  if (keysFile === undefined) return { check: ok(name, 'none are needed'), count: 0 }
+  if (keysFile === undefined) return { check: ok(name, 'no keys required'), count: 0 }
   const path = resolve(cwd, keysFile)
   const add = `turnstream keys add <tenant> --file ${path}`
   try {
     const count = readKeysFile(path).length
     if (count === 0) {
-      return { check: fail(name, `there are no keys in ${path}`, `Make one: ${add}`), count }
+      return { check: fail(name, `no keys in ${path}`, `Create one: ${add}`), count }
     }
     const found = `${count === 1 ? 'a key' : `${count} keys`} in ${path}`
     const fix = `chmod 600 ${path}`
     if (isOpenTo(path, 0o022)) {
-      return { check: fail(name, `${found}, to which other users can add theirs`, fix), count }
+      return { check: fail(name, `${found}, writable by other users`, fix), count }
     }
     if (isOpenTo(path, 0o044)) {
-      return { check: warn(name, `${found}, which other users can read`, fix), count }
+      return { check: warn(name, `${found}, readable by other users`, fix), count }
     }
     return { check: ok(name, found), count }
   } catch (error) {
@@ -240,7 +240,7 @@ function lookAtKeys({ keysFile }: Settings, cwd: string): { check: Check; count:
     const { message } = error
     const list = `turnstream keys list --file ${path}`
     let fix = `Let this user read it, then: ${list}`
-    if (message.includes('no such file')) fix = `Make it with its first key: ${add}`
+    if (message.includes('no such file')) fix = `Create it with a first key: ${add}`
     else if (/\bline \d/.test(message)) fix = `Correct or remove that line, then: ${list}`
     return { check: fail(name, message, fix), count: 0 }
   }
@@ -249,12 +249,12 @@ function lookAtKeys({ keysFile }: Settings, cwd: string): { check: Check; count:
 /** Several instances on one store have to sign with the same secret. */
 function tokensCheck({ settings, store }: Configuration): Check {
   const name = 'stream tokens'
-  if (settings.streamTokenSecret !== undefined) return ok(name, 'signed with a secret of your own')
-  if (store.kind !== 'redis') return ok(name, 'signed with a random secret, until the next start')
+  if (settings.streamTokenSecret !== undefined) return ok(name, 'signed with your secret')
+  if (store.kind !== 'redis') return ok(name, 'signed with a random secret, valid until restart')
   return warn(
     name,
-    'each instance on this Redis refuses the tokens of the others',
-    'Give all of them the same: TURNSTREAM_STREAM_TOKEN_SECRET="$(openssl rand -base64 32)"',
+    'other instances on this Redis refuse these tokens',
+    'Set the same on all: TURNSTREAM_STREAM_TOKEN_SECRET="$(openssl rand -base64 32)"',
   )
 }
 
@@ -263,15 +263,15 @@ function secretsChecks(configuration: Configuration): Check[] {
   const name = 'secrets'
   try {
     const warnings = findWarnings(configuration)
-    if (warnings.length === 0) return [ok(name, 'nobody else can read them')]
+    if (warnings.length === 0) return [ok(name, 'not readable by other users')]
     return warnings.map((warning) => {
       // They say what is wrong and, after a colon, what to do about it.
       const [, found = warning, fix = ''] = /^(.*?): (.*)$/s.exec(warning) ?? []
       if (/^(chmod|set) /.test(fix)) return warn(name, found, fix)
-      return warn(name, warning, 'Give it an https:// address: baseUrl in turnstream.config.json')
+      return warn(name, warning, 'Use https:// in baseUrl of turnstream.config.json')
     })
   } catch {
     // Another check says which, and why.
-    return [skipped(name, 'not all of them can be read')]
+    return [skipped(name, 'some files could not be checked')]
   }
 }

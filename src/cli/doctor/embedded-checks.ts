@@ -15,7 +15,7 @@ import type { Setup } from './doctor.ts'
 const NAME = 'store'
 const RECORDS = 'store records'
 const DISK = 'store disk'
-const CHOOSE = 'Choose another place with --store <directory>'
+const CHOOSE = 'Choose another directory with --store'
 
 /**
  * Checks the directory of a store, or the place where it would be created. Leaves nothing behind. `runningAt` is
@@ -29,10 +29,10 @@ export async function embeddedChecks(
   let place = directory
   while (!exists(place) && dirname(place) !== place) place = dirname(place)
   const obstacle = await findObstacle(place, directory)
-  if (obstacle !== undefined) return [obstacle, skipped(DISK, 'the directory cannot be used')]
+  if (obstacle !== undefined) return [obstacle, skipped(DISK, 'the directory is unusable')]
   const { bavail, bsize } = await statfs(place)
   const disk = diskCheck(bavail * bsize, place)
-  if (place !== directory) return [ok(NAME, `embedded; ${directory} will be made`), disk]
+  if (place !== directory) return [ok(NAME, `embedded; ${directory} will be created`), disk]
   const inspection = await inspectInChild(directory, clock, (done, total) => {
     onProgress(`verifying the store: ${Math.floor((100 * done) / total)} %`)
   })
@@ -55,9 +55,9 @@ async function findObstacle(place: string, directory: string): Promise<Check | u
   } catch {
     const found =
       place === directory
-        ? `${place} cannot be written by this user`
-        : `${directory} can be neither reached nor made by this user in ${place}`
-    return fail(NAME, found, `Let this user have it: sudo chown "$USER" ${place}`)
+        ? `this user cannot write ${place}`
+        : `this user can neither open nor create ${directory} in ${place}`
+    return fail(NAME, found, `Change the owner: sudo chown "$USER" ${place}`)
   }
   try {
     await checkWritable(place)
@@ -69,10 +69,10 @@ async function findObstacle(place: string, directory: string): Promise<Check | u
 }
 
 const FIXES: Partial<Record<ErrorCode, string>> = {
-  STORE_READ_ONLY: 'Let this user write it (chown, chmod u+rw), or choose another with --store',
+  STORE_READ_ONLY: 'Make it writable (chown, chmod u+rw), or choose another with --store',
   STORE_VERSION:
     'Run the version that wrote it (npm install -g turnstream@latest), or choose another with --store',
-  STORE_CORRUPT: 'Put back a copy of the directory, or begin anew with --store <directory>',
+  STORE_CORRUPT: 'Restore a backup, or start fresh with --store <directory>',
 }
 
 function storeChecks(
@@ -82,16 +82,16 @@ function storeChecks(
 ): Check[] {
   if ('facts' in inspection) return factsChecks(directory, inspection.facts)
   if ('crash' in inspection) {
-    const found = `the process that verifies ${directory} ${inspection.crash}`
+    const found = `the process verifying ${directory} ${inspection.crash}`
     return [fail(NAME, found, 'Run doctor again; if it recurs, restore a backup of the directory')]
   }
   const { code, message } = inspection.error
   if (code !== 'STORE_LOCKED') {
-    return [fail(NAME, message, FIXES[code] ?? `${CHOOSE}, and keep this one to look into it`)]
+    return [fail(NAME, message, FIXES[code] ?? `${CHOOSE}, and keep this one for analysis`)]
   }
   return [
     lockedCheck(message, directory, runningAt),
-    skipped(RECORDS, 'the store is in use: stop that process to verify it'),
+    skipped(RECORDS, 'not verified: the store is in use'),
   ]
 }
 
@@ -99,11 +99,11 @@ function factsChecks(directory: string, { bytes, verification }: EmbeddedFacts):
   const size = bytes === undefined ? 'no turns yet' : megabytes(bytes)
   const where = `embedded in ${directory}, ${size}`
   const store = isOpenTo(directory, OTHERS)
-    ? warn(NAME, `${where}, open to every user of this machine`, `chmod 700 ${directory}`)
+    ? warn(NAME, `${where}, accessible to every user of this machine`, `chmod 700 ${directory}`)
     : ok(NAME, where)
   if (bytes === undefined) return [store]
   if (verification === undefined) {
-    const found = 'not verified: it is of an older format or lacks its lock files; open it once'
+    const found = 'not verified: older format or missing lock files; open it once'
     return [store, skipped(RECORDS, found)]
   }
   const { findings, ...counts } = verification
@@ -112,7 +112,7 @@ function factsChecks(directory: string, { bytes, verification }: EmbeddedFacts):
   if (damagedRecords + damagedTurns === 0) {
     return [store, { ...ok(RECORDS, `${read} verified`), counts }]
   }
-  const found = `${damagedRecords} of ${read} are damaged, and ${damagedTurns} turns: ${findings.join('; ')}`
+  const found = `${damagedRecords} of ${read} are damaged, in ${damagedTurns} turns: ${findings.join('; ')}`
   const fix =
     'Restore a backup, or save what is intact: turnstream export --store <directory> > turns.jsonl'
   return [store, { ...fail(RECORDS, found, fix), counts }]
@@ -130,7 +130,7 @@ function lockedCheck(message: string, directory: string, runningAt?: string): Ch
     )
   }
   const stop = pid === undefined ? 'Stop it' : `Stop it (kill ${pid})`
-  return fail(NAME, found, `${stop}, or choose another place with --store <directory>`)
+  return fail(NAME, found, `${stop}, or choose another directory with --store`)
 }
 
 const PLAIN_WORD = /^[a-z][a-z-]{0,20}$/
@@ -156,7 +156,7 @@ const FEW_BYTES = 1e9
 /** Exported for tests: no test fills a disk. */
 export function diskCheck(bytes: number, place: string): Check {
   const found = `${megabytes(bytes)} free in ${place}`
-  const fix = `See what takes the room (df -h ${place}), make some, or shorten --retention`
+  const fix = `Free space (df -h ${place}), or shorten --retention`
   if (bytes < LEAST_BYTES) return fail(DISK, found, fix)
   return bytes < FEW_BYTES ? warn(DISK, found, fix) : ok(DISK, found)
 }
@@ -205,8 +205,8 @@ function inspectInChild(
 }
 
 function describeEnd(code: number | null, signal: NodeJS.Signals | null): string {
-  if (signal === null) return `ended with code ${code}`
+  if (signal === null) return `exited with code ${code}`
   // A process that is out of memory, say, gets another signal.
   const isCrash = ['SIGSEGV', 'SIGBUS', 'SIGABRT'].includes(signal)
-  return `died of ${signal}${isCrash ? ': LMDB cannot read the damaged file' : ''}`
+  return `was killed by ${signal}${isCrash ? ': LMDB cannot read the damaged file' : ''}`
 }

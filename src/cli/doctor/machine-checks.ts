@@ -54,10 +54,10 @@ export function memoryCheck(machine: Machine, settings: Settings, keys: number):
   const needed = START_BYTES + turns * turnBytes + settings.maxConnections * CONNECTION_BYTES
   const shown = `${megabytes(available)} available`
   if (available < START_BYTES) {
-    return fail('memory', shown, `Give it ${megabytes(START_BYTES)} at the least; see: free -m`)
+    return fail('memory', shown, `Provide at least ${megabytes(START_BYTES)}; see: free -m`)
   }
   if (needed === Number.POSITIVE_INFINITY) {
-    return ok('memory', `${shown}; with unlimited turns or connections there is no bound`)
+    return ok('memory', `${shown}; unlimited turns or connections have no bound`)
   }
   const found = `${shown}; the limits allow for ${megabytes(needed)}`
   if (needed <= available) return ok('memory', found)
@@ -66,17 +66,17 @@ export function memoryCheck(machine: Machine, settings: Settings, keys: number):
       ? `NODE_OPTIONS=--max-old-space-size=${Math.ceil(needed / 2 ** 20)}`
       : 'more memory'
   const limits = '--max-running-turns, --max-turn-chars, --max-history-bytes or --max-connections'
-  return warn('memory', found, `Give it ${more}, or lower ${limits}`)
+  return warn('memory', found, `Provide ${more}, or lower ${limits}`)
 }
 
 const LEAST_FILES = 256
 
 export function filesCheck({ openFiles }: Machine, { maxConnections }: Settings): Check {
   const name = 'open files'
-  if (openFiles === undefined) return skipped(name, 'the system does not say how many there may be')
+  if (openFiles === undefined) return skipped(name, 'the system does not report the limit')
   const isUnlimited = maxConnections === Number.POSITIVE_INFINITY
   const needed = isUnlimited ? LEAST_FILES : maxConnections + RESERVED_FILES
-  const connections = isUnlimited ? 'as many connections as come' : `${maxConnections} connections`
+  const connections = isUnlimited ? 'unlimited connections' : `${maxConnections} connections`
   const found = `${openFiles} at a time, for ${connections}`
   if (openFiles >= needed) return ok(name, found)
   const fix = `Raise the limit (ulimit -n ${needed}; LimitNOFILE=${needed} in systemd), or lower --max-connections`
@@ -90,21 +90,21 @@ export async function lookAtPort(
 ): Promise<{ check: Check; runningAt?: string }> {
   const name = 'port'
   const where = `${host}:${port}`
-  if (port === 0) return { check: ok(name, `a free one on ${host}`) }
+  if (port === 0) return { check: ok(name, `any free port on ${host}`) }
   const code = await listenError(host, port)
   if (code === undefined) return { check: ok(name, `${where} is free`) }
   if (code !== 'EADDRINUSE') {
     const fix =
       code === 'EACCES'
         ? 'Choose one from 1024 on with --port <n>: those below are for root'
-        : 'Choose an address of this machine with --host <address>; which there are: ip addr'
+        : 'Choose a local address with --host; list them with: ip addr'
     return { check: fail(name, `${where}: ${code}`, fix) }
   }
   const url = `http://${localAddress(host)}:${port}`
   if (await isGateway(url, clock)) {
-    return { check: ok(name, `a turnstream server answers at ${url}`), runningAt: url }
+    return { check: ok(name, `a turnstream server is running at ${url}`), runningAt: url }
   }
-  const fix = `Stop it (which one: ss -ltnp 'sport = :${port}'), or choose another with --port <n>`
+  const fix = `Stop it (find it with: ss -ltnp 'sport = :${port}'), or pass --port`
   return { check: fail(name, `${where} is used by another program`, fix) }
 }
 
@@ -159,12 +159,12 @@ export function clockCheck(readings: readonly ClockReading[]): Check {
   const [nearest] = readings
     .map((reading) => ({ source: reading.source, skew: skewOf(reading) }))
     .toSorted((a, b) => Math.abs(a.skew) - Math.abs(b.skew))
-  if (nearest === undefined) return skipped(name, 'nobody told the time')
+  if (nearest === undefined) return skipped(name, 'no time source answered')
   const { source, skew } = nearest
   const ms = Math.abs(skew)
   if (ms <= SKEW_WARN_MS) return ok(name, `agrees with ${source}`)
   const found = `${Math.round(ms / 1000)} s ${skew > 0 ? 'ahead of' : 'behind'} ${source}`
-  const fix = 'Let this machine set its clock by the network: timedatectl set-ntp true'
+  const fix = 'Enable time synchronization: timedatectl set-ntp true'
   return ms > SKEW_FAIL_MS ? fail(name, found, fix) : warn(name, found, fix)
 }
 

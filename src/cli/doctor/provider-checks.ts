@@ -54,7 +54,7 @@ async function lookAtProvider(
     key = readKey(plan, env)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    const fix = `Set ${keyVariable}, or name a file that this user can read with ${keyVariable}_FILE`
+    const fix = `Set ${keyVariable}, or ${keyVariable}_FILE to a file that this user can read`
     return { check: fail(name, error.message, fix) }
   }
   const missing = missingFor(plan, key)
@@ -71,8 +71,8 @@ async function lookAtProvider(
     clock,
   })
   if ('reason' in answer) {
-    const fix = `Look at the network, the proxy and baseUrl: curl -v ${baseUrl}`
-    return { check: fail(name, `${baseUrl} cannot be reached: ${answer.reason}`, fix) }
+    const fix = `Check network, proxy and baseUrl: curl -v ${baseUrl}`
+    return { check: fail(name, `${baseUrl} is unreachable: ${answer.reason}`, fix) }
   }
   const check = answerCheck(plan, baseUrl, key !== undefined, answer)
   return { check, time: readClock(id, answer) }
@@ -89,35 +89,35 @@ function answerCheck(
   const model = defaultModelFor(plan)
   // Google answers 400 where others do 401.
   if ([401, 403].includes(status) || /API_KEY_INVALID/.test(body)) {
-    const verb = hasKey ? `refuses the key of ${keyVariable}` : 'wants a key'
-    const fix = `Set ${keyVariable} to a key that is valid`
+    const verb = hasKey ? `refuses the key in ${keyVariable}` : 'requires a key'
+    const fix = `Set ${keyVariable} to a valid key`
     return fail(name, `${baseUrl} ${verb} (${status})`, fix)
   }
   if (status >= 300 && status < 400) {
-    const fix = `Set the address that it leads to: baseUrl of ${id} in turnstream.config.json`
-    return fail(name, `${baseUrl} sends us elsewhere (${status}), where no key follows`, fix)
+    const fix = `Set baseUrl of ${id} in turnstream.config.json to the final URL`
+    return fail(name, `${baseUrl} redirects (${status}); keys are not sent along`, fix)
   }
   const models = modelsIn(body)
   if (model === undefined) {
     const example = models?.[0] === undefined ? '' : `=${models[0]}`
     const fix = isOwn ? `Set models of ${id}` : `Set OPENAI_COMPATIBLE_MODEL${example}`
-    return fail(name, `${baseUrl} has no model set`, fix)
+    return fail(name, `no model configured for ${baseUrl}`, fix)
   }
   const { path } = LISTINGS[kind]
   if (status !== 200) {
-    const fix = `See what it answers: curl -v ${baseUrl}${path.replace(/\?.*/, '')}`
+    const fix = `Inspect the response: curl -v ${baseUrl}${path.replace(/\?.*/, '')}`
     return warn(name, `${baseUrl} answers ${status} when asked for its models`, fix)
   }
   if (models === undefined) {
-    const fix = `See whether it is the right address: curl ${baseUrl}${path}`
-    return warn(name, `${baseUrl} answers, but not with a list of models`, fix)
+    const fix = `Check the URL: curl ${baseUrl}${path}`
+    return warn(name, `${baseUrl} responds, but not with a model list`, fix)
   }
   if (models.includes(model)) return ok(name, `${baseUrl} has ${model}`)
   const some = models.slice(0, 3).join(', ')
   return warn(
     name,
     `${baseUrl} does not list ${model}; it has ${models.length}: ${some}${models.length > 3 ? ', …' : ''}`,
-    `Choose one that it has: defaultModel of ${id} in turnstream.config.json`,
+    `Set defaultModel of ${id} in turnstream.config.json to a listed one`,
   )
 }
 
@@ -141,11 +141,11 @@ export function defaultProviderCheck(configuration: Configuration): Check {
     return ok(name, `${first?.provider.id}/${first?.defaultModel}`)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    if (!error.message.includes(name)) return skipped(name, 'not all providers can be used')
+    if (!error.message.includes(name)) return skipped(name, 'some providers are unusable')
     return fail(
       name,
       error.message,
-      'Set what is missing, or choose another with --default-provider <id>; what there is: turnstream config print',
+      'Set what is missing, or pass --default-provider <id>; list providers with: turnstream config print',
     )
   }
 }

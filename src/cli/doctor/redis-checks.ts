@@ -93,11 +93,11 @@ async function writeRefusal(send: Send, key: string): Promise<string | undefined
 
 function unreachableCheck(error: unknown, url: string): Check {
   const reason = failureReason(error)
-  const found = `Redis at ${publicUrl(url)} cannot be used: ${reason}`
+  const found = `Redis at ${publicUrl(url)} is unusable: ${reason}`
   const { hostname, port } = new URL(url)
   const fix = /^(WRONGPASS|NOAUTH|NOPERM)|password|authenticat/i.test(reason)
-    ? 'Set TURNSTREAM_STORE=redis://<user>:<password>@<host>:<port> to the right password, or name a file with TURNSTREAM_STORE_FILE'
-    : `Start it, or correct --store; this should say PONG: redis-cli -h ${hostname} -p ${port || '6379'} ping`
+    ? 'Set TURNSTREAM_STORE=redis://<user>:<password>@<host>:<port> with the right password, or TURNSTREAM_STORE_FILE'
+    : `Start it, or correct --store; this should print PONG: redis-cli -h ${hostname} -p ${port || '6379'} ping`
   return fail('store', found, fix)
 }
 
@@ -118,7 +118,7 @@ const SLOW_MS = 20
 function latencyCheck({ roundTripMs }: RedisFacts, url: string): Check {
   const found = `Redis at ${publicUrl(url)}, round trip ${roundTripMs.toFixed(1)} ms`
   if (roundTripMs <= SLOW_MS) return ok('store', found)
-  const fix = 'Run turnstream nearer to its Redis; measure with: redis-cli --latency'
+  const fix = 'Run turnstream closer to Redis; measure with: redis-cli --latency'
   return warn('store', found, fix)
 }
 
@@ -131,7 +131,7 @@ function versionCheck({ info }: RedisFacts): Check {
   const version = info.get('redis_version') ?? ''
   const found = valkey === undefined ? `Redis ${version}` : `Valkey ${valkey}`
   if (isAtLeast(version, LEAST_VERSION)) return ok(name, found)
-  return fail(name, found, 'Install Redis 7.0 or newer, or Valkey; the package: apt install redis')
+  return fail(name, found, 'Install Redis 7.0 or newer, or Valkey: apt install redis')
 }
 
 function writesCheck({ info, refusal }: RedisFacts): Check {
@@ -141,13 +141,13 @@ function writesCheck({ info, refusal }: RedisFacts): Check {
     const master = `${info.get('master_host') ?? '<host>'}:${info.get('master_port') ?? '<port>'}`
     return fail(
       name,
-      `this Redis is a replica of ${master}, and refuses writes`,
-      `Use the one that it follows: --store redis://${master}`,
+      `this Redis is a read-only replica of ${master}`,
+      `Use the primary: --store redis://${master}`,
     )
   }
   const fix = refusal.startsWith('OOM')
     ? 'Give it more memory: redis-cli config set maxmemory <bytes>'
-    : 'Let its user write these keys: redis-cli acl setuser <user> ~* &* +@all'
+    : 'Allow its user to write: redis-cli acl setuser <user> ~* &* +@all'
   return fail(name, refusal, fix)
 }
 
@@ -157,8 +157,8 @@ function formatCheck({ format }: RedisFacts): Check {
   if (Number(format) === FORMAT) return ok(name, format)
   return fail(
     name,
-    `the keys have format ${format}, and this version reads ${FORMAT}`,
-    'Run the version that wrote them (npm install -g turnstream@latest), or use keys of your own with --store-prefix <word>',
+    `the keys have format ${format}; this version reads ${FORMAT}`,
+    'Run the version that wrote them (npm install -g turnstream@latest), or use another prefix with --store-prefix <word>',
   )
 }
 
@@ -167,18 +167,18 @@ function evictionCheck({ info }: RedisFacts): Check {
   const policy = info.get('maxmemory_policy')
   const fix = 'redis-cli config set maxmemory-policy noeviction, and the same in redis.conf'
   if (policy === 'noeviction') return ok(name, policy)
-  if (policy === undefined) return warn(name, 'the server does not say its policy', fix)
+  if (policy === undefined) return warn(name, 'the server does not report its policy', fix)
   const isBounded = (info.get('maxmemory') ?? '0') !== '0'
-  if (isBounded) return fail(name, `${policy}: turns are dropped when memory is full`, fix)
-  return warn(name, `${policy}: turns would be dropped as soon as maxmemory is set`, fix)
+  if (isBounded) return fail(name, `${policy}: turns are evicted when memory is full`, fix)
+  return warn(name, `${policy}: turns would be evicted once maxmemory is set`, fix)
 }
 
 function persistenceCheck({ info }: RedisFacts): Check {
   const name = 'store persistence'
-  if (info.get('aof_enabled') === '1') return ok(name, 'append only file')
+  if (info.get('aof_enabled') === '1') return ok(name, 'append-only file')
   return warn(
     name,
-    'no append only file: turns are gone when this Redis dies',
+    'no append-only file: turns are lost if Redis crashes',
     'redis-cli config set appendonly yes, and the same in redis.conf',
   )
 }

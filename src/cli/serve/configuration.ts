@@ -43,7 +43,7 @@ export function readSecret(env: Environment, name: string): string | undefined {
 
 export const CONFIG_OPTION = {
   value: 'file',
-  about: `settings as JSON (./${CONFIG_FILE}, if it is there)`,
+  about: `configuration file (./${CONFIG_FILE}, if it exists)`,
 } as const
 
 /** An option for each setting, with the default where it does not depend. */
@@ -67,7 +67,7 @@ export interface ConfigurationSources {
   readonly flags: Readonly<Record<string, string | boolean | undefined>>
   readonly env: Environment
   readonly cwd: string
-  /** The file of `--config`; without it the one in `cwd` is read, if it is there. */
+  /** The file of `--config`; without it the one in `cwd` is read, if it exists. */
   readonly configFile?: string | undefined
 }
 
@@ -143,7 +143,7 @@ function decodeSetting({ name, written }: SettingEntry): unknown {
   if (result.success) return result.data
   const got = secret === undefined ? JSON.stringify(value) : 'something else'
   const shown = got.length <= MAX_SHOWN ? got : `${got.slice(0, MAX_SHOWN)}…`
-  throw new UsageError(`${origin} takes ${takes}; got ${shown}`)
+  throw new UsageError(`${origin} must be ${takes}; got ${shown}`)
 }
 
 function refuseUnknownVariables(env: Environment): void {
@@ -167,7 +167,7 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
   const json = parseJson(text)
   // What is quoted of it may be a password.
   if (!json.ok) throw new UsageError(`${name}: ${withoutQuotes(json.reason)}`)
-  if (!isRecord(json.value)) throw new UsageError(`${name} takes one JSON object`)
+  if (!isRecord(json.value)) throw new UsageError(`${name} must be a JSON object`)
   const { providers = {}, ...rest } = json.value
   for (const [key, value] of Object.entries(rest)) {
     if (!Object.hasOwn(SETTINGS, key)) {
@@ -186,24 +186,24 @@ function readOptional(path: string, mustExist: boolean): string | undefined {
   } catch (error) {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     if (isMissing && !mustExist) return undefined
-    throw new UsageError(`the configuration cannot be read: ${fileFault(error, path)}`)
+    throw new UsageError(`cannot read the configuration: ${fileFault(error, path)}`)
   }
 }
 
 /** The id of a provider stands before the name of a model, with a slash between them. */
 const PROVIDER_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
-const word = z.string().trim().min(1, 'takes a word')
-const address = z.string().refine(isBaseUrl, { error: `takes ${BASE_URL_TAKES}` })
-const duration = durationSchema('takes a number with its unit, such as 500ms, 10s or 5m')
+const word = z.string().trim().min(1, 'must be a name')
+const address = z.string().refine(isBaseUrl, { error: `must be ${BASE_URL_TAKES}` })
+const duration = durationSchema('must be a duration such as 500ms, 10s or 5m')
 
-const MODELS_MESSAGE = 'takes a list of at least one model, or "any"'
+const MODELS_MESSAGE = 'must be a list of at least one model, or "any"'
 
 const providerSchema = z.strictObject({
-  kind: z.enum(PROVIDER_KINDS, `takes one of ${PROVIDER_KINDS.join(', ')}`).exactOptional(),
+  kind: z.enum(PROVIDER_KINDS, `must be one of ${PROVIDER_KINDS.join(', ')}`).exactOptional(),
   keyVariable: z
     .string()
-    .regex(/^[A-Z][A-Z0-9_]*$/, 'takes the name of a variable, such as GROQ_API_KEY')
+    .regex(/^[A-Z][A-Z0-9_]*$/, 'must be the name of an environment variable, such as GROQ_API_KEY')
     .exactOptional(),
   baseUrl: address.exactOptional(),
   models: z
@@ -214,7 +214,7 @@ const providerSchema = z.strictObject({
   firstEventTimeout: duration.exactOptional(),
   betweenEventsTimeout: duration.exactOptional(),
   stallTimeout: duration.exactOptional(),
-  retryTimeouts: z.boolean('takes true or false').exactOptional(),
+  retryTimeouts: z.boolean('must be true or false').exactOptional(),
 })
 
 /** What the file says of one provider. Its key is never there. */
@@ -231,7 +231,7 @@ function decodeProviderSettings(value: unknown, file: string): ProviderSettings 
     if (decoded.has(id)) throw new UsageError(`providers of ${file} has ${id} twice`)
     if (!PROVIDER_ID.test(id) || id === SCRIPTED_ID) {
       throw new UsageError(
-        `providers of ${file} has ${JSON.stringify(id.slice(0, 64))}: an id is of lower-case letters, digits, ` +
+        `providers of ${file} has ${JSON.stringify(id.slice(0, 64))}: an id has lower-case letters, digits, ` +
           `dots and dashes, and is not ${SCRIPTED_ID}`,
       )
     }
@@ -244,11 +244,12 @@ function decodeProviderSettings(value: unknown, file: string): ProviderSettings 
 
 function entriesOf(value: unknown, file: string): [id: string, written: unknown][] {
   if (isRecord(value)) return Object.entries(value)
-  if (!Array.isArray(value)) throw new UsageError(`providers of ${file} takes an object or a list`)
+  if (!Array.isArray(value))
+    throw new UsageError(`providers of ${file} must be an object or a list`)
   return value.map((each: unknown, index) => {
     const { id, ...written } = isRecord(each) ? each : {}
     if (typeof id === 'string') return [id, written]
-    throw new UsageError(`providers.${index} of ${file}: takes an object with an id`)
+    throw new UsageError(`providers.${index} of ${file}: must be an object with an id`)
   })
 }
 
@@ -262,7 +263,7 @@ function decodeProvider(id: string, value: unknown, file: string): ProviderSetti
   }
   const [key = ''] = issue.keys
   const advice = /key|token|secret/i.test(key)
-    ? '; keys of providers are taken from the environment alone'
+    ? '; provider keys come from the environment only'
     : suggestion(key, PROVIDER_KEYS)
   throw new UsageError(`${path} of ${file} has an unknown key ${key}${advice}`)
 }
@@ -274,12 +275,12 @@ function checkKind(id: string, { kind }: ProviderSetting, file: string): void {
     const kinds = PROVIDER_KINDS.join(', ')
     throw new UsageError(
       `providers of ${file} has an unknown key ${id}${suggestion(id, PROVIDER_KINDS)}; ` +
-        `one of your own has a kind: ${kinds}`,
+        `your own provider needs a kind: ${kinds}`,
     )
   }
   if (known !== undefined && kind !== undefined && kind !== known) {
     throw new UsageError(
-      `providers.${id}.kind of ${file}: is ${known}; give another kind another id`,
+      `providers.${id}.kind of ${file}: must be ${known}; use another id for another kind`,
     )
   }
 }

@@ -122,8 +122,8 @@ const OF_THE_LANGUAGE = new Set(['TypeError', 'RangeError', 'ReferenceError'])
 /** As the system and Node name what went wrong. */
 const SYSTEM_CODE = /^[A-Z][A-Z0-9_]{2,60}$/
 
-const WITHHELD = 'its message is not logged'
-const NOT_AN_ERROR = 'something that is no error'
+const WITHHELD = 'message not logged'
+const NOT_AN_ERROR = 'a value that is not an error'
 
 /** Everything that is known of an error. It may repeat prompts and answers. */
 export function describeError(error: unknown): ErrorDescription {

@@ -110,7 +110,7 @@ export function activeProviders(configuration: Configuration): readonly Configur
       ? 'OPENAI_COMPATIBLE_BASE_URL and OPENAI_COMPATIBLE_MODEL'
       : ((plan && missingFor(plan, undefined)) ?? 'its models')
   const advice = plan === undefined ? suggestion(wanted, ids) : `: set ${needed}`
-  throw new UsageError(`the default provider ${wanted} is not there${advice}`)
+  throw new UsageError(`the default provider ${wanted} is not available${advice}`)
 }
 
 /** What must not appear in any log or report. */
@@ -134,7 +134,7 @@ function resolveSetting(id: ProviderKind, sources: ProviderSources): ProviderSet
   const baseUrl = env['OPENAI_COMPATIBLE_BASE_URL']?.trim() || setting.baseUrl
   const defaultModel = env['OPENAI_COMPATIBLE_MODEL']?.trim() || setting.defaultModel
   if (baseUrl !== undefined && !isBaseUrl(baseUrl)) {
-    throw new UsageError(`OPENAI_COMPATIBLE_BASE_URL takes ${BASE_URL_TAKES}`)
+    throw new UsageError(`OPENAI_COMPATIBLE_BASE_URL must be ${BASE_URL_TAKES}`)
   }
   return { ...setting, ...(baseUrl && { baseUrl }), ...(defaultModel && { defaultModel }) }
 }
@@ -150,7 +150,7 @@ function createProvider(plan: ProviderPlan, apiKey?: string): ConfiguredProvider
   if (defaultModel === undefined) {
     const advice = isOwn ? 'set' : 'set OPENAI_COMPATIBLE_MODEL, or'
     const key = models === 'any' ? 'defaultModel' : 'models'
-    throw new UsageError(`${id} has an address but no model: ${advice} ${key} in the configuration`)
+    throw new UsageError(`${id} has a base URL but no model: ${advice} ${key} in the configuration`)
   }
   const provider = create({
     id,

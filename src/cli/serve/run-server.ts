@@ -62,13 +62,13 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
     )
     // Whatever the store and the clients do, the process ends.
     stopDeadline = terminal.clock.after(options.settings.shutdownGrace + END_MS, () => {
-      logger.warn(`ended after the grace of ${grace}: the store did not close`)
+      logger.warn(`exited after the grace period of ${grace}: the store did not close`)
       terminal.exit(EXIT.failed)
     })
     await listening.close()
     if (gateway.turns.running === 0) return EXIT.done
     logger.warn(
-      `the store did not take the end of ${countTurns(gateway)}: the next server on it ends what is left`,
+      `the store did not accept the end of ${countTurns(gateway)}: the next server on it ends them`,
     )
     return EXIT.failed
   } finally {
@@ -107,7 +107,7 @@ function loadKeys(
   }
   if (keys.length === 0) {
     throw new StartError(
-      `there are no keys in ${file}: make one with "turnstream keys add <tenant> --file ${file}"`,
+      `no keys in ${file}: create one with "turnstream keys add <tenant> --file ${file}"`,
     )
   }
   const ring = new KeyRing(keys)
@@ -115,8 +115,8 @@ function loadKeys(
   terminal.onHangup(() => reloadKeys({ ring, file }, logger))
   if (store.kind === 'redis' && settings.streamTokenSecret === undefined) {
     logger.warn(
-      'stream tokens of this instance are not valid at others on the same Redis: ' +
-        'give all of them the same TURNSTREAM_STREAM_TOKEN_SECRET',
+      'other instances on this Redis refuse stream tokens of this one: ' +
+        'set the same TURNSTREAM_STREAM_TOKEN_SECRET on all',
     )
   }
   return { ring, file }
@@ -127,11 +127,11 @@ function reloadKeys({ ring, file }: ServerKeys, logger: Logger): void {
   try {
     const keys = readKeysFile(file)
     ring.replace(keys)
-    if (keys.length > 0) logger.info(`the keys were read again: ${describeKeys(keys)} in force`)
-    else logger.warn('the keys were read again: there are none, and nobody gets in')
+    if (keys.length > 0) logger.info(`reloaded keys: ${describeKeys(keys)} in force`)
+    else logger.warn('reloaded keys: there are none, so every request is refused')
   } catch (error) {
     logger.error(error)
-    logger.warn(`the keys were not read again: the ${ring.size} that were in force stay`)
+    logger.warn(`could not reload keys: the previous ${ring.size} stay in force`)
   }
 }
 
@@ -224,7 +224,7 @@ async function listenOn(
   const onCrowded = ({ refused, maxConnections }: Crowd) => {
     const cause =
       maxConnections < settings.maxConnections
-        ? 'the limit of open files allows no more; raise it with ulimit -n'
+        ? 'the open file limit allows no more; raise it with ulimit -n'
         : 'raise --max-connections to allow more'
     logger.warn(`refused ${refused} connections: ${maxConnections} are open, and ${cause}`)
   }
@@ -248,7 +248,7 @@ function firstSignal({ logger, terminal }: Deps): Promise<void> {
       firstAt ??= clock.now()
       resolve()
       if (clock.now() - firstAt < SAME_SIGNAL_MS) return
-      logger.info('ended at once, as asked')
+      logger.info('exited immediately after a second signal')
       terminal.exit(EXIT.failed)
     })
   })
@@ -296,8 +296,8 @@ function banner(url: string, options: ServeOptions, keys?: ServerKeys): string {
     ...(keys === undefined
       ? []
       : [
-          `  keys       needed: ${keys.ring.size} in ${keys.file}`,
-          `             after a change of the file: kill -HUP ${process.pid}`,
+          `  keys       required: ${keys.ring.size} in ${keys.file}`,
+          `             reload after a change: kill -HUP ${process.pid}`,
         ]),
     `  docs       ${local}${ROUTES.docs}`,
     '',

@@ -47,22 +47,22 @@ const run: Command['run'] = async (args, terminal) => {
 
 export const serve: Command = {
   name: 'serve',
-  summary: 'start the gateway: run turns, and serve them over HTTP',
+  summary: 'run the gateway',
   usage: ['turnstream serve [options]'],
-  about: `Turns are kept in ./.turnstream unless said otherwise. Providers come from the environment:
-OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_COMPATIBLE_BASE_URL with
-OPENAI_COMPATIBLE_MODEL. Without any, recorded turns are played.
+  about: `Turns are stored in ./.turnstream by default. Set provider keys in the environment: OPENAI_API_KEY,
+ANTHROPIC_API_KEY, GEMINI_API_KEY, or OPENAI_COMPATIBLE_BASE_URL with OPENAI_COMPATIBLE_MODEL. Without
+any, the scripted provider plays recorded turns.
 
-Each option is also a key of the file (shutdownGrace) and a variable of the environment
-(TURNSTREAM_SHUTDOWN_GRACE). The command line wins over the environment, and that over the file.`,
+Each option is also a key of the configuration file (shutdownGrace) and an environment variable
+(TURNSTREAM_SHUTDOWN_GRACE). The command line wins over the environment, which wins over the file.`,
   options: {
     config: CONFIG_OPTION,
-    json: { about: 'the first line and what is logged as JSON objects' },
+    json: { about: 'print the banner and the log as JSON lines' },
     ...SETTING_OPTIONS,
   },
   examples: ['turnstream serve', 'turnstream serve --port 8080 --store redis://localhost:6379'],
   exitCodes:
-    '0 it was asked to end, and did · 1 it could not start, or was ended at once · 2 the options make no sense',
+    '0 stopped by a signal · 1 could not start, or stopped by a second signal · 2 usage error',
   run,
 }
 
@@ -105,8 +105,8 @@ export function isLoopback(host: string): boolean {
 export function refusePublic({ host, keysFile, allowPublicWithoutKeys }: Settings): void {
   if (keysFile !== undefined || allowPublicWithoutKeys || isLoopback(host)) return
   throw new UsageError(
-    `${host} can be reached from other machines, and anybody there could read every turn and use every ` +
-      'provider: make a key with "turnstream keys add <tenant> --file turnstream.keys" and set ' +
+    `${host} is reachable from other machines, and anyone there could read every turn and use every ` +
+      'provider: create a key with "turnstream keys add <tenant> --file turnstream.keys" and set ' +
       'TURNSTREAM_KEYS_FILE=turnstream.keys, or accept it with --allow-public-without-keys',
   )
 }
@@ -115,12 +115,12 @@ export function refusePublic({ host, keysFile, allowPublicWithoutKeys }: Setting
 function refuseOpenOrigins({ corsOrigins = [], keysFile }: Settings): void {
   if (!corsOrigins.includes(ANY_ORIGIN)) return
   if (corsOrigins.length > 1) {
-    throw new UsageError('corsOrigins: * is every origin, and stands alone')
+    throw new UsageError('corsOrigins: * allows every origin and must be the only entry')
   }
   if (keysFile !== undefined) return
   throw new UsageError(
-    'corsOrigins: * would let every page that somebody on this machine visits use the server: name the ' +
-      'origins, or have it ask for keys with TURNSTREAM_KEYS_FILE',
+    'corsOrigins: * would let every web page visited on this machine use the server: list the ' +
+      'origins, or require keys with TURNSTREAM_KEYS_FILE',
   )
 }
 
@@ -144,7 +144,10 @@ export function webAccess(
 export function findWarnings(configuration: Configuration): string[] {
   const plainHttp = providerPlans(configuration)
     .filter((plan) => readKey(plan, configuration.env) && isPlainHttp(plan.setting.baseUrl ?? ''))
-    .map(({ id }) => `the key of ${id} is sent over plain http: whoever is on the way can read it`)
+    .map(
+      ({ id }) =>
+        `the key of ${id} is sent over plain http: anyone on the network path can read it`,
+    )
   return [...secretWarnings(configuration), ...fileWarnings(configuration), ...plainHttp]
 }
 
@@ -161,8 +164,8 @@ function secretWarnings({ entries, store, cwd, configFile }: Configuration): str
     if (what === undefined || (name === 'store' && storeSecrets(store).length === 0)) return []
     const variable = toVariable(name)
     if (written?.source === 'flag') {
-      const advice = `set ${variable}, or name a file with ${variable}_FILE`
-      return [`${what} on the command line can be seen by ${EVERYBODY}: ${advice}`]
+      const advice = `set ${variable} or ${variable}_FILE`
+      return [`${what} on the command line is visible to ${EVERYBODY}: ${advice}`]
     }
     if (written?.source !== 'file') return []
     const file = configFile ?? CONFIG_FILE
@@ -181,18 +184,18 @@ function fileWarnings(configuration: Configuration): string[] {
   // What is in it is not a secret: whoever can add a line to it has a key.
   const keys = settings.keysFile === undefined ? undefined : resolve(cwd, settings.keysFile)
   if (keys !== undefined && isOpenTo(keys, OTHERS_WRITE)) {
-    warnings.push(`the file of keys can be changed by ${EVERYBODY}: chmod o-w ${keys}`)
+    warnings.push(`the keys file is writable by ${EVERYBODY}: chmod o-w ${keys}`)
   }
   // A directory that does not exist yet is created for its owner alone.
   if (store.kind === 'embedded' && isOpenTo(store.directory, OTHERS)) {
-    warnings.push(`the store directory is open to ${EVERYBODY}: chmod 700 ${store.directory}`)
+    warnings.push(`the store directory is accessible to ${EVERYBODY}: chmod 700 ${store.directory}`)
   }
   return warnings
 }
 
 function readableWarning(what: string, path: string): string[] {
   if (!isOpenTo(path, OTHERS_READ)) return []
-  return [`${what} can be read by ${EVERYBODY}: chmod o-r ${path}`]
+  return [`${what} is readable by ${EVERYBODY}: chmod o-r ${path}`]
 }
 
 /** Whether others may do what the bits of a mode say. False where the system has no such bits. */

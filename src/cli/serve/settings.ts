@@ -92,7 +92,7 @@ function word(takes: string, placeholder: string, about: string): Setting<string
 }
 
 function span(about: string): Setting<number> {
-  const takes = 'a number with its unit, such as 500ms, 10s, 30m, 24h or 7d'
+  const takes = 'a duration such as 500ms, 10s, 30m, 24h or 7d'
   return { schema: durationSchema('not a duration'), takes, about, placeholder: 'time' }
 }
 
@@ -102,7 +102,7 @@ function duration(about: string, standard: string): Settled<number> {
 
 function count(about: string, standard: string): Settled<number> {
   const schema = whole(1, Number.MAX_SAFE_INTEGER)
-  return { schema, takes: 'a whole number from 1', about, standard, placeholder: 'n' }
+  return { schema, takes: 'an integer ≥ 1', about, standard, placeholder: 'n' }
 }
 
 /** A count that may be without end. */
@@ -110,7 +110,7 @@ function limit(about: string, standard: string): Settled<number> {
   const unlimited = z.literal('unlimited').transform(() => Infinity)
   const counted = count(about, standard)
   const schema = z.union([unlimited, counted.schema])
-  return { ...counted, schema, takes: 'a whole number from 1, or unlimited' }
+  return { ...counted, schema, takes: 'an integer ≥ 1, or unlimited' }
 }
 
 /** Off by default. */
@@ -120,99 +120,95 @@ function toggle(about: string): Settled<boolean> {
 
 /** Everything that can be set, except the providers, which have a part of the file of their own. */
 export const SETTINGS = {
-  host: { ...word('a host name or an address', 'where', 'where to listen'), standard: '127.0.0.1' },
+  host: {
+    ...word('a host name or an address', 'address', 'address to listen on'),
+    standard: '127.0.0.1',
+  },
   port: {
     schema: whole(0, 65_535),
-    takes: 'a whole number from 0 to 65535',
-    about: 'where to listen; 0 takes a free one',
+    takes: 'an integer from 0 to 65535',
+    about: 'port to listen on; 0 picks a free one',
     standard: '4010',
     placeholder: 'n',
   },
   store: {
     schema: store,
     takes: 'a directory, redis://…, rediss://… or memory',
-    about: 'where turns are kept: a directory, redis://…, rediss://… or memory',
+    about: 'where to store turns: a directory, redis://…, rediss://… or memory',
     standard: '.turnstream',
     placeholder: 'where',
     secret: 'the password of the store',
   },
   storePrefix: {
-    ...word('a word', 'name', 'what the keys in Redis begin with'),
+    ...word('a word', 'name', 'prefix of all keys in Redis'),
     standard: 'codex',
   },
-  storeTimeout: duration(
-    'how long Redis may leave a ping unanswered before it is reconnected',
-    '3s',
-  ),
-  retention: span('how long a turn is kept after its end (7d; in Redis and in memory 24h)'),
-  lease: duration('after how long without a sign of life a turn is taken for dead', '10s'),
-  heartbeat: duration('how often a silent stream gets a comment', '15s'),
-  shutdownGrace: duration('how long running turns may go on at shutdown', '30s'),
-  maxBodyBytes: count('the largest body of a request', '4194304'),
-  maxTurnChars: count('the most text of a turn, in characters', '10000000'),
-  maxTurnItems: count('the most items of a turn', '2000'),
-  maxTurnRounds: count('the most rounds of tool calls in a turn', '32'),
-  maxTurnTime: duration('the longest that a turn may run', '30m'),
-  maxHistoryBytes: count('the most of a thread that a provider is sent, in bytes', '8388608'),
-  maxHistoryTokens: count('the same in estimated tokens', '2000000'),
-  submitsPerMinute: limit('the most turns that a key may submit in a minute', '60'),
-  maxRunningTurns: limit('the most turns of a key that run at a time', '10'),
-  maxOpenStreams: limit('the most streams that a key may have open', '200'),
-  maxConcurrentReads: limit('the most reads of a key in progress at a time', '100'),
-  maxUnsentBytes: limit('the most bytes that clients of a key may leave unread', '67108864'),
-  maxThreads: limit('the most stored threads of a tenant', '100000'),
-  maxConnections: limit('the most connections that are open at a time', '10000'),
-  maxUrlBytes: count('the longest address of a request', '8192'),
-  maxHeaderBytes: count('the most headers of a request, in bytes', '16384'),
-  headersTimeout: duration('the longest that the head of a request may take to arrive', '20s'),
-  requestTimeout: duration('the longest that a whole request may take to arrive', '60s'),
-  keepAliveTimeout: duration('the longest that a connection may wait for its next request', '72s'),
-  writeTimeout: duration('the longest that a client may take nothing of its answer', '30s'),
+  storeTimeout: duration('reconnect to Redis when a ping is unanswered for this long', '3s'),
+  retention: span('how long to keep a turn after its end (7d; Redis and memory 24h)'),
+  lease: duration('declare a turn orphaned when not renewed for this long', '10s'),
+  heartbeat: duration('interval of heartbeat comments on silent streams', '15s'),
+  shutdownGrace: duration('how long running turns may continue at shutdown', '30s'),
+  maxBodyBytes: count('max. size of a request body', '4194304'),
+  maxTurnChars: count('max. text of a turn, in characters', '10000000'),
+  maxTurnItems: count('max. items of a turn', '2000'),
+  maxTurnRounds: count('max. tool loop rounds of a turn', '32'),
+  maxTurnTime: duration('max. run time of a turn', '30m'),
+  maxHistoryBytes: count('max. thread history sent to a provider, in bytes', '8388608'),
+  maxHistoryTokens: count('max. thread history in estimated tokens', '2000000'),
+  submitsPerMinute: limit('max. submits per key and minute', '60'),
+  maxRunningTurns: limit('max. running turns per key', '10'),
+  maxOpenStreams: limit('max. open streams per key', '200'),
+  maxConcurrentReads: limit('max. concurrent reads per key', '100'),
+  maxUnsentBytes: limit('max. bytes that the clients of a key may leave unread', '67108864'),
+  maxThreads: limit('max. stored threads per tenant', '100000'),
+  maxConnections: limit('max. open connections', '10000'),
+  maxUrlBytes: count('max. length of a request URL', '8192'),
+  maxHeaderBytes: count('max. size of the request headers', '16384'),
+  headersTimeout: duration('time limit for request headers to arrive', '20s'),
+  requestTimeout: duration('time limit for a whole request to arrive', '60s'),
+  keepAliveTimeout: duration('close idle connections after this long', '72s'),
+  writeTimeout: duration('disconnect a client that reads nothing for this long', '30s'),
   instance: word(
     'a name',
     'name',
-    'the name of this process in the record of its turns (host name and process id)',
+    'name of this process in turn records (host name and process id)',
   ),
   defaultProvider: word(
     'the id of a provider',
     'name',
-    'who answers when no model is asked for (the first that has a key, or scripted)',
+    'provider for requests without a model (the first with a key, or scripted)',
   ),
   scriptedSpeed: {
     schema: speed,
-    takes: 'a number, zero or more',
-    about: 'how fast the scripted provider plays; 2 is twice as fast, 0 does not wait',
+    takes: 'a number ≥ 0',
+    about: 'speed of the scripted provider; 2 is twice as fast, 0 does not wait',
     standard: '1',
     placeholder: 'n',
   },
-  keysFile: word(
-    'the name of a file',
-    'file',
-    'the keys of those who may ask (none: everybody on this machine may)',
-  ),
+  keysFile: word('a file name', 'file', 'file with API keys (none: every local user has access)'),
   streamTokenSecret: {
     schema: z.string().trim().min(32),
-    takes: 'a text of at least 32 characters',
-    about: 'what stream tokens are signed with, the same on all instances (random)',
+    takes: 'at least 32 characters long',
+    about: 'signing secret of stream tokens, the same on all instances (random)',
     placeholder: 'text',
-    secret: 'the secret of stream tokens',
+    secret: 'the stream token secret',
   },
   corsOrigins: {
     schema: list((written) => (written === ANY_ORIGIN ? ANY_ORIGIN : originOf(written))),
-    takes: 'origins such as https://app.example, with commas between them',
-    about: 'the origins whose pages may use the API (none)',
+    takes: 'comma-separated origins such as https://app.example',
+    about: 'web origins that may use the API (none)',
     placeholder: 'list',
   },
   allowedHosts: {
     schema: list(hostNameOf),
-    takes: 'names or addresses without a port, with commas between them',
-    about: 'further names of this server, on loopback without keys; elsewhere its only ones',
+    takes: 'comma-separated names or addresses without a port',
+    about: 'additional host names on loopback without keys; elsewhere the only ones',
     placeholder: 'list',
   },
-  logContent: toggle('let the log repeat what was asked and answered, where an error quotes it'),
-  logRequests: toggle('log every request, and the beginning and the end of every turn'),
+  logContent: toggle('log prompts and answers where an error quotes them'),
+  logRequests: toggle('log every request, and the start and end of every turn'),
   allowPublicWithoutKeys: toggle(
-    'listen on addresses that other machines reach, although anybody there may use it',
+    'listen on public addresses without keys: anyone can use the server',
   ),
 } as const satisfies Record<string, Setting<string | number | boolean | readonly string[]>>
 

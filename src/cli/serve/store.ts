@@ -46,12 +46,12 @@ function checkRedis({ username, password, pathname }: URL): void {
     decodeURIComponent(`${username}:${password}`)
   } catch {
     throw new UsageError(
-      'the user or the password in the address of the store has a % that begins no code: write each % of it as %25',
+      'user or password in the store URL contains an invalid % escape: write % as %25',
     )
   }
   if (!/^(?:\/\d*)?$/.test(pathname)) {
     throw new UsageError(
-      'the address of the store ends with the number of a database, as in redis://localhost:6379/0, or after the port',
+      'the path of the store URL must be a database number, as in redis://localhost:6379/0',
     )
   }
 }
@@ -92,7 +92,7 @@ export function storeSecrets(choice: StoreChoice): string[] {
 export function describeStore(choice: StoreChoice): string {
   switch (choice.kind) {
     case 'memory':
-      return 'memory (turns are gone when this process ends)'
+      return 'memory (turns are lost when this process ends)'
     case 'embedded':
       return `embedded in ${choice.directory}`
     case 'redis':
@@ -101,12 +101,11 @@ export function describeStore(choice: StoreChoice): string {
 }
 
 const ADVICE: Partial<Record<ErrorCode, string>> = {
-  STORE_LOCKED:
-    'Stop it, give this one a directory of its own with --store, or let both use a Redis.',
-  STORE_READ_ONLY: 'Choose a directory that this user may write with --store.',
+  STORE_LOCKED: 'Stop it, choose another directory with --store, or use Redis for both.',
+  STORE_READ_ONLY: 'Choose a directory that this user can write with --store.',
   STORE_UNAVAILABLE: 'Start it, or choose another store with --store.',
-  STORE_FULL: 'Make room, or choose another place with --store.',
-  STORE_FAILED: 'Choose another place with --store.',
+  STORE_FULL: 'Free space, or choose another store with --store.',
+  STORE_FAILED: 'Choose another store with --store.',
 }
 
 /** Why the store could not be opened, and what to do about it. */

@@ -17,7 +17,7 @@ import { formatHeader } from './format.ts'
 export const STORE_OPTIONS = {
   store: {
     value: 'where',
-    about: 'a directory, redis://… or rediss://… (that of "turnstream serve")',
+    about: 'a directory, redis://… or rediss://… (default: as "turnstream serve")',
   },
   config: CONFIG_OPTION,
 } as const
@@ -35,15 +35,14 @@ server would read it; nothing expires meanwhile.`,
     ...STORE_OPTIONS,
     tenant: { value: 'name', about: 'only this tenant (embedded: all, Redis: default)' },
     thread: { value: 'id', about: 'only this thread' },
-    json: { about: 'no summary on standard error, and what fails as {"error"}' },
+    json: { about: 'no summary on standard error; print a failure as {"error"}' },
   },
   examples: ['turnstream export --store ./data > turns.jsonl'],
-  exitCodes:
-    '0 done · 1 damaged turns were skipped, or the store cannot be used · 2 the command makes no sense',
+  exitCodes: '0 done · 1 damaged turns were skipped, or the store failed · 2 usage error',
   async run({ values }, terminal) {
     const { tenant, thread, json } = values
     if (tenant !== undefined && !isTenant(tenant)) {
-      throw new UsageError('--tenant takes small letters, digits, - and _')
+      throw new UsageError('--tenant must be lower-case letters, digits, - and _')
     }
     return await withStore({ ...values, mustExist: true }, terminal, async (log) => {
       const { write, clock, progress } = terminal
@@ -197,11 +196,11 @@ export async function withStore(
   const { env, cwd, clock } = terminal
   const sources = { flags: { store: flag }, env, cwd, configFile: config }
   const { settings, store } = readConfiguration(sources)
-  if (store.kind === 'memory') throw new UsageError('--store takes a directory or redis://…')
+  if (store.kind === 'memory') throw new UsageError('--store must be a directory or redis://…')
   const isEmbedded = store.kind === 'embedded'
   try {
     if (isEmbedded && mustExist && !existsSync(join(store.directory, DATA_FILE))) {
-      throw new TurnstreamError('STORE_FAILED', `${store.directory} has no store`)
+      throw new TurnstreamError('STORE_FAILED', `no store in ${store.directory}`)
     }
     const log = await openStore(store, {
       // In Redis every turn carries its own.

@@ -28,7 +28,7 @@ const MAX_LINE_BYTES = 256 * 1024 * 1024
 const MAX_EPOCH = 1000
 
 const id = z.string().regex(ID_PATTERN)
-const tenant = z.string().refine(isTenant, 'not the name of a tenant')
+const tenant = z.string().refine(isTenant, 'not a tenant name')
 /** As it is: a schema could change the order of its fields. */
 const event = z.custom<object>((value) => streamEventFault(value) === undefined)
 const output = z.custom<object>((value) => isRecord(value) && typeof value['type'] === 'string')
@@ -96,7 +96,9 @@ function parseHeader(text: string): string | undefined {
   const header = decodeText(headerSchema, text)
   if (!header.ok) return 'not an export of turnstream'
   const { version } = header.value
-  return version === VERSION ? undefined : `version ${version}; this program reads ${VERSION}`
+  return version === VERSION
+    ? undefined
+    : `version ${version}; this version of turnstream reads ${VERSION}`
 }
 
 /** The line, or the reason why it is none. */

@@ -18,12 +18,14 @@ skipped; one that differs from it is refused and named. So an import can be repe
 not be in use; it is created if it does not exist.`,
   options: {
     ...STORE_OPTIONS,
-    json: { about: 'one JSON object: {"imported","skipped","refused","complete"}, or {"error"}' },
+    json: {
+      about: 'print one JSON object: {"imported","skipped","refused","complete"} or {"error"}',
+    },
   },
   words: { takes: 'one file', min: 0, max: 1 },
   examples: ['turnstream import --store ./copy turns.jsonl'],
   exitCodes:
-    '0 done · 1 turns were refused, or the export is cut off · 2 the command or the input cannot be read',
+    '0 done · 1 turns were refused, or the export is incomplete · 2 usage error or unreadable input',
   async run({ values, words: [file] }, terminal) {
     const lines = readExport(readInput(file, terminal))
     try {
@@ -114,7 +116,7 @@ class Refusal extends Error {
 }
 
 function differs(): Refusal {
-  return new Refusal('the store has another turn with its id')
+  return new Refusal('the store has a different turn with this id')
 }
 
 function isTurnError(error: unknown): error is Error {

@@ -157,7 +157,7 @@ describe('a connection that breaks', PATIENCE, () => {
       return streams < 4 ? 0 : undefined
     })
     const { output } = await run(['--url', proxy.url, 'Hello'], '', { isInteractive })
-    expect(output.includes('(connection lost, trying again in ')).toBe(isTold)
+    expect(output.includes('(connection lost, retrying in ')).toBe(isTold)
     expect(output).toContain(textOf('answer'))
   })
 
@@ -301,7 +301,7 @@ describe('a conversation', PATIENCE, () => {
   test('does not begin where there is no gateway', async () => {
     const { code, errors, prompts } = await converse(`http://127.0.0.1:${await freePort()}`, [])
     expect([code, prompts.length]).toEqual([1, 0])
-    expect(errors).toContain('no gateway answers at')
+    expect(errors).toContain('no gateway at')
   })
 
   test('that was left at once has nothing to go on with', async () => {
@@ -317,8 +317,8 @@ describe('what cannot be', PATIENCE, () => {
     const { code, errors } = await run(['--url', `http://127.0.0.1:${port}`, 'Hello'])
     expect(code).toBe(1)
     expect(errors).toBe(
-      `turnstream: no gateway answers at http://127.0.0.1:${port}: start one with ` +
-        `"turnstream serve --port ${port}", or name another with --url\n`,
+      `turnstream: no gateway at http://127.0.0.1:${port}: start one with ` +
+        `"turnstream serve --port ${port}", or pass --url\n`,
     )
     const json = await run(['--url', `http://127.0.0.1:${port}`, '--json', 'Hello'])
     expect(JSON.parse(json.output)).toMatchObject({ error: { code: 'GATEWAY_UNREACHABLE' } })
@@ -328,7 +328,7 @@ describe('what cannot be', PATIENCE, () => {
     const other = await fakeVendor(200, '{"hello":"world"}')
     const { code, errors } = await run(['--url', other.url, 'Hello'])
     expect(code).toBe(1)
-    expect(errors).toContain('does not answer like a gateway')
+    expect(errors).toContain('is not a turnstream gateway')
   })
 
   test('a thread that cannot be, in the words of the gateway', async () => {
@@ -339,8 +339,8 @@ describe('what cannot be', PATIENCE, () => {
   })
 
   test.each([
-    [['--url', 'gateway'], '--url takes an http:// or https:// address'],
-    [['--url', 'http://127.0.0.1:1'], 'there is no prompt'],
+    [['--url', 'gateway'], '--url must be an http:// or https:// URL'],
+    [['--url', 'http://127.0.0.1:1'], 'no prompt: pass it as an argument'],
     [['--nonsense'], 'nonsense'],
   ])('%j is refused with words', async (args, message) => {
     await expect(run(args)).rejects.toThrow(message)
@@ -348,6 +348,6 @@ describe('what cannot be', PATIENCE, () => {
 
   test('an address in the environment that is none', async () => {
     const env = { TURNSTREAM_URL: 'x' }
-    await expect(run(['Hello'], '', { env })).rejects.toThrow('TURNSTREAM_URL takes')
+    await expect(run(['Hello'], '', { env })).rejects.toThrow('TURNSTREAM_URL must be')
   })
 })

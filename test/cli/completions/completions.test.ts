@@ -128,7 +128,7 @@ test.each(SHELLS)('%s is told every command, and every option', (shell) => {
 
 describe('what makes no sense', () => {
   test.each([
-    [[], 'completions takes one of bash, zsh, fish; it is missing'],
+    [[], 'completions takes one of bash, zsh, fish; got nothing'],
     [['tcsh'], "completions takes one of bash, zsh, fish; got 'tcsh'"],
     [['bash', 'zsh'], 'completions takes one shell'],
   ])('%j is refused', async (args, message) => {

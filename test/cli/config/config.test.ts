@@ -64,7 +64,7 @@ test('however many models there are, each is printed', async () => {
   const providers = { a: many, b: { ...one, models: models.slice(1000, 2000) }, c: many, last: one }
   const { text } = await print({ file: { providers } })
   expect(text).toContain('model-of-a-catalogue-1999')
-  expect(text).toContain('provider last: there')
+  expect(text).toContain('provider last: active')
 })
 
 test('defaults are dimmed on a terminal with colours', async () => {
@@ -127,9 +127,9 @@ describe('where a setting comes from', () => {
       name: 'retention',
       value: null,
       source: 'default',
-      otherwise: '7d; in Redis and in memory 24h',
+      otherwise: '7d; Redis and memory 24h',
     })
-    expect(text).toMatch(/^retention +\(7d; in Redis and in memory 24h\) +default$/m)
+    expect(text).toMatch(/^retention +\(7d; Redis and memory 24h\) +default$/m)
   })
 
   test('numbers, switches and lists are shown as they are written', async () => {
@@ -215,8 +215,8 @@ describe('providers', () => {
       ['gemini', false, false],
       ['openai-compatible', false, false],
     ])
-    expect(text).toContain('provider scripted: the default\n')
-    expect(text).toContain('provider openai: not there, without OPENAI_API_KEY\n')
+    expect(text).toContain('provider scripted: default\n')
+    expect(text).toContain('provider openai: inactive, OPENAI_API_KEY is not set\n')
   })
 
   test('with a key they are shown with their models, and never with the key', async () => {
@@ -251,7 +251,7 @@ describe('providers', () => {
       baseUrl: 'http://localhost:11434/v1',
       defaultModel: 'qwen3',
     })
-    expect(text).toContain('provider openai: there, with OPENAI_API_KEY\n  models: b, a\n')
+    expect(text).toContain('provider openai: active, OPENAI_API_KEY is set\n  models: b, a\n')
     expect(text).toContain(', at http://localhost:11434/v1\n')
   })
 })
@@ -261,8 +261,8 @@ describe('what makes no sense is refused as by serve', () => {
     [{ file: { prot: 1 } }, 'turnstream.config.json has an unknown key prot; did you mean port?'],
     [{ file: { providers: { opena: {} } } }, 'has an unknown key opena; did you mean openai?'],
     [{ env: { TURNSTREAM_PROT: '1' } }, 'unknown TURNSTREAM_PROT; did you mean TURNSTREAM_PORT?'],
-    [{ args: ['--prot', '1'] }, 'there is no option --prot; did you mean --port?'],
-    [{ env: { TURNSTREAM_LEASE: '10' } }, 'TURNSTREAM_LEASE takes a number with its unit'],
+    [{ args: ['--prot', '1'] }, 'unknown option --prot; did you mean --port?'],
+    [{ env: { TURNSTREAM_LEASE: '10' } }, 'TURNSTREAM_LEASE must be a duration'],
     [{ env: { TURNSTREAM_STREAM_TOKEN_SECRET: 'short-secret' } }, 'got something else'],
     [{ args: ['--default-provider', 'gemini'] }, 'set GEMINI_API_KEY'],
   ] as [Setup, string][])('%j', async (setup, message) => {
@@ -275,7 +275,7 @@ describe('what makes no sense is refused as by serve', () => {
   test.each([
     [[], 'config takes one of print'],
     [['--json'], 'config takes one of print'],
-    [['prnt'], 'config has no action of that name; did you mean print?'],
+    [['prnt'], 'unknown config action; did you mean print?'],
   ])('%j', async (args, message) => {
     const { terminal } = fakeTerminal()
     await expect(config.run(args, terminal)).rejects.toThrow(message)

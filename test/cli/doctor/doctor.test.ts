@@ -133,7 +133,7 @@ test('what is not there is not made', PATIENCE, async () => {
   expect(checkNamed(report, 'store')).toEqual({
     name: 'store',
     verdict: 'ok',
-    found: `embedded; ${cwd}/a/b/c will be made`,
+    found: `embedded; ${cwd}/a/b/c will be created`,
   })
   expect([code, readdirSync(cwd)]).toEqual([0, []])
 })
@@ -183,19 +183,19 @@ test(
     expect(await running).toBe(1)
     const { checks } = JSON.parse(output()) as { checks: { name: string; found: string }[] }
     for (const name of ['store', 'provider openai', 'provider gemini']) {
-      expect(checks.find((check) => check.name === name)?.found).toContain('no answer within 5 s')
+      expect(checks.find((check) => check.name === name)?.found).toContain('no response within 5 s')
     }
   },
 )
 
 describe('a command line that makes no sense', () => {
   test.each([
-    [['--prot', '1'], 'there is no option --prot; did you mean --port?'],
-    [['--port', '99999'], '--port takes a whole number from 0 to 65535; got "99999"'],
+    [['--prot', '1'], 'unknown option --prot; did you mean --port?'],
+    [['--port', '99999'], '--port must be an integer from 0 to 65535; got "99999"'],
     [['--model', 'x'], '--model is for --endpoint: name that, too'],
-    [['--endpoint', 'localhost'], '--endpoint takes an http:// or https:// address'],
-    [['--endpoint', 'http://me:secret@x/v1'], '--endpoint takes an http:// or https:// address'],
-    [['--endpoint', 'http://x/v1?key=secret'], '--endpoint takes an http:// or https:// address'],
+    [['--endpoint', 'localhost'], '--endpoint must be an http:// or https:// URL'],
+    [['--endpoint', 'http://me:secret@x/v1'], '--endpoint must be an http:// or https:// URL'],
+    [['--endpoint', 'http://x/v1?key=secret'], '--endpoint must be an http:// or https:// URL'],
   ])('%j is refused', async (args, message) => {
     const { terminal } = fakeTerminal()
     const refusal = await doctor.run(args, terminal).catch((error: unknown) => error)

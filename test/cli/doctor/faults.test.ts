@@ -38,7 +38,7 @@ describe('a server that runs already', PATIENCE, () => {
     expect(checkNamed(report, 'port')).toEqual({
       name: 'port',
       verdict: 'ok',
-      found: `a turnstream server answers at ${url}`,
+      found: `a turnstream server is running at ${url}`,
     })
   })
 

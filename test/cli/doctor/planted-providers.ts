@@ -40,7 +40,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     },
     check: 'secrets',
     verdict: 'warn',
-    found: /OPENAI_API_KEY_FILE can be read by every user/,
+    found: /OPENAI_API_KEY_FILE is readable by every user/,
     fix: /chmod o-r .*key/,
   },
   {
@@ -53,7 +53,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     },
     check: 'provider openai',
     verdict: 'fail',
-    found: /refuses the key of OPENAI_API_KEY \(401\)/,
+    found: /refuses the key in OPENAI_API_KEY \(401\)/,
     fix: /Set OPENAI_API_KEY/,
   },
   {
@@ -67,7 +67,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     },
     check: 'provider gemini',
     verdict: 'fail',
-    found: /refuses the key of GEMINI_API_KEY \(400\)/,
+    found: /refuses the key in GEMINI_API_KEY \(400\)/,
     fix: /Set GEMINI_API_KEY/,
   },
   {
@@ -75,7 +75,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     plant: async () => provider('openai', `http://127.0.0.1:${await freePort()}`),
     check: 'provider openai',
     verdict: 'fail',
-    found: /cannot be reached: nobody listens there \(ECONNREFUSED\)/,
+    found: /is unreachable: connection refused \(ECONNREFUSED\)/,
     fix: /curl -v http:\/\/127\.0\.0\.1:\d+/,
   },
   {
@@ -89,7 +89,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     },
     check: 'provider openai',
     verdict: 'fail',
-    found: /sends us elsewhere \(302\)/,
+    found: /redirects \(302\)/,
     fix: /baseUrl of openai/,
   },
   {
@@ -126,7 +126,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     },
     check: 'provider groq',
     verdict: 'fail',
-    found: /refuses the key of GROQ_API_KEY \(403\)/,
+    found: /refuses the key in GROQ_API_KEY \(403\)/,
     fix: /Set GROQ_API_KEY/,
   },
   {
@@ -139,7 +139,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     },
     check: 'provider local',
     verdict: 'fail',
-    found: /has no model set/,
+    found: /no model configured/,
     fix: /Set models of local/,
   },
   {
@@ -150,7 +150,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     },
     check: 'provider openai-compatible',
     verdict: 'fail',
-    found: /has no model set/,
+    found: /no model configured/,
     fix: /OPENAI_COMPATIBLE_MODEL=llama/,
   },
   {
@@ -158,7 +158,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     plant: () => ({ args: ['--default-provider', 'gemini'] }),
     check: 'default provider',
     verdict: 'fail',
-    found: /gemini is not there: set GEMINI_API_KEY/,
+    found: /gemini is not available: set GEMINI_API_KEY/,
     fix: /--default-provider <id>/,
   },
   {

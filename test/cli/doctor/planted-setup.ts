@@ -83,7 +83,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     plant: () => ({ env: { TURNSTREAM_STORE: `redis://:50%of-${SECRET}@127.0.0.1:1` } }),
     check: 'configuration',
     verdict: 'fail',
-    found: /the password in the address of the store has a %.*: write each % of it as %25/,
+    found: /password in the store URL contains an invalid % escape: write % as %25/,
     fix: /turnstream config print/,
   },
   {
@@ -92,7 +92,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     check: 'store',
     verdict: 'fail',
     found: /data is used by process \d+ \(node child\.mjs hold\)/,
-    fix: /Stop it \(kill \d+\), or choose another place with --store/,
+    fix: /Stop it \(kill \d+\), or choose another directory with --store/,
   },
   {
     fault: 'a store that a newer version wrote',
@@ -113,7 +113,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     check: 'store',
     verdict: 'fail',
     found: /turns\.mdb is not a turnstream store/,
-    fix: /Put back a copy/,
+    fix: /Restore a backup/,
   },
   {
     fault: 'a file where the directory should be',
@@ -125,7 +125,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     check: 'store',
     verdict: 'fail',
     found: /data is not a directory/,
-    fix: /--store <directory>/,
+    fix: /--store/,
   },
   {
     fault: 'a file on the way to the directory',
@@ -137,7 +137,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     check: 'store',
     verdict: 'fail',
     found: /file is not a directory/,
-    fix: /--store <directory>/,
+    fix: /--store/,
   },
   {
     fault: 'a place where nobody can create a directory',
@@ -145,7 +145,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     check: 'store',
     verdict: 'fail',
     found: /cannot create a file in \/proc|null is not a directory/,
-    fix: /--store <directory>/,
+    fix: /--store/,
   },
   {
     fault: 'a directory that everybody can read',
@@ -157,7 +157,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     },
     check: 'store',
     verdict: 'warn',
-    found: /open to every user of this machine/,
+    found: /accessible to every user of this machine/,
     fix: /chmod 700 .*data/,
   },
   {
@@ -165,8 +165,8 @@ export const PLANTED_SETUP: readonly Planted[] = [
     plant: () => ({}),
     check: 'store',
     verdict: 'warn',
-    found: /gone when the process ends/,
-    fix: /--store <directory>/,
+    found: /lost when the process ends/,
+    fix: /--store/,
   },
   {
     fault: 'a port that another program has',
@@ -174,7 +174,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     check: 'port',
     verdict: 'fail',
     found: /127\.0\.0\.1:\d+ is used by another program/,
-    fix: /ss -ltnp 'sport = :\d+'.*--port <n>/,
+    fix: /ss -ltnp 'sport = :\d+'.*--port/,
   },
   {
     fault: 'a port that another server has, which is well',
@@ -185,7 +185,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     check: 'port',
     verdict: 'fail',
     found: /is used by another program/,
-    fix: /--port <n>/,
+    fix: /--port/,
   },
   {
     fault: 'an address that is not of this machine',
@@ -201,14 +201,14 @@ export const PLANTED_SETUP: readonly Planted[] = [
     check: 'port',
     verdict: 'fail',
     found: /192\.0\.2\.1:\d+: EADDRNOTAVAIL/,
-    fix: /--host <address>/,
+    fix: /--host/,
   },
   {
     fault: 'a public address without keys',
     plant: () => ({ args: ['--host', '0.0.0.0'] }),
     check: 'exposure',
     verdict: 'fail',
-    found: /0\.0\.0\.0 can be reached from other machines/,
+    found: /0\.0\.0\.0 is reachable from other machines/,
     fix: /turnstream keys add <tenant> --file turnstream\.keys/,
   },
   {
@@ -216,7 +216,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     plant: () => ({ args: ['--host', '0.0.0.0', '--allow-public-without-keys'] }),
     check: 'exposure',
     verdict: 'warn',
-    found: /no key is asked for, as allowed/,
+    found: /without a key, as configured/,
     fix: /turnstream keys add/,
   },
   {
@@ -224,7 +224,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     plant: () => ({ args: ['--keys-file', 'turnstream.keys'] }),
     check: 'keys',
     verdict: 'fail',
-    found: /there is no such file/,
+    found: /no such file/,
     fix: /turnstream keys add <tenant> --file .*turnstream\.keys/,
   },
   {
@@ -240,7 +240,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     plant: () => keysFile('# none yet\n'),
     check: 'keys',
     verdict: 'fail',
-    found: /there are no keys in/,
+    found: /no keys in/,
     fix: /turnstream keys add <tenant>/,
   },
   {
@@ -248,7 +248,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     plant: () => keysFile(KEY_LINE, 0o644),
     check: 'keys',
     verdict: 'warn',
-    found: /a key in .*which other users can read/,
+    found: /a key in .*readable by other users/,
     fix: /chmod 600 .*turnstream\.keys/,
   },
   {
@@ -256,7 +256,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     plant: () => keysFile(KEY_LINE, 0o666),
     check: 'keys',
     verdict: 'fail',
-    found: /other users can add theirs/,
+    found: /writable by other users/,
     fix: /chmod 600 .*turnstream\.keys/,
   },
 ]

@@ -83,8 +83,8 @@ describe('the command as a process', PATIENCE, () => {
     expect(checkNamed(report, 'store')).toEqual({
       name: 'store',
       verdict: 'fail',
-      found: `${data} cannot be written by this user`,
-      fix: `Let this user have it: sudo chown "$USER" ${data}`,
+      found: `this user cannot write ${data}`,
+      fix: `Change the owner: sudo chown "$USER" ${data}`,
     })
   })
 
@@ -99,7 +99,7 @@ describe('the command as a process', PATIENCE, () => {
     )
     expect(checkNamed(report, 'store')).toMatchObject({
       verdict: 'fail',
-      found: `${cwd}/new/data can be neither reached nor made by this user in ${cwd}`,
+      found: `this user can neither open nor create ${cwd}/new/data in ${cwd}`,
     })
   })
 
@@ -113,7 +113,7 @@ describe('the command as a process', PATIENCE, () => {
     )
     expect(checkNamed(report, 'keys')).toMatchObject({
       verdict: 'fail',
-      found: expect.stringContaining('this user may not use it'),
+      found: expect.stringContaining('permission denied'),
       fix: expect.stringContaining('Let this user read it'),
     })
   })
@@ -143,7 +143,7 @@ describe('the command as a process', PATIENCE, () => {
     const [, port = ''] = await server.printed(/"url":"http:\/\/127\.0\.0\.1:(\d+)"/)
     const { code, report } = await bothReports({ cwd, args: ['--port', port] }, runBuilt)
     expect(checkNamed(report, 'port')?.found).toBe(
-      `a turnstream server answers at http://127.0.0.1:${port}`,
+      `a turnstream server is running at http://127.0.0.1:${port}`,
     )
     expect(checkNamed(report, 'store')).toMatchObject({
       verdict: 'warn',
@@ -171,7 +171,7 @@ describe('the command as a process', PATIENCE, () => {
     const { ended, stderr } = turnstream(['doctor', '--prot', '1'], { cwd: folder() })
     expect(await ended).toBe(2)
     expect(stderr()).toBe(
-      'turnstream: there is no option --prot; did you mean --port?\nTry: turnstream doctor --help\n',
+      'turnstream: unknown option --prot; did you mean --port?\nTry: turnstream doctor --help\n',
     )
   })
 })

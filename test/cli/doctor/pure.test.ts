@@ -108,15 +108,13 @@ describe('the machine', () => {
     const heap = memoryCheck({ ...machine, heapBytes: 400e6 }, settings, 1)
     expect(heap.fix).toContain('NODE_OPTIONS=--max-old-space-size=548')
     const memory = memoryCheck({ ...machine, freeBytes: 400e6 }, settings, 1)
-    expect(memory.fix).toContain('Give it more memory')
+    expect(memory.fix).toContain('Provide more memory')
   })
 
   test('without limits there is no bound to compare with', () => {
     const unlimited = { ...settings, maxConnections: Infinity }
     expect(memoryCheck(machine, unlimited, 1)).toMatchObject({ verdict: 'ok' })
-    expect(filesCheck(machine, unlimited).found).toBe(
-      '20000 at a time, for as many connections as come',
-    )
+    expect(filesCheck(machine, unlimited).found).toBe('20000 at a time, for unlimited connections')
     expect(filesCheck({ ...machine, openFiles: 200 }, unlimited).verdict).toBe('fail')
   })
 

@@ -46,7 +46,7 @@ describe('a Redis', PATIENCE, () => {
     expect(named('store version')?.found).toMatch(/^Redis [78]\./)
     expect(named('store writes')?.found).toBe('accepted')
     expect(named('store eviction')?.found).toBe('noeviction')
-    expect(named('store persistence')?.found).toBe('append only file')
+    expect(named('store persistence')?.found).toBe('append-only file')
     expect(named('store format')?.found).toBe('nothing written yet')
     expect(named('clock')).toEqual({ name: 'clock', verdict: 'ok', found: 'agrees with Redis' })
   })
@@ -87,7 +87,7 @@ describe('a Redis', PATIENCE, () => {
     expect(failed).toMatchObject([
       {
         name: 'store',
-        found: expect.stringContaining('nobody listens there'),
+        found: expect.stringContaining('connection refused'),
         fix: expect.stringContaining(`redis-cli -h 127.0.0.1 -p ${port} ping`),
       },
     ])
@@ -104,7 +104,7 @@ describe('a Redis', PATIENCE, () => {
       {
         name: 'store eviction',
         verdict: 'fail',
-        found: 'allkeys-lru: turns are dropped when memory is full',
+        found: 'allkeys-lru: turns are evicted when memory is full',
         fix: expect.stringContaining('redis-cli config set maxmemory-policy noeviction'),
       },
     ])
@@ -126,7 +126,7 @@ describe('a Redis', PATIENCE, () => {
       {
         name: 'store persistence',
         verdict: 'warn',
-        found: expect.stringContaining('gone when this Redis dies'),
+        found: expect.stringContaining('lost if Redis crashes'),
         fix: expect.stringContaining('redis-cli config set appendonly yes'),
       },
     ])
@@ -141,8 +141,8 @@ describe('a Redis', PATIENCE, () => {
       {
         name: 'store writes',
         verdict: 'fail',
-        found: `this Redis is a replica of 127.0.0.1:${master.port}, and refuses writes`,
-        fix: `Use the one that it follows: --store redis://127.0.0.1:${master.port}`,
+        found: `this Redis is a read-only replica of 127.0.0.1:${master.port}`,
+        fix: `Use the primary: --store redis://127.0.0.1:${master.port}`,
       },
     ])
   })
@@ -196,7 +196,7 @@ describe('a Redis', PATIENCE, () => {
     expect(failed).toMatchObject([
       {
         name: 'store format',
-        found: `the keys have format ${FORMAT + 1}, and this version reads ${FORMAT}`,
+        found: `the keys have format ${FORMAT + 1}; this version reads ${FORMAT}`,
         fix: expect.stringContaining('--store-prefix <word>'),
       },
     ])

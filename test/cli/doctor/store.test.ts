@@ -119,7 +119,9 @@ describe('the records of an embedded store', PATIENCE, () => {
     await cutOff(join(directory, DATA_FILE))
     const { code, report } = await examine(directory)
     expect(code).toBe(1)
-    const found = expect.stringMatching(/died of SIG(BUS|SEGV): LMDB cannot read the damaged file$/)
+    const found = expect.stringMatching(
+      /was killed by SIG(BUS|SEGV): LMDB cannot read the damaged file$/,
+    )
     expect(checkNamed(report, 'store')).toMatchObject({ verdict: 'fail', found })
     expect(checkNamed(report, 'store disk')?.verdict).not.toBe('skipped')
   })

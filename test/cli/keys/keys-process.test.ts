@@ -54,7 +54,7 @@ describe('turnstream keys and serve', PATIENCE, () => {
     expect((await ask(url, '/xapi/turns/t', second)).status).toBe(401)
 
     child.kill('SIGHUP')
-    await untilTrue(() => stderr().includes('read again: 1 key of 1 tenant is in force'))
+    await untilTrue(() => stderr().includes('reloaded keys: 1 key of 1 tenant is in force'))
     expect((await ask(url, '/xapi/turns/t', first)).status).toBe(401)
     await expect(old.text()).rejects.toThrow('terminated')
     const stream = (await ask(url, '/xapi/turns/t/stream', second)).text()
@@ -77,13 +77,13 @@ describe('turnstream keys and serve', PATIENCE, () => {
     const good = readFileSync(file, 'utf8')
     writeFileSync(file, `${good}acme:oops:${key}\n`)
     child.kill('SIGHUP')
-    await untilTrue(() => stderr().includes('the keys were not read again'))
+    await untilTrue(() => stderr().includes('could not reload keys'))
     expect(stderr()).toContain('line 2 does not end with 64 hexadecimal digits')
     expect(stderr()).not.toContain(key)
     expect((await ask(url, '/api/v2/threads', key)).status).toBe(200)
     writeFileSync(file, good)
     child.kill('SIGHUP')
-    await untilTrue(() => stderr().includes('the keys were read again'))
+    await untilTrue(() => stderr().includes('reloaded keys'))
     expect((await ask(url, '/api/v2/threads', key)).status).toBe(200)
     child.kill('SIGTERM')
     expect(await ended).toBe(0)
@@ -93,7 +93,7 @@ describe('turnstream keys and serve', PATIENCE, () => {
     const { keys, serve } = setUp()
     const key = (await keys('add', 'acme', 'web')).out.trim()
     const { url, child, stderr } = await serve()
-    const again = () => stderr().split('read again').length - 1
+    const again = () => stderr().split('reloaded keys').length - 1
     const statuses = new Set<number>()
     for (let round = 1; round <= 20; round++) {
       const asked = Array.from({ length: 5 }, () => ask(url, '/api/v2/threads', key))
@@ -146,7 +146,7 @@ describe('turnstream keys and serve', PATIENCE, () => {
     expect(chat.stdout()).toContain('This is a recorded answer')
     const without = turnstream(['chat', '--url', url, 'Hello'], { cwd })
     expect(await without.ended).toBe(1)
-    expect(without.stderr()).toContain('the gateway needs a key')
+    expect(without.stderr()).toContain('the gateway needs an API key')
   })
 })
 
@@ -172,7 +172,7 @@ describe('what the command line says', PATIENCE, () => {
     const args = ['serve', '--port', '0', '--keys-file', file]
     const { ended, stderr } = turnstream(args, { cwd })
     expect(await ended).toBe(1)
-    expect(stderr()).toMatch(/^turnstream: there are no keys in .*\n$/)
+    expect(stderr()).toMatch(/^turnstream: no keys in .*\n$/)
   })
 
   test('an action that is none', async () => {
@@ -180,7 +180,7 @@ describe('what the command line says', PATIENCE, () => {
     const { code, err } = await keys('revok', 'acme', 'web')
     expect(code).toBe(2)
     expect(err).toBe(
-      'turnstream: keys has no action of that name; did you mean revoke?\nTry: turnstream keys --help\n',
+      'turnstream: unknown keys action; did you mean revoke?\nTry: turnstream keys --help\n',
     )
   })
 })

@@ -25,7 +25,7 @@ describe('keys add', () => {
     expect(text()).toBe(`acme:web:${sha256Of(key)}\n`)
     expect(new KeyRing(parseKeysFile(text())).find(key)).toEqual({ tenant: 'acme', name: 'web' })
     expect(err).toContain(path)
-    expect(err).toContain('kill -HUP <the id of its process>')
+    expect(err).toContain('kill -HUP <pid>')
     expect(err).not.toContain(key)
   })
 
@@ -124,7 +124,7 @@ describe('keys list', () => {
     expect(await keys(['list'])).toEqual({
       code: 0,
       out: '',
-      err: `There are no keys in ${path}.\n`,
+      err: `No keys in ${path}.\n`,
     })
     expect(JSON.parse((await keys(['list', '--json'])).out)).toEqual({ file: path, keys: [] })
   })
@@ -134,7 +134,7 @@ describe('keys revoke', () => {
   test('takes the line away, and leaves everything else', async () => {
     const { keys, text } = setUp(`# ours\nacme:web:${A}\r\n# more\nacme:ci:${sha256Of('b')}\n`)
     const { code, out, err } = await keys(['revoke', 'acme', 'web'])
-    expect([code, out]).toEqual([0, 'web of acme is revoked\n'])
+    expect([code, out]).toEqual([0, 'Revoked acme/web.\n'])
     expect(err).toContain('kill -HUP')
     expect(err).not.toContain('the last one')
     expect(text()).toBe(`# ours\n# more\nacme:ci:${sha256Of('b')}\n`)

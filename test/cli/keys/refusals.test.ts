@@ -8,21 +8,21 @@ describe('what makes no sense is refused with a sentence', () => {
   const KEY = 'ts_a-key-that-was-put-into-the-wrong-place'
   test.each<[string[], string]>([
     [[], 'keys takes one of add, list, revoke'],
-    [['ad'], 'keys has no action of that name; did you mean add?'],
-    [['constructor'], 'keys has no action of that name'],
+    [['ad'], 'unknown keys action; did you mean add?'],
+    [['constructor'], 'unknown keys action'],
     [['add'], 'keys add takes a tenant'],
     [['add', 'acme', 'web', 'more'], 'keys add takes a tenant'],
-    [['add', 'Acme'], 'a tenant has up to 64 small letters'],
-    [['add', '__proto__'], 'a tenant has up to 64 small letters'],
-    [['add', 'a:b'], 'a tenant has up to 64 small letters'],
-    [['add', 'a\nb'], 'a tenant has up to 64 small letters'],
-    [['add', 'acme', 'a:b'], 'the name of a key has up to 64 letters'],
-    [['add', 'acme', `${KEY}${KEY}`], 'the name of a key has up to 64 letters'],
-    [['add', 'acme', ''], 'the name of a key has up to 64 letters'],
-    [['revoke'], 'keys revoke takes a tenant and the name of a key'],
-    [['revoke', KEY], 'keys revoke takes a tenant and the name of a key'],
-    [['revoke', 'Acme', 'web'], 'a tenant has up to 64 small letters'],
-    [['list', 'acme'], 'keys list takes no further words'],
+    [['add', 'Acme'], 'a tenant name has up to 64 lower-case letters'],
+    [['add', '__proto__'], 'a tenant name has up to 64 lower-case letters'],
+    [['add', 'a:b'], 'a tenant name has up to 64 lower-case letters'],
+    [['add', 'a\nb'], 'a tenant name has up to 64 lower-case letters'],
+    [['add', 'acme', 'a:b'], 'a key name has up to 64 letters'],
+    [['add', 'acme', `${KEY}${KEY}`], 'a key name has up to 64 letters'],
+    [['add', 'acme', ''], 'a key name has up to 64 letters'],
+    [['revoke'], 'keys revoke takes a tenant and a key name'],
+    [['revoke', KEY], 'keys revoke takes a tenant and a key name'],
+    [['revoke', 'Acme', 'web'], 'a tenant name has up to 64 lower-case letters'],
+    [['list', 'acme'], 'keys list takes no arguments'],
   ])('%j', async (args, message) => {
     const { keys, text } = setUp(`acme:web:${A}\n`)
     const fault = await keys(args).catch((error: unknown) => error)
@@ -36,7 +36,7 @@ describe('what makes no sense is refused with a sentence', () => {
     'no file at all (%j)',
     async (env: Record<string, string>) => {
       const { keys, cwd } = setUp()
-      await expect(keys(['add', 'acme'], env)).rejects.toThrow('which file? Name it with --file')
+      await expect(keys(['add', 'acme'], env)).rejects.toThrow('no keys file: pass --file')
       expect(readdirSync(cwd)).toEqual([])
     },
   )
@@ -44,7 +44,7 @@ describe('what makes no sense is refused with a sentence', () => {
 
 describe('what cannot be done is said, with code 1, and changes nothing', () => {
   test.each<[string, string[], string, string]>([
-    ['a name twice', ['add', 'acme', 'web'], `acme:web:${A}\n`, 'acme has a key named web already'],
+    ['a name twice', ['add', 'acme', 'web'], `acme:web:${A}\n`, 'acme already has a key named web'],
     ['no such key', ['revoke', 'acme', 'ci'], `acme:web:${A}\n`, 'acme has no key named ci'],
     ['the key of another', ['revoke', 'b', 'web'], `acme:web:${A}\n`, 'b has no key named web'],
     ['a broken file', ['add', 'acme', 'ci'], `acme:web:${A}\nx\n`, 'line 2 is not tenant:name'],
@@ -68,7 +68,7 @@ describe('what cannot be done is said, with code 1, and changes nothing', () => 
     const { keys, path } = setUp()
     const { code, err } = await keys(action === 'list' ? ['list'] : ['revoke', 'acme', 'web'])
     expect(code).toBe(1)
-    expect(err).toMatch(/there is no such file|acme has no key named web/)
+    expect(err).toMatch(/no such file|acme has no key named web/)
     expect(existsSync(path)).toBe(false)
   })
 
@@ -76,12 +76,12 @@ describe('what cannot be done is said, with code 1, and changes nothing', () => 
     const { keys, cwd } = setUp()
     mkdirSync(join(cwd, 'directory'))
     const there = await keys(['add', 'acme', '--file', 'directory'])
-    expect([there.code, there.err]).toEqual([1, expect.stringContaining('it is no file')])
+    expect([there.code, there.err]).toEqual([1, expect.stringContaining('not a file')])
     const nowhere = await keys(['add', 'acme', '--file', 'nowhere/keys', '--json'])
     expect(JSON.parse(nowhere.out)).toMatchObject({
       error: {
         code: 'KEYS_FILE_INVALID',
-        message: expect.stringContaining('there is no such file'),
+        message: expect.stringContaining('no such file'),
       },
     })
   })
@@ -91,7 +91,7 @@ describe('what cannot be done is said, with code 1, and changes nothing', () => 
     writeFileSync(`${path}.new`, '')
     const { code, err } = await keys(['add', 'acme', 'ci'])
     expect(code).toBe(1)
-    expect(err).toContain(`another command is changing it; if there is none, remove ${path}.new`)
+    expect(err).toContain(`another command is changing it; if none is running, remove ${path}.new`)
     expect(text()).toBe(`acme:web:${A}\n`)
     expect(existsSync(`${path}.new`)).toBe(true)
     rmSync(`${path}.new`)

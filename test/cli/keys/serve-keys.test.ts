@@ -58,8 +58,8 @@ describe('a server with keys', PATIENCE, () => {
     expect([await statusOf(), await statusOf('two'), await statusOf('one')]).toEqual([
       401, 401, 200,
     ])
-    expect(output()).toContain(`keys       needed: 1 in ${file}`)
-    expect(output()).toContain(`after a change of the file: kill -HUP ${process.pid}`)
+    expect(output()).toContain(`keys       required: 1 in ${file}`)
+    expect(output()).toContain(`reload after a change: kill -HUP ${process.pid}`)
     expect(output()).toContain('Try it in another terminal, with a key in TURNSTREAM_KEY:')
     const bearer = '-H "authorization: Bearer $TURNSTREAM_KEY"'
     expect(output()).toContain(`${url}/api/v2/submit ${bearer}`)
@@ -90,7 +90,7 @@ describe('SIGHUP', PATIENCE, () => {
     expect([await statusOf('one'), await statusOf('two')]).toEqual([200, 401])
     expect(hangUp()).toBe(true)
     expect([await statusOf('one'), await statusOf('two')]).toEqual([401, 200])
-    expect(errors()).toContain('the keys were read again: 2 keys of 2 tenants are in force')
+    expect(errors()).toContain('reloaded keys: 2 keys of 2 tenants are in force')
   })
 
   test.each<[string, (file: string) => void, string]>([
@@ -99,8 +99,8 @@ describe('SIGHUP', PATIENCE, () => {
       (file) => writeFileSync(file, `${line('two')}ts_a-secret\n`),
       'line 2 is not tenant',
     ],
-    ['gone', (file) => rmSync(file), 'there is no such file'],
-    ['far too long', (file) => writeFileSync(file, '#'.repeat(2_000_000)), 'it is longer than'],
+    ['gone', (file) => rmSync(file), 'no such file'],
+    ['far too long', (file) => writeFileSync(file, '#'.repeat(2_000_000)), 'larger than'],
   ])('of a file that is %s changes nothing, and says why', async (_name, spoil, reason) => {
     const { file, hangUp, statusOf, errors } = await start()
     spoil(file)
@@ -109,7 +109,7 @@ describe('SIGHUP', PATIENCE, () => {
     expect(errors()).toContain(reason)
     expect(errors()).toContain(file)
     expect(errors()).toContain('KEYS_FILE_INVALID')
-    expect(errors()).toContain('the keys were not read again: the 1 that were in force stay')
+    expect(errors()).toContain('could not reload keys: the previous 1 stay in force')
     expect(errors()).not.toContain('ts_a-secret')
     writeFileSync(file, line('two'))
     hangUp()
@@ -125,7 +125,7 @@ describe('SIGHUP', PATIENCE, () => {
       expect([await statusOf(), await statusOf('one'), await statusOf('x')]).toEqual([
         401, 401, 401,
       ])
-      expect(errors()).toContain('there are none, and nobody gets in')
+      expect(errors()).toContain('there are none, so every request is refused')
       writeFileSync(file, line('one'))
       hangUp()
       expect(await statusOf('one')).toBe(200)
@@ -151,8 +151,8 @@ describe('what keeps it from starting', PATIENCE, () => {
   }
 
   test.each<[string, string | undefined, string]>([
-    ['a file that is not there', undefined, 'there is no such file'],
-    ['an empty file', '', 'there are no keys in '],
+    ['a file that is not there', undefined, 'no such file'],
+    ['an empty file', '', 'no keys in '],
     ['a file of comments', '# none\n', 'turnstream keys add <tenant> --file '],
     ['a broken file', `${line('one')}\nts_a-secret\n`, 'line 3 is not tenant:name:sha256hex'],
   ])('%s', async (_name, text, reason) => {
@@ -170,7 +170,7 @@ describe('the settings', PATIENCE, () => {
 
   test('a public address is refused with the sentence that mends it', () => {
     expect(() => parseServeOptions(['--host', '0.0.0.0'], { env: {}, cwd })).toThrow(
-      'make a key with "turnstream keys add <tenant> --file turnstream.keys" and set ' +
+      'create a key with "turnstream keys add <tenant> --file turnstream.keys" and set ' +
         'TURNSTREAM_KEYS_FILE=turnstream.keys, or accept it with --allow-public-without-keys',
     )
   })
@@ -200,7 +200,7 @@ describe('the settings', PATIENCE, () => {
   test('a short secret is refused, and not repeated', () => {
     const parse = () =>
       parseServeOptions(['--stream-token-secret', 'too-short-secret'], { env: {}, cwd })
-    expect(parse).toThrow('--stream-token-secret takes a text of at least 32 characters')
+    expect(parse).toThrow('--stream-token-secret must be at least 32 characters')
     expect(parse).not.toThrow('too-short-secret')
   })
 
@@ -231,7 +231,9 @@ describe('the settings', PATIENCE, () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const { errors } = await start({ args: ['--store', redis.url] })
-    expect(errors()).toContain('warning: stream tokens of this instance are not valid at others')
+    expect(errors()).toContain(
+      'warning: other instances on this Redis refuse stream tokens of this one',
+    )
     expect(errors()).toContain('TURNSTREAM_STREAM_TOKEN_SECRET')
     expect((await start()).errors()).not.toContain('stream tokens')
   })

@@ -186,7 +186,7 @@ describe('a restart', () => {
     const reading = async () => {
       for await (const { data } of feed) if (data === 'a') feed.restart()
     }
-    await expect(reading()).rejects.toThrow('does not fit together')
+    await expect(reading()).rejects.toThrow('sent inconsistent data')
     expect(cursors).toHaveLength(6)
   })
 })

@@ -71,7 +71,7 @@ describe('a call', () => {
     const { client } = clientOf(proxy.url)
     await expect(client.submit(body)).rejects.toMatchObject({
       code: 'CONNECTION_LOST',
-      message: expect.stringContaining(`the connection to ${proxy.url} broke: `),
+      message: expect.stringContaining(`lost the connection to ${proxy.url}: `),
     })
     expect(proxy.requests).toHaveLength(4)
   })
@@ -83,7 +83,7 @@ describe('a call', () => {
     await clock.advance(15_000)
     expect(await fault).toMatchObject({
       code: 'CONNECTION_LOST',
-      message: expect.stringContaining('no answer within 15 s'),
+      message: expect.stringContaining('no response within 15 s'),
     })
   })
 

@@ -48,7 +48,7 @@ describe('the key of a command', () => {
     async (_name, command) => {
       const { terminal } = fakeTerminal()
       const refused = command.run(['--key', KEY, 'x'], terminal)
-      await expect(refused).rejects.toThrow('there is no option --key')
+      await expect(refused).rejects.toThrow('unknown option --key')
       expect(formatHelp(command)).toContain('TURNSTREAM_KEY')
     },
   )
@@ -73,7 +73,7 @@ describe('a gateway with keys', () => {
   })
 
   test.each([
-    ['without one', {}, 'the gateway needs a key: put one into TURNSTREAM_KEY'],
+    ['without one', {}, 'the gateway needs an API key: set TURNSTREAM_KEY'],
     [
       'with a wrong one',
       { TURNSTREAM_KEY: 'ts_a-wrong-key' },

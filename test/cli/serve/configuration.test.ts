@@ -121,26 +121,26 @@ describe('a store is', () => {
 
 describe('what makes no sense is refused with a sentence', () => {
   test.each([
-    [['--port', 'http'], '--port takes a whole number from 0 to 65535; got "http"'],
-    [['--port', '65536'], '--port takes a whole number from 0 to 65535'],
-    [['--port', '1.5'], '--port takes'],
-    [['--lease', '10'], '--lease takes a number with its unit, such as 500ms, 10s'],
-    [['--heartbeat', 'soon'], '--heartbeat takes'],
-    [['--max-turn-items', '0'], '--max-turn-items takes a whole number from 1'],
-    [['--scripted-speed', 'fast'], '--scripted-speed takes a number, zero or more'],
-    [['--store', ''], '--store takes a directory, redis://…, rediss://… or memory'],
-    [['--store', 'postgres://u:hidden@host'], '--store takes a directory'],
-    [['--store', 'redis://me:50%off@host'], 'has a % that begins no code: write each % of it as'],
-    [['--store', 'redis://m%e:word@host'], 'has a % that begins no code'],
-    [['--store', 'redis://host/turns'], 'ends with the number of a database'],
-    [['--prot', '1'], 'there is no option --prot; did you mean --port?'],
+    [['--port', 'http'], '--port must be an integer from 0 to 65535; got "http"'],
+    [['--port', '65536'], '--port must be an integer from 0 to 65535'],
+    [['--port', '1.5'], '--port must be'],
+    [['--lease', '10'], '--lease must be a duration such as 500ms, 10s'],
+    [['--heartbeat', 'soon'], '--heartbeat must be'],
+    [['--max-turn-items', '0'], '--max-turn-items must be an integer ≥ 1'],
+    [['--scripted-speed', 'fast'], '--scripted-speed must be a number ≥ 0'],
+    [['--store', ''], '--store must be a directory, redis://…, rediss://… or memory'],
+    [['--store', 'postgres://u:hidden@host'], '--store must be a directory'],
+    [['--store', 'redis://me:50%off@host'], 'contains an invalid % escape: write % as'],
+    [['--store', 'redis://m%e:word@host'], 'contains an invalid % escape'],
+    [['--store', 'redis://host/turns'], 'must be a database number'],
+    [['--prot', '1'], 'unknown option --prot; did you mean --port?'],
     [['--config', '.'], ' is a directory'],
-    [['--config', 'nowhere.json'], 'the configuration cannot be read: ENOENT'],
-    [['--host', '0.0.0.0'], '0.0.0.0 can be reached from other machines'],
+    [['--config', 'nowhere.json'], 'cannot read the configuration: ENOENT'],
+    [['--host', '0.0.0.0'], '0.0.0.0 is reachable from other machines'],
     [['--host', 'gateway.internal'], '--allow-public-without-keys'],
     [
       ['--default-provider', 'openai'],
-      'the default provider openai is not there: set OPENAI_API_KEY',
+      'the default provider openai is not available: set OPENAI_API_KEY',
     ],
     [['--default-provider', 'scriptde'], 'did you mean scripted?'],
     [
@@ -152,16 +152,16 @@ describe('what makes no sense is refused with a sentence', () => {
   })
 
   test.each([
-    [{ TURNSTREAM_PORT: 'x' }, 'TURNSTREAM_PORT takes a whole number'],
+    [{ TURNSTREAM_PORT: 'x' }, 'TURNSTREAM_PORT must be an integer'],
     [{ TURNSTREAM_LAESE: '1s' }, 'unknown TURNSTREAM_LAESE; did you mean TURNSTREAM_LEASE?'],
     [{ TURNSTREAM_STORE: 'a', TURNSTREAM_STORE_FILE: 'b' }, 'are both set: keep one'],
     [{ TURNSTREAM_STORE_FILE: '/no/such/file' }, 'TURNSTREAM_STORE_FILE cannot be read'],
-    [{ TURNSTREAM_ALLOW_PUBLIC_WITHOUT_KEYS: 'yes' }, 'takes true or false; got "yes"'],
+    [{ TURNSTREAM_ALLOW_PUBLIC_WITHOUT_KEYS: 'yes' }, 'must be true or false; got "yes"'],
     [{ OPENAI_API_KEY: 'a', OPENAI_API_KEY_FILE: 'b' }, 'are both set'],
     [{ OPENAI_COMPATIBLE_BASE_URL: 'http://x/v1' }, 'no model: set OPENAI_COMPATIBLE_MODEL'],
     [
       { OPENAI_COMPATIBLE_BASE_URL: 'x', OPENAI_COMPATIBLE_MODEL: 'm' },
-      'takes an http:// or https://',
+      'must be an http:// or https://',
     ],
   ])('%j', (env, message) => {
     expect(refusal([], env)).toContain(message)
@@ -169,21 +169,21 @@ describe('what makes no sense is refused with a sentence', () => {
 
   test.each([
     ['{', 'turnstream.config.json: not JSON'],
-    ['[]', 'turnstream.config.json takes one JSON object'],
+    ['[]', 'turnstream.config.json must be a JSON object'],
     [{ prot: 1 }, 'turnstream.config.json has an unknown key prot; did you mean port?'],
-    [{ port: '' }, 'port of turnstream.config.json takes a whole number'],
+    [{ port: '' }, 'port of turnstream.config.json must be an integer'],
     [{ port: null }, 'got null'],
-    [{ lease: 10 }, 'lease of turnstream.config.json takes a number with its unit'],
-    [{ host: 'x'.repeat(200), allowPublicWithoutKeys: 1 }, 'takes true or false'],
+    [{ lease: 10 }, 'lease of turnstream.config.json must be a duration'],
+    [{ host: 'x'.repeat(200), allowPublicWithoutKeys: 1 }, 'must be true or false'],
     [{ providers: { opnai: {} } }, 'has an unknown key opnai; did you mean openai?'],
     [{ providers: { openai: { baseURL: 'x' } } }, 'unknown key baseURL; did you mean baseUrl?'],
-    [{ providers: { openai: { apiKey: 'sk' } } }, 'taken from the environment alone'],
+    [{ providers: { openai: { apiKey: 'sk' } } }, 'come from the environment only'],
     [{ providers: { openai: { baseUrl: 'ftp://x' } } }, 'providers.openai.baseUrl of turnstream'],
     [{ providers: { gemini: { baseUrl: 'https://u:p@x' } } }, 'without credentials'],
-    [{ providers: { gemini: { models: [] } } }, 'takes a list of at least one model, or "any"'],
+    [{ providers: { gemini: { models: [] } } }, 'must be a list of at least one model, or "any"'],
     [{ providers: { gemini: { connectTimeout: 10 } } }, 'providers.gemini.connectTimeout'],
-    [{ providers: { gemini: { connectTimeout: 'x' } } }, 'takes a number with its unit'],
-    [{ providers: 1 }, 'providers of turnstream.config.json takes an object or a list'],
+    [{ providers: { gemini: { connectTimeout: 'x' } } }, 'must be a duration'],
+    [{ providers: 1 }, 'providers of turnstream.config.json must be an object or a list'],
     [{ providers: [{ kind: 'gemini' }] }, 'providers.0 of turnstream.config.json'],
     [
       {
@@ -195,11 +195,14 @@ describe('what makes no sense is refused with a sentence', () => {
       'has a twice',
     ],
     [{ providers: { scripted: { kind: 'gemini' } } }, 'is not scripted'],
-    [{ providers: { 'A b': { kind: 'gemini' } } }, 'an id is of lower-case letters'],
-    [{ providers: { groq: {} } }, 'one of your own has a kind: openai, anthropic, gemini'],
+    [{ providers: { 'A b': { kind: 'gemini' } } }, 'an id has lower-case letters'],
+    [{ providers: { groq: {} } }, 'your own provider needs a kind: openai, anthropic, gemini'],
     [{ providers: { groq: { kind: 'grok' } } }, 'providers.groq.kind of turnstream.config.json'],
-    [{ providers: { gemini: { kind: 'openai' } } }, 'give another kind another id'],
-    [{ providers: { groq: { kind: 'gemini', keyVariable: 'sk-1' } } }, 'the name of a variable'],
+    [{ providers: { gemini: { kind: 'openai' } } }, 'use another id for another kind'],
+    [
+      { providers: { groq: { kind: 'gemini', keyVariable: 'sk-1' } } },
+      'the name of an environment variable',
+    ],
   ])('%j', (config, message) => {
     writeConfig(config)
     expect(refusal([])).toContain(message)

@@ -74,7 +74,7 @@ describe('what helps an operator is there:', () => {
       at: expect.stringContaining('error-descriptions.test.ts'),
     })
     expect(describeErrorWithoutContent(FOREIGN['a parser that quotes'])).toEqual({
-      message: 'SyntaxError; its message is not logged',
+      message: 'SyntaxError; message not logged',
       at: expect.stringMatching(/^at /),
     })
   })
@@ -99,7 +99,7 @@ describe('what helps an operator is there:', () => {
     expect(described).toEqual({
       message: 'The tool failed',
       code: 'TOOL_FAILED',
-      cause: 'Error; its message is not logged',
+      cause: 'Error; message not logged',
       at: expect.stringContaining('error-descriptions.test.ts'),
     })
   })

@@ -64,7 +64,7 @@ describe('the limits of the settings', () => {
     expect(limits('unlimited')).toContain(Infinity)
     for (const value of ['0', '-1', '1.5', 'none', 'Infinity', '']) {
       expect(() => limits(value)).toThrow(
-        `--${flag} takes a whole number from 1, or unlimited; got "${value}"`,
+        `--${flag} must be an integer ≥ 1, or unlimited; got "${value}"`,
       )
     }
   })
@@ -74,8 +74,8 @@ describe('the limits of the settings', () => {
       portLimits(settingsOf('--headers-timeout', '5s', '--write-timeout', '2m')),
     ).toMatchObject({ headersTimeoutMs: 5000, writeTimeoutMs: 120_000 })
     expect(portLimits(settingsOf('--max-url-bytes', '100')).maxUrlBytes).toBe(100)
-    expect(() => settingsOf('--max-header-bytes', 'unlimited')).toThrow('a whole number from 1')
-    expect(() => settingsOf('--request-timeout', '60')).toThrow('a number with its unit')
+    expect(() => settingsOf('--max-header-bytes', 'unlimited')).toThrow('an integer ≥ 1')
+    expect(() => settingsOf('--request-timeout', '60')).toThrow('a duration')
   })
 })
 

@@ -52,7 +52,7 @@ test('connections beyond the limit of open files are refused, logged and counted
   }
   expect(new Set(answers)).toEqual(new Set(['HTTP/1.1 503']))
   await untilTrue(() => stderr.includes('refused'))
-  expect(stderr).toContain(`${CONNECTIONS} are open, and the limit of open files allows no more`)
+  expect(stderr).toContain(`${CONNECTIONS} are open, and the open file limit allows no more`)
 
   const last = sockets[0]
   last?.write('GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n')

@@ -104,14 +104,14 @@ describe('providers of one’s own', () => {
   test('say what they lack', () => {
     const wanted = { defaultProvider: 'groq' }
     expect(() => from({}, { groq }, wanted)).toThrow(
-      'the default provider groq is not there: set GROQ_API_KEY',
+      'the default provider groq is not available: set GROQ_API_KEY',
     )
     const { models: _, ...without } = groq
     expect(() => from({ GROQ_API_KEY: 'k' }, { groq: without })).toThrow(
-      'groq has an address but no model: set models in the configuration',
+      'groq has a base URL but no model: set models in the configuration',
     )
     const { baseUrl: __, ...nowhere } = groq
-    expect(() => from({ GROQ_API_KEY: 'k' }, { groq: nowhere }, wanted)).toThrow('is not there')
+    expect(() => from({ GROQ_API_KEY: 'k' }, { groq: nowhere }, wanted)).toThrow('is not available')
   })
 
   test('are called by the name and with the key that they have', async () => {

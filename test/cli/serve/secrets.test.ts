@@ -61,7 +61,7 @@ describe('a secret', () => {
       OPENAI_COMPATIBLE_MODEL: 'm',
     }
     const read = () => warnings([], env)
-    expect(read).toThrow('OPENAI_COMPATIBLE_BASE_URL takes an http:// or https:// URL without')
+    expect(read).toThrow('OPENAI_COMPATIBLE_BASE_URL must be an http:// or https:// URL without')
     expect(read).not.toThrow('hidden')
   })
 })
@@ -73,7 +73,7 @@ describe('who starts it is warned', () => {
       const secret = 'hidden-word'.repeat(3)
       const open = fileOf(secret, 0o644)
       expect(warnings([], { [`${name}_FILE`]: open })).toEqual([
-        `the file of ${name}_FILE can be read by every user of this machine: chmod o-r ${open}`,
+        `the file of ${name}_FILE is readable by every user of this machine: chmod o-r ${open}`,
       ])
       for (const mode of [0o600, 0o400, 0o640]) {
         expect(warnings([], { [`${name}_FILE`]: fileOf(secret, mode) })).toEqual([])
@@ -90,11 +90,11 @@ describe('who starts it is warned', () => {
 
   test('of a password on the command line', () => {
     expect(warnings(['--store', REDIS])).toEqual([
-      'the password of the store on the command line can be seen by every user of this machine: ' +
-        'set TURNSTREAM_STORE, or name a file with TURNSTREAM_STORE_FILE',
+      'the password of the store on the command line is visible to every user of this machine: ' +
+        'set TURNSTREAM_STORE or TURNSTREAM_STORE_FILE',
     ])
     expect(warnings(['--stream-token-secret', 'x'.repeat(32)])).toEqual([
-      expect.stringContaining('or name a file with TURNSTREAM_STREAM_TOKEN_SECRET_FILE'),
+      expect.stringContaining('or TURNSTREAM_STREAM_TOKEN_SECRET_FILE'),
     ])
     expect(warnings(['--store', 'redis://127.0.0.1:1'])).toEqual([])
     expect(warnings([], { TURNSTREAM_STORE: REDIS })).toEqual([])
@@ -111,7 +111,7 @@ describe('who starts it is warned', () => {
       expect(warnings([], {}, cwd)).toEqual(isOpen ? [expect.stringContaining(path)] : [])
       expect(warnings([], { TURNSTREAM_STORE: 'memory' }, cwd)).toEqual([])
       writeFileSync(path, JSON.stringify({ streamTokenSecret: 'x'.repeat(32) }))
-      const named = [expect.stringContaining('the secret of stream tokens')]
+      const named = [expect.stringContaining('the stream token secret')]
       expect(warnings([], {}, cwd)).toEqual(isOpen ? named : [])
     },
   )
@@ -131,14 +131,14 @@ describe('who starts it is warned', () => {
       OPENAI_COMPATIBLE_API_KEY: key,
     }
     const warning =
-      'the key of openai-compatible is sent over plain http: whoever is on the way can read it'
+      'the key of openai-compatible is sent over plain http: anyone on the network path can read it'
     expect(warnings([], env)).toEqual(count === 1 ? [warning] : [])
   })
 
   test('of a file of keys that others can change', () => {
     const path = fileOf('', 0o646)
     expect(warnings(['--keys-file', path])).toEqual([
-      `the file of keys can be changed by every user of this machine: chmod o-w ${path}`,
+      `the keys file is writable by every user of this machine: chmod o-w ${path}`,
     ])
     expect(warnings(['--keys-file', fileOf('', 0o644)])).toEqual([])
   })
@@ -177,7 +177,7 @@ test('a store directory that every user may enter is warned of, and no other', (
   mkdirSync(data)
   chmodSync(data, 0o755)
   expect(warnings(['--store', 'data'], {}, cwd)).toEqual([
-    `the store directory is open to every user of this machine: chmod 700 ${data}`,
+    `the store directory is accessible to every user of this machine: chmod 700 ${data}`,
   ])
   chmodSync(data, 0o750)
   expect(warnings(['--store', 'data'], {}, cwd)).toEqual([])

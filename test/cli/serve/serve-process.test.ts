@@ -189,7 +189,7 @@ describe('the grace of a shutdown is kept', PATIENCE, () => {
     expect(await ended).toBe(1)
     // 500 ms and 5 s for the last writes, and as much again for a busy machine.
     expect(performance.now() - since).toBeLessThan(11_000)
-    expect(stderr()).toContain('the store did not take the end of a turn')
+    expect(stderr()).toContain('the store did not accept the end of a turn')
   })
 })
 
@@ -250,7 +250,7 @@ describe('what keeps it from starting', PATIENCE, () => {
     const { code, said } = await fail(['--port', 'x'])
     expect(code).toBe(2)
     expect(said).toBe(
-      'turnstream: --port takes a whole number from 0 to 65535; got "x"\nTry: turnstream serve --help\n',
+      'turnstream: --port must be an integer from 0 to 65535; got "x"\nTry: turnstream serve --help\n',
     )
   })
 

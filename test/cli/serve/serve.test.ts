@@ -86,7 +86,7 @@ describe('what it says', PATIENCE, () => {
     )
     expect(ids).toEqual(['openai', 'anthropic', 'scripted'])
     expect(output()).not.toContain('for a real model')
-    expect(output()).toContain('memory (turns are gone when this process ends), for 2h')
+    expect(output()).toContain('memory (turns are lost when this process ends), for 2h')
   })
 
   test('who listens everywhere is told to call the machine itself', async () => {
@@ -158,7 +158,7 @@ describe('what it knows of secrets', PATIENCE, () => {
     writeFileSync(key, 'hidden-word', { mode: 0o644 })
     chmodSync(key, 0o644)
     const { errors } = await start([], { env: { GEMINI_API_KEY_FILE: key } })
-    expect(errors()).toContain(`warning: the file of GEMINI_API_KEY_FILE can be read`)
+    expect(errors()).toContain(`warning: the file of GEMINI_API_KEY_FILE is readable`)
     expect(errors()).not.toContain('hidden-word')
   })
 
@@ -227,7 +227,7 @@ describe('what keeps it from starting is said in a sentence, with code 1', PATIE
     writeFileSync(file, '')
     const said = await fail(['--port', '0', '--store', join(file, 'store')])
     expect(said).toContain(`${file} is not a directory`)
-    expect(said).toContain('Choose a directory that this user may write with --store.')
+    expect(said).toContain('Choose a directory that this user can write with --store.')
   })
 
   test('a file of keys that cannot be reached', async () => {

@@ -118,7 +118,7 @@ describe('what is said of a store', () => {
   const redis: StoreChoice = { kind: 'redis', url: 'rediss://me:p%40ss@host:6380/2', prefix: 'x' }
 
   test.each<[StoreChoice, string]>([
-    [{ kind: 'memory' }, 'memory (turns are gone when this process ends)'],
+    [{ kind: 'memory' }, 'memory (turns are lost when this process ends)'],
     [{ kind: 'embedded', directory: '/data' }, 'embedded in /data'],
     [redis, 'Redis at rediss://host:6380/2'],
     [{ kind: 'redis', url: 'redis://host', prefix: 'x' }, 'Redis at redis://host'],
@@ -133,9 +133,9 @@ describe('what is said of a store', () => {
   })
 
   test.each([
-    ['STORE_LOCKED', 'let both use a Redis. (STORE_LOCKED)'],
-    ['STORE_READ_ONLY', 'Choose a directory that this user may write with --store.'],
-    ['STORE_FULL', 'Make room'],
+    ['STORE_LOCKED', 'or use Redis for both. (STORE_LOCKED)'],
+    ['STORE_READ_ONLY', 'Choose a directory that this user can write with --store.'],
+    ['STORE_FULL', 'Free space'],
     ['STORE_VERSION', 'Unsupported store format: detail (STORE_VERSION)'],
   ] as const)('%s comes with advice, where there is any', (code, text) => {
     const choice: StoreChoice = { kind: 'embedded', directory: '/data' }

@@ -50,18 +50,30 @@ describe('a list', () => {
   })
 
   test.each<[Given, string]>([
-    [{ args: ['--cors-origins', 'app.example'] }, '--cors-origins takes origins such as https://'],
-    [{ env: { TURNSTREAM_CORS_ORIGINS: 'https://a/b' } }, 'TURNSTREAM_CORS_ORIGINS takes origins'],
-    [{ file: { corsOrigins: ['https://*.a'] } }, `corsOrigins of ${CONFIG_FILE} takes origins`],
-    [{ file: { corsOrigins: [7] } }, 'takes origins'],
-    [{ file: { corsOrigins: true } }, 'takes origins'],
+    [
+      { args: ['--cors-origins', 'app.example'] },
+      '--cors-origins must be comma-separated origins such as https://',
+    ],
+    [
+      { env: { TURNSTREAM_CORS_ORIGINS: 'https://a/b' } },
+      'TURNSTREAM_CORS_ORIGINS must be comma-separated origins',
+    ],
+    [
+      { file: { corsOrigins: ['https://*.a'] } },
+      `corsOrigins of ${CONFIG_FILE} must be comma-separated origins`,
+    ],
+    [{ file: { corsOrigins: [7] } }, 'must be comma-separated origins'],
+    [{ file: { corsOrigins: true } }, 'must be comma-separated origins'],
     [
       { args: ['--allowed-hosts', 'a:80'] },
-      '--allowed-hosts takes names or addresses without a port',
+      '--allowed-hosts must be comma-separated names or addresses without a port',
     ],
-    [{ args: ['--allowed-hosts', '*'] }, '--allowed-hosts takes names'],
-    [{ args: ['--cors-origins', '*'] }, 'name the origins, or have it ask for keys'],
-    [{ args: ['--cors-origins', '*,https://a'] }, '* is every origin, and stands alone'],
+    [{ args: ['--allowed-hosts', '*'] }, '--allowed-hosts must be comma-separated names'],
+    [{ args: ['--cors-origins', '*'] }, 'list the origins, or require keys'],
+    [
+      { args: ['--cors-origins', '*,https://a'] },
+      '* allows every origin and must be the only entry',
+    ],
   ])('that makes no sense is refused: %j', (given, message) => {
     expect(() => accessOf(given)).toThrow(UsageError)
     expect(() => accessOf(given)).toThrow(message)

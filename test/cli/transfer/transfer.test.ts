@@ -303,7 +303,7 @@ describe('import', () => {
       const { code, output: told, errors } = await importInto(to, output.replace(old, other))
       expect([code, told]).toEqual([1, counts(0, 4, 1)])
       expect(errors).toMatch(
-        /^turnstream: turn t\d of tenant \w+ is refused: the store has another turn/,
+        /^turnstream: turn t\d of tenant \w+ is refused: the store has a different turn/,
       )
     }
     expect(await use(to, contentOf)).toEqual(before)

@@ -43,19 +43,19 @@ export async function endpointChecks(endpoint: Endpoint): Promise<Check[]> {
   onProgress('its models')
   const models = await call(modelsCall(endpoint))
   if ('reason' in models) {
-    const fix = `See whether it is the right address: curl -v ${baseUrl}/models`
-    return [fail('models', `${baseUrl} cannot be reached: ${models.reason}`, fix)]
+    const fix = `Check the URL: curl -v ${baseUrl}/models`
+    return [fail('models', `${baseUrl} is unreachable: ${models.reason}`, fix)]
   }
   // Every other call needs a valid key, too.
   if (models.status === 401) {
     const verb = key === undefined ? 'asks for a key' : 'refuses the key'
-    const fix = 'Put a key that it knows into OPENAI_API_KEY or TURNSTREAM_KEY, and ask again'
+    const fix = 'Set OPENAI_API_KEY or TURNSTREAM_KEY to a valid key and retry'
     return [fail('models', `it ${verb} (status 401)`, fix)]
   }
   const listed = plainCheck('models', models, modelsFault, 'a list')
   const model = endpoint.model ?? modelsOf(models.body)?.[0]
   if (model === undefined) {
-    return [listed, fail('model', 'it lists none, and none was named', 'Name one: --model <model>')]
+    return [listed, fail('model', 'no models listed, and none given', 'Pass --model <model>')]
   }
   const calls = callsFor(endpoint, model)
   return [
@@ -115,7 +115,7 @@ function firstFault(streams: readonly DecodedStream[], rule: StreamRule): Fault 
 }
 
 function streamCheck(name: string, recorded: Recorded, rule: StreamRule, fine: string): Check {
-  if (!isStream(recorded)) return skipped(name, 'there was no stream')
+  if (!isStream(recorded)) return skipped(name, 'no stream')
   return faultCheck(name, rule(recorded), fine)
 }
 
@@ -132,8 +132,8 @@ function plainCheck(
 function toolChecks(tool: Recorded, parallel: Recorded): Check[] {
   const streams = [tool, parallel].filter(isStream).filter((each) => callsOf(each).length > 0)
   if (streams.length === 0) {
-    const came = isStream(tool) ? 'the model called none' : refusalIn(tool)
-    const fix = 'If it should know tools, name a model that does: --model <model>'
+    const came = isStream(tool) ? 'the model called no tool' : refusalIn(tool)
+    const fix = 'Choose a model with tool support: --model <model>'
     return [warn('tool call', came, fix)]
   }
   const name = 'parallel calls'
@@ -141,7 +141,7 @@ function toolChecks(tool: Recorded, parallel: Recorded): Check[] {
   return [
     ...TOOL_RULES.map(([each, fine, rule]) => faultCheck(each, firstFault(streams, rule), fine)),
     count < 2
-      ? skipped(name, 'the model made no two calls at once')
+      ? skipped(name, 'the model made no parallel calls')
       : streamCheck(name, parallel, parallelFault, `${count}, each with its index`),
   ]
 }
@@ -167,13 +167,13 @@ async function refusalCheck(name: string, bad: Call, statuses: readonly number[]
 /** A client that leaves in the middle must not take the server with it. */
 async function abortCheck(endpoint: Endpoint, calls: Calls): Promise<Check> {
   const left = await record(endpoint, calls.abandoned)
-  if (!isStream(left)) return skipped('abort', 'there was no stream')
-  return plainCheck('abort', await call(modelsCall(endpoint)), aliveFault, 'it goes on')
+  if (!isStream(left)) return skipped('abort', 'no stream')
+  return plainCheck('abort', await call(modelsCall(endpoint)), aliveFault, 'still responds')
 }
 
 function aliveFault({ status }: Answer): Fault | undefined {
   if (status < 500) return undefined
-  return { expected: 'an answer after a stream was left', came: `status ${status}` }
+  return { expected: 'a response after a client disconnected', came: `status ${status}` }
 }
 
 /** Of one, two, three and four bytes: each of them may be cut in two on the way. */

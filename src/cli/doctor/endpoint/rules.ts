@@ -133,7 +133,7 @@ export const STREAM_RULES: readonly NamedRule[] = [
     }),
   ],
   ['stream framing', 'whole events without names, each a JSON object', framingFault],
-  ['stream utf-8', 'no character was cut', expecting('whole characters in UTF-8', findCutText)],
+  ['stream utf-8', 'no split characters', expecting('complete UTF-8 characters', findCutText)],
   [
     'stream errors',
     'none',
@@ -181,8 +181,8 @@ export const STREAM_RULES: readonly NamedRule[] = [
   ],
   [
     'stream close',
-    'closed by the server at its end',
-    expecting('the end of the answer after [DONE]', ({ ending, hasDone }) => {
+    'closed by the server at the end',
+    expecting('the end of the response after [DONE]', ({ ending, hasDone }) => {
       if (ending === 'closed' || !hasDone) return undefined
       return ending === 'left open' ? 'the connection stayed open' : `it was ${ending}`
     }),
@@ -217,7 +217,7 @@ function findCutText(stream: DecodedStream): Finding {
     for (const { bytes } of stream.reads) decoder.decode(bytes, { stream: true })
     decoder.decode()
   } catch {
-    return 'bytes that are no UTF-8'
+    return 'invalid UTF-8'
   }
   const broken = textsOf(stream).find((text) => text.includes(REPLACEMENT))
   return broken === undefined ? undefined : `${shown(broken)} in a delta`
@@ -441,21 +441,21 @@ export function measurements({ chunks, reads }: DecodedStream): Check[] {
   const tokens = usage?.['completion_tokens']
   const count = reads.length === 1 ? 'one read' : `${reads.length} reads`
   const isHeld = reads.length <= 1 && chunks.length >= MANY_CHUNKS
-  const advice = isHeld ? ': the server, or a proxy before it, may keep them back' : ''
+  const advice = isHeld ? ': the server or a proxy may be buffering' : ''
   return [
     first === undefined
-      ? skipped('first token', 'there was none')
+      ? skipped('first token', 'none')
       : ok('first token', `after ${Math.round(first)} ms`),
     typeof tokens === 'number'
       ? ok('speed', speed(tokens, ms))
-      : skipped('speed', 'the tokens were not counted'),
+      : skipped('speed', 'no token count'),
     ok('pace', `${chunks.length} chunks in ${count}${advice}`),
   ]
 }
 
 function speed(tokens: number, ms: number): string {
   if (ms === 0) return `${tokens} tokens at once`
-  return `${((tokens / ms) * 1000).toFixed(1)} tokens in a second`
+  return `${((tokens / ms) * 1000).toFixed(1)} tokens per second`
 }
 
 function hasText(chunk: Chunk): boolean {

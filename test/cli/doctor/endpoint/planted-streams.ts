@@ -165,7 +165,7 @@ export const PLANTED_STREAMS: readonly Planted[] = [
       stream.closes = stream.request['stream_options'] === undefined
     }),
     check: 'stream close',
-    expected: /the end of the answer/,
+    expected: /the end of the response/,
     came: /stayed open \(asked for a text with usage\)/,
   },
   {
@@ -185,19 +185,19 @@ export const PLANTED_STREAMS: readonly Planted[] = [
       return each
     }),
     check: 'stream utf-8',
-    expected: /whole characters/,
+    expected: /complete UTF-8 characters/,
     came: /\uFFFD/,
   },
   {
-    fault: 'bytes that are no UTF-8',
+    fault: 'invalid UTF-8',
     faults: plainText((stream) => {
       stream.writes = (bytes) => [
         Buffer.from(bytes.toString('binary').replaceAll('\u00f0\u009f', '\u00f0'), 'binary'),
       ]
     }),
     check: 'stream utf-8',
-    expected: /whole characters/,
-    came: /no UTF-8/,
+    expected: /complete UTF-8 characters/,
+    came: /invalid UTF-8/,
   },
   {
     fault: 'JSON that is cut',

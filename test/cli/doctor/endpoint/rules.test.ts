@@ -220,7 +220,7 @@ test('time to the first token and speed are told from when the chunks came', () 
   })
   expect(measurements(stream).map(({ name, found }) => [name, found])).toEqual([
     ['first token', 'after 120 ms'],
-    ['speed', '20.0 tokens in a second'],
+    ['speed', '20.0 tokens per second'],
     ['pace', '4 chunks in 4 reads'],
   ])
 })
