@@ -91,18 +91,6 @@ export async function append(log, lease, name, records, seal = false) {
   await writer.flush()
 }
 
-/**
- * So many events to an append, each append after the one before; the last one seals.
- * @param {TurnLog} log @param {Lease} lease @param {readonly string[]} texts @param {number} [size]
- */
-export async function appendInOrder(log, lease, texts, size = 1) {
-  const records = texts.map((data, index) => ({ seq: index + 1, data }))
-  for (let from = 0; from < records.length; from += size) {
-    const isLast = from + size >= records.length
-    await append(log, lease, 'events', records.slice(from, from + size), isLast)
-  }
-}
-
 /** @param {StreamMessage} message @param {number} seq @returns {NewRecord} */
 export function processedRecord({ eventId, timestamp, payload }, seq) {
   return { seq, data: payload, eventId, timestamp }

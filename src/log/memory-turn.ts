@@ -79,7 +79,7 @@ export class MemoryTurn {
   /** Stores all of them, or none if one has no JSON or is too long. */
   #keepOutputs(epoch: number, first: number, outputs: readonly NewOutput[]): void {
     const records = outputs.map((output, at) =>
-      StoredOutput.of(formatOffset(epoch, first + at), output),
+      StoredOutput.of(formatOffset(epoch, first + at), output, this.#processed.encoder),
     )
     for (const [at, record] of records.entries()) {
       const superseded = this.#processed.set(record.key, first + at, record)

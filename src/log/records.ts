@@ -1,6 +1,7 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 import { checkEnvelope, eventText } from '../protocol/event-codec.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
+import { OutputEncoder } from '../protocol/output-codec.ts'
 import type { ErrorObject, StreamEvent, TurnStatus, Usage } from '../protocol/stream-event.ts'
 import { normalizeEvent, streamEventFault } from '../protocol/stream-event-guard.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
@@ -146,8 +147,9 @@ export class StoredOutput implements OutputRecord {
     this.#output = output
   }
 
-  static of(offset: string, { output, eventId, timestamp }: NewOutput): StoredOutput {
-    const data = JSON.stringify(output)
+  static of(offset: string, entry: NewOutput, encoder: OutputEncoder): StoredOutput {
+    const { output, eventId, timestamp } = entry
+    const data = encoder.encode(output)
     checkLength(data.length)
     return new StoredOutput(offset, { data, key: keyOf(output), eventId, timestamp }, output)
   }
@@ -255,6 +257,7 @@ interface Entry {
  * position, so nothing is queued for a slow reader: superseded records are no longer here.
  */
 export class ProcessedView {
+  readonly encoder = new OutputEncoder()
   // A Map keeps the position of a key that is set again.
   readonly #entries = new Map<string, Entry>()
   #newest: Entry | undefined

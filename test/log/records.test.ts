@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { checkId, outcomeOf, StoredEvent, StoredOutput } from '../../src/log/records.ts'
+import { OutputEncoder } from '../../src/protocol/output-codec.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 import { eventText } from '../../src/testing/turn-log/texts.ts'
 
+const encoder = new OutputEncoder()
 const INVALID = expect.objectContaining({ code: 'RECORD_INVALID' })
 
 describe('the key of an output', () => {
@@ -29,7 +31,7 @@ describe('the key of an output', () => {
     const stored = { data, eventId: 'e', timestamp: 1 }
     expect(StoredOutput.read('1-1', stored).key).toBe(key)
     const output = JSON.parse(data) as StreamOutput
-    expect(StoredOutput.of('1-1', { output, eventId: 'e', timestamp: 1 }).key).toBe(key)
+    expect(StoredOutput.of('1-1', { output, eventId: 'e', timestamp: 1 }, encoder).key).toBe(key)
   })
 
   test.each([
@@ -51,7 +53,7 @@ describe('a record', () => {
   const event = JSON.parse(eventText('run', 1, { type: 'heartbeat' })) as StreamEvent
 
   test('of an output has its JSON, its key and its envelope', () => {
-    const made = StoredOutput.of('1-4', { output, eventId: 'e', timestamp: 0 })
+    const made = StoredOutput.of('1-4', { output, eventId: 'e', timestamp: 0 }, encoder)
     const data = JSON.stringify(output)
     const expected = {
       offset: '1-4',
@@ -81,7 +83,7 @@ describe('a record', () => {
       threadId: '',
     } as const
     const entry = { output: long, eventId: 'e', timestamp: 0 }
-    expect(() => StoredOutput.of('1-1', entry)).toThrow(INVALID)
+    expect(() => StoredOutput.of('1-1', entry, encoder)).toThrow(INVALID)
   })
 
   test.each(['{"event_id":"e","timestamp":1,"type":"item_delta"}', JSON.stringify(event)])(

@@ -44,7 +44,8 @@ export class TurnProcessed {
     try {
       for (let at = from; at < end; at++) {
         const seq = first + at
-        const record = StoredOutput.of(formatOffset(epoch, seq), outputs[at] as NewOutput)
+        const output = outputs[at] as NewOutput
+        const record = StoredOutput.of(formatOffset(epoch, seq), output, this.#view.encoder)
         this.#staged.push({ seq, record })
       }
     } catch (error) {

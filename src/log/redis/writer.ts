@@ -1,6 +1,7 @@
 import type { Clock } from '../../async/clock.ts'
 import { hasCode } from '../../protocol/errors.ts'
 import { EventEncoder } from '../../protocol/event-codec.ts'
+import { OutputEncoder } from '../../protocol/output-codec.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { formatOffset } from '../offsets.ts'
 import { CHUNK_RECORDS, checkLength, keyOf } from '../records.ts'
@@ -389,6 +390,7 @@ export class LiveLines {
  */
 class ProcessedWriter extends RedisWriter<'processed'> {
   readonly #keys = this.store.keys.turn(this.lease.turnId)
+  readonly #encoder = new OutputEncoder()
   /** Entry id of each key. */
   #entries = new Map<string, string>()
   /** The last record up to which the entries are known. */
@@ -421,7 +423,7 @@ class ProcessedWriter extends RedisWriter<'processed'> {
     for (const { entry, key, seq, firstSeq } of this.#newest) {
       const superseded = this.#entries.get(key) ?? ''
       const newKey = superseded === '' ? key : ''
-      const data = JSON.stringify(entry.output)
+      const data = this.#encoder.encode(entry.output)
       checkLength(data.length)
       args.push(`${seq}`, entry.eventId, `${entry.timestamp}`, data)
       args.push(superseded, newKey, `${firstSeq}`)
