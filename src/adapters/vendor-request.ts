@@ -44,8 +44,9 @@ export function toolChoiceOf({ tools = [], toolChoice }: ProviderRequest): ToolC
   throw invalidOption('toolChoice', `unknown tool ${toolChoice.name}`)
 }
 
-export function imagesOf({ attachments = [] }: Extract<OutputItem, { type: 'message' }>) {
-  return attachments.filter(({ type }) => type === 'image')
+/** The name that vendors require of a file. */
+export function filenameOf({ filename, media_type }: Attachment): string {
+  return filename ?? `file.${media_type.replace(/^.*[/+]/, '')}`
 }
 
 export function dataUrl({ media_type, data }: Attachment): string {
@@ -87,7 +88,7 @@ export interface Answer {
 }
 
 export type Step =
-  | { from: 'user' | 'system'; text: string; images: readonly Attachment[] }
+  | { from: 'user' | 'system'; text: string; attachments: readonly Attachment[] }
   | { from: 'agent'; items: readonly AgentItem[] }
   | { from: 'tools'; answers: readonly Answer[] }
 
@@ -134,7 +135,11 @@ class Thread {
     switch (item.type) {
       case 'message':
         if (item.origin === 'agent') return this.#addAgent(item)
-        this.#steps.push({ from: item.origin, text: item.content, images: imagesOf(item) })
+        this.#steps.push({
+          from: item.origin,
+          text: item.content,
+          attachments: item.attachments ?? [],
+        })
         return
       case 'reasoning':
         return this.#addAgent(item)

@@ -7,11 +7,13 @@ export type MessageOrigin = z.infer<typeof messageOriginSchema>
 /** `provider_metadata` is opaque: stored, never interpreted, and sent back to the same provider. */
 const common = { id: idSchema, provider_metadata: metadataSchema.exactOptional() }
 
-/** An image attached to a message; `data` is base64. */
+/** An image or a file attached to a message; `data` is base64. */
 const attachmentSchema = openObject({
-  type: z.literal('image'),
+  type: z.enum(['image', 'file']),
   media_type: z.string(),
   data: z.string(),
+  /** Of a file. */
+  filename: z.string().exactOptional(),
 })
 export type Attachment = z.infer<typeof attachmentSchema>
 

@@ -42,6 +42,7 @@ export const responseSchema = openObject({
   provider_id: z.string(),
   created_at: z.number(),
   history_truncated: historyTruncatedSchema.exactOptional(),
+  history_given: z.boolean().exactOptional(),
   updated_at: z.number(),
   status: responseStatusSchema,
   output_items: z.array(responseItemSchema),

@@ -99,7 +99,8 @@ function isAttachments(value: unknown): boolean {
 }
 
 function isAttachment(value: unknown): boolean {
-  if (!isRecord(value) || value['type'] !== 'image') return false
+  if (!isRecord(value) || (value['type'] !== 'image' && value['type'] !== 'file')) return false
+  if ('filename' in value && !isString(value['filename'])) return false
   return isString(value['media_type']) && isString(value['data'])
 }
 
@@ -150,7 +151,7 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
       provider_id: isString,
       created_at: isNumber,
     },
-    { agent_id: isId, history_truncated: isHistoryTruncated },
+    { agent_id: isId, history_truncated: isHistoryTruncated, history_given: isBoolean },
   ],
   item_start: [
     { item_id: isId, item_type: (value) => isKeyOf(ITEM_TYPES, value) },

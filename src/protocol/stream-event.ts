@@ -55,6 +55,8 @@ const payloads = {
     provider_id: z.string(),
     created_at: z.number(),
     history_truncated: historyTruncatedSchema.exactOptional(),
+    /** The caller gave the history: earlier turns of the thread do not precede this one. */
+    history_given: z.boolean().exactOptional(),
   }),
   item_start: openObject({
     type: z.literal('item_start'),

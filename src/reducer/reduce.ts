@@ -133,11 +133,14 @@ function named(head: Head, event: StreamEvent): Head {
 function startResponse(head: Head, payload: StreamEventPayload<'response_start'>): Head {
   if (head.status !== 'queued') return head
   const { turn_id, thread_id, agent_id, model_id, provider_id, created_at } = payload
-  const { history_truncated } = payload
+  const { history_truncated, history_given } = payload
   const ids = { id: payload.response_id, turn_id, thread_id, model_id, provider_id }
   const agent = agent_id === undefined ? undefined : { agent_id }
-  const truncated = history_truncated === undefined ? undefined : { history_truncated }
-  return { ...head, ...ids, ...agent, created_at, ...truncated, status: 'in_progress' }
+  const history = {
+    ...(history_truncated !== undefined && { history_truncated }),
+    ...(history_given !== undefined && { history_given }),
+  }
+  return { ...head, ...ids, ...agent, created_at, ...history, status: 'in_progress' }
 }
 
 /** Nearly all events are deltas, which need no normalization. */

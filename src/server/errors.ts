@@ -26,15 +26,30 @@ export class RequestInvalidError extends TurnstreamError {
 
 /** Converts schema issues of a request part: `body`, `query`, `params` or `headers`. */
 export function requestInvalid(part: string, error: z.ZodError): RequestInvalidError {
-  const faults = error.issues.slice(0, MAX_FAULTS).map((issue) => ({
-    path: [part, ...issue.path.map(String)].join('.').slice(0, MAX_CHARS),
-    message: toMessage(issue).slice(0, MAX_CHARS),
-  }))
+  const faults = error.issues.slice(0, MAX_FAULTS).map((each) => {
+    const { issue, path } = innermost(each, [])
+    return {
+      path: [part, ...path.map(String)].join('.').slice(0, MAX_CHARS),
+      message: toMessage(issue).slice(0, MAX_CHARS),
+    }
+  })
   return new RequestInvalidError(faults)
 }
 
+export type Issue = z.core.$ZodIssue
+export type Path = readonly PropertyKey[]
+
+/** For a union, the variant closest to the value: the one with the deepest issue. */
+export function innermost(issue: Issue, parent: Path): { issue: Issue; path: Path } {
+  const path = [...parent, ...issue.path]
+  if (issue.code !== 'invalid_union') return { issue, path }
+  const ways = issue.errors.flatMap(([first]) => (first ? [innermost(first, path)] : []))
+  const deepest = ways.toSorted((one, other) => other.path.length - one.path.length)[0]
+  return deepest !== undefined && deepest.path.length > path.length ? deepest : { issue, path }
+}
+
 /** A union's issue only says that no variant matches; an unknown field is more useful. */
-function toMessage(issue: z.core.$ZodIssue): string {
+function toMessage(issue: Issue): string {
   if (issue.code !== 'invalid_union') return issue.message
   return (
     issue.errors.flat().find(({ code }) => code === 'unrecognized_keys')?.message ?? issue.message

@@ -17,7 +17,7 @@ const MAX_TURNS = 1000
 
 const PAGE = 50
 
-const NO_ITEMS: StoredItems = { items: [], bytes: 0 }
+const NO_ITEMS: StoredItems = { items: [], bytes: 0, isStart: false }
 
 export interface HistoryRequest {
   readonly log: TurnLog
@@ -37,9 +37,12 @@ export interface ThreadHistory {
   readonly turnsDropped: number
 }
 
+export const NO_HISTORY: ThreadHistory = { items: [], turnsDropped: 0 }
+
 /**
  * Returns the items of the thread before a turn, as they are sent to the provider. Reads the newest turns
- * first. The first turn that does not fit is left out completely, together with all earlier ones.
+ * first. The first turn that does not fit is left out completely, together with all earlier ones. A turn whose
+ * caller gave the history contains everything before it.
  */
 export async function threadHistory(request: HistoryRequest): Promise<ThreadHistory> {
   const { log, signal, input } = request
@@ -58,6 +61,7 @@ export async function threadHistory(request: HistoryRequest): Promise<ThreadHist
       break
     }
     turns.push(stored.items)
+    if (stored.isStart) break
   }
   const items = turns.toReversed().flat()
   return { items: pairedItems(items.map(withoutMark), input), turnsDropped }
@@ -132,6 +136,8 @@ export interface StoredItems {
   readonly items: readonly OutputItem[]
   /** As JSON. */
   readonly bytes: number
+  /** The items include the history that the caller gave. */
+  readonly isStart: boolean
 }
 
 /**
@@ -149,12 +155,13 @@ export async function readStoredItems(
   if (responseBytes > maxBytes) return undefined
   const text = await log.getResponse(turnId)
   // Deleted since it was listed.
-  if (text === undefined) return { items: [], bytes: 0 }
+  if (text === undefined) return NO_ITEMS
   const response = parseJsonSafe(text)
   if (!isRecord(response) || !Array.isArray(response['output_items'])) {
     return reduceEvents(log, turnId, maxBytes, signal)
   }
-  return { items: response['output_items'] as OutputItem[], bytes: responseBytes }
+  const isStart = response['history_given'] === true
+  return { items: response['output_items'] as OutputItem[], bytes: responseBytes, isStart }
 }
 
 /**
@@ -192,7 +199,8 @@ async function reducePass(
     if (event.type === 'item_start') unfinished.add(event.payload.item_id)
     else if (event.type === 'item_done') unfinished.delete(event.payload.item_id)
   }
-  return { items: reducer.response.output_items, bytes, unfinished }
+  const { output_items: items, history_given: isStart = false } = reducer.response
+  return { items, bytes, isStart, unfinished }
 }
 
 function isNeeded(event: StreamEvent, grown: ReadonlySet<string>): boolean {

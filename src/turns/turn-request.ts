@@ -9,7 +9,7 @@ export type TurnInput =
       readonly type: 'message'
       readonly origin: 'user' | 'system'
       readonly content: string
-      /** Images, sent after the text. */
+      /** Images and files, sent after the text. */
       readonly attachments?: readonly Attachment[]
     }
   | {
@@ -42,7 +42,7 @@ export interface Submission {
   readonly providerId?: string
   /** The agent that answers: `agent_id` of `response_start`. */
   readonly agentId?: string
-  /** Precedes the input. None of its calls is run. */
+  /** Precedes the input in place of the stored thread, even if empty. None of its calls is run. */
   readonly history?: readonly HistoryItem[]
   readonly input: readonly TurnInput[]
   readonly settings?: TurnSettings

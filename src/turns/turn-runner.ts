@@ -163,8 +163,8 @@ export class TurnRunner {
 
   async #submit(request: SubmitRequest): Promise<Submitted> {
     const { submission, ids } = request
-    const { history = [], input } = submission
-    const items = inputItems(ids.runId, history, input)
+    const { history, input } = submission
+    const items = inputItems(ids.runId, history ?? [], input)
     let chosen: ChosenModel
     let room: InputSize
     let leave: () => void
@@ -186,7 +186,8 @@ export class TurnRunner {
       if (!(error instanceof TurnExistsError)) throw error
       return submittedBefore(error.turn, request)
     }
-    const run = this.#begin(request, { ...chosen, lease, since, input: items, historyRoom: room })
+    const given = { input: items, historyRoom: room, isHistoryGiven: history !== undefined }
+    const run = this.#begin(request, { ...chosen, lease, since, ...given })
     void run.done.then(leave)
     await run.opened
     return ids

@@ -12,7 +12,7 @@ import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { ChosenModel } from './providers.ts'
-import { type InputSize, type ThreadHistory, threadHistory } from './thread-history.ts'
+import { type InputSize, NO_HISTORY, type ThreadHistory, threadHistory } from './thread-history.ts'
 import { runTool, type ToolRegistry } from './tools.ts'
 import { type FunctionCall, settlementOf, Transcript } from './transcript.ts'
 import { type EndReason, TurnControl } from './turn-control.ts'
@@ -56,6 +56,8 @@ export interface TurnTask extends ChosenModel {
   readonly input: readonly OutputItem[]
   /** Room left for the history of the thread. */
   readonly historyRoom: InputSize
+  /** The input contains the history: the stored thread is not read. */
+  readonly isHistoryGiven: boolean
 }
 
 // The store may be away for the duration of the lease. The last retry comes this much earlier.
@@ -208,7 +210,8 @@ export class Turn {
   // Opening: writes the input.
 
   #readHistory(): Promise<ThreadHistory> {
-    const { lease, threadId, input, historyRoom } = this.#task
+    const { lease, threadId, input, historyRoom, isHistoryGiven } = this.#task
+    if (isHistoryGiven) return Promise.resolve(NO_HISTORY)
     const { log } = this.#services
     const { signal } = this.#control
     const { turnId } = lease
@@ -216,7 +219,7 @@ export class Turn {
   }
 
   async #open(): Promise<void> {
-    const { lease, threadId, agentId, model, provider, input } = this.#task
+    const { lease, threadId, agentId, model, provider, input, isHistoryGiven } = this.#task
     const { turnId, runId } = lease
     const turns_dropped = await this.#history.then(
       ({ turnsDropped }) => turnsDropped,
@@ -232,6 +235,7 @@ export class Turn {
       provider_id: provider.id,
       created_at: Math.trunc(this.#services.clock.now()),
       ...(turns_dropped > 0 && { history_truncated: { turns_dropped } }),
+      ...(isHistoryGiven && { history_given: true }),
     })
     for (let at = 0; at < input.length; at += INPUT_ITEMS_PER_SLICE) {
       if (at > 0 && isSliceOver()) await nextSlice()

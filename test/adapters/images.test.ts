@@ -6,7 +6,7 @@ import { buildGeminiRequest } from '../../src/adapters/gemini/adapter.ts'
 import { buildOpenaiChatRequest } from '../../src/adapters/openai-chat/adapter.ts'
 import { buildOpenaiResponsesRequest } from '../../src/adapters/openai-responses/adapter.ts'
 import type { ProviderRequest } from '../../src/adapters/provider.ts'
-import type { OutputItem } from '../../src/protocol/output-item.ts'
+import type { Attachment, OutputItem } from '../../src/protocol/output-item.ts'
 
 const URL_OF = (data: string) => `data:image/png;base64,${data}`
 
@@ -62,6 +62,48 @@ describe.each(Object.entries(VENDORS))('%s', (_name, [build, text, image]) => {
   test('gets no empty text beside a picture', () => {
     expect(partsOf(build(request(message('', 'AAAA'))))).toEqual([image('AAAA')])
   })
+})
+
+const PDF = {
+  ...{ type: 'file' as const, media_type: 'application/pdf', data: 'AAAA', filename: 'a.pdf' },
+}
+const PDF_URL = 'data:application/pdf;base64,AAAA'
+
+const FILES: Record<string, unknown> = {
+  'openai-chat': { type: 'file', file: { filename: 'a.pdf', file_data: PDF_URL } },
+  'openai-responses': { type: 'input_file', filename: 'a.pdf', file_data: PDF_URL },
+  'anthropic-messages': {
+    type: 'document',
+    source: { type: 'base64', media_type: 'application/pdf', data: 'AAAA' },
+    title: 'a.pdf',
+  },
+  gemini: { inlineData: { mimeType: 'application/pdf', data: 'AAAA' } },
+}
+
+describe.each(Object.entries(VENDORS))('%s', (name, [build, text]) => {
+  const request = (attachment: Attachment): ProviderRequest => {
+    const item = { type: 'message', id: 'm', content: 'Read', origin: 'user' } as const
+    return { model: 'm', input: [{ ...item, attachments: [attachment] }] }
+  }
+
+  test('gets files after their text', () => {
+    expect(partsOf(build(request(PDF)))).toEqual([text('Read'), FILES[name]])
+  })
+
+  test('gets a file name where it needs one', () => {
+    const { filename: _filename, ...nameless } = PDF
+    const body = JSON.stringify(build(request(nameless)))
+    expect(body.includes('"file.pdf"')).toBe(name.startsWith('openai'))
+  })
+})
+
+test('Anthropic is not sent what it does not take', () => {
+  const attachments = [{ type: 'file' as const, media_type: 'text/csv', data: 'AAAA' }]
+  const item = { type: 'message', id: 'm', content: '', origin: 'user', attachments } as const
+  const request: ProviderRequest = { model: 'm', input: [{ ...item, attachments }] }
+  expect(() => buildAnthropicMessagesRequest(request)).toThrow(
+    'input: Anthropic accepts PDF files only, not text/csv',
+  )
 })
 
 test('Gemini is not sent what it does not take', () => {

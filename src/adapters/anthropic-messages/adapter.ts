@@ -181,7 +181,7 @@ export function toHistory(input: readonly OutputItem[]): History {
         system.push(...textBlocks(step.text))
         break
       case 'user':
-        say(messages, 'user', [...textBlocks(step.text), ...step.images.map(imageBlock)])
+        say(messages, 'user', [...textBlocks(step.text), ...step.attachments.map(attachmentBlock)])
         break
       case 'tools':
         say(messages, 'user', step.answers.map(resultBlock))
@@ -243,8 +243,13 @@ function textBlocks(text: string): Fields[] {
   return text === '' ? [] : [{ type: 'text', text }]
 }
 
-function imageBlock({ media_type, data }: Attachment): Fields {
-  return { type: 'image', source: { type: 'base64', media_type, data } }
+function attachmentBlock({ type, media_type, data, filename }: Attachment): Fields {
+  const source = { type: 'base64', media_type, data }
+  if (type === 'image') return { type, source }
+  if (media_type !== 'application/pdf') {
+    throw invalidOption('input', `Anthropic accepts PDF files only, not ${media_type}`)
+  }
+  return { type: 'document', source, ...(filename !== undefined && { title: filename }) }
 }
 
 /** The vendor's original blocks, unless the text has changed. */

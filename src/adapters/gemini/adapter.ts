@@ -154,9 +154,9 @@ function partsOf(step: Step): Fields[] {
   }
 }
 
-function userParts({ text, images }: Extract<Step, { text: string }>): Fields[] {
-  const pictures = images.map(inlineData)
-  return text === '' && pictures.length > 0 ? pictures : [{ text }, ...pictures]
+function userParts({ text, attachments }: Extract<Step, { text: string }>): Fields[] {
+  const parts = attachments.map(inlineData)
+  return text === '' && parts.length > 0 ? parts : [{ text }, ...parts]
 }
 
 function inlineData({ media_type, data }: Attachment): Fields {

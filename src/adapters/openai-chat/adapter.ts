@@ -1,4 +1,4 @@
-import type { OutputItem } from '../../protocol/output-item.ts'
+import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
 import { asList, type Fields, isEmpty } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
 import { vendorFields } from '../metadata.ts'
@@ -8,6 +8,7 @@ import {
   type AgentItem,
   bearer,
   dataUrl,
+  filenameOf,
   type Item,
   invalidOption,
   joinUrl,
@@ -104,11 +105,17 @@ function messagesOf(input: readonly OutputItem[], providerId: string): Fields[] 
   })
 }
 
-/** Uses parts only for images: not every server supports them. */
-function contentOf({ text, images }: Extract<Step, { text: string }>): unknown {
-  if (images.length === 0) return text
-  const parts = images.map((image) => ({ type: 'image_url', image_url: { url: dataUrl(image) } }))
+/** Uses parts only for attachments: not every server supports them. */
+function contentOf({ text, attachments }: Extract<Step, { text: string }>): unknown {
+  if (attachments.length === 0) return text
+  const parts = attachments.map(attachmentPart)
   return text === '' ? parts : [{ type: 'text', text }, ...parts]
+}
+
+function attachmentPart(attachment: Attachment): Fields {
+  const url = dataUrl(attachment)
+  if (attachment.type === 'image') return { type: 'image_url', image_url: { url } }
+  return { type: 'file', file: { filename: filenameOf(attachment), file_data: url } }
 }
 
 /** One message per assistant step, with calls last. */

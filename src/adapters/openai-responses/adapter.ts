@@ -1,7 +1,7 @@
 import type { TurnstreamError } from '../../protocol/errors.ts'
 import { isExecutedByProvider } from '../../protocol/item-marks.ts'
 import { isRecord, parseJsonObject, parseJsonSafe } from '../../protocol/json.ts'
-import type { OutputItem } from '../../protocol/output-item.ts'
+import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
 import { asList, asString, type Fields } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
 import { vendorFields } from '../metadata.ts'
@@ -10,8 +10,8 @@ import type { ModelClient } from '../response-events.ts'
 import {
   bearer,
   dataUrl,
+  filenameOf,
   type Item,
-  imagesOf,
   invalidOption,
   joinUrl,
   NOT_RUN,
@@ -223,12 +223,16 @@ class History {
   }
 }
 
-function promptParts(item: Item<'message'>): Fields[] {
-  const images = imagesOf(item).map((image) => {
-    return { type: 'input_image', image_url: dataUrl(image), detail: 'auto' }
-  })
-  const isPicture = item.content === '' && images.length > 0
-  return isPicture ? images : [{ type: 'input_text', text: item.content }, ...images]
+function promptParts({ content, attachments = [] }: Item<'message'>): Fields[] {
+  const parts = attachments.map(attachmentPart)
+  if (content === '' && parts.length > 0) return parts
+  return [{ type: 'input_text', text: content }, ...parts]
+}
+
+function attachmentPart(attachment: Attachment): Fields {
+  const url = dataUrl(attachment)
+  if (attachment.type === 'image') return { type: 'input_image', image_url: url, detail: 'auto' }
+  return { type: 'input_file', filename: filenameOf(attachment), file_data: url }
 }
 
 function vendorItemOf(item: OutputItem): WireItem | undefined {

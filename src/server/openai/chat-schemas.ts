@@ -1,10 +1,10 @@
 import * as z from 'zod'
+import { filePart, imagePart, MAX_TEXT_CHARS, textOrParts, textPart } from '../content-parts.ts'
 import * as spec from '../routes/spec.ts'
-import { MAX_TEXT_CHARS, MAX_TOKENS, reasoningEffortSchema } from '../routes/submit.ts'
+import { MAX_TOKENS, reasoningEffortSchema } from '../routes/submit.ts'
 import { UNSUPPORTED } from './errors.ts'
 
 const MAX_MESSAGES = 2048
-const MAX_PARTS = 1000
 /** Tool names in a request. */
 const MAX_NAME_CHARS = 64
 /** Ids and names in earlier messages, which another server may have created. */
@@ -25,21 +25,6 @@ function only(values: readonly unknown[], why: string) {
 
 const NOT_HERE = 'is not supported: leave it out'
 const NOT_SAMPLED = 'is not supported by every provider: leave it out'
-
-const textPart = z.strictObject({ type: z.literal('text'), text: textSchema })
-
-const imagePart = z.strictObject({
-  type: z.literal('image_url'),
-  image_url: z.strictObject({
-    url: z.string().meta({ description: 'A data URL: data:image/png;base64,…' }),
-    detail: only(['auto'], 'must be auto: other values are not supported by every provider'),
-  }),
-})
-
-function textOrParts<Part extends z.ZodType>(part: Part) {
-  const parts = z.array(part).min(1).max(MAX_PARTS)
-  return z.union([textSchema, parts], 'must be a string or a list of parts')
-}
 
 const name = only([], 'is not supported by every provider')
 
@@ -69,7 +54,15 @@ const assistantSchema = z.looseObject({
   function_call: only([], 'was replaced by tool_calls'),
 })
 
-const userPart = z.discriminatedUnion('type', [textPart, imagePart], 'must be text or image_url')
+const userPart = z.discriminatedUnion(
+  'type',
+  [
+    textPart,
+    imagePart(only(['auto'], 'must be auto: other values are not supported by every provider')),
+    filePart,
+  ],
+  'must be text, image_url or file',
+)
 
 const messageSchema = z.discriminatedUnion(
   'role',

@@ -1,5 +1,5 @@
-import type { Attachment } from '../../protocol/output-item.ts'
 import type { HistoryItem, Submission, TurnInput, TurnSettings } from '../../turns/turn-request.ts'
+import { joinTexts, MAX_ATTACHMENTS, toContents } from '../content-parts.ts'
 import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.ts'
 import type { ChatBody, ChatMessage } from './chat-schemas.ts'
 import { ParameterError } from './errors.ts'
@@ -72,7 +72,7 @@ class ThreadReader {
   #history: HistoryItem[] = []
   #input: TurnInput[] = []
   readonly #open = new Map<string, OpenCall>()
-  #images = 0
+  #attachments = 0
 
   add(message: ChatMessage, param: string): void {
     if (message.role === 'tool') return this.#addOutput(message, param)
@@ -151,86 +151,20 @@ class ThreadReader {
     throw new ParameterError(`${param}.tool_calls`, `${id} has no result in a tool message`)
   }
 
-  /** One item, unless text follows an image: images come after the text of their item. */
   #addPrompt({ content }: Message<'user'>, param: string): void {
-    if (typeof content === 'string') return this.#addText('user', content)
-    const items: { texts: string[]; images: Attachment[] }[] = []
-    for (const [index, part] of content.entries()) {
-      let last = items.at(-1)
-      if (last === undefined || (part.type === 'text' && last.images.length > 0)) {
-        last = { texts: [], images: [] }
-        items.push(last)
-      }
-      if (part.type === 'text') last.texts.push(part.text)
-      else last.images.push(this.#image(part.image_url.url, `${param}[${index}].image_url.url`))
+    for (const each of toContents(content)) {
+      this.#attachments += each.attachments?.length ?? 0
+      this.#input.push({ type: 'message', origin: 'user', ...each })
     }
-    for (const { texts, images } of items) {
-      const attachments = images.length > 0 ? { attachments: images } : undefined
-      const content = texts.join('\n')
-      this.#input.push({ type: 'message', origin: 'user', content, ...attachments })
+    if (this.#attachments > MAX_ATTACHMENTS) {
+      throw new ParameterError(param, `exceeds the limit of ${MAX_ATTACHMENTS} images and files`)
     }
-  }
-
-  #image(url: string, param: string): Attachment {
-    this.#images += 1
-    if (this.#images > MAX_IMAGES) {
-      throw new ParameterError(param, `exceeds the limit of ${MAX_IMAGES} images`)
-    }
-    return parseDataUrl(url, param)
   }
 }
 
 type Part = { readonly text: string } | { readonly refusal: string }
 
-/** Joins text parts as lines: providers have no common form for them. */
 function textOf(content: string | readonly Part[]): string {
   if (typeof content === 'string') return content
-  return content.map((part) => ('text' in part ? part.text : part.refusal)).join('\n')
-}
-
-/** Maximum images per request. */
-const MAX_IMAGES = 20
-
-// The largest size that every vendor accepts.
-const MAX_IMAGE_BYTES = 5 * 1024 * 1024
-
-const DATA_URL = /^data:([^;,]{1,100});base64,/i
-const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
-
-/** Magic bytes of each type. `?` matches any byte. */
-const SIGNATURES: Record<string, string> = {
-  'image/png': '\u0089PNG',
-  'image/jpeg': '\u00ff\u00d8\u00ff',
-  'image/gif': 'GIF8',
-  'image/webp': 'RIFF????WEBP',
-}
-
-/** Parses the image in a data URL. Other URLs are refused: the server fetches nothing. */
-function parseDataUrl(url: string, param: string): Attachment {
-  const [prefix, type = ''] = DATA_URL.exec(url) ?? []
-  if (prefix === undefined) {
-    const why = /^https?:/i.test(url)
-      ? 'cannot be fetched: send a data URL such as data:image/png;base64,…'
-      : 'must be an image as data:image/png;base64,…'
-    throw new ParameterError(param, why)
-  }
-  const media_type = type.toLowerCase() === 'image/jpg' ? 'image/jpeg' : type.toLowerCase()
-  const signature = SIGNATURES[media_type]
-  if (signature === undefined) {
-    throw new ParameterError(param, 'must be image/png, image/jpeg, image/gif or image/webp')
-  }
-  const data = url.slice(prefix.length)
-  if (data.length % 4 !== 0 || !BASE64.test(data)) {
-    throw new ParameterError(param, 'is not valid base64')
-  }
-  if ((data.length / 4) * 3 > MAX_IMAGE_BYTES + 2) {
-    throw new ParameterError(param, `is larger than ${MAX_IMAGE_BYTES} bytes`)
-  }
-  if (!beginsWith(data, signature)) throw new ParameterError(param, `is not ${media_type}`)
-  return { type: 'image', media_type, data }
-}
-
-function beginsWith(base64: string, signature: string): boolean {
-  const start = Buffer.from(base64.slice(0, 16), 'base64').toString('latin1')
-  return Array.from(signature).every((char, index) => char === '?' || char === start[index])
+  return joinTexts(content.map((part) => ('text' in part ? part.text : part.refusal)))
 }

@@ -3,7 +3,7 @@ import type * as z from 'zod'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import type { ErrorBody } from '../error-response.ts'
-import { RequestInvalidError } from '../errors.ts'
+import { type Issue, innermost, type Path, RequestInvalidError } from '../errors.ts'
 
 /** OpenAI's error codes. */
 export type ParameterFault =
@@ -31,9 +31,6 @@ export class ParameterError extends RequestInvalidError {
 
 const MAX_CHARS = 200
 
-type Issue = z.core.$ZodIssue
-type Path = readonly PropertyKey[]
-
 const UNKNOWN_ISSUE: Issue = { code: 'custom', path: [], message: 'is invalid' }
 
 /** Converts the first issue that a schema finds in a body. */
@@ -46,15 +43,6 @@ export function parameterError(error: z.ZodError): ParameterError {
   const reason = toFault(issue)
   const why = reason === MISSING ? 'is missing' : issue.message.slice(0, MAX_CHARS)
   return new ParameterError(formatPath(path), why, reason)
-}
-
-/** For a union, the variant closest to the value: the one with the deepest issue. */
-function innermost(issue: Issue, parent: Path): { issue: Issue; path: Path } {
-  const path = [...parent, ...issue.path]
-  if (issue.code !== 'invalid_union') return { issue, path }
-  const ways = issue.errors.flatMap(([first]) => (first ? [innermost(first, path)] : []))
-  const deepest = ways.toSorted((one, other) => other.path.length - one.path.length)[0]
-  return deepest !== undefined && deepest.path.length > path.length ? deepest : { issue, path }
 }
 
 function toFault(issue: Issue): ParameterFault {

@@ -6,33 +6,18 @@ import type { ErrorCode } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import type { TraceContext } from '../../protocol/stream-event.ts'
 import type { Submission, Submitted } from '../../turns/turn-request.ts'
+import { MAX_TEXT_CHARS } from '../content-parts.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { RequestInvalidError } from '../errors.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { openTurnStream } from '../streams/turn-stream.ts'
 import * as spec from './spec.ts'
 import { outputSchema } from './streams.ts'
+import { historySchema, inputSchema, MAX_NAME_CHARS, toTurnItems } from './submit-input.ts'
 
-// The maximum size of a turn. `maxBodyBytes` limits the request first.
-export const MAX_TEXT_CHARS = 10_000_000
 export const MAX_TOKENS = 10_000_000
-const MAX_NAME_CHARS = 200
 
 export const reasoningEffortSchema = z.enum(['none', 'minimal', 'low', 'medium', 'high'])
-
-const inputSchema = z.discriminatedUnion('type', [
-  spec.object({
-    type: z.literal('message'),
-    origin: z.enum(['user', 'system']),
-    content: spec.text(MAX_TEXT_CHARS),
-  }),
-  spec.object({
-    type: z.literal('function_call_output'),
-    call_id: z.string().min(1).max(MAX_NAME_CHARS),
-    output: z.string().max(MAX_TEXT_CHARS),
-    success: z.boolean(),
-  }),
-])
 
 const toolSchema = spec.object({
   name: z.string().min(1).max(MAX_NAME_CHARS),
@@ -73,7 +58,11 @@ const settings = {
 export const submitBodySchema = spec
   .object({
     prompt: spec.optional(spec.text(MAX_TEXT_CHARS), 'Shorthand for one user message'),
-    input: z.array(inputSchema).min(1).max(1000).exactOptional(),
+    input: inputSchema.exactOptional(),
+    history: spec.optional(
+      historySchema,
+      'What was said before, oldest first; the stored thread is then not read',
+    ),
     model: spec.optional(z.string().min(1).max(300), '`<providerId>/<modelId>`, or only the model'),
     providerId: z.string().min(1).max(MAX_NAME_CHARS).exactOptional(),
     agentId: spec.optional(spec.id, 'Sets `agent_id` of the response'),
@@ -226,10 +215,21 @@ export function toSubmission(
   body: z.infer<typeof submitBodySchema>,
   headers: SubmitHeaders,
 ): Submission {
-  const { prompt = '', input, model, providerId, agentId, threadId, turnId, ...rest } = body
+  const {
+    prompt = '',
+    input,
+    history,
+    model,
+    providerId,
+    agentId,
+    threadId,
+    turnId,
+    ...rest
+  } = body
   const { runId, ...settings } = rest
+  const said = input ?? [{ type: 'message', origin: 'user', content: prompt }]
   return {
-    input: input ?? [{ type: 'message', origin: 'user', content: prompt }],
+    ...toTurnItems({ input: said, history }),
     settings,
     ...omitNullish({
       model,

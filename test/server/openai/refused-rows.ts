@@ -83,7 +83,7 @@ export const REFUSED: [body: object, param: string | null, code: string][] = [
   ],
   [
     user(many(21, { type: 'image_url', image_url: { url: GIF } })),
-    'messages[0].content[20].image_url.url',
+    'messages[0].content',
     'invalid_value',
   ],
   [{ n: 2 }, 'n', 'unsupported_parameter'],

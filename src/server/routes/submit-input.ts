@@ -1,0 +1,151 @@
+import * as z from 'zod'
+import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'
+import {
+  filePart,
+  imagePart,
+  joinTexts,
+  MAX_ATTACHMENTS,
+  MAX_TEXT_CHARS,
+  textOrParts,
+  textPart,
+  toContents,
+} from '../content-parts.ts'
+import { RequestInvalidError } from '../errors.ts'
+import * as spec from './spec.ts'
+
+export const MAX_NAME_CHARS = 200
+
+const MAX_INPUT_ITEMS = 1000
+/** Each becomes two records of the turn. */
+const MAX_HISTORY_ITEMS = 4096
+
+const nameSchema = z.string().min(1).max(MAX_NAME_CHARS)
+
+const userPart = z.discriminatedUnion(
+  'type',
+  [textPart, imagePart(z.literal('auto').exactOptional()), filePart],
+  'must be text, image_url or file',
+)
+
+type Parts = string | readonly ({ readonly text: string } | { readonly type: string })[]
+
+function isNotBlank(content: Parts): boolean {
+  if (typeof content === 'string') return content.trim() !== ''
+  return content.some((part) => !('text' in part) || part.text.trim() !== '')
+}
+
+const userSchema = spec.object({
+  type: z.literal('message'),
+  origin: z.literal('user'),
+  content: textOrParts(userPart).refine(isNotBlank, 'is empty'),
+})
+
+const systemSchema = spec.object({
+  type: z.literal('message'),
+  origin: z.literal('system'),
+  content: textOrParts(textPart).refine(isNotBlank, 'is empty'),
+})
+
+const agentSchema = spec.object({
+  type: z.literal('message'),
+  origin: z.literal('agent'),
+  content: textOrParts(textPart).refine(isNotBlank, 'is empty'),
+})
+
+const outputSchema = spec.object({
+  type: z.literal('function_call_output'),
+  call_id: nameSchema,
+  output: z.string().max(MAX_TEXT_CHARS),
+  success: z.boolean(),
+})
+
+const callSchema = spec.object({
+  type: z.literal('function_call'),
+  call_id: nameSchema,
+  name: nameSchema,
+  arguments: z.string().max(MAX_TEXT_CHARS),
+})
+
+const inputItemSchema = z.discriminatedUnion('type', [
+  z.discriminatedUnion('origin', [userSchema, systemSchema]),
+  outputSchema,
+])
+
+const historyItemSchema = z.discriminatedUnion('type', [
+  z.discriminatedUnion('origin', [userSchema, systemSchema, agentSchema]),
+  callSchema,
+  outputSchema,
+])
+
+export const inputSchema = z.array(inputItemSchema).min(1).max(MAX_INPUT_ITEMS)
+export const historySchema = z.array(historyItemSchema).max(MAX_HISTORY_ITEMS)
+
+interface Asked {
+  readonly input: readonly z.infer<typeof inputItemSchema>[]
+  readonly history?: readonly z.infer<typeof historyItemSchema>[] | undefined
+}
+
+/** Converts the items of a submit. Throws when they have too many attachments, or outputs without calls. */
+export function toTurnItems({ input, history }: Asked): {
+  readonly input: TurnInput[]
+  readonly history?: HistoryItem[]
+} {
+  const items = { input: input.flatMap(toItems), ...(history && { history: toHistory(history) }) }
+  refuseAttachments([...(items.history ?? []), ...items.input])
+  if (items.history !== undefined) refuseOrphans(history ?? [], input)
+  return items
+}
+
+function toHistory(history: readonly z.infer<typeof historyItemSchema>[]): HistoryItem[] {
+  return history.flatMap((item): HistoryItem[] => {
+    if (item.type === 'function_call') return [item]
+    if (item.type === 'function_call_output' || item.origin !== 'agent') return toItems(item)
+    return [{ ...item, content: textOf(item.content) }]
+  })
+}
+
+function toItems(item: z.infer<typeof inputItemSchema>): TurnInput[] {
+  if (item.type === 'function_call_output') return [item]
+  if (item.origin === 'system') return [{ ...item, content: textOf(item.content) }]
+  return toContents(item.content).map((content) => ({
+    type: 'message',
+    origin: 'user',
+    ...content,
+  }))
+}
+
+function textOf(content: string | readonly { readonly text: string }[]): string {
+  return typeof content === 'string' ? content : joinTexts(content.map(({ text }) => text))
+}
+
+function refuseAttachments(items: readonly HistoryItem[]): void {
+  const count = items.reduce((sum, item) => sum + attachmentsOf(item), 0)
+  if (count <= MAX_ATTACHMENTS) return
+  const message = `has ${count} images and files; the limit is ${MAX_ATTACHMENTS}`
+  throw new RequestInvalidError([{ path: 'body', message }])
+}
+
+function attachmentsOf(item: HistoryItem): number {
+  return 'attachments' in item ? (item.attachments?.length ?? 0) : 0
+}
+
+/** Vendors refuse an output without a call. With a history, the stored thread has none to offer. */
+function refuseOrphans(history: NonNullable<Asked['history']>, input: Asked['input']): void {
+  const open = new Map<string, number>()
+  const places = [
+    ...history.map((item, at) => ({ item, path: `body.history.${at}` })),
+    ...input.map((item, at) => ({ item, path: `body.input.${at}` })),
+  ]
+  for (const { item, path } of places) {
+    if (item.type === 'message') continue
+    const count = open.get(item.call_id) ?? 0
+    if (item.type === 'function_call') {
+      open.set(item.call_id, count + 1)
+    } else if (count > 0) {
+      open.set(item.call_id, count - 1)
+    } else {
+      const message = `no unanswered call ${item.call_id} precedes it`
+      throw new RequestInvalidError([{ path: `${path}.call_id`, message }])
+    }
+  }
+}
