@@ -32,7 +32,7 @@ async function usedStore(): Promise<string> {
 const sizeOf = (directory: string) => statSync(join(directory, 'turns.mdb')).size
 
 describe('compact', () => {
-  test('gives room back, says how much, and keeps every record', async () => {
+  test('frees space, prints how much, and keeps every record', async () => {
     const directory = await usedStore()
     const before = sizeOf(directory)
     const { code, output, statuses } = await run(directory)
@@ -46,7 +46,7 @@ describe('compact', () => {
     expect(await log.getTurn('turn-2')).toBeUndefined()
   })
 
-  test('tells programs in JSON', async () => {
+  test('prints JSON with --json', async () => {
     const directory = await usedStore()
     const { code, output } = await run(directory, '--json')
     const { bytesBefore, bytesAfter } = JSON.parse(output) as Record<string, number>
@@ -55,7 +55,7 @@ describe('compact', () => {
     expect(bytesBefore).toBeGreaterThan(bytesAfter ?? Infinity)
   })
 
-  test('refuses while the store is used, and leaves it as it is', async () => {
+  test('refuses a store in use and leaves it unchanged', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
@@ -67,16 +67,13 @@ describe('compact', () => {
     expect(await readEvents(log, 'turn', 3)).toHaveLength(3)
   })
 
-  test('a directory without a store is a failure, told in JSON to programs', async () => {
+  test('fails for a directory without a store', async () => {
     const { code, output } = await run(join(folderOfTest(), 'nothing'), '--json')
     expect(code).toBe(1)
     expect(JSON.parse(output)).toMatchObject({ error: { code: 'STORE_FAILED' } })
   })
 
-  test.each([[[]], [['a', 'b']], [['a', '--nonsense']]])(
-    '%j is refused with words',
-    async (args) => {
-      await expect(run(...args)).rejects.toThrow(/directory|nonsense/)
-    },
-  )
+  test.each([[[]], [['a', 'b']], [['a', '--nonsense']]])('%j is a usage error', async (args) => {
+    await expect(run(...args)).rejects.toThrow(/directory|nonsense/)
+  })
 })

@@ -24,19 +24,16 @@ function lines(text: string): Record<string, unknown>[] {
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
-describe('what comes out', () => {
-  test.each(TARGET_NAMES)(
-    'as %s is SSE, or with --json a JSON object to a line',
-    async (target) => {
-      const sse = await run(TEXT, ...from('anthropic-messages', target))
-      expect(sse.code).toBe(0)
-      expect(sse.output.trimEnd().split('\n\n').length).toBeGreaterThan(0)
-      for (const frame of sse.output.trimEnd().split('\n\n'))
-        expect(frame).toMatch(/^(id: .*\n)?data: /)
-      const json = await run(TEXT, ...from('anthropic-messages', target, '--json'))
-      expect(lines(json.output).length).toBeGreaterThan(0)
-    },
-  )
+describe('the output', () => {
+  test.each(TARGET_NAMES)('as %s is SSE, or JSON lines with --json', async (target) => {
+    const sse = await run(TEXT, ...from('anthropic-messages', target))
+    expect(sse.code).toBe(0)
+    expect(sse.output.trimEnd().split('\n\n').length).toBeGreaterThan(0)
+    for (const frame of sse.output.trimEnd().split('\n\n'))
+      expect(frame).toMatch(/^(id: .*\n)?data: /)
+    const json = await run(TEXT, ...from('anthropic-messages', target, '--json'))
+    expect(lines(json.output).length).toBeGreaterThan(0)
+  })
 
   test('frames of v2 and xapi carry the offsets of their records', async () => {
     for (const target of ['v2', 'xapi']) {
@@ -46,13 +43,13 @@ describe('what comes out', () => {
     }
   })
 
-  test('usage is in the chunks only when it was asked for', async () => {
+  test('has a usage chunk only with --include-usage', async () => {
     const args = from('anthropic-messages', 'chat-completions')
     expect((await run(TEXT, ...args)).output).not.toContain('usage')
     expect((await run(TEXT, ...args, '--include-usage')).output).toContain('"prompt_tokens"')
   })
 
-  test('our own raw events are input like any other', async () => {
+  test('accepts raw events as input', async () => {
     const raw = await run(TEXT, ...from('anthropic-messages', 'v2', '--json'))
     const again = await run(raw.output, ...from('v2', 'v2', '--json'))
     expect(again).toEqual(raw)
@@ -60,14 +57,14 @@ describe('what comes out', () => {
     expect(lines(response.output)).toMatchObject([{ status: 'complete', finish_reason: 'stop' }])
   })
 
-  test('several responses in one input are several results', async () => {
+  test('has one result per response in the input', async () => {
     const two = await run(TEXT + TEXT, ...from('anthropic-messages', 'response', '--json'))
     expect(lines(two.output).map(({ status }) => status)).toEqual(['complete', 'complete'])
     const chat = await run(TEXT + TEXT, ...from('anthropic-messages', 'chat-completions'))
     expect(chat.output.match(/\[DONE\]/g)).toHaveLength(2)
   })
 
-  test('what means nothing to us is named on request', async () => {
+  test('reports unknown event types with --verbose', async () => {
     const strange = `event: novelty\ndata: {"type":"novelty"}\n\n${TEXT}`
     const args = from('anthropic-messages', 'response', '--json')
     expect((await run(strange, ...args)).errors).toBe('')
@@ -76,14 +73,14 @@ describe('what comes out', () => {
 })
 
 describe('the exit code', () => {
-  test('is 1 when the turn ended as an error, and the output is whole', async () => {
+  test('is 1 when the turn failed, with complete output', async () => {
     const { code, output } = await run(ERROR, ...from('anthropic-messages', 'chat-completions'))
     expect(code).toBe(1)
     expect(output).toContain('overloaded')
     expect(output).toMatch(/data: \[DONE\]\n\n$/)
   })
 
-  test('is 1 when the input is cut off', async () => {
+  test('is 1 when the input is truncated', async () => {
     const cut = TEXT.slice(0, TEXT.indexOf('event: message_delta'))
     const { code, output } = await run(cut, ...from('anthropic-messages', 'response', '--json'))
     expect(code).toBe(1)
@@ -92,7 +89,7 @@ describe('the exit code', () => {
     ])
   })
 
-  test('is 1 when raw events end with the status error, and late usage is no new beginning', async () => {
+  test('is 1 when raw events end with status error and late usage follows', async () => {
     const raw = await run(TEXT, ...from('anthropic-messages', 'v2', '--json'))
     const failed = raw.output.replace('"status":"complete"', '"status":"error"')
     expect((await run(failed, ...from('v2', 'v2'))).code).toBe(1)
@@ -107,7 +104,7 @@ describe('the exit code', () => {
     expect(lines(outcome.output)).toMatchObject([{ status: 'complete', usage }])
   })
 
-  test('is 1 when raw events are cut off: open items fail first', async () => {
+  test('is 1 when raw events are truncated: open items fail first', async () => {
     const raw = await run(TEXT, ...from('anthropic-messages', 'v2', '--json'))
     const cut = raw.output.split('\n').slice(0, 3).join('\n')
     const { code, output } = await run(cut, ...from('v2', 'v2', '--json'))
@@ -119,7 +116,7 @@ describe('the exit code', () => {
   })
 })
 
-describe('what makes no sense is refused with words', () => {
+describe('usage errors', () => {
   test.each([
     [['--to', 'v2'], '--from takes one of'],
     [['--from', 'openai', '--to', 'v2'], "got 'openai'"],
@@ -139,7 +136,7 @@ describe('what makes no sense is refused with words', () => {
     else expect(outcome.code).toBe(1)
   })
 
-  test('a line that cannot be read is named by its number', async () => {
+  test('an unreadable line is named by number', async () => {
     const broken = '{"type":"ping"}\n\n{"type":\n{"type":"ping"}\n'
     await expect(run(broken, ...from('anthropic-messages', 'v2'))).rejects.toThrow(/3 of the input/)
     const bad = '\n\n{"type":"item_delta"}\n{"type":"item_delta"}\n'

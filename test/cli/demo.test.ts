@@ -16,7 +16,7 @@ async function play(...args: string[]): Promise<{ lines: string[]; ms: number }>
   return { lines: output().trimEnd().split('\n'), ms }
 }
 
-test('the picture has a dot for each delta and a line for each snapshot', async () => {
+test('prints a dot per delta and a line per snapshot', async () => {
   const { lines } = await play('--speed', '0')
   const recording = recordToolsTurn()
   const deltas = recording.filter(({ type }) => type === 'item_delta').length
@@ -32,7 +32,7 @@ test('the picture has a dot for each delta and a line for each snapshot', async 
   for (const line of rows) expect(line.length).toBeLessThanOrEqual(120)
 })
 
-test('with --json each line is a record of the processed log', async () => {
+test('prints processed log records with --json', async () => {
   const { lines } = await play('--json', '--speed', '0')
   const outputs = lines.map((line) => {
     const message = decodeText(streamMessageSchema, line)
@@ -45,7 +45,7 @@ test('with --json each line is a record of the processed log', async () => {
   expect(outputs.at(-1)).toMatchObject({ type: 'turn_complete', status: 'complete' })
 })
 
-test('twice the speed takes half the time', async () => {
+test('takes half the time at twice the speed', async () => {
   const [slow, fast] = [await play('--speed', '1'), await play('--speed', '2')]
   expect(fast.ms).toBeCloseTo(slow.ms / 2)
   expect((await play('--speed', '0')).ms).toBe(0)

@@ -155,13 +155,13 @@ function checkJson(text: string): Record<string, unknown>[] {
 describe.each(ROWS)('$name', ({ name, failed }) => {
   const args = (code: 0 | 1 | 2) => CASES[name]?.()[code]
 
-  test('0, with nothing but JSON objects on standard output', async () => {
+  test('0, with only JSON objects on standard output', async () => {
     const { code, stdout } = await run(name, ...(args(0) ?? []))
     expect(code).toBe(0)
     expect(checkJson(stdout).length).toBeGreaterThan(0)
   })
 
-  test('1, if the table has it, and the reason is JSON', async () => {
+  test('1 where the table has it, with the reason as JSON', async () => {
     const failing = args(1)
     expect(failing === undefined).toBe(failed === '–')
     if (failing === undefined) return
@@ -172,20 +172,20 @@ describe.each(ROWS)('$name', ({ name, failed }) => {
     expect(JSON.stringify(told.at(-1))).toMatch(/"error"|"aborted"|response_error|"fail"/)
   })
 
-  test('2, with words on standard error and how to get help', async () => {
+  test('2, with a message and a help hint on standard error', async () => {
     const { code, stderr } = await run(name, ...(args(2) ?? []))
     expect(code).toBe(2)
     expect(stderr).toMatch(new RegExp(`^turnstream: .+\nTry: turnstream ${name} --help\n$`))
   })
 })
 
-test.each(['chat', 'tail'])('%s without a gateway is 1, and says so in JSON', async (name) => {
+test.each(['chat', 'tail'])('%s without a gateway exits with 1 and a JSON error', async (name) => {
   const nobody = `http://127.0.0.1:${await freePort()}`
   const { code, stdout } = await run(name, 'good', '--json', '--url', nobody)
   expect(code).toBe(1)
   expect(checkJson(stdout)[0]).toHaveProperty('error')
 })
 
-test('the fixtures are what the cases take them for', () => {
+test('the fixtures match their cases', () => {
   expect(readFileSync(join(folder, 'cut.jsonl'), 'utf8')).toContain('UPSTREAM_TRUNCATED')
 })

@@ -60,7 +60,7 @@ afterAll(async () => {
 describe.each(HELPS)('the help of $name', ({ name, help }) => {
   const examples = examplesIn(help)
 
-  test('says what it is, how it is used, what it takes, what it ends with, and shows it', () => {
+  test('has summary, usage, options, exit codes and examples', () => {
     expect(help).toMatch(new RegExp(`^turnstream ${name}: .+\n\nUsage\n {2}turnstream ${name}`))
     expect(help).toMatch(/\nOptions\n {2}--/)
     expect(help).toMatch(/\nExit codes\n {2}0 .+ 2 .+\n$/)
@@ -91,7 +91,7 @@ describe.each(HELPS)('the help of $name', ({ name, help }) => {
   })
 })
 
-test('an example that does not work would be noticed', () => {
+test('a broken example is detected', () => {
   writeFileSync(join(folder, 'broken.sse'), 'data: {"type":\n\n')
   const script = `${OURS}\nturnstream convert --from openai-chat --to v2 broken.sse`
   const { status } = spawnSync('sh', ['-c', script], { cwd: folder })

@@ -28,13 +28,13 @@ test.each([
   [['demo', '-h'], 'turnstream demo [--speed <n>] [--json]'],
   [['convert', '--help'], '--from <format>'],
   [['replay', '--help'], 'turnstream replay <file.jsonl>'],
-])('%j teaches', { tags: ['slow'] }, (args, text) => {
+])('%j prints help', { tags: ['slow'] }, (args, text) => {
   const { status, stdout } = turnstream(...args)
   expect(status).toBe(0)
   expect(stdout).toContain(text)
 })
 
-test('demo plays the turn without colours where nobody looks', () => {
+test('demo prints no colours to a pipe', () => {
   const { status, stdout, stderr } = turnstream('demo', '--speed', '0')
   expect([status, stderr]).toEqual([0, ''])
   expect(stdout).toContain('snapshots out')
@@ -56,7 +56,7 @@ test.each([
   [['demo', '--speed', 'fast'], "--speed must be a number ≥ 0, got 'fast'"],
   [['demo', '--speed=-1'], '--speed'],
   [['--no-such-option'], '--no-such-option'],
-])('%j is refused with exit code 2', (args, message) => {
+])('%j exits with 2', (args, message) => {
   const { status, stdout, stderr } = turnstream(...args)
   expect([status, stdout]).toEqual([2, ''])
   expect(stderr).toContain(message)
@@ -82,7 +82,7 @@ test('convert writes while it reads', async () => {
   expect(seen).toMatch(/data: \[DONE\]\n\n$/)
 })
 
-test('convert says which line of its input cannot be read', () => {
+test('convert names the unreadable line of its input', () => {
   const { status, stderr } = spawnSync(
     process.execPath,
     ['dist/cli/main.js', 'convert', '--from', 'codex', '--to', 'v2'],

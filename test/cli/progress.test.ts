@@ -9,7 +9,7 @@ import { throttled } from '../../src/cli/terminal.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { fakeTerminal } from './fake-terminal.ts'
 
-test('a few times in a second is enough, and what is not told is not made', async () => {
+test('updates a few times a second and formats only what it prints', async () => {
   const clock = fakeClock()
   const shown: string[] = []
   const show = throttled(clock, (text) => shown.push(text))
@@ -29,7 +29,7 @@ describe('convert', () => {
   const bytes = readFileSync('test/fixtures/anthropic-messages/text.sse')
   const args = ['--from', 'anthropic-messages', '--to', 'v2']
 
-  test('says how much it has read, beside its output, and clears that at the end', async () => {
+  test('prints how much it has read and clears that at the end', async () => {
     // Each half takes a second to come.
     async function* slow() {
       for (const half of [bytes.subarray(0, 200), bytes.subarray(200)]) {
@@ -43,14 +43,14 @@ describe('convert', () => {
     expect(fake.output()).not.toContain('MB read')
   })
 
-  test('clears it when the input cannot be read', async () => {
+  test('clears the progress when the input is unreadable', async () => {
     const fake = fakeTerminal([new TextEncoder().encode('{"type":\n')])
     await expect(convert.run(args, fake.terminal)).rejects.toThrow('unreadable')
     expect(fake.statuses.at(-1)).toBe('')
   })
 })
 
-test('replay says how many of the events it has played', async () => {
+test('replay prints how many events it has played', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'turnstream-progress-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const recording = recordToolsTurn()

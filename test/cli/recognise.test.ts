@@ -37,7 +37,7 @@ async function readable(vendor: SourceName): Promise<[string, Uint8Array][]> {
 
 describe.each(VENDORS)('a stream of %s', (vendor) => {
   test.each(SOURCE_NAMES.filter((from) => !areRelated(vendor, from)))(
-    'is refused and named when it is read as %s',
+    'is refused with the right format when read as %s',
     async (from) => {
       const files = await readable(vendor)
       expect(files.length).toBeGreaterThan(10)
@@ -52,7 +52,7 @@ describe.each(VENDORS)('a stream of %s', (vendor) => {
     },
   )
 
-  test('is never refused when it is read as what it is', async () => {
+  test('is accepted as what it is', async () => {
     const files = readdirSync(`test/fixtures/${vendor}`)
     const outcomes = await Promise.all(
       files.map(
@@ -66,7 +66,7 @@ describe.each(VENDORS)('a stream of %s', (vendor) => {
 })
 
 test.each(['openai-responses', 'anthropic-messages', 'codex', 'gemini', 'openai-chat'] as const)(
-  'the plain text of %s is named exactly',
+  'a plain text of %s is identified exactly',
   async (vendor) => {
     const file = readdirSync(`test/fixtures/${vendor}`).find((name) => /^(text|exec)\./.test(name))
     const bytes = readFileSync(`test/fixtures/${vendor}/${file}`)
@@ -75,7 +75,7 @@ test.each(['openai-responses', 'anthropic-messages', 'codex', 'gemini', 'openai-
   },
 )
 
-test('turnstream StreamEvents are named', async () => {
+test('turnstream StreamEvents are identified', async () => {
   const text = readFileSync('test/fixtures/anthropic-messages/text.sse')
   const { output } = await run('anthropic-messages', text)
   for (const vendor of VENDORS) {
@@ -85,14 +85,14 @@ test('turnstream StreamEvents are named', async () => {
 })
 
 describe.each(SOURCE_NAMES)('as %s', (from) => {
-  test.each([1, 2, 3, 4, 5])('random bytes are refused without a name (seed %i)', async (seed) => {
+  test.each([1, 2, 3, 4, 5])('random bytes are refused without a guess (seed %i)', async (seed) => {
     const { outcome, output } = await run(from, randomBytes(seed))
     expect(outcome).toBeInstanceOf(UsageError)
     expect(String(outcome)).not.toContain('looks like')
     expect(output).toBe('')
   })
 
-  test('events that nobody knows are refused without a name', async () => {
+  test('unknown events are refused without a guess', async () => {
     const { outcome } = await run(
       from,
       new TextEncoder().encode('data: {"type":"novelty","method":"novelty"}\n\n'.repeat(9)),
@@ -102,7 +102,7 @@ describe.each(SOURCE_NAMES)('as %s', (from) => {
   })
 })
 
-test('an input that means nothing is refused after its beginning, and not read to its end', async () => {
+test('an unrecognised input is refused without reading it to the end', async () => {
   const chunk = new TextEncoder().encode('data: {"type":"novelty"}\n\n'.repeat(4000))
   let reads = 0
   async function* endless() {

@@ -31,7 +31,7 @@ async function run(...args: string[]) {
 }
 
 describe('replay', () => {
-  test('gives the events back as they were', async () => {
+  test('returns the recorded events unchanged', async () => {
     const { code, output } = await run(file, '--json', '--speed', '0')
     expect(code).toBe(0)
     expect(
@@ -50,7 +50,7 @@ describe('replay', () => {
     expect((await run(file, '--speed', '0')).ms).toBe(0)
   })
 
-  test('of a turn that was cut off ends as an error, at once', async () => {
+  test('ends a truncated turn as an error at once', async () => {
     const cut = join(folder, 'cut.jsonl')
     const lines = recordToolsTurn().map((event) => JSON.stringify(event))
     writeFileSync(cut, lines.slice(0, 8).join('\n'))
@@ -60,7 +60,7 @@ describe('replay', () => {
     expect(output).toMatch(/data: \[DONE\]\n\n$/)
   })
 
-  test('speaks every dialect', async () => {
+  test('writes every dialect', async () => {
     const chat = await run(file, '--to', 'chat-completions', '--speed', '0')
     expect(chat.output).toMatch(/data: \[DONE\]\n\n$/)
     const response = await run(file, '--to', 'response', '--json', '--speed', '0')
@@ -75,7 +75,7 @@ describe('replay', () => {
     [['package.json'], 'package.json: line 1'],
     [['a', '--speed', 'x'], '--speed'],
     [['a', '--to', 'yaml'], '--to takes one of'],
-  ])('%j is refused with words', async (args, message) => {
+  ])('%j is a usage error', async (args, message) => {
     await expect(run(...args)).rejects.toThrow(message)
   })
 })

@@ -28,7 +28,7 @@ async function run(...args: string[]) {
 const parsed = (lines: string[]) => lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 
 describe('a turn', PATIENCE, () => {
-  test('is followed as lines, to its end', async () => {
+  test('is printed as lines until its end', async () => {
     const { url } = await startGateway({ speed: 40 })
     await submit(url, 'turn-1')
     const { code, lines } = await run('turn-1', '--url', url)
@@ -41,7 +41,7 @@ describe('a turn', PATIENCE, () => {
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(120)
   })
 
-  test('that has ended is shown as it is, and in JSON as it travels', async () => {
+  test('that has ended is printed completely, and as sent with --json', async () => {
     const { url, gateway, log } = await startGateway()
     await submit(url, 'turn-1', 'scripted/tools')
     expect((await run('turn-1', '--url', url)).code).toBe(0)
@@ -52,7 +52,7 @@ describe('a turn', PATIENCE, () => {
     expect(parsed(lines)).toEqual(records.map(({ data }) => JSON.parse(data) as unknown))
   })
 
-  test('that failed is exit code 1', async () => {
+  test('that failed exits with 1', async () => {
     const { url } = await startGateway()
     await submit(url, 'turn-1', 'scripted/error')
     const { code, lines } = await run('turn-1', '--url', url)
@@ -62,7 +62,7 @@ describe('a turn', PATIENCE, () => {
     expect((await run('turn-1', '--url', url, '--raw')).code).toBe(1)
   })
 
-  test('that was stopped is exit code 1', async () => {
+  test('that was cancelled exits with 1', async () => {
     const { url } = await startGateway({ speed: 1 })
     await submit(url, 'turn-1', 'scripted/long')
     const following = [run('turn-1', '--url', url), run('turn-1', '--url', url, '--raw')]
@@ -79,7 +79,7 @@ describe('a turn', PATIENCE, () => {
 })
 
 describe('raw events', PATIENCE, () => {
-  test('are those of the provider, as lines and as JSON', async () => {
+  test('are printed as lines and as JSON', async () => {
     const { url } = await startGateway()
     await submit(url, 'turn-1')
     const { code, lines } = await run('turn-1', '--url', url, '--raw', '--json')
@@ -93,7 +93,7 @@ describe('raw events', PATIENCE, () => {
     expect(shown.lines[0]).toMatch(/^1-1 +response_start +\{"response_id":"turn-1"/)
   })
 
-  test('begin after an offset', async () => {
+  test('start after an offset', async () => {
     const { url } = await startGateway()
     await submit(url, 'turn-1')
     const all = await run('turn-1', '--url', url, '--raw')
@@ -104,8 +104,8 @@ describe('raw events', PATIENCE, () => {
   })
 })
 
-describe('a connection that breaks', PATIENCE, () => {
-  test.each([['--raw'], ['--json']])('with %s loses no line and doubles none', async (flag) => {
+describe('a lost connection', PATIENCE, () => {
+  test.each([['--raw'], ['--json']])('with %s neither loses nor repeats a line', async (flag) => {
     const { url } = await startGateway({ speed: 40 })
     await submit(url, 'turn-1', 'scripted/thinking')
     let streams = 0
@@ -127,8 +127,8 @@ describe('a connection that breaks', PATIENCE, () => {
   })
 })
 
-describe('what cannot be', PATIENCE, () => {
-  test('a turn that is not there', async () => {
+describe('errors', PATIENCE, () => {
+  test('an unknown turn', async () => {
     const { url } = await startGateway()
     const { code, errors } = await run('nowhere', '--url', url)
     expect([code, errors]).toEqual([1, 'turnstream: Unknown turn: nowhere\n'])
@@ -136,7 +136,7 @@ describe('what cannot be', PATIENCE, () => {
     expect(parsed(lines)).toMatchObject([{ error: { code: 'TURN_UNKNOWN' } }])
   })
 
-  test('a cursor that is none', async () => {
+  test('an invalid cursor', async () => {
     const { url } = await startGateway()
     await submit(url, 'turn-1')
     const { code, errors } = await run('turn-1', '--url', url, '--from', 'middle')
@@ -144,21 +144,18 @@ describe('what cannot be', PATIENCE, () => {
     expect(errors).toContain('Invalid cursor')
   })
 
-  test('no gateway there', async () => {
+  test('no gateway', async () => {
     const { code, errors } = await run('turn-1', '--url', `http://localhost:${await freePort()}`)
     expect(code).toBe(1)
     expect(errors).toContain('start one with "turnstream serve')
   })
 
-  test.each([[[]], [['a', 'b']], [['a', '--nonsense']]])(
-    '%j is refused with words',
-    async (args) => {
-      await expect(run(...args)).rejects.toThrow(/one turn|nonsense/)
-    },
-  )
+  test.each([[[]], [['a', 'b']], [['a', '--nonsense']]])('%j is a usage error', async (args) => {
+    await expect(run(...args)).rejects.toThrow(/one turn|nonsense/)
+  })
 })
 
-test('a stream that ends without the end of its turn is exit code 1', PATIENCE, async () => {
+test('a stream that ends before its turn exits with 1', PATIENCE, async () => {
   const { url } = await serverWith((response) => response.writeHead(204).end())
   const { code, errors } = await run('turn-1', '--url', url)
   expect(code).toBe(1)

@@ -15,7 +15,7 @@ test.each([
   [false, { FORCE_COLOR: '1', NO_COLOR: '1' }, true],
   [true, { FORCE_COLOR: '0' }, false],
   [true, { FORCE_COLOR: 'false' }, false],
-])('on a terminal: %s, with %j: colours %s', (isTerminal, env, expected) => {
+])('terminal: %s, environment %j: colours %s', (isTerminal, env, expected) => {
   expect(hasColours(env, isTerminal)).toBe(expected)
 })
 
@@ -25,7 +25,7 @@ test.each([
   [{ FORCE_COLOR: '1', NO_COLOR: '1' }, true],
   [{ FORCE_COLOR: '0' }, false],
   [{ NO_COLOR: '1' }, false],
-])('a pipe is given colours with %j: %s', (env, expected) => {
+])('a pipe with %j has colours: %s', (env, expected) => {
   const { FORCE_COLOR: _f, NO_COLOR: _n, ...rest } = process.env
   const args = ['dist/cli/main.js', 'demo', '--speed', '0']
   const run = spawnSync(process.execPath, args, { encoding: 'utf8', env: { ...rest, ...env } })
@@ -37,11 +37,11 @@ test.each([
   [true, 60, 60],
   [true, 0, 100],
   [false, 60, 100],
-])('on a terminal: %s, of %i columns: lines of %i', (isTTY, columns, expected) => {
+])('terminal: %s, %i columns: lines of %i', (isTTY, columns, expected) => {
   expect(columnsOf({ isTTY, columns })).toBe(expected)
 })
 
-test('what a program reads has no colours, whatever is forced', () => {
+test('JSON output has no colours, even with FORCE_COLOR', () => {
   const args = ['dist/cli/main.js', 'demo', '--speed', '0', '--json']
   const env = { ...process.env, FORCE_COLOR: '1' }
   const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', env })

@@ -15,7 +15,7 @@ test('printable drops control characters and keeps text', () => {
   expect(printable(`a\tb\n${HOSTILE}é 漢 🙂`)).toBe('a\tb\n]0;owned[2J0;owned2Jé 漢 🙂')
 })
 
-test('escapeControls keeps our own styles, and escapes the rest', () => {
+test('escapeControls keeps our own styles and escapes the rest', () => {
   expect(escapeControls('\u001b[36mtitle\u001b[39m')).toBe('\u001b[36mtitle\u001b[39m')
   const escaped = escapeControls(HOSTILE)
   expect(escaped).not.toMatch(FORBIDDEN)
@@ -87,21 +87,17 @@ test.each([
   ['chat --json', ['chat', '--json', 'hello'], [started, message, failed]],
   ['a refusal', ['chat', '--thread', 'x', 'hello'], []],
   ['a refusal as JSON', ['chat', '--json', '--thread', 'x', 'hello'], []],
-])(
-  '%s prints nothing that a terminal acts on',
-  { tags: ['slow'] },
-  async (_name, args, outputs) => {
-    const { url } = await hostileServer(outputs)
-    const run = turnstream([...args, '--url', url], { cwd })
-    expect(await run.ended).toBe(1)
-    expect(run.stdout() + run.stderr()).not.toBe('')
-    expect(run.stdout()).not.toMatch(FORBIDDEN)
-    expect(run.stderr()).not.toMatch(FORBIDDEN)
-  },
-)
+])('%s prints no terminal control sequences', { tags: ['slow'] }, async (_name, args, outputs) => {
+  const { url } = await hostileServer(outputs)
+  const run = turnstream([...args, '--url', url], { cwd })
+  expect(await run.ended).toBe(1)
+  expect(run.stdout() + run.stderr()).not.toBe('')
+  expect(run.stdout()).not.toMatch(FORBIDDEN)
+  expect(run.stderr()).not.toMatch(FORBIDDEN)
+})
 
 test.each([[[]], [['--json']]])(
-  'convert --verbose %j prints nothing that a terminal acts on',
+  'convert --verbose %j prints no terminal control sequences',
   async (more) => {
     const args = ['convert', '--from', 'openai-responses', '--to', 'xapi', '--verbose', ...more]
     const run = turnstream(args, { cwd })
@@ -121,7 +117,7 @@ test.each([[[]], [['--json']]])(
   },
 )
 
-test('an unknown command prints nothing that a terminal acts on', async () => {
+test('an unknown command prints no terminal control sequences', async () => {
   const run = turnstream([HOSTILE], { cwd })
   expect(await run.ended).toBe(2)
   expect(run.stderr()).not.toMatch(FORBIDDEN)

@@ -26,12 +26,12 @@ describe('x-request-id', () => {
     'GET /',
   ] as const
 
-  test.each(ASKS)('comes back with %s', async (ask) => {
+  test.each(ASKS)('is returned with %s', async (ask) => {
     const { headers } = await call(await startServer(), ask, { headers: { 'x-request-id': 'id' } })
     expect(headers.get('x-request-id')).toBe('id')
   })
 
-  test('comes back with a stream', async () => {
+  test('is returned with a stream', async () => {
     const server = await startServer()
     const { turnId } = await finishedTurn(server)
     const headers = { 'x-request-id': 'id' }
@@ -46,7 +46,7 @@ describe('x-request-id', () => {
     ['a b', false],
     ['ü', false],
     ['', false],
-  ])('%j is kept: %s', async (id, isKept) => {
+  ])('%j is accepted: %s', async (id, isKept) => {
     const { headers } = await call(await startServer(), 'GET /healthz', {
       headers: { 'x-request-id': id },
     })
@@ -54,7 +54,7 @@ describe('x-request-id', () => {
     expect(headers.get('x-request-id') === id).toBe(isKept)
   })
 
-  test('is made where there is none', async () => {
+  test('is generated when missing', async () => {
     const server = await startServer()
     const one = await call(server, 'GET /healthz')
     const two = await call(server, 'GET /healthz')
@@ -64,7 +64,7 @@ describe('x-request-id', () => {
 })
 
 describe('a path and a method', () => {
-  test('that nobody knows is ROUTE_UNKNOWN', async () => {
+  test('an unknown path is ROUTE_UNKNOWN', async () => {
     const server = await startServer()
     for (const ask of ['GET /nowhere', 'POST /', 'GET /api/v2', 'GET /docs/x'] as const) {
       const { status, json } = await call(server, ask)
@@ -83,7 +83,7 @@ describe('a path and a method', () => {
     ['POST /xapi/turns/t/stream', 'GET, HEAD, OPTIONS'],
     ['GET /xapi/threads/t/turn', 'OPTIONS, POST'],
     ['POST /readyz', 'GET, HEAD, OPTIONS'],
-  ] as const)('that do not fit are METHOD_NOT_ALLOWED: %s', async (ask, allow) => {
+  ] as const)('a method the path does not have is METHOD_NOT_ALLOWED: %s', async (ask, allow) => {
     const server = await startServer()
     const { status, headers, json } = await call(server, ask)
     expect([status, json.error.code]).toEqual([405, 'METHOD_NOT_ALLOWED'])
@@ -93,7 +93,7 @@ describe('a path and a method', () => {
     expect(asked.headers.get('access-control-allow-origin')).toBeNull()
   })
 
-  test('HEAD is GET without a body', async () => {
+  test('HEAD returns the headers of GET without a body', async () => {
     const server = await startServer()
     const { turnId } = await finishedTurn(server)
     for (const path of [
@@ -110,8 +110,8 @@ describe('a path and a method', () => {
   })
 })
 
-describe('an answer', () => {
-  test('is never kept by anyone, nor taken for something else', async () => {
+describe('a response', () => {
+  test('is not cacheable and not sniffable', async () => {
     const server = await startServer()
     for (const ask of ['GET /api/v2/threads', 'GET /api/v2/runs/no', 'GET /nowhere'] as const) {
       const { headers } = await call(server, ask)
@@ -121,14 +121,14 @@ describe('an answer', () => {
   })
 })
 
-describe('a failure that nobody foresaw', () => {
+describe('an unexpected error', () => {
   class Broken extends MemoryLog {
     override async listThreads(): Promise<never> {
       throw new TypeError('the secret is 42')
     }
   }
 
-  test('is INTERNAL_ERROR, says nothing of it, and is reported with the id of its request', async () => {
+  test('is INTERNAL_ERROR without details, and reported with its request id', async () => {
     const server = await startServer({ log: new Broken() })
     const headers = { 'x-request-id': 'id' }
     const { status, json } = await call(server, 'GET /api/v2/threads', { headers })
@@ -144,7 +144,7 @@ describe('a failure that nobody foresaw', () => {
   })
 })
 
-describe('an error as clients see it', () => {
+describe('an error response', () => {
   const codes = Object.keys(ERROR_CODES) as ErrorCode[]
 
   test.each(codes)('%s', (code) => {
@@ -161,7 +161,7 @@ describe('an error as clients see it', () => {
   })
 })
 
-test('what the framework refuses in its own way is INTERNAL_ERROR, but for bodies', () => {
+test('errors of the framework are INTERNAL_ERROR, except body errors', () => {
   const codes = [400, 415, 418].map((status) => {
     const { code, body } = toErrorResponse(
       new HTTPException(status as 400, { message: 'the secret' }),
@@ -173,11 +173,11 @@ test('what the framework refuses in its own way is INTERNAL_ERROR, but for bodie
   expect(codes).toEqual(['REQUEST_INVALID', 'MEDIA_TYPE_UNSUPPORTED', 'INTERNAL_ERROR'])
 })
 
-describe('who has left', () => {
+describe('a client that disconnected', () => {
   test.each([
     ['because it was reset', { code: 'ECONNRESET' }, false],
     ['because it is closed for writing', {}, true],
-  ])('is not answered any more: %s', (_name, fields, isEnded) => {
+  ])('gets no response: %s', (_name, fields, isEnded) => {
     const socket = new PassThrough()
     if (isEnded) socket.end()
     const options = { clock: systemClock, limits: PORT_LIMITS }
@@ -187,7 +187,7 @@ describe('who has left', () => {
   })
 })
 
-describe('what is no request', () => {
+describe('a malformed request', () => {
   const ROWS: [name: string, text: string, status: number][] = [
     ['noise', 'hello\r\n\r\n', 400],
     ['TLS', '\x16\x03\x01\x02\x00\x01\x00', 400],
@@ -215,7 +215,7 @@ describe('what is no request', () => {
   })
 })
 
-test('what is thrown and is no error is INTERNAL_ERROR, too', async () => {
+test('a thrown value that is not an error is INTERNAL_ERROR', async () => {
   class Throwing extends MemoryLog {
     override async listThreads(): Promise<never> {
       // oxlint-disable-next-line typescript/only-throw-error -- a store of somebody else may

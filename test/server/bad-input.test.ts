@@ -117,7 +117,7 @@ describe('V2 an unknown field', () => {
     expect((await server.log.listThreads()).items).toEqual([])
   })
 
-  test('is free where the object is not ours', async () => {
+  test("is allowed where the object is the client's", async () => {
     const server = await startServer()
     const tools = [{ name: 'n', parameters: { modle: { nam: 1 } } }]
     const submitted = await call(server, 'POST /api/v2/submit', { body: { ...PROMPT, tools } })
@@ -126,7 +126,7 @@ describe('V2 an unknown field', () => {
     expect((await call(server, 'POST /api/v2/threads', { body })).status).toBe(201)
   })
 
-  test.each(['', undefined])('V2 an empty body where none is needed: %j', async (body) => {
+  test.each(['', undefined])('V2 an empty body where none is required: %j', async (body) => {
     const server = await startServer()
     const headers = { 'content-type': 'application/json; charset=utf-8' }
     const post = (path: string) =>
@@ -212,7 +212,7 @@ const OTHERS: Record<string, [ask: `${string} /${string}`, options?: CallOptions
   ],
 }
 
-describe.each(Object.entries(OTHERS))('%s is the answer to', (refusal, rows) => {
+describe.each(Object.entries(OTHERS))('%s is returned for', (refusal, rows) => {
   test.each(rows)('%s %j', async (ask, options = {}) => {
     const server = await startServer()
     await server.log.create({ turnId: 't', threadId: 'h', owner: 'me' }, 1_000_000)
@@ -222,8 +222,8 @@ describe.each(Object.entries(OTHERS))('%s is the answer to', (refusal, rows) => 
   })
 })
 
-describe('what is told of a fault', () => {
-  test('does not grow with what was sent', async () => {
+describe('an error message', () => {
+  test('does not grow with the input', async () => {
     const input = many(900, { type: 'message', origin: 'user', content: 1 })
     const server = await startServer()
     const { json } = await call(server, 'POST /api/v2/submit', { body: { input } })
@@ -234,10 +234,10 @@ describe('what is told of a fault', () => {
   })
 })
 
-describe('what is unusual and right', () => {
+describe('unusual but valid input', () => {
   const texts = ['\0', 'a\ud800b', '\u202e', '🧵'.repeat(50), '"\\\u2028', '<script>', '{}', ' x ']
 
-  test.each(texts)('the prompt %j comes back as it was', async (prompt) => {
+  test.each(texts)('the prompt %j is returned unchanged', async (prompt) => {
     const server = await startServer()
     const { json } = await call(server, 'POST /api/v2/submit', { body: { prompt } })
     const run = await call(server, `GET /api/v2/runs/${json.runId}`)
@@ -258,7 +258,7 @@ describe('what is unusual and right', () => {
     },
   )
 
-  test('JSON may be nested, up to a bound', async () => {
+  test('JSON may be nested up to a bound', async () => {
     const server = await startServer()
     const nested = (depth: number) => `{"metadata":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}}`
     const send = (body: string) =>

@@ -19,7 +19,7 @@ const REFUSED = {
   'a long address': [`/${'x'.repeat(9000)}`, json, 414],
 } as const
 
-describe('a refusal arrives while the body is being sent', {
+describe('an error response arrives while the body is being sent', {
   timeout: 60_000,
   tags: ['slow'],
 }, () => {
@@ -59,7 +59,7 @@ function closing(socket: Socket): Promise<unknown> {
   return new Promise((resolve) => socket.once('close', resolve))
 }
 
-describe('a client that goes on sending after the refusal is cut off', () => {
+describe('a client that keeps sending after the error is disconnected', () => {
   test('after 16 MB', async () => {
     const { url } = await startServer()
     const socket = await refusedUpload(Number(new URL(url).port))

@@ -6,8 +6,8 @@ import { SECURITY_SCHEMES } from '../../src/server/routes/spec.ts'
 import { call, startServer } from './support.ts'
 import { ask } from './web/browser.ts'
 
-describe('the page', () => {
-  test('shows every route with a line to try it, and every shape', async () => {
+describe('the docs page', () => {
+  test('lists every route with a command to try, and every schema', async () => {
     const server = await startServer()
     const { json: page } = await call(server, 'GET /docs')
     for (const [path, methods] of Object.entries(server.document.paths)) {
@@ -27,7 +27,7 @@ describe('the page', () => {
     expect(page).toContain(`curl -X DELETE ${server.url}/api/v2/threads/THREAD_ID`)
   })
 
-  test('says what needs no key, and what opens with a token', async () => {
+  test('marks routes that need no key and those that accept a token', async () => {
     const server = await startServer()
     const { json } = await call(server, 'GET /docs')
     const sections = [...(json as string).matchAll(/<section id="(\w+)">.*?<\/section>/gs)]
@@ -41,7 +41,7 @@ describe('the page', () => {
     ])
   })
 
-  test('links only to places that it has', async () => {
+  test('has no broken internal links', async () => {
     const { json: page } = await call(await startServer(), 'GET /docs')
     const links = [...(page as string).matchAll(/href="#([^"]+)"/g)].map(([, id]) => id)
     const ids = [...(page as string).matchAll(/id="([^"]+)"/g)].map(([, id]) => id)
@@ -50,7 +50,7 @@ describe('the page', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  test('loads and runs nothing, and says so', async () => {
+  test('loads and runs no scripts, and its policy says so', async () => {
     const { headers, json: page } = await call(await startServer(), 'GET /docs')
     expect(page).not.toMatch(/<script|<link|<img|@import|url\(|https?:\/\/(?!127\.0\.0\.1)/)
     const style = /<style>(.*?)<\/style>/s.exec(page as string)?.[1] ?? ''
@@ -61,7 +61,7 @@ describe('the page', () => {
     expect(policy).not.toContain('unsafe')
   })
 
-  test('shows the address under which it was asked for', async () => {
+  test('uses the URL it was requested at', async () => {
     const { url } = await startServer()
     for (const host of ['turns.example', 'localhost:4010', '[::1]:80']) {
       const { text } = await ask(`${url}/docs`, { headers: { host } })
@@ -71,7 +71,7 @@ describe('the page', () => {
     }
   })
 
-  test('puts an address in as text, also into the page that is kept', async () => {
+  test('escapes the URL, also in the cached page', async () => {
     const { document } = await startServer()
     const page = docsPages(document)('http://<img src=x>"&')
     expect(page).not.toContain('<img')
@@ -79,13 +79,13 @@ describe('the page', () => {
     expect(docsPages(document)('http://a')).toBe(docsPage(document, 'http://a'))
   })
 
-  test('has a light and a dark look', async () => {
+  test('has a light and a dark theme', async () => {
     const { json: page } = await call(await startServer(), 'GET /docs')
     expect(page).toContain('prefers-color-scheme: dark')
     expect(page).toContain('<meta name="color-scheme" content="light dark">')
   })
 
-  test('whatever stands in the description stays text', () => {
+  test('escapes everything in the description', () => {
     const evil = '<img src=x onerror=alert(1)>"\'&'
     const operation: Operation = {
       ...{ operationId: evil, summary: evil, description: `\`${evil}\``, tags: [evil] },
@@ -119,6 +119,6 @@ describe('the page', () => {
   })
 })
 
-test('code stands between backquotes, and what is put in is text', () => {
+test('formats backquotes as code and escapes it', () => {
   expect(String(prose('a `<b>` c'))).toBe('a <code>&lt;b&gt;</code> c')
 })

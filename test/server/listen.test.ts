@@ -21,7 +21,7 @@ function newGateway(): Gateway {
 
 describe('a port', () => {
   test.each(['127.0.0.1', '::1', 'localhost'])(
-    'opens on %s, and the url leads there',
+    'opens on %s, and the URL is correct',
     async (host) => {
       const server = await startServer({ host })
       expect(server.url).toMatch(
@@ -48,7 +48,7 @@ describe('a port', () => {
     await expect(opening).rejects.toThrow(advice)
   })
 
-  test('that is in use is OPTION_INVALID, and the gateway that was to open it is closed', async () => {
+  test('in use is OPTION_INVALID, and its gateway is closed', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     onTestFinished(() => void other.close())
@@ -65,7 +65,7 @@ describe('a port', () => {
 })
 
 describe('closing', () => {
-  test('waits for the turns that run, lets their readers see the end, and then closes the port', async () => {
+  test('waits for running turns, lets readers see their end, then closes the port', async () => {
     const server = await startServer({ shutdownGraceMs: 60_000 })
     const { turnId, call: running } = await heldTurn(server)
     const reading = await fetch(`${server.url}/xapi/turns/${turnId}/stream`)
@@ -79,7 +79,7 @@ describe('closing', () => {
     await expect(fetch(`${server.url}/healthz`)).rejects.toThrow('fetch failed')
   })
 
-  test('D5 ends the turns that are left when their time is up', async () => {
+  test('D5 ends running turns after the grace period', async () => {
     const server = await startServer({ shutdownGraceMs: 0 })
     const { turnId } = await heldTurn(server)
     await server.close()
@@ -90,7 +90,7 @@ describe('closing', () => {
     })
   })
 
-  test('ends streams that would go on for ever', async () => {
+  test('ends endless streams', async () => {
     const server = await startServer()
     await server.log.putThread({ threadId: 'h' })
     const reading = await fetch(`${server.url}/xapi/threads/h/stream`)
@@ -98,7 +98,7 @@ describe('closing', () => {
     expect(await reading.text()).toContain('retry: 1000')
   })
 
-  test('does not wait for connections on which nothing happens', async () => {
+  test('does not wait for idle connections', async () => {
     const clock = fakeClock()
     const gateway = newGateway()
     const listening = await listen(gateway, { port: 0, clock })
@@ -113,7 +113,7 @@ describe('closing', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('cuts off who does not read to the end, after a while', async () => {
+  test('disconnects clients that do not read, after a while', async () => {
     const clock = fakeClock()
     const gateway = newGateway()
     // An answer that never ends, as that of a reader which takes nothing would.
@@ -134,14 +134,14 @@ describe('closing', () => {
     await expect(reading).rejects.toThrow(TypeError)
   })
 
-  test('may be asked for twice', async () => {
+  test('may be called twice', async () => {
     const server = await startServer()
     const twice = Promise.all([server.close(), server.close(), server.gateway.close()])
     await expect(twice).resolves.toHaveLength(3)
   })
 })
 
-test('D5 a turn that an earlier process left behind is ended before the port opens', async () => {
+test('D5 orphaned turns of an earlier process are ended before the port opens', async () => {
   const log = new MemoryLog()
   await log.create({ turnId: 'turn', threadId: 'thread', owner: 'dead' }, 0)
   const server = await startServer({ log })

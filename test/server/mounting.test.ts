@@ -38,7 +38,7 @@ function submit(url: string, body: object): Promise<Response> {
 }
 
 describe('createGateway', () => {
-  test('names the process that runs a turn, and takes a plain list of providers', async () => {
+  test('names the process that runs a turn, and accepts a plain list of providers', async () => {
     const { gateway, log } = createParts()
     const { turnId } = await gateway.turns.submit({
       input: [{ type: 'message', origin: 'user', content: 'Hi' }],
@@ -60,7 +60,7 @@ describe('createRequestListener', () => {
     expect(await stream.text()).toContain('"type":"turn_error"')
   })
 
-  test('refuses a request whose body was read before it', async () => {
+  test('refuses a request whose body was already read', async () => {
     const { gateway } = createParts()
     const listener = createRequestListener(gateway)
     const url = await serve((request, response) => {
@@ -74,7 +74,7 @@ describe('createRequestListener', () => {
     expect(error.message).toContain('Mount the gateway before body parsers')
   })
 
-  test('refuses a body that is too large, and the connection can be used again', async () => {
+  test('refuses a body that is too large and keeps the connection usable', async () => {
     const url = await serve(createRequestListener(createParts().gateway))
     for (let round = 0; round < 3; round++) {
       const answer = await submit(url, { prompt: 'x'.repeat(6_000_000) })
@@ -84,7 +84,7 @@ describe('createRequestListener', () => {
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
   })
 
-  test('answers an address that is none', async () => {
+  test('answers an invalid URL', async () => {
     const url = await serve((request, response) => {
       request.url = 'http://['
       createRequestListener(createParts().gateway)(request, response)

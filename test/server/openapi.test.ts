@@ -88,8 +88,8 @@ const operationShape = z.strictObject({
   ),
 })
 
-describe('the document', () => {
-  test('has the shape of OpenAPI 3.1', () => {
+describe('the OpenAPI document', () => {
+  test('is valid OpenAPI 3.1', () => {
     const shape = z.strictObject({
       openapi: z.literal('3.1.0'),
       info: z.strictObject({ title: z.string(), version: z.string(), description: z.string() }),
@@ -102,7 +102,7 @@ describe('the document', () => {
     expect(shape.safeParse(document).error?.issues ?? []).toEqual([])
   })
 
-  test('names each operation once', () => {
+  test('has unique operation ids', () => {
     const names = operations.map(({ operation }) => operation.operationId)
     expect(new Set(names).size).toBe(names.length)
   })
@@ -114,7 +114,7 @@ describe('the document', () => {
     expect(declared.every(({ required }) => required)).toBe(true)
   })
 
-  test.each(operations)('$method $path says how it answers', ({ path, operation }) => {
+  test.each(operations)('$method $path documents its responses', ({ path, operation }) => {
     const error = path.startsWith('/v1/') ? 'OpenaiError' : 'Error'
     const codes = Object.keys(operation.responses)
     expect(codes.some((code) => code.startsWith('2'))).toBe(true)
@@ -125,11 +125,11 @@ describe('the document', () => {
   })
 })
 
-describe('who may ask', () => {
+describe('authentication', () => {
   const ways = ({ security }: (typeof operations)[number]['operation']) =>
     security.flatMap((each) => Object.keys(each))
 
-  test('every operation says it: a key, on streams also a token, and nothing for a few', () => {
+  test('is documented for every operation: key, token for streams, or none', () => {
     const names = (key: string) =>
       operations
         .filter(({ operation }) => ways(operation).join(' ') === key)
@@ -145,7 +145,7 @@ describe('who may ask', () => {
     ])
   })
 
-  test.each(operations)('$method $path has the refusals that belong to it', ({ operation }) => {
+  test.each(operations)('$method $path documents its errors', ({ operation }) => {
     const { description = '' } = operation.responses['401'] ?? {}
     const codes = [...description.matchAll(/`(\w+)`/g)].map(([, code]) => code)
     const keys = ways(operation).includes('bearer') ? ['KEY_INVALID', 'KEY_REQUIRED'] : []
@@ -160,37 +160,37 @@ describe('its schemas', () => {
     expect(schemas.length).toBeGreaterThan(100)
   })
 
-  test('use only words that are checked here', () => {
+  test('only use keywords that are checked here', () => {
     const unknown = schemas.flatMap(([path, schema]) =>
       Object.keys(schema).flatMap((word) => (KEYWORDS.has(word) ? [] : [`${path}: ${word}`])),
     )
     expect(unknown).toEqual([])
   })
 
-  test('refer only to schemas that are there', () => {
+  test('have no dangling references', () => {
     for (const [, { $ref }] of schemas) if ($ref !== undefined) resolve($ref, document)
     expect(() => resolve('#/components/schemas/Nothing', document)).toThrow('leads nowhere')
   })
 
-  test('require only fields that they have', () => {
+  test('only require fields they have', () => {
     for (const [path, { required = [], properties = {} }] of schemas) {
       expect([path, required.filter((name) => !(name in properties))]).toEqual([path, []])
     }
   })
 
-  test('have patterns that can be used', () => {
+  test('have valid patterns', () => {
     const patterns = schemas.flatMap(([, schema]) => (schema as { pattern?: string }).pattern ?? [])
     expect(patterns.length).toBeGreaterThan(0)
     for (const pattern of patterns) expect(new RegExp(pattern, 'u').test('turn-1')).toBe(true)
   })
 
-  test('a field that may be missing is not required', () => {
+  test('do not require optional fields', () => {
     const { Response } = document.components.schemas
     expect(Response?.required).not.toContain('usage')
     expect(Response?.required).toContain('output_items')
   })
 
-  test('have examples that the server takes', () => {
+  test('have examples that the server accepts', () => {
     const bodies: Record<string, z.ZodType> = {
       Submit: submitBodySchema,
       NewThread: newThreadSchema,
@@ -207,7 +207,7 @@ describe('its schemas', () => {
   })
 })
 
-describe('the check of values', () => {
+describe('the schema validator', () => {
   const ROWS: [schema: object, value: unknown, faults: string[]][] = [
     [{ type: 'string' }, 1, ['$ is no string']],
     [{ type: ['string', 'null'] }, null, []],

@@ -16,7 +16,7 @@ function dataOf(stream: string): unknown[] {
 }
 
 describe('W5 a turn', () => {
-  test('is loaded in the shape in which it is streamed', async () => {
+  test('is loaded in the format in which it is streamed', async () => {
     const server = await startServer()
     const { turnId, threadId } = await finishedTurn(server)
     const { json } = await call(server, `GET /xapi/turns/${turnId}`)
@@ -30,7 +30,7 @@ describe('W5 a turn', () => {
     ])
   })
 
-  test('its offset is where its stream goes on', async () => {
+  test('has the offset at which its stream resumes', async () => {
     const server = await startServer()
     const { turnId, call: running } = await heldTurn(server)
     running.say('first '.repeat(20))
@@ -47,7 +47,7 @@ describe('W5 a turn', () => {
     expect(end.status).toBe(204)
   })
 
-  test('W4 that is not there is TURN_UNKNOWN, and one whose logs are gone is TURN_EXPIRED', async () => {
+  test('W4 unknown is TURN_UNKNOWN, and with expired logs TURN_EXPIRED', async () => {
     const clock = fakeClock(0)
     const server = await startServer({ log: new MemoryLog({ clock }) })
     const { turnId } = await finishedTurn(server)
@@ -77,7 +77,7 @@ async function writeTurn(log: MemoryLog, turnId: string, text: string): Promise<
 const turnIds = (json: { turns: { turnId: string }[] }) => json.turns.map(({ turnId }) => turnId)
 
 describe('W5 a thread', () => {
-  test('gives its turns page by page, from either end', async () => {
+  test('returns its turns page by page, from either end', async () => {
     const log = new MemoryLog()
     const server = await startServer({ log })
     for (const turnId of ['t1', 't2', 't3']) await writeTurn(log, turnId, turnId)
@@ -92,7 +92,7 @@ describe('W5 a thread', () => {
     expect(turnIds((await call(server, oldest)).json)).toEqual(['t1'])
   })
 
-  test('gives each turn as it is given alone', async () => {
+  test('returns each turn as it is returned alone', async () => {
     const server = await startServer()
     const { turnId, threadId } = await finishedTurn(server)
     const thread = await call(server, `GET /xapi/threads/${threadId}`)
@@ -100,7 +100,7 @@ describe('W5 a thread', () => {
     expect(thread.json).toEqual({ threadId, turns: [turn.json] })
   })
 
-  test('without turns is empty, and one that is not there is THREAD_UNKNOWN', async () => {
+  test('without turns is empty, and an unknown one is THREAD_UNKNOWN', async () => {
     const server = await startServer()
     await call(server, 'POST /api/v2/threads', { body: { threadId: 'h' } })
     expect((await call(server, 'GET /xapi/threads/h')).json).toEqual({ threadId: 'h', turns: [] })
@@ -108,7 +108,7 @@ describe('W5 a thread', () => {
     expect([none.status, none.json.error.code]).toEqual([404, 'THREAD_UNKNOWN'])
   })
 
-  test('lists a turn whose outputs are gone without them', async () => {
+  test('lists a turn without outputs when they have expired', async () => {
     const clock = fakeClock(0)
     const log = new MemoryLog({ clock })
     const server = await startServer({ log })
@@ -121,7 +121,7 @@ describe('W5 a thread', () => {
     expect(json.turns[0]).toEqual({ ...gone, expired: true, outputs: [] })
   })
 
-  test('ends a page that has become large, and goes on with the next turn', async () => {
+  test('ends a page that has become large and continues with the next turn', async () => {
     const log = new MemoryLog()
     const server = await startServer({ log })
     const large = 'x'.repeat(5_000_000)
@@ -133,7 +133,7 @@ describe('W5 a thread', () => {
     expect(second.json).not.toHaveProperty('nextCursor')
   })
 
-  test('is refused when the store fails in the middle of it', async () => {
+  test('fails when the store fails in the middle', async () => {
     class Failing extends MemoryLog {
       override async snapshot(): Promise<never> {
         throw new TurnstreamError('STORE_UNAVAILABLE', 'away')
@@ -149,7 +149,7 @@ describe('W5 a thread', () => {
   test.each([
     ['deleted', async (log: MemoryLog) => void (await log.deleteTurn('t1')), ['t2']],
     ['expired', async (_: MemoryLog, pass: () => Promise<void>) => pass(), ['t1', 't2']],
-  ])('copes with a turn that is %s while it is read', async (_name, happen, left) => {
+  ])('handles a turn that is %s while it is read', async (_name, happen, left) => {
     const clock = fakeClock(0)
     /** Something happens between the list of the turns and the first of them. */
     class Late extends MemoryLog {

@@ -28,7 +28,7 @@ async function silentPort() {
 }
 
 describe('connecting', () => {
-  test('that takes too long fails, and is tried again', async () => {
+  test('times out and is retried', async () => {
     const { port, connections } = await silentPort()
     const provider = createOpenaiChatProvider({
       baseUrl: `https://127.0.0.1:${port}`,
@@ -40,7 +40,7 @@ describe('connecting', () => {
     expect(connections()).toBe(3)
   })
 
-  test('is all that its limit is for: headers may take longer', async () => {
+  test('is the only phase with a timeout: headers may take longer', async () => {
     const { url } = await vendor((response, incoming, count) => {
       setTimeout(() => void sse(TEXT, STOP)(response, incoming, count), 200)
     })
@@ -53,7 +53,7 @@ describe('connecting', () => {
 })
 
 describe('a response', () => {
-  test('has its status, headers and body, and the connection is used again', async () => {
+  test('has its status, headers and body, and the connection is reused', async () => {
     const sockets = new Set<unknown>()
     const { url, bodies } = await vendor((response, incoming) => {
       sockets.add(incoming.socket)
@@ -81,7 +81,7 @@ describe('a response', () => {
     expect((await createProviderFetch()(url)).body).toBeNull()
   })
 
-  test('with a status that is none is refused', async () => {
+  test('with an invalid status is refused', async () => {
     const { url } = await vendor((response) => void response.writeHead(999).end())
     await expect(createProviderFetch()(url)).rejects.toThrow(RangeError)
   })

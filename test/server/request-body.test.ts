@@ -18,7 +18,7 @@ describe('a body that is too large', () => {
   const limit = { maxBodyBytes: 1000 }
   const bodyOf = (bytes: number) => JSON.stringify({ prompt: 'x'.repeat(bytes - 13) })
 
-  test('is refused by a byte', async () => {
+  test('is refused when it exceeds the limit by a byte', async () => {
     const server = await startServer(limit)
     expect((await post(server, { headers: json, body: bodyOf(1000) })).status).toBe(202)
     const refused = await post(server, { headers: json, body: bodyOf(1001) })
@@ -26,7 +26,7 @@ describe('a body that is too large', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('is refused by its announced size, before any of it has come', async () => {
+  test('is refused by its declared length before it arrives', async () => {
     const { url } = await startServer(limit)
     const head = 'POST /api/v2/submit HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n'
     const answer = await sendRaw(url, `${head}content-length: 1000000\r\n\r\n{`)
@@ -34,7 +34,7 @@ describe('a body that is too large', () => {
     expect(JSON.parse(answer.body)).toMatchObject({ error: { code: 'BODY_TOO_LARGE' } })
   })
 
-  test('is refused by what comes, where no size was announced', async () => {
+  test('is refused while it arrives without a declared length', async () => {
     const server = await startServer(limit)
     // It never ends: whoever reads all of it never answers.
     const body = new ReadableStream<Uint8Array>({
@@ -45,14 +45,14 @@ describe('a body that is too large', () => {
     expect(await refusal(refused)).toEqual([413, 'BODY_TOO_LARGE'])
   })
 
-  test('is refused where no body is needed, too', async () => {
+  test('is refused even where no body is required', async () => {
     const server = await startServer(limit)
     const refused = await post(server, { headers: json, body: bodyOf(1001) }, '/api/v2/threads')
     expect(await refusal(refused)).toEqual([413, 'BODY_TOO_LARGE'])
   })
 })
 
-describe('a body that cannot be read', () => {
+describe('an unreadable body', () => {
   const bytes = (...values: number[]) => new Uint8Array(values)
   const ROWS: [name: string, body: string | Uint8Array<ArrayBuffer>][] = [
     ['is no JSON', '{"prompt":'],
@@ -84,7 +84,7 @@ describe('a body that cannot be read', () => {
     ['application/json; charset=utf-8', 202],
     ['Application/JSON', 202],
     ['application/problem+json', 202],
-  ])('of the type %s is answered with %s', async (type, status) => {
+  ])('of type %s is answered with %s', async (type, status) => {
     const server = await startServer()
     const body = new TextEncoder().encode('{"prompt":"Hi"}')
     const answer = await post(server, { headers: { 'content-type': type }, body })
@@ -92,7 +92,7 @@ describe('a body that cannot be read', () => {
     if (status === 415) expect((await refusal(answer))[1]).toBe('MEDIA_TYPE_UNSUPPORTED')
   })
 
-  test('of no type at all is MEDIA_TYPE_UNSUPPORTED', async () => {
+  test('without a type is MEDIA_TYPE_UNSUPPORTED', async () => {
     const server = await startServer()
     const body = new TextEncoder().encode('{"prompt":"Hi"}')
     for (const path of ['/api/v2/submit', '/api/v2/threads']) {
@@ -103,7 +103,7 @@ describe('a body that cannot be read', () => {
   })
 })
 
-test('a client that leaves in the middle of its body is no error of ours', async () => {
+test('a client that disconnects while sending its body is not our error', async () => {
   const server = await startServer()
   const { hostname, port } = new URL(server.url)
   const socket = connect(Number(port), hostname)
@@ -117,7 +117,7 @@ test('a client that leaves in the middle of its body is no error of ours', async
   expect(server.errors).toEqual([])
 })
 
-test('a body in many pieces, cut within characters, is read as a whole', async () => {
+test('a body in many pieces, split within characters, is read completely', async () => {
   const server = await startServer()
   const bytes = new TextEncoder().encode(JSON.stringify({ prompt: 'Grüße, 世界 🧵', runId: 'r' }))
   const body = new ReadableStream<Uint8Array>({

@@ -186,7 +186,7 @@ test.each(Object.entries(ROUTE_ROWS))('%s', async (_name, { ask, status, answers
   expect(answer.status).toBe(status)
 })
 
-test('every route that is served is described, and every one that is described has a row', async () => {
+test('every served route is documented, and every documented route has a row', async () => {
   const { gateway, document } = await startServer()
   const served = gateway.app.routes
     .filter(({ method, path }) => method !== 'ALL' && path !== '/')
@@ -202,13 +202,13 @@ test('every route that is served is described, and every one that is described h
   expect(names.toSorted()).toEqual(Object.keys(ROUTE_ROWS).toSorted())
 })
 
-test('every name of a route is served', async () => {
+test('every route name is served', async () => {
   const server = await startServer()
   const paths = Object.values(ROUTES).map((path) => path.replaceAll(/:(\w+)/g, '{$1}'))
   expect(paths.filter((path) => !(path in server.document.paths))).toEqual([])
 })
 
-test('the first page leads to the description', async () => {
+test('/ redirects to the docs page', async () => {
   const { status, headers } = await call(await startServer(), 'GET /')
   expect([status, headers.get('location')]).toEqual([302, 'docs'])
 })

@@ -24,7 +24,7 @@ async function stage(isSealed: boolean, maxBytes?: number) {
 }
 
 describe('the Response of a sealed turn', () => {
-  test('is read from the store once for all who read at the same time, and is cached', async () => {
+  test('is read once for concurrent readers and cached', async () => {
     const { read, count } = await stage(true)
     const responses = await Promise.all(Array.from({ length: 20 }, () => read()))
     for (const response of responses) expect(response).toEqual(responses[0])
@@ -33,21 +33,21 @@ describe('the Response of a sealed turn', () => {
     expect(count()).toBe(1)
   })
 
-  test('is the one that was stored with its end, where there is one', async () => {
+  test('is the one stored with the seal, if there is one', async () => {
     const { log, read, count } = await stage(true)
     vi.spyOn(log, 'getResponse').mockResolvedValue('{"status":"stored"}')
     expect(await read()).toEqual({ status: 'stored' })
     expect(count()).toBe(0)
   })
 
-  test('is cached for its tenant alone', async () => {
+  test('is cached per tenant', async () => {
     const { read, count } = await stage(true)
     await read()
     await read('turn', 'other')
     expect(count()).toBe(2)
   })
 
-  test('is that of the new turn once the turn was deleted and recreated', async () => {
+  test('belongs to the new turn after a delete and recreate', async () => {
     const { log, read } = await stage(true)
     await read()
     await log.deleteTurn('turn')
@@ -62,7 +62,7 @@ describe('the Response of a sealed turn', () => {
     await expect(runs.read(log, 'default', turn)).rejects.toMatchObject({ code: 'TURN_EXPIRED' })
   })
 
-  test('is cached up to a number of bytes, those read last', async () => {
+  test('is cached up to a number of bytes, least recently used first out', async () => {
     const { log, runs, read, count } = await stage(true, 2000)
     for (const turnId of ['a', 'b', 'c']) await writeLongTurn(log, { turnId, deltas: 100 })
     const before = count()
@@ -74,13 +74,13 @@ describe('the Response of a sealed turn', () => {
     expect(runs.cachedBytes).toBeLessThanOrEqual(2000)
   })
 
-  test('is not cached where it alone is larger', async () => {
+  test('is not cached when it alone exceeds the limit', async () => {
     const { runs, read } = await stage(true, 100)
     expect((await read()).status).toBe('complete')
     expect(runs.cachedBytes).toBe(0)
   })
 
-  test('is tried again after the store has failed', async () => {
+  test('is read again after a store failure', async () => {
     const { log, read } = await stage(true)
     vi.spyOn(log, 'tail').mockImplementationOnce(() => {
       throw new Error('the store is away')
@@ -91,7 +91,7 @@ describe('the Response of a sealed turn', () => {
 })
 
 describe('the Response of a running turn', () => {
-  test('is read for all who wait together, and holds what was written before they came', async () => {
+  test('is read once for waiting readers and includes everything written before they came', async () => {
     const { log, read, count } = await stage(false)
     const first = read()
     await Promise.resolve()

@@ -7,7 +7,7 @@ import { call, finishedTurn, heldTurn, readUntil, sealed, startServer } from './
 const DAY_MS = 24 * 60 * 60 * 1000
 
 describe('a run', () => {
-  test('is read as one Response', async () => {
+  test('is returned as one Response', async () => {
     const server = await startServer()
     const { runId, turnId, threadId } = await finishedTurn(server)
     const { status, json } = await call(server, `GET /api/v2/runs/${runId}`)
@@ -24,7 +24,7 @@ describe('a run', () => {
     })
   })
 
-  test('is read while it is under way, as far as it has come', async () => {
+  test('in progress is returned as far as it has come', async () => {
     const server = await startServer()
     const { runId, turnId, call: running } = await heldTurn(server)
     const read = async () => (await call(server, `GET /api/v2/runs/${runId}`)).json
@@ -41,7 +41,7 @@ describe('a run', () => {
     expect(await read()).toMatchObject({ status: 'complete' })
   })
 
-  test('that has no event yet is queued, and knows its ids', async () => {
+  test('without events yet is queued and has its ids', async () => {
     const log = new MemoryLog({ clock: fakeClock(5000) })
     const server = await startServer({ log })
     await log.create({ turnId: 't', runId: 'r', threadId: 'h', owner: 'me' }, DAY_MS)
@@ -52,7 +52,7 @@ describe('a run', () => {
     })
   })
 
-  test('passes over events of a type that it does not know', async () => {
+  test('skips events of unknown types', async () => {
     const log = new MemoryLog()
     const server = await startServer({ log })
     const lease = await log.create({ turnId: 't', threadId: 'h', owner: 'me' }, DAY_MS)
@@ -67,14 +67,14 @@ describe('a run', () => {
     expect((await call(server, 'GET /api/v2/runs/t')).json).toMatchObject({ status: 'queued' })
   })
 
-  test('is found by its own id, and not by that of its turn', async () => {
+  test('is found by its own id, not by its turn id', async () => {
     const server = await startServer()
     await finishedTurn(server, { turnId: 'turn', runId: 'run' })
     expect((await call(server, 'GET /api/v2/runs/run')).json.turn_id).toBe('turn')
     expect((await call(server, 'GET /api/v2/runs/turn')).status).toBe(404)
   })
 
-  test('whose logs are gone is TURN_EXPIRED', async () => {
+  test('with expired logs is TURN_EXPIRED', async () => {
     const clock = fakeClock(0)
     const server = await startServer({ log: new MemoryLog({ clock }) })
     const { runId } = await finishedTurn(server)
@@ -85,7 +85,7 @@ describe('a run', () => {
 })
 
 describe('a cancel', () => {
-  test('ends the turn as aborted, keeps what it came to and stops the provider', async () => {
+  test('ends the turn as aborted, keeps its output and stops the provider', async () => {
     const server = await startServer()
     const { runId, turnId, call: running } = await heldTurn(server)
     running.say('So far')
@@ -107,7 +107,7 @@ describe('a cancel', () => {
     await sealed(server.log, turnId)
   })
 
-  test('may be sent twice', async () => {
+  test('may be repeated', async () => {
     const server = await startServer()
     const { runId } = await heldTurn(server)
     const cancel = () => call(server, `POST /api/v2/runs/${runId}/cancel`)
@@ -116,7 +116,7 @@ describe('a cancel', () => {
     expect(answers[0]?.status).toBe(202)
   })
 
-  test('after the end changes nothing and is no error', async () => {
+  test('after the end changes nothing and succeeds', async () => {
     const server = await startServer()
     const { runId } = await finishedTurn(server)
     const { status, json } = await call(server, `POST /api/v2/runs/${runId}/cancel`)
@@ -124,7 +124,7 @@ describe('a cancel', () => {
     expect((await call(server, `GET /api/v2/runs/${runId}`)).json.status).toBe('complete')
   })
 
-  test('of a turn whose logs are gone is no error either', async () => {
+  test('of a turn with expired logs succeeds', async () => {
     const clock = fakeClock(0)
     const server = await startServer({ log: new MemoryLog({ clock }) })
     const { runId } = await finishedTurn(server)
@@ -133,7 +133,7 @@ describe('a cancel', () => {
     expect([status, json]).toEqual([200, { cancelled: false }])
   })
 
-  test('that comes in the moment of the end is no error', async () => {
+  test('at the moment of the end succeeds', async () => {
     class Ending extends MemoryLog {
       override async requestCancel(): Promise<boolean> {
         return false
@@ -145,7 +145,7 @@ describe('a cancel', () => {
     expect([status, json]).toEqual([200, { cancelled: false }])
   })
 
-  test('of a run that is not there is TURN_UNKNOWN', async () => {
+  test('of an unknown run is TURN_UNKNOWN', async () => {
     const { status, json } = await call(await startServer(), 'POST /api/v2/runs/no/cancel')
     expect([status, json.error.code]).toEqual([404, 'TURN_UNKNOWN'])
   })

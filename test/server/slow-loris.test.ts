@@ -100,7 +100,7 @@ async function attackWhileUsed(server: TestServer): Promise<{ slow: Wire[]; took
 }
 
 describe(`${SOCKETS} slow connections`, () => {
-  test('are cut off with 408 while others are served as ever, and nothing is left of them', async () => {
+  test('get 408 while others are served, and leave nothing behind', async () => {
     checkOpenFiles()
     const server = await startServer({
       port: { headersTimeoutMs: HEADERS_MS, requestTimeoutMs: REQUEST_MS },

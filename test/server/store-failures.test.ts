@@ -46,30 +46,27 @@ const REQUESTS: readonly [request: string, body?: object][] = [
 ]
 
 describe.each(CODES)('%s', (code) => {
-  test.each(REQUESTS)(
-    'is the answer to %s, without what only we should know',
-    async (request, body) => {
-      const { log, state } = failingLog()
-      // Time stands still, so that nobody looks for orphans meanwhile and meets the same store.
-      const server = await startServer({ log, clock: fakeClock() })
-      state.code = code
-      const { status, summary } = ERROR_CODES[code]
-      const [method = '', path = ''] = request.split(' ')
-      const response = await fetch(`${server.url}${path}`, {
-        method,
-        ...(body !== undefined && {
-          body: JSON.stringify(body),
-          headers: { 'content-type': 'application/json' },
-        }),
-      })
-      expect(response.status).toBe(status)
-      const requestId = response.headers.get('x-request-id')
-      expect(await response.json()).toEqual({ error: { code, message: summary, requestId } })
-      expect(server.errors).toEqual([{ error: expect.objectContaining({ code }), requestId }])
-    },
-  )
+  test.each(REQUESTS)('is returned by %s, without internal details', async (request, body) => {
+    const { log, state } = failingLog()
+    // Time stands still, so that nobody looks for orphans meanwhile and meets the same store.
+    const server = await startServer({ log, clock: fakeClock() })
+    state.code = code
+    const { status, summary } = ERROR_CODES[code]
+    const [method = '', path = ''] = request.split(' ')
+    const response = await fetch(`${server.url}${path}`, {
+      method,
+      ...(body !== undefined && {
+        body: JSON.stringify(body),
+        headers: { 'content-type': 'application/json' },
+      }),
+    })
+    expect(response.status).toBe(status)
+    const requestId = response.headers.get('x-request-id')
+    expect(await response.json()).toEqual({ error: { code, message: summary, requestId } })
+    expect(server.errors).toEqual([{ error: expect.objectContaining({ code }), requestId }])
+  })
 
-  test('passes, and what was written is still there', async () => {
+  test('passes, and stored data is still there', async () => {
     const { log, state } = failingLog()
     const clock = fakeClock()
     const server = await startServer({ log, clock })
@@ -94,7 +91,7 @@ describe('readiness', () => {
     }
   }
 
-  test('is denied when the store is silent for two seconds', async () => {
+  test('fails when the store does not answer for two seconds', async () => {
     const clock = fakeClock()
     const server = await startServer({ log: new SilentLog(), clock })
     let isAnswered = false
@@ -106,7 +103,7 @@ describe('readiness', () => {
     expect([status, json.error.code]).toEqual([503, 'STORE_UNAVAILABLE'])
   })
 
-  test('asks the store once for all who ask at the same time', async () => {
+  test('checks the store once for concurrent probes', async () => {
     const clock = fakeClock()
     const log = new SilentLog()
     const readiness = new Readiness({ log, clock, isOpen: () => true })
@@ -120,7 +117,7 @@ describe('readiness', () => {
     expect(log.asked).toBe(2)
   })
 
-  test('is denied from the moment that the server closes, while it still answers', async () => {
+  test('fails as soon as the server closes, while it still answers', async () => {
     const server = await startServer({ shutdownGraceMs: 60_000 })
     const { call: running, turnId } = await heldTurn(server)
     const closed = server.close()
@@ -134,8 +131,8 @@ describe('readiness', () => {
   })
 })
 
-describe('an embedded store without room', () => {
-  test('refuses a turn with STORE_FULL, keeps nothing of it, and takes it later', async () => {
+describe('a full embedded store', () => {
+  test('refuses a turn with STORE_FULL, stores nothing, and accepts it later', async () => {
     const clock = fakeClock()
     const server = await startServer({ log: await openLog(folderOfTest()), clock })
     const body = { prompt: 'Hi', runId: 'run', threadId: 'thread' }
@@ -171,7 +168,7 @@ describe('Redis', () => {
     return started
   }
 
-  test('that is not there at the start is STORE_UNAVAILABLE', async () => {
+  test('that is unreachable at startup is STORE_UNAVAILABLE', async () => {
     const server = await redis()
     const { url } = server
     await server.stop()
@@ -180,7 +177,7 @@ describe('Redis', () => {
     })
   })
 
-  test('that goes away is told, and what was acknowledged is there when it is back', async () => {
+  test('that goes away is reported, and acknowledged data is there when it is back', async () => {
     const server = await redis()
     const log = await openRedisLog({ url: server.url, unavailableAfterMs: 300, onError: () => {} })
     onTestFinished(() => log.close())

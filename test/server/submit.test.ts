@@ -8,7 +8,7 @@ const submit = (server: TestServer, body: unknown, headers: Record<string, strin
 const userItem = (content: string) => ({ type: 'message', origin: 'user', content })
 
 describe('W7 a submit', () => {
-  test('is answered when the turn is durable, with the ids that were made', async () => {
+  test('is answered when the turn is durable, with the generated ids', async () => {
     const server = await startServer()
     const { status, json } = await submit(server, { prompt: 'Hi' })
     expect(status).toBe(202)
@@ -17,13 +17,13 @@ describe('W7 a submit', () => {
     expect(turn).toMatchObject({ runId: json.runId, threadId: json.threadId, ordinal: 1 })
   })
 
-  test('keeps the ids that came with it', async () => {
+  test('keeps the ids of the request', async () => {
     const ids = { turnId: 'turn', runId: 'run', threadId: 'thread' }
     const { json } = await submit(await startServer(), { prompt: 'Hi', ...ids })
     expect(json).toEqual(ids)
   })
 
-  test('a prompt is short for one message of the user', async () => {
+  test('accepts a prompt as short form of one user message', async () => {
     const server = await startServer()
     const short = await heldTurn(server, { prompt: 'Hi' })
     const long = await heldTurn(server, { prompt: undefined, input: [userItem('Hi')] })
@@ -34,7 +34,7 @@ describe('W7 a submit', () => {
     expect(inputs[1]).toEqual(inputs[0])
   })
 
-  test('hands over what the provider is asked with', async () => {
+  test('passes the settings on to the provider', async () => {
     const settings = {
       tools: [{ name: 'look', description: 'Looks', parameters: { type: 'object' } }],
       toolChoice: { name: 'look' },
@@ -51,7 +51,7 @@ describe('W7 a submit', () => {
     expect(held.call.request).toMatchObject({ ...settings, model: 'large' })
   })
 
-  test('carries the trace of its request into the events', async () => {
+  test('copies the trace context of its request to the events', async () => {
     const server = await startServer()
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     const { json } = await submit(server, { prompt: 'Hi' }, { traceparent, tracestate: 'a=b' })
@@ -61,7 +61,7 @@ describe('W7 a submit', () => {
   })
 })
 
-describe('W7 a submit that is repeated', () => {
+describe('W7 a repeated submit', () => {
   const ROWS: Record<string, { first: object; again: object; status: number }> = {
     'with the same run and body is the same turn': {
       first: { runId: 'r', prompt: 'Hi' },
@@ -104,7 +104,7 @@ describe('W7 a submit that is repeated', () => {
     else expect(after.json.error.code).toBe('SUBMIT_CONFLICT')
   })
 
-  test('at the same moment is one turn', async () => {
+  test('at the same moment creates one turn', async () => {
     const server = await startServer()
     const body = { prompt: 'Hi', providerId: 'held', runId: 'r' }
     const answers = await Promise.all(Array.from({ length: 8 }, () => submit(server, body)))
@@ -113,7 +113,7 @@ describe('W7 a submit that is repeated', () => {
     expect(server.gateway.turns.running).toBe(1)
   })
 
-  test('is the same turn after its end, too', async () => {
+  test('returns the same turn after its end', async () => {
     const server = await startServer()
     const ids = await finishedTurn(server, { runId: 'r' })
     const { status, json } = await submit(server, { prompt: 'Hi', runId: 'r' })
@@ -124,7 +124,7 @@ describe('W7 a submit that is repeated', () => {
 describe('W7 an Idempotency-Key', () => {
   const key = { 'idempotency-key': 'key' }
 
-  test('is the run of a body that names none', async () => {
+  test('is the run id when the body has none', async () => {
     const server = await startServer()
     const first = await submit(server, { prompt: 'Hi' }, key)
     expect(first.json).toMatchObject({ runId: 'key', turnId: 'key' })
@@ -133,12 +133,12 @@ describe('W7 an Idempotency-Key', () => {
     expect(other).toMatchObject({ status: 409, json: { error: { code: 'SUBMIT_CONFLICT' } } })
   })
 
-  test('is the run beside a turn, too', async () => {
+  test('is the run id beside a turn id, too', async () => {
     const { json } = await submit(await startServer(), { prompt: 'Hi', turnId: 'turn' }, key)
     expect(json).toMatchObject({ runId: 'key', turnId: 'turn' })
   })
 
-  test('may repeat the run of the body, and not contradict it', async () => {
+  test('may repeat the run id of the body but not contradict it', async () => {
     const server = await startServer()
     expect((await submit(server, { prompt: 'Hi', runId: 'key' }, key)).status).toBe(202)
     const { status, json } = await submit(server, { prompt: 'Hi', runId: 'other' }, key)
@@ -151,7 +151,7 @@ describe('W7 an Idempotency-Key', () => {
 })
 
 describe('a thread', () => {
-  test('D4 is busy while a turn of it runs', async () => {
+  test('D4 is busy while one of its turns runs', async () => {
     const server = await startServer()
     const { threadId, call: first, turnId } = await heldTurn(server)
     const refused = await submit(server, { prompt: 'Hi', threadId })
@@ -162,7 +162,7 @@ describe('a thread', () => {
     expect((await submit(server, { prompt: 'Hi', threadId })).status).toBe(202)
   })
 
-  test('hands its history to the next turn', async () => {
+  test('passes its history to the next turn', async () => {
     const server = await startServer()
     const { threadId } = await finishedTurn(server, { prompt: 'One' })
     const { call: second } = await heldTurn(server, { prompt: 'Two', threadId })
@@ -185,13 +185,13 @@ describe('a model', () => {
     expect(run.json).toMatchObject(chosen)
   })
 
-  test('of a provider that is not there is MODEL_UNKNOWN', async () => {
+  test('of an unknown provider is MODEL_UNKNOWN', async () => {
     const { status, json } = await submit(await startServer(), { prompt: 'Hi', providerId: 'no' })
     expect([status, json.error.code]).toEqual([404, 'MODEL_UNKNOWN'])
   })
 })
 
-test('D5 a server that closes takes no more turns', async () => {
+test('D5 a closing server accepts no turns', async () => {
   const server = await startServer({ log: new MemoryLog(), shutdownGraceMs: 60_000 })
   const { call: running } = await heldTurn(server)
   const closed = server.gateway.close()

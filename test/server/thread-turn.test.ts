@@ -4,8 +4,8 @@ import { call, finishedTurn, heldTurn, startServer, type TestServer } from './su
 const post = (server: TestServer, body: unknown, query = '') =>
   call(server, `POST /xapi/threads/thread/turn${query}`, { body })
 
-describe('W6 a turn that is submitted and streamed in one call', () => {
-  test('names itself before the first frame and streams to its end', async () => {
+describe('W6 a combined submit and stream', () => {
+  test('names its turn before the first frame and streams to its end', async () => {
     const server = await startServer()
     const { status, headers, json } = await post(server, { prompt: 'Hi', turnId: 'turn' })
     expect(status).toBe(200)
@@ -16,7 +16,7 @@ describe('W6 a turn that is submitted and streamed in one call', () => {
     expect(json).toMatch(/"type":"turn_complete"[^\n]*\n\n$/)
   })
 
-  test('has its headers while the turn still runs', async () => {
+  test('sends its headers while the turn runs', async () => {
     const server = await startServer()
     const next = server.held.nextCall()
     const leave = new AbortController()
@@ -37,13 +37,13 @@ describe('W6 a turn that is submitted and streamed in one call', () => {
     expect(await server.log.getTurn(turnId)).toMatchObject({ status: 'complete' })
   })
 
-  test('can send only what is new of a text', async () => {
+  test('can send appends only', async () => {
     const server = await startServer()
     const { status } = await post(server, { prompt: 'Hi' }, '?encoding=append')
     expect(status).toBe(200)
   })
 
-  test('is the turn of the first call when it is made again', async () => {
+  test('returns the first turn when it is repeated', async () => {
     const server = await startServer()
     const body = { prompt: 'Hi', runId: 'run' }
     const first = await post(server, body)

@@ -17,8 +17,8 @@ async function pages(server: TestServer, path: string, list: string): Promise<un
   return all
 }
 
-describe('making a thread', () => {
-  test('takes an id, a title and metadata', async () => {
+describe('creating a thread', () => {
+  test('accepts an id, a title and metadata', async () => {
     const body = { threadId: 'thread', title: 'A', metadata: { a: [1, { b: null }] } }
     const { status, json } = await make(await startServer(), body)
     expect(status).toBe(201)
@@ -39,7 +39,7 @@ describe('making a thread', () => {
     expect(second.json).toEqual(first.json)
   })
 
-  test('keeps keys that have a meaning in JavaScript as the data that they are', async () => {
+  test('stores keys with a meaning in JavaScript as plain data', async () => {
     const metadata = { constructor: 'a', prototype: { toString: 'b' }, hasOwnProperty: 'c' }
     const { status, json } = await call(await startServer(), 'POST /api/v2/threads', {
       body: { metadata },
@@ -48,14 +48,14 @@ describe('making a thread', () => {
   })
 })
 
-describe('changes of a thread at the same time', () => {
+describe('concurrent changes of a thread', () => {
   const patch = (server: TestServer, body: unknown) =>
     call(server, 'PATCH /api/v2/threads/h', { body })
 
   /** With a store that takes its time to write. */
   const slowServer = async () => startServer({ log: await openLog(folderOfTest()) })
 
-  test('make it once, and whoever comes later gets it as it is', async () => {
+  test('create it once, and later requests get it unchanged', async () => {
     const server = await slowServer()
     const titles = ['A', 'B', 'C']
     const made = await Promise.all(titles.map((title) => make(server, { threadId: 'h', title })))
@@ -64,7 +64,7 @@ describe('changes of a thread at the same time', () => {
     for (const { json } of made) expect(json).toEqual(first?.json)
   })
 
-  test('of the title and of the metadata are both kept', async () => {
+  test('to title and metadata are both stored', async () => {
     const server = await slowServer()
     await make(server, { threadId: 'h' })
     await Promise.all([patch(server, { title: 'A' }), patch(server, { metadata: { a: 1 } })])
@@ -72,7 +72,7 @@ describe('changes of a thread at the same time', () => {
     expect([json.title, json.metadata]).toEqual(['A', { a: 1 }])
   })
 
-  test('through two servers of one Redis are both kept', async () => {
+  test('through two servers on one Redis are both stored', async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const logs = new OpenLogs({ url: redis.url })
@@ -91,7 +91,7 @@ describe('changes of a thread at the same time', () => {
     }
   })
 
-  test('do not bring it back when it is deleted', async () => {
+  test('do not recreate it when it is deleted', async () => {
     const server = await slowServer()
     await make(server, { threadId: 'h' })
     await Promise.all([
@@ -104,7 +104,7 @@ describe('changes of a thread at the same time', () => {
 })
 
 describe('listing threads', () => {
-  test('goes page by page, the newest first', async () => {
+  test('is paged, newest first', async () => {
     const server = await startServer()
     for (let n = 1; n <= 5; n++) await make(server, { threadId: `t${n}` })
     const found = await pages(server, 'api/v2/threads?limit=2', 'threads')
@@ -115,7 +115,7 @@ describe('listing threads', () => {
 })
 
 describe('reading a thread', () => {
-  test('gives its newest turns first, page by page, and nothing that is only ours', async () => {
+  test('returns its newest turns first, page by page, without internal fields', async () => {
     const server = await startServer()
     for (let n = 1; n <= 3; n++) await finishedTurn(server, { threadId: 'h', turnId: `t${n}` })
     const found = await pages(server, 'api/v2/threads/h?limit=2', 'turns')
@@ -131,7 +131,7 @@ describe('reading a thread', () => {
     })
   })
 
-  test('shows a turn that runs', async () => {
+  test('includes a running turn', async () => {
     const server = await startServer()
     const { threadId, turnId } = await heldTurn(server)
     const { json } = await call(server, `GET /api/v2/threads/${threadId}`)
@@ -161,7 +161,7 @@ describe('changing a thread', () => {
 })
 
 describe('deleting a thread', () => {
-  test('takes its turns along', async () => {
+  test('deletes its turns', async () => {
     const server = await startServer()
     const { threadId, turnId } = await finishedTurn(server)
     expect((await call(server, `DELETE /api/v2/threads/${threadId}`)).status).toBe(204)
@@ -170,7 +170,7 @@ describe('deleting a thread', () => {
     expect((await call(server, `DELETE /api/v2/threads/${threadId}`)).status).toBe(404)
   })
 
-  test('stops a turn that runs, and ends its readers', async () => {
+  test('cancels a running turn and ends its readers', async () => {
     const server = await startServer()
     const { threadId, runId, call: running } = await heldTurn(server)
     running.say('Hello')
@@ -187,7 +187,7 @@ describe('deleting a thread', () => {
 })
 
 test.each(['GET', 'PATCH', 'DELETE'] as const)(
-  '%s of no thread is THREAD_UNKNOWN',
+  '%s of an unknown thread is THREAD_UNKNOWN',
   async (method) => {
     const body = method === 'PATCH' ? { body: { title: 'A' } } : {}
     const { status, json } = await call(await startServer(), `${method} /api/v2/threads/no`, body)

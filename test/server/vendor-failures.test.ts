@@ -89,7 +89,7 @@ describe('a provider that answers with', () => {
     expect(thread.json.turns).toMatchObject([{ status: 'error', sealed: true, error: run.error }])
   })
 
-  test('what it should, is complete', async () => {
+  test('a correct stream is complete', async () => {
     const { run, vendor } = await runWith(sse(TEXT, STOP))
     expect(run).toMatchObject({ status: 'complete', finish_reason: 'stop', error: null })
     expect(run.output_items.at(-1).content).toBe('Hello')

@@ -24,46 +24,46 @@ function show(...outputs: StreamOutput[]): string {
   return outputs.map((output) => view.show(output)).join('')
 }
 
-describe('a text', () => {
-  test('is printed as it grows, and ends with its line', () => {
+describe('a message', () => {
+  test('is printed as it grows and ends with a newline', () => {
     expect(show(message('a', 'One'), message('a', 'One two'), complete)).toBe('One two\n')
   })
 
-  test('that comes again, or shorter than it was, is not printed twice', () => {
+  test('is not printed twice when it is repeated or shrinks', () => {
     const texts = [message('a', 'One two'), message('a', 'One two'), message('a', 'One two three')]
     expect(show(...texts, complete)).toBe('One two three\n')
   })
 
-  test('that was corrected is printed anew, and said to be', () => {
+  test('is printed again with a note when it was corrected', () => {
     expect(show(message('a', 'One'), message('a', 'Two'), complete)).toBe('One\n(corrected) Two\n')
   })
 
-  test('of the user is not repeated', () => {
+  test('of the user is not echoed', () => {
     expect(show(message('a-user-prompt', 'Hi', { origin: 'user' }), message('a', 'Yes'))).toBe(
       'Yes',
     )
   })
 
-  test('is apart from the one before it', () => {
+  test('is separated from the previous message', () => {
     expect(show(thinking('a', 'Hm'), message('b', 'Yes'), complete)).toBe('<dim>Hm</>\n\nYes\n')
   })
 
-  test('that goes on after another one has come in between begins a line', () => {
+  test('starts a new line when it continues after another item', () => {
     const texts = [message('a', 'One'), message('b', 'Two'), message('a', 'One more')]
     expect(show(...texts, complete)).toBe('One\n\nTwo\n more\n')
   })
 
-  test('of a thought is dim, line by line', () => {
+  test('is dim on every line when it is thinking', () => {
     expect(show(thinking('a', 'Hm\n\nYes'))).toBe('<dim>Hm</>\n\n<dim>Yes</>')
   })
 
-  test('cannot command the terminal', () => {
+  test('cannot emit terminal control sequences', () => {
     const nasty = 'a\u001b[2Jb\u0007c\u009bd\re\tf\ng'
     expect(show(message('a', nasty))).toBe('a[2Jbcde\tf\ng')
   })
 })
 
-test('a note stands in a line of its own, and the text goes on after it', () => {
+test('a note gets its own line and the text continues after it', () => {
   const view = new ChatView({ style: (_style, text) => text, columns: 60 })
   const shown = [
     view.show(message('a', 'One')),
@@ -74,33 +74,33 @@ test('a note stands in a line of its own, and the text goes on after it', () => 
   expect(shown.join('')).toBe('One\n(lost)\n two\n')
 })
 
-describe('a call', () => {
-  test('is a line when it is made and another when it has its output', () => {
+describe('a tool call', () => {
+  test('prints one line when it starts and one when it has output', () => {
     const done = call('complete', { toolOutput: { found: true }, success: true })
     expect(show(message('a', 'I look.'), call('create'), done, message('b', 'Found'))).toBe(
       'I look.\n<cyan>⚙ look({"at":1})</>\n<cyan>⚙ look({"at":1}) → {"found":true}</>\n\nFound',
     )
   })
 
-  test('that comes again is not shown again', () => {
+  test('is not printed again when it is repeated', () => {
     expect(show(call('create'), call('create'))).toBe('<cyan>⚙ look({"at":1})</>\n')
   })
 
-  test('is cut to the width of the terminal', () => {
+  test('is truncated to the terminal width', () => {
     const line = show(call('complete', { toolOutput: 'x'.repeat(500) }))
     expect(line.replaceAll(/<[^>]*>/g, '').trimEnd()).toHaveLength(60)
   })
 
-  test('that failed says why', () => {
+  test('prints the reason when it failed', () => {
     const failed = call('error', { errorCode: 'TOOL_TIMEOUT', errorMessage: 'too slow' })
     expect(show(failed)).toContain('<red>✗ TOOL_TIMEOUT: too slow</>')
   })
 })
 
-describe('the end', () => {
+describe('the end of a turn', () => {
   const error = { code: 'overloaded', message: 'try later' }
 
-  test('of a turn that failed is one red line, though its text has failed with it', () => {
+  test('prints one red line when the turn failed together with its text', () => {
     const text = message('a', 'Half', {
       status: 'error',
       errorCode: error.code,
@@ -114,14 +114,14 @@ describe('the end', () => {
     )
   })
 
-  test('of a turn that was stopped says so', () => {
+  test('prints a note when the turn was cancelled', () => {
     const aborted: StreamOutput = { type: 'turn_complete', ...turn, status: 'aborted' }
     expect(show(message('a', 'Half'), aborted)).toBe('Half\n<yellow>(stopped)</>\n')
     const cancelled = message('a', 'Half', { status: 'error', errorCode: 'ITEM_CANCELLED' })
     expect(show(cancelled, aborted)).toBe('Half\n<yellow>(stopped)</>\n')
   })
 
-  test('and the beginning are silent by themselves', () => {
+  test('prints nothing when the turn completed', () => {
     expect(show({ type: 'turn_started', ...turn }, complete)).toBe('')
   })
 })

@@ -31,15 +31,15 @@ function textOf(name: 'answer' | 'thinking' | 'long'): string {
   return `${texts.join('\n\n')}\n`
 }
 
-describe('one answer', PATIENCE, () => {
-  test('for a prompt that is an argument', async () => {
+describe('a single answer', PATIENCE, () => {
+  test('to a prompt given as an argument', async () => {
     const { url } = await startGateway()
     const { code, output, errors } = await run(['--url', url, 'Hello', 'there'])
     expect([code, errors]).toEqual([0, ''])
     expect(output).toBe(textOf('answer'))
   })
 
-  test('for a prompt that is piped in, of another model', async () => {
+  test('to a prompt piped in, from another model', async () => {
     const { url, log } = await startGateway()
     await log.putThread({ threadId: 'riddles' })
     const args = ['--url', url, '--model', 'scripted/thinking', '--thread', 'riddles']
@@ -51,20 +51,20 @@ describe('one answer', PATIENCE, () => {
     expect(records.map(({ data }) => data).join('')).toContain('"content":"A farmer has a wolf …"')
   })
 
-  test('from the gateway that the environment names', async () => {
+  test('from the gateway in TURNSTREAM_URL', async () => {
     const { url } = await startGateway()
     const { code } = await run(['Hello'], '', { env: { TURNSTREAM_URL: url } })
     expect(code).toBe(0)
   })
 
-  test('with its tools as lines', async () => {
+  test('prints tool calls as lines', async () => {
     const { url } = await startGateway()
     const { output } = await run(['--url', url, '--model', 'scripted/tools', 'Hello'])
     expect(output.match(/^⚙ .*→/gm)).toHaveLength(3)
     expect(output).toContain('⚙ get_weather({"city":"Porto"')
   })
 
-  test('that ends as an error is exit code 1, and what had come is printed', async () => {
+  test('prints the partial answer and exits with 1 when the turn fails', async () => {
     const { url } = await startGateway()
     const { code, output } = await run(['--url', url, '--model', 'scripted/error', 'Hello'])
     expect(code).toBe(1)
@@ -72,7 +72,7 @@ describe('one answer', PATIENCE, () => {
     expect(output).toMatch(/\n✗ overloaded_error: .*\n$/)
   })
 
-  test('with --json is one snapshot to a line, each of them whole', async () => {
+  test('prints one complete snapshot per line with --json', async () => {
     const { url } = await startGateway()
     const { code, output } = await run(['--url', url, '--json', 'Hello'])
     const outputs = output
@@ -90,11 +90,11 @@ describe('one answer', PATIENCE, () => {
   })
 })
 
-describe('a connection that breaks', PATIENCE, () => {
+describe('a lost connection', PATIENCE, () => {
   const sizes = [0, 1, 150, 300, 400, 500, 700, 1000, 1500, 2500, 4000, 9000]
 
   test.each(sizes)(
-    'after %i bytes of every second answer: the text comes whole, and once',
+    'after %i bytes of every second response: the text is complete and not repeated',
     async (bytes) => {
       const { url } = await startGateway({ speed: 40 })
       let streams = 0
@@ -109,7 +109,7 @@ describe('a connection that breaks', PATIENCE, () => {
     },
   )
 
-  test('many times while a long answer grows', async () => {
+  test('many times during a long answer', async () => {
     const { url } = await startGateway({ speed: 60 })
     let streams = 0
     const proxy = await cuttingProxy(url, (line) => {
@@ -130,7 +130,7 @@ describe('a connection that breaks', PATIENCE, () => {
     expect(waits.length).toBeGreaterThan(2)
   })
 
-  test('in the middle of a submit: it is one turn', async () => {
+  test('during submit creates one turn', async () => {
     const { url, log } = await startGateway()
     let submits = 0
     const proxy = await cuttingProxy(url, (line) => {
@@ -148,20 +148,23 @@ describe('a connection that breaks', PATIENCE, () => {
   test.each([
     [true, true],
     [false, false],
-  ])('for longer is told to a person (%s): %s', async (isInteractive, isTold) => {
-    const { url } = await startGateway()
-    let streams = 0
-    const proxy = await cuttingProxy(url, (line) => {
-      if (!line.startsWith('GET /xapi')) return undefined
-      streams += 1
-      return streams < 4 ? 0 : undefined
-    })
-    const { output } = await run(['--url', proxy.url, 'Hello'], '', { isInteractive })
-    expect(output.includes('(connection lost, retrying in ')).toBe(isTold)
-    expect(output).toContain(textOf('answer'))
-  })
+  ])(
+    'prints a retry notice after a long disconnect (interactive: %s): %s',
+    async (isInteractive, isTold) => {
+      const { url } = await startGateway()
+      let streams = 0
+      const proxy = await cuttingProxy(url, (line) => {
+        if (!line.startsWith('GET /xapi')) return undefined
+        streams += 1
+        return streams < 4 ? 0 : undefined
+      })
+      const { output } = await run(['--url', proxy.url, 'Hello'], '', { isInteractive })
+      expect(output.includes('(connection lost, retrying in ')).toBe(isTold)
+      expect(output).toContain(textOf('answer'))
+    },
+  )
 
-  test('in JSON repeats no snapshot', async () => {
+  test('repeats no snapshot with --json', async () => {
     const { url } = await startGateway({ speed: 40 })
     let streams = 0
     const proxy = await cuttingProxy(url, (line) => {
@@ -179,7 +182,7 @@ describe('a connection that breaks', PATIENCE, () => {
 })
 
 describe('Ctrl-C during an answer', PATIENCE, () => {
-  test('stops the turn; what has come stays, and the exit code is 1', async () => {
+  test('cancels the turn, keeps the printed text and exits with 1', async () => {
     const { url, gateway } = await startGateway({ speed: 1 })
     const { terminal, output, signal, exits } = patientTerminal()
     const ended = chat.run(['--url', url, '--model', 'scripted/long', 'Hello'], terminal)
@@ -192,7 +195,7 @@ describe('Ctrl-C during an answer', PATIENCE, () => {
     expect(exits).toEqual([])
   })
 
-  test('pressed again leaves', async () => {
+  test('exits the process when pressed twice', async () => {
     const { url } = await startGateway({ speed: 1 })
     const { terminal, output, signal, exits } = patientTerminal()
     const ended = chat.run(['--url', url, '--model', 'scripted/long', 'Hello'], terminal)
@@ -203,7 +206,7 @@ describe('Ctrl-C during an answer', PATIENCE, () => {
     await ended
   })
 
-  test('is not caught any more when the answer has ended', async () => {
+  test('is not intercepted after the answer has ended', async () => {
     const { url } = await startGateway()
     const { terminal, signal } = patientTerminal()
     await chat.run(['--url', url, 'Hello'], terminal)
@@ -211,7 +214,7 @@ describe('Ctrl-C during an answer', PATIENCE, () => {
   })
 })
 
-describe('a conversation', PATIENCE, () => {
+describe('an interactive conversation', PATIENCE, () => {
   async function converse(url: string, lines: (string | undefined)[], args: string[] = []) {
     const prompts: string[] = []
     const made = patientTerminal([], {
@@ -225,7 +228,7 @@ describe('a conversation', PATIENCE, () => {
     return { code, output: made.output(), errors: made.errors(), prompts }
   }
 
-  test('is one thread, goes on after each answer, and ends when the user leaves', async () => {
+  test('stays in one thread and ends when the user exits', async () => {
     const { url, log } = await startGateway()
     const { code, output, prompts } = await converse(url, ['One', '  ', 'Two', undefined])
     expect([code, prompts.length]).toEqual([0, 4])
@@ -239,7 +242,7 @@ describe('a conversation', PATIENCE, () => {
     )
   })
 
-  test('knows commands, and takes none of them for a prompt', async () => {
+  test('runs slash commands and does not send them as prompts', async () => {
     const { url, log } = await startGateway()
     const lines = ['/help', '/model scripted/thinking', 'One', '/new', '/nosuch', 'Two', '/quit']
     const { code, output } = await converse(url, lines)
@@ -254,26 +257,21 @@ describe('a conversation', PATIENCE, () => {
     }
   })
 
-  test('sends a path as a prompt', async () => {
+  test('sends a path that starts with a slash as a prompt', async () => {
     const { url, log } = await startGateway()
     await converse(url, ['/etc/passwd', undefined])
     expect((await log.listThreads()).items).toHaveLength(1)
   })
 
-  test.each([[[]], [['Hello']]])(
-    'with a thread that does not exist is refused: %j',
-    async (args) => {
-      const { url, log } = await startGateway()
-      const { code, errors } = await converse(url, ['One'], ['--thread', 'nosuch', ...args])
-      expect(code).toBe(1)
-      expect(errors).toContain(
-        'Thread nosuch does not exist. Leave out --thread to start a new one.',
-      )
-      expect((await log.listThreads()).items).toEqual([])
-    },
-  )
+  test.each([[[]], [['Hello']]])('refuses a thread that does not exist: %j', async (args) => {
+    const { url, log } = await startGateway()
+    const { code, errors } = await converse(url, ['One'], ['--thread', 'nosuch', ...args])
+    expect(code).toBe(1)
+    expect(errors).toContain('Thread nosuch does not exist. Leave out --thread to start a new one.')
+    expect((await log.listThreads()).items).toEqual([])
+  })
 
-  test('whose last answer was lost fails', async () => {
+  test('exits with 1 when the last answer was lost', async () => {
     const { url } = await serverWith(
       (response) => {
         response.writeHead(200, { 'content-type': 'application/json' })
@@ -290,7 +288,7 @@ describe('a conversation', PATIENCE, () => {
     expect(errors).toContain('the stream of turn t ended before the turn did')
   })
 
-  test('survives an answer that is refused', async () => {
+  test('continues after a rejected prompt', async () => {
     const { url } = await startGateway()
     const { code, errors, output } = await converse(url, ['x'.repeat(5_000_000), 'Two', undefined])
     expect(code).toBe(0)
@@ -298,21 +296,21 @@ describe('a conversation', PATIENCE, () => {
     expect(output).toContain(textOf('answer'))
   })
 
-  test('does not begin where there is no gateway', async () => {
+  test('does not start without a gateway', async () => {
     const { code, errors, prompts } = await converse(`http://127.0.0.1:${await freePort()}`, [])
     expect([code, prompts.length]).toEqual([1, 0])
     expect(errors).toContain('no gateway at')
   })
 
-  test('that was left at once has nothing to go on with', async () => {
+  test('prints no thread id when the user exits at once', async () => {
     const { url } = await startGateway()
     const { output } = await converse(url, [undefined])
     expect(output).not.toContain('--thread')
   })
 })
 
-describe('what cannot be', PATIENCE, () => {
-  test('no gateway there: a sentence with the command that starts one', async () => {
+describe('errors', PATIENCE, () => {
+  test('no gateway: prints the command that starts one', async () => {
     const port = await freePort()
     const { code, errors } = await run(['--url', `http://127.0.0.1:${port}`, 'Hello'])
     expect(code).toBe(1)
@@ -324,14 +322,14 @@ describe('what cannot be', PATIENCE, () => {
     expect(JSON.parse(json.output)).toMatchObject({ error: { code: 'GATEWAY_UNREACHABLE' } })
   })
 
-  test('somebody else there', async () => {
+  test('another HTTP server at the URL', async () => {
     const other = await fakeVendor(200, '{"hello":"world"}')
     const { code, errors } = await run(['--url', other.url, 'Hello'])
     expect(code).toBe(1)
     expect(errors).toContain('is not a turnstream gateway')
   })
 
-  test('a thread that cannot be, in the words of the gateway', async () => {
+  test("an invalid thread id, with the gateway's message", async () => {
     const { url } = await startGateway()
     const { code, errors } = await run(['--url', url, '--thread', 'a b', 'Hello'])
     expect(code).toBe(1)
@@ -342,11 +340,11 @@ describe('what cannot be', PATIENCE, () => {
     [['--url', 'gateway'], '--url must be an http:// or https:// URL'],
     [['--url', 'http://127.0.0.1:1'], 'no prompt: pass it as an argument'],
     [['--nonsense'], 'nonsense'],
-  ])('%j is refused with words', async (args, message) => {
+  ])('%j is a usage error', async (args, message) => {
     await expect(run(args)).rejects.toThrow(message)
   })
 
-  test('an address in the environment that is none', async () => {
+  test('an invalid TURNSTREAM_URL', async () => {
     const env = { TURNSTREAM_URL: 'x' }
     await expect(run(['Hello'], '', { env })).rejects.toThrow('TURNSTREAM_URL must be')
   })

@@ -33,8 +33,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const SETTING_FLAGS = SETTING_NAMES.map((name) => `--${toFlag(name)}`)
 
-describe('the table', () => {
-  test('has the commands of --help, in their order, with their summaries', () => {
+describe('the completion table', () => {
+  test('lists the commands of --help in the same order with their summaries', () => {
     const help = turnstream('--help')
     const listed = [...help.matchAll(/^ {2}(\w+) {2,}(\S.*)$/gm)].map(([, name, text]) => [
       name,
@@ -43,7 +43,7 @@ describe('the table', () => {
     expect(table.map(({ name, summary }) => [name, summary])).toEqual(listed)
   })
 
-  test('has exactly the options that the help of each command explains', { tags: ['slow'] }, () => {
+  test('lists exactly the options in the help of each command', { tags: ['slow'] }, () => {
     for (const { name, options } of table) {
       const help = turnstream(name, '--help')
       const explained = [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag = '']) => flag)
@@ -54,7 +54,7 @@ describe('the table', () => {
     }
   })
 
-  test('says what takes a value, and which values there are', () => {
+  test('marks options that take a value and lists their choices', () => {
     const option = (command: string, flag: string) =>
       table.find(({ name }) => name === command)?.options.find((each) => each.flag === flag)
     expect(option('convert', '--from')?.choices).toEqual(SOURCE_NAMES)
@@ -95,16 +95,16 @@ describe('in bash', () => {
     [['keys', 'add', 'acme', '--f'], ['--file']],
     [['completions', ''], [...SHELLS]],
     [['serve', '--shut'], ['--shutdown-grace']],
-  ])('%j can become %j', (words, expected) => {
+  ])('%j completes to %j', (words, expected) => {
     expect(inBash(...words)).toEqual(expected)
   })
 
-  test('every setting is offered after serve', () => {
+  test('completes every setting after serve', () => {
     expect(inBash('serve', '--')).toEqual(expect.arrayContaining(SETTING_FLAGS))
   })
 
   test.each([[['convert', '']], [['serve', '--config', '']], [['no-such-command', '--']]])(
-    '%j offers nothing of ours, so that bash goes on with files',
+    '%j has no completions, so bash falls back to files',
     (words) => {
       expect(inBash(...words)).toEqual([])
       expect(turnstream('completions', 'bash')).toContain('complete -o default -F')
@@ -112,12 +112,12 @@ describe('in bash', () => {
   )
 })
 
-test('bash can read its script', () => {
+test('bash accepts the script', () => {
   const { status, stderr } = spawnSync('bash', ['-n', join(folder, 'bash')], { encoding: 'utf8' })
   expect([status, stderr]).toEqual([0, ''])
 })
 
-test.each(SHELLS)('%s is told every command, and every option', (shell) => {
+test.each(SHELLS)('the %s script contains every command and option', (shell) => {
   const script = readFileSync(join(folder, shell), 'utf8')
   for (const { name, options } of table) {
     expect(script).toContain(name)
@@ -126,7 +126,7 @@ test.each(SHELLS)('%s is told every command, and every option', (shell) => {
   }
 })
 
-describe('what makes no sense', () => {
+describe('usage errors', () => {
   test.each([
     [[], 'completions takes one of bash, zsh, fish; got nothing'],
     [['tcsh'], "completions takes one of bash, zsh, fish; got 'tcsh'"],

@@ -57,7 +57,7 @@ async function print({ args = [], env = {}, file }: Setup = {}) {
   }
 }
 
-test('however many models there are, each is printed', async () => {
+test('prints every model of a long list', async () => {
   const models = Array.from({ length: 3000 }, (_, index) => `model-of-a-catalogue-${index}`)
   const one = { kind: 'openai-compatible', baseUrl: 'http://localhost:1/v1', models: ['m'] }
   const many = { ...one, models: models.slice(0, 1000) }
@@ -67,7 +67,7 @@ test('however many models there are, each is printed', async () => {
   expect(text).toContain('provider last: active')
 })
 
-test('defaults are dimmed on a terminal with colours', async () => {
+test('dims defaults on a colour terminal', async () => {
   const style = (_style: unknown, text: string) => `\u001b[2m${text}\u001b[22m`
   const { terminal, output } = fakeTerminal([], { cwd: folder(), style })
   await config.run(['print'], terminal)
@@ -75,8 +75,8 @@ test('defaults are dimmed on a terminal with colours', async () => {
   expect(output()).toContain('default\u001b[22m\n')
 })
 
-describe('where a setting comes from', () => {
-  test('each is there once, in the order of --help, and comes from a default', async () => {
+describe('the source of a setting', () => {
+  test('every setting is listed once, in the order of --help, as a default', async () => {
     const { printed, text } = await print()
     expect(printed.settings.map(({ name }) => name)).toEqual(SETTING_NAMES)
     expect(new Set(printed.settings.map(({ source }) => source))).toEqual(new Set(['default']))
@@ -107,7 +107,7 @@ describe('where a setting comes from', () => {
       { value: '3s', source: 'flag', origin: '--heartbeat' },
     ],
   ] as [Record<string, string>, Expected][])(
-    '%j: the last word wins',
+    '%j: the last source wins',
     async ({ file, env, flag }, expected) => {
       const { setting, text } = await print({
         ...(file !== undefined && { file: { heartbeat: file } }),
@@ -121,7 +121,7 @@ describe('where a setting comes from', () => {
     },
   )
 
-  test('what nobody sets and has no default says what holds then', async () => {
+  test('a setting without a value shows what applies instead', async () => {
     const { setting, text } = await print()
     expect(setting('retention')).toEqual({
       name: 'retention',
@@ -132,7 +132,7 @@ describe('where a setting comes from', () => {
     expect(text).toMatch(/^retention +\(7d; Redis and memory 24h\) +default$/m)
   })
 
-  test('numbers, switches and lists are shown as they are written', async () => {
+  test('prints numbers, booleans and lists as in the file', async () => {
     const { setting } = await print({
       file: { port: 4011, allowPublicWithoutKeys: true, corsOrigins: ['https://a.example'] },
       args: ['--log-content'],
@@ -143,7 +143,7 @@ describe('where a setting comes from', () => {
     expect(setting('logContent')).toMatchObject({ value: true, source: 'flag' })
   })
 
-  test('another file is read where --config says', async () => {
+  test('reads the file given with --config', async () => {
     const path = join(folder(), 'other.json')
     writeFileSync(path, '{"lease":"7s"}')
     const { setting } = await print({ file: { lease: '8s' }, args: ['--config', path] })
@@ -158,7 +158,7 @@ describe('where a setting comes from', () => {
 describe('secrets', () => {
   const password = encodeURIComponent(SECRETS.password)
 
-  test('of an address only who may use it is left out', async () => {
+  test('only the credentials of a URL are redacted', async () => {
     const TURNSTREAM_STORE = `rediss://user:${password}@redis.example:6380/2`
     const { setting } = await print({ env: { TURNSTREAM_STORE } })
     expect(setting('store')).toMatchObject({
@@ -167,7 +167,7 @@ describe('secrets', () => {
     })
   })
 
-  test('a store in the file of a variable names that variable', async () => {
+  test('a store read from a file names the _FILE variable', async () => {
     const path = join(folder(), 'store')
     writeFileSync(path, `redis://:${password}@redis:6379\n`)
     const { setting } = await print({ env: { TURNSTREAM_STORE_FILE: path } })
@@ -177,7 +177,7 @@ describe('secrets', () => {
     })
   })
 
-  test('on the command line and in the file they are not shown either', async () => {
+  test('are redacted on the command line and in the configuration file', async () => {
     const store = `redis://:${password}@redis:6379`
     const flag = await print({ args: ['--store', store, '--stream-token-secret', SECRETS.token] })
     expect(flag.setting('streamTokenSecret')).toMatchObject({ value: '[redacted]', source: 'flag' })
@@ -186,7 +186,7 @@ describe('secrets', () => {
     expect(file.setting('store')).toMatchObject({ value: 'redis://[redacted]@redis:6379' })
   })
 
-  test('nothing of a secret is shown even to whoever does not blot it out', () => {
+  test('are redacted even without the redactor', () => {
     const written = { origin: 'TURNSTREAM_X', source: 'environment' } as const
     const shown = (name: 'store' | 'streamTokenSecret', value: string) =>
       printedSetting({ name, written: { ...written, value } }, {}).value
@@ -197,14 +197,14 @@ describe('secrets', () => {
     expect(shown('store', 'redis://redis:6379')).toBe('redis://redis:6379')
   })
 
-  test('a directory is none', async () => {
+  test('a store directory is not redacted', async () => {
     const { setting } = await print({ args: ['--store', '/var/lib/turnstream'] })
     expect(setting('store')?.value).toBe('/var/lib/turnstream')
   })
 })
 
 describe('providers', () => {
-  test('without any key there is the scripted one, and the others say what they want', async () => {
+  test('without keys: lists the scripted provider, and what the others need', async () => {
     const { printed, text } = await print()
     expect(printed.providers[0]).toMatchObject({ id: 'scripted', active: true, hasKey: false })
     expect(
@@ -219,7 +219,7 @@ describe('providers', () => {
     expect(text).toContain('provider openai: inactive, OPENAI_API_KEY is not set\n')
   })
 
-  test('with a key they are shown with their models, and never with the key', async () => {
+  test('with keys: lists models and never the key', async () => {
     const { provider, printed, text } = await print({
       env: {
         OPENAI_API_KEY: SECRETS.openai,
@@ -256,7 +256,7 @@ describe('providers', () => {
   })
 })
 
-describe('what makes no sense is refused as by serve', () => {
+describe('refuses what serve refuses', () => {
   test.each([
     [{ file: { prot: 1 } }, 'turnstream.config.json has an unknown key prot; did you mean port?'],
     [{ file: { providers: { opena: {} } } }, 'has an unknown key opena; did you mean openai?'],

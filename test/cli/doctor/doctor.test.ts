@@ -64,8 +64,8 @@ async function healthy() {
   return { cwd, port, ...all }
 }
 
-describe('a set-up that is as it should be', PATIENCE, () => {
-  test('is all ok, with an embedded store', async () => {
+describe('a correct setup', PATIENCE, () => {
+  test('passes all checks with an embedded store', async () => {
     const { cwd } = await healthy()
     const { code, report, text, json } = await bothReports({ cwd, env: KEYS })
     expect(report.checks.filter(({ verdict }) => verdict !== 'ok')).toEqual([])
@@ -74,7 +74,7 @@ describe('a set-up that is as it should be', PATIENCE, () => {
     for (const key of Object.values(KEYS)) expect(`${text}${json}`).not.toContain(key)
   })
 
-  test('is all ok, with Redis, public, and a secret for stream tokens', async () => {
+  test('passes all checks with Redis, a public address and a stream token secret', async () => {
     const { cwd } = await healthy()
     const redis = await startRedis({ appendonly: 'everysec' })
     onTestFinished(async () => {
@@ -90,7 +90,7 @@ describe('a set-up that is as it should be', PATIENCE, () => {
     expect(code).toBe(0)
   })
 
-  test('each vendor is asked for its models at its own address, with its key in its own header', async () => {
+  test('requests the models of each vendor at its URL with its authentication header', async () => {
     const { cwd, openai, anthropic, gemini, compatible } = await healthy()
     await bothReports({ cwd, env: KEYS })
     expect(openai.seen[0]).toMatchObject({
@@ -111,7 +111,7 @@ describe('a set-up that is as it should be', PATIENCE, () => {
     })
   })
 
-  test('is as it was before, to the byte', async () => {
+  test('is left unchanged, byte for byte', async () => {
     const { cwd } = await healthy()
     const state = () =>
       readdirSync(cwd, { recursive: true, withFileTypes: true }).map((entry) => {
@@ -127,7 +127,7 @@ describe('a set-up that is as it should be', PATIENCE, () => {
   })
 })
 
-test('what is not there is not made', PATIENCE, async () => {
+test('creates nothing that does not exist', PATIENCE, async () => {
   const cwd = folder()
   const { code, report } = await bothReports({ cwd, args: ['--port', '0', '--store', 'a/b/c'] })
   expect(checkNamed(report, 'store')).toEqual({
@@ -138,57 +138,49 @@ test('what is not there is not made', PATIENCE, async () => {
   expect([code, readdirSync(cwd)]).toEqual([0, []])
 })
 
-test(
-  'an empty directory is a store that is yet to be made, and stays empty',
-  PATIENCE,
-  async () => {
-    const cwd = folder()
-    const { report } = await bothReports({ cwd, args: ['--port', '0', '--store', '.'] })
-    expect(checkNamed(report, 'store')).toMatchObject({ verdict: 'ok' })
-    expect(readdirSync(cwd)).toEqual([])
-  },
-)
+test('accepts an empty store directory and leaves it empty', PATIENCE, async () => {
+  const cwd = folder()
+  const { report } = await bothReports({ cwd, args: ['--port', '0', '--store', '.'] })
+  expect(checkNamed(report, 'store')).toMatchObject({ verdict: 'ok' })
+  expect(readdirSync(cwd)).toEqual([])
+})
 
-test(
-  'who never answers is given up after five seconds, all of them at the same time',
-  PATIENCE,
-  async () => {
-    const silent = createServer((socket) => socket.resume()).listen(0, '127.0.0.1')
-    await once(silent, 'listening')
-    onTestFinished(() => {
-      silent.close()
-    })
-    const address = silent.address()
-    const port = typeof address === 'object' ? address?.port : 0
-    const cwd = folder()
-    const baseUrl = `http://127.0.0.1:${port}`
-    writeConfig(cwd, { providers: { openai: { baseUrl }, gemini: { baseUrl } } })
-    const { terminal, clock, output } = fakeTerminal([], {
-      cwd,
-      env: { TURNSTREAM_STORE: `redis://127.0.0.1:${port}` },
-    })
-    const waits: number[] = []
-    const started = new Promise<void>((resolve) => {
-      const after: typeof clock.after = (ms, task) => {
-        waits.push(ms)
-        if (waits.length === 3) resolve()
-        return clock.after(ms, task)
-      }
-      terminal.clock = { now: () => clock.now(), after }
-    })
-    const running = doctor.run(['--port', '0', '--json'], terminal)
-    await started
-    expect(waits).toEqual([5000, 5000, 5000])
-    await clock.advance(5000)
-    expect(await running).toBe(1)
-    const { checks } = JSON.parse(output()) as { checks: { name: string; found: string }[] }
-    for (const name of ['store', 'provider openai', 'provider gemini']) {
-      expect(checks.find((check) => check.name === name)?.found).toContain('no response within 5 s')
+test('times out after five seconds for all silent peers concurrently', PATIENCE, async () => {
+  const silent = createServer((socket) => socket.resume()).listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  onTestFinished(() => {
+    silent.close()
+  })
+  const address = silent.address()
+  const port = typeof address === 'object' ? address?.port : 0
+  const cwd = folder()
+  const baseUrl = `http://127.0.0.1:${port}`
+  writeConfig(cwd, { providers: { openai: { baseUrl }, gemini: { baseUrl } } })
+  const { terminal, clock, output } = fakeTerminal([], {
+    cwd,
+    env: { TURNSTREAM_STORE: `redis://127.0.0.1:${port}` },
+  })
+  const waits: number[] = []
+  const started = new Promise<void>((resolve) => {
+    const after: typeof clock.after = (ms, task) => {
+      waits.push(ms)
+      if (waits.length === 3) resolve()
+      return clock.after(ms, task)
     }
-  },
-)
+    terminal.clock = { now: () => clock.now(), after }
+  })
+  const running = doctor.run(['--port', '0', '--json'], terminal)
+  await started
+  expect(waits).toEqual([5000, 5000, 5000])
+  await clock.advance(5000)
+  expect(await running).toBe(1)
+  const { checks } = JSON.parse(output()) as { checks: { name: string; found: string }[] }
+  for (const name of ['store', 'provider openai', 'provider gemini']) {
+    expect(checks.find((check) => check.name === name)?.found).toContain('no response within 5 s')
+  }
+})
 
-describe('a command line that makes no sense', () => {
+describe('usage errors', () => {
   test.each([
     [['--prot', '1'], 'unknown option --prot; did you mean --port?'],
     [['--port', '99999'], '--port must be an integer from 0 to 65535; got "99999"'],
@@ -205,7 +197,7 @@ describe('a command line that makes no sense', () => {
   })
 })
 
-test('colours are for terminals', PATIENCE, async () => {
+test('prints colours only on terminals', PATIENCE, async () => {
   const styled: unknown[] = []
   const { terminal, output } = fakeTerminal([], {
     cwd: folder(),

@@ -6,7 +6,7 @@ import { PLANTED_PROVIDERS } from './planted-providers.ts'
 import { PLANTED_SETUP } from './planted-setup.ts'
 import { bothReports, checkNamed, defaults, PATIENCE } from './support.ts'
 
-describe('a planted fault is named, with what to do about it', PATIENCE, () => {
+describe('a planted fault is reported with a fix', PATIENCE, () => {
   test.each([...PLANTED_SETUP, ...PLANTED_PROVIDERS])(
     '$fault',
     async ({ plant, check, verdict, found, fix }) => {
@@ -31,8 +31,8 @@ describe('a planted fault is named, with what to do about it', PATIENCE, () => {
   )
 })
 
-describe('a server that runs already', PATIENCE, () => {
-  test('has the port, and that is fine', async () => {
+describe('a server that is already running', PATIENCE, () => {
+  test('may use the port', async () => {
     const { url } = await startGateway()
     const { report } = await bothReports(defaults({ args: ['--port', new URL(url).port] }))
     expect(checkNamed(report, 'port')).toEqual({
@@ -42,7 +42,7 @@ describe('a server that runs already', PATIENCE, () => {
     })
   })
 
-  test('a store that is in use is then no failure', async () => {
+  test('may use the store', async () => {
     const { url } = await startGateway()
     const { cwd, args = [] } = await lockedStore()
     const { code, report } = await bothReports({

@@ -23,7 +23,7 @@ async function skewed(seconds: number): Promise<Setup> {
 /** Of the providers, the clock and the machine. */
 export const PLANTED_PROVIDERS: readonly Planted[] = [
   {
-    fault: 'the file of a key that is not there',
+    fault: 'a missing key file',
     plant: () => ({ env: { ANTHROPIC_API_KEY_FILE: '/nowhere/anthropic' } }),
     check: 'provider anthropic',
     verdict: 'fail',
@@ -31,7 +31,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /Set ANTHROPIC_API_KEY/,
   },
   {
-    fault: 'the file of a key that everybody can read',
+    fault: 'a world-readable key file',
     plant: async () => {
       const { url } = await vendorThat(listing('model-a'))
       const { cwd = '' } = provider('openai', url)
@@ -57,7 +57,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /Set OPENAI_API_KEY/,
   },
   {
-    fault: 'Gemini that refuses the key in its own way',
+    fault: "Gemini's form of a refused key",
     plant: async () => {
       const { url } = await vendorThat((response) => {
         const error = { code: 400, details: [{ reason: 'API_KEY_INVALID' }] }
@@ -71,7 +71,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /Set GEMINI_API_KEY/,
   },
   {
-    fault: 'a provider that cannot be reached',
+    fault: 'an unreachable provider',
     plant: async () => provider('openai', `http://127.0.0.1:${await freePort()}`),
     check: 'provider openai',
     verdict: 'fail',
@@ -79,7 +79,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /curl -v http:\/\/127\.0\.0\.1:\d+/,
   },
   {
-    fault: 'a provider that leads elsewhere',
+    fault: 'a provider that redirects',
     plant: async () => {
       const other = await vendorThat(listing('model-a'))
       const { url } = await vendorThat((response) => {
@@ -93,7 +93,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /baseUrl of openai/,
   },
   {
-    fault: 'a provider that has not the model',
+    fault: 'a provider without the model',
     plant: async () => provider('openai', (await vendorThat(listing('b', 'c'))).url),
     check: 'provider openai',
     verdict: 'warn',
@@ -101,7 +101,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /defaultModel of openai/,
   },
   {
-    fault: 'a provider that tells our key to everybody',
+    fault: 'a provider that echoes the key',
     plant: async () => provider('openai', (await vendorThat(listing(SECRET))).url),
     check: 'provider openai',
     verdict: 'warn',
@@ -109,7 +109,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /defaultModel of openai/,
   },
   {
-    fault: 'a provider that has no list',
+    fault: 'a provider without a model list',
     plant: async () =>
       provider('openai', (await vendorThat((response) => response.writeHead(404).end())).url),
     check: 'provider openai',
@@ -118,7 +118,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /curl -v http:.*\/models/,
   },
   {
-    fault: 'a provider of one’s own that refuses the key, and tells it',
+    fault: 'a custom provider that refuses and echoes the key',
     plant: async () => {
       const { url } = await vendorThat((response) => response.writeHead(403).end(SECRET))
       const own = { kind: 'openai-compatible', keyVariable: 'GROQ_API_KEY' }
@@ -130,7 +130,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /Set GROQ_API_KEY/,
   },
   {
-    fault: 'a provider of one’s own without a model',
+    fault: 'a custom provider without a model',
     plant: async () => {
       const { url } = await vendorThat(listing('llama'))
       const cwd = folder()
@@ -178,7 +178,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /timedatectl set-ntp true/,
   },
   {
-    fault: 'limits that no memory is enough for',
+    fault: 'limits that exceed the memory',
     plant: () => ({ args: ['--max-connections', '1000000000'] }),
     check: 'memory',
     verdict: 'warn',
@@ -186,7 +186,7 @@ export const PLANTED_PROVIDERS: readonly Planted[] = [
     fix: /lower --max-running-turns/,
   },
   {
-    fault: 'more connections than files',
+    fault: 'more connections than open files',
     plant: () => ({ args: ['--max-connections', '2000000000'] }),
     check: 'open files',
     verdict: 'warn',

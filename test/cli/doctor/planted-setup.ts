@@ -47,7 +47,7 @@ async function newerStore(): Promise<Setup> {
 /** Of the settings, the store, the port and the keys. */
 export const PLANTED_SETUP: readonly Planted[] = [
   {
-    fault: 'an unknown key of the file',
+    fault: 'an unknown key in the file',
     plant: () => {
       const cwd = folder()
       writeConfig(cwd, { prot: 4011 })
@@ -67,7 +67,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /turnstream config print/,
   },
   {
-    fault: 'a file that is no JSON',
+    fault: 'a file that is not JSON',
     plant: () => {
       const cwd = folder()
       writeFileSync(join(cwd, 'turnstream.config.json'), `{"store": "${SECRET}`)
@@ -79,7 +79,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /turnstream config print/,
   },
   {
-    fault: 'a password that is not written as in an address',
+    fault: 'a password that is not URL-encoded',
     plant: () => ({ env: { TURNSTREAM_STORE: `redis://:50%of-${SECRET}@127.0.0.1:1` } }),
     check: 'configuration',
     verdict: 'fail',
@@ -87,7 +87,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /turnstream config print/,
   },
   {
-    fault: 'a store that another process has',
+    fault: 'a store that another process uses',
     plant: lockedStore,
     check: 'store',
     verdict: 'fail',
@@ -95,7 +95,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /Stop it \(kill \d+\), or choose another directory with --store/,
   },
   {
-    fault: 'a store that a newer version wrote',
+    fault: 'a store of a newer version',
     plant: newerStore,
     check: 'store',
     verdict: 'fail',
@@ -103,7 +103,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /npm install -g turnstream@latest/,
   },
   {
-    fault: 'a store that is none',
+    fault: 'a file that is not a store',
     plant: () => {
       const cwd = folder()
       mkdirSync(join(cwd, 'data'), { mode: 0o700 })
@@ -116,7 +116,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /Restore a backup/,
   },
   {
-    fault: 'a file where the directory should be',
+    fault: 'a file in place of the directory',
     plant: () => {
       const cwd = folder()
       writeFileSync(join(cwd, 'data'), '')
@@ -128,7 +128,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /--store/,
   },
   {
-    fault: 'a file on the way to the directory',
+    fault: 'a file as parent of the directory',
     plant: () => {
       const cwd = folder()
       writeFileSync(join(cwd, 'file'), '')
@@ -140,7 +140,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /--store/,
   },
   {
-    fault: 'a place where nobody can create a directory',
+    fault: 'a parent in which no user can create a directory',
     plant: () => ({ args: ['--store', process.platform === 'linux' ? '/proc/x' : '/dev/null/x'] }),
     check: 'store',
     verdict: 'fail',
@@ -148,7 +148,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /--store/,
   },
   {
-    fault: 'a directory that everybody can read',
+    fault: 'a world-readable directory',
     plant: () => {
       const cwd = folder()
       mkdirSync(join(cwd, 'data'))
@@ -169,7 +169,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /--store/,
   },
   {
-    fault: 'a port that another program has',
+    fault: 'a port that another program uses',
     plant: takenPort,
     check: 'port',
     verdict: 'fail',
@@ -177,7 +177,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /ss -ltnp 'sport = :\d+'.*--port/,
   },
   {
-    fault: 'a port that another server has, which is well',
+    fault: 'a port that another healthy HTTP server uses',
     plant: async () => {
       const { url } = await vendorThat((response) => response.end('{"status":"ok"}'))
       return { args: ['--port', new URL(url).port] }
@@ -188,7 +188,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /--port/,
   },
   {
-    fault: 'an address that is not of this machine',
+    fault: 'a non-local address',
     plant: async () => ({
       args: [
         '--host',
@@ -212,7 +212,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /turnstream keys add <tenant> --file turnstream\.keys/,
   },
   {
-    fault: 'a public address without keys that was allowed',
+    fault: 'a public address without keys, allowed',
     plant: () => ({ args: ['--host', '0.0.0.0', '--allow-public-without-keys'] }),
     check: 'exposure',
     verdict: 'warn',
@@ -220,7 +220,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /turnstream keys add/,
   },
   {
-    fault: 'a file of keys that is not there',
+    fault: 'a missing keys file',
     plant: () => ({ args: ['--keys-file', 'turnstream.keys'] }),
     check: 'keys',
     verdict: 'fail',
@@ -228,7 +228,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /turnstream keys add <tenant> --file .*turnstream\.keys/,
   },
   {
-    fault: 'a broken file of keys',
+    fault: 'an invalid keys file',
     plant: () => keysFile(`${KEY_LINE}acme:cli:${SECRET}\n`),
     check: 'keys',
     verdict: 'fail',
@@ -236,7 +236,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /turnstream keys list --file/,
   },
   {
-    fault: 'a file of keys without any',
+    fault: 'an empty keys file',
     plant: () => keysFile('# none yet\n'),
     check: 'keys',
     verdict: 'fail',
@@ -244,7 +244,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /turnstream keys add <tenant>/,
   },
   {
-    fault: 'a file of keys that everybody can read',
+    fault: 'a world-readable keys file',
     plant: () => keysFile(KEY_LINE, 0o644),
     check: 'keys',
     verdict: 'warn',
@@ -252,7 +252,7 @@ export const PLANTED_SETUP: readonly Planted[] = [
     fix: /chmod 600 .*turnstream\.keys/,
   },
   {
-    fault: 'a file of keys that everybody can change',
+    fault: 'a world-writable keys file',
     plant: () => keysFile(KEY_LINE, 0o666),
     check: 'keys',
     verdict: 'fail',

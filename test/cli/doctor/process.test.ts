@@ -68,8 +68,8 @@ function openFolder(): string {
   return made
 }
 
-describe('the command as a process', PATIENCE, () => {
-  test('a directory that this user cannot write is a failure', async () => {
+describe('doctor as a process', PATIENCE, () => {
+  test('fails for a directory that this user cannot write', async () => {
     const cwd = openFolder()
     const data = join(cwd, 'data')
     mkdirSync(data)
@@ -88,7 +88,7 @@ describe('the command as a process', PATIENCE, () => {
     })
   })
 
-  test('a place where this user can make no directory is a failure', {
+  test('fails when this user cannot create the directory', {
     tags: ['slow'],
   }, async () => {
     const cwd = openFolder()
@@ -103,7 +103,7 @@ describe('the command as a process', PATIENCE, () => {
     })
   })
 
-  test('a file of keys that this user cannot read is a failure', { tags: ['slow'] }, async () => {
+  test('fails for a keys file that this user cannot read', { tags: ['slow'] }, async () => {
     const cwd = openFolder()
     chmodSync(cwd, 0o755)
     mkdirSync(join(cwd, 'keys'), { mode: 0o000 })
@@ -135,7 +135,7 @@ describe('the command as a process', PATIENCE, () => {
     expect(reports.code).toBe(code)
   })
 
-  test('beside a server it finds its port and its store in use, and ends with 0', {
+  test('exits with 0 beside a server that uses the port and the store', {
     tags: ['slow'],
   }, async () => {
     const cwd = folder()
@@ -152,7 +152,7 @@ describe('the command as a process', PATIENCE, () => {
     expect(code).toBe(0)
   })
 
-  test('a server goes on while it is looked at', { tags: ['slow'] }, async () => {
+  test('does not disturb a running server', { tags: ['slow'] }, async () => {
     const cwd = folder()
     const server = turnstream(['serve', '--port', '0', '--json'], { cwd })
     const [, url = ''] = await server.printed(/"url":"([^"]+)"/)
@@ -167,7 +167,7 @@ describe('the command as a process', PATIENCE, () => {
     expect(await server.ended).toBe(0)
   })
 
-  test('an option that is not known ends it with 2', async () => {
+  test('exits with 2 for an unknown option', async () => {
     const { ended, stderr } = turnstream(['doctor', '--prot', '1'], { cwd: folder() })
     expect(await ended).toBe(2)
     expect(stderr()).toBe(

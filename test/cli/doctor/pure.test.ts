@@ -21,7 +21,7 @@ import { read } from '../../repository/sources.ts'
 
 const { settings } = readConfiguration({ flags: {}, env: {}, cwd: '/nowhere' })
 
-describe('the clock', () => {
+describe('the clock check', () => {
   const at = (theirs: number, more: Partial<ClockReading> = {}): ClockReading => ({
     source: 'x',
     theirs,
@@ -41,21 +41,21 @@ describe('the clock', () => {
     [102_401, 'warn', '2 s behind x'],
     [130_400, 'warn', '30 s behind x'],
     [130_401, 'fail', '30 s behind x'],
-  ] as const)('theirs %i is %s', (theirs, verdict, found) => {
+  ] as const)('another clock at %i is %s', (theirs, verdict, found) => {
     expect(clockCheck([at(theirs)])).toMatchObject({ verdict, found })
   })
 
-  test('the time that the question took counts for nobody', () => {
+  test('ignores the time the request took', () => {
     expect(clockCheck([at(100_000, { to: 160_000 })]).verdict).toBe('ok')
     expect(clockCheck([at(160_000, { to: 160_000 })]).verdict).toBe('ok')
   })
 
-  test('of several the nearest counts', () => {
+  test('compares with the nearest of several clocks', () => {
     const readings = [at(0, { source: 'far' }), at(100_000, { source: 'near' })]
     expect(clockCheck(readings).found).toBe('agrees with near')
   })
 
-  test('without any it is not compared', () => {
+  test('is skipped without another clock', () => {
     expect(clockCheck([]).verdict).toBe('skipped')
     for (const headers of [new Headers(), new Headers({ date: 'tomorrow' })]) {
       expect(readClock('x', { headers, askedAt: 0, answeredAt: 0 })).toBeUndefined()
@@ -63,7 +63,7 @@ describe('the clock', () => {
   })
 })
 
-describe('the machine', () => {
+describe('the machine checks', () => {
   const machine: Machine = {
     nodeVersion: '20.19.0',
     freeBytes: 8e9,
@@ -71,7 +71,7 @@ describe('the machine', () => {
     openFiles: 20_000,
   }
 
-  test('of this process can be told', () => {
+  test('read the limits of this process', () => {
     const { nodeVersion, freeBytes, heapBytes, openFiles } = thisMachine()
     expect(nodeVersion).toBe(process.versions.node)
     expect(freeBytes).toBeGreaterThan(0)
@@ -88,7 +88,7 @@ describe('the machine', () => {
     expect(nodeCheck({ ...machine, nodeVersion }).verdict).toBe(verdict)
   })
 
-  test('the oldest Node is that of package.json', () => {
+  test('require the Node version of package.json', () => {
     const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } }
     const least = engines.node.replace('>=', '')
     expect(nodeCheck({ ...machine, nodeVersion: `${least}.0` }).verdict).toBe('ok')
@@ -104,21 +104,21 @@ describe('the machine', () => {
     expect(memoryCheck({ ...machine, ...more }, settings, keys).verdict).toBe(verdict)
   })
 
-  test('what is in the way is named: the heap, or the memory', () => {
+  test('name the bottleneck: heap or memory', () => {
     const heap = memoryCheck({ ...machine, heapBytes: 400e6 }, settings, 1)
     expect(heap.fix).toContain('NODE_OPTIONS=--max-old-space-size=548')
     const memory = memoryCheck({ ...machine, freeBytes: 400e6 }, settings, 1)
     expect(memory.fix).toContain('Provide more memory')
   })
 
-  test('without limits there is no bound to compare with', () => {
+  test('have no bound to compare with when limits are unlimited', () => {
     const unlimited = { ...settings, maxConnections: Infinity }
     expect(memoryCheck(machine, unlimited, 1)).toMatchObject({ verdict: 'ok' })
     expect(filesCheck(machine, unlimited).found).toBe('20000 at a time, for unlimited connections')
     expect(filesCheck({ ...machine, openFiles: 200 }, unlimited).verdict).toBe('fail')
   })
 
-  test('a system that does not tell its files is passed over', () => {
+  test('skip open files when the system does not report the limit', () => {
     expect(filesCheck({ ...machine, openFiles: undefined }, settings).verdict).toBe('skipped')
     expect(filesCheck({ ...machine, openFiles: Infinity }, settings).verdict).toBe('ok')
   })
@@ -128,13 +128,13 @@ test.each([
   [10e6, 'fail'],
   [500e6, 'warn'],
   [5e9, 'ok'],
-] as const)('%i bytes of disk: %s', (bytes, verdict) => {
+] as const)('%i bytes of free disk: %s', (bytes, verdict) => {
   const check = diskCheck(bytes, '/data')
   expect(check.verdict).toBe(verdict)
   if (verdict !== 'ok') expect(check.fix).toContain('df -h /data')
 })
 
-describe('what a Redis says of itself', () => {
+describe('the Redis checks', () => {
   const INFO = {
     redis_version: '7.2.4',
     maxmemory_policy: 'noeviction',
@@ -154,7 +154,7 @@ describe('what a Redis says of itself', () => {
     return checks.filter(({ verdict }) => verdict !== 'ok')
   }
 
-  test('is fine', () => {
+  test('pass for a correct Redis', () => {
     expect(checksOf({})).toEqual([])
   })
 
@@ -168,11 +168,11 @@ describe('what a Redis says of itself', () => {
     if (names.length > 0) expect(checks[0]).toMatchObject({ verdict: 'fail', found })
   })
 
-  test('Valkey is taken for what it is', () => {
+  test('recognise Valkey', () => {
     expect(checksOf({ valkey_version: '8.1.0' })).toEqual([])
   })
 
-  test('far away is worth a look, and its address is shown without its password', () => {
+  test('warn about a slow round trip and redact the password', () => {
     const [slow] = checksOf({}, 45)
     expect(slow).toMatchObject({
       verdict: 'warn',
@@ -182,7 +182,7 @@ describe('what a Redis says of itself', () => {
   })
 })
 
-test('a check is blotted out in all that it says', () => {
+test('a check is redacted in every field', () => {
   const secret = 'planted-secret'
   const said = { found: `f ${secret}`, expected: `e ${secret}`, fix: `x ${secret}` }
   const check = redactCheck({ name: 'n', verdict: 'fail', ...said }, redacting([secret]))

@@ -36,7 +36,7 @@ async function reportOn(store: string) {
 }
 
 describe('a Redis', PATIENCE, () => {
-  test('that is set up as it should be has nothing to look at', async () => {
+  test('that is set up correctly passes all checks', async () => {
     const server = await redis({ appendonly: 'everysec' })
     const { code, named, failed, warned } = await reportOn(urlOf(server))
     expect([code, failed, warned]).toEqual([0, [], []])
@@ -51,7 +51,7 @@ describe('a Redis', PATIENCE, () => {
     expect(named('clock')).toEqual({ name: 'clock', verdict: 'ok', found: 'agrees with Redis' })
   })
 
-  test('with another password says so, without the password', async () => {
+  test('with a wrong password fails without printing it', async () => {
     const server = await redis({ args: ['--requirepass', 'another'] })
     const user = `:${encodeURIComponent(PASSWORD)}@`
     const { code, text, json, failed } = await reportOn(urlOf(server, user))
@@ -69,7 +69,7 @@ describe('a Redis', PATIENCE, () => {
     }
   })
 
-  test('that wants a password, and gets none, says so', async () => {
+  test('that requires a password fails without one', async () => {
     const server = await redis({ args: ['--requirepass', PASSWORD] })
     const { failed } = await reportOn(urlOf(server))
     expect(failed).toMatchObject([
@@ -81,7 +81,7 @@ describe('a Redis', PATIENCE, () => {
     ])
   })
 
-  test('that is not there says how to see it', async () => {
+  test('that is unreachable fails with a command to test it', async () => {
     const port = await freePort()
     const { failed } = await reportOn(urlOf({ port }))
     expect(failed).toMatchObject([
@@ -93,7 +93,7 @@ describe('a Redis', PATIENCE, () => {
     ])
   })
 
-  test('that drops what it has no room for is a failure', async () => {
+  test('with an eviction policy and maxmemory fails', async () => {
     const server = await redis({
       appendonly: 'everysec',
       args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'],
@@ -110,7 +110,7 @@ describe('a Redis', PATIENCE, () => {
     ])
   })
 
-  test('that would drop things, but has all the room, is worth a look', async () => {
+  test('with an eviction policy and no maxmemory warns', async () => {
     const server = await redis({
       appendonly: 'everysec',
       args: ['--maxmemory-policy', 'volatile-ttl'],
@@ -119,7 +119,7 @@ describe('a Redis', PATIENCE, () => {
     expect([code, warned]).toMatchObject([0, [{ name: 'store eviction' }]])
   })
 
-  test('that keeps nothing is worth a look', async () => {
+  test('without persistence warns', async () => {
     const { code, warned } = await reportOn(urlOf(await redis()))
     expect(code).toBe(0)
     expect(warned).toEqual([
@@ -132,7 +132,7 @@ describe('a Redis', PATIENCE, () => {
     ])
   })
 
-  test('that is a replica refuses writes, and the report names the one that it follows', async () => {
+  test('that is a replica fails and names the primary', async () => {
     const master = await redis()
     const follows = ['--replicaof', '127.0.0.1', String(master.port)]
     const replica = await redis({ args: follows })
@@ -147,7 +147,7 @@ describe('a Redis', PATIENCE, () => {
     ])
   })
 
-  test('whose user may only read is a failure', async () => {
+  test('with a read-only user fails', async () => {
     const server = await redis({ appendonly: 'everysec' })
     await redisCommand(
       server,
@@ -177,7 +177,7 @@ describe('a Redis', PATIENCE, () => {
     expect(text).not.toContain(PASSWORD)
   })
 
-  test('whose memory is full is a failure', async () => {
+  test('that is out of memory fails', async () => {
     const server = await redis({ appendonly: 'everysec', args: ['--maxmemory', '1'] })
     const { failed } = await reportOn(urlOf(server))
     expect(failed).toMatchObject([
@@ -189,7 +189,7 @@ describe('a Redis', PATIENCE, () => {
     ])
   })
 
-  test('with keys of a newer version is a failure', async () => {
+  test('with keys of a newer version fails', async () => {
     const server = await redis({ appendonly: 'everysec' })
     await redisCommand(server, 'SET', 'codex:format', String(FORMAT + 1))
     const { failed } = await reportOn(urlOf(server))
@@ -202,7 +202,7 @@ describe('a Redis', PATIENCE, () => {
     ])
   })
 
-  test('is as it was before', async () => {
+  test('is left unchanged', async () => {
     const server = await redis({ appendonly: 'everysec' })
     await redisCommand(server, 'SET', 'codex:format', String(FORMAT))
     const changes = async () =>
@@ -215,18 +215,22 @@ describe('a Redis', PATIENCE, () => {
   })
 })
 
-test('instances that share a Redis need a secret for their stream tokens', PATIENCE, async () => {
-  const server = await redis({ appendonly: 'everysec' })
-  const env = { TURNSTREAM_STORE: urlOf(server), TURNSTREAM_KEYS_FILE: 'turnstream.keys' }
-  const { report } = await bothReports(defaults({ env }))
-  expect(checkNamed(report, 'stream tokens')).toMatchObject({
-    verdict: 'warn',
-    fix: expect.stringContaining('TURNSTREAM_STREAM_TOKEN_SECRET='),
-  })
-  const secret = 'planted-Secret-of-at-least-32-characters'
-  const told = await bothReports(
-    defaults({ env: { ...env, TURNSTREAM_STREAM_TOKEN_SECRET: secret } }),
-  )
-  expect(checkNamed(told.report, 'stream tokens')?.verdict).toBe('ok')
-  expect(`${told.text}${told.json}`).not.toContain(secret)
-})
+test(
+  'instances that share a Redis are warned without a stream token secret',
+  PATIENCE,
+  async () => {
+    const server = await redis({ appendonly: 'everysec' })
+    const env = { TURNSTREAM_STORE: urlOf(server), TURNSTREAM_KEYS_FILE: 'turnstream.keys' }
+    const { report } = await bothReports(defaults({ env }))
+    expect(checkNamed(report, 'stream tokens')).toMatchObject({
+      verdict: 'warn',
+      fix: expect.stringContaining('TURNSTREAM_STREAM_TOKEN_SECRET='),
+    })
+    const secret = 'planted-Secret-of-at-least-32-characters'
+    const told = await bothReports(
+      defaults({ env: { ...env, TURNSTREAM_STREAM_TOKEN_SECRET: secret } }),
+    )
+    expect(checkNamed(told.report, 'stream tokens')?.verdict).toBe('ok')
+    expect(`${told.text}${told.json}`).not.toContain(secret)
+  },
+)

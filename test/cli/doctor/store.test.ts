@@ -71,7 +71,7 @@ async function cutOff(file: string): Promise<void> {
 }
 
 describe('the records of an embedded store', PATIENCE, () => {
-  test('are verified and counted, and nothing is changed', async () => {
+  test('are verified and counted, without changes', async () => {
     const directory = await storeOf(60)
     const before = filesOf(directory)
     const { code, report, statuses } = await examine(directory)
@@ -87,7 +87,7 @@ describe('the records of an embedded store', PATIENCE, () => {
     expect(filesOf(directory)).toEqual(before)
   })
 
-  test('that are damaged are counted, with the turns they belong to', async () => {
+  test('are counted per turn when damaged', async () => {
     const directory = await storeOf(5)
     damageText(directory, marker(2))
     damageText(directory, marker(4))
@@ -105,7 +105,7 @@ describe('the records of an embedded store', PATIENCE, () => {
     expect(filesOf(directory)).toEqual(before)
   })
 
-  test('are left alone while a process uses the store', async () => {
+  test('are not read while another process uses the store', async () => {
     const { cwd = '' } = await lockedStore()
     const { report } = await examine(join(cwd, 'data'))
     expect(checkNamed(report, 'store records')).toMatchObject({
@@ -114,7 +114,7 @@ describe('the records of an embedded store', PATIENCE, () => {
     })
   })
 
-  test('a crash of LMDB is a finding', async () => {
+  test('a crash of LMDB is reported as a failure', async () => {
     const directory = await storeOf(40)
     await cutOff(join(directory, DATA_FILE))
     const { code, report } = await examine(directory)

@@ -40,7 +40,7 @@ function ask(url: string, path: string, key: string, body?: unknown): Promise<Re
 }
 
 describe('turnstream keys and serve', PATIENCE, () => {
-  test('a key is made, used, replaced and revoked: its streams break off, and its turn runs on', async () => {
+  test('a revoked key loses its streams after a reload while its turn continues', async () => {
     const { keys, serve } = setUp()
     const first = (await keys('add', 'acme', 'first')).out.trim()
     const { url, child, stderr } = await serve('--host', '0.0.0.0')
@@ -68,7 +68,7 @@ describe('turnstream keys and serve', PATIENCE, () => {
     expect(stderr()).not.toContain(second)
   })
 
-  test('SIGHUP with a broken file keeps the keys, and the server goes on', {
+  test('SIGHUP with a broken file keeps the old keys and the server running', {
     tags: ['slow'],
   }, async () => {
     const { keys, serve, file } = setUp()
@@ -89,7 +89,7 @@ describe('turnstream keys and serve', PATIENCE, () => {
     expect(await ended).toBe(0)
   })
 
-  test('SIGHUP again and again drops no request', { tags: ['slow'] }, async () => {
+  test('repeated SIGHUP drops no request', { tags: ['slow'] }, async () => {
     const { keys, serve } = setUp()
     const key = (await keys('add', 'acme', 'web')).out.trim()
     const { url, child, stderr } = await serve()
@@ -104,7 +104,7 @@ describe('turnstream keys and serve', PATIENCE, () => {
     expect([...statuses]).toEqual([200])
   })
 
-  test('keys that are made at the same time are all there, or refused', {
+  test('keys added concurrently are all stored or refused', {
     tags: ['slow'],
   }, async () => {
     const { keys, file } = setUp()
@@ -120,7 +120,7 @@ describe('turnstream keys and serve', PATIENCE, () => {
     }
   })
 
-  test('the lines that the server prints are commands that work, with a key', {
+  test('the curl commands in the banner work with a key', {
     tags: ['slow'],
   }, async () => {
     const { keys, serve, cwd } = setUp()
@@ -137,7 +137,7 @@ describe('turnstream keys and serve', PATIENCE, () => {
     expect((await run({ TURNSTREAM_KEY: '' })).stdout).toContain('KEY_REQUIRED')
   })
 
-  test('chat and tail bring the key of the environment', { tags: ['slow'] }, async () => {
+  test('chat and tail send the key from the environment', { tags: ['slow'] }, async () => {
     const { keys, serve, cwd } = setUp()
     const key = (await keys('add', 'acme')).out.trim()
     const { url } = await serve('--scripted-speed', '0')
@@ -150,8 +150,8 @@ describe('turnstream keys and serve', PATIENCE, () => {
   })
 })
 
-describe('what the command line says', PATIENCE, () => {
-  test('a public address without keys, and how it is mended, as it says itself', {
+describe('the refusal of', PATIENCE, () => {
+  test('a public address without keys prints commands that fix it', {
     tags: ['slow'],
   }, async () => {
     const { cwd } = setUp()
@@ -166,7 +166,7 @@ describe('what the command line says', PATIENCE, () => {
     await server.printed(/^turnstream listening on/m)
   })
 
-  test('an empty file of keys', async () => {
+  test('an empty keys file', async () => {
     const { cwd, file } = setUp()
     writeFileSync(file, '')
     const args = ['serve', '--port', '0', '--keys-file', file]
@@ -175,7 +175,7 @@ describe('what the command line says', PATIENCE, () => {
     expect(stderr()).toMatch(/^turnstream: no keys in .*\n$/)
   })
 
-  test('an action that is none', async () => {
+  test('an unknown action', async () => {
     const { keys } = setUp()
     const { code, err } = await keys('revok', 'acme', 'web')
     expect(code).toBe(2)

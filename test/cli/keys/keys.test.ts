@@ -16,7 +16,7 @@ import { KeyRing, parseKeysFile, sha256Of } from '../../../src/server/auth/key-r
 import { A, FILE, setUp } from './support.ts'
 
 describe('keys add', () => {
-  test('prints a new key, once and alone, and keeps its hash', async () => {
+  test('prints a new key once and stores only its hash', async () => {
     const { keys, text, path } = setUp()
     const { code, out, err } = await keys(['add', 'acme', 'web'])
     expect(code).toBe(0)
@@ -29,7 +29,7 @@ describe('keys add', () => {
     expect(err).not.toContain(key)
   })
 
-  test('makes another key each time, and a name if none is given', async () => {
+  test('creates a different key each time, with a default name', async () => {
     const { keys, text } = setUp()
     const made = [await keys(['add', 'acme']), await keys(['add', 'acme'])].map(({ out }) =>
       out.trim(),
@@ -39,7 +39,7 @@ describe('keys add', () => {
     expect(names).toEqual(made.map((key) => `key-${sha256Of(key).slice(0, 8)}`))
   })
 
-  test('with --json says all of it in one object', async () => {
+  test('prints one object with --json', async () => {
     const { keys, path, text } = setUp()
     const { out, err } = await keys(['add', 'acme', 'web', '--json'])
     const { key, ...rest } = JSON.parse(out) as Record<string, string>
@@ -48,7 +48,7 @@ describe('keys add', () => {
     expect([out.split('\n').length, err]).toEqual([2, ''])
   })
 
-  test('makes the file for its owner alone, whatever the mask', async () => {
+  test('creates the file for its owner only, whatever the umask', async () => {
     const { keys, path } = setUp()
     const before = process.umask(0)
     onTestFinished(() => {
@@ -58,7 +58,7 @@ describe('keys add', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600)
   })
 
-  test('keeps the mode of a file that is there, and everything in it', async () => {
+  test('keeps the mode and content of an existing file', async () => {
     const before = `\uFEFF# the keys of production\r\n\r\nacme:old:${A}\r\n  # no line end`
     const { keys, path, text } = setUp(before)
     chmodSync(path, 0o640)
@@ -68,7 +68,7 @@ describe('keys add', () => {
   })
 
   test.runIf(process.getuid?.() === 0)(
-    'keeps its owner: the server may be another user',
+    'keeps the owner of the file, because the server may run as another user',
     async () => {
       const { keys, path } = setUp(`acme:old:${A}\n`)
       chownSync(path, 4711, 4712)
@@ -77,7 +77,7 @@ describe('keys add', () => {
     },
   )
 
-  test('writes through a link', async () => {
+  test('writes through a symbolic link', async () => {
     const { keys, cwd, path } = setUp()
     mkdirSync(join(cwd, 'real'))
     writeFileSync(join(cwd, 'real', 'keys'), '# ours\n')
@@ -87,7 +87,7 @@ describe('keys add', () => {
     expect(readFileSync(join(cwd, 'real', 'keys'), 'utf8')).toMatch(/^# ours\nacme:web:/)
   })
 
-  test('puts a whole new file in the place of the old one: who reads sees one or the other', async () => {
+  test('replaces the file atomically', async () => {
     const { keys, path, cwd } = setUp(`acme:old:${A}\n`)
     const before = statSync(path).ino
     await keys(['add', 'acme', 'web'])
@@ -97,7 +97,7 @@ describe('keys add', () => {
 })
 
 describe('keys list', () => {
-  test('shows whose keys there are, and the beginning of their hashes', async () => {
+  test('prints tenants, names and hash prefixes', async () => {
     const { keys } = setUp(
       `# ours\nacme:web:${A}\numbrella:continuous-integration:${sha256Of('b')}\n`,
     )
@@ -112,14 +112,14 @@ describe('keys list', () => {
     expect(out).not.toContain(A)
   })
 
-  test('with --json is one object', async () => {
+  test('prints one object with --json', async () => {
     const { keys, path } = setUp(`acme:web:${A}\n`)
     const { out } = await keys(['list', '--json'])
     const shown = { tenant: 'acme', name: 'web', sha256: A.slice(0, 8) }
     expect(JSON.parse(out)).toEqual({ file: path, keys: [shown] })
   })
 
-  test('of a file without keys says so', async () => {
+  test('reports a file without keys', async () => {
     const { keys, path } = setUp('# none yet\n')
     expect(await keys(['list'])).toEqual({
       code: 0,
@@ -131,7 +131,7 @@ describe('keys list', () => {
 })
 
 describe('keys revoke', () => {
-  test('takes the line away, and leaves everything else', async () => {
+  test('removes the line and keeps everything else', async () => {
     const { keys, text } = setUp(`# ours\nacme:web:${A}\r\n# more\nacme:ci:${sha256Of('b')}\n`)
     const { code, out, err } = await keys(['revoke', 'acme', 'web'])
     expect([code, out]).toEqual([0, 'Revoked acme/web.\n'])
@@ -140,22 +140,22 @@ describe('keys revoke', () => {
     expect(text()).toBe(`# ours\n# more\nacme:ci:${sha256Of('b')}\n`)
   })
 
-  test('says when it was the last one', async () => {
+  test('reports that it was the last key', async () => {
     const { keys, text } = setUp(`acme:web:${A}\n`)
     const { err } = await keys(['revoke', 'acme', 'web'])
     expect(err).toContain('That was the last key.')
     expect(text()).toBe('')
   })
 
-  test('with --json is one object', async () => {
+  test('prints one object with --json', async () => {
     const { keys, path } = setUp(`acme:web:${A}\n`)
     const { out, err } = await keys(['revoke', 'acme', 'web', '--json'])
     expect([JSON.parse(out), err]).toEqual([{ file: path, tenant: 'acme', name: 'web' }, ''])
   })
 })
 
-describe('the file is', () => {
-  test('the one that is named, before that of the environment, and that before the configuration', async () => {
+describe('the keys file', () => {
+  test('is --file, then the environment, then the configuration', async () => {
     const { keys, cwd } = setUp()
     writeFileSync(join(cwd, 'turnstream.config.json'), '{"keysFile":"configured"}')
     await keys(['add', 'acme'], {})
@@ -166,7 +166,7 @@ describe('the file is', () => {
     }
   })
 
-  test('reached with --file, also when the settings of the server are out of order', async () => {
+  test('given with --file works with an invalid server configuration', async () => {
     const { keys, cwd } = setUp(`acme:web:${A}\n`)
     writeFileSync(join(cwd, 'turnstream.config.json'), '{')
     await expect(keys(['list'])).rejects.toThrow(UsageError)

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { UsageError } from '../../../src/cli/command.ts'
 import { A, FILE, setUp } from './support.ts'
 
-describe('what makes no sense is refused with a sentence', () => {
+describe('usage errors', () => {
   const KEY = 'ts_a-key-that-was-put-into-the-wrong-place'
   test.each<[string[], string]>([
     [[], 'keys takes one of add, list, revoke'],
@@ -33,7 +33,7 @@ describe('what makes no sense is refused with a sentence', () => {
   })
 
   test.each([{}, { TURNSTREAM_KEYS_FILE: ' ' }])(
-    'no file at all (%j)',
+    'no keys file given (%j)',
     async (env: Record<string, string>) => {
       const { keys, cwd } = setUp()
       await expect(keys(['add', 'acme'], env)).rejects.toThrow('no keys file: pass --file')
@@ -42,7 +42,7 @@ describe('what makes no sense is refused with a sentence', () => {
   )
 })
 
-describe('what cannot be done is said, with code 1, and changes nothing', () => {
+describe('failures exit with 1 and change nothing', () => {
   test.each<[string, string[], string, string]>([
     ['a name twice', ['add', 'acme', 'web'], `acme:web:${A}\n`, 'acme already has a key named web'],
     ['no such key', ['revoke', 'acme', 'ci'], `acme:web:${A}\n`, 'acme has no key named ci'],
@@ -64,7 +64,7 @@ describe('what cannot be done is said, with code 1, and changes nothing', () => 
     expect([text(), readdirSync(cwd)]).toEqual([before, [FILE]])
   })
 
-  test.each(['list', 'revoke'])('%s of a file that is not there', async (action) => {
+  test.each(['list', 'revoke'])('%s of a missing file', async (action) => {
     const { keys, path } = setUp()
     const { code, err } = await keys(action === 'list' ? ['list'] : ['revoke', 'acme', 'web'])
     expect(code).toBe(1)
@@ -72,7 +72,7 @@ describe('what cannot be done is said, with code 1, and changes nothing', () => 
     expect(existsSync(path)).toBe(false)
   })
 
-  test('a directory, and a place that is none', async () => {
+  test('a directory, and a missing parent directory', async () => {
     const { keys, cwd } = setUp()
     mkdirSync(join(cwd, 'directory'))
     const there = await keys(['add', 'acme', '--file', 'directory'])

@@ -53,7 +53,7 @@ async function start({ args = [], env = {}, text = line('one') }: Started = {}) 
 }
 
 describe('a server with keys', PATIENCE, () => {
-  test('asks for one, and says so when it starts', async () => {
+  test('requires one and prints that in the banner', async () => {
     const { output, errors, statusOf, file, url } = await start()
     expect([await statusOf(), await statusOf('two'), await statusOf('one')]).toEqual([
       401, 401, 200,
@@ -67,7 +67,7 @@ describe('a server with keys', PATIENCE, () => {
     expect(errors()).toMatch(/ 1 key of 1 tenant is in force\n$/)
   })
 
-  test('says it as JSON with --json', async () => {
+  test('reports the keys as JSON with --json', async () => {
     const text = line('one') + line('two', 'umbrella') + line('three', 'umbrella')
     const { output, errors } = await start({ args: ['--json'], text })
     expect(JSON.parse(output())).toMatchObject({ keys: 3 })
@@ -77,14 +77,14 @@ describe('a server with keys', PATIENCE, () => {
     })
   })
 
-  test('may listen where other machines reach it', async () => {
+  test('may listen on public addresses', async () => {
     const { statusOf } = await start({ args: ['--host', '0.0.0.0'] })
     expect([await statusOf(), await statusOf('one')]).toEqual([401, 200])
   })
 })
 
 describe('SIGHUP', PATIENCE, () => {
-  test('puts what is in the file in the place of what was in force, and nothing else does', async () => {
+  test('replaces the keys with those of the file, which is not read otherwise', async () => {
     const { file, hangUp, statusOf, errors } = await start()
     writeFileSync(file, line('two') + line('three', 'umbrella'))
     expect([await statusOf('one'), await statusOf('two')]).toEqual([200, 401])
@@ -99,9 +99,9 @@ describe('SIGHUP', PATIENCE, () => {
       (file) => writeFileSync(file, `${line('two')}ts_a-secret\n`),
       'line 2 is not tenant',
     ],
-    ['gone', (file) => rmSync(file), 'no such file'],
-    ['far too long', (file) => writeFileSync(file, '#'.repeat(2_000_000)), 'larger than'],
-  ])('of a file that is %s changes nothing, and says why', async (_name, spoil, reason) => {
+    ['missing', (file) => rmSync(file), 'no such file'],
+    ['oversized', (file) => writeFileSync(file, '#'.repeat(2_000_000)), 'larger than'],
+  ])('with a %s file logs the reason and keeps the keys', async (_name, spoil, reason) => {
     const { file, hangUp, statusOf, errors } = await start()
     spoil(file)
     hangUp()
@@ -117,7 +117,7 @@ describe('SIGHUP', PATIENCE, () => {
   })
 
   test.each(['', '# all of them were revoked\n'])(
-    'of a file without keys (%j) lets nobody in, and never everybody',
+    'with an empty file (%j) refuses every request',
     async (text) => {
       const { file, hangUp, statusOf, errors } = await start({ args: ['--host', '0.0.0.0'] })
       writeFileSync(file, text)
@@ -132,13 +132,13 @@ describe('SIGHUP', PATIENCE, () => {
     },
   )
 
-  test('without a file of keys is not listened to', async () => {
+  test('is not handled without a keys file', async () => {
     const { hangUp, errors } = await start({ env: { TURNSTREAM_KEYS_FILE: '' } })
     expect([hangUp(), errors()]).toEqual([false, ''])
   })
 })
 
-describe('what keeps it from starting', PATIENCE, () => {
+describe('prevents startup:', PATIENCE, () => {
   async function fail(text: string | undefined, args: string[] = []) {
     const cwd = folder()
     if (text !== undefined) writeFileSync(join(cwd, 'keys'), text)
@@ -151,9 +151,9 @@ describe('what keeps it from starting', PATIENCE, () => {
   }
 
   test.each<[string, string | undefined, string]>([
-    ['a file that is not there', undefined, 'no such file'],
+    ['a missing file', undefined, 'no such file'],
     ['an empty file', '', 'no keys in '],
-    ['a file of comments', '# none\n', 'turnstream keys add <tenant> --file '],
+    ['a file with only comments', '# none\n', 'turnstream keys add <tenant> --file '],
     ['a broken file', `${line('one')}\nts_a-secret\n`, 'line 3 is not tenant:name:sha256hex'],
   ])('%s', async (_name, text, reason) => {
     for (const args of [[], ['--host', '0.0.0.0'], ['--allow-public-without-keys'], ['--json']]) {
@@ -168,24 +168,24 @@ describe('what keeps it from starting', PATIENCE, () => {
 describe('the settings', PATIENCE, () => {
   const cwd = '/'
 
-  test('a public address is refused with the sentence that mends it', () => {
+  test('a public address without keys is refused with the fix', () => {
     expect(() => parseServeOptions(['--host', '0.0.0.0'], { env: {}, cwd })).toThrow(
       'create a key with "turnstream keys add <tenant> --file turnstream.keys" and set ' +
         'TURNSTREAM_KEYS_FILE=turnstream.keys, or accept it with --allow-public-without-keys',
     )
   })
 
-  test('TURNSTREAM_KEYS_FILE is the file itself, and not a file that names it', () => {
+  test('TURNSTREAM_KEYS_FILE is the keys file itself', () => {
     const env = { TURNSTREAM_KEYS_FILE: '/etc/turnstream/keys' }
     expect(parseServeOptions([], { env, cwd }).settings.keysFile).toBe('/etc/turnstream/keys')
   })
 
-  test('those of the other commands are none of its own', () => {
+  test('TURNSTREAM_KEY and TURNSTREAM_KEY_FILE are ignored', () => {
     const env = { TURNSTREAM_KEY: 'ts_a', TURNSTREAM_KEY_FILE: '/nowhere' }
     expect(parseServeOptions([], { env, cwd }).settings.keysFile).toBeUndefined()
   })
 
-  test('the secret of tokens may stand in the environment or in a file', () => {
+  test('the stream token secret comes from the environment or a file', () => {
     const name = 'TURNSTREAM_STREAM_TOKEN_SECRET'
     const file = join(folder(), 'secret')
     writeFileSync(file, `${SECRET}\n`)
@@ -197,14 +197,14 @@ describe('the settings', PATIENCE, () => {
     ).toThrow('are both set: keep one')
   })
 
-  test('a short secret is refused, and not repeated', () => {
+  test('a short secret is refused without printing it', () => {
     const parse = () =>
       parseServeOptions(['--stream-token-secret', 'too-short-secret'], { env: {}, cwd })
     expect(parse).toThrow('--stream-token-secret must be at least 32 characters')
     expect(parse).not.toThrow('too-short-secret')
   })
 
-  test('the secret reaches the gateway: two servers take the tokens of each other', async () => {
+  test("two servers with the same secret accept each other's stream tokens", async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const env = { TURNSTREAM_STREAM_TOKEN_SECRET: SECRET }
@@ -227,7 +227,7 @@ describe('the settings', PATIENCE, () => {
     expect(one.errors()).not.toContain('stream tokens')
   })
 
-  test('without it, several servers on one Redis are warned', async () => {
+  test('servers on one Redis are warned without a stream token secret', async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const { errors } = await start({ args: ['--store', redis.url] })

@@ -49,21 +49,21 @@ async function outputsOf(model: string): Promise<StreamOutput[]> {
 describe.each(RECORDING_NAMES)('the recording %s', (name) => {
   const recording = recordings[name]
 
-  test('is made of valid events with ids of their own, in the order of their time', () => {
+  test('has valid events with unique ids in time order', () => {
     expect(recording.every((event) => isStreamEvent(event))).toBe(true)
     expect(new Set(recording.map(({ event_id }) => event_id)).size).toBe(recording.length)
     const times = recording.map(({ timestamp }) => timestamp)
     expect(times).toEqual(times.toSorted((a, b) => a - b))
   })
 
-  test('streams every text to its last character', () => {
+  test('streams every text completely', () => {
     for (const { payload } of recording) {
       if (payload.type !== 'item_done' || !('content' in payload.final_item)) continue
       expect(deltasOf(recording, payload.item_id).join('')).toBe(payload.final_item.content)
     }
   })
 
-  test('is the same every time, and comes to an end when it is played', async () => {
+  test('is deterministic and ends', async () => {
     expect(builtInRecordings()[name]).toEqual(recording)
     const reducer = new ResponseReducer()
     for (const event of await play(name)) reducer.apply(event)
@@ -77,7 +77,7 @@ test('the first one is the default', () => {
 })
 
 test.each(['answer', 'thinking', 'tools', 'error'] as const)(
-  'the texts of %s come at 30 to 60 deltas a second',
+  'the texts of %s arrive at 30 to 60 deltas per second',
   (name) => {
     const gaps = recordings[name].flatMap(({ timestamp, type }, index, all) => {
       const before = all[index - 1]
@@ -90,7 +90,7 @@ test.each(['answer', 'thinking', 'tools', 'error'] as const)(
   },
 )
 
-describe('what they show', () => {
+describe('the contents', () => {
   test('answer: one message', async () => {
     const outputs = await outputsOf('answer')
     expect(new Set(outputs.map(({ type }) => type))).toEqual(
@@ -103,7 +103,7 @@ describe('what they show', () => {
     expect(kinds.lastIndexOf('thinking')).toBeLessThan(kinds.indexOf('message'))
   })
 
-  test('tools: calls that are open at the same time, run by the provider, answered as they finish', async () => {
+  test('tools: parallel calls run by the provider, answered as they finish', async () => {
     const { tools } = recordings
     const calls = tools.flatMap(({ payload }) =>
       payload.type === 'item_done' && payload.final_item.type === 'function_call'
@@ -129,7 +129,7 @@ describe('what they show', () => {
     expect(order.toSorted()).toEqual(calls.map(({ call_id }) => call_id).toSorted())
   })
 
-  test('error: a text that breaks off, with the code of the turn', async () => {
+  test('error: a truncated text and an error code', async () => {
     const outputs = await outputsOf('error')
     const error = { code: 'overloaded_error' }
     expect(outputs.at(-2)).toMatchObject({
@@ -140,14 +140,14 @@ describe('what they show', () => {
     expect(outputs.at(-1)).toMatchObject({ type: 'turn_error', error })
   })
 
-  test('long: 20,000 tokens and more, in which every number comes once', () => {
+  test('long: at least 20,000 tokens, with every number once', () => {
     const text = deltasOf(recordings.long).join('')
     expect(text.length / 4).toBeGreaterThan(20_000)
     const numbers = [...text.matchAll(/^\*\*(\d+)\*\*/gm)].map(([, number]) => Number(number))
     expect(numbers).toEqual(Array.from({ length: 640 }, (_, index) => index + 1))
   })
 
-  test('a name that is none is an error that lists those there are', async () => {
+  test('an unknown name is an error that lists the recordings', async () => {
     const events = await play('nonsense')
     expect(events.at(-1)?.payload).toMatchObject({
       type: 'response_error',

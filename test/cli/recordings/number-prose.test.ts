@@ -14,11 +14,11 @@ test.each([
   [144, ['2 to the power of 4 times 3 squared', 'a square with a side of 12', 'Fibonacci']],
   [496, ['perfect', 'the sum of all numbers up to 31']],
   [600, ['24 divisors', 'add up to 1260']],
-])('what is said of %i is true', (number, facts) => {
+])('every statement about %i is true', (number, facts) => {
   for (const fact of facts) expect(tellNumber(number)).toContain(fact)
 })
 
-test('what is not so is not said', () => {
+test('no false statement is made', () => {
   expect(tellNumber(8)).not.toContain('square with')
   expect(tellNumber(10)).not.toContain('backwards')
   expect(tellNumber(9)).not.toContain('prime number')

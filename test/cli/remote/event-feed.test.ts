@@ -34,8 +34,8 @@ async function read(feed: EventFeed, count = Infinity): Promise<string[]> {
   return seen
 }
 
-describe('a stream that breaks', () => {
-  test('is resumed after the last frame, and nothing comes twice', async () => {
+describe('a broken stream', () => {
+  test('resumes after the last frame without duplicates', async () => {
     const { url, cursors } = await serverWith(
       (response) => sse(response).end('retry: 1000\n\nid: 0-0\n\nid: 1-1\ndata: a\n\nid: 1-2\nda'),
       (response) => sse(response).end('id: 1-1\n\nid: 1-2\ndata: b\n\n'),
@@ -47,7 +47,7 @@ describe('a stream that breaks', () => {
     expect(breaks).toEqual([500, 500])
   })
 
-  test('before its first frame goes on from the cursor that it was opened with', async () => {
+  test('resumes from the initial cursor when it breaks before the first frame', async () => {
     const { url, cursors } = await serverWith(
       (response) => sse(response).end('id: 1-7\n\n'),
       (response) => response.writeHead(204).end(),
@@ -57,7 +57,7 @@ describe('a stream that breaks', () => {
     expect(cursors).toEqual(['1-7', '1-7'])
   })
 
-  test('inside a block goes back to before the block', async () => {
+  test('resumes before a block when it breaks inside it', async () => {
     const { url, cursors } = await serverWith(
       (response) => sse(response).end('id: 0-0\n\ndata: a\n\ndata: b\n\n'),
       (response) => response.writeHead(204).end(),
@@ -67,7 +67,7 @@ describe('a stream that breaks', () => {
     expect(cursors).toEqual([undefined, '0-0'])
   })
 
-  test.each([408, 429, 500, 502, 503, 504])('with the status %i is tried again', async (status) => {
+  test.each([408, 429, 500, 502, 503, 504])('retries after status %i', async (status) => {
     const { url } = await serverWith(
       (response) => response.writeHead(status).end(),
       (response) => sse(response).end('id: 1-1\ndata: a\n\n'),
@@ -76,7 +76,7 @@ describe('a stream that breaks', () => {
     expect(await read(feed, 1)).toEqual(['1-1 a'])
   })
 
-  test('again and again is given up, after longer and longer waits', async () => {
+  test('is abandoned after repeated failures with growing delays', async () => {
     const { url, cursors } = await serverWith((response) => response.destroy())
     const { feed, breaks } = feedOf(url)
     await expect(read(feed)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
@@ -84,7 +84,7 @@ describe('a stream that breaks', () => {
     expect(breaks).toEqual([500, 1000, 2000, 4000, 8000, 10_000, 10_000, 10_000, 10_000])
   })
 
-  test('is given up only when nothing has come in between', async () => {
+  test('resets the attempts when a frame arrives', async () => {
     const answers: Answer[] = Array.from({ length: 15 }, (_, at) => (response) => {
       sse(response).end(`id: 1-${at + 1}\ndata: ${at + 1}\n\n`)
     })
@@ -93,7 +93,7 @@ describe('a stream that breaks', () => {
     expect(await read(feed, 15)).toHaveLength(15)
   })
 
-  test('is not resumed by all readers in the same moment', async () => {
+  test('reconnects with jitter', async () => {
     const { url } = await serverWith(
       (response) => response.destroy(),
       (response) => response.writeHead(204).end(),
@@ -105,8 +105,8 @@ describe('a stream that breaks', () => {
   })
 })
 
-describe('a stream that is silent', () => {
-  test('for longer than three heartbeats is taken for dead, and a comment is a sign of life', async () => {
+describe('a silent stream', () => {
+  test('is abandoned after three heartbeats; comments count as activity', async () => {
     let stream: ServerResponse | undefined
     const { url, cursors } = await serverWith(
       (response) => {
@@ -130,8 +130,8 @@ describe('a stream that is silent', () => {
   })
 })
 
-describe('what is not tried again', () => {
-  test('a refusal, which is told in the words of the gateway', async () => {
+describe('does not retry', () => {
+  test("a rejected request, and reports the gateway's message", async () => {
     const { url, cursors } = await serverWith((response) => {
       response.writeHead(404).end('{"error":{"code":"TURN_UNKNOWN","message":"Unknown turn"}}')
     })
@@ -143,18 +143,18 @@ describe('what is not tried again', () => {
     expect(cursors).toHaveLength(1)
   })
 
-  test('a refusal of somebody else', async () => {
+  test('a rejection by another server', async () => {
     const { url } = await serverWith((response) => response.writeHead(403).end('<html>'))
     const { feed } = feedOf(url)
     await expect(read(feed)).rejects.toMatchObject({ code: 'HTTP_403' })
   })
 
-  test('a gateway that was never there', async () => {
+  test('an unreachable gateway', async () => {
     const { feed } = feedOf(`http://127.0.0.1:${await freePort()}/x`)
     await expect(read(feed)).rejects.toThrow('start one with "turnstream serve --port')
   })
 
-  test('what the reader no longer wants', async () => {
+  test('after the reader has left', async () => {
     const { url, cursors } = await serverWith((response) => sse(response).write('data: a\n\n'))
     const { feed, clock } = feedOf(url)
     expect(await read(feed, 1)).toEqual([' a'])
@@ -165,7 +165,7 @@ describe('what is not tried again', () => {
 describe('a restart', () => {
   const same: Answer = (response) => sse(response).end('id: 1-1\ndata: a\n\n')
 
-  test('begins without a cursor', async () => {
+  test('connects without a cursor', async () => {
     const { url, cursors } = await serverWith(same)
     const { feed } = feedOf(url)
     const seen: string[] = []
@@ -180,7 +180,7 @@ describe('a restart', () => {
     ])
   })
 
-  test('is not made for ever', async () => {
+  test('is limited', async () => {
     const { url, cursors } = await serverWith(same)
     const { feed } = feedOf(url)
     const reading = async () => {

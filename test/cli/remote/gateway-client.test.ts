@@ -19,7 +19,7 @@ const MUCH = 256 * 1024 * 1024
 
 const body = { turnId: 'turn-1', prompt: 'Hello' }
 
-describe('an address', () => {
+describe('a URL', () => {
   test.each([
     ['http://host', 'http://host/xapi/turns/a/stream'],
     ['http://host/', 'http://host/xapi/turns/a/stream'],
@@ -28,7 +28,7 @@ describe('an address', () => {
     expect(clientOf(url).client.address(ROUTES.turnOutputStream, { turnId: 'a' })).toBe(address)
   })
 
-  test('holds ids that are no part of a path', () => {
+  test('escapes ids', () => {
     const { client } = clientOf('http://host')
     expect(client.address(ROUTES.run, { runId: '../a/b?c' })).toBe(
       'http://host/api/v2/runs/..%2Fa%2Fb%3Fc',
@@ -36,8 +36,8 @@ describe('an address', () => {
   })
 })
 
-describe('a call', () => {
-  test('submits, and cancels what it submitted', async () => {
+describe('a request', () => {
+  test('submits and cancels a turn', async () => {
     const { url } = await startGateway({ speed: 1 })
     const { client } = clientOf(url)
     await client.check()
@@ -47,7 +47,7 @@ describe('a call', () => {
     await client.cancel(turn.runId, 'enough')
   })
 
-  test('is made again while the gateway says that it is not there for a moment', async () => {
+  test('is retried while the gateway is unavailable', async () => {
     const vendor = await fakeVendor(503, '{"error":{"code":"SERVER_SHUTDOWN","message":"later"}}')
     const { client, waits } = clientOf(vendor.url)
     await expect(client.submit(body)).rejects.toMatchObject({ code: 'SERVER_SHUTDOWN' })
@@ -55,7 +55,7 @@ describe('a call', () => {
     expect(waits).toEqual([250, 500, 1000])
   })
 
-  test('is not made again when it is refused', async () => {
+  test('is not retried when it is rejected', async () => {
     const vendor = await fakeVendor(409, '{"error":{"code":"THREAD_BUSY","message":"wait"}}')
     const { client } = clientOf(vendor.url)
     await expect(client.submit(body)).rejects.toMatchObject({
@@ -65,7 +65,7 @@ describe('a call', () => {
     expect(vendor.requests).toHaveLength(1)
   })
 
-  test('whose connection breaks every time is given up, with the reason', async () => {
+  test('fails with the reason when the connection breaks every time', async () => {
     const { url } = await startGateway()
     const proxy = await cuttingProxy(url, () => 0)
     const { client } = clientOf(proxy.url)
@@ -76,7 +76,7 @@ describe('a call', () => {
     expect(proxy.requests).toHaveLength(4)
   })
 
-  test('that nobody answers is given up, too', async () => {
+  test('fails when there is no response', async () => {
     const { url } = await serverWith(() => {})
     const clock = fakeClock()
     const fault = new GatewayClient(url, clock).check().catch((error: unknown) => error)
@@ -91,12 +91,12 @@ describe('a call', () => {
     [404, '<html>', 'HTTP_404'],
     [500, '{"error":{"code":7}}', 'HTTP_500'],
     [400, '{"error":{"code":"ODD"}}', 'ODD'],
-  ])('that is answered with %i and %s is %s', async (status, text, code) => {
+  ])('answered with %i and %s is %s', async (status, text, code) => {
     const vendor = await fakeVendor(status, text)
     await expect(clientOf(vendor.url).client.check()).rejects.toMatchObject({ code })
   })
 
-  test('is never redirected: a prompt does not reach another origin', async () => {
+  test('does not follow redirects, so a prompt never reaches another origin', async () => {
     const other = await fakeVendor(202, '{"runId":"r","turnId":"t","threadId":"h"}')
     const { url } = await serverWith((response) => {
       response.writeHead(307, { location: `${other.url}/api/v2/submit` }).end()
@@ -109,7 +109,7 @@ describe('a call', () => {
     expect(other.requests).toEqual([])
   })
 
-  test('reads no more of an error than a gateway would send', async () => {
+  test('reads a bounded part of an error response', async () => {
     let sent = 0
     const { url } = await serverWith((response) => {
       response.writeHead(500, { 'content-type': 'application/json' })
@@ -127,17 +127,20 @@ describe('a call', () => {
     expect(sent).toBeLessThan(MUCH)
   })
 
-  test.each(['127.0.0.1', 'localhost'])('to %s, where nobody is, says so at once', async (host) => {
-    const { client, waits } = clientOf(`http://${host}:${await freePort()}`)
-    await expect(client.submit(body)).rejects.toMatchObject({ code: 'GATEWAY_UNREACHABLE' })
-    expect(waits).toEqual([])
-  })
+  test.each(['127.0.0.1', 'localhost'])(
+    'to %s, where no server listens, fails at once',
+    async (host) => {
+      const { client, waits } = clientOf(`http://${host}:${await freePort()}`)
+      await expect(client.submit(body)).rejects.toMatchObject({ code: 'GATEWAY_UNREACHABLE' })
+      expect(waits).toEqual([])
+    },
+  )
 
   test.each([
     ['http://127.0.0.1:4010', 'start one with "turnstream serve", or'],
     ['http://127.0.0.1', 'start one with "turnstream serve", or'],
     ['http://127.0.0.1:8080', 'start one with "turnstream serve --port 8080", or'],
-  ])('to %s names the command that starts one there', (url, advice) => {
+  ])('to %s names the command that starts a gateway there', (url, advice) => {
     expect(unreachable(url, undefined).message).toContain(advice)
   })
 })

@@ -18,8 +18,8 @@ function guarded() {
   })
 }
 
-describe('the key of a command', () => {
-  test('comes from the environment, or from a file', () => {
+describe('the API key of a command', () => {
+  test('comes from the environment or a file', () => {
     const folder = mkdtempSync(join(tmpdir(), 'turnstream-key-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const file = join(folder, 'key')
@@ -32,7 +32,7 @@ describe('the key of a command', () => {
   })
 
   test.each([`${KEY}\n${KEY}`, `${KEY} ${KEY}`, `${KEY}ü`, 'x'.repeat(600), `${KEY}\0`])(
-    '%j is none, and is not repeated',
+    '%j is invalid and not printed',
     (key) => {
       const take = () => keyHeaders({ env: { TURNSTREAM_KEY: key } })
       expect(take).toThrow(UsageError)
@@ -44,7 +44,7 @@ describe('the key of a command', () => {
     ['chat', chat],
     ['tail', tail],
   ])(
-    '%s has no option for it: the command line can be seen by everybody',
+    '%s has no option for it, because command lines are visible to all users',
     async (_name, command) => {
       const { terminal } = fakeTerminal()
       const refused = command.run(['--key', KEY, 'x'], terminal)
@@ -55,7 +55,7 @@ describe('the key of a command', () => {
 })
 
 describe('a gateway with keys', () => {
-  test('is talked to and followed with one', async () => {
+  test('accepts chat and tail with a key', async () => {
     const { url, log } = await guarded()
     const env = { TURNSTREAM_KEY: KEY }
     const talk = fakeTerminal([], { env })
@@ -79,7 +79,7 @@ describe('a gateway with keys', () => {
       { TURNSTREAM_KEY: 'ts_a-wrong-key' },
       'does not know the key of TURNSTREAM_KEY',
     ],
-  ])('%s says what to do, at once', async (_name, env, advice) => {
+  ])('%s prints what to do', async (_name, env, advice) => {
     const { url } = await guarded()
     for (const [command, args] of [
       [chat, ['Hello']],

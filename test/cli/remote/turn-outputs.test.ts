@@ -35,13 +35,13 @@ async function read(...connections: string[][]) {
 }
 
 describe('the outputs of a turn', () => {
-  test('are whole, though only what is new has travelled', async () => {
+  test('are complete although only appends are sent', async () => {
     const frames = [frame(message('One')), append(3, ' two'), append(7, ' three')]
     const { contents } = await read([...frames, frame(complete)])
     expect(contents).toEqual(['One', 'One two', 'One two three'])
   })
 
-  test('that come again on a new connection are left out', async () => {
+  test('are not repeated after a reconnect', async () => {
     const first = [frame(message('One')), append(3, ' two')]
     const second = [frame(message('One two')), append(7, '!'), frame(complete)]
     const { contents, cursors } = await read(first, second)
@@ -54,7 +54,7 @@ describe('the outputs of a turn', () => {
     ['does not have the length that it says', append(3, ' two', { length: 99 })],
     ['is of an item that nobody has seen', append(0, 'x', { itemId: 'b' })],
     ['cannot be read', frame({ itemId: 'a' }, 'append')],
-  ])('are asked for from the beginning when an append %s', async (_name, bad) => {
+  ])('are requested from the beginning when an append %s', async (_name, bad) => {
     const { contents, cursors } = await read(
       [frame(message('One')), bad],
       [frame(message('One two')), frame(complete)],
@@ -63,7 +63,7 @@ describe('the outputs of a turn', () => {
     expect(cursors).toEqual([undefined, undefined])
   })
 
-  test('of a type that is not known, and frames of an unknown name, are passed over', async () => {
+  test('skip unknown types and unknown frames', async () => {
     const frames = [frame({ type: 'novelty' }), frame({}, 'resync'), frame(message('One'))]
     const { contents } = await read([...frames, 'data: no JSON\n\n', frame(complete)])
     expect(contents).toEqual(['One'])
@@ -75,6 +75,6 @@ test.each<[StreamOutput, string | undefined]>([
   [{ type: 'turn_complete', ...turn, status: 'aborted' }, 'aborted'],
   [{ type: 'turn_error', ...turn, error: { code: 'x', message: 'y' } }, 'error'],
   [{ type: 'turn_started', ...turn }, undefined],
-])('%j is the end of a turn: %s', (output, outcome) => {
+])('%j ends a turn: %s', (output, outcome) => {
   expect(outcomeOf(output)).toBe(outcome)
 })

@@ -52,7 +52,7 @@ const number = expect.any(Number)
 const common = { time: expect.any(String), level: 'info' }
 
 describe('with logRequests', PATIENCE, () => {
-  test('every request and every turn is a line, with these fields and no others', async () => {
+  test('every request and turn is one line with exactly these fields', async () => {
     const { url, lines, end, errors } = await start(['--log-requests', '--keys-file', 'keys'])
     await converse(url, { authorization: `Bearer ${KEY}` })
     await fetch(`${url}/api/v2/runs/a-private-id?token=a-token`)
@@ -84,7 +84,7 @@ describe('with logRequests', PATIENCE, () => {
     expect(errors()).not.toMatch(/a-private|a-token|ts_the-key/)
   })
 
-  test('a turn that fails has its code', async () => {
+  test('a failed turn has its error code', async () => {
     const { url, lines, end } = await start(['--log-requests', '--max-turn-chars', '1'])
     await converse(url)
     await end()
@@ -96,7 +96,7 @@ describe('with logRequests', PATIENCE, () => {
   })
 })
 
-test('without it there is no such line', PATIENCE, async () => {
+test('is off by default', PATIENCE, async () => {
   const { url, lines, end } = await start([])
   await converse(url)
   await end()
@@ -104,12 +104,12 @@ test('without it there is no such line', PATIENCE, async () => {
 })
 
 describe('the metrics of a server', PATIENCE, () => {
-  test('are open on loopback without keys', async () => {
+  test('are public on loopback without keys', async () => {
     const { url } = await start([])
     expect((await fetch(`${url}/metrics`)).status).toBe(200)
   })
 
-  test('W8 need a key where other machines can ask: without keys they are not there', async () => {
+  test('W8 are disabled on public addresses without keys', async () => {
     const { url } = await start(['--host', '0.0.0.0', '--allow-public-without-keys'])
     const local = url.replace('0.0.0.0', '127.0.0.1')
     expect((await fetch(`${local}/metrics`)).status).toBe(404)

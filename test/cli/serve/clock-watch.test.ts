@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { watchClock } from '../../../src/cli/serve/run-server.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 
-test('warns once of each step of the system clock, with its size', async () => {
+test('warns once about each step of the system clock, with its size', async () => {
   const clock = fakeClock()
   const warnings: string[] = []
   const stop = watchClock({ warn: (text) => warnings.push(text) }, clock)

@@ -37,8 +37,8 @@ function refusal(args: string[], env: Record<string, string> = {}): string {
   throw new Error('it was not refused')
 }
 
-describe('what holds when nothing is set', () => {
-  test('is loopback, the port 4010, and a store in the current directory', () => {
+describe('the defaults', () => {
+  test('are loopback, port 4010, and a store in the current directory', () => {
     const { settings, store, json, instance } = parse()
     expect(settings).toMatchObject({ host: '127.0.0.1', port: 4010, lease: 10_000 })
     expect(settings).toMatchObject({ heartbeat: 15_000, shutdownGrace: 30_000 })
@@ -50,7 +50,7 @@ describe('what holds when nothing is set', () => {
   })
 })
 
-describe('W9 the command line wins over the environment, and that over the file', () => {
+describe('W9 the command line wins over the environment, which wins over the file', () => {
   const rows: [keyof Settings, file: unknown, variable: string, flag: string, unknown[]][] = [
     ['port', 1, '2', '3', [1, 2, 3]],
     ['host', '127.0.0.1', '127.0.0.2', '127.0.0.3', ['127.0.0.1', '127.0.0.2', '127.0.0.3']],
@@ -68,30 +68,30 @@ describe('W9 the command line wins over the environment, and that over the file'
     expect(parse([`--${toFlag(name)}`, flag], env).settings[name]).toBe(expected[2])
   })
 
-  test('each for itself', () => {
+  test('each setting on its own', () => {
     writeConfig({ port: 1, lease: '1s', heartbeat: '1s' })
     const { settings } = parse(['--heartbeat', '3s'], { TURNSTREAM_LEASE: '2s' })
     expect(settings).toMatchObject({ port: 1, lease: 2000, heartbeat: 3000 })
   })
 
-  test('a file elsewhere is named with --config, and the one here is not read then', () => {
+  test('--config names another file, and the default file is not read then', () => {
     writeConfig({ port: 1, host: 'nonsense.example' })
     writeConfig({ port: 2 }, 'other.json')
     expect(parse(['--config', 'other.json']).settings).toMatchObject({ port: 2, host: '127.0.0.1' })
     expect(parse(['--config', join(cwd, 'other.json')]).settings.port).toBe(2)
   })
 
-  test('an empty variable is none', () => {
+  test('an empty variable counts as unset', () => {
     expect(parse([], { TURNSTREAM_PORT: '', TURNSTREAM_STORE: ' ' }).settings.port).toBe(4010)
   })
 
-  test('the address of the store may stand in a file of its own', () => {
+  test('the store URL may come from a file', () => {
     writeConfig('redis://:secret@redis:6379/1\n', 'store-address')
     const { store } = parse([], { TURNSTREAM_STORE_FILE: join(cwd, 'store-address') })
     expect(store).toEqual({ kind: 'redis', url: 'redis://:secret@redis:6379/1', prefix: 'codex' })
   })
 
-  test('what Kubernetes sets beside a service of our name is not for us', () => {
+  test('variables that Kubernetes sets for a service named turnstream are ignored', () => {
     const env = {
       TURNSTREAM_PORT: 'tcp://10.0.0.1:4010',
       TURNSTREAM_PORT_4010_TCP_ADDR: '10.0.0.1',
@@ -103,7 +103,7 @@ describe('W9 the command line wins over the environment, and that over the file'
   })
 })
 
-test('a byte order mark before the file changes nothing', () => {
+test('ignores a byte order mark in the file', () => {
   writeConfig('\uFEFF{"port":5000}')
   expect(parse().settings.port).toBe(5000)
 })
@@ -119,7 +119,7 @@ describe('a store is', () => {
   })
 })
 
-describe('what makes no sense is refused with a sentence', () => {
+describe('refuses', () => {
   test.each([
     [['--port', 'http'], '--port must be an integer from 0 to 65535; got "http"'],
     [['--port', '65536'], '--port must be an integer from 0 to 65535'],
@@ -208,7 +208,7 @@ describe('what makes no sense is refused with a sentence', () => {
     expect(refusal([])).toContain(message)
   })
 
-  test('a long value is cut, and one that may hold a password is not repeated', () => {
+  test('a long value is truncated, and one that may contain a password is not printed', () => {
     expect(refusal(['--port', 'x'.repeat(500)]).length).toBeLessThan(200)
     expect(refusal(['--store', 'postgres://u:hidden@host'])).not.toContain('hidden')
   })
@@ -220,7 +220,7 @@ describe('a public address', () => {
     [['--host', 'localhost']],
     [['--host', '::1']],
     [['--host', '0.0.0.0', '--allow-public-without-keys']],
-  ])('%j is not refused', (args) => {
+  ])('%j is accepted', (args) => {
     expect(parse(args).settings.host).toBe(args[1])
   })
 })

@@ -41,7 +41,7 @@ const FOREIGN: Record<string, unknown> = {
   'an object without anything': Object.create(null) as unknown,
 }
 
-describe('what was asked and answered is not in the described of', () => {
+describe('prompts and answers are not in the description of', () => {
   test.each(Object.entries(FOREIGN))('%s', (_name, error) => {
     expect(JSON.stringify(describeErrorWithoutContent(error))).not.toContain('treasure')
     const cause = new TurnstreamError('TOOL_FAILED', CONTENT, { cause: error })
@@ -59,7 +59,7 @@ describe('what was asked and answered is not in the described of', () => {
     expect(described).toEqual({ code, message: ERROR_CODES[code].summary })
   })
 
-  test('a reason that a schema gives, behind a code of ours', () => {
+  test('the reason from a schema, behind an error code', () => {
     const decoded = decode(z.object({ a: z.enum(['b']) }), { a: CONTENT })
     const error = new TurnstreamError('EVENT_INVALID', decoded.ok ? '' : decoded.reason)
     expect(describeErrorWithoutContent(error).message).toContain('a: Invalid')
@@ -67,8 +67,8 @@ describe('what was asked and answered is not in the described of', () => {
   })
 })
 
-describe('what helps an operator is there:', () => {
-  test('the kind of an error, and where it was thrown', () => {
+describe('keeps for operators', () => {
+  test('the class of an error and where it was thrown', () => {
     expect(describeErrorWithoutContent(new RangeError('too much'))).toEqual({
       message: 'too much',
       at: expect.stringContaining('error-descriptions.test.ts'),
@@ -79,7 +79,7 @@ describe('what helps an operator is there:', () => {
     })
   })
 
-  test('what the system says', () => {
+  test('system error messages', () => {
     const cause = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:6379'), {
       code: 'ECONNREFUSED',
     })
@@ -92,7 +92,7 @@ describe('what helps an operator is there:', () => {
     })
   })
 
-  test('the place of a failure in a tool', () => {
+  test('where a tool failed', () => {
     const described = describeErrorWithoutContent(
       new TurnstreamError('TOOL_FAILED', 'weather: x', { cause: new Error('x') }),
     )
@@ -110,7 +110,7 @@ describe('in full', () => {
     expect(describeError(error).message).toEqual(expect.any(String))
   })
 
-  test('a message is said as it is', () => {
+  test('a message is kept unchanged', () => {
     expect(describeError(new Error(CONTENT)).message).toBe(CONTENT)
     expect(describeError(CONTENT).message).toBe(CONTENT)
   })

@@ -47,15 +47,15 @@ async function submit(url: string, body: object = {}): Promise<string> {
   return `${response.status} ${error?.code ?? ''}`
 }
 
-describe('the limits of the settings', () => {
-  test('are those of the program unless they are set', () => {
+describe('the limit settings', () => {
+  test('default to the limits of the library', () => {
     expect(keyLimits(settingsOf())).toEqual(resolveLimits())
     expect(resolvePortLimits(portLimits(settingsOf()))).toEqual(resolvePortLimits({}))
   })
 
   const COUNTS = ['submits-per-minute', 'max-running-turns', 'max-open-streams', 'max-connections']
 
-  test.each(COUNTS)('--%s takes a number, or unlimited, and nothing else', (flag) => {
+  test.each(COUNTS)('--%s must be a number or unlimited', (flag) => {
     const limits = (value: string) => {
       const settings = settingsOf(`--${flag}=${value}`)
       return Object.values({ ...keyLimits(settings), ...portLimits(settings) })
@@ -69,7 +69,7 @@ describe('the limits of the settings', () => {
     }
   })
 
-  test('times take a unit, and sizes a number', () => {
+  test('times need a unit, sizes are numbers', () => {
     expect(
       portLimits(settingsOf('--headers-timeout', '5s', '--write-timeout', '2m')),
     ).toMatchObject({ headersTimeoutMs: 5000, writeTimeoutMs: 120_000 })
@@ -80,7 +80,7 @@ describe('the limits of the settings', () => {
 })
 
 describe('a server', PATIENCE, () => {
-  test('has the limits of a key that it was given', { tags: ['slow'] }, async () => {
+  test('applies its limits per key', { tags: ['slow'] }, async () => {
     const url = await start(
       ...['--submits-per-minute', '2', '--max-running-turns', '1', '--max-open-streams', '1'],
     )
@@ -95,7 +95,7 @@ describe('a server', PATIENCE, () => {
     expect(await submit(url)).toBe('429 SUBMITS_LIMITED')
   })
 
-  test('has the limits of a port that it was given', async () => {
+  test('applies its port limits', async () => {
     const url = await start(
       ...['--max-url-bytes', '50', '--max-header-bytes', '500', '--max-connections', '1'],
       ...['--headers-timeout', '300ms', '--request-timeout', '300ms', '--keep-alive-timeout', '1m'],
@@ -119,7 +119,7 @@ describe('docs/operations.md', () => {
     [...setting.matchAll(/`(\w+)`/g)].map(([, name = '']) => name as SettingName),
   )
 
-  test('has every limit among the settings in its table of limits', () => {
+  test('lists every limit setting in its table', () => {
     const limits = SETTING_NAMES.filter((name) => /^max|PerMinute$|Timeout$/.test(name))
     expect(named.toSorted()).toEqual(limits.toSorted())
   })

@@ -46,12 +46,12 @@ describe('an error', () => {
     expect(lineOf(error, about)).toBe(line)
   })
 
-  test('that nobody foresaw says where it was thrown, in one line', () => {
+  test('that is unexpected is logged with its origin in one line', () => {
     const line = lineOf(new TypeError('x is not\na function'))
     expect(line).toMatch(/^\S+ x is not a function at=at .*logger\.test\.ts.*\n$/)
   })
 
-  test('is one JSON object for programs', () => {
+  test('is one JSON object with --json', () => {
     const error = new TurnstreamError('STORE_FULL', 'sk-secret')
     const line = lineOf(error, { turnId: 't', requestId: 'r' }, { json: true })
     expect(JSON.parse(line)).toEqual({
@@ -64,7 +64,7 @@ describe('an error', () => {
     })
   })
 
-  test('is said in full when content may be logged, but for its secrets', () => {
+  test('is logged in full with logContent, except secrets', () => {
     const error = new TurnstreamError('TOOL_FAILED', 'weather: no city "Ulm"', {
       cause: new Error('asked with sk-secret'),
     })
@@ -74,14 +74,14 @@ describe('an error', () => {
     expect(lineOf(error)).not.toContain('Ulm')
   })
 
-  test('of any length is a line that can be read', () => {
+  test('is truncated to a readable length', () => {
     const line = lineOf(new TurnstreamError('STORE_FAILED', 'x'.repeat(1_000_000)))
     expect(line.length).toBeLessThan(2200)
   })
 })
 
 describe('a line', () => {
-  test.each([true, false])('stays one, whatever it is made of (JSON: %s)', (json) => {
+  test.each([true, false])('contains no line breaks whatever its content (JSON: %s)', (json) => {
     const { logger, errors } = loggerOf({ json })
     logger.info(`a\r\nb\u2028c\u001b[2Jd\u0000e\u202ef\u2066g`)
     logger.error(new TurnstreamError('STORE_FAILED', 'a\nb'), {
@@ -93,7 +93,7 @@ describe('a line', () => {
     expect(errors()).not.toMatch(/[^\P{Cc}\n]/u)
   })
 
-  test('has its fields, cleaned like the rest, and numbers as numbers', () => {
+  test('has its fields, redacted, with numbers as numbers', () => {
     const fields = { route: '/a', requestId: 'sk-secret\nx', status: 200 }
     const { logger, errors } = loggerOf()
     logger.info('request', fields)
@@ -106,7 +106,7 @@ describe('a line', () => {
     })
   })
 
-  test('is a warning by its level, or by its first word', () => {
+  test('is a warning by its level or its first word', () => {
     const { logger, errors } = loggerOf()
     logger.warn('the password can be seen')
     expect(errors()).toBe(`${time} warning: the password can be seen\n`)
@@ -115,7 +115,7 @@ describe('a line', () => {
     expect(JSON.parse(json())).toEqual({ time, level: 'warn', message: 'the password can be seen' })
   })
 
-  test('with a secret that JSON would write otherwise, or that has a line break, is not broken', () => {
+  test('stays valid JSON when a redacted secret needs escapes or has a line break', () => {
     const { logger, errors } = loggerOf({ json: true, secrets: ['"quoted\\', 'two\nlines'] })
     logger.info('it is "quoted\\ here, and two\nlines there')
     const message = 'it is [redacted] here, and [redacted] there'

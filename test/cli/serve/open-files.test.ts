@@ -8,7 +8,7 @@ const MAIN = new URL('../../../dist/cli/main.js', import.meta.url).pathname
 const FILES = 160
 const CONNECTIONS = FILES - 100
 
-test('connections beyond the limit of open files are refused, logged and counted', {
+test('connections beyond the open file limit are refused, logged and counted', {
   timeout: 30_000,
 }, async () => {
   const serve = [MAIN, 'serve', '--port', '0', '--store', 'memory']

@@ -21,7 +21,7 @@ function from(env: Record<string, string>, providerSettings: ProviderSettings = 
   return { ids, configured, secrets: collectSecrets(configuration) }
 }
 
-describe('who is there', () => {
+describe('the configured providers', () => {
   const rows: [Record<string, string>, string[]][] = [
     [{}, ['scripted']],
     [{ OPENAI_API_KEY: 'k' }, ['openai', 'scripted']],
@@ -40,14 +40,14 @@ describe('who is there', () => {
     expect(from(env).ids).toEqual(ids)
   })
 
-  test('a server of our own that needs no key', () => {
+  test('a custom server without a key', () => {
     expect(from({}, { openai: { baseUrl: 'http://localhost:1' } }).ids).toEqual([
       'openai',
       'scripted',
     ])
   })
 
-  test('the default may be chosen', () => {
+  test('the default can be chosen', () => {
     const env = { OPENAI_API_KEY: 'k', GEMINI_API_KEY: 'k' }
     expect(from(env, {}, { defaultProvider: 'scripted' }).ids).toEqual([
       'scripted',
@@ -57,7 +57,7 @@ describe('who is there', () => {
     expect(from(env, {}, { defaultProvider: 'gemini' }).ids[0]).toBe('gemini')
   })
 
-  test('a key may stand in a file, and every key is known as a secret', () => {
+  test('a key may come from a file, and every key is registered as a secret', () => {
     const folder = mkdtempSync(join(tmpdir(), 'turnstream-keys-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const file = join(folder, 'key')
@@ -70,7 +70,7 @@ describe('who is there', () => {
   })
 })
 
-describe('providers of one’s own', () => {
+describe('custom providers', () => {
   const groq: ProviderSetting = {
     kind: 'openai-compatible',
     baseUrl: 'http://localhost:1/v1',
@@ -78,7 +78,7 @@ describe('providers of one’s own', () => {
     models: ['a', 'b'],
   }
 
-  test('are there when their key is, after those that are known', () => {
+  test('come after the built-in ones, when their key is set', () => {
     const env = { GROQ_API_KEY: 'secret-of-groq', GEMINI_API_KEY: 'k' }
     const { ids, configured, secrets } = from(env, { groq })
     expect(ids).toEqual(['gemini', 'groq', 'scripted'])
@@ -87,21 +87,21 @@ describe('providers of one’s own', () => {
     expect(from({}, { groq }).ids).toEqual(['scripted'])
   })
 
-  test('may be several of one kind, and need no key if they name no variable', () => {
+  test('may share a kind, and need no key without a keyVariable', () => {
     const { keyVariable: _, ...local } = groq
     const other = { ...local, baseUrl: 'http://localhost:2/v1' }
     expect(from({}, { one: local, two: other }).ids).toEqual(['one', 'two', 'scripted'])
     expect(from({}, { one: local, two: other }, { defaultProvider: 'two' }).ids[0]).toBe('two')
   })
 
-  test('of the kind of a vendor have its address and its models', () => {
+  test("of a vendor's kind inherit its URL and models", () => {
     const second = { kind: 'anthropic', keyVariable: 'SECOND_KEY' } as const
     const [configured] = from({ SECOND_KEY: 'k' }, { second }).configured
     expect(configured?.provider.id).toBe('second')
     expect(configured?.models).toEqual(KNOWN_PROVIDERS.anthropic.models)
   })
 
-  test('say what they lack', () => {
+  test('report what is missing', () => {
     const wanted = { defaultProvider: 'groq' }
     expect(() => from({}, { groq }, wanted)).toThrow(
       'the default provider groq is not available: set GROQ_API_KEY',
@@ -114,7 +114,7 @@ describe('providers of one’s own', () => {
     expect(() => from({ GROQ_API_KEY: 'k' }, { groq: nowhere }, wanted)).toThrow('is not available')
   })
 
-  test('are called by the name and with the key that they have', async () => {
+  test('are called by their id and with their key', async () => {
     const vendor = await fakeVendor(401, '{"error":{"message":"bad key","code":"invalid"}}')
     const { configured } = from(
       { GROQ_API_KEY: 'sk-groq' },
@@ -132,25 +132,25 @@ describe('providers of one’s own', () => {
   })
 })
 
-describe('their models', () => {
+describe('the models', () => {
   test.each([
     ['openai', 'openai/resources/shared.d.ts'],
     ['anthropic', '@anthropic-ai/sdk/resources/messages/messages.d.ts'],
-  ] as const)('those of %s are known to the client of the vendor', (id, types) => {
+  ] as const)("of %s are known to the vendor's client", (id, types) => {
     const known = readFileSync(`node_modules/${types}`, 'utf8')
     const { models } = KNOWN_PROVIDERS[id]
     expect(models.filter((model) => !known.includes(`'${model}'`))).toEqual([])
     expect(models.length).toBeGreaterThan(0)
   })
 
-  test('may be set, and the first one is the default', () => {
+  test('can be configured, and the first is the default', () => {
     const [openai] = from({ OPENAI_API_KEY: 'k' }, { openai: { models: ['a', 'b'] } }).configured
     expect(openai).toMatchObject({ models: ['a', 'b'], defaultModel: 'a' })
     const [named] = from({ OPENAI_API_KEY: 'k' }, { openai: { defaultModel: 'c' } }).configured
     expect(named).toMatchObject({ defaultModel: 'c', models: KNOWN_PROVIDERS.openai.models })
   })
 
-  test('that of a Chat Completions server comes from the environment', () => {
+  test('of a Chat Completions server come from the environment', () => {
     const { configured } = from({
       OPENAI_COMPATIBLE_BASE_URL: 'http://localhost:11434/v1',
       OPENAI_COMPATIBLE_MODEL: 'meta/llama',
@@ -161,7 +161,7 @@ describe('their models', () => {
     expect(providers.choose({ model: 'openai-compatible/meta/other' }).model).toBe('meta/other')
   })
 
-  test('V1 a Chat Completions server from the environment lists the named model alone', () => {
+  test('V1 a Chat Completions server from the environment lists only the given model', () => {
     const { configured } = from({
       OPENAI_COMPATIBLE_BASE_URL: 'http://localhost:11434/v1',
       OPENAI_COMPATIBLE_MODEL: 'qwen3',
@@ -174,7 +174,7 @@ describe('their models', () => {
     }
   })
 
-  test('V1 "any" takes what nobody lists, and needs a default model', () => {
+  test('V1 "any" accepts unlisted models and needs a default model', () => {
     const router = {
       kind: 'openai-compatible',
       baseUrl: 'http://localhost:1',
@@ -190,7 +190,7 @@ describe('their models', () => {
     expect(openai).toMatchObject({ models: 'any', defaultModel: KNOWN_PROVIDERS.openai.models[0] })
   })
 
-  test('those of the scripted provider are listed only where it is the default', () => {
+  test('of the scripted provider are listed only when it is the default', () => {
     const env = { OPENAI_API_KEY: 'k' }
     const listed = (more = {}) =>
       new Providers(from(env, {}, more).configured).models.map((model) => model.split('/')[0])
@@ -200,15 +200,15 @@ describe('their models', () => {
     )
   })
 
-  test('those of the scripted provider are its recordings', () => {
+  test('of the scripted provider are its recordings', () => {
     expect(new Providers(from({}).configured).models).toEqual(
       ['answer', 'thinking', 'tools', 'error', 'long'].map((name) => `scripted/${name}`),
     )
   })
 })
 
-describe('a call', () => {
-  test('goes to the address of the configuration, with the key of the environment', async () => {
+describe('a request', () => {
+  test('goes to the configured URL with the key from the environment', async () => {
     const vendor = await fakeVendor(401, '{"error":{"message":"bad key","code":"invalid"}}')
     const env = { OPENAI_COMPATIBLE_API_KEY: 'sk-1', OPENAI_COMPATIBLE_MODEL: 'm' }
     const { configured } = from(env, { 'openai-compatible': { baseUrl: `${vendor.url}/v1` } })

@@ -33,19 +33,19 @@ const VARIABLES = [...KEY_VARIABLES, 'TURNSTREAM_STORE', 'TURNSTREAM_STREAM_TOKE
 const REDIS = 'redis://user:hidden-word@127.0.0.1:1'
 
 describe('a secret', () => {
-  test.each(VARIABLES)('%s may stand in a file', (name) => {
+  test.each(VARIABLES)('%s may come from a file', (name) => {
     const path = fileOf('hidden-word\n', 0o600)
     expect(readSecret({ [`${name}_FILE`]: path }, name)).toBe('hidden-word')
   })
 
-  test.each(VARIABLES)('%s is not repeated when it is refused', (name) => {
+  test.each(VARIABLES)('%s is not printed when it is refused', (name) => {
     const both = { [name]: 'hidden-word', [`${name}_FILE`]: fileOf('hidden-word', 0o600) }
     expect(() => readSecret(both, name)).toThrow(`${name} and ${name}_FILE are both set: keep one`)
     expect(() => readSecret(both, name)).not.toThrow('hidden-word')
     expect(() => readSecret({ [`${name}_FILE`]: '/no/such/file' }, name)).toThrow('cannot be read')
   })
 
-  test('in a file that is no JSON is not repeated', () => {
+  test('in a file that is not JSON is not printed', () => {
     for (const text of [`{"store": "${REDIS}" x}`, `{"store": ${REDIS}}`, `"${REDIS}" {`]) {
       const cwd = folder()
       writeFileSync(join(cwd, CONFIG_FILE), text)
@@ -55,7 +55,7 @@ describe('a secret', () => {
     }
   })
 
-  test('in an address of a provider is refused and not repeated', () => {
+  test('in a provider URL is refused and not printed', () => {
     const env = {
       OPENAI_COMPATIBLE_BASE_URL: 'http://user:hidden-word@host/v1',
       OPENAI_COMPATIBLE_MODEL: 'm',
@@ -66,9 +66,9 @@ describe('a secret', () => {
   })
 })
 
-describe('who starts it is warned', () => {
+describe('startup warnings', () => {
   test.each(VARIABLES.filter((name) => name !== 'TURNSTREAM_STORE'))(
-    'of a file of %s that others can read',
+    'for a file of %s that other users can read',
     (name) => {
       const secret = 'hidden-word'.repeat(3)
       const open = fileOf(secret, 0o644)
@@ -81,14 +81,14 @@ describe('who starts it is warned', () => {
     },
   )
 
-  test('of such a file of the store', () => {
+  test('for a store file that other users can read', () => {
     const path = fileOf(REDIS, 0o604)
     expect(warnings([], { TURNSTREAM_STORE_FILE: path })).toEqual([
       expect.stringContaining(`chmod o-r ${path}`),
     ])
   })
 
-  test('of a password on the command line', () => {
+  test('for a password on the command line', () => {
     expect(warnings(['--store', REDIS])).toEqual([
       'the password of the store on the command line is visible to every user of this machine: ' +
         'set TURNSTREAM_STORE or TURNSTREAM_STORE_FILE',
@@ -101,7 +101,7 @@ describe('who starts it is warned', () => {
   })
 
   test.each([0o644, 0o600])(
-    'of a password in the configuration, if others can read it (%o)',
+    'for a password in a configuration file that others can read (%o)',
     (mode) => {
       const cwd = folder()
       const path = join(cwd, CONFIG_FILE)
@@ -124,7 +124,7 @@ describe('who starts it is warned', () => {
     ['http://127.0.0.1:11434/v1', 'key', 0],
     ['http://[::1]:11434/v1', 'key', 0],
     ['http://llm.internal:8000/v1', '', 0],
-  ])('of a key that is sent over plain http: %s with the key %j', (address, key, count) => {
+  ])('for a key sent over plain http: %s with key %j', (address, key, count) => {
     const env = {
       OPENAI_COMPATIBLE_BASE_URL: address,
       OPENAI_COMPATIBLE_MODEL: 'm',
@@ -135,7 +135,7 @@ describe('who starts it is warned', () => {
     expect(warnings([], env)).toEqual(count === 1 ? [warning] : [])
   })
 
-  test('of a file of keys that others can change', () => {
+  test('for a keys file that others can change', () => {
     const path = fileOf('', 0o646)
     expect(warnings(['--keys-file', path])).toEqual([
       `the keys file is writable by every user of this machine: chmod o-w ${path}`,
@@ -143,11 +143,11 @@ describe('who starts it is warned', () => {
     expect(warnings(['--keys-file', fileOf('', 0o644)])).toEqual([])
   })
 
-  test('of nothing where a file cannot even be looked at', () => {
+  test('none for a file that cannot be checked', () => {
     expect(warnings(['--keys-file', join(fileOf('', 0o600), 'keys')])).toEqual([])
   })
 
-  test('of the same in the configuration', () => {
+  test('for a keys file set in the configuration', () => {
     const cwd = folder()
     const providers = { gemini: { baseUrl: 'http://proxy.example' } }
     writeFileSync(join(cwd, CONFIG_FILE), JSON.stringify({ providers }))
@@ -156,7 +156,7 @@ describe('who starts it is warned', () => {
     ])
   })
 
-  test('of nothing when nothing is set', () => {
+  test('none by default', () => {
     expect(warnings([])).toEqual([])
   })
 })
@@ -166,11 +166,11 @@ test.each([
   ["it's one mark", "it's one mark"],
   ['none', 'none'],
   ['"two\nlines"', '…'],
-])('what %j quotes is left out', (text, rest) => {
+])('the part that %j quotes is removed', (text, rest) => {
   expect(withoutQuotes(text)).toBe(rest)
 })
 
-test('a store directory that every user may enter is warned of, and no other', () => {
+test('warns about a store directory only when every user can enter it', () => {
   const cwd = folder()
   const data = join(cwd, 'data')
   expect(warnings(['--store', 'data'], {}, cwd)).toEqual([])

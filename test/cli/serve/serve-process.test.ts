@@ -46,7 +46,7 @@ async function streamOf(url: string, turnId: string): Promise<string> {
 }
 
 describe('serve', PATIENCE, () => {
-  test('without anything keeps turns in .turnstream, for its owner alone, and over a restart', async () => {
+  test('stores turns in .turnstream by default, for its owner only, across restarts', async () => {
     const first = await serve(['--port', '0', '--scripted-speed', '0'])
     expect(statSync(join(first.cwd, '.turnstream')).mode & 0o777).toBe(0o700)
     expect((await submit(first.url, { turnId: 'a' })).status).toBe(202)
@@ -58,7 +58,7 @@ describe('serve', PATIENCE, () => {
     expect((await streamOf(second.url, 'a')).split('\n').at(-3)).toBe(stream.split('\n').at(-3))
   })
 
-  test('W9 with --json the first line is one object', async () => {
+  test('W9 the first line is one JSON object with --json', async () => {
     const cwd = folder()
     const args = ['serve', '--json', '--port', '0', '--store', 'memory']
     const server = turnstream(args, { cwd, env: { ANTHROPIC_API_KEY: 'secret-key' } })
@@ -71,7 +71,7 @@ describe('serve', PATIENCE, () => {
     expect(server.stdout() + server.stderr()).not.toContain('secret-key')
   })
 
-  test('W9 the command line wins over the environment, and that over the file', {
+  test('W9 the command line wins over the environment, which wins over the file', {
     tags: ['slow'],
   }, async () => {
     const cwd = folder()
@@ -92,7 +92,7 @@ describe('serve', PATIENCE, () => {
   })
 
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    '%s lets a turn come to its end, and the readers see it',
+    '%s lets a turn finish, and readers see its end',
     async (signal) => {
       const { url, child, ended, stderr } = await serve(['--port', '0', '--scripted-speed', '8'])
       await submit(url, { turnId: 'a' })
@@ -122,7 +122,7 @@ describe('serve', PATIENCE, () => {
     expect(await ended).toBe(0)
   })
 
-  test('a turn that is left when the grace is over ends as SERVER_SHUTDOWN', {
+  test('a turn that exceeds the grace period ends as SERVER_SHUTDOWN', {
     tags: ['slow'],
   }, async () => {
     const { url, child, ended } = await serve(['--port', '0', '--shutdown-grace', '100ms'])
@@ -133,7 +133,7 @@ describe('serve', PATIENCE, () => {
     expect(await stream).toContain('SERVER_SHUTDOWN')
   })
 
-  test('a second signal ends it at once; the next start ends what was left', {
+  test('exits at once on a second signal; the next start ends the orphaned turns', {
     tags: ['slow'],
   }, async () => {
     const first = await serve(['--port', '0'])
@@ -149,7 +149,7 @@ describe('serve', PATIENCE, () => {
   })
 })
 
-describe('the grace of a shutdown is kept', PATIENCE, () => {
+describe('the grace period is kept', PATIENCE, () => {
   test('while clients repeat submits', { tags: ['slow'] }, async () => {
     const limits = ['--submits-per-minute', 'unlimited', '--max-running-turns', 'unlimited']
     const args = ['--port', '0', '--store', 'memory', '--shutdown-grace', '1s', ...limits]
@@ -175,7 +175,7 @@ describe('the grace of a shutdown is kept', PATIENCE, () => {
     expect(stderr()).not.toContain('ended after the grace')
   })
 
-  test('with a Redis that does not answer, and what is left is logged', {
+  test('when Redis does not answer, and open turns are logged', {
     tags: ['slow'],
   }, async () => {
     const redis = await startRedis()
@@ -193,7 +193,7 @@ describe('the grace of a shutdown is kept', PATIENCE, () => {
   })
 })
 
-describe('what keeps it from starting', PATIENCE, () => {
+describe('does not start', PATIENCE, () => {
   async function fail(args: string[], cwd = folder()) {
     const { ended, stdout, stderr } = turnstream(['serve', ...args], { cwd })
     const code = await ended
@@ -201,7 +201,7 @@ describe('what keeps it from starting', PATIENCE, () => {
     return { code, said: stderr() }
   }
 
-  test('a port that is in use', async () => {
+  test('on a port in use', async () => {
     const port = await freePort()
     const other = createServer().listen(port, '127.0.0.1')
     onTestFinished(() => {
@@ -212,7 +212,7 @@ describe('what keeps it from starting', PATIENCE, () => {
     expect(said).toMatch(new RegExp(`^turnstream: .*port ${port} on 127.0.0.1.*\n$`))
   })
 
-  test('a directory that another server uses', { tags: ['slow'] }, async () => {
+  test('with a directory that another server uses', { tags: ['slow'] }, async () => {
     const { cwd, child } = await serve(['--port', '0'])
     const { code, said } = await fail(['--port', '0'], cwd)
     expect(code).toBe(1)
@@ -220,7 +220,7 @@ describe('what keeps it from starting', PATIENCE, () => {
     expect(said).toContain(`process ${child.pid}`)
   })
 
-  test('a directory that was recreated under another server, which takes no more turns', {
+  test('on a recreated directory of another server, which then stops accepting turns', {
     tags: ['slow'],
   }, async () => {
     const { cwd, child, url, stderr, ended } = await serve(['--port', '0'])
@@ -246,7 +246,7 @@ describe('what keeps it from starting', PATIENCE, () => {
     await serve(['--port', '0'], { cwd })
   })
 
-  test('options that make no sense', async () => {
+  test('with invalid options', async () => {
     const { code, said } = await fail(['--port', 'x'])
     expect(code).toBe(2)
     expect(said).toBe(
@@ -254,7 +254,7 @@ describe('what keeps it from starting', PATIENCE, () => {
     )
   })
 
-  test('a public address', async () => {
+  test('on a public address', async () => {
     const { code, said } = await fail(['--host', '0.0.0.0'])
     expect(code).toBe(2)
     expect(said).toContain('--allow-public-without-keys')
@@ -262,7 +262,7 @@ describe('what keeps it from starting', PATIENCE, () => {
 })
 
 describe('two servers on one Redis', { ...PATIENCE, tags: ['slow'] }, () => {
-  test('serve the turns of each other, and stop them', async () => {
+  test("serve and cancel each other's turns", async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const args = ['--port', '0', '--store-prefix', 'two', '--lease', '5s']
@@ -278,8 +278,8 @@ describe('two servers on one Redis', { ...PATIENCE, tags: ['slow'] }, () => {
   })
 })
 
-describe('the other commands', { ...PATIENCE, tags: ['slow'] }, () => {
-  test('chat and tail reach it as processes, and chat reads a pipe', async () => {
+describe('other commands', { ...PATIENCE, tags: ['slow'] }, () => {
+  test('chat and tail connect as processes, and chat reads a pipe', async () => {
     const { url, cwd } = await serve(['--port', '0', '--scripted-speed', '0'])
     const chat = turnstream(['chat', '--url', url], { cwd })
     chat.child.stdin?.end('Hello\n')

@@ -52,8 +52,8 @@ async function submit(url: string, body: unknown) {
   return fetch(`${url}${ROUTES.submit}`, { ...init, body: JSON.stringify(body) })
 }
 
-describe('what it says', PATIENCE, () => {
-  test('W9 the first line is where it listens; then come store, providers, and lines to try', async () => {
+describe('the banner', PATIENCE, () => {
+  test('W9 starts with the URL, then lists store, providers and commands to try', async () => {
     const { url, output } = await start([])
     const [first, ...rest] = output().split('\n')
     expect(first).toMatch(/^turnstream listening on http:\/\/127\.0\.0\.1:\d+$/)
@@ -65,7 +65,7 @@ describe('what it says', PATIENCE, () => {
     expect(rest.join('\n')).toContain(`npx turnstream chat --url ${url}`)
   })
 
-  test('W9 with --json it is one object', async () => {
+  test('W9 is one JSON object with --json', async () => {
     const { url, output } = await start(['--json'], { env: { GEMINI_API_KEY: 'secret-key' } })
     const lines = output().trimEnd().split('\n')
     expect(lines).toHaveLength(1)
@@ -78,7 +78,7 @@ describe('what it says', PATIENCE, () => {
     expect(output()).not.toContain('secret-key')
   })
 
-  test('other providers are listed in their order, without advice about keys', async () => {
+  test('lists other providers in their order, without advice about keys', async () => {
     const env = { OPENAI_API_KEY: 'secret-key', ANTHROPIC_API_KEY: 'other-key' }
     const { output } = await start(['--retention', '2h'], { env })
     const ids = [...output().matchAll(/^ {2}(?:providers| {9}) {2}([\w-]+): /gm)].map(
@@ -89,22 +89,22 @@ describe('what it says', PATIENCE, () => {
     expect(output()).toContain('memory (turns are lost when this process ends), for 2h')
   })
 
-  test('who listens everywhere is told to call the machine itself', async () => {
+  test('shows a local URL when listening on all addresses', async () => {
     const { output } = await start(['--host', '0.0.0.0', '--allow-public-without-keys'])
     expect(output()).toMatch(/^turnstream listening on http:\/\/0\.0\.0\.0:\d+$/m)
     expect(output()).toMatch(/curl -sw '\\n' http:\/\/127\.0\.0\.1:\d+\/api/)
   })
 })
 
-describe('what it does', PATIENCE, () => {
-  test('a turn can be submitted and read', async () => {
+describe('a running server', PATIENCE, () => {
+  test('accepts a submit and serves the turn', async () => {
     const { url } = await start(['--scripted-speed', '0'])
     expect((await submit(url, { turnId: 'a', prompt: 'Hi' })).status).toBe(202)
     const stream = await (await fetch(`${url}/xapi/turns/a/stream`)).text()
     expect(stream).toContain('"type":"turn_complete"')
   })
 
-  test('settings reach the gateway', async () => {
+  test('passes settings to the gateway', async () => {
     const { url } = await start(['--max-body-bytes', '100', '--max-turn-items', '2'], {
       env: { TURNSTREAM_SCRIPTED_SPEED: '0' },
     })
@@ -116,15 +116,15 @@ describe('what it does', PATIENCE, () => {
   })
 })
 
-describe('the end', PATIENCE, () => {
-  test('a signal ends it with code 0, and says so', async () => {
+describe('shutdown', PATIENCE, () => {
+  test('exits with 0 and a message after a signal', async () => {
     const { url, end, errors } = await start([])
     expect(await end()).toBe(0)
     expect(errors()).toMatch(/ shutting down\n$/)
     await expect(fetch(url)).rejects.toThrow('fetch failed')
   })
 
-  test('a turn that runs is waited for, and ended when its time is up', async () => {
+  test('waits for running turns and ends them after the grace period', async () => {
     const { url, end, errors } = await start(['--shutdown-grace', '300ms', '--json'])
     await submit(url, { turnId: 'a', prompt: 'Hi', model: 'scripted/long' })
     const stream = fetch(`${url}/xapi/turns/a/stream`).then((response) => response.text())
@@ -138,7 +138,7 @@ describe('the end', PATIENCE, () => {
     expect(await stream).toContain('SERVER_SHUTDOWN')
   })
 
-  test('a second signal ends it at once, but not one that npm has passed on', async () => {
+  test('exits at once on a second signal, but not on one that npm forwards', async () => {
     let now = Date.now()
     const { url, signal, exits, end } = await start(['--shutdown-grace', '1s'], { now: () => now })
     await submit(url, { turnId: 'a', prompt: 'Hi', model: 'scripted/long' })
@@ -152,8 +152,8 @@ describe('the end', PATIENCE, () => {
   })
 })
 
-describe('what it knows of secrets', PATIENCE, () => {
-  test('warnings come with the greeting, and only when it has started', async () => {
+describe('secrets', PATIENCE, () => {
+  test('prints warnings with the banner, only after startup', async () => {
     const key = join(folder(), 'key')
     writeFileSync(key, 'hidden-word', { mode: 0o644 })
     chmodSync(key, 0o644)
@@ -162,7 +162,7 @@ describe('what it knows of secrets', PATIENCE, () => {
     expect(errors()).not.toContain('hidden-word')
   })
 
-  test('what nobody catches ends it in one line, without secrets and content', async () => {
+  test('an uncaught error is logged in one line without secrets and content', async () => {
     const { crash, errors, exits } = await start([], { env: { GEMINI_API_KEY: 'hidden-word' } })
     const error = Object.assign(new TypeError('x of hidden-word is "what they asked"'), {
       headers: { authorization: 'hidden-word' },
@@ -172,14 +172,14 @@ describe('what it knows of secrets', PATIENCE, () => {
     expect(errors()).toMatch(/^\S+ x of \[redacted\] is … at=at .*\n$/)
   })
 
-  test('content is logged only by request', async () => {
+  test('content is logged only with logContent', async () => {
     const { crash, errors } = await start(['--log-content'])
     crash(new Error('they asked for the treasure'))
     expect(errors()).toContain('they asked for the treasure')
   })
 })
 
-describe('what keeps it from starting is said in a sentence, with code 1', PATIENCE, () => {
+describe('prints one sentence and exits with 1', PATIENCE, () => {
   async function fail(args: string[]) {
     const { terminal, output, errors } = fakeTerminal([], { clock: systemClock, cwd: folder() })
     const code = await serve.run(args, terminal)
@@ -188,7 +188,7 @@ describe('what keeps it from starting is said in a sentence, with code 1', PATIE
     return errors()
   }
 
-  test('a port that is in use', async () => {
+  test('for a port in use', async () => {
     const port = await freePort()
     const other = createServer().listen(port, '127.0.0.1')
     onTestFinished(() => {
@@ -199,12 +199,12 @@ describe('what keeps it from starting is said in a sentence, with code 1', PATIE
     expect(said).toContain('choose another port')
   })
 
-  test('an address of another machine', async () => {
+  test('for a non-local address', async () => {
     const args = ['--host', '192.0.2.1', '--allow-public-without-keys', '--port', '0']
     expect(await fail([...args, '--store', 'memory'])).toContain('192.0.2.1')
   })
 
-  test('a directory that another process uses', async () => {
+  test('for a directory that another process uses', async () => {
     const directory = folder()
     const log = await openEmbeddedLog({ directory })
     onTestFinished(() => log.close())
@@ -213,7 +213,7 @@ describe('what keeps it from starting is said in a sentence, with code 1', PATIE
     expect(said).toContain('(STORE_LOCKED)')
   })
 
-  test('a Redis that is not there, without its password', async () => {
+  test('for an unreachable Redis, without its password', async () => {
     const store = `redis://:hidden-word@127.0.0.1:${await freePort()}`
     const said = await fail(['--port', '0', '--store', store, '--json'])
     expect(JSON.parse(said)).toMatchObject({
@@ -222,7 +222,7 @@ describe('what keeps it from starting is said in a sentence, with code 1', PATIE
     expect(said).not.toContain('hidden-word')
   })
 
-  test('a directory that cannot be written', async () => {
+  test('for a directory that is not writable', async () => {
     const file = join(folder(), 'file')
     writeFileSync(file, '')
     const said = await fail(['--port', '0', '--store', join(file, 'store')])
@@ -230,7 +230,7 @@ describe('what keeps it from starting is said in a sentence, with code 1', PATIE
     expect(said).toContain('Choose a directory that this user can write with --store.')
   })
 
-  test('a file of keys that cannot be reached', async () => {
+  test('for an unreadable keys file', async () => {
     const file = join(folder(), 'file')
     writeFileSync(file, '')
     const said = await fail(['--port', '0', '--store', 'memory', '--keys-file', `${file}/keys`])

@@ -38,8 +38,8 @@ function folder(): string {
   return made
 }
 
-describe('a directory that is not there', () => {
-  test('is made for its owner alone, and git passes over it', async () => {
+describe('a missing directory', () => {
+  test('is created for its owner only, and ignored by git', async () => {
     const directory = join(folder(), 'a', 'b')
     const log = await openStore({ kind: 'embedded', directory }, options)
     await log.close()
@@ -47,7 +47,7 @@ describe('a directory that is not there', () => {
     expect(readFileSync(join(directory, '.gitignore'), 'utf8')).toBe('*\n')
   })
 
-  test('and one that is there is left as it is', async () => {
+  test('an existing one is left unchanged', async () => {
     const directory = join(folder(), 'mine')
     mkdirSync(directory, { mode: 0o750 })
     const log = await openStore({ kind: 'embedded', directory }, options)
@@ -56,7 +56,7 @@ describe('a directory that is not there', () => {
     expect(existsSync(join(directory, '.gitignore'))).toBe(false)
   })
 
-  test('its files are for their owner alone, whatever the directory is', async () => {
+  test('its files are for their owner only, whatever the mode of the directory', async () => {
     const directory = folder()
     chmodSync(directory, 0o777)
     const log = await openStore({ kind: 'embedded', directory }, options)
@@ -69,7 +69,7 @@ describe('a directory that is not there', () => {
     }
   })
 
-  test('and cannot be made is an error with a code, and the place', async () => {
+  test('that cannot be created is an error with code and path', async () => {
     const file = join(folder(), 'file')
     writeFileSync(file, '')
     const directory = join(file, 'store')
@@ -87,11 +87,11 @@ describe('a directory that is not there', () => {
   })
 })
 
-test('memory is a MemoryLog', async () => {
+test('memory opens a MemoryLog', async () => {
   expect(await openStore({ kind: 'memory' }, options)).toBeInstanceOf(MemoryLog)
 })
 
-test('retention is passed on: what is past it goes', async () => {
+test('retention is passed on: expired turns are removed', async () => {
   let now = 0
   const clock = { now: () => now, after: () => () => {} }
   const log = await openStore({ kind: 'memory' }, { ...options, clock, retentionMs: 1000 })
@@ -114,7 +114,7 @@ test('retention is passed on: what is past it goes', async () => {
   expect(await log.getTurn('a')).toMatchObject({ expired: true })
 })
 
-describe('what is said of a store', () => {
+describe('the description of a store', () => {
   const redis: StoreChoice = { kind: 'redis', url: 'rediss://me:p%40ss@host:6380/2', prefix: 'x' }
 
   test.each<[StoreChoice, string]>([
@@ -126,7 +126,7 @@ describe('what is said of a store', () => {
     expect(describeStore(choice)).toBe(text)
   })
 
-  test('its password is known as a secret, in both of its spellings', () => {
+  test('registers its password as a secret, raw and URL-encoded', () => {
     expect(storeSecrets(redis)).toEqual(['p%40ss', 'p@ss', 'rediss://me:p%40ss@host:6380/2'])
     expect(storeSecrets({ kind: 'redis', url: 'redis://host', prefix: 'x' })).toEqual([])
     expect(storeSecrets({ kind: 'memory' })).toEqual([])
@@ -137,12 +137,12 @@ describe('what is said of a store', () => {
     ['STORE_READ_ONLY', 'Choose a directory that this user can write with --store.'],
     ['STORE_FULL', 'Free space'],
     ['STORE_VERSION', 'Unsupported store format: detail (STORE_VERSION)'],
-  ] as const)('%s comes with advice, where there is any', (code, text) => {
+  ] as const)('%s comes with advice where there is any', (code, text) => {
     const choice: StoreChoice = { kind: 'embedded', directory: '/data' }
     expect(storeFault(choice, new TurnstreamError(code, 'detail'))).toContain(text)
   })
 
-  test('a Redis that is away is named without its password', () => {
+  test('an unreachable Redis is named without its password', () => {
     const fault = storeFault(redis, new TurnstreamError('STORE_UNAVAILABLE', 'ECONNREFUSED'))
     expect(fault).toContain('rediss://host:6380/2')
     expect(fault).toContain('Start it, or choose another store')

@@ -31,17 +31,17 @@ function accessOf({ args = [], env = {}, file }: Given) {
   return webAccess(parseServeOptions(args, { env, cwd: folder(file) }).settings)
 }
 
-describe('a list', () => {
+describe('a list setting', () => {
   test.each<[string, Given]>([
     ['an option', { args: ['--cors-origins', 'https://a.example, HTTP://b:80'] }],
     ['a variable', { env: { TURNSTREAM_CORS_ORIGINS: ' https://a.example ,http://b' } }],
     ['a text of the file', { file: { corsOrigins: 'https://a.example,http://b,' } }],
     ['a list of the file', { file: { corsOrigins: ['https://a.example', 'http://b'] } }],
-  ])('is %s', (_name, given) => {
+  ])('is read from %s', (_name, given) => {
     expect(accessOf(given).corsOrigins).toEqual(['https://a.example', 'http://b'])
   })
 
-  test('of the command line takes the place of those before, as every setting does', () => {
+  test('of the command line replaces those of other sources', () => {
     const file = { allowedHosts: ['a.example'], corsOrigins: ['https://a.example'] }
     const env = { TURNSTREAM_ALLOWED_HOSTS: 'b.example' }
     const args = ['--allowed-hosts', 'c.example', '--cors-origins', '']
@@ -74,18 +74,18 @@ describe('a list', () => {
       { args: ['--cors-origins', '*,https://a'] },
       '* allows every origin and must be the only entry',
     ],
-  ])('that makes no sense is refused: %j', (given, message) => {
+  ])('that is invalid is refused: %j', (given, message) => {
     expect(() => accessOf(given)).toThrow(UsageError)
     expect(() => accessOf(given)).toThrow(message)
   })
 
-  test('may be every origin where keys are asked for', () => {
+  test('may be every origin when keys are required', () => {
     const args = ['--cors-origins', '*', '--keys-file', 'keys']
     expect(accessOf({ args }).corsOrigins).toEqual(['*'])
   })
 })
 
-describe('the names that are answered', () => {
+describe('the allowed host names', () => {
   const keys = ['--keys-file', 'keys']
   const open = ['--host', '0.0.0.0', '--allow-public-without-keys']
   const more = ['--allowed-hosts', 'turns.example']
@@ -103,7 +103,7 @@ describe('the names that are answered', () => {
   })
 })
 
-test('a server that was started with them answers as they say', { timeout: 30_000 }, async () => {
+test('are enforced by a running server', { timeout: 30_000 }, async () => {
   const { terminal, output, signal } = fakeTerminal([], {
     clock: systemClock,
     env: {},

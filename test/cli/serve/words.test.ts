@@ -16,18 +16,21 @@ describe('a duration', () => {
   })
 
   test.each(['', '10', '10x', 's', '-1s', '0s', '1e3s', '10 s s', 'Infinitys', '99999999999999d'])(
-    '%j is none',
+    '%j is invalid',
     (text) => {
       expect(parseDuration(text)).toBeUndefined()
     },
   )
 
-  test.each(['500ms', '10s', '90s', '30m', '5h', '7d'])('%s is written as it was read', (text) => {
-    expect(formatDuration(parseDuration(text) ?? 0)).toBe(text)
-  })
+  test.each(['500ms', '10s', '90s', '30m', '5h', '7d'])(
+    '%s is formatted as it was parsed',
+    (text) => {
+      expect(formatDuration(parseDuration(text) ?? 0)).toBe(text)
+    },
+  )
 })
 
-describe('the name that was meant', () => {
+describe('the suggested name', () => {
   const names = ['host', 'port', 'store', 'shutdownGrace']
 
   test.each([
@@ -36,11 +39,11 @@ describe('the name that was meant', () => {
     ['stor', 'store'],
     ['shutdown-grace', 'shutdownGrace'],
     ['shutdownGraceMs', 'shutdownGrace'],
-  ])('%s is %s', (typed, name) => {
+  ])('for %s is %s', (typed, name) => {
     expect(nearest(typed, names)).toBe(name)
   })
 
-  test('is not guessed from afar', () => {
+  test('is missing when nothing is close', () => {
     expect(nearest('telemetry', names)).toBeUndefined()
     expect(nearest('x', [])).toBeUndefined()
     expect(suggestion('telemetry', names)).toBe('; there are host, port, store, shutdownGrace')

@@ -135,7 +135,7 @@ const counts = (imported: number, skipped: number, refused: number, complete = t
   `${JSON.stringify({ imported, skipped, refused, complete })}\n`
 
 describe('export and import', () => {
-  test('into an empty store leave all that was there, also the second time', async () => {
+  test('copy everything into an empty store, and can be repeated', async () => {
     const from = await filledStore()
     const to = join(folderOfTest(), 'copy')
     const { code, output, errors } = await exportFrom(from)
@@ -155,7 +155,7 @@ describe('export and import', () => {
     expect(await use(to, contentOf)).toEqual(expected)
   })
 
-  test('as processes, through a pipe', { tags: ['slow'] }, async () => {
+  test('work as processes through a pipe', { tags: ['slow'] }, async () => {
     const from = await filledStore()
     const to = join(folderOfTest(), 'copy')
     const main = `'${process.execPath}' '${MAIN}'`
@@ -168,7 +168,7 @@ describe('export and import', () => {
     expect(await use(to, contentOf)).toEqual(await use(from, contentOf))
   })
 
-  test('from the embedded store to Redis and back', { tags: ['slow'] }, async () => {
+  test('copy from the embedded store to Redis and back', { tags: ['slow'] }, async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const from = await filledStore()
@@ -190,7 +190,7 @@ describe('export and import', () => {
     expect(await use(back, t3)).toEqual(await use(from, t3))
   })
 
-  test('a turn that is deleted meanwhile does not end an export', { tags: ['slow'] }, async () => {
+  test('survive the deletion of a turn during an export', { tags: ['slow'] }, async () => {
     const redis = await startRedis()
     onTestFinished(() => redis.stop())
     const log = await openRedisLog({ url: redis.url })
@@ -210,7 +210,7 @@ describe('export and import', () => {
     expect(await use(to, (own) => own.getTurn('t4'))).toMatchObject({ sealed: true })
   })
 
-  test('a cursor of the old store begins anew in the other', async () => {
+  test('make cursors of the old store start over in the new one', async () => {
     const from = await filledStore()
     const to = join(folderOfTest(), 'copy')
     await importInto(to, (await exportFrom(from)).output)
@@ -222,7 +222,7 @@ describe('export and import', () => {
     expect(first).toEqual({ resync: 'foreign' })
   })
 
-  test('of one tenant or one thread', async () => {
+  test('are limited to one tenant or thread', async () => {
     const from = await filledStore()
     const turns = async (...args: string[]) => {
       const { output } = await exportFrom(from, ...args)
@@ -236,7 +236,7 @@ describe('export and import', () => {
 })
 
 describe('export', () => {
-  test('skips what is damaged and names it', async () => {
+  test('skips damaged turns and names them', async () => {
     const from = await filledStore()
     const file = join(from, DATA_FILE)
     const bytes = readFileSync(file)
@@ -262,7 +262,7 @@ describe('export', () => {
     expect(await use(to, t3)).toEqual(await use(from, t3))
   })
 
-  test('leaves out turns in progress, and names them', async () => {
+  test('skips turns in progress and names them', async () => {
     const from = await filledStore()
     await use(from, (log) => addTurn(log, 'open', 'three', true))
     const { code, output, errors } = await exportFrom(from)
@@ -273,7 +273,7 @@ describe('export', () => {
     expect(output).not.toContain('run-of-open')
   })
 
-  test('refuses a store in use, one that is not there, and memory', async () => {
+  test('refuses a store in use, a missing one, and memory', async () => {
     const from = await filledStore()
     await use(from, async () => {
       const { code, output } = await exportFrom(from, '--json')
@@ -287,7 +287,7 @@ describe('export', () => {
 })
 
 describe('import', () => {
-  test('refuses a turn that differs from the one in the store', async () => {
+  test('refuses a turn that differs from the stored one', async () => {
     const from = await filledStore()
     const to = join(folderOfTest(), 'copy')
     const { output } = await exportFrom(from)
@@ -309,7 +309,7 @@ describe('import', () => {
     expect(await use(to, contentOf)).toEqual(before)
   })
 
-  test('removes a turn whose end is missing, and says that the export is cut off', async () => {
+  test('removes a truncated turn and reports an incomplete export', async () => {
     const { output } = await exportFrom(await filledStore())
     const to = join(folderOfTest(), 'copy')
     const cut = output.slice(0, output.lastIndexOf('{"sealed"'))
@@ -319,7 +319,7 @@ describe('import', () => {
     expect(await importInto(to, output)).toMatchObject({ code: 0, output: counts(1, 4, 0) })
   })
 
-  test('names the line that cannot be read, and leaves no half of a turn', async () => {
+  test('names the unreadable line and leaves no partial turn', async () => {
     const { output } = await exportFrom(await filledStore())
     const to = join(folderOfTest(), 'copy')
     const lines = output.split('\n')
@@ -337,7 +337,7 @@ describe('import', () => {
   })
 
   test.each(['', '{}\n', 'text', '{"format":"turnstream-export","version":2}\n'])(
-    'refuses %j, and creates no store',
+    'refuses %j without creating a store',
     async (text) => {
       const folder = folderOfTest()
       await expect(importInto(join(folder, 'copy'), text)).rejects.toThrow(UsageError)
@@ -345,7 +345,7 @@ describe('import', () => {
     },
   )
 
-  test('ends at once when it fails, also while its input stays open', async () => {
+  test('exits at once on failure while its input stays open', async () => {
     const folder = folderOfTest()
     writeFileSync(join(folder, 'file'), '')
     const start = (store: string, text: string) => {
@@ -358,7 +358,7 @@ describe('import', () => {
     expect(await start('file/copy', `${header}{"sealed":true}\n`)).toBe(1)
   })
 
-  test('goes on where one was interrupted', { tags: ['slow'] }, async () => {
+  test('resumes after an interrupted import', { tags: ['slow'] }, async () => {
     const from = await filledStore()
     const to = join(folderOfTest(), 'copy')
     const { output } = await exportFrom(from)
@@ -372,7 +372,7 @@ describe('import', () => {
     expect(await use(to, t1)).toEqual(await use(from, t1))
   })
 
-  test('a turn that cannot be stored is refused, and the others are imported', async () => {
+  test('refuses a turn that cannot be stored and imports the others', async () => {
     const { output } = await exportFrom(await filledStore())
     const to = join(folderOfTest(), 'copy')
     // Its last event does not end a turn.
@@ -382,7 +382,7 @@ describe('import', () => {
   })
 })
 
-test('a line has a largest size', async () => {
+test('lines have a maximum size', async () => {
   const read = async (...chunks: string[]) => {
     const found: string[] = []
     async function* input() {

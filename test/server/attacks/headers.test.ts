@@ -23,7 +23,7 @@ describe('an x-request-id', () => {
     ['with DEL', 'a\x7fb', 400],
     ['with an escape', 'a\x1b[2Jb', 400],
     ['that goes on in the next line', 'a\r\n injected: 1', 400],
-  ])('%s is not repeated', async (_name, value, status) => {
+  ])('%s is not echoed', async (_name, value, status) => {
     const server = await startServer()
     const bytes = Buffer.from(
       `GET /healthz HTTP/1.1\r\n${CLOSE}x-request-id: ${value}\r\n\r\n`,
@@ -40,7 +40,7 @@ describe('an x-request-id', () => {
   })
 })
 
-describe('an id of a turn or a thread', () => {
+describe('a turn or thread id', () => {
   test.each([
     ['ü', '%C3%BC'],
     ['世界', '%E4%B8%96%E7%95%8C'],
@@ -49,7 +49,7 @@ describe('an id of a turn or a thread', () => {
     ['a\u00a1b', 'a%C2%A1b'],
     ['"><script>', '"><script>'],
     [`${'ü'.repeat(199)}x`, `${'%C3%BC'.repeat(199)}x`],
-  ])('%j is in a header what an address makes of it', async (id, header) => {
+  ])('%j is URL-encoded in a header', async (id, header) => {
     const server = await startServer()
     const body = { prompt: 'Hi', turnId: id }
     const path = `/xapi/threads/${encodeURIComponent(id)}/turn` as const
@@ -61,7 +61,7 @@ describe('an id of a turn or a thread', () => {
   })
 })
 
-test('nothing of an address or of a wish becomes a header', async () => {
+test('no part of a URL or a header becomes a response header', async () => {
   const server = await startServer({ corsOrigins: ['https://app.example'] })
   const { turnId } = await finishedTurn(server)
   const asks = [
@@ -87,7 +87,7 @@ test('nothing of an address or of a wish becomes a header', async () => {
   expect(server.errors).toEqual([])
 })
 
-test('where the first page leads does not depend on who asks', async () => {
+test('the redirect of / does not depend on request headers', async () => {
   const { url } = await startServer()
   for (const host of ['evil.example', 'a:80', '[::1]']) {
     const got = await sendRaw(url, `GET / HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)
@@ -102,7 +102,7 @@ test('where the first page leads does not depend on who asks', async () => {
 })
 
 test.each([['idempotency-key', ['a b', '{a}', 'a\tb', '..', 'x'.repeat(201)]]])(
-  '%s is refused where it cannot be meant',
+  '%s is refused where it makes no sense',
   async (name, values) => {
     const server = await startServer()
     const body = '{"prompt":"Hi"}'

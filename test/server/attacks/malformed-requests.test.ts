@@ -52,13 +52,13 @@ function shown({ kind, pieces }: Attack): string {
   return `seed ${SEED}, ${kind}: ${JSON.stringify(Buffer.concat(pieces).toString('latin1').slice(0, 2000))}`
 }
 
-describe('malformed requests are refused with a code, and nothing else happens', () => {
-  test('500 of them', { timeout: 60_000 }, async () => {
+describe('malformed requests are refused with a code and have no effect', () => {
+  test('500 requests', { timeout: 60_000 }, async () => {
     const statuses = await attack(500)
     expect([...statuses.keys()]).toEqual(expect.arrayContaining([200, 400, 404, 405]))
   })
 
-  test('10,000 of them', { timeout: 120_000, tags: ['slow'] }, async () => {
+  test('10,000 requests', { timeout: 120_000, tags: ['slow'] }, async () => {
     const statuses = await attack(10_000)
     // The requests reached all layers: bytes, addresses, routes, bodies, turns and streams.
     const met = [200, 201, 202, 204, 400, 403, 404, 405, 409, 413, 414, 415, 431]
@@ -113,7 +113,7 @@ describe('malformed requests are refused with a code, and nothing else happens',
   }
 })
 
-describe('the check', () => {
+describe('the checker', () => {
   const GOOD = { 'x-request-id': 'a', 'x-content-type-options': 'nosniff' }
   const raw = (status: number, headers: Record<string, string>, body = '') => {
     const fields = { ...headers, 'content-length': String(Buffer.byteLength(body)) }
@@ -144,7 +144,7 @@ describe('the check', () => {
     expect(answersIn(bytes).map(faultOf)).toEqual([fault])
   })
 
-  test('reads answers one after the other, and refuses what is none', () => {
+  test('parses pipelined responses and rejects malformed ones', () => {
     const good = raw(400, json, refusal('REQUEST_INVALID'))
     const head = raw(200, json).toString().replace('length: 0', 'length: 15')
     const bytes = Buffer.concat([good, Buffer.from(head), good])
@@ -157,7 +157,7 @@ describe('the check', () => {
     expect(() => answersIn(Buffer.from('HTTP/1.1 200 OK\r\nx\r\n\r\n'))).toThrow('no header')
   })
 
-  test('sends the same with the same seed', async () => {
+  test('sends the same requests for the same seed', async () => {
     const { document } = await startServer()
     const first = (seed: number) => {
       const generators = new Generators(new Dice(seed), document)

@@ -36,7 +36,7 @@ function isNamed(field: string, { code, param, details = [] }: Refusal, at: stri
   return code === 'REQUEST_INVALID' && details.some(({ path }) => path === `body.${field}`)
 }
 
-test('every field of every body has a bound, and names itself when it is passed', {
+test('every body field has a bound and is named when it exceeds it', {
   tags: ['slow'],
 }, async () => {
   const server = await startServer({ maxBodyBytes: 64 * 1024 * 1024 })
@@ -142,7 +142,7 @@ describe('a body', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('that has a field twice has the last one', async () => {
+  test('with a duplicate field uses the last one', async () => {
     const server = await startServer()
     const body = '{"threadId":"a","title":"one","threadId":"b","title":"two"}'
     expect((await post(server, '/api/v2/threads', body)).json).toMatchObject({
@@ -151,7 +151,7 @@ describe('a body', () => {
     expect(await server.log.getThread('a')).toBeUndefined()
   })
 
-  test('of metadata to its bound is kept to the character, and one more is refused', async () => {
+  test('with metadata at its bound is stored exactly, and one more character is refused', async () => {
     const server = await startServer()
     const metadata = { a: 'x'.repeat(16_384 - '{"a":""}'.length) }
     const made = await call(server, 'POST /api/v2/threads', { body: { threadId: 'h', metadata } })

@@ -52,7 +52,7 @@ const PLACES: [method: string, path: string, body: string][] = [
   ['POST', '/xapi/threads/known/turn', '{"prompt":"Hi",§}'],
 ]
 
-describe('a body that would change what all objects have in common', () => {
+describe('a body that would pollute Object.prototype', () => {
   test.each(PLACES)('is REQUEST_INVALID: %s %s %s', async (method, path, body) => {
     const server = await startServer()
     await finishedTurn(server, { turnId: 'known', threadId: 'known' })
@@ -65,7 +65,7 @@ describe('a body that would change what all objects have in common', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('is told from what only speaks of it', () => {
+  test('is told apart from harmless text', () => {
     const harmless = [
       '{"prompt":"what is __proto__ and constructor.prototype?"}',
       '{"constructor":"prototype"}',
@@ -81,8 +81,8 @@ describe('a body that would change what all objects have in common', () => {
   })
 })
 
-describe('the name of something that all objects have', () => {
-  test.each(NAMES)('%s is an id like any other', async (name) => {
+describe('the name of an Object.prototype property', () => {
+  test.each(NAMES)('%s is an ordinary id', async (name) => {
     const server = await startServer()
     for (const path of [`xapi/turns/${name}`, `api/v2/runs/${name}`, `api/v2/threads/${name}`]) {
       expect((await call(server, `GET /${path}`)).status).toBe(404)
@@ -96,7 +96,7 @@ describe('the name of something that all objects have', () => {
     expect((await call(server, `GET /xapi/turns/${name}`)).status).toBe(404)
   })
 
-  test.each(NAMES)('%s is no provider, no model of one, and no setting', async (name) => {
+  test.each(NAMES)('%s is not a provider, model or setting', async (name) => {
     const server = await startServer()
     const body = { prompt: 'Hi', providerId: name }
     const { status, json } = await call(server, 'POST /api/v2/submit', { body })
@@ -107,32 +107,35 @@ describe('the name of something that all objects have', () => {
     }
   })
 
-  test.each(NAMES)('%s is the name of a tool, a call, or a field of metadata', async (name) => {
-    const server = await startServer()
-    const tools = [{ name, parameters: { type: 'object', required: [name] } }]
-    const output = { type: 'function_call_output', call_id: name, output: name, success: true }
-    const message = { type: 'message', origin: 'user', content: name }
-    const {
-      call: running,
-      runId,
-      turnId,
-    } = await heldTurn(server, {
-      ...{ prompt: undefined, input: [message, output], tools, stop: [name] },
-    })
-    expect(running.request.tools).toEqual(tools)
-    running.say(name)
-    running.finish()
-    await sealed(server.log, turnId)
-    const { json: run } = await call(server, `GET /api/v2/runs/${runId}`)
-    expect(run.output_items.at(-1).content).toBe(name)
-    if (name === '__proto__') return
-    const metadata = { [name]: { [name]: name } }
-    const made = await call(server, 'POST /api/v2/threads', { body: { threadId: 'm', metadata } })
-    expect(made.json.metadata).toEqual(metadata)
-    expect((await call(server, 'GET /api/v2/threads/m')).json.metadata).toEqual(metadata)
-  })
+  test.each(NAMES)(
+    '%s is accepted as the name of a tool, a call or a metadata field',
+    async (name) => {
+      const server = await startServer()
+      const tools = [{ name, parameters: { type: 'object', required: [name] } }]
+      const output = { type: 'function_call_output', call_id: name, output: name, success: true }
+      const message = { type: 'message', origin: 'user', content: name }
+      const {
+        call: running,
+        runId,
+        turnId,
+      } = await heldTurn(server, {
+        ...{ prompt: undefined, input: [message, output], tools, stop: [name] },
+      })
+      expect(running.request.tools).toEqual(tools)
+      running.say(name)
+      running.finish()
+      await sealed(server.log, turnId)
+      const { json: run } = await call(server, `GET /api/v2/runs/${runId}`)
+      expect(run.output_items.at(-1).content).toBe(name)
+      if (name === '__proto__') return
+      const metadata = { [name]: { [name]: name } }
+      const made = await call(server, 'POST /api/v2/threads', { body: { threadId: 'm', metadata } })
+      expect(made.json.metadata).toEqual(metadata)
+      expect((await call(server, 'GET /api/v2/threads/m')).json.metadata).toEqual(metadata)
+    },
+  )
 
-  test.each(NAMES)('%s means nothing in a query', async (name) => {
+  test.each(NAMES)('%s is ignored in a query', async (name) => {
     const server = await startServer()
     for (const query of [
       `${name}=1`,
@@ -145,7 +148,7 @@ describe('the name of something that all objects have', () => {
     }
   })
 
-  test.each(NAMES)('%s means nothing as a header', async (name) => {
+  test.each(NAMES)('%s is ignored as a header', async (name) => {
     const server = await startServer()
     const head = `host: a\r\nconnection: close\r\n${name}: polluted\r\n${name}: polluted\r\n`
     const got = await sendRaw(server.url, `GET /api/v2/threads HTTP/1.1\r\n${head}\r\n`)

@@ -71,8 +71,8 @@ const REFUSED: [name: string, bytes: string][] = [
   ['a method that is none', `G@T /healthz HTTP/1.1\r\nhost: a\r\n\r\n${INNER}`],
 ]
 
-describe('a request that can be read in two ways', () => {
-  test.each(REFUSED)('is refused as a whole: %s', async (_name, bytes) => {
+describe('an ambiguous request', () => {
+  test.each(REFUSED)('is refused completely: %s', async (_name, bytes) => {
     const server = await startServer()
     const { all } = await sendRaw(server.url, bytes)
     const answers = answersIn(Buffer.from(all, 'latin1'))
@@ -84,7 +84,7 @@ describe('a request that can be read in two ways', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('is one request where a body follows that nobody asked for', async () => {
+  test('is one request when it has an unexpected body', async () => {
     const server = await startServer()
     const head = `GET /healthz HTTP/1.1\r\nhost: a\r\ncontent-length: ${length}\r\n`
     const { all } = await sendRaw(server.url, `${head}connection: close\r\n\r\n${INNER}`)
@@ -92,7 +92,7 @@ describe('a request that can be read in two ways', () => {
     expect(await server.log.getThread('smuggled')).toBeUndefined()
   })
 
-  test('is one request where its body looks like another', async () => {
+  test('is one request when its body looks like another', async () => {
     const server = await startServer()
     const body = `${OUTER}content-length: ${length}\r\n\r\n${INNER}`
     const chunks = `${OUTER}${CHUNKED}\r\n\r\n${chunkOf(INNER)}${END}`
@@ -104,7 +104,7 @@ describe('a request that can be read in two ways', () => {
     expect(await server.log.getThread('smuggled')).toBeUndefined()
   })
 
-  test('headers after the last chunk count for nothing', async () => {
+  test('trailers are ignored', async () => {
     const server = await startServer()
     const trailers = 'x-request-id: trailer\r\nhost: evil\r\norigin: null\r\n'
     const head = `${OUTER}${CHUNKED}\r\nconnection: close\r\n\r\n`
@@ -118,8 +118,8 @@ describe('a request that can be read in two ways', () => {
   })
 })
 
-describe('forms that are rare and right', () => {
-  test('requests that do not wait for answers are answered in their order', async () => {
+describe('rare but valid requests', () => {
+  test('pipelined requests are answered in order', async () => {
     const server = await startServer()
     const ids = Array.from({ length: 50 }, (_, index) => `r${index}`)
     const bytes = ids.map((id, index) => {
@@ -154,7 +154,7 @@ describe('forms that are rare and right', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('CONNECT makes no tunnel: the connection is closed', async () => {
+  test('CONNECT opens no tunnel: the connection is closed', async () => {
     const server = await startServer()
     const head = 'CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: 127.0.0.1:22\r\n\r\n'
     const { all } = await sendRaw(server.url, head)
@@ -162,7 +162,7 @@ describe('forms that are rare and right', () => {
     expect((await call(server, 'GET /healthz')).status).toBe(200)
   })
 
-  test('a stream ends the connection for what was sent behind it, when its reader leaves', async () => {
+  test('a stream drops requests pipelined behind it when its reader disconnects', async () => {
     const server = await startServer()
     await server.log.putThread({ threadId: 'h' })
     const client = await RawClient.open(Number(new URL(server.url).port), '/xapi/threads/h/stream')

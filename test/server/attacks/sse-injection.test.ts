@@ -75,7 +75,7 @@ function textsOf(messages: readonly EventSourceMessage[]): Map<string, string> {
 const tools = (name: string) => ({ tools: [{ name, description: name, parameters: {} }] })
 
 describe.each(TEXTS)('%s', (_name, text) => {
-  test.each(['m', 'fails'])('in what the model says and calls (%s)', async (model) => {
+  test.each(['m', 'fails'])("in the model's text and calls (%s)", async (model) => {
     const server = await startServer({ more: [evilProvider(text)] })
     const body = { input: [{ type: 'message', origin: 'user', content: `x${text}` }] }
     const submit = { ...body, ...tools(text), model: `evil/${model}`, turnId: 't' }
@@ -102,7 +102,7 @@ describe.each(TEXTS)('%s', (_name, text) => {
     expect(server.errors).toEqual([])
   })
 
-  test('in the reason of a cancel, and in a trace', async () => {
+  test('in a cancel reason and a trace', async () => {
     const server = await startServer()
     const { runId, turnId } = await heldTurn(server, { prompt: `x${text}` })
     const body = { reason: text }
@@ -117,7 +117,7 @@ describe.each(TEXTS)('%s', (_name, text) => {
     })
   })
 
-  test('in a title, in metadata and in an output of a tool comes back as it was', async () => {
+  test('in a title, metadata and a tool output is returned unchanged', async () => {
     const server = await startServer()
     const thread = { threadId: 'h', title: text, metadata: { [`k${text}`]: text } }
     await call(server, 'POST /api/v2/threads', { body: thread })
@@ -145,7 +145,7 @@ describe.each(TEXTS)('%s', (_name, text) => {
   })
 })
 
-describe('an id that looks like a part of a frame', () => {
+describe('an id that looks like part of a frame', () => {
   test.each([
     'data:x',
     'event:resync',
@@ -156,7 +156,7 @@ describe('an id that looks like a part of a frame', () => {
     '0-0',
     'a/1-1',
     '%0a%0adata:x',
-  ])('%s is a name and nothing else', async (id) => {
+  ])('%s is only a name', async (id) => {
     const server = await startServer()
     const body = { prompt: 'Hi', turnId: id, threadId: id }
     const live = await call(server, `POST /xapi/threads/${encodeURIComponent(id)}/turn`, { body })
@@ -176,7 +176,7 @@ describe('an id that looks like a part of a frame', () => {
   })
 
   test.each(['\n', '\r', 'a\r\nb', 'a\0b', 'a\u2028b', 'a\u0085b', 'a\tb'])(
-    '%j is none',
+    '%j is refused',
     async (id) => {
       const server = await startServer()
       for (const name of ['turnId', 'threadId', 'runId']) {
@@ -189,7 +189,7 @@ describe('an id that looks like a part of a frame', () => {
   )
 })
 
-test('a cursor cannot bring a line into a stream', async () => {
+test('a cursor cannot inject a line into a stream', async () => {
   const server = await startServer()
   await call(server, 'POST /xapi/threads/h/turn', { body: { prompt: 'Hi', turnId: 't' } })
   for (const from of ['1-1\n\ndata: x', '1-1\r', '1-1\0', 't/1-1\n\ndata: x', '\n/1-1']) {

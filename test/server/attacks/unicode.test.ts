@@ -40,8 +40,8 @@ const NONE: [name: string, char: string][] = [
   ['the other half', '\uddf5'],
 ]
 
-describe('an id with what nobody can see', () => {
-  test.each([...UNSEEN, ...NONE])('is refused everywhere: %s', async (_name, char) => {
+describe('an id with invisible characters', () => {
+  test.each([...UNSEEN, ...NONE])('is refused on every route: %s', async (_name, char) => {
     const server = await startServer()
     const id = `a${char}b`
     for (const name of ['turnId', 'threadId', 'runId']) {
@@ -72,7 +72,7 @@ describe('ids that look the same', () => {
     ['small and large', 'a', 'A'],
     ['a ligature', 'fi', 'ﬁ'],
     ['with and without a dot', 'i', 'ı'],
-  ])('are two: %s', async (_name, one, other) => {
+  ])('are different: %s', async (_name, one, other) => {
     const server = await startServer()
     await finishedTurn(server, { turnId: one, threadId: one })
     const unknown = await call(server, `GET /xapi/turns/${encodeURIComponent(other)}`)
@@ -97,7 +97,7 @@ describe('a text', () => {
     ['with NUL', 'a\0b'],
     ['of many marks on one letter', `a${'\u0301'.repeat(500)}`],
     ['that is not composed', 'e\u0301'],
-  ])('%s is kept as it is', async (_name, text) => {
+  ])('%s is stored unchanged', async (_name, text) => {
     const server = await startServer()
     const thread = { threadId: 'h', title: text, metadata: { [text]: text } }
     expect((await call(server, 'POST /api/v2/threads', { body: thread })).status).toBe(201)
@@ -108,7 +108,7 @@ describe('a text', () => {
   })
 })
 
-describe('a body that is no UTF-8', () => {
+describe('a body that is not UTF-8', () => {
   const around = (...bytes: number[]) =>
     Buffer.concat([Buffer.from('{"prompt":"'), Buffer.from(bytes), Buffer.from('"}')])
 
@@ -132,7 +132,7 @@ describe('a body that is no UTF-8', () => {
     expect((await server.log.listThreads()).items).toEqual([])
   })
 
-  test('may begin with a mark of order, as some programs write it', async () => {
+  test('may start with a byte order mark', async () => {
     const server = await startServer()
     const headers = { 'content-type': 'application/json' }
     const body = Buffer.from('\ufeff{"prompt":"Hi"}')
@@ -141,7 +141,7 @@ describe('a body that is no UTF-8', () => {
   })
 })
 
-describe('an address', () => {
+describe('a URL', () => {
   const get = async (path: string) => {
     const server = await startServer()
     await finishedTurn(server, { turnId: 'known', threadId: 'known' })

@@ -17,7 +17,7 @@ describe('a key', () => {
     ['beside a scheme for a proxy', { authorization: 'Basic dTpw', 'x-api-key': ACME }],
     ['beside an empty bearer', { authorization: 'Bearer', 'x-api-key': ACME }],
     ['beside an empty header', { authorization: `Bearer ${ACME}`, 'x-api-key': '' }],
-  ])('is taken %s', async (_name, headers) => {
+  ])('is accepted %s', async (_name, headers) => {
     const server = await guardedServer()
     const body = { threadId: 'mine' }
     const made = await call(server, 'POST /api/v2/threads', { headers, body })
@@ -58,7 +58,7 @@ describe('a key', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('sent twice is none: a proxy could look at the one and we at the other', async () => {
+  test('sent twice is refused, because a proxy might check the other one', async () => {
     const { url } = await guardedServer()
     const status = async (...lines: string[]) => {
       const head = ['GET /api/v2/threads HTTP/1.1', 'host: 127.0.0.1', ...lines]
@@ -73,7 +73,7 @@ describe('a key', () => {
     }
   })
 
-  test('in the address is none', async () => {
+  test('in the URL is ignored', async () => {
     const server = await guardedServer()
     for (const name of ['key', 'api_key', 'access_token', 'x-api-key', 'authorization', 'token']) {
       const { status, json } = await call(server, `GET /api/v2/threads?${name}=${ACME}`)
@@ -85,7 +85,7 @@ describe('a key', () => {
 
 describe('without a key', () => {
   test.each(['/', '/healthz', '/readyz', '/openapi.json', '/docs'])(
-    'GET and HEAD of %s are answered, and nothing else of it',
+    'only GET and HEAD of %s are allowed',
     async (path) => {
       const { url } = await guardedServer()
       const status = async (method: string) =>
@@ -98,7 +98,7 @@ describe('without a key', () => {
     },
   )
 
-  test('what is public is so with a wrong key, too', async () => {
+  test('public routes ignore a wrong key', async () => {
     const server = await guardedServer()
     const { status } = await call(server, 'GET /readyz', { headers: withKey('ts_revoked') })
     expect(status).toBe(200)
@@ -130,19 +130,19 @@ describe('without a key', () => {
     })
   })
 
-  test('with one, what is not there is 404', async () => {
+  test('unknown paths are 404 with a key', async () => {
     const server = await guardedServer()
     const { status, json } = await call(server, 'GET /no/such', { headers: withKey(ACME) })
     expect([status, json.error.code]).toEqual([404, 'ROUTE_UNKNOWN'])
   })
 
-  test('OPTIONS tells the methods of a path, as ever', async () => {
+  test('OPTIONS lists the methods of a path', async () => {
     const server = await guardedServer()
     const { status, headers } = await call(server, 'OPTIONS /api/v2/threads')
     expect([status, headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS, POST'])
   })
 
-  test('nothing of the body is waited for', async () => {
+  test('the response does not wait for the body', async () => {
     const { url } = await guardedServer()
     // Most of the body never comes.
     const head =
@@ -152,7 +152,7 @@ describe('without a key', () => {
     expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, CHALLENGE])
   })
 
-  test('nor looked at: what is no JSON, too large or of no type is 401', async () => {
+  test('the body is not validated: invalid, large or untyped ones are 401', async () => {
     const server = await guardedServer({ maxBodyBytes: 10 })
     for (const body of ['{', 'x'.repeat(10_000), ' ']) {
       const init = { method: 'POST', headers: { 'content-type': 'text/plain' }, body }
@@ -162,7 +162,7 @@ describe('without a key', () => {
 })
 
 describe('a server without keys', () => {
-  test('takes everybody for the default tenant, whatever they send', async () => {
+  test('treats every client as the default tenant, whatever key it sends', async () => {
     const server = await startServer()
     for (const headers of [{}, withKey('sk-anything'), { 'x-api-key': 'a', ...withKey('b') }]) {
       const body = { threadId: 'open' }
@@ -172,7 +172,7 @@ describe('a server without keys', () => {
     expect((await server.log.getThread('open'))?.threadId).toBe('open')
   })
 
-  test('is not one whose last key was taken away: there nobody gets in', async () => {
+  test('is not a server whose last key was revoked, which refuses everyone', async () => {
     const server = await guardedServer()
     server.keys.replace([])
     for (const headers of [withKey(ACME), withKey(''), { 'x-api-key': 'anybody' }, {}]) {
@@ -185,7 +185,7 @@ describe('a server without keys', () => {
 })
 
 describe('the keys of a tenant', () => {
-  test('see the same turns, and the default tenant has a key like any other', async () => {
+  test('see the same turns; the default tenant can have keys, too', async () => {
     const keys = new KeyRing([
       entry('one', 'acme', 'a'),
       entry('two', 'acme', 'b'),
@@ -202,7 +202,7 @@ describe('the keys of a tenant', () => {
     expect(await server.log.getTurn('t')).toBeUndefined()
   })
 
-  test('what was made without keys belongs to the default tenant', async () => {
+  test('turns created without keys belong to the default tenant', async () => {
     const open = await startServer()
     const { turnId } = await finishedTurn(open)
     const keys = new KeyRing([entry(ACME), entry('three', 'default', 'a')])

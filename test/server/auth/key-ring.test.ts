@@ -15,15 +15,15 @@ beforeEach(() => {
 
 const owner = { tenant: 'acme', name: 'web' }
 
-describe('a ring of keys', () => {
-  test('says whose key it is', () => {
+describe('a key ring', () => {
+  test('maps a key to its tenant', () => {
     const ring = new KeyRing([entry(ACME), entry(OTHER, 'umbrella', 'ci')])
     expect(ring.find(ACME)).toEqual(owner)
     expect(ring.find(OTHER)).toEqual({ tenant: 'umbrella', name: 'ci' })
     expect(ring.size).toBe(2)
   })
 
-  test('knows SHA-256 as the rest of the world does', () => {
+  test('uses standard SHA-256', () => {
     // printf abc | sha256sum
     const sha256 = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'
     expect(new KeyRing([{ ...owner, sha256 }]).find('abc')).toEqual(owner)
@@ -45,7 +45,7 @@ describe('a ring of keys', () => {
     expect(new KeyRing([entry(ACME), entry(OTHER, 'umbrella')]).find(key)).toBeUndefined()
   })
 
-  test('without keys knows nobody', () => {
+  test('is empty without keys', () => {
     const ring = new KeyRing([])
     expect([ring.find(ACME), ring.fingerprintOf(owner), ring.size]).toEqual([
       undefined,
@@ -54,7 +54,7 @@ describe('a ring of keys', () => {
     ])
   })
 
-  test('a key may have 512 characters; of a longer one nothing is hashed', () => {
+  test('accepts keys of up to 512 characters and does not hash longer ones', () => {
     const longest = 'x'.repeat(512)
     const ring = new KeyRing([entry(longest), entry(`${longest}x`, 'umbrella')])
     expect(ring.find(longest)).toEqual(owner)
@@ -64,7 +64,7 @@ describe('a ring of keys', () => {
     expect(compare).not.toHaveBeenCalled()
   })
 
-  test('knows keys by tenant and name', () => {
+  test('finds keys by tenant and name', () => {
     const ring = new KeyRing([entry(ACME)])
     expect(ring.fingerprintOf(owner)).toBe(sha256Of(ACME))
     for (const [tenant, name] of [
@@ -79,7 +79,7 @@ describe('a ring of keys', () => {
 })
 
 describe('replacing all keys', () => {
-  test('takes hold at once, for all of them', () => {
+  test('takes effect immediately for all of them', () => {
     const ring = new KeyRing([entry(ACME)])
     ring.replace([entry(OTHER, 'umbrella')])
     expect([ring.find(ACME), ring.fingerprintOf(owner)]).toEqual([undefined, undefined])
@@ -88,7 +88,7 @@ describe('replacing all keys', () => {
     expect(ring.find(OTHER)).toBeUndefined()
   })
 
-  test('is told to who listens, when it is done, until they stop', () => {
+  test('notifies listeners afterwards until they unsubscribe', () => {
     const ring = new KeyRing([entry(ACME)])
     const seen: number[] = []
     const stop = ring.onReplace(() => seen.push(ring.size))
@@ -104,7 +104,7 @@ describe('replacing all keys', () => {
     ['tenant', { tenant: 'Acme', name: 'web', sha256: sha256Of('x') }],
     ['name', { tenant: 'acme', name: 'a:b', sha256: sha256Of('x') }],
     ['hash', { tenant: 'acme', name: 'b', sha256: 'x' }],
-  ])('with a %s that is none is refused, and changes nothing', (_what, bad) => {
+  ])('with an invalid %s is refused and changes nothing', (_what, bad) => {
     const ring = new KeyRing([entry(ACME)])
     expect(() => ring.replace([entry(OTHER), bad])).toThrow(
       expect.objectContaining({ code: 'OPTION_INVALID' }),
@@ -113,20 +113,20 @@ describe('replacing all keys', () => {
   })
 })
 
-describe('the name of a key', () => {
-  test.each(['web', 'Web', '2026-04.a_b', 'x'.repeat(64), '0'])('%s is one', (name) => {
+describe('a key name', () => {
+  test.each(['web', 'Web', '2026-04.a_b', 'x'.repeat(64), '0'])('%s is valid', (name) => {
     expect(isKeyName(name)).toBe(true)
   })
 
   test.each(['', '.', '-a', '_a', 'a b', 'a:b', 'a\n', 'ä', 'x'.repeat(65), '../a'])(
-    '%j is none',
+    '%j is invalid',
     (name) => {
       expect(isKeyName(name)).toBe(false)
     },
   )
 })
 
-describe('the work of a comparison', () => {
+describe('a comparison', () => {
   const COUNT = 40
   const keys = Array.from({ length: COUNT }, (_, index) => `ts_key-number-${index}`)
   const ring = new KeyRing(keys.map((key, index) => entry(key, 'acme', `k${index}`)))
@@ -148,11 +148,11 @@ describe('the work of a comparison', () => {
     ['almost a key', `${keys[0]}x`],
     ['one character', 'x'],
     ['as many as there may be', 'x'.repeat(512)],
-  ])('is every byte of every hash, for %s', (_name, key = '') => {
+  ])('covers every byte of every hash, for %s', (_name, key = '') => {
     expect(workOf(key)).toEqual(whole)
   })
 
-  test('is done by what takes the same time for all bytes, on the hash of the guess', () => {
+  test('is constant-time and uses the hash of the candidate', () => {
     compare.mockClear()
     ring.find('a-guess')
     for (const [, given] of compare.mock.calls) {

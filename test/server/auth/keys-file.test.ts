@@ -10,7 +10,7 @@ const A = sha256Of('a')
 const B = sha256Of('b')
 const web = { tenant: 'acme', name: 'web', sha256: A }
 
-describe('a file of keys', () => {
+describe('a keys file', () => {
   test.each([
     ['nothing', '', []],
     ['blank lines', '\n \n\t\n', []],
@@ -36,7 +36,7 @@ describe('a file of keys', () => {
       `constructor:toString:${A}`,
       [{ tenant: 'constructor', name: 'toString', sha256: A }],
     ],
-  ])('may hold %s', (_name, text, keys) => {
+  ])('may contain %s', (_name, text, keys) => {
     expect(parseKeysFile(text)).toEqual(keys)
   })
 
@@ -68,21 +68,24 @@ describe('a file of keys', () => {
     ['a key twice', `acme:web:${A}\nb:web:${A.toUpperCase()}`, 'line 2 repeats the key of line 1'],
     ['NUL', `acme:web\0:${A}`, 'line 1 has an invalid key name'],
     ['more than anybody has', `#${'x'.repeat(MAX_KEYS_FILE_CHARS)}`, 'it is longer than 1048576'],
-  ])('may not hold %s, and the line is named without what is in it', (_name, text, reason) => {
-    let message = ''
-    try {
-      parseKeysFile(text)
-    } catch (error) {
-      expect(error).toMatchObject({ code: 'KEYS_FILE_INVALID' })
-      message = (error as Error).message
-    }
-    expect(message).toContain(reason)
-    for (const part of [SECRET, A, B, 'acme', 'web', '__proto__', 'x'.repeat(65)]) {
-      expect(message.toLowerCase()).not.toContain(part.toLowerCase())
-    }
-  })
+  ])(
+    'may not contain %s, and the error names the line without its content',
+    (_name, text, reason) => {
+      let message = ''
+      try {
+        parseKeysFile(text)
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'KEYS_FILE_INVALID' })
+        message = (error as Error).message
+      }
+      expect(message).toContain(reason)
+      for (const part of [SECRET, A, B, 'acme', 'web', '__proto__', 'x'.repeat(65)]) {
+        expect(message.toLowerCase()).not.toContain(part.toLowerCase())
+      }
+    },
+  )
 
-  test('of a thousand keys is read', () => {
+  test('of a thousand keys is parsed', () => {
     const lines = Array.from(
       { length: 1000 },
       (_, index) => `acme:k${index}:${sha256Of(`${index}`)}`,
@@ -90,7 +93,7 @@ describe('a file of keys', () => {
     expect(parseKeysFile(lines.join('\n'))).toHaveLength(1000)
   })
 
-  test('comes back from its lines as it was', () => {
+  test('is restored exactly from its lines', () => {
     const text = `\uFEFF# ours\r\n\r\nacme:web:${A.toUpperCase()}\r\n  acme:ci:${B}`
     const lines = linesOfKeysFile(text)
     expect(lines.map((line) => line.text).join('\n')).toBe(text)

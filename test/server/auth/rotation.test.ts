@@ -30,7 +30,7 @@ function openAll({ url }: TestServer, key: string, token: string): Promise<Respo
   ])
 }
 
-test('keys come and go while turns run and streams are open, and nothing else is dropped', async () => {
+test('keys change while turns run and streams are open, and nothing else is dropped', async () => {
   const { server, provider, token } = await runningTurn()
   const { keys, log, url } = server
   const kept = entry(NEXT, 'acme', 'next')
@@ -67,7 +67,7 @@ test('keys come and go while turns run and streams are open, and nothing else is
 test.each([
   ['is revoked', [entry(OTHER, 'umbrella')]],
   ['gives its name to another', [entry(NEXT), entry(OTHER, 'umbrella')]],
-])('when a key %s its streams break off, and its turns run on', async (_how, left) => {
+])('when a key %s its streams are cut and its turns continue', async (_how, left) => {
   const { server, provider, token } = await runningTurn()
   const { keys, log, gateway } = server
   const readers = await openAll(server, ACME, token)
@@ -82,7 +82,7 @@ test.each([
   expect(server.errors).toEqual([])
 })
 
-test('a stream that is about to open when its key is revoked is refused', async () => {
+test('a stream that is opening when its key is revoked is refused', async () => {
   const { server, token } = await runningTurn()
   const { keys, log, url } = server
   const tenant = log.ofTenant('acme')
@@ -106,7 +106,7 @@ test('a stream that is about to open when its key is revoked is refused', async 
   await reader.body?.cancel()
 })
 
-test('a server that has ended hears no more of its keys', async () => {
+test('a closed server ignores changes of its keys', async () => {
   const keys = new KeyRing([entry(ACME)])
   const forget = vi.fn<() => void>()
   vi.spyOn(keys, 'onReplace').mockReturnValue(forget)
@@ -116,7 +116,7 @@ test('a server that has ended hears no more of its keys', async () => {
   expect(forget).toHaveBeenCalledOnce()
 })
 
-test('whatever moment they change in, a request has the old key or the new one', async () => {
+test('every request during a change uses either the old key or the new one', async () => {
   const server = await guardedServer()
   const { keys, url } = server
   const statusOf = async (key: string) => {

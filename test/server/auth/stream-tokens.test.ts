@@ -49,7 +49,7 @@ describe('a token', () => {
     [{ threadId: 'a/b?c#ü🧵"\\' }],
     [{ turnId: '🧵'.repeat(100) }],
     [{ turnId: '"'.repeat(200) }],
-  ])('for %j says who made it and what it opens', (grant) => {
+  ])('for %j names its issuer and its scope', (grant) => {
     const { tokens, clock } = setUp()
     const { token, expiresAt } = tokens.issue(caller, grant)
     expect(tokens.verify(token, keys)).toEqual({ ...caller, grant })
@@ -57,20 +57,20 @@ describe('a token', () => {
     expect(token).toMatch(/^[\w.-]+$/)
   })
 
-  test('with the longest names is still one', () => {
+  test('works with names of maximum length', () => {
     const { tokens } = setUp()
     const who = { tenant: 'x'.repeat(64), key: 'x'.repeat(64), fingerprint }
     const what = { threadId: '\u{ffff}'.repeat(200) }
     expect(tokens.verify(tokens.issue(who, what).token, keys)).toEqual({ ...who, grant: what })
   })
 
-  test('is what its payload says, signed with HMAC-SHA256 over version and payload', () => {
+  test('is its payload, signed with HMAC-SHA256 over version and payload', () => {
     const { tokens, token, expiresAt } = setUp()
     expect(token).toBe(signed(JSON.stringify({ ...maker, ...grant, expiresAt })))
     expect(tokens.verify(token, keys).grant).toEqual(grant)
   })
 
-  test('is none when its key is revoked, or another has the name of that', () => {
+  test('is invalid when its key is revoked or replaced under the same name', () => {
     const { tokens, token } = setUp()
     for (const now of [undefined, '', 'the hash of another']) {
       expect(() => tokens.verify(token, { fingerprintOf: () => now })).toThrow(
@@ -79,7 +79,7 @@ describe('a token', () => {
     }
   })
 
-  test('says nothing by which its key could be tried out', () => {
+  test('reveals nothing that helps to guess the key', () => {
     const { tokens, token } = setUp()
     const { mark, ...others } = JSON.parse(payloadOf(token)) as Record<string, unknown>
     expect(Object.keys(others)).toEqual(['tenant', 'key', 'turnId', 'expiresAt'])
@@ -88,7 +88,7 @@ describe('a token', () => {
     expect(payloadOf(tokens.issue(caller, grant).token)).toContain(mark)
   })
 
-  test('lives for five minutes, to the millisecond', async () => {
+  test('expires after five minutes, to the millisecond', async () => {
     const { tokens, token, clock } = setUp()
     await clock.advance(TOKEN_LIFETIME_MS - 1)
     expect(codeOf(tokens, token)).toBe('it was taken')
@@ -98,7 +98,7 @@ describe('a token', () => {
     expect(codeOf(tokens, token)).toBe('TOKEN_EXPIRED')
   })
 
-  test('is taken by another instance with the same secret, whose clock may differ a little', async () => {
+  test('is accepted by another instance with the same secret and a skewed clock', async () => {
     const { token, expiresAt } = setUp()
     const behind = fakeClock(expiresAt - 2 * TOKEN_LIFETIME_MS)
     expect(codeOf(new StreamTokens({ secret: SECRET, clock: behind }), token)).toBe('it was taken')
@@ -108,14 +108,14 @@ describe('a token', () => {
 })
 
 describe('the secret', () => {
-  test('is random unless given: another process does not take the token', () => {
+  test('is random by default, so other processes refuse the token', () => {
     const clock = fakeClock()
     const [one, two] = [new StreamTokens({ clock }), new StreamTokens({ clock })]
     const { token } = one.issue(caller, grant)
     expect([codeOf(one, token), codeOf(two, token)]).toEqual(['it was taken', 'TOKEN_INVALID'])
   })
 
-  test.each(['', 'short', 'x'.repeat(31)])('%j is too short, and is not repeated', (secret) => {
+  test.each(['', 'short', 'x'.repeat(31)])('%j is too short and not printed', (secret) => {
     expect(() => new StreamTokens({ secret, clock: fakeClock() })).toThrow(
       expect.objectContaining({
         code: 'OPTION_INVALID',
@@ -124,13 +124,13 @@ describe('the secret', () => {
     )
   })
 
-  test('of 32 characters is enough', () => {
+  test('may have 32 characters', () => {
     expect(() => new StreamTokens({ secret: 'x'.repeat(32), clock: fakeClock() })).not.toThrow()
   })
 })
 
 describe('a forged token is refused', () => {
-  test('whichever character of it is changed, and to whatever', () => {
+  test('with any character changed', () => {
     const { tokens, token } = setUp()
     const others = 'AZaz09-_.+/=%  \0ü'
     for (let at = 0; at < token.length; at++) {
@@ -142,7 +142,7 @@ describe('a forged token is refused', () => {
     }
   })
 
-  test('whichever character is missing or said twice', () => {
+  test('with any character missing or repeated', () => {
     const { tokens, token } = setUp()
     for (let at = 0; at < token.length; at++) {
       const shorter = token.slice(0, at) + token.slice(at + 1)
@@ -152,7 +152,7 @@ describe('a forged token is refused', () => {
     }
   })
 
-  test('however its last bits are written', () => {
+  test('with any encoding of its last bits', () => {
     // 43 characters hold two bits more than 32 bytes: a lenient reader takes four spellings of each.
     const { tokens, token } = setUp()
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
@@ -217,12 +217,12 @@ describe('a forged token is refused', () => {
     ['is of another key of that name', payload({ mark: maker.mark.slice(1), expiresAt: 1000 })],
     ['is of a tenant that is no text', payload({ tenant: {}, expiresAt: 1000 })],
     ['has a prototype', `{"__proto__":${payload({ expiresAt: 1000 })}}`],
-  ])('that %s, though it is signed', (_name, text) => {
+  ])('that %s, although it is signed', (_name, text) => {
     const tokens = new StreamTokens({ secret: SECRET, clock: fakeClock(0) })
     expect(codeOf(tokens, signed(text))).toBe('TOKEN_INVALID')
   })
 
-  test('but the same made well is not', () => {
+  test('while the correct one is accepted', () => {
     const tokens = new StreamTokens({ secret: SECRET, clock: fakeClock(0) })
     expect(codeOf(tokens, signed(payload({ expiresAt: 1000 })))).toBe('it was taken')
   })

@@ -6,7 +6,7 @@ import type { TestServer } from '../support.ts'
 import { withKey } from './support.ts'
 import { STREAMS, stage, tokenFor } from './token-stage.ts'
 
-describe('a token is good for streams alone', () => {
+describe('a token only opens streams', () => {
   // Only for its description, which needs no port.
   const document = openapiDocument(gatewayOn(new MemoryLog()).app)
   const routes = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -16,12 +16,12 @@ describe('a token is good for streams alone', () => {
   )
   const closed = routes.filter(({ security }) => !security.some((each) => 'streamToken' in each))
 
-  test('the rows are most of the routes', () => {
+  test('the table covers most routes', () => {
     expect(routes.length - closed.length).toBe(3)
     expect(closed.length).toBeGreaterThan(10)
   })
 
-  test.each(closed)('$method $path does not take it', async ({ method, path, security }) => {
+  test.each(closed)('$method $path refuses it', async ({ method, path, security }) => {
     const server = await stage()
     for (const what of [{ turnId: 'a1' }, { threadId: 'a' }]) {
       const token = await tokenFor(server, what)
@@ -50,7 +50,7 @@ describe('a token is good for streams alone', () => {
   })
 
   test.each(['HEAD', 'POST', 'PUT', 'DELETE', 'PATCH'])(
-    '%s of a stream does not take it',
+    '%s of a stream refuses it',
     async (method) => {
       const server = await stage()
       const token = await tokenFor(server, { threadId: 'a' })
@@ -70,14 +70,14 @@ describe('a token is good for streams alone', () => {
     '/api/v2/stream/run-a1/x',
     '/x/xapi/turns/a1/stream',
     '/api/v2/runs/run-a1#/xapi/turns/a1/stream',
-  ])('%s is no stream', async (path) => {
+  ])('%s is not a stream', async (path) => {
     const server = await stage()
     const token = await tokenFor(server, { threadId: 'a' })
     expect((await ask(server, 'GET', `${path}?token=${token}`)).status).toBe(401)
   })
 })
 
-test('a token comes back in no answer and no report, whatever happens to its request', async () => {
+test('a token is never in a response or a log', async () => {
   const server = await stage()
   const token = await tokenFor(server, { threadId: 'a' })
   const forged = `${token}forged`

@@ -5,7 +5,7 @@ import { ACME, guardedServer, OTHER, withKey } from './support.ts'
 import { open, SECRET, stage } from './token-stage.ts'
 
 describe('POST /api/v2/stream-tokens', () => {
-  test('answers when the token ends', async () => {
+  test('returns the expiry of the token', async () => {
     const clock = fakeClock(1_700_000_000_000)
     const server = await stage({ clock })
     const options = { headers: withKey(ACME), body: { turnId: 'a1' } }
@@ -25,14 +25,14 @@ describe('POST /api/v2/stream-tokens', () => {
     ['REQUEST_INVALID', 400, { turnId: null, threadId: 'a' }],
     ['REQUEST_INVALID', 400, { turnId: ['a1'] }],
     ['REQUEST_INVALID', 400, []],
-  ])('%s %i is the answer to %j', async (code, status, body) => {
+  ])('%s %i for %j', async (code, status, body) => {
     const server = await stage()
     const options = { headers: withKey(ACME), body }
     const answer = await call(server, 'POST /api/v2/stream-tokens', options)
     expect([answer.status, answer.json.error.code]).toEqual([status, code])
   })
 
-  test('what another tenant has is not there', async () => {
+  test('treats resources of another tenant as unknown', async () => {
     const server = await stage()
     for (const body of [{ turnId: 'a1' }, { threadId: 'a' }]) {
       const options = { headers: withKey(OTHER), body }
@@ -40,7 +40,7 @@ describe('POST /api/v2/stream-tokens', () => {
     }
   })
 
-  test('works without keys, and the token is passed over then', async () => {
+  test('works without keys, and the token is then ignored', async () => {
     const server = await startServer()
     const body = { prompt: 'Hi', turnId: 't' }
     await call(server, 'POST /api/v2/submit', { body })
@@ -52,7 +52,7 @@ describe('POST /api/v2/stream-tokens', () => {
     }
   })
 
-  test('of a time without keys is of no use once there are some', async () => {
+  test('tokens made without keys are invalid once there are keys', async () => {
     const server = await startServer({ streamTokenSecret: SECRET })
     await call(server, 'POST /api/v2/threads', { body: { threadId: 'a' } })
     const { json } = await call(server, 'POST /api/v2/stream-tokens', { body: { threadId: 'a' } })

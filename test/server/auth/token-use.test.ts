@@ -6,7 +6,7 @@ import { call, finishedTurn, readUntil, sealed, startServer } from '../support.t
 import { ACME, entry, guardedServer, OTHER, withKey } from './support.ts'
 import { open, SECRET, STREAMS, stage, tokenFor, type What } from './token-stage.ts'
 
-describe('what a token opens', () => {
+describe('a token opens', () => {
   test.each<[string, What, string[]]>([
     ['a turn', { turnId: 'a1' }, ['/api/v2/stream/run-a1', '/xapi/turns/a1/stream']],
     [
@@ -20,7 +20,7 @@ describe('what a token opens', () => {
         '/xapi/threads/a/stream',
       ],
     ],
-  ])('one for %s, and nothing besides', async (_name, what, opened) => {
+  ])('%s, and nothing else', async (_name, what, opened) => {
     const server = await stage()
     const token = await tokenFor(server, what)
     const statuses = []
@@ -28,7 +28,7 @@ describe('what a token opens', () => {
     expect(statuses).toEqual(STREAMS.map((path) => [path, opened.includes(path) ? 200 : 404]))
   })
 
-  test('outside of it everything looks as if it were not there', async () => {
+  test('nothing else: other resources look unknown', async () => {
     const server = await stage()
     const token = await tokenFor(server, { turnId: 'a1' })
     for (const [there, nowhere, ids] of [
@@ -62,7 +62,7 @@ describe('what a token opens', () => {
     },
   )
 
-  test('also with a cursor that is none: the refusals come in the same order', async () => {
+  test('streams with an invalid cursor in the same order of errors', async () => {
     const server = await stage()
     const token = await tokenFor(server, { turnId: 'a1' })
     const codeOf = async (path: string) => {
@@ -74,7 +74,7 @@ describe('what a token opens', () => {
     expect(await codeOf('/xapi/threads/a/stream')).toBe(await codeOf('/xapi/threads/x/stream'))
   })
 
-  test('the streams of its own tenant alone, though another has the same ids', async () => {
+  test('only streams of its own tenant, although another has the same ids', async () => {
     const server = await stage()
     const theirs = { prompt: 'Theirs', turnId: 'a1', threadId: 'a' }
     await call(server, 'POST /api/v2/submit', { headers: withKey(OTHER), body: theirs })
@@ -88,7 +88,7 @@ describe('what a token opens', () => {
     expect((await open(server, '/api/v2/stream/run-a1', token)).status).toBe(404)
   })
 
-  test('it reads like a key: to the end, and from where it was cut', async () => {
+  test('streams to their end, and resumes them', async () => {
     const server = await stage()
     const token = await tokenFor(server, { turnId: 'a1' })
     const url = `${server.url}/xapi/turns/a1/stream`
@@ -101,7 +101,7 @@ describe('what a token opens', () => {
     expect((await fetch(`${url}?token=${token}`, { headers: last })).status).toBe(204)
   })
 
-  test('when a request has both, the key counts', async () => {
+  test('nothing when the request also has a key: the key counts', async () => {
     const server = await stage()
     const token = await tokenFor(server, { turnId: 'a1' })
     const status = async (path: string, key: string) =>
@@ -131,7 +131,7 @@ describe('a token is refused', () => {
     expect(JSON.stringify(answer.json)).not.toContain(token.slice(0, 20))
   })
 
-  test('when its five minutes are over, but what is open stays open', async () => {
+  test('after five minutes, while open streams stay open', async () => {
     const clock = fakeClock(1_700_000_000_000)
     const server = await guardedServer({ clock })
     const next = server.held.nextCall()
@@ -149,7 +149,7 @@ describe('a token is refused', () => {
     expect(await reading.text()).toContain('still here')
   })
 
-  test('when the key that made it is revoked, whatever other keys the tenant has', async () => {
+  test('when its key is revoked, whatever other keys the tenant has', async () => {
     const server = await stage()
     const token = await tokenFor(server, { turnId: 'a1' })
     server.keys.replace([entry('ts_new', 'acme', 'other')])
@@ -157,7 +157,7 @@ describe('a token is refused', () => {
     expect([status, json.error.code]).toEqual([401, 'TOKEN_INVALID'])
   })
 
-  test('also when another key takes the name of that one in the same moment', async () => {
+  test('when another key takes the name of its key at the same moment', async () => {
     const server = await stage()
     const token = await tokenFor(server, { turnId: 'a1' })
     server.keys.replace([entry('ts_new', 'acme', 'web')])
@@ -167,7 +167,7 @@ describe('a token is refused', () => {
     expect((await open(server, '/xapi/turns/a1/stream', token)).status).toBe(200)
   })
 
-  test('when there were no keys when it was made', async () => {
+  test('when it was created without keys', async () => {
     const open = await startServer({ streamTokenSecret: SECRET })
     await finishedTurn(open, { turnId: 't' })
     const { json } = await call(open, 'POST /api/v2/stream-tokens', { body: { turnId: 't' } })
@@ -177,7 +177,7 @@ describe('a token is refused', () => {
     expect(status).toBe(401)
   })
 
-  test('by a server with another secret, and taken by one with the same', async () => {
+  test('by a server with another secret', async () => {
     const server = await stage({ streamTokenSecret: SECRET })
     const token = await tokenFor(server, { turnId: 'a1' })
     const { log, keys } = server
@@ -188,7 +188,7 @@ describe('a token is refused', () => {
     expect((await open(other, path, token)).status).toBe(401)
   })
 
-  test('a secret that is too short is refused before anything starts', async () => {
+  test('a secret that is too short is refused at startup', async () => {
     await expect(startServer({ streamTokenSecret: 'short' })).rejects.toMatchObject({
       code: 'OPTION_INVALID',
     })

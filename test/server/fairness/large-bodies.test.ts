@@ -18,7 +18,7 @@ const input = Array.from({ length: 1000 }, () => ({
   content: 'x'.repeat((3 * MB) / 1000),
 }))
 
-test('large bodies of one key do not hold the event loop', async () => {
+test('large bodies of one key do not block the event loop', async () => {
   const server = await guardedServer()
   const body = JSON.stringify({ input, providerId: 'plain' })
   const hold = await duringFlood(

@@ -29,7 +29,7 @@ const PATHS = {
 
 describe.each(STORES)('while a long turn is read from the %s store', (store) => {
   test.each(Object.entries(PATHS))(
-    'as %s, other work goes on',
+    'as %s, other work continues',
     async (_name, path) => {
       const log = await openLog(store)
       await writeLongTurn(log, { turnId: 'long', deltas: DELTAS })
@@ -43,7 +43,7 @@ describe.each(STORES)('while a long turn is read from the %s store', (store) => 
   )
 })
 
-test('while a long turn is ended for its dead owner, other work goes on', async () => {
+test('other work continues while a long orphaned turn is ended', async () => {
   const log = await openLog()
   await writeLongTurn(log, { turnId: 'long', deltas: DELTAS, isSealed: false, leaseMs: 0 })
   const gaps = await loopGaps(() => endOrphan(log, 'long', { owner: 'reaper', leaseMs: 60_000 }))

@@ -91,7 +91,7 @@ async function smallTurns(server: TestServer, ms: number): Promise<void> {
 }
 
 test.each(STORES)(
-  'no key holds the event loop for long, with the %s store',
+  'no key blocks the event loop for long, with the %s store',
   async (store) => {
     const server = await stage(store)
     await smallTurns(server, IDLE_MS)

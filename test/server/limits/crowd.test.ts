@@ -39,8 +39,8 @@ async function openStreams(url: string, count: number): Promise<Wire[]> {
   return wires
 }
 
-describe('a connection that is one too many', () => {
-  test('is told so in our form, and closed', async () => {
+describe('a connection above the limit', () => {
+  test('gets our error response and is closed', async () => {
     const { url } = await crowdedServer(2)
     await openStreams(url, 2)
     const wire = await Wire.open(url)
@@ -55,14 +55,14 @@ describe('a connection that is one too many', () => {
     expect(wire.text.match(/HTTP\/1\.1/g)).toHaveLength(1)
   })
 
-  test('is told so in a way that every client understands', async () => {
+  test('gets a response that every client understands', async () => {
     const { url } = await crowdedServer(1)
     await openStreams(url, 1)
     const { status, headers } = await fetch(`${url}/healthz`)
     expect([status, headers.get('retry-after')]).toEqual([503, '1'])
   })
 
-  test('has nothing done for it, whatever it asks', async () => {
+  test('causes no other work, whatever it requests', async () => {
     const { url, log } = await crowdedServer(1)
     await openStreams(url, 1)
     const wire = await Wire.open(url)
@@ -75,7 +75,7 @@ describe('a connection that is one too many', () => {
     expect(await log.getThread('new')).toBeUndefined()
   })
 
-  test('is closed after a second if its client does not do so', async () => {
+  test('is closed after a second if its client does not close it', async () => {
     const { url, clock } = await crowdedServer(1)
     await openStreams(url, 1)
     const wire = await Wire.open(url)
@@ -88,7 +88,7 @@ describe('a connection that is one too many', () => {
     clearInterval(drip)
   })
 
-  test('does not disturb the others, and is served once one of them leaves', async () => {
+  test('does not disturb the others, and is accepted when one of them closes', async () => {
     const { url, sayTo } = await crowdedServer(3)
     const [first, ...others] = await openStreams(url, 3)
     for (let each = 0; each < 5; each++) {
@@ -111,8 +111,8 @@ describe('a connection that is one too many', () => {
   })
 })
 
-describe('under attack by 600 connections that ask for nothing and never leave', () => {
-  test('those that are there are served as ever, and the next one when some of them go', async () => {
+describe('under attack by 600 idle connections', () => {
+  test('existing clients are served, and new ones when some leave', async () => {
     const { url, sayTo, clock } = await crowdedServer(20)
     const streams = await openStreams(url, 10)
     const asking = await openStreams(url, 1)
@@ -143,13 +143,13 @@ describe('under attack by 600 connections that ask for nothing and never leave',
   }, 30_000)
 })
 
-test('without a limit nobody is one too many', async () => {
+test('without a limit all connections are accepted', async () => {
   const { url } = await crowdedServer(Infinity)
   const wires = await openStreams(url, 150)
   expect(wires.every(({ status }) => status === 200)).toBe(true)
 })
 
-test('the end of the server does not wait for those that are one too many', async () => {
+test('closing the server does not wait for refused connections', async () => {
   const { url, close } = await crowdedServer(1)
   const [stream] = await openStreams(url, 1)
   const wire = await Wire.open(url)
@@ -158,7 +158,7 @@ test('the end of the server does not wait for those that are one too many', asyn
   expect([stream?.isClosed, wire.isClosed]).toEqual([true, true])
 })
 
-test('refused connections are reported once a minute, with their number', async () => {
+test('refused connections are reported once a minute with their number', async () => {
   const clock = fakeClock()
   const reports: Crowd[] = []
   const listening = await listen(gatewayOn(new CountingLog()), {

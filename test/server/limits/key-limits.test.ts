@@ -39,7 +39,7 @@ describe('the submits of a key', () => {
     expect(submit()).toBe('admitted')
   })
 
-  test('are told whole seconds, never fewer than there are to wait', async () => {
+  test('get a retry-after in whole seconds, rounded up', async () => {
     const { clock, limits } = newLimits({ submitsPerMinute: 1 })
     limits.admitTurn(ONE)
     for (const [passed, told] of [
@@ -53,7 +53,7 @@ describe('the submits of a key', () => {
     }
   })
 
-  test('do not count when the running turns were what was too much', async () => {
+  test('do not count when the running turns limit refused them', async () => {
     const { clock, limits } = newLimits({ submitsPerMinute: 2, runningTurns: 1 })
     const leave = limits.admitTurn(ONE)
     await clock.advance(30_000)
@@ -76,7 +76,7 @@ describe('the running turns of a key', () => {
     expect(outcome(() => limits.admitTurn(ONE))).toBe('TURNS_LIMITED 5')
   })
 
-  test('give their place back once, however often they are said to have ended', () => {
+  test('release their slot once, however often they end', () => {
     const { limits } = newLimits({ runningTurns: 2 })
     const leave = limits.admitTurn(ONE)
     limits.admitTurn(ONE)
@@ -88,7 +88,7 @@ describe('the running turns of a key', () => {
 })
 
 describe('the open streams of a key', () => {
-  test('are admitted up to the limit, and again for each that is closed', () => {
+  test('are admitted up to the limit, and again for each that closes', () => {
     const { limits } = newLimits({ openStreams: 1 })
     const slot = limits.takeStream(ONE)
     expect(outcome(() => limits.takeStream(ONE))).toBe('STREAMS_LIMITED 5')
@@ -107,7 +107,7 @@ describe('keys', () => {
     'names that would be the same if they were only put together': { tenant: 'acm', key: 'eone' },
   }
 
-  test.each(Object.entries(OTHERS))('do not touch each other: %s', (_name, other) => {
+  test.each(Object.entries(OTHERS))('are independent: %s', (_name, other) => {
     const { limits } = newLimits(some)
     limits.admitTurn(ONE)
     limits.takeStream(ONE)
@@ -116,14 +116,14 @@ describe('keys', () => {
     expect(outcome(() => limits.takeStream(other))).toBe('admitted')
   })
 
-  test('are the same for who comes with a stream token', () => {
+  test('include the requests with a stream token', () => {
     const { limits } = newLimits(some)
     limits.takeStream(ONE)
     const bearer = { ...ONE, grant: { turnId: 't' } }
     expect(outcome(() => limits.takeStream(bearer))).toBe('STREAMS_LIMITED 5')
   })
 
-  test('that do nothing are forgotten, without a timer, and those that do are not', async () => {
+  test('are forgotten when idle, without a timer', async () => {
     const { clock, limits } = newLimits({ submitsPerMinute: 5 })
     for (let each = 0; each < 1000; each++) limits.admitTurn({ tenant: 'acme', key: `${each}` })()
     const leave = limits.admitTurn({ tenant: 'acme', key: 'running' })
@@ -142,7 +142,7 @@ describe('keys', () => {
     expect(limits.size).toBe(1)
   })
 
-  test('that come back after they were forgotten have their whole limit, and no more', async () => {
+  test('have their full limit, and no more, when they return', async () => {
     const { clock, limits } = newLimits({ submitsPerMinute: 2, runningTurns: 1 })
     limits.admitTurn(ONE)()
     await clock.advance(60_000)
@@ -153,7 +153,7 @@ describe('keys', () => {
     expect(outcome(() => limits.admitTurn(ONE))).toBe('SUBMITS_LIMITED 60')
   })
 
-  test('are forgotten also after the clock was set back', async () => {
+  test('are forgotten even after the clock was set back', async () => {
     let now = 1_000_000
     const limits = new KeyLimits({}, { now: () => now, after: () => () => {} })
     limits.takeStream(ONE).free()
@@ -175,7 +175,7 @@ describe('limits', () => {
     expect(outcome(() => limits.takeStream(ONE))).toBe('STREAMS_LIMITED 5')
   })
 
-  test('that are infinite are none', () => {
+  test('that are infinite are disabled', () => {
     const { limits } = newLimits()
     for (let each = 0; each < 1000; each++) {
       limits.admitTurn(ONE)
@@ -206,7 +206,7 @@ describe('the large bodies of a key', () => {
     return { started, finish, read }
   }
 
-  test('are read four at a time, and those of another key at once', async () => {
+  test('are read four at a time, without delaying those of another key', async () => {
     const { limits } = newLimits()
     const { started, finish, read } = reader(limits)
     const reads = ['1', '2', '3', '4', '5', '6'].map((name) => read(ONE, name))
@@ -221,7 +221,7 @@ describe('the large bodies of a key', () => {
     await Promise.all([...reads, other])
   })
 
-  test('let others pass when they are slow to arrive, once', async () => {
+  test('let others pass once when they are slow to arrive', async () => {
     const { clock, limits } = newLimits()
     const { started, finish, read } = reader(limits)
     const reads = ['1', '2', '3', '4', '5', '6', '7', '8', '9'].map((name) => read(ONE, name))

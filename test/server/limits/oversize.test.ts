@@ -48,7 +48,7 @@ const ALLOWED: Record<string, [request: string, status: number]> = {
   'one header of 15 KB': [oneHeader(15 * KB), 200],
 }
 
-describe('a request is read with', () => {
+describe('a request is accepted with', () => {
   test.each(Object.entries(ALLOWED))('%s', async (_name, [request, status]) => {
     const { url } = await startServer()
     expect((await sendRaw(url, request)).status).toBe(status)
@@ -89,7 +89,7 @@ describe('a request is refused with', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('trailers of 1 MB after its body, and nothing comes of it', async () => {
+  test('trailers of 1 MB after its body, which are dropped', async () => {
     const server = await startServer()
     const head = 'POST /api/v2/submit HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n'
     const trailers = `x: ${'y'.repeat(KB * KB)}\r\n\r\n`
@@ -100,7 +100,7 @@ describe('a request is refused with', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('an address that comes in pieces', async () => {
+  test('a URL that arrives in pieces', async () => {
     const { url } = await startServer()
     const wire = await Wire.open(url)
     wire.send('GET /')
@@ -113,7 +113,7 @@ describe('a request is refused with', () => {
     expect([414, 431]).toContain(wire.status)
   })
 
-  test('the answer to it arrives although megabytes are still on their way', async () => {
+  test('a response that arrives while megabytes are still being sent', async () => {
     const { url } = await startServer()
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => sendRaw(url, oneHeader(8 * KB * KB))),
@@ -121,7 +121,7 @@ describe('a request is refused with', () => {
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 431))
   })
 
-  test('what it may have is set by the operator', async () => {
+  test('the limits of the operator', async () => {
     const port = { maxUrlBytes: 100, maxHeaderBytes: 500, maxHeaders: 10 }
     const { url } = await startServer({ port })
     const statuses = async (...requests: string[]) =>
@@ -131,7 +131,7 @@ describe('a request is refused with', () => {
     expect(await statuses(manyHeaders(10), manyHeaders(11))).toEqual([200, 431])
   })
 
-  test('no limit at all, nothing', async () => {
+  test('no limit without configured limits', async () => {
     const port = { maxUrlBytes: Infinity, maxHeaderBytes: Infinity, maxHeaders: Infinity }
     const { url } = await startServer({ port })
     expect((await sendRaw(url, addressOf(100_000))).status).toBe(404)
@@ -140,8 +140,8 @@ describe('a request is refused with', () => {
   })
 })
 
-describe('a connection that was answered because of what it sent', () => {
-  test('is read for a second more, whatever comes, and closed then', async () => {
+describe('a connection answered early', () => {
+  test('is read for one more second and then closed', async () => {
     const clock = fakeClock()
     const options = { clock, limits: PORT_LIMITS }
     const socket = new PassThrough({ autoDestroy: false })
@@ -157,7 +157,7 @@ describe('a connection that was answered because of what it sent', () => {
     expect(socket.destroyed).toBe(true)
   })
 
-  test('leaves no timer behind when its client closes it before', async () => {
+  test('leaves no timer behind when its client closes it first', async () => {
     const clock = fakeClock()
     const socket = new PassThrough()
     refuseMalformed(new Error('noise'), socket, { clock, limits: PORT_LIMITS })
@@ -168,8 +168,8 @@ describe('a connection that was answered because of what it sent', () => {
   })
 })
 
-describe('what is too large', () => {
-  test('is measured as it is sent, with what stands between names and values', () => {
+describe('the size', () => {
+  test('is measured as sent, including separators', () => {
     const limits = { ...PORT_LIMITS, maxHeaderBytes: 16 }
     // "ab: cd\r\n" twice.
     const rawHeaders = ['ab', 'cd', 'ef', 'gh']
@@ -192,11 +192,8 @@ describe('what is too large', () => {
     ['that Node does not show', undefined, 'HEADERS_TOO_LARGE'],
   ]
 
-  test.each(PACKETS)(
-    'is told by the piece in which it was noticed: one %s',
-    (_name, packet, code) => {
-      const overflow = packet === undefined ? {} : { rawPacket: Buffer.from(packet) }
-      expect(headOverflow(overflow, PORT_LIMITS).code).toBe(code)
-    },
-  )
+  test.each(PACKETS)('is checked in the piece that exceeds it: one %s', (_name, packet, code) => {
+    const overflow = packet === undefined ? {} : { rawPacket: Buffer.from(packet) }
+    expect(headOverflow(overflow, PORT_LIMITS).code).toBe(code)
+  })
 })

@@ -7,9 +7,9 @@ import {
   resolvePortLimits,
 } from '../../../src/server/limits/port-limits.ts'
 
-describe('the limits of a port', () => {
+describe('the port limits', () => {
   test.each(['maxConnections', 'maxUrlBytes', 'maxHeaders', 'writeTimeoutMs'] as const)(
-    '%s is a whole number from 1, or Infinity',
+    '%s is an integer ≥ 1, or Infinity',
     (name) => {
       for (const value of [0, -1, 1.5, Number.NaN]) {
         expect(() => resolvePortLimits({ [name]: value })).toThrow(
@@ -21,7 +21,7 @@ describe('the limits of a port', () => {
     },
   )
 
-  test('are what the documents say, unless given', () => {
+  test('have the documented defaults', () => {
     expect(resolvePortLimits({})).toEqual({
       maxConnections: 10_000,
       maxUrlBytes: 8192,
@@ -34,7 +34,7 @@ describe('the limits of a port', () => {
     })
   })
 
-  test('are looked after often enough to mean what they say', () => {
+  test('are checked often enough to be precise', () => {
     const interval = (limits: Partial<PortLimits>) =>
       nodeOptions(resolvePortLimits(limits)).connectionsCheckingInterval
     expect(interval({})).toBe(1000)
@@ -44,12 +44,12 @@ describe('the limits of a port', () => {
     expect(interval({ headersTimeoutMs: Infinity, requestTimeoutMs: Infinity })).toBe(1000)
   })
 
-  test('fit together: the head of a request has no more time than all of it', () => {
+  test('are consistent: headersTimeout is at most requestTimeout', () => {
     const options = nodeOptions(resolvePortLimits({ requestTimeoutMs: 5000 }))
     expect(options).toMatchObject({ headersTimeout: 5000, requestTimeout: 5000 })
   })
 
-  test('that are infinite are none for Node, either', () => {
+  test('that are infinite are disabled in Node, too', () => {
     const limits = resolvePortLimits({
       ...{ headersTimeoutMs: Infinity, requestTimeoutMs: Infinity, keepAliveTimeoutMs: Infinity },
       ...{ writeTimeoutMs: Infinity, maxHeaders: Infinity, maxUrlBytes: Infinity },

@@ -25,7 +25,7 @@ function told({ status, headers, json }: Answer): string {
 }
 
 describe('the reads of a key', () => {
-  test('are refused above the limit, and allowed again when one has ended', async () => {
+  test('are refused above the limit and allowed again when one ends', async () => {
     const { log, release } = heldLog()
     const server = await startServer({ log, limits: { ...UNLIMITED, concurrentReads: 2 } })
     const reads = [list(server), list(server)]
@@ -39,7 +39,7 @@ describe('the reads of a key', () => {
     expect(told(await again)).toBe('200')
   })
 
-  test('run four at a time, and the others wait', async () => {
+  test('run four at a time while the others wait', async () => {
     const { log, release } = heldLog()
     const server = await startServer({ log })
     const reads = Array.from({ length: 6 }, () => list(server))
@@ -53,7 +53,7 @@ describe('the reads of a key', () => {
     for (const answer of await Promise.all(reads)) expect(told(answer)).toBe('200')
   })
 
-  test('give their place back when they fail', async () => {
+  test('release their slot when they fail', async () => {
     const server = await startServer({ limits: { ...UNLIMITED, concurrentReads: 1 } })
     for (let each = 0; each < 10; each++) {
       expect((await call(server, 'GET /api/v2/runs/unknown')).status).toBe(404)
@@ -62,7 +62,7 @@ describe('the reads of a key', () => {
     expect((await call(server, `GET /api/v2/runs/${runId}`)).status).toBe(200)
   })
 
-  test('leave those of another key alone', async () => {
+  test('do not affect another key', async () => {
     const { log, release } = heldLog()
     const server = await guardedServer({ log, limits: { ...UNLIMITED, concurrentReads: 1 } })
     // Tenants have logs of their own.

@@ -45,7 +45,7 @@ function run(limit: number, times: readonly number[]) {
   return { admitted, refused }
 }
 
-describe('whenever it is asked, a window', () => {
+describe('a window', () => {
   test('never admits more than its limit in any 60 s', () => {
     fc.assert(
       fc.property(limits, pauses, (limit, steps) => {
@@ -54,7 +54,7 @@ describe('whenever it is asked, a window', () => {
     )
   })
 
-  test('refuses only what would have been one too many', () => {
+  test('refuses only what would exceed the limit', () => {
     fc.assert(
       fc.property(limits, pauses, (limit, steps) => {
         const { admitted, refused } = run(limit, timesOf(steps))
@@ -66,7 +66,7 @@ describe('whenever it is asked, a window', () => {
     )
   })
 
-  test('tells exactly how long there is to wait', () => {
+  test('returns the exact time to wait', () => {
     fc.assert(
       fc.property(limits, pauses, (limit, steps) => {
         const window = new SlidingWindow(limit, SPAN)
@@ -83,7 +83,7 @@ describe('whenever it is asked, a window', () => {
     )
   })
 
-  test('makes nobody wait for longer than 60 s, also when the clock jumps', () => {
+  test('never returns more than 60 s, even when the clock jumps', () => {
     const jumps = fc.array(fc.integer({ min: -3 * SPAN, max: SPAN }), { maxLength: 100 })
     fc.assert(
       fc.property(limits, jumps, (limit, steps) => {

@@ -13,7 +13,7 @@ function admitted(window: SlidingWindow, times: readonly number[]): number[] {
 }
 
 describe('a window of 60 s', () => {
-  test('admits as many as it may at once, and then says how long there is to wait', () => {
+  test('admits up to its limit at once, then returns the time to wait', () => {
     const window = new SlidingWindow(3, SPAN)
     expect(admitted(window, [0, 0, 0, 0, 0])).toEqual([0, 0, 0])
     expect(window.waitAt(0)).toBe(60_000)
@@ -22,7 +22,7 @@ describe('a window of 60 s', () => {
     expect(window.waitAt(60_000)).toBe(0)
   })
 
-  test('is not one of the clock: what was admitted late in a minute counts in the next', () => {
+  test('is not aligned to clock minutes', () => {
     const window = new SlidingWindow(2, SPAN)
     expect(admitted(window, [59_000, 59_999])).toHaveLength(2)
     expect(admitted(window, [60_000, 61_000, 118_999])).toEqual([])
@@ -30,7 +30,7 @@ describe('a window of 60 s', () => {
     expect(window.waitAt(119_000)).toBe(999)
   })
 
-  test('gives back one place for each that is older than that, and no more', () => {
+  test('frees one slot for each entry that expires', () => {
     const window = new SlidingWindow(3, SPAN)
     admitted(window, [0, 10_000, 20_000])
     expect(admitted(window, [60_000, 60_000])).toEqual([60_000])
@@ -38,14 +38,14 @@ describe('a window of 60 s', () => {
     expect(window.waitAt(70_000)).toBe(10_000)
   })
 
-  test('counts nothing that was not admitted', () => {
+  test('does not count refused requests', () => {
     const window = new SlidingWindow(1, SPAN)
     const asked = Array.from({ length: 60 }, (_, second) => second * 1000)
     expect(admitted(window, asked)).toEqual([0])
     expect(window.waitAt(60_000)).toBe(0)
   })
 
-  test('is empty when the last one is older than that', () => {
+  test('is empty when the last entry has expired', () => {
     const window = new SlidingWindow(2, SPAN)
     expect(window.isEmptyAt(0)).toBe(true)
     window.add(5)
@@ -53,7 +53,7 @@ describe('a window of 60 s', () => {
     expect(window.isEmptyAt(60_005)).toBe(true)
   })
 
-  test('without a limit remembers nothing and admits everything', () => {
+  test('stores nothing and admits everything without a limit', () => {
     const window = new SlidingWindow(Infinity, SPAN)
     expect(
       admitted(
@@ -64,7 +64,7 @@ describe('a window of 60 s', () => {
     expect(window.isEmptyAt(0)).toBe(true)
   })
 
-  test('of a clock that was set back by a day makes nobody wait for longer than the span', () => {
+  test('never returns more than its span after the clock was set back by a day', () => {
     const window = new SlidingWindow(2, SPAN)
     const day = 86_400_000
     admitted(window, [day, day + 1])

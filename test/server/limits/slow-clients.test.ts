@@ -7,7 +7,7 @@ const SOON = { headersTimeoutMs: 200, requestTimeoutMs: 400 }
 const HEAD = 'POST /api/v2/submit HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n'
 const BODY = '{"prompt":"Hi","turnId":"turn"}'
 
-describe('a request that does not come to an end', () => {
+describe('an incomplete request', () => {
   const SLOW: Record<string, string> = {
     'not a byte of it': '',
     'half a line': 'GET /heal',
@@ -23,7 +23,7 @@ describe('a request that does not come to an end', () => {
     'a body that shall be asked for': `${HEAD}content-length: 100\r\nexpect: 100-continue\r\n\r\n`,
   }
 
-  test.each(Object.entries(SLOW))('is 408 when its time is up: %s', async (_name, text) => {
+  test.each(Object.entries(SLOW))('is 408 after its timeout: %s', async (_name, text) => {
     const server = await startServer({ port: SOON })
     const wire = await Wire.open(server.url)
     wire.send(text)
@@ -37,7 +37,7 @@ describe('a request that does not come to an end', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('is 408 also when it is the second on its connection', async () => {
+  test('is 408 also as the second on its connection', async () => {
     const { url } = await startServer({ port: SOON })
     const wire = await Wire.open(url)
     wire.send('GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n')
@@ -47,7 +47,7 @@ describe('a request that does not come to an end', () => {
     expect(wire.text).toContain('HTTP/1.1 408 Request Timeout')
   })
 
-  test('is not acted upon when the rest of it comes too late', async () => {
+  test('has no effect when the rest arrives too late', async () => {
     const server = await startServer({ port: SOON })
     const wire = await Wire.open(server.url)
     wire.send(`${HEAD}content-length: ${BODY.length}\r\n\r\n${BODY.slice(0, -1)}`)
@@ -58,7 +58,7 @@ describe('a request that does not come to an end', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('has a time that is that of the whole, however often a byte comes', async () => {
+  test('is limited in total time, however often a byte arrives', async () => {
     const { url } = await startServer({ port: SOON })
     const wire = await Wire.open(url)
     const startedAt = performance.now()
@@ -71,8 +71,8 @@ describe('a request that does not come to an end', () => {
   })
 })
 
-describe('a body of another size than it says', () => {
-  test('is read as far as it says, and the rest is no part of it', async () => {
+describe('a body that does not match its length', () => {
+  test('is read up to its declared length', async () => {
     const server = await startServer()
     const wire = await Wire.open(server.url)
     wire.send(`${HEAD}content-length: ${BODY.length}\r\n\r\n${BODY}`)
@@ -90,7 +90,7 @@ describe('a body of another size than it says', () => {
     ['a size beyond all numbers', `content-length: ${'9'.repeat(30)}\r\n\r\n`],
     ['a chunk beyond all numbers', `transfer-encoding: chunked\r\n\r\n${'f'.repeat(30)}\r\n`],
     ['a chunk of no size', 'transfer-encoding: chunked\r\n\r\nxyz\r\n'],
-  ])('is no request at all: %s', async (_name, rest) => {
+  ])('is not a request: %s', async (_name, rest) => {
     const server = await startServer()
     const wire = await Wire.open(server.url)
     wire.send(`${HEAD}${rest}`)
@@ -99,7 +99,7 @@ describe('a body of another size than it says', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('that is announced as more than is allowed is refused before it comes', async () => {
+  test('is refused early when its declared length is too large', async () => {
     const { url } = await startServer({ maxBodyBytes: 100 })
     const wire = await Wire.open(url)
     wire.send(`${HEAD}content-length: 101\r\n\r\n`)
@@ -107,7 +107,7 @@ describe('a body of another size than it says', () => {
     expect([wire.status, wire.code]).toEqual([413, 'BODY_TOO_LARGE'])
   })
 
-  test('in chunks of one byte without end is refused as soon as it is too much', async () => {
+  test('is refused at the limit when it is chunked and endless', async () => {
     const { url } = await startServer({ maxBodyBytes: 1000 })
     const wire = await Wire.open(url)
     wire.send(`${HEAD}transfer-encoding: chunked\r\n\r\n`)
@@ -122,8 +122,8 @@ describe('a body of another size than it says', () => {
   })
 })
 
-describe('a connection on which nothing is asked', () => {
-  test('is closed without a word when it has been idle for too long', async () => {
+describe('an idle connection', () => {
+  test('is closed silently after its timeout', async () => {
     const { url } = await startServer({ port: { keepAliveTimeoutMs: 100 } })
     const wire = await Wire.open(url)
     wire.send('GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n')
@@ -133,7 +133,7 @@ describe('a connection on which nothing is asked', () => {
     expect(wire.text).toBe(text)
   })
 
-  test('may go on asking, again and again', async () => {
+  test('may send requests again and again', async () => {
     const { url } = await startServer({ port: { keepAliveTimeoutMs: 1000 } })
     const wire = await Wire.open(url)
     for (let each = 0; each < 200; each++) {
@@ -145,7 +145,7 @@ describe('a connection on which nothing is asked', () => {
     wire.close()
   })
 
-  test('is closed when its client has closed its half and forgotten it', async () => {
+  test('is closed when its client has half-closed it', async () => {
     const { url } = await startServer()
     const wire = await Wire.open(url)
     wire.send('GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n')

@@ -54,7 +54,7 @@ async function hasAllPlaces({ port }: Pick<Served, 'port'>): Promise<boolean> {
 }
 
 describe('the open streams of a key', () => {
-  test.each(PATHS)('are refused above the limit, before anything is streamed: %s', async (path) => {
+  test.each(PATHS)('are refused above the limit before streaming: %s', async (path) => {
     const { port, errors } = await served()
     await openAll(port)
     const { status, headers, body } = await get(port, path)
@@ -64,7 +64,7 @@ describe('the open streams of a key', () => {
     expect(errors).toEqual([])
   })
 
-  test('are not disturbed by one that is refused', async () => {
+  test('are not disturbed by a refused one', async () => {
     const { port, log, lease } = await served()
     const clients = await openAll(port)
     expect((await get(port, OPEN)).status).toBe(429)
@@ -95,7 +95,7 @@ describe('the open streams of a key', () => {
     },
   }
 
-  test.each(Object.entries(FREE))('do not count %s, also when all are open', async (_name, ask) => {
+  test.each(Object.entries(FREE))('do not count %s, even when all are open', async (_name, ask) => {
     const server = await served()
     const clients = await openAll(server.port)
     for (let each = 0; each < LIMIT + 1; each++) await ask(server.port)
@@ -104,7 +104,7 @@ describe('the open streams of a key', () => {
   })
 })
 
-describe('a stream gives its place back, and only its own', () => {
+describe('a stream releases its own slot only', () => {
   const LEAVING: Record<string, (client: RawClient) => void> = {
     'whose reader leaves quietly': (client) => client.socket.end(),
     'whose reader leaves at once': (client) => client.socket.destroy(),
@@ -124,7 +124,7 @@ describe('a stream gives its place back, and only its own', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('after 300 readers that reset at any moment, also before they were answered', async () => {
+  test('after 300 readers that reset at random moments', async () => {
     const server = await served()
     for (let round = 0; round < 10; round++) {
       const clients = await Promise.all(
@@ -141,7 +141,7 @@ describe('a stream gives its place back, and only its own', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('that comes to its end', async () => {
+  test('when it ends', async () => {
     const server = await served()
     for (let each = 0; each < 3 * LIMIT; each++) {
       const { status, body } = await get(server.port, '/xapi/turns/turn/stream')
@@ -150,7 +150,7 @@ describe('a stream gives its place back, and only its own', () => {
     expect(await hasAllPlaces(server)).toBe(true)
   })
 
-  test('whose turn is deleted', async () => {
+  test('when its turn is deleted', async () => {
     const server = await served()
     const clients = await openAll(server.port)
     await server.log.deleteTurn('open')
@@ -159,7 +159,7 @@ describe('a stream gives its place back, and only its own', () => {
     await expect.poll(() => hasAllPlaces(server)).toBe(true)
   })
 
-  test('that is cut because the store fails', async () => {
+  test('when the store fails', async () => {
     const server = await served()
     const tail = vi.spyOn(server.log, 'tail').mockImplementation(() => {
       throw new TurnstreamError('STORE_UNAVAILABLE', 'tail')
@@ -174,7 +174,7 @@ describe('a stream gives its place back, and only its own', () => {
     expect(await hasAllPlaces(server)).toBe(true)
   })
 
-  test('of which several were asked for ahead on one connection that is reset', async () => {
+  test('when several pipelined on one connection are reset', async () => {
     const server = await served()
     const client = await openStream(server.port)
     for (let each = 1; each < LIMIT; each++) client.ask(OPEN)
@@ -184,7 +184,7 @@ describe('a stream gives its place back, and only its own', () => {
     await expect.poll(() => hasAllPlaces(server)).toBe(true)
   })
 
-  test('whose head cannot be sent, or whose reader has left before', async () => {
+  test('when its headers cannot be sent, or its reader has disconnected', async () => {
     const log = await finishedTurn(new CountingLog())
     await createTurn(log, 'open', 'thread-of-open')
     const { app } = gatewayOn(log, { limits })
@@ -204,7 +204,7 @@ describe('a stream gives its place back, and only its own', () => {
     for (const { body } of answers) await body?.cancel()
   })
 
-  test('where the app is called as a function', async () => {
+  test('when the app is called as a function', async () => {
     const log = await finishedTurn(new CountingLog())
     await createTurn(log, 'open', 'thread-of-open')
     const { app } = gatewayOn(log, { limits })
@@ -220,11 +220,11 @@ describe('a stream gives its place back, and only its own', () => {
   })
 })
 
-describe('a turn that is submitted and streamed in one call', () => {
+describe('a combined submit and stream', () => {
   const post = (server: Awaited<ReturnType<typeof startServer>>, fields: object = {}) =>
     call(server, 'POST /xapi/threads/thread/turn', { body: { prompt: 'Hi', ...fields } })
 
-  test('is not made when its stream would be one too many', async () => {
+  test('creates no turn when its stream exceeds the limit', async () => {
     const server = await startServer({ limits: { ...limits, submitsPerMinute: 1 } })
     const port = Number(new URL(server.url).port)
     await createTurn(server.log, 'open', 'thread-of-open')
@@ -246,7 +246,7 @@ describe('a turn that is submitted and streamed in one call', () => {
   }
 
   test.each(Object.entries(REFUSED))(
-    'gives the place back when it is refused: %s',
+    'releases the slot when it is refused: %s',
     async (code, fields) => {
       const server = await startServer({ limits })
       expect((await post(server, { turnId: 'first' })).status).toBe(200)
@@ -258,7 +258,7 @@ describe('a turn that is submitted and streamed in one call', () => {
     },
   )
 
-  test('gives the place back when the turn is gone before it can be read', async () => {
+  test('releases the slot when the turn is gone before it is read', async () => {
     const server = await startServer({ limits })
     const getTurn = vi.spyOn(server.log, 'getTurn').mockResolvedValue(undefined)
     for (let each = 0; each < 2 * LIMIT; each++) {
@@ -272,13 +272,13 @@ describe('a turn that is submitted and streamed in one call', () => {
     expect(await hasAllPlaces({ port: Number(new URL(server.url).port) })).toBe(true)
   })
 
-  test('gives the place back at its end', async () => {
+  test('releases the slot at its end', async () => {
     const server = await startServer({ limits })
     for (let each = 0; each < 3 * LIMIT; each++) expect((await post(server)).status).toBe(200)
   })
 })
 
-test('one key with all its streams open does not touch another', async () => {
+test('a key with all its streams open does not affect another', async () => {
   const server = await guardedServer({ limits: { ...limits, openStreams: 1 } })
   const port = Number(new URL(server.url).port)
   for (const [tenant, key] of [

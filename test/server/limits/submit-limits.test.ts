@@ -35,8 +35,8 @@ function told({ status, headers, json }: Answer): string {
 describe.each([
   ['POST /api/v2/submit', submit],
   ['POST /xapi/threads/{threadId}/turn', submitAndStream],
-])('the submits of a minute at %s', (_route, ask) => {
-  test('are admitted up to the limit, and again as soon as retry-after has passed', async () => {
+])('submits per minute at %s', (_route, ask) => {
+  test('are admitted up to the limit, and again after retry-after', async () => {
     const clock = fakeClock(1_000_000)
     const server = await startServer({ clock, limits: { submitsPerMinute: 2 } })
     expect((await ask(server)).status).toBeLessThan(300)
@@ -52,7 +52,7 @@ describe.each([
     expect(server.errors).toEqual([])
   })
 
-  test('leave a submit alone that is repeated, and one that is a conflict', async () => {
+  test('do not count repeated or conflicting submits', async () => {
     const server = await startServer({ clock: fakeClock(), limits: { submitsPerMinute: 1 } })
     const first = await ask(server, { runId: 'run' })
     expect(first.status).toBeLessThan(300)
@@ -66,7 +66,7 @@ describe.each([
     }
   })
 
-  test('do not count what cannot be read, and who is of no use here', async () => {
+  test('do not count unreadable or unauthorised requests', async () => {
     const server = await startServer({ clock: fakeClock(), limits: { submitsPerMinute: 1 } })
     for (const fields of [{ prompt: '' }, { providerId: 'nobody' }]) {
       expect([400, 404]).toContain((await ask(server, fields)).status)
@@ -75,7 +75,7 @@ describe.each([
   })
 })
 
-test('a submit counts also when its thread is busy, when it fails, and when its turn is there already', async () => {
+test('count submits that find a busy thread, fail, or have a stored turn', async () => {
   const log = new MemoryLog()
   const limits = { ...UNLIMITED, submitsPerMinute: 4 }
   const server = await startServer({ log, limits })
@@ -88,7 +88,7 @@ test('a submit counts also when its thread is busy, when it fails, and when its 
   expect(told(await submit(server))).toMatch(/^429 SUBMITS_LIMITED (60|59)$/)
 })
 
-test('both routes count together', async () => {
+test('are counted together for both routes', async () => {
   const server = await startServer({ clock: fakeClock(), limits: { submitsPerMinute: 2 } })
   await submit(server)
   await submitAndStream(server)
@@ -119,7 +119,7 @@ describe('the running turns', () => {
       call(server, `DELETE /api/v2/threads/${threadId}`),
   }
 
-  test.each(Object.entries(ENDS))('are one fewer when %s', async (_name, finish) => {
+  test.each(Object.entries(ENDS))('decrease when %s', async (_name, finish) => {
     const server = await startServer({ limits })
     const turn = await heldTurn(server)
     expect(await isFree(server)).toBe(false)
@@ -127,7 +127,7 @@ describe('the running turns', () => {
     await expect.poll(() => isFree(server)).toBe(true)
   })
 
-  test('are refused by the instance that ends, too, but by its shutdown', async () => {
+  test('are refused during shutdown with the shutdown error', async () => {
     const server = await startServer({ limits, shutdownGraceMs: 60_000 })
     const { call: running } = await heldTurn(server)
     const closed = server.close()
@@ -137,7 +137,7 @@ describe('the running turns', () => {
   })
 
   test.each(['STORE_UNAVAILABLE', 'STORE_FULL', 'STORE_FAILED'] as const)(
-    'are as many as before when the store fails: %s',
+    'are unchanged when the store fails: %s',
     async (code) => {
       const log = new MemoryLog()
       const server = await startServer({ log, limits })
@@ -150,7 +150,7 @@ describe('the running turns', () => {
     },
   )
 
-  test('count one that is submitted and streamed, and whoever hangs up does not free its place', async () => {
+  test('include a combined submit and stream, even after its client disconnects', async () => {
     const server = await startServer({ limits })
     const leave = new AbortController()
     const next = server.held.nextCall()
@@ -167,7 +167,7 @@ describe('the running turns', () => {
     await expect.poll(() => isFree(server)).toBe(true)
   })
 
-  test('let a thread be told that it is busy, which costs no place', async () => {
+  test('do not count a submit to a busy thread', async () => {
     const server = await startServer({ limits: { ...UNLIMITED, runningTurns: 2 } })
     await heldTurn(server, { threadId: 'busy' })
     for (let each = 0; each < 3; each++) {
@@ -181,7 +181,7 @@ describe('the running turns', () => {
 describe('one key at its limits', () => {
   const limits = { submitsPerMinute: 2, runningTurns: 1, openStreams: 1 }
 
-  test('does not touch that of another tenant', async () => {
+  test('does not affect another tenant', async () => {
     const server = await guardedServer({ limits })
     const held = { providerId: 'held' }
     expect(told(await submit(server, held, ACME))).toBe('202')
@@ -190,7 +190,7 @@ describe('one key at its limits', () => {
     expect(told(await submit(server, held, OTHER))).toBe('429 TURNS_LIMITED 5')
   })
 
-  test('does not touch another of its own tenant', async () => {
+  test('does not affect another key of its tenant', async () => {
     const keys = new KeyRing([entry('ts_one', 'acme', 'one'), entry('ts_two', 'acme', 'two')])
     const server = await startServer({ keys, clock: fakeClock(), limits })
     for (const key of ['ts_one', 'ts_two']) {
@@ -200,14 +200,14 @@ describe('one key at its limits', () => {
     }
   })
 
-  test('is not that of who has none: without a key nothing is counted', async () => {
+  test('does not affect requests without a key, which are not counted', async () => {
     const server = await guardedServer({ clock: fakeClock(), limits })
     for (let each = 0; each < 5; each++) expect((await submit(server)).status).toBe(401)
     expect(told(await submit(server, {}, ACME))).toBe('202')
   })
 })
 
-test('without keys all are one, and the defaults hold', async () => {
+test('is shared by all clients without keys, with the defaults', async () => {
   const server = await startServer({ limits: {} })
   for (let each = 0; each < 10; each++) await heldTurn(server)
   expect(told(await submit(server))).toBe('429 TURNS_LIMITED 5')

@@ -40,8 +40,8 @@ function told({ status, headers, json }: Answer): string {
   return `${status} ${json.error.code} ${headers.get('retry-after')}`
 }
 
-describe('new threads of a minute', () => {
-  test('count as submits, together with them', async () => {
+describe('new threads per minute', () => {
+  test('are counted together with submits', async () => {
     const clock = fakeClock()
     const server = await startServer({ clock, limits: { ...UNLIMITED, submitsPerMinute: 2 } })
     expect(told(await createThread(server, 'a'))).toBe('201')
@@ -52,7 +52,7 @@ describe('new threads of a minute', () => {
     expect(told(await createThread(server, 'b'))).toBe('201')
   })
 
-  test('do not count what exists, and do not touch another tenant', async () => {
+  test('do not count existing threads, nor affect another tenant', async () => {
     const limits = { ...UNLIMITED, submitsPerMinute: 1 }
     const server = await guardedServer({ clock: fakeClock(), limits })
     expect(told(await createThread(server, 'a', ACME))).toBe('201')
@@ -69,11 +69,11 @@ describe.each([
   ['POST /api/v2/submit', submit],
   ['POST /xapi/threads/{threadId}/turn', submitAndStream],
   ['POST /v1/chat/completions', chat],
-])('a tenant that stores as many threads as it may: %s', (_route, create) => {
+])('a tenant at its thread limit: %s', (_route, create) => {
   const limits = { ...UNLIMITED, storedThreads: 2 }
   const refusal = create === chat ? '429 rate_limit_exceeded 60' : '429 THREADS_LIMITED 60'
 
-  test('gets no more, and no turn; threads that exist go on; other tenants notice nothing', async () => {
+  test('gets no new thread or turn; existing threads and other tenants are unaffected', async () => {
     const log = new MemoryLog()
     const server = await guardedServer({ log, limits })
     for (const id of ['a', 'b']) expect(told(await createThread(server, id, ACME))).toBe('201')
@@ -85,7 +85,7 @@ describe.each([
     expect(server.errors).toEqual([])
   })
 
-  test('gets one again when one was deleted', async () => {
+  test('can create one after a deletion', async () => {
     const server = await startServer({ limits })
     for (const id of ['a', 'b']) await createThread(server, id)
     expect(told(await create(server))).toBe(refusal)
@@ -95,13 +95,13 @@ describe.each([
   })
 })
 
-test('threads that are created at the same time do not exceed it', async () => {
+test('is not exceeded by concurrent creations', async () => {
   const server = await startServer({ limits: { ...UNLIMITED, storedThreads: 3 } })
   const answers = await Promise.all(Array.from({ length: 10 }, () => createThread(server)))
   expect(answers.filter(({ status }) => status === 201)).toHaveLength(3)
 })
 
-test('a repeated submit is answered by its turn', async () => {
+test('gets the stored turn for a repeated submit', async () => {
   const server = await startServer({ limits: { ...UNLIMITED, storedThreads: 1 } })
   const { turnId, threadId } = await heldTurn(server, { runId: 'run' })
   const again = { prompt: 'Hi', providerId: 'held', runId: 'run' }
@@ -109,7 +109,7 @@ test('a repeated submit is answered by its turn', async () => {
   expect(answer.json).toEqual({ runId: 'run', turnId, threadId })
 })
 
-test('the store counts once a minute, and every 5 s while there is no room', async () => {
+test('is counted once a minute, and every 5 s while it is full', async () => {
   const clock = fakeClock()
   const log = new MemoryLog({ clock })
   const count = vi.spyOn(log, 'countThreads')
@@ -128,7 +128,7 @@ test('the store counts once a minute, and every 5 s while there is no room', asy
   expect(count).toHaveBeenCalledTimes(3)
 })
 
-test('the embedded store counts each tenant by itself, in steps', async () => {
+test('is counted per tenant in the embedded store, in steps', async () => {
   const log = await openLog(folderOfTest())
   const other = log.ofTenant('acme')
   const put = (each: typeof log, count: number) =>

@@ -35,7 +35,7 @@ async function bigServer(port: Partial<PortLimits>) {
 const ASK = 'GET /big HTTP/1.1\r\nhost: a\r\n\r\n'
 
 describe('a client that does not read', () => {
-  test('its answer is cut off, and what waited for it let go', async () => {
+  test('has its response cut and its waiting work released', async () => {
     const { url, answers, size } = await bigServer({ writeTimeoutMs: 100 })
     const wire = await Wire.open(url)
     wire.socket.pause()
@@ -50,7 +50,7 @@ describe('a client that does not read', () => {
     expect(wire.text.length).toBeLessThan(size)
   })
 
-  test('its stream is cut off, too, while another that has nothing to read goes on', async () => {
+  test('has its stream cut while an idle one continues', async () => {
     const { url, log, answers } = await bigServer({ writeTimeoutMs: 100 })
     const stuck = await createTurn(log, 'stuck', 'thread-of-stuck')
     const silent = await createTurn(log, 'silent', 'thread-of-silent')
@@ -77,7 +77,7 @@ describe('a client that does not read', () => {
     for (const each of [idle, wire, reader]) each.close()
   })
 
-  test('but only slowly gets all of it, however long that takes', {
+  test('but only reads slowly gets everything', {
     timeout: 60_000,
     tags: ['slow'],
   }, async () => {
@@ -102,7 +102,7 @@ describe('a client that does not read', () => {
     expect(performance.now() - startedAt).toBeGreaterThan(2000)
   })
 
-  test('but waits for an answer that takes longer than that gets it', async () => {
+  test('but waits for a slow response gets it', async () => {
     const { url, log, answers } = await bigServer({ writeTimeoutMs: 50 })
     let answer: (() => void) | undefined
     vi.spyOn(log, 'listThreads').mockImplementation(async () => {
@@ -125,8 +125,8 @@ describe('a client that does not read', () => {
   })
 })
 
-describe('what is sent after the head of an answer', () => {
-  test('is never answered within it: the stream is cut', async () => {
+describe('data sent after the response headers', () => {
+  test('is never answered within the stream, which is cut', async () => {
     const { url, log } = await bigServer({})
     await createTurn(log, 'turn')
     const wire = await Wire.open(url)

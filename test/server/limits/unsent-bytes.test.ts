@@ -65,7 +65,7 @@ async function status(server: TestServer, path: string, key = ACME): Promise<str
 }
 
 describe.each(Object.entries(PAGES))('%s', (_name, path) => {
-  test('is refused while earlier answers to the key are unread, and not for another key', async () => {
+  test('is refused while earlier responses of the key are unread, but not for another key', async () => {
     const server = await bigServer(20 * MB)
     const stuck = await unread(server, path)
     expect(await status(server, path)).toBe('429 5')
@@ -75,7 +75,7 @@ describe.each(Object.entries(PAGES))('%s', (_name, path) => {
     expect(server.errors).toEqual([])
   })
 
-  test('is sent even if it alone is larger than what may be unread', {
+  test('is sent even if it alone exceeds the limit', {
     tags: ['slow'],
   }, async () => {
     const server = await bigServer(1)
@@ -88,7 +88,7 @@ describe.each(Object.entries(PAGES))('%s', (_name, path) => {
   })
 })
 
-test('an answer that was never begun on its connection is let go with the connection', async () => {
+test('a response that was never started is released with its connection', async () => {
   const server = await bigServer(40 * MB)
   const wire = await Wire.open(server.url)
   const one = `GET /xapi/turns/big HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${ACME}\r\n\r\n`
@@ -104,7 +104,7 @@ describe('a stream', () => {
   const STREAM = '/xapi/turns/big/stream'
 
   test.each([STREAM, '/api/v2/stream/big', '/xapi/threads/h/stream'])(
-    '%s waits while others of its key are unread, and then goes on',
+    '%s waits while others of its key are unread, then continues',
     { tags: ['slow'] },
     async (path) => {
       const server = await bigServer(8 * MB)
@@ -123,7 +123,7 @@ describe('a stream', () => {
   )
 })
 
-test('a stream of small frames does not wait for others of its key that are unread', async () => {
+test('a stream of small frames does not wait for unread ones of its key', async () => {
   const server = await bigServer(8 * MB)
   const log = server.log.ofTenant('acme')
   await writeLongTurn(log, { turnId: 'small', deltas: 10 })
@@ -134,10 +134,10 @@ test('a stream of small frames does not wait for others of its key that are unre
   for (const wire of [small, stuck]) wire.close()
 })
 
-describe('what a key has unsent', () => {
+describe('the unsent bytes of a key', () => {
   const CALLER: Caller = { tenant: 'acme', key: 'one' }
 
-  test('is let go once, however often', () => {
+  test('are released once', () => {
     const unsent = new UnsentBytes(10)
     const release = unsent.hold(7)
     unsent.hold(2)
@@ -146,7 +146,7 @@ describe('what a key has unsent', () => {
     expect(unsent.size).toBe(2)
   })
 
-  test('has room for one after the other of those who wait', async () => {
+  test('admit waiting responses one after the other', async () => {
     const unsent = new UnsentBytes(10)
     const { signal } = new AbortController()
     const held: (() => void)[] = [unsent.hold(10)]
@@ -163,7 +163,7 @@ describe('what a key has unsent', () => {
     }
   })
 
-  test('does not keep a reader that leaves', async () => {
+  test('release a reader that disconnects', async () => {
     const unsent = new UnsentBytes(10)
     const reader = new AbortController()
     unsent.hold(10)
@@ -173,7 +173,7 @@ describe('what a key has unsent', () => {
     expect(unsent.isFull).toBe(true)
   })
 
-  test('keeps the key from being forgotten', async () => {
+  test('keep the key from being forgotten', async () => {
     const clock = fakeClock(1_000_000)
     const limits = new KeyLimits({ ...UNLIMITED, unsentBytes: 10 }, clock)
     const release = limits.holdAnswer(CALLER, 10)

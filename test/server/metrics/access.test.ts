@@ -11,8 +11,8 @@ function keyedServer() {
   return startServer({ keys })
 }
 
-describe('W8 where there are keys, the metrics', () => {
-  test('are told to a key of the tenant default, for all tenants', async () => {
+describe('W8 with keys, the metrics', () => {
+  test('are available to a key of the tenant default, for all tenants', async () => {
     const server = await keyedServer()
     await call(server, 'POST /api/v2/submit', { body: { prompt: 'Hi' }, headers: withKey(ACME) })
     await idle(server)
@@ -21,7 +21,7 @@ describe('W8 where there are keys, the metrics', () => {
     expect(samples.get(`turnstream_tokens_total{${labels}}`)).toBe(4)
   })
 
-  test('are not there for another tenant: it is told what it is told of any path', async () => {
+  test('look like an unknown path to other tenants', async () => {
     const server = await keyedServer()
     const headers = withKey(ACME)
     const told = await call(server, 'GET /metrics', { headers })
@@ -41,7 +41,7 @@ describe('W8 where there are keys, the metrics', () => {
     expect([status, json.error.code]).toEqual([401, code])
   })
 
-  test('a stream token does not open them', async () => {
+  test('do not accept a stream token', async () => {
     const server = await keyedServer()
     const headers = withKey(OPERATOR)
     await call(server, 'POST /api/v2/threads', { headers, body: { threadId: 'a' } })
@@ -50,7 +50,7 @@ describe('W8 where there are keys, the metrics', () => {
     expect((await call(server, `GET /metrics?token=${json.token}`)).status).toBe(401)
   })
 
-  test('are still there when whoever made the server closed them for everybody', async () => {
+  test('are available although they are disabled for clients without keys', async () => {
     const keys = new KeyRing([entry(OPERATOR, 'default')])
     const server = await startServer({ keys, openMetrics: false })
     expect((await call(server, 'GET /metrics', { headers: withKey(OPERATOR) })).status).toBe(200)
@@ -58,7 +58,7 @@ describe('W8 where there are keys, the metrics', () => {
 })
 
 describe('without keys, the metrics', () => {
-  test('are open, to HEAD as well', async () => {
+  test('are public, also for HEAD', async () => {
     const server = await startServer()
     await finishedTurn(server)
     expect((await call(server, 'GET /metrics')).status).toBe(200)
@@ -66,7 +66,7 @@ describe('without keys, the metrics', () => {
     expect([head.status, await head.text()]).toEqual([200, ''])
   })
 
-  test('W8 are not there for anybody where the server says so', async () => {
+  test('W8 can be disabled', async () => {
     const { status, json } = await call(await startServer({ openMetrics: false }), 'GET /metrics')
     expect([status, json.error.code]).toEqual([404, 'ROUTE_UNKNOWN'])
   })

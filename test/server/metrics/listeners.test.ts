@@ -9,7 +9,7 @@ import { call, finishedTurn, startServer } from '../support.ts'
 import { parseExposition } from './exposition.ts'
 import { idle, scrape } from './support.ts'
 
-test('whoever wants to know is told of requests and turns', async () => {
+test('onRequest and onTurn are notified of requests and turns', async () => {
   const requests: RequestFacts[] = []
   const turns: [TurnFacts, TurnOutcome | undefined][] = []
   const server = await startServer({
@@ -36,7 +36,7 @@ test('whoever wants to know is told of requests and turns', async () => {
   ])
 })
 
-test('a listener that throws spoils neither answers nor turns nor counts', async () => {
+test('a listener that throws affects neither responses nor turns nor counts', async () => {
   const fail = (): never => {
     throw new Error('the listener is broken')
   }
@@ -49,7 +49,7 @@ test('a listener that throws spoils neither answers nor turns nor counts', async
   expect(server.errors).toEqual([])
 })
 
-test('whoever is told of errors may throw: answers keep their codes, and streams break off', async () => {
+test('onError may throw: responses keep their codes, and streams are cut', async () => {
   const fail = (): never => {
     throw new Error('the listener is broken')
   }
@@ -65,14 +65,14 @@ test.each([
   ['REQUEST_INVALID', 'no HTTP\r\n\r\n'],
   ['HEADERS_TOO_LARGE', `GET /healthz HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(40_000)}\r\n\r\n`],
   ['URL_TOO_LONG', `GET /${'y'.repeat(9000)} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`],
-])('%s is counted where no route is reached, too', async (code, bytes) => {
+])('%s is counted even when no route is reached', async (code, bytes) => {
   const server = await startServer()
   expect((await sendRaw(server.url, bytes)).body).toContain(code)
   const samples = await scrape(server)
   expect(samples.get(`turnstream_http_refusals_total{code="${code}"}`)).toBe(1)
 })
 
-test('a connection that is one too many is counted', async () => {
+test('a refused connection is counted', async () => {
   const server = await startServer({ port: { maxConnections: 1 } })
   const { hostname, port } = new URL(server.url)
   const first = connect(Number(port), hostname)
@@ -88,7 +88,7 @@ test('a connection that is one too many is counted', async () => {
   expect(samples.get(series)).toBeGreaterThan(0)
 })
 
-test('nothing looks at the event loop before somebody asks, or after the end', async () => {
+test('the event loop is measured only between the first scrape and the close', async () => {
   const server = await startServer()
   await scrape(server)
   await server.close()

@@ -18,13 +18,13 @@ describe('the metric', PATIENCE, () => {
     await check()
   })
 
-  test('each of them is tested above', () => {
+  test('every metric is tested above', () => {
     expect(Object.keys(ROWS).toSorted()).toEqual(Object.keys(METRICS).toSorted())
   })
 })
 
-describe('what is answered', () => {
-  test('is the text format of Prometheus, with exactly the metrics that are defined', async () => {
+describe('the response', () => {
+  test('is Prometheus text with exactly the defined metrics', async () => {
     const server = await startServer()
     await finishedTurn(server)
     const { status, headers, json } = await call(server, 'GET /metrics')
@@ -38,7 +38,7 @@ describe('what is answered', () => {
     )
   })
 
-  test('is each gateway’s own, also in one process', async () => {
+  test('is per gateway, even in one process', async () => {
     const [one, other] = [await startServer(), await startServer()]
     await finishedTurn(one)
     expect((await scrape(one)).get('turnstream_turns_started_total')).toBe(1)

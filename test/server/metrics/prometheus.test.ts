@@ -3,7 +3,7 @@ import { histograms, values } from '../../../src/server/metrics/definitions.ts'
 import { parseExposition } from './exposition.ts'
 
 describe('a counter', () => {
-  test('without labels is there from the start', () => {
+  test('without labels exists from the start', () => {
     const family = values('a_total', { type: 'counter', help: 'What it counts.', labels: [] })
     expect(family.text()).toBe(
       '# HELP a_total What it counts.\n# TYPE a_total counter\na_total 0\n',
@@ -12,7 +12,7 @@ describe('a counter', () => {
     expect(family.text()).toContain('\na_total 2\n')
   })
 
-  test('with labels has a series for each of their values, each counted for itself', () => {
+  test('with labels has one series per value', () => {
     const family = values('a_total', { type: 'counter', help: 'H', labels: ['x', 'y'] })
     expect(family.text()).toBe('# HELP a_total H\n# TYPE a_total counter\n')
     family.with('1', '2').value += 1
@@ -21,7 +21,7 @@ describe('a counter', () => {
     expect(family.text()).toContain('\na_total{x="1",y="2"} 2\na_total{x="2",y="1"} 1\n')
   })
 
-  test('a label may be any text, and stays within its quotation marks', () => {
+  test('escapes label values', () => {
     const family = values('a', { type: 'gauge', help: 'back\\slash\nline', labels: ['x'] })
     const nasty = 'a"} 1\nb{c="\\'
     family.with(nasty).value = 7
@@ -31,7 +31,7 @@ describe('a counter', () => {
     expect(parseExposition(text).samples.size).toBe(1)
   })
 
-  test('has at most 1,000 series: what is more is counted together', () => {
+  test('has at most 1,000 series and counts the rest together', () => {
     const family = values('a', { type: 'counter', help: 'H', labels: ['x', 'y'] })
     for (let index = 0; index < 5000; index++) family.with(`${index}`, 'z').value += 1
     const { samples } = parseExposition(family.text())
@@ -56,7 +56,7 @@ describe('a counter', () => {
 })
 
 describe('a histogram', () => {
-  test('counts what is up to each bound, and adds up', () => {
+  test('counts cumulatively up to each bound', () => {
     const family = histograms('s', { type: 'histogram', help: 'H', buckets: [0.5, 1], labels: [] })
     for (const value of [0.25, 0.5, 0.75, 1, 3]) family.with().observe(value)
     expect(family.text().split('\n').slice(2)).toEqual([
@@ -82,7 +82,7 @@ describe('a histogram', () => {
   })
 })
 
-describe('the check of the format', () => {
+describe('the format checker', () => {
   test.each([
     ['a 1', 'no end'],
     ['# HELP a h\n# TYPE a gauge\na{x="1" 1\n', 'no line of the format'],

@@ -14,7 +14,7 @@ function slowStore() {
   }
 }
 
-test('the store is asked once in ten seconds, however many want to know', async () => {
+test('the store is read once in ten seconds for all scrapes', async () => {
   const clock = fakeClock(1_000_000)
   let asked = 0
   const kept = new StoredBytes({ bytesKept: () => Promise.resolve((asked += 1)) }, clock)
@@ -25,7 +25,7 @@ test('the store is asked once in ten seconds, however many want to know', async 
   expect([await kept.read(), asked]).toEqual([2, 2])
 })
 
-test('a store that does not answer keeps nobody waiting for more than a second', async () => {
+test('an unresponsive store delays a scrape by at most a second', async () => {
   const clock = fakeClock(1_000_000)
   const store = slowStore()
   const kept = new StoredBytes(store, clock)
@@ -43,7 +43,7 @@ test('a store that does not answer keeps nobody waiting for more than a second',
   expect(clock.pending()).toBe(0)
 })
 
-test('a store that fails leaves what it said before', async () => {
+test('a failing store keeps the last value', async () => {
   const clock = fakeClock(1_000_000)
   const store = slowStore()
   const kept = new StoredBytes(store, clock)

@@ -220,8 +220,8 @@ async function faultsOf(all: readonly Setup[], asked: readonly Wish[]): Promise<
   return faults
 }
 
-describe('V1 where a prompt may go', () => {
-  test('is the same at every door, whatever is configured and asked for', async () => {
+describe('V1 the provider of a prompt', () => {
+  test('is the same on every route for every configuration and request', async () => {
     const asked = fc.array(wishes, { minLength: 1, maxLength: 12 })
     await fc.assert(
       fc.asyncProperty(setups, asked, async (all, each) => {
@@ -231,7 +231,7 @@ describe('V1 where a prompt may go', () => {
     )
   }, 120_000)
 
-  test('the statement that it is compared with can tell right from wrong', () => {
+  test('the reference implementation can tell right from wrong', () => {
     const openai = { id: 'openai', models: ['gpt-5'], defaultModel: 'gpt-5', unlisted: false }
     const router = { id: 'router', models: 'any', defaultModel: 'llama', unlisted: false } as const
     const rows: [Setup[], Wish, string | undefined][] = [

@@ -30,7 +30,7 @@ async function answerTo(events: readonly unknown[]): Promise<string> {
   return text
 }
 
-test('records that are no events add nothing, before the first output and after it', async () => {
+test('records that are not events are ignored before and after the first output', async () => {
   const { payload: _, ...bare } = delta('a', 'x')
   const noText = { ...bare, payload: { type: 'item_delta', item_id: 'a', delta_content: 1 } }
   const broken = [{}, { type: 'nonsense' }, { event_id: 'e', timestamp: 1 }, bare, noText]

@@ -81,10 +81,10 @@ async function failure(asked: Promise<unknown>): Promise<APIError> {
   throw new Error(`no APIError but ${String(error)}`)
 }
 
-describe.each(VENDORS)('the client of OpenAI with %s', (vendor) => {
+describe.each(VENDORS)("OpenAI's client with %s", (vendor) => {
   const row = ROWS[vendor]
 
-  test('gets a whole answer', async () => {
+  test('gets a complete answer', async () => {
     const { client } = await stage(vendor, fixtures(vendor, row.text))
     const { data, response } = await client.chat.completions.create(ASK).withResponse()
     const turnId = response.headers.get('x-turn-id')
@@ -95,7 +95,7 @@ describe.each(VENDORS)('the client of OpenAI with %s', (vendor) => {
     expect(data.usage?.total_tokens).toBeGreaterThan(0)
   })
 
-  test('gets the same answer as a stream, with ids that do not change and no usage unasked', async () => {
+  test('gets the same answer as a stream with stable ids and no usage by default', async () => {
     const { client } = await stage(vendor, fixtures(vendor, row.text))
     const whole = await client.chat.completions.create(ASK)
     const stream = await client.chat.completions.create({ ...ASK, stream: true })
@@ -111,7 +111,7 @@ describe.each(VENDORS)('the client of OpenAI with %s', (vendor) => {
     expect(chunks.some((chunk) => 'usage' in chunk)).toBe(false)
   })
 
-  test('puts a stream together by its own helper, with the usage', async () => {
+  test('assembles a stream with its own helper, with usage', async () => {
     const { client } = await stage(vendor, fixtures(vendor, row.text))
     const whole = await client.chat.completions.create(ASK)
     const stream_options = { include_usage: true }
@@ -124,7 +124,7 @@ describe.each(VENDORS)('the client of OpenAI with %s', (vendor) => {
     expect(await stream.totalUsage()).toMatchObject({ total_tokens: whole.usage?.total_tokens })
   })
 
-  test('gets calls that are made at once, each whole', async () => {
+  test('gets parallel calls, each complete', async () => {
     const { client } = await stage(vendor, fixtures(vendor, row.calls))
     const whole = await client.chat.completions.create(ASK)
     const streamed = await client.chat.completions.stream(ASK).finalChatCompletion()
@@ -172,7 +172,7 @@ describe.each(VENDORS)('the client of OpenAI with %s', (vendor) => {
     expect(second.indexOf('Hello')).toBeLessThan(second.indexOf('answer of'))
   })
 
-  test('has the reasoning of the model beside its answer', async () => {
+  test('gets the reasoning of the model', async () => {
     const { client } = await stage(vendor, fixtures(vendor, row.reasoning))
     const { choices } = await client.chat.completions.create(ASK)
     const message = choices[0]?.message as { content: string; reasoning_content?: string }
@@ -188,7 +188,7 @@ describe.each(VENDORS)('the client of OpenAI with %s', (vendor) => {
     expect(reasoning).toBe(message.reasoning_content)
   })
 
-  test('is told that an answer was cut off by its length', async () => {
+  test('gets finish_reason length for a truncated answer', async () => {
     const { client } = await stage(vendor, fixtures(vendor, row.length))
     const { choices } = await client.chat.completions.create(ASK)
     expect(choices[0]).toMatchObject({
@@ -197,7 +197,7 @@ describe.each(VENDORS)('the client of OpenAI with %s', (vendor) => {
     })
   })
 
-  test('is told of a refusal, and never of an empty answer that looks like a good one', async () => {
+  test('gets an error for a refusal and never an empty answer', async () => {
     const { client } = await stage(vendor, fixtures(vendor, row.refusal))
     const { choices } = await client.chat.completions.create(ASK)
     const { message, finish_reason } = choices[0] ?? {}
@@ -223,7 +223,7 @@ describe.each(VENDORS)('the client of OpenAI with %s', (vendor) => {
     expect(whole.code).toBe(error.code)
   })
 
-  test('sends pictures in the form of the vendor, also when the thread goes on', async () => {
+  test("sends images in the vendor's format, also in later turns", async () => {
     const { client, asked, server } = await stage(vendor, fixtures(vendor, row.text))
     const url = `data:image/png;base64,${PNG}`
     const content = [
@@ -247,7 +247,7 @@ describe.each(VENDORS)('the client of OpenAI with %s', (vendor) => {
     expect(again.indexOf('What is this?')).toBeLessThan(again.indexOf('And now?'))
   })
 
-  test('sends a schema for the answer, tools and settings in the form of the vendor', async () => {
+  test("sends a response schema, tools and settings in the vendor's format", async () => {
     const { client, asked } = await stage(vendor, fixtures(vendor, row.text))
     const schema = { type: 'object', properties: { n: { type: 'number' } } }
     await client.chat.completions.create({
@@ -272,7 +272,7 @@ async function namesOf(vendor: VendorName, name: string): Promise<string[]> {
   return [...new Set(Array.from(names, ([, each = '']) => each))]
 }
 
-test('an answer in a schema is parsed by the client of OpenAI, and sent strictly', async () => {
+test('parses a strict structured answer', async () => {
   const text = '{"model":"m","choices":[{"index":0,"delta":{"content":"{\\"n\\":1}"}}]}'
   const { client, asked } = await stage('openai-chat', sse(text, STOP))
   const schema = { type: 'object', properties: { n: { type: 'number' } } }

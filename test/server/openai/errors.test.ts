@@ -59,8 +59,8 @@ const VENDOR_ROWS: [status: number, told: number, code: string][] = [
   [529, 503, 'HTTP_529'],
 ]
 
-describe('a vendor that refuses', () => {
-  test.each(VENDOR_ROWS)('with %i is told as %i', async (status, told, code) => {
+describe('a vendor error', () => {
+  test.each(VENDOR_ROWS)('with status %i is returned as %i', async (status, told, code) => {
     const { client, server } = await stage('openai-chat', refuses(status))
     for (const stream of [true, false]) {
       const error = await failure(client.chat.completions.create({ ...ASK, stream }))
@@ -72,7 +72,7 @@ describe('a vendor that refuses', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('our key is no matter of the client: it is told so, and not to ask again', async () => {
+  test('about our key is reported as ours and not retryable', async () => {
     const { client, vendor } = await stage('openai-chat', refuses(401))
     const patient = clientOf({ url: client.baseURL.replace(/\/v1$/, '') }, { maxRetries: 2 })
     const error = await failure(patient.chat.completions.create(ASK))
@@ -81,7 +81,7 @@ describe('a vendor that refuses', () => {
     expect(vendor.bodies).toHaveLength(1)
   })
 
-  test.each([true, false])('says when to come back, and so do we (stream: %s)', async (stream) => {
+  test.each([true, false])('with retry-after passes it on (stream: %s)', async (stream) => {
     const answer = refuses(429, { 'retry-after': '7' })
     const { client } = await stage('openai-chat', answer)
     const error = await failure(client.chat.completions.create({ ...ASK, stream }))
@@ -89,21 +89,21 @@ describe('a vendor that refuses', () => {
     expect(error.headers?.get('retry-after')).toBe('7')
   })
 
-  test('in its stream, before it says anything, is a status as well', async () => {
+  test('in the stream before any output is returned as a status', async () => {
     const overloaded = '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
     const { client } = await stage('anthropic-messages', sse(overloaded))
     const error = await failure(client.chat.completions.create({ ...ASK, stream: true }))
     expect([error.status, error.code]).toEqual([503, 'overloaded_error'])
   })
 
-  test('to be reached is 502', async () => {
+  test('connecting is 502', async () => {
     const { client, vendor } = await stage('openai-chat', sse())
     await vendor.close()
     const error = await failure(client.chat.completions.create(ASK))
     expect([error.status, error.code]).toEqual([502, 'UPSTREAM_UNREACHABLE'])
   })
 
-  test('to answer in time is 504', async () => {
+  test('timing out is 504', async () => {
     const provider = { timeLimits: { firstEventMs: 20 } }
     const { client } = await stage('openai-chat', () => {}, { provider })
     const error = await failure(client.chat.completions.create({ ...ASK, stream: true }))
@@ -138,7 +138,7 @@ const CANNOT: [Parameters<typeof stage>[0], body: object, param: string][] = [
   ],
 ]
 
-describe('what the provider cannot do is refused, and the vendor not asked', () => {
+describe('unsupported input is refused without a vendor request', () => {
   test.each(CANNOT)('%s: %j', async (vendor, body, param) => {
     const { client, vendor: server } = await stage(vendor, fixtures(vendor, 'text'))
     for (const stream of [true, false]) {
@@ -156,7 +156,7 @@ describe('keys', () => {
   const sha256 = createHash('sha256').update('right').digest('hex')
   const keys = new KeyRing([{ tenant: 'acme', name: 'key', sha256 }])
 
-  test('one that is wrong is invalid_api_key, one that is right is enough', async () => {
+  test('a wrong one is invalid_api_key, a valid one is accepted', async () => {
     const server = await startServer({ keys })
     const wrong = await failure(
       clientOf(server, { apiKey: 'wrong' }).chat.completions.create(PLAIN),
@@ -172,7 +172,7 @@ describe('keys', () => {
     expect(await server.log.getTurn(turnId)).toBeUndefined()
   })
 
-  test('are needed for the models, too', async () => {
+  test('are required for the models, too', async () => {
     const server = await startServer({ keys })
     const error = await failure(clientOf(server, { apiKey: 'wrong' }).models.list())
     expect([error.status, error.code]).toEqual([401, 'invalid_api_key'])
@@ -198,7 +198,7 @@ describe('limits', () => {
     await first
   })
 
-  test('a place is given back after every answer, and after every refusal', async () => {
+  test('a slot is released after every response and error', async () => {
     const server = await startServer({ limits: { openStreams: 1 } })
     const client = clientOf(server)
     for (const body of [{}, { stream: true }, { model: 'plain/no' }, { seed: 1 }, { n: 1 }]) {
@@ -208,7 +208,7 @@ describe('limits', () => {
   })
 })
 
-describe('what is refused before a route is reached', () => {
+describe('errors before routing', () => {
   const ROWS: [name: string, path: string, init: RequestInit, status: number, code: string][] = [
     ['no such path', '/v1/nothing', {}, 404, 'ROUTE_UNKNOWN'],
     ['another method', '/v1/chat/completions', {}, 405, 'METHOD_NOT_ALLOWED'],
@@ -245,7 +245,7 @@ describe('what is refused before a route is reached', () => {
     expect([status, JSON.parse(text).error]).toEqual([413, { ...SHAPE, code: 'BODY_TOO_LARGE' }])
   })
 
-  test('a failure that nobody foresaw says nothing of it', async () => {
+  test('an unexpected error reveals no details', async () => {
     class Broken extends MemoryLog {
       override async create(): Promise<never> {
         throw new TypeError('the secret is 42')
@@ -259,14 +259,14 @@ describe('what is refused before a route is reached', () => {
     expect(server.errors).toHaveLength(1)
   })
 
-  test('other routes keep their own shape', async () => {
+  test('other routes keep their own error format', async () => {
     const server = await startServer()
     const response = await fetch(`${server.url}/api/v2/runs/no`)
     expect(await response.json()).toMatchObject({ error: { code: 'TURN_UNKNOWN' } })
   })
 })
 
-test('a model that is not there is model_not_found', async () => {
+test('an unknown model is model_not_found', async () => {
   const server = await startServer()
   const error = await failure(
     clientOf(server).chat.completions.create({ model: 'plain/nope', messages: HELLO }),
@@ -275,7 +275,7 @@ test('a model that is not there is model_not_found', async () => {
   expect([error.code, error.param]).toEqual(['model_not_found', 'model'])
 })
 
-test('a turn that is stopped before it said anything is an error that is not asked for again', async () => {
+test('a turn cancelled before any output is a non-retryable error', async () => {
   const server = await startServer()
   const next = server.held.nextCall()
   const asked = clientOf(server, { maxRetries: 2 }).chat.completions.create({

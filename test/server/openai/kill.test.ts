@@ -44,7 +44,7 @@ describe.each([
   ['in a directory', () => 'data'],
   ['in Redis', () => redis.url],
 ])('kill -9 with turns %s', { ...PATIENCE, tags: ['slow'] }, (_name, storeOf) => {
-  test('never looks like a whole answer, and the turn is kept with its truthful end', async () => {
+  test('never looks like a complete answer, and the turn is stored with its real outcome', async () => {
     const cwd = folderOfTest()
     const first = await serve(storeOf(), cwd)
     const seen = await follow(first.url, (text) => {

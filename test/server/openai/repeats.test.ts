@@ -14,7 +14,7 @@ test.each([
   [false, { 'idempotency-key': 'once' }, 1],
   [true, {}, 2],
   [false, {}, 2],
-])('with stream %s and %j a failed run is asked for %i times', async (stream, headers, times) => {
+])('with stream %s and %j a failed run is requested %i times', async (stream, headers, times) => {
   const { server } = await stage('openai-chat', refuses)
   let asked = 0
   const client = clientOf(server, {

@@ -5,7 +5,7 @@ import { call, sealed, startServer, type TestServer } from '../support.ts'
 import { asked, GIF, PLAIN, REFUSED, tool } from './refused-rows.ts'
 import { HELLO, post } from './stage.ts'
 
-describe('a request is refused, and no turn made of it:', () => {
+describe('a request is refused without creating a turn:', () => {
   test.each(REFUSED)('%j', async (body, param, code) => {
     const server = await startServer()
     const { status, text } = await post(server, { ...PLAIN, ...body })
@@ -29,7 +29,7 @@ describe('a request is refused, and no turn made of it:', () => {
     },
   )
 
-  test('a tool with the name of one of the server’s', async () => {
+  test('a tool with the name of a server tool', async () => {
     const own = { name: 'f', parameters: {}, execute: () => '' }
     const server = await startServer({ tools: [own] })
     const { status, text } = await post(server, { ...PLAIN, ...tool({ name: 'f' }) })
@@ -37,7 +37,7 @@ describe('a request is refused, and no turn made of it:', () => {
   })
 })
 
-describe('a request is taken', () => {
+describe('a request is accepted', () => {
   test.each([
     { n: 1 },
     { logprobs: false },
@@ -99,7 +99,7 @@ describe('W6 the messages of a request', () => {
     { type: 'message', origin: 'user', content: 'Three', id: 'key-user-prompt-2' },
   ]
 
-  test('reach the provider in their order, and again in the next turn of the thread', async () => {
+  test('reach the provider in order, and again in the next turn of the thread', async () => {
     const server = await startServer()
     const next = server.held.nextCall()
     const body = { model: 'held/m', messages: THREAD, stream: true }
@@ -123,7 +123,7 @@ describe('W6 the messages of a request', () => {
     later.finish()
   })
 
-  test('are no part of a whole answer', async () => {
+  test('are not part of a Response', async () => {
     const { text } = await post(await startServer(), { model: 'plain/m', messages: THREAD })
     expect(JSON.parse(text).choices).toEqual([
       {
@@ -135,7 +135,7 @@ describe('W6 the messages of a request', () => {
     ])
   })
 
-  test('show in snapshots as the prompt and the answer only', async () => {
+  test('appear in snapshots only as the prompt and the answer', async () => {
     const server = await startServer()
     await post(server, { model: 'plain/m', messages: THREAD }, { 'idempotency-key': 'key' })
     await sealed(server.log, 'key')
@@ -148,7 +148,7 @@ describe('W6 the messages of a request', () => {
     ])
   })
 
-  test('that end with answers of tools are a turn without a prompt', async () => {
+  test('that end with tool outputs are a turn without a prompt', async () => {
     const messages = [
       ...HELLO,
       asked('c1'),
@@ -158,7 +158,7 @@ describe('W6 the messages of a request', () => {
     expect(input.map(contentOf)).toEqual(['Hello', 'f', '7'])
   })
 
-  test('with calls to tools of the server do not have them run', async () => {
+  test('with calls of server tools do not run them', async () => {
     let ran = 0
     const own = { name: 'f', parameters: {}, execute: () => `${(ran += 1)}` }
     const server = await startServer({ tools: [own] })
@@ -167,7 +167,7 @@ describe('W6 the messages of a request', () => {
     expect([status, ran]).toEqual([200, 0])
   })
 
-  test('keep the order of pictures and texts', async () => {
+  test('keep the order of images and texts', async () => {
     const messages = [
       {
         role: 'user',
@@ -229,8 +229,8 @@ describe('settings', () => {
   })
 })
 
-describe('what is about the request and not about the answer', () => {
-  test('is kept with the thread', async () => {
+describe('request metadata', () => {
+  test('is stored with the thread', async () => {
     const server = await startServer()
     const kept = {
       ...{ user: 'u', safety_identifier: 's', prompt_cache_key: 'p', store: false },
@@ -241,7 +241,7 @@ describe('what is about the request and not about the answer', () => {
     expect(await server.log.getThread(threadId)).toMatchObject({ metadata: kept })
   })
 
-  test('stays as somebody changed it when the request is made again', async () => {
+  test('is not overwritten when the request is repeated', async () => {
     const server = await startServer()
     const send = () => post(server, { ...PLAIN, user: 'u' }, { 'idempotency-key': 'key' })
     const threadId = (await send()).headers.get('x-thread-id') ?? ''
@@ -252,7 +252,7 @@ describe('what is about the request and not about the answer', () => {
 })
 
 describe('W7 an idempotency key', () => {
-  test('names one turn, streamed or not', async () => {
+  test('identifies one turn, streamed or not', async () => {
     const server = await startServer()
     const key = { 'idempotency-key': 'key' }
     const whole = await post(server, PLAIN, key)
@@ -266,7 +266,7 @@ describe('W7 an idempotency key', () => {
     expect((await server.log.listThreads()).items).toHaveLength(1)
   })
 
-  test('of another request is refused, also when only what was said before differs', async () => {
+  test('of a different request is refused, even when only the history differs', async () => {
     const server = await startServer()
     const key = { 'idempotency-key': 'key' }
     const said = (content: string) => [{ role: 'assistant', content }, ...HELLO]
@@ -275,7 +275,7 @@ describe('W7 an idempotency key', () => {
     expect([other.status, JSON.parse(other.text).error.code]).toEqual([409, 'SUBMIT_CONFLICT'])
   })
 
-  test('that is none is refused', async () => {
+  test('that is invalid is refused', async () => {
     const { status, text } = await post(await startServer(), PLAIN, { 'idempotency-key': 'a b' })
     expect([status, JSON.parse(text).error.param]).toEqual([400, 'idempotency-key'])
   })

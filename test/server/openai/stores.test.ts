@@ -77,7 +77,7 @@ describe.each(STORES)('on %s', (_name, store) => {
     'reasoning-content',
     'refusal',
     'error-in-a-call',
-  ])('%s is answered as it is from memory, streamed and whole', async (name) => {
+  ])('%s is answered as from memory, streamed and complete', async (name) => {
     const kept = await stage('openai-chat', fixtures('openai-chat', name), {
       log: await store()(),
     })
@@ -93,7 +93,7 @@ describe.each(STORES)('on %s', (_name, store) => {
     expect(kept.server.errors).toEqual([])
   })
 
-  test('a turn that was left goes on, and is told to the end after a restart', async () => {
+  test('an abandoned turn continues and is complete after a restart', async () => {
     const open = store()
     const first = await startServer({ log: await open() })
     const { running, chunks } = await begun(first)
@@ -118,7 +118,7 @@ describe.each(STORES)('on %s', (_name, store) => {
     expect(second.held.calls).toEqual([])
   })
 
-  test('a server that ends in the middle says so, and so does the next one', async () => {
+  test('a server that stops in the middle reports it, and so does the next one', async () => {
     const open = store()
     const first = await startServer({ log: await open() })
     const { chunks } = await begun(first)
@@ -134,7 +134,7 @@ describe.each(STORES)('on %s', (_name, store) => {
     expect(json).toMatchObject({ status: 'error', error: { code: 'SERVER_SHUTDOWN' } })
   })
 
-  test('a client that is tied to its turn stops it by leaving', async () => {
+  test('a client tied to its turn cancels it by disconnecting', async () => {
     const server = await startServer({ log: await store()() })
     const { chunks, running } = await begun(server, { ...KEY, ...TIED })
     await chunks.return?.()
@@ -143,7 +143,7 @@ describe.each(STORES)('on %s', (_name, store) => {
     expect(running.signal.aborted).toBe(true)
   })
 
-  test('a thread goes on at once, with its history and what is kept with it', async () => {
+  test('a thread continues at once with its history and metadata', async () => {
     const server = await startServer({ log: await store()() })
     const messages = [
       { role: 'system' as const, content: 'Be brief.' },
@@ -176,7 +176,7 @@ describe('two gateways on one Redis', () => {
     ] as const
   }
 
-  test('tell one turn to clients of both, while it runs', async () => {
+  test('serve one running turn to clients of both', async () => {
     const [one, other] = await pair()
     const { running, chunks, text } = await begun(one)
     const there = post(other, HELD, KEY)
@@ -190,7 +190,7 @@ describe('two gateways on one Redis', () => {
     expect(other.held.calls).toEqual([])
   })
 
-  test('stop a turn of each other, and its client is told', async () => {
+  test("cancel each other's turns and notify the client", async () => {
     const [one, other] = await pair()
     const { chunks } = await begun(one)
     const stopped = await call(other, 'POST /api/v2/runs/key/cancel', { body: {} })

@@ -33,8 +33,8 @@ async function noticed(server: TestServer): Promise<void> {
   while (status === 429) status = (await post(server, { ...HELD, model: 'plain/m' })).status
 }
 
-describe('a client that leaves in the middle', () => {
-  test('does not stop the turn', async () => {
+describe('a client that disconnects', () => {
+  test('does not cancel the turn', async () => {
     const server = await startServer({ limits: { ...UNLIMITED, openStreams: 1 } })
     const { running, stream, turnId } = await begun(server)
     stream.controller.abort()
@@ -47,7 +47,7 @@ describe('a client that leaves in the middle', () => {
     expect(json.output_items.at(-1).content).toBe('One two')
   })
 
-  test('stops it if it said so, also while the head still waits or without a stream', async () => {
+  test('cancels it when requested, even before the headers or without a stream', async () => {
     const server = await startServer()
     const { stream, turnId, running } = await begun(server, TIED)
     stream.controller.abort()
@@ -70,7 +70,7 @@ describe('a client that leaves in the middle', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('gives its place back', async () => {
+  test('releases its slot', async () => {
     const server = await startServer({ limits: { openStreams: 1, runningTurns: 10 } })
     const { stream, turnId } = await begun(server, TIED)
     stream.controller.abort()
@@ -80,7 +80,7 @@ describe('a client that leaves in the middle', () => {
     running.finish()
   })
 
-  test('can come back and read the turn as raw events and as snapshots', async () => {
+  test('can read the turn later as raw events and snapshots', async () => {
     const server = await startServer()
     const { running, stream, turnId } = await begun(server)
     stream.controller.abort()
@@ -111,7 +111,7 @@ test('two readers of one turn get the same stream', async () => {
   expect(server.held.calls).toHaveLength(1)
 })
 
-describe('the head of a stream', () => {
+describe('the headers of a stream', () => {
   async function waiting() {
     const clock = fakeClock(1_700_000_000_000)
     const server = await startServer({ clock, heartbeatMs: 15_000, leaseMs: 3_600_000 })
@@ -127,7 +127,7 @@ describe('the head of a stream', () => {
     return { clock, running: await next, asked, hasHead: () => hasHead }
   }
 
-  test('waits for the first word, and for five seconds at most', async () => {
+  test('wait for the first output for at most five seconds', async () => {
     const { clock, running, asked, hasHead } = await waiting()
     await clock.advance(4999)
     expect(hasHead()).toBe(false)
@@ -141,7 +141,7 @@ describe('the head of a stream', () => {
     expect(text).toBe('One')
   })
 
-  test('is followed by signs of life, which the client passes over, and by nothing that is empty', async () => {
+  test('are followed by heartbeat comments, which the client ignores', async () => {
     const { clock, running, asked } = await waiting()
     await clock.advance(5000)
     const { response } = await asked
@@ -159,7 +159,7 @@ describe('the head of a stream', () => {
     expect(heard).toBe('One')
   })
 
-  test('has what keeps proxies from holding frames back', async () => {
+  test('prevent proxy buffering', async () => {
     const { headers } = await post(await startServer(), {
       ...HELD,
       model: 'plain/m',
@@ -170,7 +170,7 @@ describe('the head of a stream', () => {
   })
 })
 
-describe('a stream that stops before the turn does is no whole answer', () => {
+describe('a stream that ends before its turn is not a complete answer', () => {
   async function heardBy(chunks: AsyncIterator<unknown>): Promise<unknown> {
     try {
       for (;;) if ((await chunks.next()).done === true) return 'nothing'
@@ -216,7 +216,7 @@ describe('a stream that stops before the turn does is no whole answer', () => {
   })
 })
 
-test('a reader that takes its time gets everything', async () => {
+test('a slow reader gets everything', async () => {
   const server = await startServer()
   const { running, chunks, text } = await begun(server)
   const piece = 'x'.repeat(1000)
@@ -243,7 +243,7 @@ const START: StreamEventPayload = {
   ...{ model_id: 'm', provider_id: 'any', created_at: 1 },
 }
 
-test('whatever the pieces of a text are, the stream comes to the same as the whole answer', async () => {
+test('a stream equals the complete answer however the text is split', async () => {
   const recordings: Record<string, StreamEvent[]> = {}
   const provider = createScriptedProvider({ id: 'any', recordings, speed: Infinity })
   const server = await startServer({ more: [provider] })

@@ -6,7 +6,7 @@ import { RawClient } from './raw-client.ts'
 test.each([
   { path: '/api/v2/submit', body: { prompt: 'Hello?', threadId: 'thread' } },
   { path: '/xapi/threads/thread/turn', body: { prompt: 'Hello?' } },
-])('a turn that is submitted here to $path is followed at once', async ({ path, body }) => {
+])('a turn submitted to $path in this process is announced immediately', async ({ path, body }) => {
   // Time stands still: nobody looks for turns.
   const { url, log } = await startServer({ clock: fakeClock(1000) })
   await log.putThread({ threadId: 'thread' })

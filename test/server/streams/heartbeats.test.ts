@@ -32,7 +32,7 @@ function beatsOf({ body }: RawClient): number {
   return body.toString().split(BEAT).length - 1
 }
 
-test('a comment is sent after 15 s of silence, from the first moment on, and again', async () => {
+test('a comment is sent after every 15 s of silence', async () => {
   const { clock, log, port } = await servedTurn()
   const client = await RawClient.open(port, PATH)
   await log.untilReading(1)
@@ -44,7 +44,7 @@ test('a comment is sent after 15 s of silence, from the first moment on, and aga
   client.close()
 })
 
-test('no comment is sent before that, and a record begins the time anew', async () => {
+test('a record restarts the interval', async () => {
   const { clock, log, port, write } = await servedTurn(100)
   const client = await RawClient.open(port, PATH)
   await log.untilReading(1)
@@ -58,7 +58,7 @@ test('no comment is sent before that, and a record begins the time anew', async 
   client.close()
 })
 
-test('each connection has its own time, and all of them one timer', async () => {
+test('each connection has its own interval, with one shared timer', async () => {
   const { clock, log, port } = await servedTurn(100)
   const before = clock.pending()
   const clients: RawClient[] = []
@@ -79,7 +79,7 @@ test('each connection has its own time, and all of them one timer', async () => 
   expect(clock.pending()).toBe(before)
 })
 
-test('a reader that does not read gets no comments on top', async () => {
+test('a reader that does not read gets no comments', async () => {
   const { clock, log, port, write } = await servedTurn(100)
   const other = await RawClient.open(port, PATH)
   const much = await createTurn(log, 'much', 'other')
@@ -97,7 +97,7 @@ test('a reader that does not read gets no comments on top', async () => {
   for (const client of [other, stuck]) client.close()
 })
 
-test('a clock that is set back silences nobody', async () => {
+test('heartbeats continue when the clock is set back', async () => {
   const clock = fakeClock(1_000_000)
   let shift = 0
   const log = new CountingLog()

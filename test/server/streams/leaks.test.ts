@@ -47,7 +47,7 @@ const PATHS = [
   '/xapi/threads/thread/stream',
 ]
 
-test.each(Object.keys(LEAVING))('nothing is left of a reader that leaves %s', async (how) => {
+test.each(Object.keys(LEAVING))('a reader that disconnects %s leaks nothing', async (how) => {
   const { log, clock, context, space, closing, errors, port, responses } = await watched()
   for (const path of PATHS) {
     const client = await RawClient.open(port, path)
@@ -66,7 +66,7 @@ test.each(Object.keys(LEAVING))('nothing is left of a reader that leaves %s', as
   expect(errors).toEqual([])
 })
 
-test('nothing is left of a reader that leaves before it was answered', async () => {
+test('a reader that disconnects before the response leaks nothing', async () => {
   const { log, context, errors, port, responses } = await watched()
   let leave: (() => Promise<unknown>) | undefined
   const getTurn = vi.spyOn(log, 'getTurn').mockImplementation(async (turnId) => {
@@ -87,7 +87,7 @@ test('nothing is left of a reader that leaves before it was answered', async () 
   expect(errors).toEqual([])
 })
 
-test('nothing is left of requests that were sent ahead and whose turn never came', async () => {
+test('pipelined requests that were never handled leak nothing', async () => {
   const { log, context, port, responses } = await watched()
   const client = await RawClient.open(port, PATHS[0] ?? '')
   for (const path of PATHS.slice(1)) client.ask(path)
@@ -98,7 +98,7 @@ test('nothing is left of requests that were sent ahead and whose turn never came
   expect(responses).toHaveLength(PATHS.length)
 })
 
-test('requests that were sent ahead are answered one after the other', async () => {
+test('pipelined requests are answered one after the other', async () => {
   const { port, responses } = await watched()
   const warned = vi.spyOn(process, 'emitWarning')
   const client = await RawClient.open(port, '/xapi/turns/turn/stream')
@@ -111,7 +111,7 @@ test('requests that were sent ahead are answered one after the other', async () 
   client.close()
 })
 
-test('nothing is left of 1,000 readers that came and went', async () => {
+test('1,000 readers leak nothing', async () => {
   const { log, open, clock, context, space, closing, port } = await watched()
   const hows = Object.values(LEAVING)
   for (let round = 0; round < 20; round++) {
@@ -135,7 +135,7 @@ test('nothing is left of 1,000 readers that came and went', async () => {
   expect(getEventListeners(closing.signal, 'abort')).toHaveLength(1)
 }, 60_000)
 
-test('a finished turn leaves nothing behind, and no timer keeps the process alive', async () => {
+test('a finished turn leaks nothing, and no timer keeps the process alive', async () => {
   const { log, context, port } = await watched()
   const real = streamsApp(log, systemClock)
   const timers = () => process.getActiveResourcesInfo().filter((each) => each === 'Timeout').length
@@ -151,7 +151,7 @@ test('a finished turn leaves nothing behind, and no timer keeps the process aliv
   client.close()
 })
 
-test('when the server closes, every stream ends and nothing is left', async () => {
+test('closing the server ends every stream and leaks nothing', async () => {
   const { log, clock, context, space, closing, port } = await watched()
   const clients = await Promise.all(PATHS.map((path) => RawClient.open(port, path)))
   await Promise.all(clients.map((client) => client.until(({ body }) => body.length > 0)))
@@ -185,7 +185,7 @@ test('100 readers of a turn share the bytes of its frames', async () => {
   for (const client of clients) client.close()
 })
 
-test('what becomes visible together is written together', async () => {
+test('records that become visible together are written together', async () => {
   const { log, open, port, responses } = await watched()
   const client = await RawClient.open(port, '/xapi/turns/open/stream')
   await log.untilReading(1)

@@ -40,7 +40,7 @@ function given() {
   return { clock, log, newTurns, woken, wait }
 }
 
-test('who waits is woken at once by a turn of this process', async () => {
+test('a waiting reader is notified immediately of a turn of this process', async () => {
   const { clock, newTurns, woken, wait } = given()
   const waiting = [wait('a', 'thread'), wait('b', 'thread')]
   void wait('c', 'other')
@@ -52,7 +52,7 @@ test('who waits is woken at once by a turn of this process', async () => {
   expect(clock.pending()).toBe(0)
 })
 
-test('who waits is woken within a second by a turn of another process', async () => {
+test('a waiting reader is notified within a second of a turn of another process', async () => {
   const { clock, log, woken, wait } = given()
   void wait('a', 'thread')
   await clock.advance(999)
@@ -61,7 +61,7 @@ test('who waits is woken within a second by a turn of another process', async ()
   expect(woken).toEqual(['a'])
 })
 
-test('the store is asked once a second for each thread, however many wait', async () => {
+test('the store is polled once a second per thread, however many wait', async () => {
   const { clock, log, newTurns, wait } = given()
   for (let each = 0; each < 50; each++) void wait(`${each}`, `thread-${each % 2}`)
   await clock.advance(3500)
@@ -72,7 +72,7 @@ test('the store is asked once a second for each thread, however many wait', asyn
   expect(newTurns.size).toBe(50)
 })
 
-test('more threads than are asked for together are all looked at', async () => {
+test('threads beyond one poll batch are all polled', async () => {
   const { clock, log, woken, wait } = given()
   for (let each = 0; each < 250; each++) {
     void wait(`${each}`, `thread-${each}`)
@@ -82,7 +82,7 @@ test('more threads than are asked for together are all looked at', async () => {
   expect(woken).toHaveLength(250)
 })
 
-test('nobody is asked when nobody waits, and a new look begins with the next who does', async () => {
+test('polling stops without readers and starts again with the next one', async () => {
   const { clock, log, newTurns, woken, wait } = given()
   const controller = new AbortController()
   const gone = wait('gone', 'thread', 0, controller.signal)
@@ -98,13 +98,13 @@ test('nobody is asked when nobody waits, and a new look begins with the next who
   expect(woken).toEqual(['gone', 'a'])
 })
 
-test('who comes with a signal that has aborted does not wait', async () => {
+test('a reader with an aborted signal does not wait', async () => {
   const { newTurns } = given()
   await newTurns.wait('thread', { creation: 'first', newest: 0 }, AbortSignal.abort())
   expect(newTurns.size).toBe(0)
 })
 
-test('who knows the newest turn waits, also when it is deleted it is woken', async () => {
+test('a reader that knows the newest turn waits until it is deleted', async () => {
   const { clock, log, woken, wait } = given()
   const lease = await createTurn(log, 'turn')
   await appendTo(log, lease, 'events', [{ seq: 1, data: responseDone('turn', 1) }], { seal: true })
@@ -121,7 +121,7 @@ test('who knows the newest turn waits, also when it is deleted it is woken', asy
 test.each([
   ['is deleted', undefined],
   ['is deleted and created again', 'second'],
-])('who waits is woken within a second when the thread %s', async (_what, creation) => {
+])('a waiting reader is notified within a second when the thread %s', async (_what, creation) => {
   const { clock, log, woken, wait } = given()
   void wait('a', 'thread')
   await clock.advance(2000)
@@ -131,7 +131,7 @@ test.each([
   expect(woken).toEqual(['a'])
 })
 
-test('a store that is away wakes everybody, who meet the failure themselves', async () => {
+test('a store failure wakes every reader, which then sees the failure', async () => {
   const { clock, log, woken, wait } = given()
   log.isAway = true
   void wait('a', 'thread')

@@ -19,7 +19,7 @@ test.each([
     query: ['encoding', 'from', 'token'],
     statuses: ['200', '400', '401', '404'],
   },
-])('$path is described', async ({ path, query, statuses }) => {
+])('$path is documented', async ({ path, query, statuses }) => {
   const { port } = await serve(new MemoryLog())
   const document = JSON.parse((await get(port, '/openapi.json')).body.toString())
   const { parameters, responses } = document.paths[path].get

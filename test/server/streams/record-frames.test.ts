@@ -12,7 +12,7 @@ const textOf = ({ bytes }: Frame): string => Buffer.from(bytes).toString()
 
 describe('a frame', () => {
   test.each(['', 'a', 'äöü 漢字 😀', 'x'.repeat(16), 'x'.repeat(70_000), '\r\n\r\n'])(
-    'is a chunk of HTTP, and inside it the text (%#)',
+    'is an HTTP chunk around the text (%#)',
     (text) => {
       const frame = new Frame(text)
       const size = Buffer.byteLength(text).toString(16)
@@ -22,7 +22,7 @@ describe('a frame', () => {
   )
 })
 
-describe('whole records', () => {
+describe('complete records', () => {
   test('have an id or none', () => {
     const toFrame = new RecordFrames().encoder('snapshot')
     const data = '{"type":"x"}'
@@ -30,7 +30,7 @@ describe('whole records', () => {
     expect(textOf(toFrame(record(data), undefined))).toBe(`data: ${data}\n\n`)
   })
 
-  test('are encoded once for all who get them with the same id', () => {
+  test('are encoded once for all readers with the same id', () => {
     const toFrame = new RecordFrames().encoder('snapshot')
     const one = record('{}')
     expect(toFrame(one, '1-1')).toBe(toFrame(one, '1-1'))
@@ -45,7 +45,7 @@ describe('appends', () => {
   const records = texts.map((text, index) => record(message('t', 'a', text), `1-${index + 1}`))
   const [first, second, third] = records as [LogRecord, LogRecord, LogRecord]
 
-  test('begin with the whole record, and are what was added after that', () => {
+  test('start with the complete record and then contain only what was added', () => {
     const toFrame = new RecordFrames().encoder('append')
     const sent = records.map((each) => textOf(toFrame(each, each.offset)))
     const status = '"status":"update"'
@@ -62,7 +62,7 @@ describe('appends', () => {
     expect(textOf(toFrame(second, undefined))).toMatch(/^event: append\ndata: /)
   })
 
-  test('are encoded once for those who are equally far, and never mixed up with others', () => {
+  test('are encoded once for readers at the same position', () => {
     const frames = new RecordFrames()
     const [one, two, behind, late] = Array.from({ length: 4 }, () => frames.encoder('append'))
     for (const toFrame of [one, two]) {

@@ -122,7 +122,7 @@ async function checkReader(open: (server: TestServer) => Promise<Opened>): Promi
   client.close()
 }
 
-describe('a reader that falls behind and catches up is told what follows', {
+describe('a reader that falls behind catches up correctly', {
   timeout: 60_000,
 }, () => {
   const QUICK = new Set(['raw events', 'a chat'])

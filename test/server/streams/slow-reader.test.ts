@@ -11,7 +11,7 @@ const MUCH = 40 * MB
 
 const LAST_CHUNK = '0\r\n\r\n'
 
-test('a reader of xapi that stops reading delays nobody, and then gets the newest state', async () => {
+test('an xapi reader that pauses delays no one and then gets the newest state', async () => {
   const log = new CountingLog()
   const lease = await createTurn(log, 'turn')
   const { port } = await serve(log)
@@ -45,7 +45,7 @@ test('a reader of xapi that stops reading delays nobody, and then gets the newes
   quick.close()
 }, 60_000)
 
-test('a reader of v2 that stops reading takes nothing from the log, and then everything', async () => {
+test('a v2 reader that pauses reads nothing from the log and then gets everything', async () => {
   const log = new CountingLog()
   const lease = await createTurn(log, 'turn')
   const { port } = await serve(log)
@@ -71,7 +71,7 @@ test('a reader of v2 that stops reading takes nothing from the log, and then eve
   slow.close()
 }, 60_000)
 
-test('a reader that leaves while it is behind is let go', async () => {
+test('a reader that disconnects while behind is released', async () => {
   const log = new CountingLog()
   const lease = await createTurn(log, 'turn')
   const { port } = await serve(log)

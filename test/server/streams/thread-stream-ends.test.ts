@@ -48,14 +48,14 @@ function turnIdsOf({ events }: RawClient): string[] {
   return events.map(({ data }) => JSON.parse(data).turnId ?? data)
 }
 
-test('a thread that is not there is unknown', async () => {
+test('an unknown thread is THREAD_UNKNOWN', async () => {
   const { port } = await serve(new MemoryLog())
   const answer = await get(port, PATH)
   expect(answer.status).toBe(404)
   expect(codeOf(answer.body)).toBe('THREAD_UNKNOWN')
 })
 
-test('a turn that is deleted while it is read is announced, and the thread goes on', async () => {
+test('a turn deleted while it is read is announced, and the thread continues', async () => {
   const clock = fakeClock(1000)
   const log = new CountingLog()
   await createTurn(log, 'one')
@@ -71,7 +71,7 @@ test('a turn that is deleted while it is read is announced, and the thread goes 
   client.close()
 })
 
-test('a turn whose logs have expired is announced, and the thread goes on', async () => {
+test('a turn with expired logs is announced, and the thread continues', async () => {
   const clock = fakeClock(1000)
   const log = new MemoryLog({ clock, retentionMs: 100 })
   await endedTurn(log, 'one')
@@ -86,7 +86,7 @@ test('a turn whose logs have expired is announced, and the thread goes on', asyn
   }
 })
 
-test('the stream of a thread ends when the thread is deleted', async () => {
+test('the stream ends when the thread is deleted', async () => {
   const clock = fakeClock(1000)
   const log = new MemoryLog()
   await endedTurn(log, 'one')
@@ -120,7 +120,7 @@ describe.each(Object.entries(MOMENTS))('a thread that is deleted %s', (_moment, 
     client.close()
   })
 
-  test.each(STORES)('sends nothing of a new thread with its id (%s)', async (store) => {
+  test.each(STORES)('sends nothing of a new thread with the same id (%s)', async (store) => {
     const clock = fakeClock(1000)
     const { log, other } = await openTwice(store)
     await begin(log)
@@ -134,7 +134,7 @@ describe.each(Object.entries(MOMENTS))('a thread that is deleted %s', (_moment, 
     client.close()
   })
 
-  test('ends its stream at once when it is deleted here', async () => {
+  test('ends its stream immediately when it is deleted in this process', async () => {
     const log = new MemoryLog()
     await begin(log)
     const { port } = await serve(log, { clock: fakeClock(1000) })
@@ -146,7 +146,7 @@ describe.each(Object.entries(MOMENTS))('a thread that is deleted %s', (_moment, 
   })
 })
 
-test('a thread with the same id that is made later is another thread', async () => {
+test('a recreated thread with the same id is a different thread', async () => {
   const clock = fakeClock(1000)
   const log = new MemoryLog({ clock })
   await endedTurn(log, 'one')
@@ -162,7 +162,7 @@ test('a thread with the same id that is made later is another thread', async () 
   client.close()
 })
 
-test('a turn that is deleted after it was read changes nothing', async () => {
+test('a turn deleted after it was read changes nothing', async () => {
   const clock = fakeClock(1000)
   const log = new MemoryLog()
   await endedTurn(log, 'one')
@@ -178,7 +178,7 @@ test('a turn that is deleted after it was read changes nothing', async () => {
   client.close()
 })
 
-test('a store that fails breaks the stream off, and the failure is reported', async () => {
+test('a store failure cuts the stream and is reported', async () => {
   const log = new UnreadableLog()
   await createTurn(log, 'one')
   const { port, errors } = await serve(log)

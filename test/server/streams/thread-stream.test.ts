@@ -71,32 +71,29 @@ async function untilEndOf(client: RawClient, turnId: string, clock?: FakeClock):
 }
 
 describe('a thread is one stream', () => {
-  test.each(STORES)(
-    'W5 of all its turns, those that are there and those to come (%s)',
-    async (store) => {
-      const clock = fakeClock(1000)
-      const log = await openLog(store)
-      await writeTurn(log, 'one')
-      const { port } = await serve(log, { clock })
-      const client = await RawClient.open(port, PATH)
-      await untilEndOf(client, 'one')
-      // Made as another process makes it: nobody tells.
-      await writeTurn(log, 'two')
-      await untilEndOf(client, 'two', clock)
-      await writeTurn(log, 'three')
-      await untilEndOf(client, 'three', clock)
-      const view = new ThreadView()
-      expect(view.read(client.body)).toBe(lastIdOf('three'))
-      expect(view.seen).toEqual({
-        one: stateOf('one'),
-        two: stateOf('two'),
-        three: stateOf('three'),
-      })
-      client.close()
-    },
-  )
+  test.each(STORES)('W5 of all its turns, past and future (%s)', async (store) => {
+    const clock = fakeClock(1000)
+    const log = await openLog(store)
+    await writeTurn(log, 'one')
+    const { port } = await serve(log, { clock })
+    const client = await RawClient.open(port, PATH)
+    await untilEndOf(client, 'one')
+    // Made as another process makes it: nobody tells.
+    await writeTurn(log, 'two')
+    await untilEndOf(client, 'two', clock)
+    await writeTurn(log, 'three')
+    await untilEndOf(client, 'three', clock)
+    const view = new ThreadView()
+    expect(view.read(client.body)).toBe(lastIdOf('three'))
+    expect(view.seen).toEqual({
+      one: stateOf('one'),
+      two: stateOf('two'),
+      three: stateOf('three'),
+    })
+    client.close()
+  })
 
-  test('W5 every cursor in it is of the form <turnId>/<offset>', async () => {
+  test('W5 every cursor has the form <turnId>/<offset>', async () => {
     const log = new MemoryLog()
     await writeTurn(log, 'one')
     await writeTurn(log, 'two')
@@ -112,7 +109,7 @@ describe('a thread is one stream', () => {
     client.close()
   })
 
-  test('without a turn it waits for the first', async () => {
+  test('that waits for the first turn', async () => {
     const clock = fakeClock(1000)
     const log = new MemoryLog()
     await log.putThread({ threadId: 'thread' })
@@ -125,7 +122,7 @@ describe('a thread is one stream', () => {
     client.close()
   })
 
-  test('long threads are read page by page, and in order', async () => {
+  test('that reads long threads page by page in order', async () => {
     const log = new MemoryLog()
     const turnIds = Array.from({ length: 120 }, (_, index) => `turn-${index}`)
     for (const turnId of turnIds) await endTurnOf(log, turnId)
@@ -166,7 +163,7 @@ describe.each(['snapshot', 'append'])('resumed (%s)', (encoding) => {
     return frames.map((frame) => `${frame}\n\n`)
   }
 
-  test('after any frame, it goes on exactly there', async () => {
+  test('after any frame, it continues exactly there', async () => {
     const log = new MemoryLog()
     await log.putThread({ threadId: 'thread' })
     const clock = fakeClock(1000)
@@ -192,7 +189,7 @@ describe.each(['snapshot', 'append'])('resumed (%s)', (encoding) => {
 })
 
 describe('a cursor', () => {
-  test('may be the one that a history of the thread gives', async () => {
+  test("may come from the thread's history", async () => {
     const log = new MemoryLog()
     await writeTurn(log, 'one')
     await writeTurn(log, 'two')
@@ -205,7 +202,7 @@ describe('a cursor', () => {
     client.close()
   })
 
-  test('may name a turn whose id has slashes and other letters', async () => {
+  test('may name a turn whose id has slashes and other special characters', async () => {
     const log = new MemoryLog()
     await writeTurn(log, 'zug/ä')
     await writeTurn(log, 'two')
@@ -236,7 +233,7 @@ describe('a cursor', () => {
   test.each([
     { name: 'of a turn that is not there', from: 'none/1-2' },
     { name: 'of a turn of another thread', from: 'stranger/1-1' },
-  ])('$name begins the thread anew', async ({ from }) => {
+  ])('$name restarts the thread', async ({ from }) => {
     const log = new MemoryLog()
     await writeTurn(log, 'one')
     await createTurn(log, 'stranger', 'another')
@@ -248,7 +245,7 @@ describe('a cursor', () => {
     client.close()
   })
 
-  test('of another history of a turn begins that turn anew', async () => {
+  test('of another incarnation of a turn restarts that turn', async () => {
     const log = new MemoryLog()
     await writeTurn(log, 'one')
     await writeTurn(log, 'two')

@@ -15,7 +15,7 @@ describe('W4 a cursor that cannot be honoured', () => {
   test.each([
     { name: 'of another epoch', from: '4-2' },
     { name: 'at the end, but of another epoch', from: '4-8' },
-  ])('$name is announced, and v2 begins anew', async ({ from }) => {
+  ])('$name is announced, and v2 restarts', async ({ from }) => {
     const { port } = await serve(await finishedTurn(new MemoryLog()))
     const [, cursor, resync, ...events] = framesOf((await get(port, `${V2}?from=${from}`)).body)
     expect(cursor).toBe(`id: ${from}\n\n`)
@@ -33,7 +33,7 @@ describe('W4 a cursor that cannot be honoured', () => {
     expect(snapshots).toEqual(whole)
   })
 
-  test('that is ahead of an open turn is announced too', async () => {
+  test('ahead of an open turn is announced, too', async () => {
     const log = new MemoryLog()
     const lease = await createTurn(log, 'turn')
     const { port } = await serve(log)
@@ -45,7 +45,7 @@ describe('W4 a cursor that cannot be honoured', () => {
     client.close()
   })
 
-  test('because the beginning was trimmed is announced as that', async () => {
+  test('in a trimmed part is announced as trimmed', async () => {
     const log = await finishedTurn(new TrimmedLog())
     const { port } = await serve(log)
     const [, , resync, ...events] = framesOf((await get(port, `${V2}?from=1-1`)).body)
@@ -54,7 +54,7 @@ describe('W4 a cursor that cannot be honoured', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('refuses', () => {
   test.each([
     { path: '/api/v2/stream/other', status: 404, code: 'TURN_UNKNOWN' },
     { path: '/xapi/turns/other/stream', status: 404, code: 'TURN_UNKNOWN' },
@@ -68,7 +68,7 @@ describe('what is refused', () => {
     expect(codeOf(answer.body)).toBe(code)
   })
 
-  test.each([V2, XAPI])('W4 %s of a turn whose logs are gone', async (path) => {
+  test.each([V2, XAPI])('W4 %s of a turn with expired logs', async (path) => {
     const clock = fakeClock(1000)
     const log = await finishedTurn(new MemoryLog({ clock, retentionMs: 100 }))
     const { port } = await serve(log)
@@ -87,8 +87,8 @@ describe('what is refused', () => {
   })
 })
 
-describe('what ends a stream in the middle', () => {
-  test.each([V2, XAPI])('a deleted turn: %s ends, and then it is unknown', async (path) => {
+describe('a stream ends early for', () => {
+  test.each([V2, XAPI])('a deleted turn: %s ends, and the turn is then unknown', async (path) => {
     const log = new MemoryLog()
     await createTurn(log, 'turn')
     const { port, errors } = await serve(log)
@@ -101,7 +101,7 @@ describe('what ends a stream in the middle', () => {
     client.close()
   })
 
-  test('a turn that is deleted while its stream opens: it ends, and nobody is to blame', async () => {
+  test('a turn deleted while its stream opens, without an error report', async () => {
     const log = new MemoryLog()
     await createTurn(log, 'turn')
     const tail = log.tail.bind(log)
@@ -116,7 +116,7 @@ describe('what ends a stream in the middle', () => {
     client.close()
   })
 
-  test('a store that fails: the answer breaks off, and the failure is reported', async () => {
+  test('a store failure: the response is cut, and the failure is reported', async () => {
     const log = new UnreadableLog()
     await createTurn(log, 'turn')
     const { port, errors } = await serve(log)
@@ -127,7 +127,7 @@ describe('what ends a stream in the middle', () => {
     expect(errors).toMatchObject([{ code: 'STORE_UNAVAILABLE' }])
   })
 
-  test('a store that refuses at once: the head is sent already, so the answer breaks off', async () => {
+  test('an immediate store failure: the headers are already sent, so the response is cut', async () => {
     const log = new MemoryLog()
     await createTurn(log, 'turn')
     vi.spyOn(log, 'tail').mockImplementation(() => {
@@ -141,7 +141,7 @@ describe('what ends a stream in the middle', () => {
     expect(errors).toMatchObject([{ code: 'STORE_CLOSED' }])
   })
 
-  test('the end of the server: the answer is whole, and the cursor goes on elsewhere', async () => {
+  test('a server shutdown: the response is complete, and the cursor works elsewhere', async () => {
     const log = new MemoryLog()
     const lease = await createTurn(log, 'turn')
     const { port, close } = await serve(log)
@@ -160,7 +160,7 @@ describe('what ends a stream in the middle', () => {
   })
 })
 
-test('ids that no header can hold are written as in an address', async () => {
+test('ids that no header can hold are URL-encoded', async () => {
   const log = new MemoryLog()
   await log.create({ turnId: 'türn/1', threadId: 'gespräch', owner: 'test' }, 60_000)
   const { port } = await serve(log)

@@ -11,8 +11,8 @@ import { eventsOf, outputsOf, recordsOf } from './turns.ts'
 const V2 = '/api/v2/stream/turn'
 const XAPI = '/xapi/turns/turn/stream'
 
-describe('what a stream looks like', () => {
-  test('the headers keep everything between from buffering, caching and compressing', async () => {
+describe('a stream', () => {
+  test('has headers against buffering, caching and compression', async () => {
     const { port } = await serve(await finishedTurn(new MemoryLog()))
     const headers = { 'accept-encoding': 'gzip, br', 'x-request-id': 'mine' }
     const answer = await get(port, XAPI, { headers })
@@ -30,20 +30,17 @@ describe('what a stream looks like', () => {
     expect(answer.body.toString()).toContain('Another text altogether.')
   })
 
-  test.each([V2, XAPI])(
-    'W1 %s begins with the wait and the cursor, before any record',
-    async (path) => {
-      const log = new MemoryLog()
-      await createTurn(log, 'turn')
-      const { port } = await serve(log)
-      const client = await RawClient.open(port, path)
-      await client.until(({ body }) => body.length > 0)
-      expect(client.body.toString()).toBe('retry: 1000\n\nid: 0-0\n\n')
-      client.close()
-    },
-  )
+  test.each([V2, XAPI])('W1 %s starts with retry and cursor before any record', async (path) => {
+    const log = new MemoryLog()
+    await createTurn(log, 'turn')
+    const { port } = await serve(log)
+    const client = await RawClient.open(port, path)
+    await client.until(({ body }) => body.length > 0)
+    expect(client.body.toString()).toBe('retry: 1000\n\nid: 0-0\n\n')
+    client.close()
+  })
 
-  test('the head and the first bytes come together', async () => {
+  test('sends headers and first bytes together', async () => {
     const log = new MemoryLog()
     await createTurn(log, 'turn')
     const { port } = await serve(log)
@@ -53,14 +50,14 @@ describe('what a stream looks like', () => {
     client.close()
   })
 
-  test('W1 the events of v2 are as they are in the log, each with its offset and no name', async () => {
+  test('W1 sends v2 events as stored, each with its offset and no name', async () => {
     const { port } = await serve(await finishedTurn(new MemoryLog()))
     const frames = framesOf((await get(port, V2)).body)
     const expected = eventsOf('turn').map((data, index) => `id: 1-${index + 1}\ndata: ${data}\n\n`)
     expect(frames.slice(2)).toEqual(expected)
   })
 
-  test('L6 only the last frame of the history of xapi has an id', async () => {
+  test('L6 has an id only on the last frame of the xapi history', async () => {
     const { port } = await serve(await finishedTurn(new MemoryLog()))
     const frames = framesOf((await get(port, XAPI)).body).slice(2)
     const last = outputsOf('turn').length
@@ -70,7 +67,7 @@ describe('what a stream looks like', () => {
     ])
   })
 
-  test('a second request may follow on the same connection', async () => {
+  test('allows a second request on the same connection', async () => {
     const { port } = await serve(await finishedTurn(new MemoryLog()))
     const client = await RawClient.open(port, XAPI)
     await client.until(({ answer }) => answer.isWhole)
@@ -83,7 +80,7 @@ describe('what a stream looks like', () => {
     client.close()
   })
 
-  test('a client of HTTP/1.0 gets no chunks, and the connection ends with the turn', async () => {
+  test('is not chunked for HTTP/1.0, and the connection ends with the turn', async () => {
     const { port } = await serve(await finishedTurn(new MemoryLog()))
     const client = await RawClient.open(port, V2, { version: '1.0' })
     await client.closed()
@@ -107,7 +104,7 @@ describe('what a stream looks like', () => {
     expect(second).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  test.each(DIALECTS)('another parser reads the same from $name', async (dialect) => {
+  test.each(DIALECTS)('$name is read the same by another parser', async (dialect) => {
     const log = new MemoryLog()
     await createSealed(log, 'turn', dialect.log, recordsOf('turn', dialect.log))
     const { port } = await serve(log)
@@ -124,7 +121,7 @@ describe('what a stream looks like', () => {
   })
 })
 
-describe('where a stream begins', () => {
+describe('the start of a stream', () => {
   test.each<RawRequest & { name: string; path: string; first: string }>([
     { name: 'without a cursor', path: V2, first: '1-1' },
     { name: 'with ?from=', path: `${V2}?from=1-3`, first: '1-4' },
@@ -164,7 +161,7 @@ describe('where a stream begins', () => {
     { at: 'the end', from: (end: number) => `1-${end}` },
     { at: 'a place after the end', from: (end: number) => `1-${end + 1}` },
     { at: 'a place far after the end', from: () => '7-999999' },
-  ])('W2 nothing follows $at of a turn that has ended', async ({ from }) => {
+  ])('W2 nothing follows $at of an ended turn', async ({ from }) => {
     const { port } = await serve(await finishedTurn(new MemoryLog()))
     for (const { path, count } of [
       { path: V2, count: eventsOf('turn').length },
@@ -176,7 +173,7 @@ describe('where a stream begins', () => {
     }
   })
 
-  test('the end of a log counts, also while the other one is not sealed', async () => {
+  test('the end of a log counts even while the other is not sealed', async () => {
     const log = new MemoryLog()
     const lease = await createTurn(log, 'turn')
     await appendTo(log, lease, 'events', recordsOf('turn', 'events'), { seal: true })

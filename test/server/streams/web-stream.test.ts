@@ -16,7 +16,7 @@ import { readInto } from './views.ts'
 
 const XAPI = '/xapi/turns/turn/stream'
 
-describe('an app that is called as a function', () => {
+describe('an app called as a function', () => {
   test.each(DIALECTS)('answers with $name', async (dialect) => {
     const log = new MemoryLog()
     await createSealed(log, 'turn', dialect.log, recordsOf('turn', dialect.log))
@@ -33,7 +33,7 @@ describe('an app that is called as a function', () => {
     expect(answer.headers.get('x-request-id')).not.toBeNull()
   })
 
-  test('sends heartbeats, and goes on with what is added', async () => {
+  test('sends heartbeats and continues with new records', async () => {
     const clock = fakeClock(1000)
     const log = new CountingLog()
     const lease = await createTurn(log, 'turn')
@@ -50,7 +50,7 @@ describe('an app that is called as a function', () => {
     await reader?.cancel()
   })
 
-  test('lets the log go when the body is cancelled', async () => {
+  test('releases the log when the body is cancelled', async () => {
     const clock = fakeClock(1000)
     const log = new CountingLog()
     await createTurn(log, 'turn')
@@ -63,7 +63,7 @@ describe('an app that is called as a function', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('takes no more from the log than is read', async () => {
+  test('reads no more from the log than is consumed', async () => {
     const log = new CountingLog()
     const lease = await createTurn(log, 'turn')
     const text = 'x'.repeat(10_000)
@@ -85,7 +85,7 @@ describe('an app that is called as a function', () => {
     await reader?.cancel()
   })
 
-  test('breaks off when the store fails, and reports it', async () => {
+  test('fails when the store fails, and reports it', async () => {
     const log = new UnreadableLog()
     await createTurn(log, 'turn')
     const { app, context, errors } = streamsApp(log, fakeClock(1000))
@@ -126,7 +126,7 @@ function openConnection(): WebConnection {
 }
 
 describe('the body', () => {
-  test('tells when it is full, and when there is room again', async () => {
+  test('reports when it is full and when it drains', async () => {
     const connection = openConnection()
     const reader = connection.body.getReader()
     expect(connection.waitingBytes).toBe(0)
@@ -141,7 +141,7 @@ describe('the body', () => {
     connection.end()
   })
 
-  test('lets go of whoever waits for room when the reader leaves', async () => {
+  test('releases waiting writers when the reader disconnects', async () => {
     const connection = openConnection()
     connection.send(new Frame('x'.repeat(MAX_WAITING_BYTES)))
     const drained = connection.drained()
@@ -151,7 +151,7 @@ describe('the body', () => {
   })
 })
 
-test('a connection that is asked when its reader has caught up keeps nobody waiting', async () => {
+test('a connection whose reader has caught up does not block', async () => {
   const connection = openConnection()
   const reader = connection.body.getReader()
   expect(connection.send(new Frame('x'.repeat(MAX_WAITING_BYTES)))).toBe(false)

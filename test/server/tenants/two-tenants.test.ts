@@ -140,7 +140,7 @@ function title({ operationId, naming }: Attack): string {
   return `${operationId} with the ${naming}`
 }
 
-describe.each(Object.keys(STORES))('W8 what is another tenant’s is not there (%s)', (store) => {
+describe.each(Object.keys(STORES))('W8 resources of another tenant look unknown (%s)', (store) => {
   test.each(attacks.map((attack) => [title(attack), attack] as const))('%s', async (_, attack) => {
     const { server, victims, asked } = await stage(store)
     const before = await holdings(victims)
@@ -157,9 +157,9 @@ describe.each(Object.keys(STORES))('W8 what is another tenant’s is not there (
   })
 })
 
-describe('W8 what is another tenant’s is not there', () => {
+describe('W8 resources of another tenant look unknown', () => {
   test.each(routes.filter(({ template }) => /\{(?!model)/.test(template)))(
-    'and is there for its owner: $method $template',
+    'but not to their owner: $method $template',
     async ({ method, template, operation }) => {
       const { server, finish } = await stage()
       const plain = plainBody(operation)
@@ -182,7 +182,7 @@ describe('W8 what is another tenant’s is not there', () => {
     })),
   )
 
-  test('whatever is done to it, by any method', async () => {
+  test('to any method', async () => {
     const { server, victims } = await stage()
     const before = await holdings(victims)
     for (const { method, template } of otherMethods) {
@@ -195,7 +195,7 @@ describe('W8 what is another tenant’s is not there', () => {
     expect(await holdings(victims)).toEqual(before)
   })
 
-  test('nor does a stream of a thread tell of turns in another’s thread with the same id', async () => {
+  test('and thread streams do not mix turns of threads with the same id', async () => {
     const { server } = await stage()
     const own = { prompt: 'Mine', threadId: THEIRS.threadId, turnId: 'mine' }
     await ask(server, { method: 'POST', path: '/api/v2/submit', body: own }, ATTACKER)
@@ -229,7 +229,7 @@ const KEY_REFUSED = /"KEY_|"invalid_api_key"/
 describe('W8 without a key', () => {
   const open = routes.filter(({ operation }) => operation.security?.length === 0)
 
-  test('only what says of no turn is answered', () => {
+  test('only routes without turn data are answered', () => {
     expect(open.map(({ operation }) => operation.operationId).toSorted()).toEqual([
       'getDocs',
       'getHealth',

@@ -50,7 +50,7 @@ function preflight(origin: string, method = 'POST') {
 }
 
 describe('a preflight', () => {
-  test('lets the package of OpenAI send all that it sends', async () => {
+  test("allows everything that OpenAI's client sends", async () => {
     const { url } = await startServer({ corsOrigins })
     const sent = new Set<string>()
     const client = new OpenAI({
@@ -71,7 +71,7 @@ describe('a preflight', () => {
     expect(granted).toEqual(expect.arrayContaining([...sent]))
   })
 
-  test('of an allowed origin is granted, without a key', async () => {
+  test('of an allowed origin is granted without a key', async () => {
     const { url } = await startServer({ corsOrigins, keys: keys() })
     const { status, headers, text } = await ask(`${url}/api/v2/submit`, preflight(APP))
     expect([status, text]).toEqual([204, ''])
@@ -85,7 +85,7 @@ describe('a preflight', () => {
     expect(headers).not.toHaveProperty('allow')
   })
 
-  test('grants every method that a route has', async () => {
+  test('allows every method of a route', async () => {
     const { url, document } = await startServer({ corsOrigins })
     const methods = Object.values(document.paths).flatMap((each) => Object.keys(each))
     const { headers } = await ask(`${url}/nowhere`, preflight(APP))
@@ -93,7 +93,7 @@ describe('a preflight', () => {
     expect(granted).toEqual(expect.arrayContaining(methods))
   })
 
-  test('grants every header that a request may have', async () => {
+  test('allows every header of a request', async () => {
     const { document } = await startServer()
     const named = Object.values(document.paths)
       .flatMap((methods) => Object.values(methods))
@@ -115,7 +115,7 @@ describe('a preflight', () => {
     },
   )
 
-  test('is only what says so: any other OPTIONS lists the methods of the path', async () => {
+  test('needs its headers: any other OPTIONS lists the methods of the path', async () => {
     const { url } = await startServer({ corsOrigins })
     const { status, headers } = await ask(`${url}/api/v2/submit`, {
       ...{ method: 'OPTIONS', headers: { origin: APP } },
@@ -126,14 +126,14 @@ describe('a preflight', () => {
   })
 })
 
-describe('an answer to an allowed origin', () => {
+describe('a response to an allowed origin', () => {
   const READABLE = {
     'access-control-allow-origin': APP,
     'access-control-expose-headers': 'x-request-id, x-turn-id, x-thread-id, retry-after',
     vary: 'origin',
   }
 
-  test('can be read, whatever the route and whatever the answer', async () => {
+  test('is readable on every route with every status', async () => {
     const server = await startServer({ corsOrigins })
     const ids = await finishedTurn(server)
     for (const { name, method, path, body } of requestsOf(server.document, ids)) {
@@ -152,7 +152,7 @@ describe('an answer to an allowed origin', () => {
     ['another method', 'PUT', '/api/v2/submit', 405],
     ['another type of body', 'POST', '/api/v2/submit', 415],
     ['a parameter that is none', 'GET', '/api/v2/threads?limit=x', 400],
-  ])('can be read when it is %s', async (_name, method, path, status) => {
+  ])('is readable when it is %s', async (_name, method, path, status) => {
     const { url } = await startServer({ corsOrigins })
     const headers = { origin: APP, 'content-type': 'text/plain' }
     const got = await ask(`${url}${path}`, {
@@ -164,7 +164,7 @@ describe('an answer to an allowed origin', () => {
     expect(got.headers).toMatchObject(READABLE)
   })
 
-  test('can be read when a key is missing or wrong', async () => {
+  test('is readable when a key is missing or wrong', async () => {
     const { url } = await startServer({ corsOrigins, keys: keys() })
     for (const key of [{}, { authorization: 'Bearer wrong' }]) {
       const got = await ask(`${url}/api/v2/threads`, { headers: { origin: APP, ...key } })
@@ -173,7 +173,7 @@ describe('an answer to an allowed origin', () => {
     }
   })
 
-  test('can be read when it comes too often, with the time to wait', async () => {
+  test('is readable when it is rate limited, with retry-after', async () => {
     const { url } = await startServer({ corsOrigins, limits: { submitsPerMinute: 1 } })
     const asked = { method: 'POST', body: HI, headers: { ...JSON_TYPE, origin: APP } }
     expect((await ask(`${url}/api/v2/submit`, asked)).status).toBe(202)
@@ -182,7 +182,7 @@ describe('an answer to an allowed origin', () => {
     expect(got.headers).toMatchObject({ ...READABLE, 'retry-after': expect.any(String) })
   })
 
-  test('can be read when it is a stream that goes on, of a turn and of a thread', async () => {
+  test('is readable when it is a turn or thread stream', async () => {
     const server = await startServer({ corsOrigins })
     const { turnId, threadId, call } = await heldTurn(server)
     const port = Number(new URL(server.url).port)
@@ -204,14 +204,14 @@ describe('an answer to an allowed origin', () => {
     call.finish()
   })
 
-  test('names no origin to who has none, and says that this depends', async () => {
+  test('names no origin to clients without one, and has Vary', async () => {
     const { url } = await startServer({ corsOrigins })
     const { headers } = await ask(`${url}/api/v2/threads`)
     expect(headers).not.toHaveProperty('access-control-allow-origin')
     expect(headers['vary']).toBe('origin')
   })
 
-  test('is for everybody where the list is open, and a key is needed all the same', async () => {
+  test('is public with *, and still needs a key', async () => {
     const { url } = await startServer({ corsOrigins: ['*'], keys: keys() })
     for (const origin of [EVIL, 'null']) {
       const refused = await ask(`${url}/api/v2/threads`, { headers: { origin } })
@@ -224,7 +224,7 @@ describe('an answer to an allowed origin', () => {
   })
 })
 
-test('without a list no answer has a header of CORS, and the list cannot be open without keys', async () => {
+test('no CORS header without a list, and * requires keys', async () => {
   const { url } = await startServer()
   const { headers } = await ask(`${url}/api/v2/threads`)
   expect(Object.keys(headers).filter((name) => /^access-|^vary$/.test(name))).toEqual([])

@@ -13,7 +13,7 @@ const HI = '{"prompt":"Hi"}'
 const PROBES = new Set(['GET /healthz', 'GET /readyz'])
 
 describe('a page of another origin', () => {
-  test('is ORIGIN_REFUSED on every route but the probes, and nothing has happened', async () => {
+  test('is ORIGIN_REFUSED on every route except probes, without effect', async () => {
     const server = await startServer({ corsOrigins })
     const ids = await finishedTurn(server)
     const before = await server.log.getThread(ids.threadId)
@@ -38,7 +38,7 @@ describe('a page of another origin', () => {
   ]
 
   test.each([{}, ...SIMPLE_TYPES.map((type) => ({ 'content-type': type }))])(
-    'cannot begin, change or stop anything with a request that needs no permission: %j',
+    'cannot change anything with a simple request: %j',
     async (type) => {
       const server = await startServer()
       const { runId, threadId, call } = await heldTurn(server)
@@ -66,7 +66,7 @@ describe('a page of another origin', () => {
     },
   )
 
-  test('a form that is sent as a visit is refused as well', async () => {
+  test('cannot submit a form as a navigation', async () => {
     const { url } = await startServer()
     const headers = { ...GETS.link, 'content-type': 'application/x-www-form-urlencoded' }
     const got = await ask(`${url}/api/v2/threads`, { method: 'POST', headers, body: 'a=b' })
@@ -81,31 +81,28 @@ describe('a GET', () => {
   )
   const PATHS = ['/docs', '/api/v2/threads', '/openapi.json']
 
-  test.each(ANSWERED)('that comes of %s is answered', async (name) => {
+  test.each(ANSWERED)('from %s is answered', async (name) => {
     const { url } = await startServer()
     for (const path of PATHS) {
       expect((await ask(`${url}${path}`, { headers: GETS[name] })).status).toBe(200)
     }
   })
 
-  test.each(REFUSED)(
-    'that comes of %s is ORIGIN_REFUSED, before a stream takes its place',
-    async (name) => {
-      const server = await startServer()
-      const { turnId, call } = await heldTurn(server)
-      for (const path of [...PATHS, `/xapi/turns/${turnId}/stream`]) {
-        for (const method of ['GET', 'HEAD']) {
-          const got = await ask(`${server.url}${path}`, { method, headers: GETS[name] })
-          expect([path, got.status]).toEqual([path, 403])
-          if (method === 'GET') expect(got.code).toBe('ORIGIN_REFUSED')
-        }
+  test.each(REFUSED)('from %s is ORIGIN_REFUSED before a stream takes a slot', async (name) => {
+    const server = await startServer()
+    const { turnId, call } = await heldTurn(server)
+    for (const path of [...PATHS, `/xapi/turns/${turnId}/stream`]) {
+      for (const method of ['GET', 'HEAD']) {
+        const got = await ask(`${server.url}${path}`, { method, headers: GETS[name] })
+        expect([path, got.status]).toEqual([path, 403])
+        if (method === 'GET') expect(got.code).toBe('ORIGIN_REFUSED')
       }
-      call.finish()
-    },
-  )
+    }
+    call.finish()
+  })
 
   test.each(['neighbourPicture', 'picture', 'frame'] as const)(
-    'of an allowed origin is refused as %s: it has to ask as itself',
+    'of an allowed origin is refused as %s: it must send an Origin',
     async (name) => {
       const { url } = await startServer({ corsOrigins })
       const got = await ask(`${url}/api/v2/threads`, { headers: GETS[name] })
@@ -123,7 +120,7 @@ describe('our own origin', () => {
     )
   })
 
-  test('is known by the host, where the browser says nothing', async () => {
+  test('is recognised by the host without Fetch Metadata', async () => {
     const { url } = await startServer()
     const send = (origin: string, host: string) =>
       ask(`${url}/api/v2/submit`, {
@@ -134,7 +131,7 @@ describe('our own origin', () => {
     expect((await send('https://turns.example', '127.0.0.1:4010')).code).toBe('ORIGIN_REFUSED')
   })
 
-  test('is known by what the browser says, where a proxy has changed the host', async () => {
+  test('is recognised by Fetch Metadata when a proxy changed the host', async () => {
     const { url } = await startServer()
     const headers = {
       ...JSON_TYPE,
@@ -147,7 +144,7 @@ describe('our own origin', () => {
   })
 })
 
-test('a client that is no browser is not concerned', async () => {
+test('clients that are not browsers are not affected', async () => {
   const { url } = await startServer()
   // Node's own fetch sends a mode, too.
   for (const headers of [{}, { 'sec-fetch-mode': 'cors' }, { 'user-agent': 'curl' }]) {

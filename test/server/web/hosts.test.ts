@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 30_000 })
 
 const NAMES = ['localhost', '127.0.0.1', '::1', 'Turns.Example']
 
-describe('a name of the list', () => {
+describe('a listed name', () => {
   test.each([
     ['localhost', 'localhost'],
     ['LocalHost', 'localhost'],
@@ -20,7 +20,7 @@ describe('a name of the list', () => {
     ['[::1]', '[::1]'],
     ['::', '[::]'],
     ['bücher.example', 'xn--bcher-kva.example'],
-  ])('%s is %s in an address', (written, name) => {
+  ])('%s is %s in a URL', (written, name) => {
     expect(hostNameOf(written)).toBe(name)
   })
 
@@ -40,7 +40,7 @@ describe('a name of the list', () => {
     'a\\b',
     '1.2.3.4.5',
     ':::',
-  ])('%j is none', async (written) => {
+  ])('%j is invalid', async (written) => {
     expect(hostNameOf(written)).toBeUndefined()
     const log = await openLog()
     expect(() => gatewayOn(log, { allowedHosts: [written] })).toThrow(
@@ -49,7 +49,7 @@ describe('a name of the list', () => {
   })
 })
 
-describe('with a list of names', () => {
+describe('with allowed hosts', () => {
   test.each([
     'localhost',
     'localhost:1',
@@ -77,7 +77,7 @@ describe('with a list of names', () => {
     '[::2]',
     'a',
     '__proto__',
-  ])('%s is HOST_REFUSED on every route but the probes', async (host) => {
+  ])('%s is HOST_REFUSED on every route except probes', async (host) => {
     const { url, errors } = await startServer({ allowedHosts: NAMES })
     const headers = { host }
     for (const path of ['/api/v2/threads', '/xapi/turns/t/stream', '/docs', '/', '/nowhere']) {
@@ -96,7 +96,7 @@ describe('with a list of names', () => {
     expect(errors).toEqual([])
   })
 
-  test('a page that has put its name on this address gets nothing, whatever it says it is', async () => {
+  test('a DNS rebinding page gets nothing, whatever origin it claims', async () => {
     const { url } = await startServer({ allowedHosts: NAMES })
     // To the browser this is one origin.
     const headers = { host: 'rebound.example:4010', origin: 'http://rebound.example:4010' }
@@ -108,7 +108,7 @@ describe('with a list of names', () => {
     }
   })
 
-  test('an address with a name of its own is judged by that', async () => {
+  test('an absolute URL is judged by its own host', async () => {
     const { url } = await startServer({ allowedHosts: NAMES })
     const get = (address: string, host: string) =>
       sendRaw(url, `GET ${address} HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)
@@ -117,14 +117,14 @@ describe('with a list of names', () => {
   })
 })
 
-test('without a list every name is answered', async () => {
+test('every name is answered without a list', async () => {
   const { url } = await startServer()
   for (const host of ['evil.example', 'localhost', '[::1]']) {
     expect((await ask(`${url}/api/v2/threads`, { headers: { host } })).status).toBe(200)
   }
 })
 
-test('a request with two hosts is refused, whichever of them is allowed', async () => {
+test('a request with two hosts is refused, even if one is allowed', async () => {
   const server = await startServer({ allowedHosts: NAMES })
   const hosts = [
     'host: localhost\r\nhost: evil.example',
@@ -141,14 +141,14 @@ test('a request with two hosts is refused, whichever of them is allowed', async 
   expect(server.errors).toEqual([])
 })
 
-test('an empty list allows no name at all', async () => {
+test('an empty list allows no name', async () => {
   const { url } = await startServer({ allowedHosts: [] })
   expect((await ask(`${url}/api/v2/threads`)).status).toBe(421)
   expect((await ask(`${url}/healthz`)).status).toBe(200)
 })
 
 test.each(['1.2.3.4.5', '999.999.999.999', '0x', '1.2.3.256', '-.'])(
-  'the host %s, which only looks like one, is no failure of ours',
+  'the invalid host %s is not an internal error',
   async (host) => {
     const server = await startServer()
     for (const path of ['/docs', '/api/v2/threads', '/']) {

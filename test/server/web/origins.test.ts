@@ -39,7 +39,7 @@ describe('an origin', () => {
     'https://a[b]',
     'javascript:alert(1)',
     'file:///etc',
-  ])('%j is none', (written) => {
+  ])('%j is invalid', (written) => {
     expect(originOf(written)).toBeUndefined()
     const make = () => new AllowedOrigins([written], { hasKeys: false })
     expect(make).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
@@ -48,7 +48,7 @@ describe('an origin', () => {
 })
 
 describe('the list', () => {
-  test('has exactly the origins that it names', () => {
+  test('allows exactly the origins it names', () => {
     const list = new AllowedOrigins(['https://App.example', 'http://localhost:3000'], {
       hasKeys: false,
     })
@@ -71,21 +71,21 @@ describe('the list', () => {
     expect([list.isEmpty, list.isOpen]).toEqual([false, false])
   })
 
-  test('is empty unless something is on it', () => {
+  test('is empty by default', () => {
     const list = new AllowedOrigins([], { hasKeys: true })
     expect([list.isEmpty, list.has('https://app.example'), list.has('null')]).toEqual([
       ...[true, false, false],
     ])
   })
 
-  test('may be open to all, where everybody needs a key', () => {
+  test('may be * when keys are required', () => {
     const list = new AllowedOrigins(['*'], { hasKeys: true })
     expect([list.isOpen, list.has('https://any.example'), list.has('null')]).toEqual([
       ...[true, true, true],
     ])
   })
 
-  test('may not be open to all without keys, nor hold more than that', () => {
+  test('may not be * without keys, nor contain anything besides *', () => {
     const open = (origins: string[], hasKeys: boolean) => () =>
       new AllowedOrigins(origins, { hasKeys })
     expect(open(['*'], false)).toThrow('list the origins')
@@ -93,7 +93,7 @@ describe('the list', () => {
   })
 })
 
-describe('the origin that a request was sent to', () => {
+describe('the target origin of a request', () => {
   test.each([
     ['http://127.0.0.1:4010', '127.0.0.1:4010', true],
     ['http://localhost:4010', 'localhost:4010', true],

@@ -35,7 +35,7 @@ function check(name: string, headers: Headers, policy = POLICY): void {
   ])
 }
 
-describe('every answer is made safe for a browser', () => {
+describe('every response has security headers', () => {
   test('of every route', async () => {
     const server = await startServer()
     const ids = await finishedTurn(server)
@@ -69,7 +69,7 @@ describe('every answer is made safe for a browser', () => {
     check(`${method} ${path}`, got.headers)
   })
 
-  test('that asks for a key', async () => {
+  test('that is 401', async () => {
     const { url } = await startServer({ keys: new KeyRing([]) })
     const got = await ask(`${url}/api/v2/threads`)
     expect(got.status).toBe(401)
@@ -82,7 +82,7 @@ describe('every answer is made safe for a browser', () => {
     check('preflight', (await ask(`${url}/`, { method: 'OPTIONS', headers })).headers)
   })
 
-  test('that is a failure of ours', async () => {
+  test('that is an internal error', async () => {
     class Broken extends MemoryLog {
       override async listThreads(): Promise<never> {
         throw new TypeError('broken')
@@ -109,14 +109,14 @@ describe('every answer is made safe for a browser', () => {
     ['a host that is none', 'GET / HTTP/1.1\r\nhost: a b\r\nconnection: close\r\n\r\n'],
     ['no host', 'GET / HTTP/1.1\r\nconnection: close\r\n\r\n'],
     ['a huge header', `GET / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(70_000)}\r\n\r\n`],
-  ])('to what does not reach the routes: %s', async (name, text) => {
+  ])('that does not reach the routes: %s', async (name, text) => {
     const { url } = await startServer()
     check(name, (await sendRaw(url, text)).headers)
   })
 })
 
-describe('the page', () => {
-  test('allows its own style, and otherwise no more than any other answer', () => {
+describe('the docs page', () => {
+  test('allows its own style and otherwise no more than any other response', () => {
     const rules = (policy: string) =>
       new Map(policy.split('; ').map((rule) => rule.split(/ (.*)/s) as [string, string]))
     const own = rules(DOCS_POLICY)

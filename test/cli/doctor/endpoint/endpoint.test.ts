@@ -15,7 +15,7 @@ async function reportOn(faults: Faults, env: Record<string, string> = ENV) {
   return bothReports({ args: ['--endpoint', url], env })
 }
 
-describe('one fault of a server is named, and no other', PATIENCE, () => {
+describe('reports exactly one fault for', PATIENCE, () => {
   test.each([...PLANTED_STREAMS, ...PLANTED_CALLS, ...PLANTED_ANSWERS])(
     '$fault',
     async ({ faults, check, expected, came }) => {
@@ -37,8 +37,8 @@ describe('one fault of a server is named, and no other', PATIENCE, () => {
   )
 })
 
-describe('a server that does all things right', PATIENCE, () => {
-  test('has nothing to look at', async () => {
+describe('a correct server', PATIENCE, () => {
+  test('passes all checks', async () => {
     const { code, report } = await reportOn({})
     expect(report.checks.filter(({ verdict }) => verdict !== 'ok')).toEqual([])
     expect(code).toBe(0)
@@ -75,7 +75,7 @@ describe('a server that does all things right', PATIENCE, () => {
     expect(report.checks.filter(({ verdict }) => verdict !== 'ok')).toEqual([])
   })
 
-  test('that sends all at once is told so, as something to know', async () => {
+  test('is reported as buffering when all chunks arrive at once', async () => {
     const { code, report } = await reportOn({
       stream: (stream) => {
         stream.writes = (bytes) => [bytes]
@@ -88,12 +88,12 @@ describe('a server that does all things right', PATIENCE, () => {
     expect(code).toBe(0)
   })
 
-  test('without a key the check of a wrong one is passed over', async () => {
+  test('skips the wrong-key check without a key', async () => {
     const { report } = await reportOn({}, {})
     expect(checkNamed(report, 'wrong key')).toMatchObject({ verdict: 'skipped' })
   })
 
-  test('takes TURNSTREAM_KEY as well, and a file of either', async () => {
+  test('reads the key from TURNSTREAM_KEY and from _FILE variables', async () => {
     const { report } = await reportOn({}, { TURNSTREAM_KEY: KEY })
     expect(checkNamed(report, 'wrong key')).toMatchObject({ verdict: 'ok' })
   })
@@ -101,7 +101,7 @@ describe('a server that does all things right', PATIENCE, () => {
   test.each([
     [{}, 'it asks for a key (status 401)'],
     [{ TURNSTREAM_KEY: 'another' }, 'it refuses the key (status 401)'],
-  ])('that wants another key than %j says where to put it', async (env, found) => {
+  ])('that rejects the key of %j names the variable to set', async (env, found) => {
     const models = (response: ServerResponse) => void response.writeHead(401).end('{}')
     const { report, code } = await reportOn({ models }, env)
     expect(report.checks).toEqual([
@@ -120,8 +120,8 @@ describe('a server that does all things right', PATIENCE, () => {
   })
 })
 
-describe('a server of which little can be said', PATIENCE, () => {
-  test('that is not there', async () => {
+describe('reports a server', PATIENCE, () => {
+  test('that is unreachable', async () => {
     const { code, report } = await bothReports({ args: ['--endpoint', 'http://127.0.0.1:1'] })
     expect(code).toBe(1)
     expect(report.checks).toEqual([
@@ -134,7 +134,7 @@ describe('a server of which little can be said', PATIENCE, () => {
     ])
   })
 
-  test('that has no model, and none was named', async () => {
+  test('that lists no models when none was given', async () => {
     const { report } = await reportOn({
       models: (response) => json(response, 200, { object: 'list', data: [] }),
     })
@@ -144,7 +144,7 @@ describe('a server of which little can be said', PATIENCE, () => {
     })
   })
 
-  test('that knows no tools', async () => {
+  test('without tool support', async () => {
     const { code, report } = await reportOn({
       request: (request, response) => {
         if (request?.['tools'] === undefined) return false
@@ -162,7 +162,7 @@ describe('a server of which little can be said', PATIENCE, () => {
     expect(code).toBe(0)
   })
 
-  test('that leads elsewhere is not followed', async () => {
+  test('that redirects, without following it', async () => {
     const elsewhere: unknown[] = []
     const other = await fakeEndpoint({ request: (request) => elsewhere.push(request) < 0 })
     const { report } = await reportOn({
@@ -179,7 +179,7 @@ describe('a server of which little can be said', PATIENCE, () => {
     expect(elsewhere).toEqual([])
   })
 
-  test('that repeats the key is not repeated', async () => {
+  test('that echoes the key, with the key redacted', async () => {
     const {
       report,
       text,
@@ -195,7 +195,7 @@ describe('a server of which little can be said', PATIENCE, () => {
     expect(`${text}${written}`).not.toContain(KEY)
   })
 
-  test('is left in the middle of a stream, which it can notice', async () => {
+  test('that notices an aborted stream', async () => {
     let streams = 0
     let left = 0
     const { report } = await reportOn({
@@ -215,7 +215,7 @@ describe('a server of which little can be said', PATIENCE, () => {
     expect(checkNamed(report, 'abort')).toMatchObject({ verdict: 'ok', found: 'still responds' })
   })
 
-  test('that does not survive a client that leaves', async () => {
+  test('that crashes when a client disconnects', async () => {
     const streams: unknown[] = []
     const { report } = await reportOn({
       request: (request) => {

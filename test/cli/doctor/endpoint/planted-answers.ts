@@ -3,7 +3,7 @@ import { choiceOf, eachChunk, isFinish, type Json, type Planted } from './plante
 
 export const PLANTED_ANSWERS: readonly Planted[] = [
   {
-    fault: 'usage that nobody asked for',
+    fault: 'unrequested usage',
     faults: eachChunk((each) => {
       const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
       return isFinish(each) && choiceOf(each)['finish_reason'] === 'tool_calls'
@@ -15,7 +15,7 @@ export const PLANTED_ANSWERS: readonly Planted[] = [
     came: /prompt_tokens.*asked for a tool call/,
   },
   {
-    fault: 'usage in the chunk of the finish',
+    fault: 'usage in the finish chunk',
     faults: eachChunk((each, at, all) => {
       if (each['usage']) return undefined
       const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
@@ -26,7 +26,7 @@ export const PLANTED_ANSWERS: readonly Planted[] = [
     came: /^usage in .*finish_reason/,
   },
   {
-    fault: 'usage that is not sent although it was asked for',
+    fault: 'missing usage with include_usage',
     faults: eachChunk((each) => (each['usage'] ? undefined : each)),
     check: 'usage chunk',
     expected: /one chunk with usage/,
@@ -56,7 +56,7 @@ export const PLANTED_ANSWERS: readonly Planted[] = [
     came: /"type":"text"/,
   },
   {
-    fault: 'an unknown model that is answered',
+    fault: 'an unknown model that is accepted',
     faults: {
       request: (request) => {
         if (String(request?.['model']).includes('no-such-model')) request!['model'] = 'model-a'
@@ -68,7 +68,7 @@ export const PLANTED_ANSWERS: readonly Planted[] = [
     came: /status 200/,
   },
   {
-    fault: 'a page of HTML where JSON is broken',
+    fault: 'an HTML error page for malformed JSON',
     faults: {
       request: (request, response) => {
         if (request !== undefined) return false
@@ -81,7 +81,7 @@ export const PLANTED_ANSWERS: readonly Planted[] = [
     came: /status 500: <h1>/,
   },
   {
-    fault: 'a refusal in another form',
+    fault: 'an error in another format',
     faults: {
       request: (request, response) => {
         if (request !== undefined) return false
@@ -101,7 +101,7 @@ export const PLANTED_ANSWERS: readonly Planted[] = [
     came: /status 200/,
   },
   {
-    fault: 'models without their list',
+    fault: 'a models response without a list',
     faults: { models: (response) => json(response, 200, { data: [{ id: 'model-a' }] }) },
     check: 'models',
     expected: /"object":"list"/,

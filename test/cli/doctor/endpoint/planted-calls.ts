@@ -19,7 +19,7 @@ export const PLANTED_CALLS: readonly Planted[] = [
     came: /get_weather/,
   },
   {
-    fault: 'a call that begins with one index and goes on with another',
+    fault: 'a call that changes its index',
     faults: eachFragment((fragment) => {
       if (fragment['id'] === undefined) fragment['id'] = `call_${String(fragment['index'])}`
       else fragment['index'] = 7 + Number(fragment['index'])
@@ -38,7 +38,7 @@ export const PLANTED_CALLS: readonly Planted[] = [
     came: /the indices 0, 0/,
   },
   {
-    fault: 'a call that opens without its name',
+    fault: 'a call without a name in its first fragment',
     faults: eachFragment((fragment) => {
       const of = fragment['function'] as Json
       delete of['name']
@@ -48,7 +48,7 @@ export const PLANTED_CALLS: readonly Planted[] = [
     came: /call_0/,
   },
   {
-    fault: 'arguments that end in the middle',
+    fault: 'truncated arguments',
     faults: eachChunk((each) => {
       const [call] = callsOf(each)
       const isLast = JSON.stringify(call ?? '').includes('}"')

@@ -63,7 +63,7 @@ export const PLANTED_STREAMS: readonly Planted[] = [
     came: /11 of them: chatcmpl-0, chatcmpl-1/,
   },
   {
-    fault: 'another time in every chunk',
+    fault: 'a new created time in every chunk',
     faults: eachChunk((each, at) => ({ ...each, created: at })),
     check: 'stream created',
     expected: /the same created/,
@@ -77,7 +77,7 @@ export const PLANTED_STREAMS: readonly Planted[] = [
     came: /nothing/,
   },
   {
-    fault: 'the object of an answer that is no stream',
+    fault: 'the object type of a non-streamed response',
     faults: eachChunk((each) => ({ ...each, object: 'chat.completion' })),
     check: 'stream object',
     expected: /chat\.completion\.chunk/,
@@ -94,7 +94,7 @@ export const PLANTED_STREAMS: readonly Planted[] = [
     came: /nothing/,
   },
   {
-    fault: 'a chunk of usage without choices',
+    fault: 'a usage chunk without choices',
     faults: eachChunk((each) => {
       const { choices, ...rest } = each
       return each['usage'] ? rest : { ...rest, choices }
@@ -104,7 +104,7 @@ export const PLANTED_STREAMS: readonly Planted[] = [
     came: /choices are nothing/,
   },
   {
-    fault: 'an end without any word',
+    fault: 'a stream that ends without finish_reason',
     faults: plainText((stream) => {
       stream.events = stream.events.slice(0, -3)
     }),
@@ -123,7 +123,7 @@ export const PLANTED_STREAMS: readonly Planted[] = [
     came: /\(broken\)/,
   },
   {
-    fault: '[DONE] where a failure should be told',
+    fault: '[DONE] in place of an error',
     faults: plainText((stream) => {
       stream.events = [...stream.events.slice(0, 4), '[DONE]']
     }),
@@ -178,7 +178,7 @@ export const PLANTED_STREAMS: readonly Planted[] = [
     came: /application\/json/,
   },
   {
-    fault: 'characters that were cut before they were sent',
+    fault: 'split characters',
     faults: eachChunk((each) => {
       const { content } = deltaOf(each)
       if (content === '🙂') deltaOf(each)['content'] = '\uFFFD\uFFFD'
@@ -200,7 +200,7 @@ export const PLANTED_STREAMS: readonly Planted[] = [
     came: /invalid UTF-8/,
   },
   {
-    fault: 'JSON that is cut',
+    fault: 'truncated JSON',
     faults: plainText((stream) => {
       stream.events.splice(2, 0, '{"id":"chatcmpl-1","obj')
     }),
@@ -209,7 +209,7 @@ export const PLANTED_STREAMS: readonly Planted[] = [
     came: /"obj/,
   },
   {
-    fault: 'deltas that repeat the whole text',
+    fault: 'deltas with the accumulated text',
     faults: {
       stream: (stream) => {
         let text = ''

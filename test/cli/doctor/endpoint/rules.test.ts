@@ -87,12 +87,12 @@ const SEEN: Record<string, string[]> = {
   'unknown-finish': ['stream finish'],
 }
 
-describe('what servers were seen to send', () => {
+describe('recorded servers', () => {
   test.each(Object.entries(SEEN))('%s breaks %j', (name, rules) => {
     expect(brokenBy(recordingOf(fixture(name)))).toEqual(rules)
   })
 
-  test('it is the same wherever the bytes are cut', () => {
+  test('break the same rules however the bytes are chunked', () => {
     for (const name of Object.keys(SEEN)) {
       const bytes = fixture(name)
       const expected = brokenBy(recordingOf(bytes))
@@ -115,7 +115,7 @@ test.each(['text', 'reasoning-and-usage', 'tool-calls', 'calls-of-the-server'])(
   },
 )
 
-test('whatever comes, no rule throws', () => {
+test('no rule throws on arbitrary bytes', () => {
   const json = fc.json({ maxDepth: 4 })
   const event = fc.oneof(json, fc.string(), fc.constant('[DONE]'))
   fc.assert(
@@ -131,7 +131,7 @@ test('whatever comes, no rule throws', () => {
   )
 })
 
-test('whatever chunks of the right shape come, no rule throws', () => {
+test('no rule throws on arbitrary chunks of the right shape', () => {
   const value = fc.oneof(fc.constantFrom(null, '', 'stop', 'a', 0, 1, {}, []), fc.jsonValue())
   const fragment = fc.record(
     {
@@ -177,18 +177,18 @@ test('whatever chunks of the right shape come, no rule throws', () => {
   )
 })
 
-test('an end in the middle of an event is a fault of its framing', () => {
+test('a stream that ends inside an event breaks the framing rule', () => {
   const text = readFileSync(join(root, 'test/dialects/chat-completions/goldens/text.sse'), 'utf8')
   expect(brokenBy(recordingOf(Buffer.from(text.trimEnd())))).toEqual(['stream framing'])
 })
 
-test('events that have a name are a fault of its framing', () => {
+test('named events break the framing rule', () => {
   const text = readFileSync(join(root, 'test/dialects/chat-completions/goldens/text.sse'), 'utf8')
   const named = text.replaceAll('data: {', 'event: chunk\ndata: {')
   expect(brokenBy(recordingOf(Buffer.from(named)))).toEqual(['stream framing'])
 })
 
-describe('a refusal', () => {
+describe('an error response', () => {
   const error = JSON.stringify({ error: { message: 'no' } })
 
   test.each([
@@ -205,7 +205,7 @@ describe('a refusal', () => {
   })
 })
 
-test('time to the first token and speed are told from when the chunks came', () => {
+test('time to first token and speed are computed from arrival times', () => {
   const chunk = (delta: object) =>
     `data: {"choices":[{"index":0,"delta":${JSON.stringify(delta)}}]}\n\n`
   const reads = [
