@@ -21,6 +21,8 @@ export interface SseDecoderOptions {
    * `false`, as in the specification.
    */
   flushOnEnd?: boolean
+  /** Receives what follows the colon of a comment line. Must not throw. */
+  onComment?: (text: string) => void
 }
 
 const DEFAULT_MAX_LINE_CHARS = 10 * 1024 * 1024
@@ -44,6 +46,7 @@ export class SseDecoder {
   /** A line of up to this length is within both bounds. */
   readonly #maxPlainChars: number
   readonly #flushOnEnd: boolean
+  readonly #onComment: ((text: string) => void) | undefined
   readonly #utf8 = new Utf8Decoder()
   #failure: SseLimitError | undefined
   #ended = false
@@ -67,6 +70,7 @@ export class SseDecoder {
     this.#maxEventChars = bound('maxEventChars', options.maxEventChars ?? DEFAULT_MAX_EVENT_CHARS)
     this.#maxPlainChars = Math.min(this.#maxLineChars, this.#maxEventChars)
     this.#flushOnEnd = options.flushOnEnd ?? false
+    this.#onComment = options.onComment
   }
 
   /** Where to resume: the id at the last blank line, even if that block had no data. */
@@ -182,6 +186,9 @@ export class SseDecoder {
   /** Checks only positions where a known field can be, so unknown lines cost nothing, however long. */
   #readLine(text: string, start: number, end: number): void {
     switch (text.charCodeAt(start)) {
+      case COLON:
+        this.#onComment?.(text.slice(start + 1, end))
+        break
       case LOWER_D:
         if (isData(text, start, end)) this.#addData(valueOf(text, start + 4, end))
         break

@@ -7,6 +7,8 @@ export interface SseFrame {
   data?: string
   /** Reconnection delay in whole milliseconds. */
   retry?: number
+  /** Any text. Clients ignore it. */
+  comment?: string
 }
 
 const LINE_BREAK = /\r\n|\r|\n/
@@ -18,9 +20,10 @@ const BREAKS_FIELD = /[\r\n\0]/
  * as a line feed. Throws RangeError for an id, name or delay that cannot be sent: a modified id would resume
  * at the wrong position.
  */
-export function encodeSse({ id, event, data, retry }: SseFrame): string {
+export function encodeSse({ id, event, data, retry, comment }: SseFrame): string {
   let frame = ''
   if (retry !== undefined) frame += `retry: ${wholeMs(retry)}\n`
+  if (comment !== undefined) frame += linesOf(': ', comment)
   if (id !== undefined) frame += `id: ${oneLine('id', id)}\n`
   if (event !== undefined && event !== '') frame += `event: ${oneLine('event', event)}\n`
   if (data !== undefined) frame += dataLines(data)

@@ -171,3 +171,12 @@ describe('flushOnEnd', () => {
     expect(events.map(({ data }) => data)).toEqual(['a\uFFFD'])
   })
 })
+
+test('comments are reported, wherever the stream is split', () => {
+  for (const chunks of everyCut(': one\n\ndata: a\r\n:two\r:\n\ndata: b\n\n: cut')) {
+    const comments: string[] = []
+    const { events } = readChunks(chunks, { onComment: (text) => comments.push(text) })
+    expect(comments).toEqual([' one', 'two', ''])
+    expect(events.map(({ data }) => data)).toEqual(['a', 'b'])
+  }
+})

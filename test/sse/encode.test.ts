@@ -18,6 +18,7 @@ describe('a frame', () => {
     ['an empty id, which resets', { id: '', data: 'a' }, 'id: \ndata: a\n\n'],
     ['an empty name, which is none', { event: '', data: 'a' }, 'data: a\n\n'],
     ['a reconnection time', { retry: 1000 }, 'retry: 1000\n\n'],
+    ['a comment', { retry: 5, comment: 'a\r\nb' }, 'retry: 5\n: a\n: b\n\n'],
     ['no reconnection time at all', { retry: 0 }, 'retry: 0\n\n'],
     [
       'every line break of the data',

@@ -33,14 +33,15 @@ export class OpenStreams {
     skipped: 0,
   }
   readonly #clock: Clock
-  readonly #heartbeatMs: number
+  /** How long a stream may be silent before a comment is sent. */
+  readonly heartbeatMs: number
   /** Longest silent first: a Set preserves insertion order. */
   readonly #open = new Set<SseConnection>()
   #cancelTimer: (() => void) | undefined
 
   constructor({ clock, heartbeatMs, closing }: OpenStreamsOptions) {
     this.#clock = clock
-    this.#heartbeatMs = Math.max(1, heartbeatMs)
+    this.heartbeatMs = Math.max(1, Math.round(heartbeatMs))
     onAbort(closing, () => {
       for (const connection of this.#open) connection.end()
     })
@@ -70,7 +71,7 @@ export class OpenStreams {
     this.counts.clients[connection.kind] += 1
     connection.silentSince = this.now()
     this.#open.add(connection)
-    if (this.#cancelTimer === undefined) this.#arm(this.#heartbeatMs)
+    if (this.#cancelTimer === undefined) this.#arm(this.heartbeatMs)
   }
 
   /** Records that something was sent on a connection. */
@@ -98,7 +99,7 @@ export class OpenStreams {
     for (const connection of this.#open) {
       const silence = this.now() - connection.silentSince
       // Negative if the clock was set back: the silence is then unknown.
-      if (silence >= 0 && silence < this.#heartbeatMs) return this.#arm(this.#heartbeatMs - silence)
+      if (silence >= 0 && silence < this.heartbeatMs) return this.#arm(this.heartbeatMs - silence)
       this.touch(connection)
       connection.beat()
     }

@@ -2,6 +2,7 @@ import { ServerResponse } from 'node:http'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { isTurnMissing, TurnstreamError } from '../../protocol/errors.ts'
+import { heartbeatAnnouncement } from '../../protocol/heartbeat.ts'
 import { encodeComment, encodeSse } from '../../sse/encode.ts'
 import { type Caller, revoked } from '../auth/authenticate.ts'
 import { onResponseClose, releaseRequest } from '../client-close.ts'
@@ -75,14 +76,15 @@ export abstract class SseConnection {
   }
 
   /**
-   * Sends the retry delay and the cursor, because a connection may break before the first record. Without a cursor the
-   * stream cannot be resumed, and nothing is sent.
+   * Sends the retry delay, the heartbeat interval and the cursor, because a connection may break before the first record.
+   * Without a cursor the stream cannot be resumed, and nothing is sent.
    */
   open(cursor: string | undefined): void {
     this.#isOpen = true
     this.#streams.add(this)
     if (cursor === undefined) return
-    this.send(new Frame(encodeSse({ retry: RETRY_MS }) + encodeSse({ id: cursor })))
+    const comment = heartbeatAnnouncement(this.#streams.heartbeatMs)
+    this.send(new Frame(encodeSse({ retry: RETRY_MS, comment }) + encodeSse({ id: cursor })))
   }
 
   /** False when the client is behind: then await `drained`. */

@@ -42,7 +42,11 @@ function messagesOf(text: string): EventSourceMessage[] {
 /** The stream has no line that is not of ours, and one `retry`. */
 function checkLines(text: string): void {
   const lines = text.split(/\r\n|\r|\n/).filter((line) => line !== '')
-  expect(lines.filter((line) => !/^(?:id|event|data|retry): |^: heartbeat$/.test(line))).toEqual([])
+  expect(
+    lines.filter(
+      (line) => !/^(?:id|event|data|retry): |^: heartbeat(?: every \d+ ms)?$/.test(line),
+    ),
+  ).toEqual([])
   expect(lines.filter((line) => line.startsWith('retry'))).toEqual(['retry: 1000'])
   expect(lines.filter((line) => /^event: (?!append$)/.test(line))).toEqual([])
 }
@@ -172,7 +176,9 @@ describe('an id that looks like part of a frame', () => {
     // And it leads back to where it was.
     const resumed = await fetch(stream, { headers: { 'last-event-id': last?.id ?? '' } })
     const { value } = (await resumed.body?.getReader().read()) ?? {}
-    expect(Buffer.from(value ?? []).toString()).toBe(`retry: 1000\n\nid: ${last?.id}\n\n`)
+    expect(Buffer.from(value ?? []).toString()).toBe(
+      `retry: 1000\n: heartbeat every 15000 ms\n\nid: ${last?.id}\n\n`,
+    )
   })
 
   test.each(['\n', '\r', 'a\r\nb', 'a\0b', 'a\u2028b', 'a\u0085b', 'a\tb'])(

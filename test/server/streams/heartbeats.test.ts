@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Clock } from '../../../src/async/clock.ts'
+import { parseHeartbeatAnnouncement } from '../../../src/protocol/heartbeat.ts'
+import { SseDecoder } from '../../../src/sse/decode.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { message } from '../../../src/testing/turn-log/texts.ts'
@@ -40,7 +42,25 @@ test('a comment is sent after every 15 s of silence', async () => {
   await client.until((each) => beatsOf(each) === 1)
   await clock.advance(15_000)
   await client.until((each) => beatsOf(each) === 2)
-  expect(client.body.toString()).toBe(`retry: 1000\n\nid: 0-0\n\n${BEAT}${BEAT}`)
+  expect(client.body.toString()).toBe(
+    `retry: 1000\n: heartbeat every 15000 ms\n\nid: 0-0\n\n${BEAT}${BEAT}`,
+  )
+  client.close()
+})
+
+test.each([
+  [100, 100],
+  [0.4, 1],
+  [20_000.6, 20_001],
+])('the first comment announces the interval: %d is %d ms', async (heartbeatMs, announced) => {
+  const { log, port } = await servedTurn(heartbeatMs)
+  const client = await RawClient.open(port, PATH)
+  await log.untilReading(1)
+  await client.until(({ body }) => body.includes('id: 0-0\n\n'))
+  const decoded: (number | undefined)[] = []
+  const onComment = (text: string) => decoded.push(parseHeartbeatAnnouncement(text))
+  new SseDecoder({ onComment }).feed(client.body)
+  expect(decoded).toEqual([announced])
   client.close()
 })
 

@@ -136,7 +136,7 @@ describe('a stream ends early for', () => {
     const { port, errors } = await serve(log)
     const client = await RawClient.open(port, XAPI)
     await client.closed()
-    expect(client.body.toString()).toBe('retry: 1000\n\nid: 0-0\n\n')
+    expect(client.body.toString()).toBe('retry: 1000\n: heartbeat every 15000 ms\n\nid: 0-0\n\n')
     expect(client.answer.isWhole).toBe(false)
     expect(errors).toMatchObject([{ code: 'STORE_CLOSED' }])
   })

@@ -36,7 +36,7 @@ describe('a stream', () => {
     const { port } = await serve(log)
     const client = await RawClient.open(port, path)
     await client.until(({ body }) => body.length > 0)
-    expect(client.body.toString()).toBe('retry: 1000\n\nid: 0-0\n\n')
+    expect(client.body.toString()).toBe('retry: 1000\n: heartbeat every 15000 ms\n\nid: 0-0\n\n')
     client.close()
   })
 
@@ -85,7 +85,9 @@ describe('a stream', () => {
     const client = await RawClient.open(port, V2, { version: '1.0' })
     await client.closed()
     expect(client.head?.headers).not.toHaveProperty('transfer-encoding')
-    expect(client.body.toString()).toMatch(/^retry: 1000\n\nid: 0-0\n\nid: 1-1\ndata: /)
+    expect(client.body.toString()).toMatch(
+      /^retry: 1000\n: heartbeat every 15000 ms\n\nid: 0-0\n\nid: 1-1\ndata: /,
+    )
     expect(client.events).toHaveLength(eventsOf('turn').length)
   })
 

@@ -40,7 +40,9 @@ describe('an app called as a function', () => {
     const { app } = streamsApp(log, clock, 100)
     const { body } = await app.request(XAPI)
     const reader = body?.pipeThrough(new TextDecoderStream()).getReader()
-    expect(await reader?.read()).toMatchObject({ value: 'retry: 1000\n\nid: 0-0\n\n' })
+    expect(await reader?.read()).toMatchObject({
+      value: 'retry: 1000\n: heartbeat every 100 ms\n\nid: 0-0\n\n',
+    })
     await log.untilReading(1)
     await clock.advance(100)
     expect(await reader?.read()).toMatchObject({ value: ': heartbeat\n\n' })
@@ -102,7 +104,7 @@ describe('an app called as a function', () => {
     const answer = await app.request(XAPI)
     await log.untilReading(1)
     closing.abort()
-    expect(await answer.text()).toBe('retry: 1000\n\nid: 0-0\n\n')
+    expect(await answer.text()).toBe('retry: 1000\n: heartbeat every 15000 ms\n\nid: 0-0\n\n')
     await log.untilReading(0)
   })
 

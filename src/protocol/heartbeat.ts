@@ -1,0 +1,12 @@
+const ANNOUNCEMENT = /^ ?heartbeat every (\d{1,9}) ms$/
+
+/** The comment at the start of a stream: how long it may be silent before the server sends another. */
+export function heartbeatAnnouncement(intervalMs: number): string {
+  return `heartbeat every ${intervalMs} ms`
+}
+
+/** Reads the interval from a comment, if it announces one. */
+export function parseHeartbeatAnnouncement(comment: string): number | undefined {
+  const [, ms] = ANNOUNCEMENT.exec(comment) ?? []
+  return ms === undefined ? undefined : Math.max(1, Number(ms))
+}
