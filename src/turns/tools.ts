@@ -6,6 +6,7 @@ import { EXECUTED_BY_PROVIDER, isExecutedByProvider } from '../protocol/item-mar
 import { parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import { redactShapes } from '../protocol/redaction.ts'
+import { findArgumentsFault } from './tool-arguments.ts'
 import type { FunctionCall, ToolAnswer } from './transcript.ts'
 import type { TurnSettings } from './turn-request.ts'
 
@@ -22,7 +23,7 @@ export interface Tool extends ToolDefinition {
   /** Timeout of a call. Default 60 s. */
   readonly timeoutMs?: number
   /**
-   * `args` is the JSON object the model wrote. The returned or resolved value is the result, as JSON unless
+   * `args` is the JSON object the model wrote, valid by `parameters`. The returned or resolved value is the result, as JSON unless
    * it is a string. A thrown error becomes a failed result.
    */
   execute(args: Record<string, unknown>, context: ToolCallContext): unknown
@@ -132,6 +133,8 @@ export async function runTool(
 async function execute(tool: Tool, call: FunctionCall, options: RunToolOptions): Promise<unknown> {
   const args = parseJsonObject(call.arguments)
   if (args === undefined) throw new Error('the arguments are not a JSON object')
+  const fault = findArgumentsFault(tool.parameters, args)
+  if (fault !== undefined) throw new Error(`the arguments do not match the schema: ${fault}`)
   const { name, timeoutMs = TIMEOUT_MS } = tool
   const { turnId, threadId, clock, signal } = options
   const limit = new AbortController()

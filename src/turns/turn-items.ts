@@ -145,6 +145,8 @@ export interface TurnCaps {
   readonly maxDurationMs: number
   /** Default 32. */
   readonly maxRounds: number
+  /** Maximum server tools that run at a time. Default 8. */
+  readonly maxParallelTools: number
   /** Maximum bytes of thread and input that a provider is sent, as JSON. Default 8 MiB. */
   readonly maxHistoryBytes: number
   /** The same in estimated tokens. Default 2 million. */
@@ -156,6 +158,7 @@ const DEFAULT_CAPS: TurnCaps = {
   maxItems: 2000,
   maxDurationMs: 30 * 60 * 1000,
   maxRounds: 32,
+  maxParallelTools: 8,
   maxHistoryBytes: 8 * 1024 * 1024,
   maxHistoryTokens: 2_000_000,
 }

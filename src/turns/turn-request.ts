@@ -46,6 +46,8 @@ export interface Submission {
   readonly history?: readonly HistoryItem[]
   readonly input: readonly TurnInput[]
   readonly settings?: TurnSettings
+  /** Whether the model is offered the tools of the server. True by default. */
+  readonly serverTools?: boolean
   readonly traceContext?: TraceContext
 }
 

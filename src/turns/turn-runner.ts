@@ -10,6 +10,7 @@ import { DEFAULT_TENANT } from '../protocol/names.ts'
 import type { ChosenModel, Providers } from './providers.ts'
 import { Reaper } from './reaper.ts'
 import { historyRoom, type InputSize } from './thread-history.ts'
+import { ServerTools, type ToolSource } from './tool-sources.ts'
 import { type Tool, ToolRegistry } from './tools.ts'
 import { Turn, type TurnServices, type TurnTask } from './turn.ts'
 import { failed } from './turn-ending.ts'
@@ -22,7 +23,8 @@ export type { TurnCaps }
 export interface TurnRunnerOptions {
   readonly log: TurnLog
   readonly providers: Providers
-  readonly tools?: readonly Tool[]
+  /** Tools that this server runs, and sources of such tools. */
+  readonly tools?: readonly (Tool | ToolSource)[]
   readonly caps?: Partial<TurnCaps>
   /** Name of this process, for people. Stored with every turn. */
   readonly owner: string
@@ -38,6 +40,7 @@ export interface TurnRunnerOptions {
 }
 
 const LEASE_MS = 10_000
+const NO_TOOLS = new ToolRegistry()
 const NO_TRACE = { traceparent: '' }
 /** Time for writing the ends of turns after the grace period. */
 const LAST_WRITES_MS = 2000
@@ -73,7 +76,8 @@ interface InFlight {
 /** Runs the turns of this process and ends those of dead processes. */
 export class TurnRunner {
   readonly #options: TurnRunnerOptions
-  readonly #services: TurnServices
+  readonly #services: Omit<TurnServices, 'tools'>
+  readonly #tools: ServerTools
   readonly #reaper: Reaper
   readonly #generateId: () => string
   readonly #runs = new Set<Turn>()
@@ -88,13 +92,13 @@ export class TurnRunner {
 
   constructor(options: TurnRunnerOptions) {
     const { log, owner, leaseMs = LEASE_MS, clock = systemClock, onError } = options
-    const tools = new ToolRegistry(options.tools)
     const report = quietly(onError)
     const observer = guardObserver(options.observer, (error) => report(error, {}))
     this.#options = options
     this.#generateId = options.generateId ?? (() => crypto.randomUUID())
     const caps = resolveCaps(options.caps)
-    this.#services = { log, tools, caps, leaseMs, clock, observer, onError: report }
+    this.#tools = new ServerTools(options.tools ?? [], (error) => report(error, {}))
+    this.#services = { log, caps, leaseMs, clock, observer, onError: report }
     const isRunning = (turn: Orphan) => [...this.#runs].some((run) => run.isOf(turn))
     this.#reaper = new Reaper({ log, owner, leaseMs, clock, isRunning, observer, onError: report })
   }
@@ -194,15 +198,20 @@ export class TurnRunner {
   }
 
   /** Throws when the turn cannot start. */
-  #choose({ model, providerId, settings = {} }: Submission): ChosenModel {
+  #choose(submission: Submission): ChosenModel {
+    const { model, providerId, settings = {} } = submission
     if (this.#shutdown !== undefined) {
       throw new TurnstreamError('SERVER_SHUTDOWN', 'new turns are not accepted')
     }
-    this.#services.tools.check(settings)
+    this.#toolsFor(submission).check(settings)
     return this.#options.providers.choose({
       ...(model !== undefined && { model }),
       ...(providerId !== undefined && { providerId }),
     })
+  }
+
+  #toolsFor({ serverTools = true }: Submission): ToolRegistry {
+    return serverTools ? this.#tools.current() : NO_TOOLS
   }
 
   #create({ log, ids, fingerprint }: SubmitRequest): Promise<Lease> {
@@ -219,7 +228,8 @@ export class TurnRunner {
     const { agentId, settings = {}, traceContext = NO_TRACE } = submission
     const agent = agentId === undefined ? {} : { agentId }
     const task = { ...begun, ...agent, tenant, threadId, settings, traceContext }
-    const run = new Turn(task, { ...this.#services, log })
+    const tools = this.#toolsFor(submission)
+    const run = new Turn(task, { ...this.#services, tools, log })
     this.#runs.add(run)
     void run.done.then(() => this.#runs.delete(run))
     if (this.#isGraceOver) run.stop(SHUTDOWN)

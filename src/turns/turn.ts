@@ -1,5 +1,6 @@
 import type { ProviderRequest } from '../adapters/provider.ts'
 import { type Clock, monotonicNow } from '../async/clock.ts'
+import { eachAtMost } from '../async/each-at-most.ts'
 import { onAbort } from '../async/on-abort.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { isTurnGone } from '../log/rules.ts'
@@ -349,7 +350,7 @@ export class Turn {
 
   async #play(): Promise<void> {
     const { items } = await this.#history
-    const { maxRounds } = this.#services.caps
+    const { maxRounds, maxParallelTools } = this.#services.caps
     const { calls } = this.#transcript
     const thread = [...items, ...this.#task.input]
     for (let round = 1; this.#control.reason === undefined; round++) {
@@ -359,7 +360,7 @@ export class Turn {
         this.#control.stop(failed('TURN_ROUND_LIMIT', `the limit is ${maxRounds} rounds`))
         return
       }
-      await Promise.all(calls.forServer.map((call) => this.#runTool(call)))
+      await eachAtMost(calls.forServer, maxParallelTools, (call) => this.#runTool(call))
       if (calls.hasForClient) return
     }
   }

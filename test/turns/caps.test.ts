@@ -293,6 +293,7 @@ describe('the caps of a turn', () => {
       maxItems: 2000,
       maxDurationMs: 1_800_000,
       maxRounds: 32,
+      maxParallelTools: 8,
       maxHistoryBytes: 8_388_608,
       maxHistoryTokens: 2_000_000,
     })

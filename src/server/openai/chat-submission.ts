@@ -7,7 +7,13 @@ import { ParameterError } from './errors.ts'
 /** Maps a request to a turn in a new thread, with the earlier messages as history. */
 export function chatSubmission(body: ChatBody, headers: SubmitHeaders): Submission {
   const thread = parseMessages(body.messages)
-  return { ...toSubmission({ model: body.model }, headers), settings: toSettings(body), ...thread }
+  return {
+    ...toSubmission({ model: body.model }, headers),
+    settings: toSettings(body),
+    // A client that brings tools has its own loop: it gets exactly these.
+    ...(body.tools?.length && { serverTools: false }),
+    ...thread,
+  }
 }
 
 /** Parameters stored with the thread; undefined if there are none. */

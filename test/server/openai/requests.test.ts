@@ -28,13 +28,6 @@ describe('a request is refused without creating a turn:', () => {
       expect((await server.log.listThreads()).items).toEqual([])
     },
   )
-
-  test('a tool with the name of a server tool', async () => {
-    const own = { name: 'f', parameters: {}, execute: () => '' }
-    const server = await startServer({ tools: [own] })
-    const { status, text } = await post(server, { ...PLAIN, ...tool({ name: 'f' }) })
-    expect([status, JSON.parse(text).error.param]).toEqual([400, 'tools'])
-  })
 })
 
 describe('a request is accepted', () => {
@@ -52,6 +45,22 @@ describe('a request is accepted', () => {
   ])('with %j', async (body) => {
     const { status } = await post(await startServer(), { ...PLAIN, ...body })
     expect(status).toBe(200)
+  })
+})
+
+describe('tools of the server', () => {
+  const own = { name: 'f', parameters: { type: 'object' }, execute: () => 'from the server' }
+  const names = ({ tools = [] }: ProviderRequest) => tools.map(({ name }) => name)
+
+  test('are offered to a request without tools', async () => {
+    const server = await startServer({ tools: [own] })
+    expect(names(await requestOf(server, {}))).toEqual(['f'])
+  })
+
+  test('give way to tools of the request, even with the same name', async () => {
+    const server = await startServer({ tools: [own] })
+    expect(names(await requestOf(server, tool({ name: 'g' })))).toEqual(['g'])
+    expect(names(await requestOf(server, tool({ name: 'f' })))).toEqual(['f'])
   })
 })
 
