@@ -53,6 +53,10 @@ export {
 } from './server/listen.ts'
 export type { RequestFacts, TurnListener } from './server/metrics/gateway-metrics.ts'
 export { createProviderFetch, type ProviderFetchOptions } from './server/provider-fetch.ts'
+export { createHttpTool, type HttpToolOptions } from './tools/http-tool.ts'
+export type { ToolLimits } from './tools/limits.ts'
+export type { McpEndpoint, McpProcess, McpServer } from './tools/mcp-client.ts'
+export { connectMcpTools, type McpTools, type McpToolsOptions } from './tools/mcp-tools.ts'
 export {
   type ChosenModel,
   type ConfiguredProvider,
@@ -66,6 +70,7 @@ export {
   type OrphanResult,
   type OrphansOptions,
 } from './turns/reaper.ts'
+export type { ToolSource } from './turns/tool-sources.ts'
 export type { Tool, ToolCallContext } from './turns/tools.ts'
 export type { TurnCounts, TurnFacts, TurnObserver, TurnOutcome } from './turns/turn-observer.ts'
 export type {

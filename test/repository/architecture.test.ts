@@ -15,7 +15,7 @@ import { section, tableRows } from './tables.ts'
 
 const CORE = ['protocol', 'async', 'sse', 'adapters', 'processor', 'reducer', 'log'] as const
 const SERVER_SIDE = [...CORE, 'turns', 'dialects'] as const
-const ALL = [...SERVER_SIDE, 'server', 'client', 'react', 'cli', 'testing'] as const
+const ALL = [...SERVER_SIDE, 'tools', 'server', 'client', 'react', 'cli', 'testing'] as const
 
 /** The architecture: each folder of src/, in the order the data flows, and what it may import. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
@@ -27,6 +27,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   reducer: ['protocol'],
   log: ['protocol', 'async'],
   turns: CORE,
+  tools: ['protocol', 'async', 'turns'],
   dialects: ['protocol', 'sse', 'reducer'],
   server: SERVER_SIDE,
   client: ['protocol', 'async', 'sse'],
