@@ -15,6 +15,7 @@ import {
   toFlag,
   toVariable,
 } from '../../src/cli/serve/settings.ts'
+import { TOOL_KEYS } from '../../src/cli/serve/tool-settings.ts'
 import { read } from './sources.ts'
 import { section, tableRows } from './tables.ts'
 
@@ -89,6 +90,33 @@ describe('the providers', () => {
   function isKey(cell = ''): boolean {
     return PROVIDER_KEYS.includes(cell.replaceAll('`', ''))
   }
+})
+
+describe('the tools', () => {
+  const part = section(doc, 'Tools')
+
+  test('have every key in the table', () => {
+    const named = tableRows(part).flatMap(([keys = '']) => keys.replaceAll('`', '').split(', '))
+    const limits = ['timeoutMs', 'maxOutputBytes', 'maxParallelCalls']
+    const inner = (kind: string, keys: readonly string[]) =>
+      keys.filter((key) => !limits.includes(key)).map((key) => `${kind}.${key}`)
+    const { entry, http, process, endpoint } = TOOL_KEYS
+    const expected = [
+      ...entry,
+      ...inner('http', http),
+      ...inner('mcp', [...process, ...endpoint]),
+      ...limits,
+    ]
+    expect(named.toSorted()).toEqual([...new Set(expected)].toSorted())
+  })
+
+  test('of the example can be read', () => {
+    const cwd = mkdtempSync(join(tmpdir(), 'turnstream-operations-'))
+    onTestFinished(() => rmSync(cwd, { recursive: true, force: true }))
+    writeFileSync(join(cwd, CONFIG_FILE), /^```json\n(.*?)^```/ms.exec(part)?.[1] ?? '')
+    const { tools } = parseServeOptions([], { cwd, env: { WEATHER_TOKEN: 'token' } })
+    expect(tools.map(({ kind }) => kind)).toEqual(['http', 'module', 'mcp', 'mcp'])
+  })
 })
 
 test('the example of a file can be read', () => {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import * as z from 'zod'
 import { PROVIDER_KINDS, SCRIPTED_ID } from '../../adapters/provider.ts'
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
@@ -20,6 +20,7 @@ import {
   toVariable,
 } from './settings.ts'
 import { parseStore, type StoreChoice } from './store.ts'
+import { decodeToolSettings, type ToolSetting } from './tool-settings.ts'
 
 export const CONFIG_FILE = 'turnstream.config.json'
 
@@ -78,6 +79,9 @@ export interface Configuration extends ConfigurationSources {
   readonly entries: readonly SettingEntry[]
   readonly store: StoreChoice
   readonly providerSettings: ProviderSettings
+  readonly toolSettings: readonly ToolSetting[]
+  /** The directory of the file: where modules of tools are found, and MCP servers run. */
+  readonly folder: string
 }
 
 export interface SettingEntry {
@@ -112,7 +116,8 @@ export function readConfiguration(sources: ConfigurationSources): Configuration 
   const values = entries.map((entry) => [entry.name, decodeSetting(entry)])
   const settings = Object.fromEntries(values) as Settings
   const store = parseStore(settings, sources.cwd)
-  return { ...sources, settings, entries, store, providerSettings: file.providerSettings }
+  const { providerSettings, toolSettings, folder } = file
+  return { ...sources, settings, entries, store, providerSettings, toolSettings, folder }
 }
 
 /** The value of the strongest source; undefined where nobody sets it and it has no default. */
@@ -162,21 +167,27 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
   const name = configFile ?? CONFIG_FILE
   const path = configFile === undefined ? join(cwd, name) : resolve(cwd, name)
   const settings = new Map<string, Written>()
+  const folder = dirname(path)
   const text = readOptional(path, configFile !== undefined)
-  if (text === undefined) return { settings, providerSettings: {} }
+  if (text === undefined) return { settings, folder, providerSettings: {}, toolSettings: [] }
   const json = parseJson(text)
   // What is quoted of it may be a password.
   if (!json.ok) throw new UsageError(`${name}: ${withoutQuotes(json.reason)}`)
   if (!isRecord(json.value)) throw new UsageError(`${name} must be a JSON object`)
-  const { providers = {}, ...rest } = json.value
+  const { providers = {}, tools = [], ...rest } = json.value
   for (const [key, value] of Object.entries(rest)) {
     if (!Object.hasOwn(SETTINGS, key)) {
-      const advice = suggestion(key, [...SETTING_NAMES, 'providers'])
+      const advice = suggestion(key, [...SETTING_NAMES, 'providers', 'tools'])
       throw new UsageError(`${name} has an unknown key ${key}${advice}`)
     }
     settings.set(key, { value, origin: `${key} of ${name}`, source: 'file' })
   }
-  return { settings, providerSettings: decodeProviderSettings(providers, name) }
+  return {
+    settings,
+    folder,
+    providerSettings: decodeProviderSettings(providers, name),
+    toolSettings: decodeToolSettings(tools, name),
+  }
 }
 
 function readOptional(path: string, mustExist: boolean): string | undefined {

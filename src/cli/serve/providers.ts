@@ -18,6 +18,7 @@ import {
   readSecret,
 } from './configuration.ts'
 import { storeSecrets } from './store.ts'
+import { toolVariables } from './tool-settings.ts'
 
 interface KnownProvider {
   readonly create: (options: HttpProviderOptions) => Provider
@@ -116,11 +117,15 @@ export function activeProviders(configuration: Configuration): readonly Configur
 /** What must not appear in any log or report. */
 export function collectSecrets(configuration: Configuration): string[] {
   const { env, settings, store } = configuration
-  const keys = providerPlans(configuration).map(({ keyVariable = '' }) => {
+  const variables = [
+    ...providerPlans(configuration).map(({ keyVariable = '' }) => keyVariable),
+    ...toolVariables(configuration.toolSettings),
+  ]
+  const keys = variables.map((name) => {
     try {
-      return readSecret(env, keyVariable)
+      return readSecret(env, name)
     } catch {
-      return env[keyVariable] // it is set twice, or its file is gone
+      return env[name] // it is set twice, or its file is gone
     }
   })
   return [...keys, ...storeSecrets(store), settings.streamTokenSecret].flatMap((each) => each ?? [])

@@ -18,6 +18,7 @@ import { accessLog, type Logger } from './logger.ts'
 import { isLoopback, type ServeOptions, webAccess } from './serve.ts'
 import { formatDuration, type Settings } from './settings.ts'
 import { describeStore, openStore, publicUrl, StartError, storeFault } from './store.ts'
+import { type OpenTools, openTools } from './tools.ts'
 
 interface Deps {
   readonly logger: Logger
@@ -37,12 +38,15 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
   const log = await openLog(options, deps)
   const stopWatch = watchClock(logger, terminal.clock)
   let stopDeadline: (() => void) | undefined
+  let tools: OpenTools | undefined
   try {
+    tools = await startTools(options, deps)
     const providers = new Providers(options.providers)
     const gateway = createGateway({
       ...gatewayOptions(options, deps),
       log,
       providers,
+      tools: tools.entries,
       ...(keys !== undefined && { keys: keys.ring }),
     })
     const listening = await listenOn(gateway, options, logger)
@@ -73,9 +77,16 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
     return EXIT.failed
   } finally {
     stopWatch()
+    await tools?.close()
     await log.close()
     stopDeadline?.()
   }
+}
+
+function startTools(options: ServeOptions, { logger, terminal }: Deps): Promise<OpenTools> {
+  const { tools, secrets, settings } = options
+  const { clock } = terminal
+  return openTools(tools, { logger, clock, secrets, logContent: settings.logContent })
 }
 
 function countTurns({ turns: { running } }: Gateway): string {
@@ -175,6 +186,7 @@ function gatewayOptions(
       maxItems: settings.maxTurnItems,
       maxDurationMs: settings.maxTurnTime,
       maxRounds: settings.maxTurnRounds,
+      maxParallelTools: settings.maxParallelTools,
       maxHistoryBytes: settings.maxHistoryBytes,
       maxHistoryTokens: settings.maxHistoryTokens,
     },

@@ -21,6 +21,8 @@ import { createLogger } from './logger.ts'
 import { activeProviders, collectSecrets, providerPlans, readKey } from './providers.ts'
 import { SECRET_NAMES, SETTINGS, type Setting, type Settings, toVariable } from './settings.ts'
 import { StartError, storeSecrets } from './store.ts'
+import { toolUrl, toolVariables } from './tool-settings.ts'
+import { type ToolPlan, toolPlans } from './tools.ts'
 
 const run: Command['run'] = async (args, terminal) => {
   const options = parseServeOptions(args, terminal)
@@ -72,6 +74,9 @@ export interface ServeOptions extends Configuration {
   readonly instance: string
   /** The default one first. */
   readonly providers: readonly ConfiguredProvider[]
+  readonly tools: readonly ToolPlan[]
+  /** What must not leave this process except where it belongs. */
+  readonly secrets: readonly string[]
   readonly redact: (text: string) => string
   /** What is not as it should be, for people. */
   readonly warnings: readonly string[]
@@ -86,12 +91,15 @@ export function parseServeOptions(
   const { settings } = configuration
   refusePublic(settings)
   refuseOpenOrigins(settings)
+  const secrets = collectSecrets(configuration)
   return {
     ...configuration,
     json,
     instance: settings.instance ?? `${hostname()}:${process.pid}`,
     providers: activeProviders(configuration),
-    redact: redacting(collectSecrets(configuration)),
+    tools: toolPlans(configuration),
+    secrets,
+    redact: redacting(secrets),
     warnings: findWarnings(configuration),
   }
 }
@@ -148,7 +156,13 @@ export function findWarnings(configuration: Configuration): string[] {
       ({ id }) =>
         `the key of ${id} is sent over plain http: anyone on the network path can read it`,
     )
-  return [...secretWarnings(configuration), ...fileWarnings(configuration), ...plainHttp]
+  const tools = configuration.toolSettings
+    .filter((setting) => toolVariables([setting]).length > 0 && isPlainHttp(toolUrl(setting)))
+    .map((setting) => ('name' in setting ? setting.name : ''))
+    .map(
+      (id) => `secrets of ${id} are sent over plain http: anyone on the network path can read them`,
+    )
+  return [...secretWarnings(configuration), ...fileWarnings(configuration), ...plainHttp, ...tools]
 }
 
 const EVERYBODY = 'every user of this machine'
@@ -176,7 +190,8 @@ function secretWarnings({ entries, store, cwd, configFile }: Configuration): str
 function fileWarnings(configuration: Configuration): string[] {
   const { env, cwd, settings, store } = configuration
   const keyVariables = providerPlans(configuration).flatMap(({ keyVariable }) => keyVariable ?? [])
-  const variables = [...SECRET_NAMES.map(toVariable), ...keyVariables]
+  const ofTools = toolVariables(configuration.toolSettings)
+  const variables = [...SECRET_NAMES.map(toVariable), ...keyVariables, ...ofTools]
   const warnings = variables.flatMap((name) => {
     const path = env[`${name}_FILE`]?.trim()
     return path ? readableWarning(`the file of ${name}_FILE`, path) : []

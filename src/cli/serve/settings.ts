@@ -152,6 +152,7 @@ export const SETTINGS = {
   maxTurnChars: count('max. text of a turn, in characters', '10000000'),
   maxTurnItems: count('max. items of a turn', '2000'),
   maxTurnRounds: count('max. tool loop rounds of a turn', '32'),
+  maxParallelTools: count('max. server tools of a turn that run at a time', '8'),
   maxTurnTime: duration('max. run time of a turn', '30m'),
   maxHistoryBytes: count('max. thread history sent to a provider, in bytes', '8388608'),
   maxHistoryTokens: count('max. thread history in estimated tokens', '2000000'),
