@@ -1,10 +1,15 @@
 import { type ErrorCode, TurnstreamError, unreachable } from '../protocol/errors.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { ErrorObject, ItemType, StreamEventPayload } from '../protocol/stream-event.ts'
+import type {
+  AnsweredCall,
+  ErrorObject,
+  ItemType,
+  StreamEventPayload,
+} from '../protocol/stream-event.ts'
 import type { ContentType, ItemSnapshot } from '../protocol/stream-output.ts'
 import { ContentBuffer } from './content-buffer.ts'
-import { completedCall, completedText, snapshot, withError } from './outputs.ts'
+import { answeredCall, completedCall, completedText, snapshot, withError } from './outputs.ts'
 import type { Effect, Emission, ToolOutputItem, TurnState } from './step.ts'
 
 /** The life cycle of an item: opened, grown, and ended in one of three ways. */
@@ -101,8 +106,9 @@ export function wouldShow(turn: TurnState, itemId: string, deltaLength: number):
 
 export function finishItem(
   turn: TurnState,
-  { item_id: itemId, final_item: item, finish_reason: reason }: StreamEventPayload<'item_done'>,
+  payload: StreamEventPayload<'item_done'>,
 ): readonly Effect[] {
+  const { item_id: itemId, final_item: item, finish_reason: reason, answers } = payload
   if (turn.finished.has(itemId) || turn.items.get(itemId)?.isComplete() === true) {
     return stray(turn, itemId)
   }
@@ -121,7 +127,9 @@ export function finishItem(
     case 'function_call_output':
       turn.ignored.delete(itemId)
       turn.finished.add(itemId)
-      return completeCall(turn, item)
+      return answers === undefined
+        ? completeCall(turn, item)
+        : completeEarlierCall(turn, item, answers)
     case 'error':
       return showErrorItem(turn, itemId, item)
     case 'cancelled':
@@ -239,6 +247,17 @@ function completeCall(turn: TurnState, item: ToolOutputItem): readonly Effect[] 
   turn.pendingCalls.delete(call.itemId)
   turn.finished.add(call.itemId)
   return [conclude(turn, 'final', call, completedCall(turn.rules, call, item))]
+}
+
+/** Completes a call of an earlier turn. Its first snapshot is in that turn. */
+function completeEarlierCall(
+  turn: TurnState,
+  item: ToolOutputItem,
+  { item_id: itemId, name, arguments: text }: AnsweredCall,
+): readonly Effect[] {
+  const call = new ContentBuffer(itemId, 'tool_call')
+  call.finishCall(name, item.call_id, text)
+  return [conclude(turn, 'final', call, answeredCall(turn.rules, call, item))]
 }
 
 function addCall(turn: TurnState, callId: string, call: ContentBuffer): void {

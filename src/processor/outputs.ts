@@ -1,5 +1,6 @@
 /** Builds all outputs. */
 
+import { ERROR_CODES } from '../protocol/errors.ts'
 import { parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, Usage } from '../protocol/stream-event.ts'
@@ -83,6 +84,18 @@ export function completedCall(
   const common = commonFields(rules, call, 'complete', call.getContent())
   const toolOutput = parseJsonObject(output) ?? output
   return { type: 'tool_call', ...common, ...callFields(call), toolOutput, success }
+}
+
+/** A call that the client ran. If it failed there, nobody tries again: the card shows the error. */
+export function answeredCall(
+  rules: TurnRules,
+  call: ContentBuffer,
+  item: ToolOutputItem,
+): ItemSnapshot {
+  const completed = completedCall(rules, call, item)
+  return item.success
+    ? completed
+    : withError(completed, 'TOOL_FAILED', ERROR_CODES.TOOL_FAILED.summary)
 }
 
 export function withError(

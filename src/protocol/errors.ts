@@ -67,6 +67,8 @@ export const ERROR_CODES = {
   TOKEN_EXPIRED: { status: 401, retryable: false, summary: 'The stream token has expired' },
   TOKEN_INVALID: { status: 401, retryable: false, summary: 'Invalid stream token' },
   TOOL_ARGUMENTS_TOO_LARGE: { status: 422, retryable: false, summary: 'Tool arguments too large' },
+  TOOL_CALL_ANSWERED: { status: 409, retryable: false, summary: 'The call has another output' },
+  TOOL_CALL_UNKNOWN: { status: 400, retryable: false, summary: 'Unknown tool call' },
   TOOL_FAILED: { status: 500, retryable: false, summary: 'The tool failed' },
   TOOL_OUTPUT_ORPHANED: { status: 409, retryable: false, summary: 'No call has this output' },
   TOOL_TIMEOUT: { status: 504, retryable: true, summary: 'The tool timed out' },

@@ -20,6 +20,8 @@ const outcome = {
   cancelled: openObject({ reason: z.string().exactOptional() }).exactOptional(),
   /** Why its text ended early, from `item_done`. */
   finish_reason: z.string().nullable().exactOptional(),
+  /** The call of an earlier turn that this output completes, from `item_done`. */
+  answers: openObject({ item_id: idSchema }).exactOptional(),
 }
 
 const responseItemSchema = z.discriminatedUnion('type', [

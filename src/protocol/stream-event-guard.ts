@@ -139,6 +139,11 @@ function isHistoryTruncated(value: unknown): boolean {
   return isRecord(value) && isNumber(value['turns_dropped'])
 }
 
+function isAnsweredCall(value: unknown): boolean {
+  if (!isRecord(value) || !isId(value['item_id'])) return false
+  return isString(value['name']) && isString(value['arguments'])
+}
+
 /** Of an `item_done` the final item is checked, too. */
 const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
   item_delta: [{ item_id: isId, delta_content: isString }],
@@ -165,7 +170,7 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
       provider_metadata: isRecord,
     },
   ],
-  item_done: [{ item_id: isId }, { finish_reason: isNullableString }],
+  item_done: [{ item_id: isId }, { finish_reason: isNullableString, answers: isAnsweredCall }],
   item_error: [{ item_id: isId, error: isErrorObject }],
   item_cancelled: [{ item_id: isId }, { reason: isString }],
   usage_update: [{ response_id: isId }, { usage: isUsage }],

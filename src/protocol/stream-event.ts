@@ -40,6 +40,14 @@ const traceContextSchema = openObject({
 })
 export type TraceContext = z.infer<typeof traceContextSchema>
 
+/** The call of an earlier turn that an output of the client answers. */
+const answersSchema = openObject({
+  item_id: idSchema,
+  name: z.string(),
+  arguments: z.string(),
+})
+export type AnsweredCall = z.infer<typeof answersSchema>
+
 /** The provider did not get the whole thread: this many of the oldest turns were left out. */
 export const historyTruncatedSchema = openObject({ turns_dropped: z.number() })
 
@@ -80,6 +88,7 @@ const payloads = {
     item_id: idSchema,
     final_item: outputItemSchema,
     finish_reason: z.string().nullable().exactOptional(),
+    answers: answersSchema.exactOptional(),
   }),
   item_error: openObject({
     type: z.literal('item_error'),

@@ -49,8 +49,13 @@ export function finishItem(items: Items, payload: StreamEventPayload<'item_done'
   if (entry && entry.phase !== 'open') return items
   const phase = final.type === 'error' || final.type === 'cancelled' ? 'failed' : 'done'
   const item = entry ? finished(itemOf(entry), final) : final
-  const { finish_reason } = payload
-  return items.set(item_id, { phase, item: finish_reason ? { ...item, finish_reason } : item })
+  const { finish_reason, answers } = payload
+  if (!finish_reason && answers === undefined) return items.set(item_id, { phase, item })
+  const more = {
+    ...(finish_reason && { finish_reason }),
+    ...(answers !== undefined && { answers: { item_id: answers.item_id } }),
+  }
+  return items.set(item_id, { phase, item: { ...item, ...more } })
 }
 
 /** Also applies to items that are done: a call with complete arguments may still fail to run. */

@@ -6,6 +6,7 @@ import { isTurnMissing, TurnstreamError } from '../protocol/errors.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
+import type { ResponseItem } from '../protocol/response.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../reducer/reduce.ts'
@@ -13,17 +14,13 @@ import { withoutMark } from './tools.ts'
 import type { TurnCaps } from './turn-items.ts'
 
 /** Regardless of size: each turn is a read of the store. */
-const MAX_TURNS = 1000
+export const MAX_TURNS = 1000
 
 const PAGE = 50
 
 const NO_ITEMS: StoredItems = { items: [], bytes: 0, isStart: false }
 
-export interface HistoryRequest {
-  readonly log: TurnLog
-  readonly threadId: string
-  /** The turn that needs the history. */
-  readonly turnId: string
+export interface HistoryRequest extends EarlierTurns {
   /** The items that follow the history. */
   readonly input: readonly OutputItem[]
   readonly room: InputSize
@@ -67,13 +64,20 @@ export async function threadHistory(request: HistoryRequest): Promise<ThreadHist
   return { items: pairedItems(items.map(withoutMark), input), turnsDropped }
 }
 
+export interface EarlierTurns {
+  readonly log: TurnLog
+  readonly threadId: string
+  /** The turn that follows them; without it, all turns of the thread. */
+  readonly turnId?: string
+}
+
 /** Yields the turns before the requested one, newest first. */
-async function* earlierTurns({
+export async function* earlierTurns({
   log,
   threadId,
   turnId,
-}: HistoryRequest): AsyncGenerator<TurnRecord, void> {
-  let isEarlier = false
+}: EarlierTurns): AsyncGenerator<TurnRecord, void> {
+  let isEarlier = turnId === undefined
   let cursor: string | undefined
   do {
     const page = await log.listTurns(threadId, {
@@ -90,7 +94,7 @@ async function* earlierTurns({
 }
 
 /** Returns undefined for a turn of more than `maxBytes`. */
-async function readTurn(
+export async function readTurn(
   log: TurnLog,
   turn: TurnRecord,
   maxBytes: number,
@@ -133,7 +137,7 @@ function isRunByVendor(item: OutputItem): boolean {
 }
 
 export interface StoredItems {
-  readonly items: readonly OutputItem[]
+  readonly items: readonly ResponseItem[]
   /** As JSON. */
   readonly bytes: number
   /** The items include the history that the caller gave. */
@@ -161,7 +165,7 @@ export async function readStoredItems(
     return reduceEvents(log, turnId, maxBytes, signal)
   }
   const isStart = response['history_given'] === true
-  return { items: response['output_items'] as OutputItem[], bytes: responseBytes, isStart }
+  return { items: response['output_items'] as ResponseItem[], bytes: responseBytes, isStart }
 }
 
 /**

@@ -78,6 +78,11 @@ export class Transcript {
     return this.#items.excess
   }
 
+  /** Counts what the input adds to the log besides the request itself. */
+  countInput(chars: number): void {
+    this.#items.spend(chars)
+  }
+
   /** How the round ended; undefined while it runs. */
   get end(): RoundEnd | undefined {
     return this.#end

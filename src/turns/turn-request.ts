@@ -1,7 +1,12 @@
 import type { ProviderRequest } from '../adapters/provider.ts'
 import { inputItemId, isInputItem } from '../protocol/item-marks.ts'
 import type { Attachment, OutputItem } from '../protocol/output-item.ts'
-import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
+import type {
+  AnsweredCall,
+  StreamEvent,
+  StreamEventPayload,
+  TraceContext,
+} from '../protocol/stream-event.ts'
 
 /** New input of a turn: the user's message, or results of the client's tools. */
 export type TurnInput =
@@ -96,8 +101,14 @@ function itemOf(id: string, item: HistoryItem): OutputItem {
   }
 }
 
+/** The calls of earlier turns that a turn's input answers, by the item id of the output. */
+export type AnsweredCalls = ReadonlyMap<string, AnsweredCall>
+
 /** Yields the events of complete items. */
-export function* inputEvents(items: readonly OutputItem[]): Generator<StreamEventPayload> {
+export function* inputEvents(
+  items: readonly OutputItem[],
+  answered: AnsweredCalls,
+): Generator<StreamEventPayload> {
   for (const item of items) {
     if (item.type === 'message') {
       const { id: item_id, type: item_type, origin } = item
@@ -109,16 +120,18 @@ export function* inputEvents(items: readonly OutputItem[]): Generator<StreamEven
       const { id: item_id, type: item_type, call_id } = item
       yield { type: 'item_start', item_id, item_type, call_id }
     }
-    yield { type: 'item_done', item_id: item.id, final_item: item }
+    const answers = answered.get(item.id)
+    yield { type: 'item_done', item_id: item.id, final_item: item, ...(answers && { answers }) }
   }
 }
 
 /**
- * Returns whether the StreamProcessor should see an event. History is not emitted again. Outputs of the
- * client's tools belong to calls of earlier turns; a vendor that reuses an id would have them matched to its
- * new call.
+ * Returns whether the StreamProcessor should see an event. History is not emitted again. An output of the
+ * client's tools completes the call of an earlier turn that it answers. Without one it stays hidden: a vendor
+ * that reuses an id would have it matched to its new call.
  */
 export function isForProcessor({ run_id, payload }: StreamEvent): boolean {
   if (payload.type !== 'item_start' && payload.type !== 'item_done') return true
-  return !isInputItem(run_id, payload.item_id)
+  if (!isInputItem(run_id, payload.item_id)) return true
+  return payload.type === 'item_done' && payload.answers !== undefined
 }

@@ -10,6 +10,7 @@ import { DEFAULT_TENANT } from '../protocol/names.ts'
 import type { ChosenModel, Providers } from './providers.ts'
 import { Reaper } from './reaper.ts'
 import { historyRoom, type InputSize } from './thread-history.ts'
+import { type AnswersRequest, findAnswers, isCurrent, type ToolAnswers } from './tool-answers.ts'
 import { ServerTools, type ToolSource } from './tool-sources.ts'
 import { type Tool, ToolRegistry } from './tools.ts'
 import { Turn, type TurnServices, type TurnTask } from './turn.ts'
@@ -46,6 +47,8 @@ const NO_TRACE = { traceparent: '' }
 const LAST_WRITES_MS = 2000
 const SHUTDOWN = failed('SERVER_SHUTDOWN', 'the turn was still running')
 
+function doNothing(): void {}
+
 type Admit = () => (() => void) | Promise<() => void>
 
 export interface SubmitOptions {
@@ -56,6 +59,11 @@ export interface SubmitOptions {
    * has ended or could not be created.
    */
   readonly admit?: Admit
+  /**
+   * Whether to accept outputs of calls that the thread does not have, or has another output for. Default
+   * false.
+   */
+  readonly acceptsAnyOutput?: boolean
 }
 
 /** A submission with its ids and its fingerprint. */
@@ -63,10 +71,14 @@ interface SubmitRequest {
   readonly tenant: string
   readonly log: TurnLog
   readonly admit: Admit
+  readonly acceptsAnyOutput: boolean
   readonly submission: Submission
   readonly ids: Submitted
   readonly fingerprint: string
 }
+
+/** The items of a request. */
+type AskedItems = Pick<AnswersRequest, 'history' | 'input'>
 
 interface InFlight {
   readonly request: SubmitRequest
@@ -106,13 +118,15 @@ export class TurnRunner {
   /**
    * Resolves when the turn and its input are durable; the turn then runs whether or not anyone reads it. The
    * same ids with the same body are the same turn. SUBMIT_CONFLICT, THREAD_BUSY, MODEL_UNKNOWN,
-   * INPUT_TOO_LARGE, SERVER_SHUTDOWN, REQUEST_INVALID, an error thrown by `admit`, or a store code.
+   * INPUT_TOO_LARGE, TOOL_CALL_UNKNOWN, TOOL_CALL_ANSWERED, SERVER_SHUTDOWN, REQUEST_INVALID, an error
+   * thrown by `admit`, or a store code.
    */
   async submit(submission: Submission, options: SubmitOptions = {}): Promise<Submitted> {
-    const { tenant = DEFAULT_TENANT, admit = () => () => {} } = options
+    const { tenant = DEFAULT_TENANT, admit = () => doNothing, acceptsAnyOutput = false } = options
     const ids = idsOf(submission, this.#generateId)
     const log = logOf(this.#options.log, tenant)
-    const request = { tenant, log, admit, submission, ids, fingerprint: fingerprintOf(submission) }
+    const fingerprint = fingerprintOf(submission)
+    const request = { tenant, log, admit, acceptsAnyOutput, submission, ids, fingerprint }
     // Tenant names contain no space.
     const turn = `${tenant} ${ids.turnId}`
     const before = this.#submits.get(turn)
@@ -167,16 +181,21 @@ export class TurnRunner {
 
   async #submit(request: SubmitRequest): Promise<Submitted> {
     const { submission, ids } = request
-    const { history, input } = submission
-    const items = inputItems(ids.runId, history ?? [], input)
+    const { history = [], input } = submission
+    const items = inputItems(ids.runId, history, input)
+    const before = items.slice(0, history.length)
+    const asked = { history: submission.history && before, input: items.slice(history.length) }
     let chosen: ChosenModel
     let room: InputSize
-    let leave: () => void
+    let leave = doNothing
+    let found: ToolAnswers | undefined
     try {
       chosen = this.#choose(submission)
       room = historyRoom(items, this.#services.caps)
       leave = await request.admit()
+      found = await this.#findAnswers(request, asked)
     } catch (refusal) {
+      leave()
       const known = isNamed(submission) ? await this.#find(request) : undefined
       if (known === undefined) throw refusal
       return submittedBefore(known, request)
@@ -190,8 +209,17 @@ export class TurnRunner {
       if (!(error instanceof TurnExistsError)) throw error
       return submittedBefore(error.turn, request)
     }
-    const given = { input: items, historyRoom: room, isHistoryGiven: history !== undefined }
-    const run = this.#begin(request, { ...chosen, lease, since, ...given })
+    try {
+      found = await this.#confirmAnswers(request, asked, found)
+    } catch (refusal) {
+      leave()
+      await this.#discard(request)
+      throw refusal
+    }
+    const { answers } = found
+    const isHistoryGiven = submission.history !== undefined
+    const given = { input: [...before, ...found.input], answers, isHistoryGiven }
+    const run = this.#begin(request, { ...chosen, lease, since, ...given, historyRoom: room })
     void run.done.then(leave)
     await run.opened
     return ids
@@ -214,6 +242,30 @@ export class TurnRunner {
     return serverTools ? this.#tools.current() : NO_TOOLS
   }
 
+  #findAnswers(
+    { log, ids, acceptsAnyOutput: isLenient }: SubmitRequest,
+    asked: AskedItems,
+    turnId?: string,
+  ): Promise<ToolAnswers | undefined> {
+    const { threadId } = ids
+    const { caps } = this.#services
+    const turn = turnId === undefined ? {} : { turnId }
+    return findAnswers({ log, threadId, ...turn, ...asked, isLenient, caps })
+  }
+
+  /** Searches again if another turn of the thread ended between the search and the creation of this one. */
+  async #confirmAnswers(
+    request: SubmitRequest,
+    asked: AskedItems,
+    found: ToolAnswers | undefined,
+  ): Promise<ToolAnswers> {
+    const { log, ids } = request
+    if (found !== undefined && (await isCurrent(found, { log, ...ids }))) return found
+    const again = await this.#findAnswers(request, asked, ids.turnId)
+    if (again === undefined) throw new TurnstreamError('THREAD_BUSY', ids.threadId)
+    return again
+  }
+
   #create({ log, ids, fingerprint }: SubmitRequest): Promise<Lease> {
     const { leaseMs, clock } = this.#services
     const { owner } = this.#options
@@ -234,6 +286,15 @@ export class TurnRunner {
     void run.done.then(() => this.#runs.delete(run))
     if (this.#isGraceOver) run.stop(SHUTDOWN)
     return run
+  }
+
+  /** Deletes a turn that was refused after its creation. If the store fails, the reaper ends it. */
+  async #discard({ log, ids: { turnId } }: SubmitRequest): Promise<void> {
+    try {
+      await log.deleteTurn(turnId)
+    } catch (error) {
+      this.#services.onError(error, { turnId })
+    }
   }
 
   async #find({ log, ids }: SubmitRequest): Promise<TurnRecord | undefined> {

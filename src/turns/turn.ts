@@ -14,6 +14,7 @@ import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { ChosenModel } from './providers.ts'
 import { type InputSize, NO_HISTORY, type ThreadHistory, threadHistory } from './thread-history.ts'
+import { charsOfAnswers } from './tool-answers.ts'
 import { runTool, type ToolRegistry } from './tools.ts'
 import { type FunctionCall, settlementOf, Transcript } from './transcript.ts'
 import { type EndReason, TurnControl } from './turn-control.ts'
@@ -29,7 +30,12 @@ import {
 } from './turn-ending.ts'
 import type { TurnCaps } from './turn-items.ts'
 import { TIMED_EVERY, type TurnFacts, type TurnObserver } from './turn-observer.ts'
-import { inputEvents, isForProcessor, type TurnSettings } from './turn-request.ts'
+import {
+  type AnsweredCalls,
+  inputEvents,
+  isForProcessor,
+  type TurnSettings,
+} from './turn-request.ts'
 import { TurnResponse, UnsettledItems } from './unsettled-items.ts'
 
 /** What all turns of a process share. */
@@ -55,6 +61,8 @@ export interface TurnTask extends ChosenModel {
   readonly since: number
   /** The input as items of the turn. */
   readonly input: readonly OutputItem[]
+  /** The calls of earlier turns that it answers. */
+  readonly answers: AnsweredCalls
   /** Room left for the history of the thread. */
   readonly historyRoom: InputSize
   /** The input contains the history: the stored thread is not read. */
@@ -220,7 +228,8 @@ export class Turn {
   }
 
   async #open(): Promise<void> {
-    const { lease, threadId, agentId, model, provider, input, isHistoryGiven } = this.#task
+    const { lease, threadId, agentId, model, provider, input, answers } = this.#task
+    const { isHistoryGiven } = this.#task
     const { turnId, runId } = lease
     const turns_dropped = await this.#history.then(
       ({ turnsDropped }) => turnsDropped,
@@ -238,9 +247,10 @@ export class Turn {
       ...(turns_dropped > 0 && { history_truncated: { turns_dropped } }),
       ...(isHistoryGiven && { history_given: true }),
     })
+    this.#transcript.countInput(charsOfAnswers(answers))
     for (let at = 0; at < input.length; at += INPUT_ITEMS_PER_SLICE) {
       if (at > 0 && isSliceOver()) await nextSlice()
-      await this.#writeAll(inputEvents(input.slice(at, at + INPUT_ITEMS_PER_SLICE)))
+      await this.#writeAll(inputEvents(input.slice(at, at + INPUT_ITEMS_PER_SLICE), answers))
     }
     try {
       await this.#events.flush()

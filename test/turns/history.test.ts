@@ -35,7 +35,7 @@ describe('what was said before', () => {
   })
 
   test('is started and ended like every item, and only the prompt is emitted', () => {
-    const payloads = [...inputEvents(items)]
+    const payloads = [...inputEvents(items, new Map())]
     expect(payloads).toHaveLength(10)
     const envelope = { event_id: 'e', timestamp: 1, trace_context: { traceparent: '' } }
     const shown = payloads.filter((payload) =>

@@ -10,7 +10,11 @@ import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
 import { Providers } from '../../src/turns/providers.ts'
 import type { Submission, Submitted } from '../../src/turns/turn-request.ts'
-import { TurnRunner, type TurnRunnerOptions } from '../../src/turns/turn-runner.ts'
+import {
+  type SubmitOptions,
+  TurnRunner,
+  type TurnRunnerOptions,
+} from '../../src/turns/turn-runner.ts'
 import { line } from './payloads.ts'
 
 /** One call of the provider, as the test sees it. */
@@ -82,7 +86,7 @@ export interface Rig {
   readonly runner: TurnRunner
   /** What was told to `onError`, by code or message. */
   readonly errors: string[]
-  readonly submit: (submission?: Partial<Submission>) => Promise<Submitted>
+  readonly submit: (submission?: Partial<Submission>, options?: SubmitOptions) => Promise<Submitted>
   /** Resolves when the turns that run have ended. */
   readonly settled: () => Promise<void>
 }
@@ -117,7 +121,8 @@ export function newRig({ rounds = [], ...options }: RigOptions = {}): Rig {
     provider,
     runner,
     errors,
-    submit: (submission = {}) => runner.submit({ runId: 'r', input: [PROMPT], ...submission }),
+    submit: (submission = {}, submitOptions = {}) =>
+      runner.submit({ runId: 'r', input: [PROMPT], ...submission }, submitOptions),
     settled: () => settled(runner, clock),
   }
 }

@@ -48,14 +48,13 @@ describe('D1 the log of a turn', () => {
 
   test('has all input items', async () => {
     const rig = newRig({ rounds: [[end()]] })
-    await rig.submit({
-      input: [
-        { type: 'message', origin: 'system', content: 'Be brief' },
-        { type: 'function_call_output', call_id: 'c-1', output: '42', success: true },
-        { type: 'message', origin: 'user', content: 'And now?' },
-        { type: 'function_call_output', call_id: 'c-2', output: 'no', success: false },
-      ],
-    })
+    const input = [
+      { type: 'message', origin: 'system', content: 'Be brief' },
+      { type: 'function_call_output', call_id: 'c-1', output: '42', success: true },
+      { type: 'message', origin: 'user', content: 'And now?' },
+      { type: 'function_call_output', call_id: 'c-2', output: 'no', success: false },
+    ] as const
+    await rig.submit({ input }, { acceptsAnyOutput: true })
     await rig.settled()
     expect((await payloadsOf(rig.log)).map(line)).toEqual([
       'begin r puppet/small',

@@ -115,7 +115,9 @@ async function startChat(
   headers: z.infer<typeof headersSchema>,
 ): Promise<StartedChat> {
   const { log } = c.get('space')
-  const { turnId, threadId } = await startTurn(c, context, chatSubmission(body, headers))
+  const { turnId, threadId } = await startTurn(c, context, chatSubmission(body, headers), {
+    acceptsAnyOutput: true,
+  })
   const turn = await log.getTurn(turnId)
   if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
   await putMetadata(log, threadId, body)

@@ -1,14 +1,15 @@
 import type { Context } from 'hono'
 import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
-import type { TurnLog, TurnRecord, TurnSnapshot } from '../../log/turn-log.ts'
-import { type ErrorCode, hasCode, TurnstreamError } from '../../protocol/errors.ts'
+import type { TurnRecord } from '../../log/turn-log.ts'
+import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import { streamEventSchema } from '../../protocol/stream-event.ts'
 import { streamOutputSchema } from '../../protocol/stream-output.ts'
 import type { GatewayApp, GatewayContext } from '../context.ts'
 import { encodeList, encodePage, sendRead } from '../json-response.ts'
 import { openThreadStream, openTurnStream } from '../streams/turn-stream.ts'
+import { type ListedOutputs, ThreadPage } from '../thread-outputs.ts'
 import * as spec from './spec.ts'
 
 export const outputSchema = streamOutputSchema.meta({
@@ -161,7 +162,8 @@ const threadOutputsRoute = spec.route('get', ROUTES.threadOutputs, {
   summary: 'List the turns of a thread with their snapshots',
   description:
     'A page ends early when its turns exceed 8 MB. A turn whose outputs ' +
-    'have expired is listed without them.',
+    'have expired is listed without them. A call that the client answered is completed in the turn that made it, ' +
+    'if the output is on the page or in the 100 turns after it.',
   tags: ['xapi'],
   request: {
     params: z.object({ threadId: spec.id }),
@@ -196,31 +198,23 @@ export function addOutputRoutes(app: GatewayApp, context: GatewayContext): void 
     return sendRead<z.infer<typeof threadOutputsSchema>>(c, context, async () => {
       const thread = await log.getThread(threadId)
       if (thread === undefined) throw new TurnstreamError('THREAD_UNKNOWN', threadId)
+      const page = new ThreadPage(log, threadId)
       return encodePage(c.req.valid('query'), {
         head: `{"threadId":${JSON.stringify(threadId)},"turns":[`,
-        list: (page) => log.listTurns(threadId, page),
-        encode: (turn) => encodeListed(log, turn),
+        list: (options) => page.list(options),
+        encode: async (turn) => {
+          const outputs = await page.outputs(turn)
+          return outputs === undefined ? [] : encodeOutputs(turn, outputs)
+        },
       })
     })
   })
 }
 
-/** Skips turns deleted since they were listed. */
-async function encodeListed(log: TurnLog, turn: TurnRecord): Promise<Buffer<ArrayBuffer>[]> {
-  try {
-    if (!turn.expired) return await encodeOutputs(turn, await log.snapshot(turn.turnId))
-  } catch (error) {
-    if (hasCode(error, 'TURN_UNKNOWN') || hasCode(error, 'TURN_DELETED')) return []
-    if (!hasCode(error, 'TURN_EXPIRED')) throw error
-  }
-  return encodeOutputs(turn, { records: [], offset: START, sealed: true }, { expired: true })
-}
-
 function encodeOutputs(
   { turnId, threadId }: TurnRecord,
-  { records, offset, sealed }: TurnSnapshot,
-  more?: { readonly expired: true },
+  { records, offset, sealed, expired }: ListedOutputs,
 ): Promise<Buffer<ArrayBuffer>[]> {
-  const head = { turnId, threadId, sealed, offset, ...more }
+  const head = { turnId, threadId, sealed, offset, ...(expired && { expired }) }
   return encodeList(head, 'outputs', records, ({ data }) => data)
 }

@@ -6,6 +6,7 @@ import type { ErrorCode } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import type { TraceContext } from '../../protocol/stream-event.ts'
 import type { Submission, Submitted } from '../../turns/turn-request.ts'
+import type { SubmitOptions } from '../../turns/turn-runner.ts'
 import { MAX_TEXT_CHARS } from '../content-parts.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
 import { RequestInvalidError } from '../errors.ts'
@@ -114,6 +115,9 @@ export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
   'TURN_DELETED',
 ]
 
+/** Errors of our own routes only. */
+const OUTPUT_REFUSALS: readonly ErrorCode[] = ['TOOL_CALL_ANSWERED', 'TOOL_CALL_UNKNOWN']
+
 const submitRoute = spec.route('post', ROUTES.submit, {
   summary: 'Start a turn',
   description:
@@ -123,7 +127,7 @@ const submitRoute = spec.route('post', ROUTES.submit, {
   request: { headers: submitHeadersSchema, body: spec.jsonBody(submitBodySchema) },
   responses: {
     202: spec.json('The turn is durable', submittedSchema),
-    ...spec.refusals(...SUBMIT_REFUSALS),
+    ...spec.refusals(...SUBMIT_REFUSALS, ...OUTPUT_REFUSALS),
   },
 })
 
@@ -144,7 +148,7 @@ const threadTurnRoute = spec.route('post', ROUTES.threadTurn, {
       ...spec.sse('The frames of the turn to its end', outputSchema),
       headers: spec.turnHeaders,
     },
-    ...spec.refusals(...SUBMIT_REFUSALS, 'STREAMS_LIMITED'),
+    ...spec.refusals(...SUBMIT_REFUSALS, ...OUTPUT_REFUSALS, 'STREAMS_LIMITED'),
   },
 })
 
@@ -176,6 +180,7 @@ export async function startTurn(
   c: Context<GatewayEnv>,
   { turns, limits }: GatewayContext,
   submission: Submission,
+  options: Pick<SubmitOptions, 'acceptsAnyOutput'> = {},
 ): Promise<Submitted> {
   const { tenant, newTurns, threadQuota } = c.get('space')
   const admit = async () => {
@@ -189,7 +194,7 @@ export async function startTurn(
   }
   // After a large body was parsed.
   if (isSliceOver()) await nextSlice()
-  const submitted = await turns.submit(submission, { tenant, admit })
+  const submitted = await turns.submit(submission, { ...options, tenant, admit })
   c.set('turnId', submitted.turnId)
   newTurns.announce(submitted.threadId)
   return submitted
