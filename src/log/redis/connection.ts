@@ -113,10 +113,12 @@ async function connectSingle(
   events: Events,
 ): Promise<Link> {
   const opening = { isDone: false }
+  // `createClient` builds a class with every Redis command, for 30 ms, whenever the options change.
+  const createClient = client.RedisClient.factory(options)
   const create = (more: redis.RedisClientOptions): redis.RedisClientType => {
     const socket = { ...socketDefaults(opening, events), ...options.socket }
     // The client modifies its options, so each gets a copy.
-    const created: redis.RedisClientType = client.createClient({ ...options, ...more, socket })
+    const created: redis.RedisClientType = createClient({ ...options, ...more, socket })
     return created.on('error', events.onError)
   }
   const createCommands = () => create(COMMANDS).on('reconnecting', events.onLost)
