@@ -6,7 +6,7 @@ import { both } from './tenants.ts'
 import { deltas, eventsUpTo, outputsOf } from './texts.ts'
 
 // Not every store can fast-forward time, and a busy machine needs some slack.
-const RETENTION_MS = 1000
+const RETENTION_MS = 2000
 
 /** JSON that a store might be tempted to normalize. */
 const RESPONSE = ' {"id":"run","text":"aé漢😀\u2028 \\ud83d\\u0000","n":1.0}\n'

@@ -6,7 +6,7 @@ import { both, stateOf, writeText } from './tenants.ts'
 import { deltas, eventsUpTo } from './texts.ts'
 
 // Not every store can fast-forward time, and a busy machine needs some slack.
-const RETENTION_MS = 500
+const RETENTION_MS = 1000
 
 function sorted(orphans: readonly Orphan[]): string[] {
   return orphans.map(({ tenant, turnId }) => `${tenant}/${turnId}`).toSorted()
