@@ -1,38 +1,39 @@
 import { defineConfig } from 'vitest/config'
 
-/** Folders whose files share a process and its modules. Loading them once saves a third of a second per file. */
-const SHARED = [
-  'test/{adapters,async,client,dialects,processor,protocol,reducer,sse,turns}/**/*.test.ts',
-  'test/log/*.test.ts',
-  'test/server/{attacks,auth,limits,metrics,models,openai,streams,tenants}/**/*.test.ts',
+/** Files that replace a module or a global, which others in their process would see. */
+const ISOLATED = [
+  'test/bench/measure.test.ts',
+  'test/scripts/**/*.test.ts',
+  'test/server/auth/key-ring.test.ts',
+  'test/testing/fake-clock.test.ts',
 ]
 
-/** Files of these folders that replace a module, which the others would see. */
-const MOCKING = ['test/server/auth/key-ring.test.ts']
+/** `npm test` leaves out slow tests. */
+const isQuick = process.argv.some((argument) => argument.includes('!slow'))
 
 export default defineConfig({
   test: {
+    // Most files share a process: loading the same modules for each of them took more time than the tests.
     projects: [
       {
         extends: true,
-        test: { name: 'shared', include: SHARED, exclude: MOCKING, isolate: false },
-      },
-      {
-        extends: true,
         test: {
-          name: 'isolated',
+          name: 'shared',
           include: ['test/**/*.test.ts'],
-          exclude: [...SHARED, '**/node_modules/**'],
+          exclude: [...ISOLATED, '**/node_modules/**'],
+          isolate: false,
         },
       },
       {
         extends: true,
-        test: { name: 'mocking', include: MOCKING },
+        test: { name: 'isolated', include: ISOLATED },
       },
     ],
     globalSetup: 'test/global-setup.ts',
     setupFiles: ['test/watchdog.ts'],
     restoreMocks: true,
+    // Read by test/case-count.ts.
+    env: isQuick ? { TEST_TIER: 'quick' } : {},
     // `npm test` leaves these out, `npm run test:full` runs them. A file of them says `@module-tag slow`.
     tags: [
       { name: 'slow', description: 'Takes seconds, and a faster test covers the essentials.' },

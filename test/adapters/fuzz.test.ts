@@ -14,6 +14,7 @@ import {
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { caseCount } from '../case-count.ts'
 
 const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_user'])
 const utf8 = new TextEncoder()
@@ -98,7 +99,7 @@ describe.each(vendors)('%s', (vendor) => {
         }
         await checkEvents(read(vendor, [broken]))
       }),
-      { numRuns: 300 },
+      { numRuns: caseCount(300) },
     )
   })
 
@@ -111,7 +112,7 @@ describe.each(vendors)('%s', (vendor) => {
         const picked = picks.map((pick) => records[pick % records.length] ?? '')
         await checkEvents(read(vendor, [utf8.encode(picked.join(separator) + separator)]))
       }),
-      { numRuns: 300 },
+      { numRuns: caseCount(300) },
     )
   })
 
@@ -130,7 +131,7 @@ describe.each(vendors)('%s', (vendor) => {
           await checkEvents(read(vendor, [utf8.encode(lines)]))
         },
       ),
-      { numRuns: 500 },
+      { numRuns: caseCount(500) },
     )
   })
 })

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ToolCallAggregator } from '../../src/adapters/tool-call-aggregator.ts'
+import { caseCount } from '../case-count.ts'
 
 /** The ways in which a fragment may name its call. */
 const NAMES = [
@@ -98,7 +99,7 @@ test('no notification makes ingest throw', () => {
       expect(opened.size).toBe(aggregator.size)
       for (const call of aggregator.drainCompletedCalls()) expect(call.args).not.toBe('')
     }),
-    { numRuns: 500 },
+    { numRuns: caseCount(500) },
   )
 })
 

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ResponseStream, ResponseStreamError } from '../../src/index.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { caseCount } from '../case-count.ts'
 import { outcome, settle } from './support.ts'
 
 const TIMEOUT_MS = 50
@@ -226,7 +227,7 @@ describe('any sequence of calls', () => {
         expect(subject.nexts).toEqual(model.nexts)
         expect(subject.sends).toEqual(model.sends)
       }),
-      { numRuns: 1000 },
+      { numRuns: caseCount(1000) },
     )
   })
 
@@ -256,7 +257,7 @@ describe('any sequence of calls', () => {
         }
         expect(read).toHaveLength(pausesOfSenders.flat().length)
       }),
-      { numRuns: 300 },
+      { numRuns: caseCount(300) },
     )
   })
 })

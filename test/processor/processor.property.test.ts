@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { ItemSnapshot, StreamOutput } from '../../src/protocol/stream-output.ts'
 import { streamOutputSchema } from '../../src/protocol/stream-output.ts'
+import { caseCount } from '../case-count.ts'
 import { runRules } from './scenario.ts'
 import { setUp } from './sinks.ts'
 import { type RandomTurn, randomTurn } from './turns.ts'
@@ -88,7 +89,7 @@ test('with any sink: content grows, one terminal, nothing after it, finals are f
         expect(clock.pending()).toBe(0)
       },
     ),
-    { numRuns: 300 },
+    { numRuns: caseCount(300) },
   )
   expect(unhandled).toEqual([])
 })
@@ -109,7 +110,7 @@ test('with a slow sink and no awaiting: exactly what the rules say, in order', a
         expect(accepted).toEqual(shown)
       },
     ),
-    { numRuns: 300 },
+    { numRuns: caseCount(300) },
   )
   expect(unhandled).toEqual([])
 })
@@ -128,7 +129,7 @@ test('a sink that never accepts: nothing is emitted, every event settles, nothin
       expect(processor.getBufferState().size).toBe(0)
       expect(clock.pending()).toBe(0)
     }),
-    { numRuns: 100 },
+    { numRuns: caseCount(100) },
   )
   expect(unhandled).toEqual([])
 })

@@ -8,6 +8,7 @@ import {
   EventEncoder,
 } from '../../src/protocol/event-codec.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
+import { caseCount } from '../case-count.ts'
 import { deltaOf, eventOf, linesOf, parsed, stored, TIME, textsOf } from './event-texts.ts'
 
 /** Where texts go wrong: what lines, templates and JSON are made of, and halves of characters. */
@@ -75,7 +76,7 @@ const events = fc.oneof(
 )
 const logs = fc.array(events, { maxLength: 30 })
 
-const RUNS = { numRuns: 1500 }
+const RUNS = { numRuns: caseCount(1500) }
 
 /** Of events their JSON is compared: it tells -0 from 0 no more than a store does. */
 function check(lines: readonly string[], records: readonly string[]): void {
@@ -195,7 +196,7 @@ describe('any text', () => {
         const lines = mutate(linesOf(records).join('\n'), changes).split('\n')
         lines.every((line) => checkLine(decoder, line))
       }),
-      { numRuns: 4000 },
+      { numRuns: caseCount(4000) },
     )
   })
 })

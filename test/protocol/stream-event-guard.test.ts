@@ -6,6 +6,7 @@ import {
   payloadFault,
   streamEventFault,
 } from '../../src/protocol/stream-event-guard.ts'
+import { caseCount } from '../case-count.ts'
 import { sampleEvents } from './samples.ts'
 
 /** Every path to a field of a value, outermost first. */
@@ -96,7 +97,7 @@ test('guard and schema agree on events made odd in two places at once', () => {
         expect(guard).toBe(schema)
       },
     ),
-    { numRuns: 2000 },
+    { numRuns: caseCount(2000) },
   )
 })
 

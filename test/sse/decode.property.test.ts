@@ -2,6 +2,7 @@ import { createParser } from 'eventsource-parser'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SseDecoder, type SseDecoderOptions } from '../../src/sse/decode.ts'
+import { caseCount } from '../case-count.ts'
 import { bytesOf, cutAt, places, readChunks } from './cuts.ts'
 import { interpret } from './reference.ts'
 
@@ -17,7 +18,7 @@ const pieces = fc.oneof(
 )
 const streams = fc.array(pieces, { maxLength: 40 }).map((all) => all.join(''))
 
-const RUNS = { numRuns: 2000 }
+const RUNS = { numRuns: caseCount(2000) }
 
 describe('any stream', () => {
   test('is decoded as the standard says, however its bytes are split', () => {

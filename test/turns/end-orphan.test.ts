@@ -6,6 +6,7 @@ import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.ts'
 import { appendTo } from '../../src/testing/turn-log/append.ts'
 import { endOrphan } from '../../src/turns/reaper.ts'
+import { caseCount } from '../case-count.ts'
 import { HookedLog } from '../log/hooked-log.ts'
 import {
   call,
@@ -175,7 +176,7 @@ describe('endOrphan', { timeout: 30_000 }, () => {
         expect(await endOrphan(left.log, TURN_ID, options(left.clock))).toBe('ended')
         await checkEnded(left, recording, cut)
       }),
-      { numRuns: 300 },
+      { numRuns: caseCount(300) },
     )
   })
 

@@ -5,6 +5,7 @@ import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
 import { endOrphan } from '../../src/turns/reaper.ts'
 import type { TurnRunner } from '../../src/turns/turn-runner.ts'
+import { caseCount } from '../case-count.ts'
 import { THREAD_ID, TURN_ID } from '../processor/events.ts'
 import { broken, call, delta, done, end, open, usage, used } from './payloads.ts'
 import { type Call, newRig, type Puppet } from './rig.ts'
@@ -207,7 +208,7 @@ describe('a turn under random failures', { timeout: 120_000 }, () => {
         await world.runner.shutdown(0)
         expect(world.clock.pending()).toBe(0)
       }),
-      { numRuns: 600 },
+      { numRuns: caseCount(600) },
     )
     // The lives are varied enough to end in every way.
     expect([...ends.keys()]).toEqual(
@@ -233,7 +234,7 @@ describe('a turn under random failures', { timeout: 120_000 }, () => {
         checkReleased(world)
         expect(await world.log.getTurn(TURN_ID)).toBeUndefined()
       }),
-      { numRuns: 200 },
+      { numRuns: caseCount(200) },
     )
   })
 
@@ -256,7 +257,7 @@ describe('a turn under random failures', { timeout: 120_000 }, () => {
         await checkWhole(world.log)
         expect(world.clock.pending()).toBe(0)
       }),
-      { numRuns: 200 },
+      { numRuns: caseCount(200) },
     )
   })
 })

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { EventStamp } from '../../../src/adapters/event-stamp.ts'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../../src/protocol/stream-event-guard.ts'
+import { caseCount } from '../../case-count.ts'
 import {
   blockDelta,
   blockStart,
@@ -106,7 +107,7 @@ test('any events in any order give well-formed responses', () => {
     fc.property(fc.array(anyEvent, { maxLength: 40 }), (events) => {
       checkPayloads(translate(events, { maxArgumentChars: 20 }))
     }),
-    { numRuns: 1000 },
+    { numRuns: caseCount(1000) },
   )
 })
 
@@ -144,7 +145,7 @@ test('a turn with events lost, repeated, moved or broken gives well-formed respo
       }
       checkPayloads(translate(events))
     }),
-    { numRuns: 1000 },
+    { numRuns: caseCount(1000) },
   )
 })
 

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { EventStamp } from '../../../src/adapters/event-stamp.ts'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
 import { streamEventFault } from '../../../src/protocol/stream-event-guard.ts'
+import { caseCount } from '../../case-count.ts'
 import { legacyEvent, odd, responseEvent, v2Event, word } from './arbitraries.ts'
 import {
   agentMessage,
@@ -65,7 +66,7 @@ test.each([
     fc.property(fc.array(event, { maxLength: 40 }), (events) => {
       checkPayloads(translate(events, { maxArgumentChars: 20 }))
     }),
-    { numRuns: 400 },
+    { numRuns: caseCount(400) },
   )
 })
 
@@ -126,7 +127,7 @@ test('a turn with events lost, repeated, moved or broken gives well-formed respo
       }
       checkPayloads(translate(events))
     }),
-    { numRuns: 500 },
+    { numRuns: caseCount(500) },
   )
 })
 

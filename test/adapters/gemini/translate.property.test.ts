@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { test } from 'vitest'
+import { caseCount } from '../../case-count.ts'
 import { checkPayloads, fixtureEvents, fixtureNames } from '../outcome.ts'
 import { translate } from './events.ts'
 
@@ -56,7 +57,7 @@ test('whatever comes, nothing is thrown and every response ends once, well-forme
       checkPayloads(translate(events))
       checkPayloads(translate(events, { maxArgumentChars: 3 }))
     }),
-    { numRuns: 500 },
+    { numRuns: caseCount(500) },
   )
 })
 
@@ -66,6 +67,6 @@ test('events of all fixtures in any order end as they should', () => {
     fc.property(fc.array(fc.constantFrom(...pool), { maxLength: 20 }), (events) => {
       checkPayloads(translate(events))
     }),
-    { numRuns: 500 },
+    { numRuns: caseCount(500) },
   )
 })

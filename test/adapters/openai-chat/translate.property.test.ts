@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { caseCount } from '../../case-count.ts'
 import { checkPayloads, fixtureEvents, fixtureNames, outcomesOf } from '../outcome.ts'
 import { calls, chunk, DONE, piece, stop, translate, usage } from './chunks.ts'
 
@@ -69,7 +70,7 @@ test('whatever comes, nothing is thrown and every response ends once, well-forme
       checkPayloads(translate(events))
       checkPayloads(translate(events, { maxArgumentChars: 3 }))
     }),
-    { numRuns: 500 },
+    { numRuns: caseCount(500) },
   )
 })
 
@@ -79,7 +80,7 @@ test('events of all fixtures in any order end as they should', () => {
     fc.property(fc.array(fc.constantFrom(...pool), { maxLength: 30 }), (events) => {
       checkPayloads(translate(events))
     }),
-    { numRuns: 500 },
+    { numRuns: caseCount(500) },
   )
 })
 

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { RESPONSES_EVENT_TYPES } from '../../../src/adapters/openai-responses/wire.ts'
+import { caseCount } from '../../case-count.ts'
 import {
   added,
   argumentsDelta,
@@ -105,7 +106,7 @@ test('any events in any order give well-formed responses', () => {
     fc.property(fc.array(anyEvent, { maxLength: 40 }), (events) => {
       expect(faultOf(translate(events, { maxArgumentChars: 20 }))).toBeUndefined()
     }),
-    { numRuns: 1500 },
+    { numRuns: caseCount(1500) },
   )
 })
 
@@ -146,7 +147,7 @@ test('a turn with events lost, repeated, moved or broken gives well-formed respo
       }
       expect(faultOf(translate(events))).toBeUndefined()
     }),
-    { numRuns: 1000 },
+    { numRuns: caseCount(1000) },
   )
 })
 

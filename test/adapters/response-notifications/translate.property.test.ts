@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { NOTIFICATION_ROUTES } from '../../../src/adapters/response-notifications/wire.ts'
+import { caseCount } from '../../case-count.ts'
 import { faultOf } from '../openai-responses/events.ts'
 import { translate } from './notifications.ts'
 
@@ -53,6 +54,6 @@ test('any notifications in any order give well-formed responses', () => {
     fc.property(fc.array(anything, { maxLength: 40 }), (events) => {
       expect(faultOf(translate(events, { maxArgumentChars: 20 }))).toBeUndefined()
     }),
-    { numRuns: 1500 },
+    { numRuns: caseCount(1500) },
   )
 })

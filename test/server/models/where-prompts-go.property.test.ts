@@ -6,6 +6,7 @@ import { MemoryLog } from '../../../src/log/memory-log.ts'
 import type { StreamEventPayload } from '../../../src/protocol/stream-event.ts'
 import { createGateway, type Gateway } from '../../../src/server/gateway.ts'
 import { type ConfiguredProvider, Providers } from '../../../src/turns/providers.ts'
+import { caseCount } from '../../case-count.ts'
 import { UNLIMITED } from '../unlimited.ts'
 
 /*
@@ -227,7 +228,7 @@ describe('V1 the provider of a prompt', () => {
       fc.asyncProperty(setups, asked, async (all, each) => {
         expect(await faultsOf(all, each)).toEqual([])
       }),
-      { numRuns: 40 },
+      { numRuns: caseCount(40) },
     )
   }, 120_000)
 

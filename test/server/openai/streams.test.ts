@@ -6,6 +6,7 @@ import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.t
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import type { StreamEvent, StreamEventPayload } from '../../../src/protocol/stream-event.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { caseCount } from '../../case-count.ts'
 import { call, sealed, startServer, type TestServer } from '../support.ts'
 import { UNLIMITED } from '../unlimited.ts'
 import { clientOf, dataOf, HELLO, post } from './stage.ts'
@@ -272,6 +273,6 @@ test('a stream equals the complete answer however the text is split', async () =
       expect(heard).toBe(pieces.join(''))
       expect(whole.choices[0].message.content).toBe(heard)
     }),
-    { numRuns: 40 },
+    { numRuns: caseCount(40) },
   )
 })

@@ -18,6 +18,7 @@ import {
   textFault,
   usageFault,
 } from '../../../../src/cli/doctor/endpoint/rules.ts'
+import { caseCount } from '../../../case-count.ts'
 import { root } from '../../../repository/sources.ts'
 
 function recordingOf(bytes: Uint8Array, cuts: readonly number[] = []): StreamRecording {
@@ -101,7 +102,7 @@ describe('recorded servers', () => {
         fc.property(cuts, (places) => {
           expect(brokenBy(recordingOf(bytes, places))).toEqual(expected)
         }),
-        { numRuns: 20 },
+        { numRuns: caseCount(20) },
       )
     }
   })
@@ -127,7 +128,7 @@ test('no rule throws on arbitrary bytes', () => {
       usageFault(stream)
       measurements(stream)
     }),
-    { numRuns: 300 },
+    { numRuns: caseCount(300) },
   )
 })
 
@@ -173,7 +174,7 @@ test('no rule throws on arbitrary chunks of the right shape', () => {
       usageFault(stream)
       measurements(stream)
     }),
-    { numRuns: 300 },
+    { numRuns: caseCount(300) },
   )
 })
 
