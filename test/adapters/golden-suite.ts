@@ -104,13 +104,14 @@ export function describeFixtures(vendor: SourceName, { everyForm, everyCut }: Ch
   })
 }
 
-function expectGolden({ vendor, name }: Fixture, ending: string, actual: string): void {
+/** The recorded text, after recording `actual` if asked to. */
+function goldenOf({ vendor, name }: Fixture, ending: string, actual: string): string {
   const path = join(GOLDENS, vendor, `${name}.${ending}`)
   if (process.env['UPDATE_GOLDEN']) {
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, actual)
   }
-  expect(actual).toBe(readFileSync(path, 'utf8'))
+  return readFileSync(path, 'utf8')
 }
 
 function describeDerived(fixture: Fixture): void {
@@ -119,13 +120,14 @@ function describeDerived(fixture: Fixture): void {
     for (const [target, json] of DERIVED) {
       texts += `# ${target}\n${await convert(fixture, target, json)}`
     }
-    expectGolden(fixture, 'forms.txt', texts)
+    expect(texts).toBe(goldenOf(fixture, 'forms.txt', texts))
   })
 }
 
 function describeFixture(fixture: Fixture): void {
   test('as events is its golden', async () => {
-    expectGolden(fixture, 'v2.jsonl', await convert(fixture, 'v2', true))
+    const events = await convert(fixture, 'v2', true)
+    expect(events).toBe(goldenOf(fixture, 'v2.jsonl', events))
   })
 
   test('ends every response once, with valid events', () => {
