@@ -262,7 +262,7 @@ interface RecordedCall {
 }
 
 /** Writes a turn down as a provider would have sent it, each event with its time. */
-class Script {
+export class Script {
   readonly #events: StreamEvent[] = []
   readonly #pace: Pace
   #time = 0
@@ -330,6 +330,14 @@ class Script {
     return this
   }
 
+  /** A call that somebody else runs: the server or its client. */
+  request(afterMs: number, name: string, args: object, call_id: string): this {
+    const id = this.#start(afterMs, 'function_call', name)
+    const text = JSON.stringify(args)
+    for (const piece of piecesOf(text)) this.#delta(id, piece)
+    return this.#done({ type: 'function_call', id, call_id, name, arguments: text })
+  }
+
   /** The text breaks off, and the response with it. */
   breakOff(afterMs: number, content: string, error: ErrorObject): Recording {
     const id = this.#text(afterMs, 'message', content)
@@ -338,14 +346,14 @@ class Script {
     return this.#events
   }
 
-  end(): Recording {
+  end(finish_reason: 'stop' | 'tool_calls' = 'stop'): Recording {
     const completion_tokens = Math.ceil(this.#chars / 4)
     const usage = { prompt_tokens: 0, completion_tokens, total_tokens: completion_tokens }
     this.#add(0, {
       type: 'response_done',
       response_id: RECORDED.turnId,
       status: 'complete',
-      finish_reason: 'stop',
+      finish_reason,
       usage: { ...usage, estimated: true },
     })
     return this.#events

@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type * as z from 'zod'
 import { PROVIDER_KINDS } from '../../src/adapters/provider.ts'
-import { RECORDING_NAMES } from '../../src/cli/recordings.ts'
 import { CONFIG_FILE, PROVIDER_KEYS } from '../../src/cli/serve/configuration.ts'
-import { KNOWN_PROVIDERS } from '../../src/cli/serve/providers.ts'
+import { KNOWN_PROVIDERS, SCRIPTED_MODELS } from '../../src/cli/serve/providers.ts'
 import { parseServeOptions } from '../../src/cli/serve/serve.ts'
 import {
   SETTING_NAMES,
@@ -75,7 +74,7 @@ describe('the providers', () => {
   })
 
   test('scripted has its recordings', () => {
-    expect(providers.at(-1)?.[2]).toBe(quoted(RECORDING_NAMES))
+    expect(providers.at(-1)?.[2]).toBe(quoted(SCRIPTED_MODELS))
   })
 
   test('have exactly these keys', () => {
@@ -128,6 +127,6 @@ test('the example of a file can be read', () => {
   expect(providers.map(({ provider, models }) => [provider.id, models])).toEqual([
     ['anthropic', ['claude-opus-5-5', 'claude-haiku-5-5']],
     ['openai-compatible', ['qwen3', 'gemma3']],
-    ['scripted', RECORDING_NAMES],
+    ['scripted', SCRIPTED_MODELS],
   ])
 })

@@ -67,7 +67,8 @@ function* play(player: Player, stream: ProviderStream): Generator<Wait, void> {
   const { model } = request
   const now = (): number => clock.now()
   const translation = replayRecording({ ...run, providerId: id, modelId: model, now })
-  const recording = Object.hasOwn(recordings, model) ? recordings[model] : undefined
+  const found = Object.hasOwn(recordings, model) ? recordings[model] : undefined
+  const recording = typeof found === 'function' ? found(request) : found
   const first = recording?.[0]?.timestamp ?? 0
   const start = now()
   for (const event of recording ?? []) {

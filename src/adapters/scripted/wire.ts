@@ -5,11 +5,14 @@ import {
   normalizeEvent,
   streamEventFault,
 } from '../../protocol/stream-event-guard.ts'
+import type { ProviderRequest } from '../provider.ts'
 
 /** A recorded turn: a file of StreamEvents, one per line. Timestamps set the pace. */
 export type Recording = readonly StreamEvent[]
-/** Recorded turns by name. */
-export type Recordings = Readonly<Record<string, Recording>>
+/** Recorded turns by name. A function writes one for the request. */
+export type Recordings = Readonly<
+  Record<string, Recording | ((request: ProviderRequest) => Recording)>
+>
 
 /** Skips events of unknown types; other faults are reported with their line. */
 export function decodeRecording(text: string): Decoded<Recording> {

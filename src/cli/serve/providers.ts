@@ -5,12 +5,14 @@ import { createOpenaiChatProvider } from '../../adapters/openai-chat/adapter.ts'
 import { createOpenaiResponsesProvider } from '../../adapters/openai-responses/adapter.ts'
 import { PROVIDER_KINDS, type Provider, type ProviderKind } from '../../adapters/provider.ts'
 import { createScriptedProvider } from '../../adapters/scripted/adapter.ts'
+import type { Recordings } from '../../adapters/scripted/wire.ts'
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
 import { suggestion } from '../../protocol/nearest.ts'
 import { createProviderFetch } from '../../server/provider-fetch.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../recordings.ts'
+import { TOOL_MODELS } from '../scripted-tools.ts'
 import {
   type Configuration,
   type Environment,
@@ -179,8 +181,13 @@ export function defaultModelFor({ kind, setting }: ProviderPlan): string | undef
   return setting.defaultModel ?? first
 }
 
+/** Models of the scripted provider, the default first. */
+export const SCRIPTED_MODELS: readonly string[] = [...RECORDING_NAMES, ...Object.keys(TOOL_MODELS)]
+
 function scripted(speed: number): ConfiguredProvider {
-  const provider = createScriptedProvider({ recordings: builtInRecordings(), speed })
+  // Assigned and not spread: recordings are written when they are first played.
+  const recordings: Recordings = Object.assign(builtInRecordings(), TOOL_MODELS)
+  const provider = createScriptedProvider({ recordings, speed })
   const defaultModel = RECORDING_NAMES[0] ?? ''
-  return { provider, models: RECORDING_NAMES, defaultModel, unlisted: true }
+  return { provider, models: SCRIPTED_MODELS, defaultModel, unlisted: true }
 }

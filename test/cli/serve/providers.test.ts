@@ -8,6 +8,7 @@ import {
   activeProviders,
   collectSecrets,
   KNOWN_PROVIDERS,
+  SCRIPTED_MODELS,
 } from '../../../src/cli/serve/providers.ts'
 import { Providers } from '../../../src/turns/providers.ts'
 import { fakeVendor } from '../fake-vendor.ts'
@@ -202,7 +203,7 @@ describe('the models', () => {
 
   test('of the scripted provider are its recordings', () => {
     expect(new Providers(from({}).configured).models).toEqual(
-      ['answer', 'thinking', 'tools', 'error', 'long'].map((name) => `scripted/${name}`),
+      SCRIPTED_MODELS.map((name) => `scripted/${name}`),
     )
   })
 })

@@ -58,7 +58,7 @@ describe('the banner', PATIENCE, () => {
     const [first, ...rest] = output().split('\n')
     expect(first).toMatch(/^turnstream listening on http:\/\/127\.0\.0\.1:\d+$/)
     expect(rest.join('\n')).toContain('store      memory')
-    expect(rest.join('\n')).toContain('providers  scripted: answer, thinking, tools, error, long')
+    expect(rest.join('\n')).toContain('providers  scripted: answer, thinking, tools, error, long, ')
     expect(rest.join('\n')).toContain('for a real model set OPENAI_API_KEY')
     expect(rest.join('\n')).toContain(`curl -sw '\\n' ${url}/api/v2/submit`)
     expect(rest.join('\n')).toContain(`curl -sN ${url}/xapi/turns/first-turn/stream`)
