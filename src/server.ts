@@ -1,3 +1,4 @@
+export type { StopSignal } from './async/on-abort.ts'
 export { type EmbeddedLogOptions, openEmbeddedLog, type SyncPolicy } from './log/embedded/open.ts'
 export { MemoryLog, type MemoryLogOptions } from './log/memory-log.ts'
 export type { RedisLogOptions, RedisServer } from './log/redis/redis-log.ts'

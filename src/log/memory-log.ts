@@ -1,4 +1,5 @@
 import { type Clock, monotonicNow, steadyTime, systemClock } from '../async/clock.ts'
+import type { StopSignal } from '../async/on-abort.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../protocol/names.ts'
 import { addAnswer, checkAnswer, findAnswer } from './approvals.ts'
@@ -129,7 +130,7 @@ export class MemoryLog implements log.TurnLog {
     turnId: string,
     name: Name,
     after: string,
-    signal: AbortSignal,
+    signal: StopSignal,
   ): log.Tail<log.Records[Name]> {
     return new LogTail(name, () => this.#turn(turnId).source(name), after, signal)
   }

@@ -1,4 +1,4 @@
-import { onAbort } from '../async/on-abort.ts'
+import { onAbort, type StopSignal } from '../async/on-abort.ts'
 import { parseOffset, START } from './offsets.ts'
 import type { LogName, LogRecord, Resync, Tail } from './turn-log.ts'
 
@@ -25,7 +25,7 @@ export interface LogSource<Rec extends LogRecord> {
    * Resolves when there may be records after `seq`, or when `signal` aborts. Returns undefined if there
    * already are.
    */
-  changed(seq: number, signal: AbortSignal): Promise<void> | undefined
+  changed(seq: number, signal: StopSignal): Promise<void> | undefined
   /** Called when the reader leaves. */
   release(): void
 }
@@ -35,7 +35,7 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
   readonly #log: LogName
   readonly #open: () => LogSource<Rec> | Promise<LogSource<Rec>>
   readonly #after: string
-  readonly #signal: AbortSignal
+  readonly #signal: StopSignal
   #cursor: string
   #hasCaughtUp = false
   #skipped = 0
@@ -45,7 +45,7 @@ export class LogTail<Rec extends LogRecord> implements Tail<Rec> {
     log: LogName,
     open: () => LogSource<Rec> | Promise<LogSource<Rec>>,
     after: string,
-    signal: AbortSignal,
+    signal: StopSignal,
   ) {
     this.#log = log
     this.#open = open
@@ -123,7 +123,7 @@ export class Waiters {
   readonly #waiting = new Set<() => void>()
 
   /** Resolves at the next `wake`, or when `signal` aborts. */
-  wait(signal: AbortSignal): Promise<void> {
+  wait(signal: StopSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve()
     return new Promise((resolve) => {
       const go = () => {

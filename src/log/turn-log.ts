@@ -1,3 +1,4 @@
+import type { StopSignal } from '../async/on-abort.ts'
 import type { ErrorObject, StreamEvent, TurnStatus, Usage } from '../protocol/stream-event.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 
@@ -323,7 +324,7 @@ export interface TurnLog extends Directory {
     turnId: string,
     log: Name,
     after: string,
-    signal: AbortSignal,
+    signal: StopSignal,
   ): Tail<Records[Name]>
 
   /** Returns the state of `processed`. */

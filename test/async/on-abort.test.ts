@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test, vi } from 'vitest'
-import { onAbort } from '../../src/async/on-abort.ts'
+import { onAbort, Stop } from '../../src/async/on-abort.ts'
 
 function listenersOf(signal: AbortSignal): number {
   return getEventListeners(signal, 'abort').length
@@ -39,5 +39,20 @@ describe('tasks on abort', () => {
     expect(listenersOf(signal)).toBe(0)
     onAbort(signal, () => {})()
     expect(listenersOf(signal)).toBe(0)
+  })
+})
+
+describe('a Stop', () => {
+  test('is a signal that runs each remaining task once', () => {
+    const stop = new Stop()
+    const ran: number[] = []
+    const cancel = onAbort(stop, () => ran.push(1))
+    for (const number of [2, 3]) onAbort(stop, () => ran.push(number))
+    cancel()
+    expect(stop.aborted).toBe(false)
+    stop.abort()
+    stop.abort()
+    expect(stop.aborted).toBe(true)
+    expect(ran).toEqual([2, 3])
   })
 })

@@ -225,6 +225,7 @@ const PUBLIC = {
       'Replaced',
       'RequestFacts',
       'Resync',
+      'StopSignal',
       'StoredRecord',
       'Submission',
       'SubmitOptions',

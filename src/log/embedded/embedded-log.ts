@@ -1,4 +1,5 @@
 import { monotonicNow } from '../../async/clock.ts'
+import type { StopSignal } from '../../async/on-abort.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import { addAnswer, checkAnswer, findAnswer } from '../approvals.ts'
@@ -117,7 +118,7 @@ export class EmbeddedLog implements log.TurnLog {
     turnId: string,
     name: Name,
     after: string,
-    signal: AbortSignal,
+    signal: StopSignal,
   ): log.Tail<log.Records[Name]> {
     return new LogTail(name, () => this.#source(turnId, name), after, signal)
   }

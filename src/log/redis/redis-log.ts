@@ -1,5 +1,6 @@
 import type { RedisClientOptions, RedisClusterOptions, RedisSentinelOptions } from '@redis/client'
 import { type Clock, systemClock } from '../../async/clock.ts'
+import type { StopSignal } from '../../async/on-abort.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import { checkIds } from '../records.ts'
@@ -213,7 +214,7 @@ class RedisLog implements log.TurnLog {
     turnId: string,
     name: Name,
     after: string,
-    signal: AbortSignal,
+    signal: StopSignal,
   ): log.Tail<log.Records[Name]> {
     const open = async () => {
       this.#store.checkOpen()

@@ -1,6 +1,6 @@
 import { type Clock, monotonicNow, shared } from '../../async/clock.ts'
 import { Fifo } from '../../async/fifo.ts'
-import { onAbort } from '../../async/on-abort.ts'
+import { onAbort, type StopSignal } from '../../async/on-abort.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { Caller } from '../auth/authenticate.ts'
@@ -326,7 +326,7 @@ export class UnsentBytes {
   }
 
   /** Resolves when there may be room or `signal` aborts. Another caller may take the room first. */
-  room(signal: AbortSignal): Promise<void> {
+  room(signal: StopSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
         stopListening()

@@ -1,5 +1,5 @@
 import type { Clock } from '../../async/clock.ts'
-import { onAbort } from '../../async/on-abort.ts'
+import { onAbort, type StopSignal } from '../../async/on-abort.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 
 /** How often to poll for turns that other processes created. */
@@ -43,7 +43,7 @@ export class NewTurns {
   }
 
   /** Resolves when the thread may have changed, or when `signal` aborts. */
-  wait(threadId: string, known: KnownThread, signal: AbortSignal): Promise<void> {
+  wait(threadId: string, known: KnownThread, signal: StopSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve()
     return new Promise((resolve) => {
       const subscriber = {

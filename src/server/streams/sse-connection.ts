@@ -1,6 +1,7 @@
 import { ServerResponse } from 'node:http'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
+import { Stop, type StopSignal } from '../../async/on-abort.ts'
 import { isTurnMissing, TurnstreamError } from '../../protocol/errors.ts'
 import { heartbeatAnnouncement } from '../../protocol/heartbeat.ts'
 import { encodeComment, encodeSse } from '../../sse/encode.ts'
@@ -45,7 +46,7 @@ export abstract class SseConnection {
   readonly caller: Caller
   readonly #streams: OpenStreams
   readonly #slot: StreamSlot
-  readonly #left = new AbortController()
+  readonly #stop = new Stop()
   #isOpen = false
 
   constructor({ streams, slot, kind, caller }: ConnectionDeps) {
@@ -71,8 +72,8 @@ export abstract class SseConnection {
   }
 
   /** Aborts when the client disconnects or nothing more will be sent. */
-  get signal(): AbortSignal {
-    return this.#left.signal
+  get signal(): StopSignal {
+    return this.#stop
   }
 
   /**
@@ -144,7 +145,7 @@ export abstract class SseConnection {
     if (!this.#isOpen) return
     this.#isOpen = false
     this.#streams.delete(this)
-    this.#left.abort()
+    this.#stop.abort()
   }
 }
 
