@@ -61,6 +61,8 @@ export interface Provider {
     run: RunContext,
     signal?: AbortSignal,
   ): ResponseStream<StreamEventPayload>
+  /** Releases what the provider holds between calls, such as a process. Running calls fail. */
+  stop?(): Promise<void>
 }
 
 // Enough to keep the socket busy, and small enough for backpressure from a slow reader.
@@ -121,6 +123,9 @@ export class ProviderStream extends ResponseStream<StreamEventPayload> {
 /** Vendor APIs that a provider can be configured for. */
 export const PROVIDER_KINDS = ['openai', 'anthropic', 'gemini', 'openai-compatible'] as const
 export type ProviderKind = (typeof PROVIDER_KINDS)[number]
+
+/** Id of the provider that runs a codex app-server. */
+export const CODEX_ID = 'codex'
 
 /** Id of the provider that plays recorded turns. `serve` always has it. */
 export const SCRIPTED_ID = 'scripted'

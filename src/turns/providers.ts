@@ -1,4 +1,4 @@
-import { PROVIDER_KINDS, type Provider, SCRIPTED_ID } from '../adapters/provider.ts'
+import { CODEX_ID, PROVIDER_KINDS, type Provider, SCRIPTED_ID } from '../adapters/provider.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { nearestNames } from '../protocol/nearest.ts'
 
@@ -30,7 +30,7 @@ export interface ModelWish {
 }
 
 /** Names before a slash that mean a provider, configured or not. */
-const KIND_NAMES: ReadonlySet<string> = new Set([...PROVIDER_KINDS, SCRIPTED_ID])
+const KIND_NAMES: ReadonlySet<string> = new Set([...PROVIDER_KINDS, CODEX_ID, SCRIPTED_ID])
 
 const MAX_SUGGESTED = 3
 const MAX_LISTED = 12

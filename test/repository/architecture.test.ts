@@ -15,7 +15,16 @@ import { section, tableRows } from './tables.ts'
 
 const CORE = ['protocol', 'async', 'sse', 'adapters', 'processor', 'reducer', 'log'] as const
 const SERVER_SIDE = [...CORE, 'turns', 'dialects'] as const
-const ALL = [...SERVER_SIDE, 'tools', 'server', 'client', 'react', 'cli', 'testing'] as const
+const ALL = [
+  ...SERVER_SIDE,
+  'codex',
+  'tools',
+  'server',
+  'client',
+  'react',
+  'cli',
+  'testing',
+] as const
 
 /** The architecture: each folder of src/, in the order the data flows, and what it may import. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
@@ -23,6 +32,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   async: ['protocol'],
   sse: [],
   adapters: ['protocol', 'async', 'sse'],
+  codex: ['protocol', 'async', 'sse', 'adapters'],
   processor: ['protocol', 'async'],
   reducer: ['protocol'],
   log: ['protocol', 'async'],

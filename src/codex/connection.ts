@@ -1,0 +1,137 @@
+import type { Readable, Writable } from 'node:stream'
+import { type Clock, within } from '../async/clock.ts'
+import { TurnstreamError } from '../protocol/errors.ts'
+import { isRecord } from '../protocol/json.ts'
+import { LineDecoder } from '../sse/lines.ts'
+
+export type Params = Record<string, unknown>
+
+/** A notification, or a request of the app-server if it has an id. */
+export interface Incoming {
+  readonly method: string
+  readonly id?: string | number
+  readonly params: Params
+  /** Size of its line in characters. */
+  readonly size: number
+}
+
+/** The app-server answered a request with an error. */
+export class RpcError extends Error {
+  override readonly name = 'RpcError'
+}
+
+// One line holds a whole item: a tool result or a long text.
+const MAX_LINE_CHARS = 64 * 1024 * 1024
+const METHOD_NOT_FOUND = -32601
+
+interface Pending {
+  resolve(result: Params): void
+  reject(error: Error): void
+}
+
+export interface ConnectionOptions {
+  readonly clock: Clock
+  /** Limit for the answer to a request. */
+  readonly requestTimeoutMs: number
+  /** Returns whether a request of the app-server is taken. Others are refused at once. */
+  readonly onMessage: (message: Incoming) => boolean
+  /** The input is unreadable; nothing after it is read. */
+  readonly onFault: (error: Error) => void
+}
+
+/**
+ * JSON-RPC over the standard streams of an app-server: one message per line, without the member `jsonrpc`. Both sides
+ * number their requests from 0, so a message with a method is never the answer to one of ours.
+ */
+export class Connection {
+  readonly #output: Writable
+  readonly #options: ConnectionOptions
+  readonly #pending = new Map<number, Pending>()
+  readonly #lines = new LineDecoder({ maxLineChars: MAX_LINE_CHARS })
+  #nextId = 0
+  #closed: Error | undefined
+
+  constructor(input: Readable, output: Writable, options: ConnectionOptions) {
+    this.#output = output
+    this.#options = options
+    input.on('data', (chunk: Uint8Array) => this.#read(chunk))
+    // The exit of the process says why; a write to a closed pipe must not end ours.
+    output.on('error', () => {})
+    input.on('error', () => {})
+  }
+
+  async request(method: string, params: Params): Promise<Params> {
+    if (this.#closed !== undefined) throw this.#closed
+    const id = this.#nextId++
+    const answer = new Promise<Params>((resolve, reject) => {
+      this.#pending.set(id, { resolve, reject })
+    })
+    this.#send({ method, id, params })
+    const { clock, requestTimeoutMs } = this.#options
+    const toError = () =>
+      new TurnstreamError('UPSTREAM_TIMEOUT', `codex did not answer ${method} in time`)
+    try {
+      return await within(answer, requestTimeoutMs, clock, toError)
+    } finally {
+      this.#pending.delete(id)
+    }
+  }
+
+  notify(method: string): void {
+    this.#send({ method })
+  }
+
+  /** Rejects what is pending, and every later request. */
+  close(reason: Error): void {
+    this.#closed ??= reason
+    for (const { reject } of this.#pending.values()) reject(reason)
+    this.#pending.clear()
+  }
+
+  #send(message: object): void {
+    this.#output.write(`${JSON.stringify(message)}\n`)
+  }
+
+  #read(chunk: Uint8Array): void {
+    if (this.#closed !== undefined) return
+    try {
+      for (const line of this.#lines.feed(chunk)) this.#take(line)
+    } catch (error) {
+      this.#options.onFault(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+
+  /** Ignores lines that are not messages, as the app-server does. */
+  #take(line: string): void {
+    const message = parseMessage(line)
+    if (message === undefined) return
+    const { method, id } = message
+    if (typeof method === 'string') return this.#receive(method, message, line.length)
+    if (typeof id !== 'number') return
+    const pending = this.#pending.get(id)
+    const { error, result } = message
+    if (isRecord(error)) pending?.reject(new RpcError(String(error['message']).slice(0, 500)))
+    else pending?.resolve(isRecord(result) ? result : {})
+  }
+
+  #receive(method: string, message: Params, size: number): void {
+    const params = isRecord(message['params']) ? message['params'] : {}
+    const { id } = message
+    const isRequest = typeof id === 'string' || typeof id === 'number'
+    const incoming = { method, params, size }
+    const isTaken = this.#options.onMessage(isRequest ? { ...incoming, id } : incoming)
+    // An open request would wait for ever.
+    if (isRequest && !isTaken) {
+      this.#send({ id, error: { code: METHOD_NOT_FOUND, message: `${method} is not supported` } })
+    }
+  }
+}
+
+function parseMessage(line: string): Params | undefined {
+  try {
+    const value: unknown = JSON.parse(line)
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

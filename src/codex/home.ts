@@ -1,0 +1,155 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** The Responses API that codex calls. */
+export interface ModelProvider {
+  readonly baseUrl: string
+  /** Environment variable of its key; none for a server without keys. */
+  readonly keyVariable?: string | undefined
+}
+
+export interface CodexHome {
+  /** `CODEX_HOME`, created with mode 0700. */
+  readonly directory: string
+  readonly models: readonly string[]
+  readonly modelProvider: ModelProvider
+  /** How long the model may be silent. */
+  readonly idleMs: number
+}
+
+/** The name of the model provider in the configuration of codex. */
+const PROVIDER = 'upstream'
+
+/**
+ * Writes the configuration with which codex is a plain model server: only the tools of the request, no prompts of its
+ * own, no retries (they would repeat text that was sent), no compaction, and no other host than the model provider's.
+ */
+export function writeCodexHome(home: CodexHome): void {
+  const { directory, models } = home
+  mkdirSync(workDirectory(directory), { recursive: true, mode: 0o700 })
+  chmodSync(directory, 0o700)
+  const catalog = join(directory, 'catalog.json')
+  writeFileSync(catalog, JSON.stringify({ models: models.map(catalogEntry) }), { mode: 0o600 })
+  writeFileSync(join(directory, 'config.toml'), configToml(home, catalog), { mode: 0o600 })
+}
+
+/** An empty directory: the working directory of the app-server and of its threads. */
+export function workDirectory(home: string): string {
+  return join(home, 'work')
+}
+
+const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh']
+const UNLIMITED = 1_000_000_000
+
+/** Only the catalog switches off built-in tools, code mode, truncation and compaction. */
+function catalogEntry(slug: string) {
+  return {
+    slug,
+    display_name: slug,
+    description: null,
+    supported_reasoning_levels: EFFORTS.map((effort) => ({ effort, description: effort })),
+    shell_type: 'disabled',
+    visibility: 'list',
+    supported_in_api: true,
+    priority: 1,
+    availability_nux: null,
+    upgrade: null,
+    support_verbosity: true,
+    default_verbosity: null,
+    apply_patch_tool_type: null,
+    tool_mode: 'direct',
+    use_responses_lite: false,
+    truncation_policy: { mode: 'bytes', limit: UNLIMITED },
+    experimental_supported_tools: [],
+    supports_search_tool: false,
+    input_modalities: ['text', 'image'],
+    base_instructions: 'You are a helpful assistant.',
+    context_window: UNLIMITED,
+    max_context_window: UNLIMITED,
+  }
+}
+
+const FEATURES_OFF = [
+  'shell_tool',
+  'unified_exec',
+  'unbounded_connection_retries',
+  'apps',
+  'plugins',
+  'remote_plugin',
+  'plugin_sharing',
+  'plugin_discovery_prefetch',
+  'tool_suggest',
+  'skill_search',
+  'shell_snapshot',
+  'memories',
+  'multi_agent',
+  'goals',
+  'image_generation',
+  'view_image',
+  'sleep_tool',
+  'hooks',
+  'browser_use',
+  'browser_use_external',
+  'computer_use',
+  'in_app_browser',
+]
+
+function configToml({ models, modelProvider, idleMs }: CodexHome, catalog: string): string {
+  const { baseUrl, keyVariable } = modelProvider
+  const key = keyVariable === undefined ? [] : [`env_key = ${toml(keyVariable)}`]
+  return [
+    `model = ${toml(models[0] ?? '')}`,
+    `model_provider = ${toml(PROVIDER)}`,
+    `model_catalog_json = ${toml(catalog)}`,
+    'approval_policy = "never"',
+    'sandbox_mode = "read-only"',
+    'check_for_update_on_startup = false',
+    'web_search = "disabled"',
+    'cli_auth_credentials_store = "file"',
+    'suppress_unstable_features_warning = true',
+    `tool_output_token_limit = ${UNLIMITED}`,
+    'project_doc_max_bytes = 0',
+    'include_permissions_instructions = false',
+    'include_environment_context = false',
+    'include_apps_instructions = false',
+    'include_collaboration_mode_instructions = false',
+    '',
+    `[model_providers.${PROVIDER}]`,
+    `name = ${toml(PROVIDER)}`,
+    `base_url = ${toml(baseUrl)}`,
+    'wire_api = "responses"',
+    ...key,
+    'requires_openai_auth = false',
+    'supports_websockets = false',
+    'request_max_retries = 0',
+    'stream_max_retries = 0',
+    `stream_idle_timeout_ms = ${idleMs}`,
+    '',
+    '[analytics]',
+    'enabled = false',
+    '[feedback]',
+    'enabled = false',
+    '[otel]',
+    'exporter = "none"',
+    'trace_exporter = "none"',
+    'metrics_exporter = "none"',
+    '[history]',
+    'persistence = "none"',
+    '[skills]',
+    'include_instructions = false',
+    '[skills.bundled]',
+    'enabled = false',
+    '[tools.experimental_request_user_input]',
+    'enabled = false',
+    '[tools.update_plan]',
+    'enabled = false',
+    '[features]',
+    ...FEATURES_OFF.map((feature) => `${feature} = false`),
+    '',
+  ].join('\n')
+}
+
+/** A TOML basic string has the escapes of JSON. */
+function toml(text: string): string {
+  return JSON.stringify(text)
+}

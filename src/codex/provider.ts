@@ -1,0 +1,287 @@
+import { translateCodex } from '../adapters/codex/translate.ts'
+import { CODEX_ID, type Provider, ProviderStream } from '../adapters/provider.ts'
+import type { Translation } from '../adapters/translation.ts'
+import { concealing } from '../adapters/vendor-errors.ts'
+import { type Clock, systemClock } from '../async/clock.ts'
+import { IdleTimer } from '../async/idle-timer.ts'
+import { onAbort } from '../async/on-abort.ts'
+import { TurnstreamError } from '../protocol/errors.ts'
+import { isRecord } from '../protocol/json.ts'
+import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
+import type { AppServer } from './app-server.ts'
+import { findCodex } from './binary.ts'
+import type { Incoming, Params } from './connection.ts'
+import { type ModelProvider, workDirectory, writeCodexHome } from './home.ts'
+import { buildCodexRequest, type CodexRequest } from './request.ts'
+import { type CodexHealth, CodexSupervisor } from './supervisor.ts'
+
+export interface CodexProviderOptions {
+  /** Provider id of its responses. `codex` by default. */
+  id?: string
+  /** The codex binary. By default the one of an installed `@openai/codex`, or of the `PATH`. */
+  binary?: string
+  /** `CODEX_HOME`: a directory of its own, created with the first process. */
+  home: string
+  /** Models that codex may be asked for; the first is its default. */
+  models: readonly string[]
+  /** The Responses API that codex calls. */
+  modelProvider: ModelProvider
+  /** Environment of the process. `PATH`, proxies, certificates and the provider's key are passed on. */
+  env?: Readonly<Record<string, string | undefined>>
+  /** Silence of codex after which a turn fails. 300 s by default. */
+  idleTimeoutMs?: number
+  /** Limit for the start of the process, and for its answers. 20 s by default. */
+  requestTimeoutMs?: number
+  /** Threads after which the process is replaced. 200 by default. */
+  maxThreads?: number
+  /** Memory after which the process is replaced. 1 GiB by default. */
+  maxResidentBytes?: number
+  clock?: Clock
+  onLog?: (line: string) => void
+  onUnknown?: (type: string) => void
+}
+
+/** A codex app-server as a provider. Its process starts with the first turn; `stop` ends it. */
+export interface CodexProvider extends Provider {
+  readonly health: CodexHealth
+  stop(): Promise<void>
+}
+
+const IDLE_MS = 300_000
+const REQUEST_MS = 20_000
+const MAX_THREADS = 200
+const MAX_RESIDENT_BYTES = 2 ** 30
+
+/** Variables that the process needs to reach the model provider. */
+const PASSED_ON = [
+  'PATH',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+]
+
+/** Runs a real `codex app-server` and calls it as a model. */
+export function createCodexProvider(options: CodexProviderOptions): CodexProvider {
+  const { id = CODEX_ID, home, models, modelProvider, clock = systemClock, onUnknown } = options
+  const idleMs = options.idleTimeoutMs ?? IDLE_MS
+  const env = childEnvironment(options.env ?? process.env, modelProvider)
+  const { baseUrl, keyVariable = '' } = modelProvider
+  const apiKey = env[keyVariable]
+  const conceal = concealing({ baseUrl, ...(apiKey !== undefined && { apiKey }) })
+  const supervisor = new CodexSupervisor({
+    prepare() {
+      writeCodexHome({ directory: home, models, modelProvider, idleMs })
+      return { home, binary: findCodex(options.binary, env['PATH']) }
+    },
+    env,
+    clock,
+    requestTimeoutMs: options.requestTimeoutMs ?? REQUEST_MS,
+    maxThreads: options.maxThreads ?? MAX_THREADS,
+    maxResidentBytes: options.maxResidentBytes ?? MAX_RESIDENT_BYTES,
+    onLog: options.onLog ?? (() => {}),
+  })
+  return {
+    id,
+    get health() {
+      return supervisor.health
+    },
+    stop: () => supervisor.stop(),
+    stream(request, run, signal) {
+      const stream = new ProviderStream(signal, clock)
+      const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
+      const translation = translateCodex({ ...context, onUnknown, conceal })
+      const build = () => buildCodexRequest(request, workDirectory(home))
+      void new CodexTurn({ stream, translation, clock, idleMs, supervisor }).run(build)
+      return stream
+    },
+  }
+}
+
+function childEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+  { keyVariable }: ModelProvider,
+): Record<string, string> {
+  const names = keyVariable === undefined ? PASSED_ON : [...PASSED_ON, keyVariable]
+  return Object.fromEntries(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])))
+}
+
+/** Unread messages of one turn. codex does not wait for slow readers, so this bounds what they cost. */
+const MAX_QUEUED_CHARS = 32 * 1024 * 1024
+
+interface TurnParts {
+  readonly stream: ProviderStream
+  readonly translation: Translation
+  readonly clock: Clock
+  readonly idleMs: number
+  readonly supervisor: CodexSupervisor
+}
+
+/**
+ * One request: a thread of its own, the history injected, one turn. When the model has called tools of the client, the
+ * turn is interrupted: the client answers with another request.
+ */
+class CodexTurn {
+  readonly #parts: TurnParts
+  readonly #silence: IdleTimer
+  /** Messages in order, and at last the reason why no more come. */
+  #queue: (Incoming | ErrorObject)[] = []
+  #queuedChars = 0
+  #isDraining = false
+  #originalName: (name: string) => string = (name) => name
+  #turnId: string | undefined
+  #hasCalls = false
+  /** After an interrupt only the end of the turn counts: codex may already ask the model again. */
+  #state: 'running' | 'interrupted' | 'over' = 'running'
+  #requestInterrupt = (_turnId: string): void => {}
+  #finish: () => void = () => {}
+  readonly #finished = new Promise<void>((resolve) => {
+    this.#finish = resolve
+  })
+
+  constructor(parts: TurnParts) {
+    this.#parts = parts
+    const message = `codex was silent for ${parts.idleMs / 1000} s`
+    this.#silence = new IdleTimer(parts.idleMs, parts.clock, () => {
+      this.#fail({ code: 'UPSTREAM_TIMEOUT', message })
+    })
+  }
+
+  /** Never rejects: a failure is the end of the response. */
+  async run(build: () => CodexRequest): Promise<void> {
+    const { stream, supervisor } = this.#parts
+    let server: AppServer | undefined
+    try {
+      const request = build()
+      this.#originalName = request.originalName
+      server = await supervisor.acquire()
+      await this.#runOn(server, request)
+    } catch (error) {
+      this.#fail(faultOf(error))
+      await this.#finished
+    } finally {
+      this.#silence.stop()
+      stream.complete()
+      if (server !== undefined) supervisor.release(server)
+    }
+  }
+
+  async #runOn(server: AppServer, request: CodexRequest): Promise<void> {
+    const { signal } = this.#parts.stream
+    const { thread } = await server.request('thread/start', request.thread)
+    const threadId = isRecord(thread) ? thread['id'] : undefined
+    if (typeof threadId !== 'string') throw malformed('thread/start has no thread id')
+    this.#requestInterrupt = (turnId) =>
+      ignore(server.request('turn/interrupt', { threadId, turnId }))
+    const stopListening = server.listen(threadId, {
+      onMessage: (message) => this.#receive(message),
+      onExit: ({ code, message }) => this.#enqueue({ code, message }),
+    })
+    const stopWatching = onAbort(signal, () => this.#finish())
+    this.#silence.startWait()
+    try {
+      if (signal.aborted) return
+      const { items } = request
+      const injected = server.request('thread/inject_items', { threadId, items })
+      const { turn } = await server.request('turn/start', { threadId, ...request.turn })
+      await injected
+      // The notification of the start may come before the answer, or after it.
+      if (isRecord(turn) && typeof turn['id'] === 'string') this.#turnId ??= turn['id']
+      await this.#finished
+    } finally {
+      stopWatching()
+      if (this.#state === 'running') this.#interrupt()
+      stopListening()
+      ignore(server.request('thread/unsubscribe', { threadId }))
+    }
+  }
+
+  #interrupt(): void {
+    this.#state = 'interrupted'
+    if (this.#turnId !== undefined) this.#requestInterrupt(this.#turnId)
+  }
+
+  #receive(message: Incoming): void {
+    this.#queuedChars += message.size
+    this.#silence.startWait()
+    if (this.#queuedChars <= MAX_QUEUED_CHARS) return this.#enqueue(message)
+    const text = `more than ${MAX_QUEUED_CHARS} characters from codex are unread`
+    this.#fail({ code: 'BACKPRESSURE', message: text })
+  }
+
+  /** Ends the response in place of what is queued. */
+  #fail(fault: ErrorObject): void {
+    this.#queue = []
+    this.#enqueue(fault)
+  }
+
+  #enqueue(next: Incoming | ErrorObject): void {
+    this.#queue.push(next)
+    if (!this.#isDraining) void this.#drain()
+  }
+
+  /** Moves messages into the stream at the reader's pace. */
+  async #drain(): Promise<void> {
+    this.#isDraining = true
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+      const isLast = 'code' in next
+      const payloads = 'code' in next ? this.#parts.translation.end(next) : this.#translate(next)
+      if ((await this.#add(payloads)) || isLast) return this.#finish()
+    }
+    this.#isDraining = false
+  }
+
+  #translate(message: Incoming): readonly StreamEventPayload[] {
+    const { method, params, size } = message
+    this.#queuedChars -= size
+    if (method === 'turn/started' && isRecord(params['turn'])) {
+      this.#turnId ??= String(params['turn']['id'])
+    }
+    if (this.#state === 'interrupted' && method !== 'turn/completed') return []
+    // Injected items are echoed under the id of another turn.
+    if (params['turnId'] !== undefined && params['turnId'] !== this.#turnId) return []
+    const payloads = this.#parts.translation.translate({ method, params: this.#restore(message) })
+    if (method === 'turn/completed') this.#state = 'over'
+    else if (method === 'rawResponse/completed' && this.#hasCalls) this.#interrupt()
+    return payloads
+  }
+
+  /** Gives tools the names that the client knows. */
+  #restore({ method, params }: Incoming): Params {
+    const { item } = params
+    if (!isRecord(item)) return params
+    const isRawCall = method === 'rawResponseItem/completed' && item['type'] === 'function_call'
+    if (isRawCall) this.#hasCalls = true
+    const field = item['type'] === 'dynamicToolCall' ? 'tool' : 'name'
+    const name = item[field]
+    if (typeof name !== 'string') return params
+    return { ...params, item: { ...item, [field]: this.#originalName(name) } }
+  }
+
+  /** Returns whether the response has ended. */
+  async #add(payloads: readonly StreamEventPayload[]): Promise<boolean> {
+    try {
+      return await this.#parts.stream.addUntilEnd(payloads)
+    } catch {
+      return true // the reader has left
+    }
+  }
+}
+
+function faultOf(error: unknown): ErrorObject {
+  const message = error instanceof Error ? error.message : String(error)
+  const code = error instanceof TurnstreamError ? error.code : 'UPSTREAM_UNREACHABLE'
+  return { code, message }
+}
+
+function malformed(reason: string): TurnstreamError {
+  return new TurnstreamError('UPSTREAM_MALFORMED', reason)
+}
+
+function ignore(promise: Promise<unknown>): void {
+  promise.catch(() => {}) // the thread is over either way
+}

@@ -1,0 +1,94 @@
+import { asString } from '../adapters/fields.ts'
+import { toInput } from '../adapters/openai-responses/adapter.ts'
+import type { ProviderRequest } from '../adapters/provider.ts'
+import { invalidOption } from '../adapters/vendor-request.ts'
+import type { Params } from './connection.ts'
+
+/** What a request becomes: a thread with its tools, the history, and a turn without input. */
+export interface CodexRequest {
+  readonly thread: Params
+  readonly items: readonly Params[]
+  readonly turn: Params
+  /** The client's name of a tool that codex knows by another. */
+  readonly originalName: (name: string) => string
+}
+
+/** Translates a request. Throws for options that the app-server cannot honour. */
+export function buildCodexRequest(request: ProviderRequest, cwd: string): CodexRequest {
+  refuseUnsupported(request)
+  const { model, tools = [], toolChoice, responseFormat, reasoningEffort: effort } = request
+  const names = new ToolNames()
+  const offered = toolChoice === 'none' ? [] : tools
+  return {
+    thread: {
+      ephemeral: true,
+      cwd,
+      model,
+      environments: [],
+      approvalPolicy: 'never',
+      experimentalRawEvents: true,
+      // Without it codex sends instructions of its own.
+      baseInstructions: '',
+      dynamicTools: offered.map(({ name, description = '', parameters }) => {
+        return { type: 'function', name: names.toCodex(name), description, inputSchema: parameters }
+      }),
+    },
+    items: toInput(request.input).map((item) => toCodexItem(item, names)),
+    turn: {
+      input: [],
+      ...(effort !== undefined && { effort }),
+      ...(effort !== undefined && effort !== 'none' && { summary: 'auto' }),
+      ...(responseFormat?.type === 'json_schema' && { outputSchema: responseFormat.schema }),
+    },
+    originalName: (name) => names.toClient(name),
+  }
+}
+
+/** The app-server has no such parameters, and would ignore them. */
+function refuseUnsupported(request: ProviderRequest): void {
+  const { stop = [], maxOutputTokens, thinkingBudget, responseFormat, toolChoice } = request
+  const refuse = (name: string, reason: string): never => {
+    throw invalidOption(name, `codex ${reason}`)
+  }
+  if (stop.length > 0) refuse('stop', 'has no stop sequences')
+  if (maxOutputTokens !== undefined) refuse('maxOutputTokens', 'has no limit of output tokens')
+  if (thinkingBudget !== undefined) refuse('thinkingBudget', 'takes reasoningEffort instead')
+  if (responseFormat?.type === 'json_object') {
+    refuse('responseFormat', 'takes a json_schema, not json_object')
+  }
+  if (toolChoice === 'required' || typeof toolChoice === 'object') {
+    refuse('toolChoice', 'cannot force a tool call')
+  }
+}
+
+/** codex drops items with the role system without a word. */
+function toCodexItem(item: Params, names: ToolNames): Params {
+  if (item['role'] === 'system') return { ...item, role: 'developer' }
+  const name = asString(item['name'])
+  if (item['type'] !== 'function_call' || name === undefined) return item
+  return { ...item, name: names.toCodex(name) }
+}
+
+const ALLOWED = /^[a-zA-Z0-9_-]{1,128}$/
+/** codex refuses or drops tools with these names. */
+const RESERVED = /^(?:mcp|mcp__.*|exec_command|tool_\d+)$/
+
+/** Gives tools whose names codex does not accept another one, the same in both directions. */
+class ToolNames {
+  readonly #aliases = new Map<string, string>()
+  readonly #originals = new Map<string, string>()
+
+  toCodex(name: string): string {
+    if (ALLOWED.test(name) && !RESERVED.test(name)) return name
+    const known = this.#aliases.get(name)
+    if (known !== undefined) return known
+    const alias = `tool_${this.#aliases.size + 1}`
+    this.#aliases.set(name, alias)
+    this.#originals.set(alias, name)
+    return alias
+  }
+
+  toClient(name: string): string {
+    return this.#originals.get(name) ?? name
+  }
+}

@@ -1,0 +1,153 @@
+import { monotonicNow, sleep } from '../async/clock.ts'
+import { calculateRetryDelay } from '../async/retry.ts'
+import { TurnstreamError } from '../protocol/errors.ts'
+import { AppServer, type AppServerOptions } from './app-server.ts'
+
+export interface SupervisorOptions extends Omit<AppServerOptions, 'binary' | 'home'> {
+  /** Called before each start: finds the binary and writes its home. */
+  readonly prepare: () => Pick<AppServerOptions, 'binary' | 'home'>
+  /** Threads after which a process is replaced. Each leaves about 1 MB behind. */
+  readonly maxThreads: number
+  /** Resident memory after which a process is replaced. */
+  readonly maxResidentBytes: number
+}
+
+export interface CodexHealth {
+  /** `idle`: not started yet. `failing`: the last start failed; the next one waits. */
+  readonly state: 'idle' | 'running' | 'failing'
+  readonly pid?: number
+  readonly threads: number
+  readonly residentBytes?: number
+  readonly restarts: number
+  readonly lastError?: string
+}
+
+const BACKOFF_MS = 500
+const MAX_BACKOFF_MS = 30_000
+/** A turn waits this long for a restart, and fails if it takes longer. */
+const MAX_WAIT_MS = 2000
+/** A process that lived this long did not fail to start. */
+const STABLE_MS = 10_000
+
+/**
+ * Keeps one app-server running for new turns. A process that has served its number of threads or grown too large is
+ * replaced; its running turns finish on it first. After a crash the next turn starts a new one, with back-off.
+ */
+export class CodexSupervisor {
+  readonly #options: SupervisorOptions
+  readonly #all = new Set<AppServer>()
+  #current: AppServer | undefined
+  #starting: Promise<AppServer> | undefined
+  #isStopped = false
+  #failures = 0
+  #restarts = 0
+  #retryAt = 0
+  #lastError: string | undefined
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options
+  }
+
+  get health(): CodexHealth {
+    const current = this.#current
+    const { residentBytes, pid } = current ?? {}
+    const isFailing = current === undefined && this.#failures > 0
+    return {
+      state: current === undefined ? (isFailing ? 'failing' : 'idle') : 'running',
+      threads: current?.threads ?? 0,
+      restarts: this.#restarts,
+      ...(pid !== undefined && { pid }),
+      ...(residentBytes !== undefined && { residentBytes }),
+      ...(this.#lastError !== undefined && { lastError: this.#lastError }),
+    }
+  }
+
+  /** The process for a new thread. UPSTREAM_UNREACHABLE while it cannot be started. */
+  async acquire(): Promise<AppServer> {
+    if (this.#isStopped) throw unreachable('codex was stopped')
+    if (this.#current !== undefined && this.#isWorn(this.#current)) this.#retire(this.#current)
+    const server = this.#current ?? (await this.#start())
+    server.threads += 1
+    server.active += 1
+    return server
+  }
+
+  /** Ends what `acquire` began. A replaced process is closed with its last request. */
+  release(server: AppServer): void {
+    server.active -= 1
+    this.#closeUnused(server)
+  }
+
+  #closeUnused(server: AppServer): void {
+    if (server !== this.#current && server.active === 0) void server.close()
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#starting?.catch(() => {})
+    this.#current = undefined
+    await Promise.all([...this.#all].map((server) => server.close()))
+  }
+
+  #isWorn(server: AppServer): boolean {
+    const { maxThreads, maxResidentBytes } = this.#options
+    return server.threads >= maxThreads || (server.residentBytes ?? 0) > maxResidentBytes
+  }
+
+  #retire(server: AppServer): void {
+    this.#current = undefined
+    this.#restarts += 1
+    this.#closeUnused(server)
+  }
+
+  #start(): Promise<AppServer> {
+    this.#starting ??= this.#startNow().finally(() => {
+      this.#starting = undefined
+    })
+    return this.#starting
+  }
+
+  async #startNow(): Promise<AppServer> {
+    const { clock } = this.#options
+    const wait = this.#retryAt - monotonicNow(clock)
+    if (wait > MAX_WAIT_MS) throw unreachable(this.#lastError ?? 'codex is restarting')
+    if (wait > 0) await sleep(wait, clock)
+    try {
+      const server = await AppServer.start({ ...this.#options, ...this.#options.prepare() })
+      this.#watch(server)
+      if (this.#isStopped) throw unreachable('codex was stopped')
+      this.#current = server
+      return server
+    } catch (error) {
+      this.#fail(error)
+      throw unreachable(this.#lastError ?? 'codex cannot be started')
+    }
+  }
+
+  #watch(server: AppServer): void {
+    const since = monotonicNow(this.#options.clock)
+    this.#all.add(server)
+    void server.exited.then((reason) => {
+      this.#all.delete(server)
+      if (server !== this.#current) return
+      this.#current = undefined
+      this.#restarts += 1
+      if (monotonicNow(this.#options.clock) - since >= STABLE_MS) this.#failures = 0
+      this.#fail(reason)
+    })
+  }
+
+  #fail(error: unknown): void {
+    // The first restart is immediate.
+    const tries = this.#failures - 1
+    const delay = tries < 0 ? 0 : calculateRetryDelay(tries, BACKOFF_MS, MAX_BACKOFF_MS)
+    this.#failures += 1
+    this.#retryAt = monotonicNow(this.#options.clock) + delay
+    this.#lastError = error instanceof Error ? error.message : String(error)
+    this.#options.onLog(this.#lastError)
+  }
+}
+
+function unreachable(reason: string): TurnstreamError {
+  return new TurnstreamError('UPSTREAM_UNREACHABLE', reason)
+}

@@ -1,0 +1,239 @@
+/**
+ * OpenAI's client → /v1/chat/completions → a real codex app-server → a Responses API on this machine, and back.
+ * @module-tag slow
+ */
+import { readdirSync } from 'node:fs'
+import OpenAI, { APIError } from 'openai'
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { Providers } from '../../src/turns/providers.ts'
+import { startServer } from '../server/support.ts'
+import { startResponsesVendor } from './responses-vendor.ts'
+import { installedCodex, KEY, startCodex } from './support.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 240_000 })
+
+let binary = ''
+beforeAll(() => {
+  binary = installedCodex()
+})
+
+const TOOLS = ['weather', 'exec_command'].map((name) => ({
+  type: 'function' as const,
+  function: { name, parameters: { type: 'object', properties: { city: { type: 'string' } } } },
+}))
+
+async function start(options: Partial<Parameters<typeof startCodex>[1]> = {}) {
+  const vendor = await startResponsesVendor()
+  onTestFinished(() => vendor.close())
+  const codex = startCodex(vendor.url, { binary, ...options })
+  const providers = new Providers([{ provider: codex, models: ['m'], defaultModel: 'm' }])
+  const { url } = await startServer({ providers })
+  const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 })
+  return { vendor, codex, url, openai }
+}
+
+function ask(openai: OpenAI, content: string, more: object = {}) {
+  return openai.chat.completions.stream({
+    model: 'codex/m',
+    messages: [{ role: 'user', content }],
+    stream_options: { include_usage: true },
+    ...more,
+  })
+}
+
+describe('a chat through codex', () => {
+  test('streams a text with its usage, and sends codex only what was asked', async () => {
+    const { openai, vendor, codex } = await start()
+    const stream = ask(openai, 'good day', {
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: 'first' },
+        { role: 'assistant', content: 'answered' },
+        { role: 'user', content: 'good day' },
+      ],
+    })
+    const deltas: string[] = []
+    stream.on('content', (delta) => deltas.push(delta))
+    const completion = await stream.finalChatCompletion()
+    expect(deltas.join('')).toBe('Hello from behind codex: good day')
+    expect(deltas.length).toBeGreaterThan(1)
+    expect(completion.choices[0]?.finish_reason).toBe('stop')
+    expect(completion.usage).toMatchObject({
+      prompt_tokens: 11,
+      completion_tokens: 7,
+      prompt_tokens_details: { cached_tokens: 3 },
+      completion_tokens_details: { reasoning_tokens: 2 },
+    })
+    const [request] = vendor.requests
+    expect(request?.input.map(({ role }) => role)).toEqual([
+      'developer',
+      'user',
+      'assistant',
+      'user',
+    ])
+    expect(request?.tools).toEqual([])
+    expect(codex.health).toMatchObject({ state: 'running', threads: 1, restarts: 0 })
+  })
+
+  test('sends no instructions of codex', async () => {
+    const { openai, vendor } = await start()
+    await ask(openai, 'hi').finalChatCompletion()
+    expect(vendor.requests[0]?.input.map(({ role }) => role)).toEqual(['user'])
+  })
+
+  test('shows reasoning before the text', async () => {
+    const { openai } = await start()
+    const chunks: string[] = []
+    for await (const { choices } of ask(openai, 'think', { reasoning_effort: 'low' })) {
+      const delta = (choices[0]?.delta ?? {}) as { content?: string; reasoning_content?: string }
+      if (delta.reasoning_content) chunks.push(`thinks: ${delta.reasoning_content}`)
+      if (delta.content) chunks.push(`says: ${delta.content}`)
+    }
+    expect(chunks).toEqual(['thinks: I should greet.', 'says: Hello.'])
+  })
+
+  test('hands over parallel calls under the names of the client, and takes their results', async () => {
+    const { openai, vendor } = await start()
+    const first = await ask(openai, 'use the tools', { tools: TOOLS }).finalChatCompletion()
+    const message = first.choices[0]?.message
+    expect(first.choices[0]?.finish_reason).toBe('tool_calls')
+    const calls = message?.tool_calls?.map((call) => call.type === 'function' && call.function)
+    expect(calls).toMatchObject([
+      { name: 'weather', arguments: '{"city": "Paris"}' },
+      { name: 'exec_command', arguments: '{"city": "Rome"}' },
+    ])
+    const results = message?.tool_calls?.map(({ id }) => ({
+      role: 'tool' as const,
+      tool_call_id: id,
+      content: 'sunny',
+    }))
+    const second = await ask(openai, '', {
+      tools: TOOLS,
+      messages: [{ role: 'user', content: 'use the tools' }, message, ...(results ?? [])],
+    }).finalChatCompletion()
+    expect(second.choices[0]?.message.content).toBe('The tools said sunny.')
+    expect(vendor.bodies).toHaveLength(2)
+  })
+
+  test.each([
+    ['be cut off', 'length', 'As far as'],
+    // codex passes no text of a refusal on.
+    ['refuse', 'stop', null],
+  ])('%s ends with %s', async (prompt, reason, content) => {
+    const { openai } = await start()
+    const { choices } = await ask(openai, prompt).finalChatCompletion()
+    expect(choices[0]).toMatchObject({ finish_reason: reason })
+    expect(choices[0]?.message.content || null).toBe(content)
+  })
+
+  test.each([400, 401, 429, 500])(
+    'status %i of the vendor is an error, asked once',
+    async (status) => {
+      const { openai, vendor } = await start()
+      const error = await ask(openai, `status ${status}`)
+        .finalChatCompletion()
+        .catch((thrown: unknown) => thrown)
+      expect(error).toBeInstanceOf(APIError)
+      expect(String(error)).not.toContain(KEY)
+      expect(vendor.bodies).toHaveLength(1)
+    },
+  )
+
+  test('a broken stream is an error after the text so far', async () => {
+    const { openai } = await start()
+    const stream = ask(openai, 'break off')
+    let text = ''
+    stream.on('content', (delta) => {
+      text += delta
+    })
+    await expect(stream.finalChatCompletion()).rejects.toThrow(APIError)
+    expect(text).toBe('Half an answ')
+  })
+
+  test.each([
+    [{ stop: ['x'] }, 'stop'],
+    [{ max_completion_tokens: 9 }, 'maxOutputTokens'],
+    [{ tools: TOOLS, tool_choice: 'required' }, 'toolChoice'],
+    [{ response_format: { type: 'json_object' } }, 'responseFormat'],
+  ])('%j is refused by name', async (more, name) => {
+    const { openai, vendor } = await start()
+    await expect(ask(openai, 'hi', more).finalChatCompletion()).rejects.toThrow(name)
+    expect(vendor.bodies).toEqual([])
+  })
+})
+
+describe('a turn through codex', () => {
+  test('is cancelled at the vendor, too', async () => {
+    const { url, vendor } = await start()
+    await submit(url, 'held', 'hold')
+    await vi.waitFor(() => expect(vendor.held.size).toBe(1), { timeout: 20_000 })
+    await fetch(`${url}/api/v2/runs/held/cancel`, { method: 'POST' })
+    await vi.waitFor(() => expect(vendor.held.size).toBe(0), { timeout: 5000 })
+  })
+
+  test('ends truthfully when codex is killed, and the next one works', async () => {
+    const { url, vendor, codex } = await start()
+    const ids = Array.from({ length: 20 }, (_, at) => `turn-${at}`)
+    for (const id of ids) await submit(url, id, 'hold')
+    await vi.waitFor(() => expect(vendor.held.size).toBe(20), { timeout: 20_000 })
+    process.kill(codex.health.pid ?? 0, 'SIGKILL')
+    for (const id of ids) {
+      const frames = await (await fetch(`${url}/xapi/turns/${id}/stream`)).text()
+      expect(frames).toContain('UPSTREAM_TRUNCATED')
+    }
+    await submit(url, 'next', 'again')
+    const frames = await (await fetch(`${url}/xapi/turns/next/stream`)).text()
+    expect(frames).toContain('Hello from behind codex: again')
+    expect(codex.health.restarts).toBe(1)
+  })
+
+  test('moves to a new process after maxThreads, while running turns finish on the old one', async () => {
+    const { url, vendor, codex } = await start({ maxThreads: 2 })
+    await submit(url, 'old', 'hold')
+    await vi.waitFor(() => expect(vendor.held.size).toBe(1), { timeout: 20_000 })
+    const first = codex.health.pid ?? 0
+    for (const id of ['a', 'b']) {
+      await submit(url, id, 'hello')
+      await (await fetch(`${url}/xapi/turns/${id}/stream`)).text()
+    }
+    const second = codex.health.pid ?? 0
+    expect(second).not.toBe(first)
+    expect(isAlive(first)).toBe(true)
+    await fetch(`${url}/api/v2/runs/old/cancel`, { method: 'POST' })
+    await vi.waitFor(() => expect(isAlive(first)).toBe(false), { timeout: 5000 })
+    await codex.stop()
+    expect(isAlive(second)).toBe(false)
+  })
+
+  test('leaves no descriptor behind', async () => {
+    const { url, codex } = await start()
+    const run = async (id: string) => {
+      await submit(url, id, 'hello')
+      await (await fetch(`${url}/xapi/turns/${id}/stream`)).text()
+    }
+    await run('first')
+    const before = readdirSync('/proc/self/fd').length
+    process.kill(codex.health.pid ?? 0, 'SIGKILL')
+    await vi.waitFor(() => expect(codex.health.restarts).toBe(1))
+    for (let at = 0; at < 10; at++) await run(`turn-${at}`)
+    expect(readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(before + 2)
+  })
+})
+
+async function submit(url: string, turnId: string, input: string): Promise<void> {
+  const response = await fetch(`${url}/api/v2/submit`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ turnId, prompt: input }),
+  })
+  expect(await response.text()).toContain(turnId)
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
