@@ -1,4 +1,11 @@
 export type { StopSignal } from './async/on-abort.ts'
+export type { ModelProvider } from './codex/home.ts'
+export {
+  type CodexProvider,
+  type CodexProviderOptions,
+  createCodexProvider,
+} from './codex/provider.ts'
+export type { CodexHealth } from './codex/supervisor.ts'
 export { type EmbeddedLogOptions, openEmbeddedLog, type SyncPolicy } from './log/embedded/open.ts'
 export { MemoryLog, type MemoryLogOptions } from './log/memory-log.ts'
 export type { RedisLogOptions, RedisServer } from './log/redis/redis-log.ts'

@@ -11,7 +11,7 @@ import { convert } from './convert.ts'
 import { doctor } from './doctor/doctor.ts'
 import { keys } from './keys.ts'
 import { demo, replay } from './replay.ts'
-import { serve } from './serve/serve.ts'
+import { codex, serve } from './serve/serve.ts'
 import { tail } from './tail.ts'
 import { processTerminal, type Terminal } from './terminal.ts'
 import { exportCommand } from './transfer/export.ts'
@@ -20,6 +20,7 @@ import { importCommand } from './transfer/import.ts'
 /** Where to begin reading: each imported file is one command, and its `run` is what the command does. */
 const COMMANDS: readonly Command[] = [
   serve,
+  codex,
   keys,
   doctor,
   config,

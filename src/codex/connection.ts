@@ -16,7 +16,7 @@ export interface Incoming {
 }
 
 /** The app-server answered a request with an error. */
-export class RpcError extends Error {
+class RpcError extends Error {
   override readonly name = 'RpcError'
 }
 
@@ -84,7 +84,7 @@ export class Connection {
   /** Rejects what is pending, and every later request. */
   close(reason: Error): void {
     this.#closed ??= reason
-    for (const { reject } of this.#pending.values()) reject(reason)
+    for (const pending of this.#pending.values()) pending.reject(reason)
     this.#pending.clear()
   }
 

@@ -11,7 +11,7 @@ import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.t
 import type { AppServer } from './app-server.ts'
 import { findCodex } from './binary.ts'
 import type { Incoming, Params } from './connection.ts'
-import { type ModelProvider, workDirectory, writeCodexHome } from './home.ts'
+import { type ModelProvider, writeCodexHome } from './home.ts'
 import { buildCodexRequest, type CodexRequest } from './request.ts'
 import { type CodexHealth, CodexSupervisor } from './supervisor.ts'
 
@@ -21,7 +21,7 @@ export interface CodexProviderOptions {
   /** The codex binary. By default the one of an installed `@openai/codex`, or of the `PATH`. */
   binary?: string
   /** `CODEX_HOME`: a directory of its own, created with the first process. */
-  home: string
+  home: string | (() => string)
   /** Models that codex may be asked for; the first is its default. */
   models: readonly string[]
   /** The Responses API that codex calls. */
@@ -67,7 +67,7 @@ const PASSED_ON = [
 
 /** Runs a real `codex app-server` and calls it as a model. */
 export function createCodexProvider(options: CodexProviderOptions): CodexProvider {
-  const { id = CODEX_ID, home, models, modelProvider, clock = systemClock, onUnknown } = options
+  const { id = CODEX_ID, models, modelProvider, clock = systemClock, onUnknown } = options
   const idleMs = options.idleTimeoutMs ?? IDLE_MS
   const env = childEnvironment(options.env ?? process.env, modelProvider)
   const { baseUrl, keyVariable = '' } = modelProvider
@@ -75,6 +75,7 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
   const conceal = concealing({ baseUrl, ...(apiKey !== undefined && { apiKey }) })
   const supervisor = new CodexSupervisor({
     prepare() {
+      const home = typeof options.home === 'string' ? options.home : options.home()
       writeCodexHome({ directory: home, models, modelProvider, idleMs })
       return { home, binary: findCodex(options.binary, env['PATH']) }
     },
@@ -95,7 +96,7 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
       const stream = new ProviderStream(signal, clock)
       const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
       const translation = translateCodex({ ...context, onUnknown, conceal })
-      const build = () => buildCodexRequest(request, workDirectory(home))
+      const build = () => buildCodexRequest(request)
       void new CodexTurn({ stream, translation, clock, idleMs, supervisor }).run(build)
       return stream
     },

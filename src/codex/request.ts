@@ -14,7 +14,7 @@ export interface CodexRequest {
 }
 
 /** Translates a request. Throws for options that the app-server cannot honour. */
-export function buildCodexRequest(request: ProviderRequest, cwd: string): CodexRequest {
+export function buildCodexRequest(request: ProviderRequest): CodexRequest {
   refuseUnsupported(request)
   const { model, tools = [], toolChoice, responseFormat, reasoningEffort: effort } = request
   const names = new ToolNames()
@@ -22,7 +22,6 @@ export function buildCodexRequest(request: ProviderRequest, cwd: string): CodexR
   return {
     thread: {
       ephemeral: true,
-      cwd,
       model,
       environments: [],
       approvalPolicy: 'never',
@@ -47,9 +46,6 @@ export function buildCodexRequest(request: ProviderRequest, cwd: string): CodexR
 /** The app-server has no such parameters, and would ignore them. */
 function refuseUnsupported(request: ProviderRequest): void {
   const { stop = [], maxOutputTokens, thinkingBudget, responseFormat, toolChoice } = request
-  const refuse = (name: string, reason: string): never => {
-    throw invalidOption(name, `codex ${reason}`)
-  }
   if (stop.length > 0) refuse('stop', 'has no stop sequences')
   if (maxOutputTokens !== undefined) refuse('maxOutputTokens', 'has no limit of output tokens')
   if (thinkingBudget !== undefined) refuse('thinkingBudget', 'takes reasoningEffort instead')
@@ -59,6 +55,10 @@ function refuseUnsupported(request: ProviderRequest): void {
   if (toolChoice === 'required' || typeof toolChoice === 'object') {
     refuse('toolChoice', 'cannot force a tool call')
   }
+}
+
+function refuse(name: string, reason: string): never {
+  throw invalidOption(name, `codex ${reason}`)
 }
 
 /** codex drops items with the role system without a word. */

@@ -44,7 +44,10 @@ test('demo prints no colours to a pipe', () => {
 test.each([
   [['help', 'serv'], "unknown command 'serv'; did you mean serve?"],
   [['serv'], "unknown command 'serv'; did you mean serve?"],
-  [['no-such-command'], "unknown command 'no-such-command'; there are serve, keys, doctor, "],
+  [
+    ['no-such-command'],
+    "unknown command 'no-such-command'; there are serve, codex, keys, doctor, ",
+  ],
   [['demo', 'extra'], "unexpected argument 'extra': this command only takes options"],
   [['tail', 'x', '--form', '1-2'], 'unknown option --form; did you mean --from?'],
   [['chat', '-x'], 'unknown option -x; there are --url, --model, --thread, --json'],

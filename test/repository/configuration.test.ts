@@ -62,7 +62,7 @@ describe('the providers', () => {
 
   test('are in the table, in the order in which one becomes the default', () => {
     expect(providers.map(([id]) => id)).toEqual(
-      [...PROVIDER_KINDS, 'scripted'].map((id) => `\`${id}\``),
+      [...PROVIDER_KINDS, 'codex', 'scripted'].map((id) => `\`${id}\``),
     )
   })
 

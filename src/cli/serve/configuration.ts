@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import * as z from 'zod'
-import { PROVIDER_KINDS, SCRIPTED_ID } from '../../adapters/provider.ts'
+import { CODEX_ID, PROVIDER_KINDS, SCRIPTED_ID } from '../../adapters/provider.ts'
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
 import { isRecord, parseJson } from '../../protocol/json.ts'
 import { suggestion } from '../../protocol/nearest.ts'
 import { fileFault, type Options, parseOptions, UsageError } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import { withoutQuotes } from '../text.ts'
+import { type CodexSetting, decodeCodexSetting } from './codex.ts'
 import {
   durationSchema,
   SECRET_NAMES,
@@ -70,6 +71,8 @@ export interface ConfigurationSources {
   readonly cwd: string
   /** The file of `--config`; without it the one in `cwd` is read, if it exists. */
   readonly configFile?: string | undefined
+  /** Runs codex as the default provider, also if the file does not mention it. */
+  readonly isForCodex?: boolean
 }
 
 /** Everything that a server would be started with, decoded. */
@@ -82,6 +85,8 @@ export interface Configuration extends ConfigurationSources {
   readonly toolSettings: readonly ToolSetting[]
   /** The directory of the file: where modules of tools are found, and MCP servers run. */
   readonly folder: string
+  /** Undefined if codex is not to be run. */
+  readonly codex: CodexSetting | undefined
 }
 
 export interface SettingEntry {
@@ -117,7 +122,8 @@ export function readConfiguration(sources: ConfigurationSources): Configuration 
   const settings = Object.fromEntries(values) as Settings
   const store = parseStore(settings, sources.cwd)
   const { providerSettings, toolSettings, folder } = file
-  return { ...sources, settings, entries, store, providerSettings, toolSettings, folder }
+  const codex = file.codex ?? (sources.isForCodex ? decodeCodexSetting({}, CONFIG_FILE) : undefined)
+  return { ...sources, settings, entries, store, providerSettings, toolSettings, folder, codex }
 }
 
 /** The value of the strongest source; undefined where nobody sets it and it has no default. */
@@ -169,15 +175,16 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
   const settings = new Map<string, Written>()
   const folder = dirname(path)
   const text = readOptional(path, configFile !== undefined)
-  if (text === undefined) return { settings, folder, providerSettings: {}, toolSettings: [] }
+  const nothing = { providerSettings: {}, toolSettings: [], codex: undefined }
+  if (text === undefined) return { settings, folder, ...nothing }
   const json = parseJson(text)
   // What is quoted of it may be a password.
   if (!json.ok) throw new UsageError(`${name}: ${withoutQuotes(json.reason)}`)
   if (!isRecord(json.value)) throw new UsageError(`${name} must be a JSON object`)
-  const { providers = {}, tools = [], ...rest } = json.value
+  const { providers = {}, tools = [], codex, ...rest } = json.value
   for (const [key, value] of Object.entries(rest)) {
     if (!Object.hasOwn(SETTINGS, key)) {
-      const advice = suggestion(key, [...SETTING_NAMES, 'providers', 'tools'])
+      const advice = suggestion(key, [...SETTING_NAMES, 'providers', 'tools', 'codex'])
       throw new UsageError(`${name} has an unknown key ${key}${advice}`)
     }
     settings.set(key, { value, origin: `${key} of ${name}`, source: 'file' })
@@ -187,6 +194,7 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
     folder,
     providerSettings: decodeProviderSettings(providers, name),
     toolSettings: decodeToolSettings(tools, name),
+    codex: codex === undefined ? undefined : decodeCodexSetting(codex, name),
   }
 }
 
@@ -240,10 +248,10 @@ function decodeProviderSettings(value: unknown, file: string): ProviderSettings 
   const decoded = new Map<string, ProviderSetting>()
   for (const [id, written] of entriesOf(value, file)) {
     if (decoded.has(id)) throw new UsageError(`providers of ${file} has ${id} twice`)
-    if (!PROVIDER_ID.test(id) || id === SCRIPTED_ID) {
+    if (!PROVIDER_ID.test(id) || id === SCRIPTED_ID || id === CODEX_ID) {
       throw new UsageError(
         `providers of ${file} has ${JSON.stringify(id.slice(0, 64))}: an id has lower-case letters, digits, ` +
-          `dots and dashes, and is not ${SCRIPTED_ID}`,
+          `dots and dashes, and is neither ${SCRIPTED_ID} nor ${CODEX_ID}`,
       )
     }
     const setting = decodeProvider(id, written, file)

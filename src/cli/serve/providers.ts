@@ -3,7 +3,12 @@ import { createGeminiProvider } from '../../adapters/gemini/adapter.ts'
 import type { HttpProviderOptions } from '../../adapters/http-provider.ts'
 import { createOpenaiChatProvider } from '../../adapters/openai-chat/adapter.ts'
 import { createOpenaiResponsesProvider } from '../../adapters/openai-responses/adapter.ts'
-import { PROVIDER_KINDS, type Provider, type ProviderKind } from '../../adapters/provider.ts'
+import {
+  CODEX_ID,
+  PROVIDER_KINDS,
+  type Provider,
+  type ProviderKind,
+} from '../../adapters/provider.ts'
 import { createScriptedProvider } from '../../adapters/scripted/adapter.ts'
 import type { Recordings } from '../../adapters/scripted/wire.ts'
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
@@ -13,6 +18,7 @@ import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../recordings.ts'
 import { TOOL_MODELS } from '../scripted-tools.ts'
+import { configuredCodex } from './codex.ts'
 import {
   type Configuration,
   type Environment,
@@ -97,12 +103,18 @@ export function missingFor(plan: ProviderPlan, key: string | undefined): string 
 }
 
 /** Those that can be called, the default one first: each that has a key or an address, and the scripted one. */
-export function activeProviders(configuration: Configuration): readonly ConfiguredProvider[] {
-  const { env, settings } = configuration
+export function activeProviders(
+  configuration: Configuration,
+  onCodexLog?: (line: string) => void,
+): readonly ConfiguredProvider[] {
+  const { env, settings, codex, store, isForCodex = false } = configuration
   const plans = providerPlans(configuration)
   const called = plans.flatMap((plan) => createProvider(plan, readKey(plan, env)) ?? [])
-  const all = [...called, scripted(settings.scriptedSpeed)]
-  const wanted = settings.defaultProvider
+  const onLog = onCodexLog === undefined ? {} : { onLog: onCodexLog }
+  const ofCodex =
+    codex === undefined ? [] : [configuredCodex(codex, { env, readSecret, store, ...onLog })]
+  const all = [...called, ...ofCodex, scripted(settings.scriptedSpeed)]
+  const wanted = settings.defaultProvider ?? (isForCodex ? CODEX_ID : undefined)
   if (wanted === undefined) return all
   const first = all.find(({ provider }) => provider.id === wanted)
   if (first !== undefined) return [first, ...all.filter((each) => each !== first)]
@@ -122,6 +134,7 @@ export function collectSecrets(configuration: Configuration): string[] {
   const variables = [
     ...providerPlans(configuration).map(({ keyVariable = '' }) => keyVariable),
     ...toolVariables(configuration.toolSettings),
+    configuration.codex?.keyVariable ?? '',
   ]
   const keys = variables.map((name) => {
     try {

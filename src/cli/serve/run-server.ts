@@ -78,6 +78,7 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
   } finally {
     stopWatch()
     await tools?.close()
+    await Promise.all(options.providers.flatMap(({ provider }) => provider.stop?.() ?? []))
     await log.close()
     stopDeadline?.()
   }

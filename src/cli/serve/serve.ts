@@ -24,8 +24,16 @@ import { StartError, storeSecrets } from './store.ts'
 import { toolUrl, toolVariables } from './tool-settings.ts'
 import { type ToolPlan, toolPlans } from './tools.ts'
 
-const run: Command['run'] = async (args, terminal) => {
-  const options = parseServeOptions(args, terminal)
+type Run = Command['run']
+
+/** Runs the gateway until a signal ends it. */
+const runGateway = async (
+  args: string[],
+  terminal: Terminal,
+  isForCodex: boolean,
+): ReturnType<Run> => {
+  const onCodexLog = (line: string): void => logger.info(`codex: ${line}`)
+  const options = parseServeOptions(args, terminal, { isForCodex, onCodexLog })
   const { json, redact, settings } = options
   const logger = createLogger(terminal, { json, redact, logContent: settings.logContent })
   terminal.onCrash((error) => {
@@ -65,7 +73,26 @@ Each option is also a key of the configuration file (shutdownGrace) and an envir
   examples: ['turnstream serve', 'turnstream serve --port 8080 --store redis://localhost:6379'],
   exitCodes:
     '0 stopped by a signal · 1 could not start, or stopped by a second signal · 2 usage error',
-  run,
+  run: (args, terminal) => runGateway(args, terminal, false),
+}
+
+export const codex: Command = {
+  name: 'codex',
+  summary: 'run the gateway in front of a codex app-server',
+  usage: ['turnstream codex [options of serve]'],
+  about: `Point an OpenAI client at /v1 and chat through codex. Starts a codex app-server with the first turn, from an
+installed @openai/codex or the PATH. It calls the OpenAI API with OPENAI_API_KEY by default; the key
+"codex" of turnstream.config.json names another Responses API, models and limits.`,
+  options: serve.options,
+  examples: ['turnstream codex', 'turnstream codex --port 8080'],
+  exitCodes: serve.exitCodes,
+  run: (args, terminal) => runGateway(args, terminal, true),
+}
+
+interface CodexMode {
+  /** Whether codex is the default provider. */
+  readonly isForCodex?: boolean
+  readonly onCodexLog?: (line: string) => void
 }
 
 /** Everything that a server is started with, decoded and checked. */
@@ -85,9 +112,10 @@ export interface ServeOptions extends Configuration {
 export function parseServeOptions(
   args: string[],
   terminal: Pick<Terminal, 'env' | 'cwd'>,
+  { isForCodex = false, onCodexLog }: CodexMode = {},
 ): ServeOptions {
   const { json, sources } = parseSources(args, terminal)
-  const configuration = readConfiguration(sources)
+  const configuration = readConfiguration({ ...sources, isForCodex })
   const { settings } = configuration
   refusePublic(settings)
   refuseOpenOrigins(settings)
@@ -96,7 +124,7 @@ export function parseServeOptions(
     ...configuration,
     json,
     instance: settings.instance ?? `${hostname()}:${process.pid}`,
-    providers: activeProviders(configuration),
+    providers: activeProviders(configuration, onCodexLog),
     tools: toolPlans(configuration),
     secrets,
     redact: redacting(secrets),

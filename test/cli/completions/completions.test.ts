@@ -78,7 +78,7 @@ printf '%s\\n' "\${COMPREPLY[@]}"`
 describe('in bash', () => {
   test.each([
     [['s'], ['serve']],
-    [['co'], ['config', 'convert', 'compact', 'completions']],
+    [['co'], ['codex', 'config', 'convert', 'compact', 'completions']],
     [['--v'], ['--version']],
     [['convert', '--from', ''], SOURCE_NAMES],
     [['convert', '--to', 'x'], ['xapi']],
