@@ -30,7 +30,7 @@ const refuse: Answer = (response) => {
   response.writeHead(400).end('no')
 }
 
-describe('a redirect is not followed, and the key goes nowhere else:', () => {
+describe('a redirect is not followed, and the key is sent nowhere else:', () => {
   const STATUSES = [300, 301, 302, 303, 305, 307, 308]
   const rows = Object.keys(VENDORS).flatMap((id) => STATUSES.map((status) => ({ id, status })))
 
@@ -54,7 +54,7 @@ describe('a redirect is not followed, and the key goes nowhere else:', () => {
     expect(JSON.stringify(events)).not.toContain('stolen')
   })
 
-  test.each(Object.keys(VENDORS))('%s while it is asked again', async (id) => {
+  test.each(Object.keys(VENDORS))('%s during a retry', async (id) => {
     const clock = fakeClock()
     const other = await listener(refuse)
     const vendor = await listener((response, _incoming, count) => {
@@ -68,7 +68,7 @@ describe('a redirect is not followed, and the key goes nowhere else:', () => {
     expect(other.calls).toEqual([])
   })
 
-  test('nor is one that is shown without a status, as browsers do', async () => {
+  test('nor is an opaque redirect, as in browsers', async () => {
     const opaque = {
       ok: false,
       status: 0,
@@ -113,7 +113,7 @@ const MODELS = [
 /** The path of a call without its query, and without what a name may stand in. */
 const WITH_NAME = /^\/v1beta\/[^?#]+:streamGenerateContent\?alt=sse$/
 
-describe('the name of a model is a name:', () => {
+describe('a model name is only a name:', () => {
   const rows = Object.keys(VENDORS).flatMap((id) => MODELS.map((model) => ({ id, model })))
 
   test.each(rows)('$id and $model', async ({ id, model }) => {
@@ -146,7 +146,7 @@ describe('the name of a model is a name:', () => {
   }
 })
 
-describe('nothing else of a request says where it goes:', () => {
+describe('no other part of a request changes its URL:', () => {
   const evil = 'http://127.0.0.1:1/evil'
   const REQUEST: ProviderRequest = {
     model: 'm',
@@ -171,7 +171,7 @@ describe('nothing else of a request says where it goes:', () => {
   })
 })
 
-describe('an address of a vendor', () => {
+describe("a vendor's base URL", () => {
   const REFUSED = [
     'ftp://host',
     'file:///etc/passwd',
@@ -187,7 +187,7 @@ describe('an address of a vendor', () => {
     'v1',
   ]
 
-  test.each(REFUSED)('%j is refused, without repeating it', (baseUrl) => {
+  test.each(REFUSED)('%j is refused without printing it', (baseUrl) => {
     expect(isBaseUrl(baseUrl)).toBe(false)
     for (const { create } of Object.values(VENDORS)) {
       expect(() => create({ baseUrl })).toThrow(
@@ -198,14 +198,14 @@ describe('an address of a vendor', () => {
   })
 
   test.each(['http://localhost:11434/v1', 'https://host', 'https://host/a/b/', 'http://[::1]:1'])(
-    '%s is one',
+    '%s is valid',
     (baseUrl) => {
       expect(isBaseUrl(baseUrl)).toBe(true)
       expect(() => checkBaseUrl(baseUrl)).not.toThrow()
     },
   )
 
-  test('may be a path where a page has a host of its own', () => {
+  test('may be a path in a page with a host', () => {
     expect(() => checkBaseUrl('/api/openai')).not.toThrow()
     expect(isBaseUrl('/api/openai')).toBe(false)
   })

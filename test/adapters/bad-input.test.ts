@@ -31,7 +31,7 @@ const errorOf = (events: StreamEvent[]) => {
 }
 
 describe.each(vendors)('%s', (vendor) => {
-  test('an endless line is refused when it is too long, and costs no more than its bound', () => {
+  test('an endless line is refused at its bound', () => {
     const chunk = utf8.encode('x'.repeat(64 * 1024))
     function* endless(): Generator<Uint8Array> {
       yield utf8.encode('data: {"a":"')
@@ -42,13 +42,13 @@ describe.each(vendors)('%s', (vendor) => {
     expect(errorOf(events)).toMatchObject({ code: 'UPSTREAM_MALFORMED' })
   })
 
-  test('a page of HTML with status 200 is an error, not an empty success', () => {
+  test('an HTML page with status 200 is an error, not an empty success', () => {
     const { events, fault } = read(vendor, [utf8.encode('<html><h1>502 Bad Gateway</h1></html>')])
     expect(fault).toBeDefined()
     expect(errorOf(events)).toMatchObject({ code: 'UPSTREAM_MALFORMED' })
   })
 
-  test('NUL bytes, lone surrogates and broken UTF-8 end truthfully', () => {
+  test('NUL bytes, lone surrogates and broken UTF-8 end correctly', () => {
     for (const bytes of [
       utf8.encode('data: {"a":"\u0000"}\n\n'),
       utf8.encode('data: {"a":"\\ud800"}\n\n'),
@@ -65,7 +65,7 @@ describe.each(vendors)('%s', (vendor) => {
   })
 })
 
-describe('a tool call that is too large', () => {
+describe('an oversized tool call', () => {
   const fragment = 'x'.repeat(100_000)
   const calls: [SourceName, string[]][] = [
     [
@@ -99,7 +99,7 @@ describe('a tool call that is too large', () => {
     ],
   ]
 
-  test.each(calls)('from %s fails alone: the other call and the turn go on', (vendor, lines) => {
+  test.each(calls)('from %s fails alone: the other call and the turn continue', (vendor, lines) => {
     const bytes = utf8.encode(lines.map((line) => `${line}\n`).join(''))
     const { events } = read(vendor, pieces(bytes, 4096))
     const reducer = new ResponseReducer()

@@ -3,7 +3,7 @@ import { callIdsOf } from '../../src/adapters/translation.ts'
 
 const RUN = '0198a7c2-1111-7222-8333-444455556666'
 
-test('the same run gives the same ids, each of them once', () => {
+test('the same run gives the same unique ids', () => {
   const first = callIdsOf(RUN)
   const second = callIdsOf(RUN)
   const ids = Array.from({ length: 100 }, first)
@@ -13,7 +13,7 @@ test('the same run gives the same ids, each of them once', () => {
 })
 
 test.each([RUN, 'run', '', 'ünï/cödé: x', 'x'.repeat(500)])(
-  'ids for the run %j are such as vendors accept',
+  'ids for run %j are accepted by vendors',
   (run) => {
     const next = callIdsOf(run)
     expect(Array.from({ length: 20 }, next).at(-1)).toMatch(/^[a-zA-Z0-9_-]{1,40}$/)

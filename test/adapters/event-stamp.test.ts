@@ -18,7 +18,7 @@ async function stamped(payloads: Parameters<typeof stamp>[0], options?: StampOpt
   return events
 }
 
-test('payloads get the ids of their run, times and the trace context', async () => {
+test('payloads get ids of their run, times and the trace context', async () => {
   let time = 5
   const traceContext = { traceparent: 'trace' }
   const stream = ResponseStream.fromEvents([start('run'), DELTA])
@@ -36,14 +36,14 @@ test('payloads get the ids of their run, times and the trace context', async () 
   ])
 })
 
-test('without options the events are valid, at the time of the system', async () => {
+test('events are valid without options, with the system time', async () => {
   const before = Date.now()
   const events = await stamped([start('run'), DELTA])
   expect(events.every((event) => isStreamEvent(event))).toBe(true)
   expect(events[0]?.timestamp).toBeGreaterThanOrEqual(before)
 })
 
-test('each response is a run of its own, and one without a start has the run that is given', async () => {
+test('each response is its own run, and one without a start uses the given run', async () => {
   const events = await stamped([DELTA, start('run'), DELTA, start('run-2'), DELTA], {
     runId: 'run',
     now: () => 0,

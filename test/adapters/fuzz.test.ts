@@ -65,7 +65,7 @@ describe.each(vendors)('%s', (vendor) => {
   const fixtures = fixturesOf(vendor)
   const fixture = fc.constantFrom(...fixtures)
 
-  test('takes any bytes', async () => {
+  test('accepts any bytes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.uint8Array({ maxLength: 200 })), async (chunks) => {
         await checkEvents(read(vendor, chunks))
@@ -73,7 +73,7 @@ describe.each(vendors)('%s', (vendor) => {
     )
   })
 
-  test('takes any JSON, as lines and as SSE', async () => {
+  test('accepts any JSON, as lines and as SSE', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.json(), { maxLength: 5 }), fc.boolean(), async (values, sse) => {
         const text = values.map((json) => (sse ? `data: ${json}\n\n` : `${json}\n`)).join('')
@@ -82,7 +82,7 @@ describe.each(vendors)('%s', (vendor) => {
     )
   })
 
-  test('takes its own streams with bytes changed, lost or cut off', async () => {
+  test('accepts its own streams with bytes changed, lost or truncated', async () => {
     const damage = fc.record({
       at: fc.nat(),
       lost: fc.nat({ max: 40 }),
@@ -103,7 +103,7 @@ describe.each(vendors)('%s', (vendor) => {
     )
   })
 
-  test('takes its own events in any order, repeated and left out', async () => {
+  test('accepts its own events in any order, repeated and omitted', async () => {
     await fc.assert(
       fc.asyncProperty(fixture, fc.array(fc.nat(), { maxLength: 60 }), async (bytes, picks) => {
         const text = Buffer.from(bytes).toString('utf8')
@@ -116,7 +116,7 @@ describe.each(vendors)('%s', (vendor) => {
     )
   })
 
-  test('takes its own events with fields replaced by anything', async () => {
+  test('accepts its own events with arbitrary field values', async () => {
     await fc.assert(
       fc.asyncProperty(
         fixture,

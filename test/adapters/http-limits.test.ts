@@ -54,7 +54,7 @@ test.each([
     },
   ],
 ] satisfies [string, Answer][])(
-  'a call that ended with %s is not made again, unless that is configured',
+  'a call that ended with %s is retried only when configured',
   async (_name, answer) => {
     for (const [retryTimeouts, calls] of [
       [false, 1],
@@ -68,7 +68,7 @@ test.each([
   },
 )
 
-test('a cold model may take two minutes to its headers', async () => {
+test('a cold model may take two minutes to send headers', async () => {
   const clock = fakeClock()
   let answer = (): void => {}
   const { provider, server } = await setUp(
@@ -100,7 +100,7 @@ describe('abort', () => {
     return { provider, closed }
   }
 
-  test('by the signal ends the stream and the call', async () => {
+  test('by the signal ends the stream and the request', async () => {
     const { provider, closed } = await silentProvider()
     const controller = new AbortController()
     const stream = provider.stream(request, run, controller.signal)
@@ -110,7 +110,7 @@ describe('abort', () => {
     await expect(closed).resolves.toBeUndefined()
   })
 
-  test('by the reader ends the call, too', async () => {
+  test('by the reader ends the request', async () => {
     const { provider, closed } = await silentProvider()
     const stream = provider.stream(request, run)
     await expect(async () => {
@@ -119,7 +119,7 @@ describe('abort', () => {
     await expect(closed).resolves.toBeUndefined()
   })
 
-  test('before the call makes none', async () => {
+  test('before the request sends none', async () => {
     const { provider, server } = await setUp(sse(STOP))
     const stream = provider.stream(request, run, AbortSignal.abort())
     await expect(collect(stream)).rejects.toMatchObject({ code: 'ABORTED' })
@@ -127,7 +127,7 @@ describe('abort', () => {
   })
 })
 
-test('a slow reader slows the call: no more is buffered than fits', async () => {
+test('a slow reader slows the request: the buffer is bounded', async () => {
   const count = 5000
   const frames = Array.from({ length: count }, () => TEXT)
   const { provider } = await setUp(sse(...frames, STOP))

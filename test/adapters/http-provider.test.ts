@@ -8,8 +8,8 @@ import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { collect, collectWith, last, request, run, STOP, setUp, TEXT } from './http-support.ts'
 import { sse } from './vendor-server.ts'
 
-describe('an answer', () => {
-  test('comes out as events with ids, times and one end', async () => {
+describe('a response', () => {
+  test('is emitted as events with ids, times and one end', async () => {
     const { provider, server } = await setUp(sse(TEXT, STOP, '[DONE]'))
     const events = await collect(provider.stream(request, run))
     expect(events.map(({ type }) => type)).toEqual([
@@ -26,7 +26,7 @@ describe('an answer', () => {
     expect(server.bodies).toEqual(['{"model":"m"}'])
   })
 
-  test('is handed over a chunk at a time, without waiting between payloads while there is room', async () => {
+  test('is passed on chunk by chunk, without waiting while there is room', async () => {
     const frames = `${`data: ${TEXT}\n\n`.repeat(200)}data: ${STOP}\n\ndata: [DONE]\n\n`
     const fetch = () => Promise.resolve(new Response(frames))
     const { provider } = await setUp(sse(), { fetch })
@@ -40,7 +40,7 @@ describe('an answer', () => {
     expect(inFirstTurn).toBe(204)
   })
 
-  test('waits for a reader that is behind by a full buffer, and loses nothing', async () => {
+  test('waits for a reader with a full buffer and loses nothing', async () => {
     const frames = `${`data: ${TEXT}\n\n`.repeat(600)}data: ${STOP}\n\ndata: [DONE]\n\n`
     const fetch = () => Promise.resolve(new Response(frames))
     const { provider } = await setUp(sse(), { fetch })
@@ -49,7 +49,7 @@ describe('an answer', () => {
     expect(await collect(stream)).toHaveLength(604)
   })
 
-  test('that stops before its end is truncated, open items first', async () => {
+  test('that ends early is truncated, open items first', async () => {
     const { provider } = await setUp(sse(TEXT))
     const events = await collect(provider.stream(request, run))
     expect(events.slice(-2).map(({ payload }) => payload)).toMatchObject([
@@ -74,10 +74,10 @@ describe('an answer', () => {
   test.each([
     ['a page of HTML', '<html><body>Bad gateway</body></html>'],
     ['a page of HTML after blank lines', '\r\n\n <!doctype html>\n<title>data: {}</title>\n\n'],
-    ['a whole answer, not streamed', '{"choices":[{"message":{"content":"Hi"}}]}'],
+    ['a complete response, not streamed', '{"choices":[{"message":{"content":"Hi"}}]}'],
     ['a list of answers', '[{"error":{"message":"No"}}]\n\n'],
     ['a broken frame', `data: ${TEXT}\n\ndata: {"choices":[{\n\n`],
-  ])('that is %s with status 200 is malformed, and is not paid for again', async (_name, body) => {
+  ])('that is %s with status 200 is malformed and not retried', async (_name, body) => {
     const { provider, server } = await setUp((response) => {
       response.writeHead(200)
       response.end(body)
@@ -92,8 +92,8 @@ describe('an answer', () => {
   })
 })
 
-describe('a failed call', () => {
-  test.each([400, 401, 403, 404, 422])('with status %i is not made again', async (status) => {
+describe('a failed request', () => {
+  test.each([400, 401, 403, 404, 422])('with status %i is not retried', async (status) => {
     const { provider, server } = await setUp((response) => {
       response.writeHead(status)
       response.end('{"error":{"message":"No such model"}}')
@@ -106,7 +106,7 @@ describe('a failed call', () => {
     expect(server.bodies).toHaveLength(1)
   })
 
-  test.each([429, 500, 502, 503, 529])('with status %i is made again', async (status) => {
+  test.each([429, 500, 502, 503, 529])('with status %i is retried', async (status) => {
     const clock = fakeClock()
     const { provider, server } = await setUp(
       (response, incoming, count) => {
@@ -121,7 +121,7 @@ describe('a failed call', () => {
     expect(server.bodies).toHaveLength(3)
   })
 
-  test('is given up after maxRetries with the last reason', async () => {
+  test('is abandoned after maxRetries with the last reason', async () => {
     const clock = fakeClock()
     const { provider, server } = await setUp(
       (response) => {
@@ -151,7 +151,7 @@ describe('a failed call', () => {
     expect((answered[1] ?? 0) - (answered[0] ?? 0)).toBeGreaterThanOrEqual(30_000)
   })
 
-  test('is not made again when retry-after asks for too much', async () => {
+  test('is not retried when retry-after is too long', async () => {
     const { provider, server } = await setUp((response) => {
       response.writeHead(429, { 'retry-after': '3600' })
       response.end('slow down')
@@ -161,7 +161,7 @@ describe('a failed call', () => {
     expect(server.bodies).toHaveLength(1)
   })
 
-  test('is never made again once an event has arrived', async () => {
+  test('is never retried after the first event', async () => {
     const { provider, server } = await setUp((response) => {
       response.writeHead(200)
       response.write(`data: ${TEXT}\n\n`, () => response.destroy())
@@ -170,14 +170,14 @@ describe('a failed call', () => {
     expect(server.bodies).toHaveLength(1)
   })
 
-  test('to nobody is unreachable', async () => {
+  test('without a server is unreachable', async () => {
     const { provider, server } = await setUp(sse(STOP), { maxRetries: 0 })
     await server.close()
     const events = await collect(provider.stream(request, run))
     expect(last(events)).toMatchObject({ error: { code: 'UPSTREAM_UNREACHABLE' } })
   })
 
-  test('that cannot be put as a request says so', async () => {
+  test('that cannot be built reports why', async () => {
     const buildRequest = () => {
       throw new TurnstreamError('OPTION_INVALID', 'topP')
     }

@@ -54,12 +54,12 @@ function partsOf(body: Record<string, unknown>): unknown {
 describe.each(Object.entries(VENDORS))('%s', (_name, [build, text, image]) => {
   const request = (...input: OutputItem[]): ProviderRequest => ({ model: 'm', input })
 
-  test('gets pictures after their text, in their order', () => {
+  test('gets images after their text, in order', () => {
     const parts = partsOf(build(request(message('Look', 'AAAA', 'BBBB'))))
     expect(parts).toEqual([text('Look'), image('AAAA'), image('BBBB')])
   })
 
-  test('gets no empty text beside a picture', () => {
+  test('gets no empty text beside an image', () => {
     expect(partsOf(build(request(message('', 'AAAA'))))).toEqual([image('AAAA')])
   })
 })
@@ -106,7 +106,7 @@ test('Anthropic is not sent what it does not take', () => {
   )
 })
 
-test('Gemini is not sent what it does not take', () => {
+test('Gemini is not sent unsupported images', () => {
   const gif = { type: 'image' as const, media_type: 'image/gif', data: 'AAAA' }
   const item: OutputItem = {
     type: 'message',

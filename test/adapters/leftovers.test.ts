@@ -138,7 +138,7 @@ describe.each(Object.entries(VENDORS))('%s', (id, row) => {
   })
 
   // Gemini has no last event: usage may follow the finish reason.
-  test.skipIf(id === 'gemini')('its end, without that of the body', async () => {
+  test.skipIf(id === 'gemini')('the end of the events, before the end of the body', async () => {
     const clock = fakeClock()
     const vendor = await rawVendor((socket) => void socket.write(HEAD + chunk(text)))
     const provider = row.create({ baseUrl: vendor.url, apiKey: 'k', clock })
@@ -170,7 +170,7 @@ test.each(['a body', 'an answer'])(
   },
 )
 
-test('a recording that is aborted by its reader sets no timer any more', async () => {
+test('an aborted recording sets no more timers', async () => {
   const clock = fakeClock()
   const event = (timestamp: number) =>
     ({

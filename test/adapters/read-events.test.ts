@@ -39,7 +39,7 @@ const BODIES: Record<string, (bytes: Uint8Array) => Body> = {
 }
 
 describe.each(Object.entries(BODIES))('%s', (_name, toBody) => {
-  test.each(VENDORS)('of %s gives the events that convert gives', async (vendor) => {
+  test.each(VENDORS)('of %s gives the same events as convert', async (vendor) => {
     for (const file of readdirSync(`test/fixtures/${vendor}`)) {
       if (!/\.(sse|jsonl)$/.test(file)) continue
       const bytes = fixture(vendor, file)
@@ -50,7 +50,7 @@ describe.each(Object.entries(BODIES))('%s', (_name, toBody) => {
   })
 })
 
-test('without options the events are valid, and their ids agree', async () => {
+test('events are valid without options, with consistent ids', async () => {
   const events = await read(new Response(new Uint8Array(ANSWER)).body, 'anthropic-messages', {})
   expect(events.every((event) => isStreamEvent(event))).toBe(true)
   const runId = events[0]?.run_id
@@ -61,7 +61,7 @@ test('without options the events are valid, and their ids agree', async () => {
   })
 })
 
-test('ids, trace and names are those of the options', async () => {
+test('ids, trace and names come from the options', async () => {
   const traceContext = { traceparent: 'trace' }
   const given = { ...OPTIONS, turnId: 'turn', providerId: 'mine', traceContext }
   const [start] = await read(new Response(new Uint8Array(ANSWER)).body, 'anthropic-messages', given)
@@ -110,7 +110,7 @@ test.each(['iterated', 'read'])('leaving the loop cancels a body that is %s', as
   expect(cancel).toHaveBeenCalledOnce()
 })
 
-test('an unknown vendor is refused with the names that there are', async () => {
+test('an unknown vendor is refused with the known names', async () => {
   const events = readEvents(null, 'anthropic' as VendorName)
   await expect(events.next()).rejects.toThrow(
     /unknown vendor anthropic; use one of .*anthropic-messages/,

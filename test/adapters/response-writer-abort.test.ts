@@ -3,7 +3,7 @@ import { ResponseWriter } from '../../src/adapters/translation.ts'
 import { context } from './replay.ts'
 
 describe('abort', () => {
-  test('gives up what is open, tells the usage, and is the end', () => {
+  test('cancels open items, emits usage, and ends the response', () => {
     const writer = new ResponseWriter(context)
     const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 }
     writer.openItem('a', 'message')
@@ -24,7 +24,7 @@ describe('abort', () => {
     expect(writer.hasEnded).toBe(true)
   })
 
-  test('of a response that has not begun begins it', () => {
+  test('starts a response that has not started', () => {
     const writer = new ResponseWriter(context)
     writer.abort('interrupted')
     expect(writer.take().map(({ type }) => type)).toEqual([
@@ -33,7 +33,7 @@ describe('abort', () => {
     ])
   })
 
-  test('of a later response names the turn under which it began', () => {
+  test('of a later response names the turn it started in', () => {
     const writer = new ResponseWriter(context)
     writer.finish('stop', null)
     writer.start()

@@ -56,7 +56,7 @@ describe('a response', () => {
     expect(written(byFailure)).toEqual(['response run turn model', 'end run !X'])
   })
 
-  test('ends once, and nothing follows its end', () => {
+  test('ends once, and nothing follows', () => {
     const target = writer()
     target.openItem('a', 'message')
     target.finish('stop', 'end_turn')
@@ -76,7 +76,7 @@ describe('a response', () => {
     ])
   })
 
-  test('may be followed by another one, which has ids of its own', () => {
+  test('may be followed by another one with its own ids', () => {
     const target = writer()
     target.openItem('a', 'message')
     target.finish('stop', null)
@@ -91,7 +91,7 @@ describe('a response', () => {
     ])
   })
 
-  test('that breaks takes its open items with it, and keeps its usage', () => {
+  test('that fails also fails its open items and keeps its usage', () => {
     const target = writer()
     target.openItem('a', 'message')
     target.openItem('b', 'reasoning')
@@ -106,7 +106,7 @@ describe('a response', () => {
     ])
   })
 
-  test('has the usage at its end, and the next one has none of it', () => {
+  test('has its usage at its end, not shared with the next', () => {
     const target = writer()
     const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 }
     target.start()
@@ -119,7 +119,7 @@ describe('a response', () => {
     expect(target.take().at(-1)).not.toHaveProperty('usage')
   })
 
-  test('that is open when the input ends is truncated, or failed for the reason given', () => {
+  test('that is open at the end of the input is truncated, or failed with the given reason', () => {
     const fault = { code: 'UPSTREAM_TIMEOUT', message: 'slow' }
     for (const [given, error] of [
       [undefined, TRUNCATED],
@@ -135,7 +135,7 @@ describe('a response', () => {
     }
   })
 
-  test('that never began is truncated, too', () => {
+  test('that never started is truncated, too', () => {
     const target = writer()
     target.endInput()
     const payloads = target.take()
@@ -145,7 +145,7 @@ describe('a response', () => {
 })
 
 describe('an item', () => {
-  test('opens once under its key', () => {
+  test('opens once per key', () => {
     const target = writer()
     target.openItem('a', 'message')
     target.openItem('a', 'reasoning')
@@ -154,7 +154,7 @@ describe('an item', () => {
     expect(written(target)).toHaveLength(2)
   })
 
-  test('grows only while it is open', () => {
+  test('grows only while open', () => {
     const target = writer()
     target.append('a', 'early')
     target.openItem('a', 'message', { initial_content: '>' })
@@ -169,7 +169,7 @@ describe('an item', () => {
     expect(written(target).slice(1)).toEqual(['start run:1 message', 'delta run:1 x', 'done run:1'])
   })
 
-  test('may open again under a key that is free, as another item', () => {
+  test('may reopen under a free key, as another item', () => {
     const target = writer()
     target.openItem('a', 'message')
     target.finishItem('a')
@@ -177,7 +177,7 @@ describe('an item', () => {
     expect(written(target).at(-1)).toBe('start run:2 message')
   })
 
-  test('may be given up with all others, while the response goes on', () => {
+  test('may be cancelled with all others while the response continues', () => {
     const target = writer()
     target.openItem('a', 'message')
     target.openItem('b', 'reasoning')
@@ -280,7 +280,7 @@ describe('a final item', () => {
     })
   })
 
-  test('has the metadata of its start and of its end', () => {
+  test('has the metadata of its start and its end', () => {
     const target = writer()
     target.openItem('a', 'message', { provider_metadata: { x: { a: 1 }, y: 1 } })
     target.finishItem('a', { provider_metadata: { x: { b: 2 } } })
@@ -289,7 +289,7 @@ describe('a final item', () => {
     expect(done).toMatchObject({ final_item: { provider_metadata: { x: { b: 2 }, y: 1 } } })
   })
 
-  test('has no metadata when there is none to have', () => {
+  test('has no metadata by default', () => {
     const target = writer()
     target.openItem('a', 'message', { provider_metadata: {} })
     target.finishItem('a', { provider_metadata: {} })

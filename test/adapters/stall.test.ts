@@ -40,7 +40,7 @@ function endless(text: string, before = '', wait: () => Promise<void> = async ()
 describe.each(Object.entries(VENDORS))('%s', (id, row) => {
   const junk = Object.entries({ ...JUNK, ...(id === 'openai-compatible' && CHAT_JUNK) })
 
-  test.each(junk)('%s do not put the end off for ever', async (_name, text) => {
+  test.each(junk)('%s do not postpone the end forever', async (_name, text) => {
     const clock = fakeClock()
     const tenSeconds = () => new Promise<void>((resolve) => void clock.after(10_000, resolve))
     const { fetch, sent } = endless(text, '', tenSeconds)
@@ -53,7 +53,7 @@ describe.each(Object.entries(VENDORS))('%s', (id, row) => {
     expect(sent()).toBeLessThanOrEqual(61)
   })
 
-  test.each(junk)('a flood of %s is ended by its size', async (_name, text) => {
+  test.each(junk)('a flood of %s ends at its size limit', async (_name, text) => {
     const { fetch } = endless(text.repeat(1000))
     const provider = row.create({ fetch, clock: fakeClock(), maxStalledBytes: 500_000 })
     expect(last(await collect(provider.stream(request, run)))).toMatchObject({
@@ -63,7 +63,7 @@ describe.each(Object.entries(VENDORS))('%s', (id, row) => {
   })
 })
 
-test('keep-alives of nine minutes between two events are waited for, again and again', async () => {
+test('keep-alives for nine minutes between events are accepted, repeatedly', async () => {
   const clock = fakeClock()
   const { provider } = await setUp(
     (response) => {
@@ -84,7 +84,7 @@ test('keep-alives of nine minutes between two events are waited for, again and a
   })
 })
 
-test('the bytes of an event that is large count for nothing once it is there', async () => {
+test('the bytes of a complete large event no longer count', async () => {
   const large = TEXT.replace('Hello', 'x'.repeat(40_000))
   const { provider } = await setUp(
     (response) => {
@@ -98,7 +98,7 @@ test('the bytes of an event that is large count for nothing once it is there', a
   })
 })
 
-test('a reader that is slow is no stall of the vendor', async () => {
+test('a slow reader is not a vendor stall', async () => {
   const clock = fakeClock()
   const frames = `data: ${TEXT}\n\n`.repeat(400)
   const { provider } = await setUp(
@@ -116,7 +116,7 @@ test('a reader that is slow is no stall of the vendor', async () => {
   expect(payloads.at(-1)).toMatchObject({ type: 'response_done' })
 })
 
-test('five floods leave the event loop to others every few milliseconds', {
+test('five floods yield to the event loop every few milliseconds', {
   tags: ['slow'],
 }, async () => {
   const options = (): HttpProviderOptions => ({

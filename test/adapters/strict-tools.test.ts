@@ -11,7 +11,7 @@ const request = (strict?: boolean) => ({
   tools: [{ ...tool, ...(strict !== undefined && { strict }) }],
 })
 
-test.each([true, false])('a tool that is strict: %s, says so to those who know it', (strict) => {
+test.each([true, false])('strict: %s is sent to vendors that support it', (strict) => {
   const asked = request(strict)
   expect(buildOpenaiChatRequest(asked, {}).body).toMatchObject({
     tools: [{ function: { strict } }],
@@ -20,7 +20,7 @@ test.each([true, false])('a tool that is strict: %s, says so to those who know i
   expect(buildAnthropicMessagesRequest(asked).body).toMatchObject({ tools: [{ strict }] })
 })
 
-test('a tool that does not say so is not, and nobody is told of it but who would think otherwise', () => {
+test('a tool without strict sends it only where the default differs', () => {
   const texts = [
     JSON.stringify(buildOpenaiChatRequest(request(), {}).body),
     JSON.stringify(buildAnthropicMessagesRequest(request()).body),
@@ -29,7 +29,7 @@ test('a tool that does not say so is not, and nobody is told of it but who would
   expect(buildOpenaiResponsesRequest(request()).body).toMatchObject({ tools: [{ strict: false }] })
 })
 
-test('Gemini refuses a strict tool, and takes one that is not', () => {
+test('Gemini refuses a strict tool and accepts others', () => {
   expect(() => buildGeminiRequest(request(true))).toThrow(
     'tools: Gemini does not support strict schemas',
   )

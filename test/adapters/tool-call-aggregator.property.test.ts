@@ -103,7 +103,7 @@ test('no notification makes ingest throw', () => {
   )
 })
 
-test('T5 of 10,000 calls that were drained only the ids of the last 1,000 are left', () => {
+test('T5 only the ids of the last 1,000 of 10,000 drained calls are kept', () => {
   const aggregator = new ToolCallAggregator()
   for (let at = 0; at < 10_000; at++) {
     const item = { type: 'function_call', id: `fc_${at}`, call_id: `call_${at}`, name: 'f' }

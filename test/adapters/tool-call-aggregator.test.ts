@@ -30,7 +30,7 @@ function drained(aggregator: ToolCallAggregator): string[] {
 
 const f = { id: 'fc_1', call_id: 'call_1', name: 'f' }
 
-describe('T1 a call is the same under all of its names', () => {
+describe('T1 a call is found under all its names', () => {
   const rows: [name: string, more: Fields][] = [
     ['call_id', { call_id: 'call_1' }],
     ['item_id', { item_id: 'fc_1' }],
@@ -51,11 +51,11 @@ describe('T1 a call is the same under all of its names', () => {
     expect(callsOf({ ...rest, [name]: item }, done(f))).toEqual(['call_1 f {}'])
   })
 
-  test('what has no name at all is said of the call opened last', () => {
+  test('a fragment without a name belongs to the last opened call', () => {
     expect(callsOf(added(f), delta('{}', {}), done(f))).toEqual(['call_1 f {}'])
   })
 
-  test('items that are no calls are none of its business', () => {
+  test('items that are not calls are ignored', () => {
     const message = { type: 'message', id: 'msg_1' }
     expect(callsOf(added(message), done(message))).toEqual([])
   })
@@ -95,7 +95,7 @@ describe('T2 arguments', () => {
     expect(callsOf(added(f), ...notifications, done(f))).toEqual([`call_1 f ${expected}`])
   })
 
-  test('come only with output_item.done, and win there, too', () => {
+  test('arrive with output_item.done only, and win there', () => {
     const whole = done({ ...f, arguments: '{"n":3}' })
     expect(callsOf(added(f), whole)).toEqual(['call_1 f {"n":3}'])
     expect(callsOf(added(f), delta('{', at), whole)).toEqual(['call_1 f {"n":3}'])
@@ -136,11 +136,11 @@ describe('T3', () => {
     expect(callsOf(done({ id: '', call_id: '', name: 'f' }))).toEqual(['call_0 f {}'])
   })
 
-  test('the id of an item stands in for the id of a call', () => {
+  test('an item id serves as call id', () => {
     expect(callsOf(done({ id: 'fc_1', name: 'f' }))).toEqual(['fc_1 f {}'])
   })
 
-  test('the id of a call may come late, and no id of an item replaces it', () => {
+  test('a call id may come late, and no item id replaces it', () => {
     const index = { output_index: 0 }
     expect(callsOf(delta('{}', index), done(f, index))).toEqual(['call_1 f {}'])
     expect(callsOf(added(f), argsDone({ item_id: 'fc_1' }), done({ id: 'fc_1' }))).toEqual([
@@ -148,19 +148,19 @@ describe('T3', () => {
     ])
   })
 
-  test('a call keeps the id that it had first', () => {
+  test('a call keeps its first id', () => {
     const at = { output_index: 0 }
     const shifted = [argsDone({ ...at, call_id: 'x', arguments: '{}' }), done({ call_id: 'y' }, at)]
     expect(callsOf(added(f, at), ...shifted)).toEqual(['call_1 f {}'])
   })
 
-  test('a call that was not announced is opened by its first fragment', () => {
+  test('an unannounced call is opened by its first fragment', () => {
     const aggregator = new ToolCallAggregator()
     const changes = aggregator.ingest(delta('{', { item_id: 'fc_9' }))
     expect(changes.map(({ change }) => change)).toEqual(['opened', 'grown'])
   })
 
-  test('the names of a call that is whole may be used again', () => {
+  test('names of a complete call may be reused', () => {
     const aggregator = new ToolCallAggregator()
     const at = { output_index: 0 }
     aggregator.ingestDelta(done({ call_id: 'a', name: 'f', arguments: '1' }, at))
@@ -179,7 +179,7 @@ describe('T3', () => {
     expect(callsOf(...first, ...second, ...ends)).toEqual(['a f 1', 'b g 2'])
   })
 
-  test('what comes late for a call that is whole opens nothing', () => {
+  test('late data for a complete call opens nothing', () => {
     const aggregator = new ToolCallAggregator()
     aggregator.ingestDelta(done(f))
     expect(aggregator.ingest(delta('x', { item_id: 'fc_1' }))).toEqual([])
@@ -187,7 +187,7 @@ describe('T3', () => {
   })
 })
 
-describe('T4 and A5 arguments have a limit', () => {
+describe('T4 and A5 arguments are limited', () => {
   function limited() {
     const aggregator = new ToolCallAggregator({ maxArgumentChars: 5 })
     aggregator.ingestDelta(added(f, { output_index: 0 }))
@@ -195,7 +195,7 @@ describe('T4 and A5 arguments have a limit', () => {
     return aggregator
   }
 
-  test('of a million characters, to the last of them', () => {
+  test('to a million characters, exactly', () => {
     const aggregator = new ToolCallAggregator()
     aggregator.ingestDelta(added(f))
     aggregator.ingestDelta(delta('x'.repeat(1_000_000), { item_id: 'fc_1' }))
@@ -210,38 +210,31 @@ describe('T4 and A5 arguments have a limit', () => {
     ['the text of output_item.done', done({ ...f, arguments: '123456' })],
   ]
 
-  test.each(rows)(
-    '%s over it throws, leaves the other calls alive, and leaves a tombstone',
-    (_, over) => {
-      const aggregator = limited()
-      expect(() => aggregator.ingestDelta(over)).toThrow(
-        expect.objectContaining({
-          code: 'TOOL_ARGUMENTS_TOO_LARGE',
-          message: expect.stringContaining('the arguments of f exceed 5 characters'),
-        }),
-      )
-      expect(aggregator.size).toBe(1)
-      for (const late of [
-        delta('1', { output_index: 0 }),
-        argsDone({ item_id: 'fc_1' }),
-        done(f),
-      ]) {
-        expect(aggregator.ingest(late)).toEqual([])
-      }
-      aggregator.ingestDelta(delta('12345', { output_index: 1 }))
-      aggregator.ingestDelta(done({ call_id: 'b' }))
-      expect(drained(aggregator)).toEqual(['b g 12345'])
-    },
-  )
+  test.each(rows)('%s over it throws, keeps other calls, and leaves a tombstone', (_, over) => {
+    const aggregator = limited()
+    expect(() => aggregator.ingestDelta(over)).toThrow(
+      expect.objectContaining({
+        code: 'TOOL_ARGUMENTS_TOO_LARGE',
+        message: expect.stringContaining('the arguments of f exceed 5 characters'),
+      }),
+    )
+    expect(aggregator.size).toBe(1)
+    for (const late of [delta('1', { output_index: 0 }), argsDone({ item_id: 'fc_1' }), done(f)]) {
+      expect(aggregator.ingest(late)).toEqual([])
+    }
+    aggregator.ingestDelta(delta('12345', { output_index: 1 }))
+    aggregator.ingestDelta(done({ call_id: 'b' }))
+    expect(drained(aggregator)).toEqual(['b g 12345'])
+  })
 
-  test('ingest answers with the failure instead of throwing', () => {
+  test('ingest returns the failure instead of throwing', () => {
     const changes = limited().ingest(delta('123456', { output_index: 0 }))
     expect(changes).toMatchObject([
       { change: 'failed', call: { id: 'call_1' }, error: { code: 'TOOL_ARGUMENTS_TOO_LARGE' } },
     ])
   })
 
-  test('the tombstone lasts until the response is over', () => {
+  test('the tombstone lasts until the response ends', () => {
     const aggregator = limited()
     aggregator.ingest(delta('123456', { output_index: 0 }))
     expect(aggregator.ingest(added(f, { output_index: 0 }))).toEqual([])
@@ -251,7 +244,7 @@ describe('T4 and A5 arguments have a limit', () => {
 })
 
 describe('T5 a drain', () => {
-  test('hands out each call once, in the order of their beginning', () => {
+  test('returns each call once, in start order', () => {
     const aggregator = new ToolCallAggregator()
     for (const call_id of ['a', 'b', 'c']) aggregator.ingestDelta(added({ call_id, name: 'f' }))
     aggregator.ingestDelta(done({ call_id: 'c' }))
@@ -268,7 +261,7 @@ describe('T5 a drain', () => {
     ['output_item.done without a call id', done({ id: 'fc_1', name: 'f' })],
     ['arguments.done', argsDone({ item_id: 'fc_1', output_index: 0, arguments: '{}' })],
     ['a late fragment', delta('x', { item_id: 'fc_1', output_index: 0 })],
-  ])('hands a call out once, though the vendor repeats %s', (_name, repeated) => {
+  ])('returns a call once, though the vendor repeats %s', (_name, repeated) => {
     const aggregator = new ToolCallAggregator()
     aggregator.ingestDelta(added(f, { output_index: 0 }))
     aggregator.ingestDelta(done(f, { output_index: 0 }))
@@ -278,7 +271,7 @@ describe('T5 a drain', () => {
     expect(aggregator.size).toBe(0)
   })
 
-  test('frees the place of a call, and its ids for a call that is opened', () => {
+  test('frees the slot of a call, and its ids for a new call', () => {
     const aggregator = new ToolCallAggregator()
     aggregator.ingestDelta(done(f, { output_index: 0 }))
     expect(drained(aggregator)).toEqual(['call_1 f {}'])
@@ -290,7 +283,7 @@ describe('T5 a drain', () => {
   })
 })
 
-test('T9 unknown types are told once for each type', () => {
+test('T9 unknown types are reported once per type', () => {
   const unknown: string[] = []
   const aggregator = new ToolCallAggregator({ onUnknown: (type) => unknown.push(type) })
   for (const type of ['response.a', 'response.b', 'response.a', 'response.b']) {
@@ -300,7 +293,7 @@ test('T9 unknown types are told once for each type', () => {
   expect(() => new ToolCallAggregator().ingestDelta({ type: 'response.a' })).not.toThrow()
 })
 
-test('finishAll finishes what is open, in order', () => {
+test('finishAll finishes open calls in order', () => {
   const aggregator = new ToolCallAggregator()
   aggregator.open(['x'], { id: 'a', name: 'f' })
   aggregator.open(['y'], { id: 'b', name: 'g' })

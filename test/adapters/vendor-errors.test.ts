@@ -66,7 +66,7 @@ function checkNothingIsLeft(events: StreamEvent[]): void {
 describe.each(Object.keys(VENDORS))('%s', (vendor) => {
   const { errorEvent } = VENDORS[vendor]!
 
-  test.each(Object.entries(SPELLINGS))('that repeats the key %s in a refusal', async (_, said) => {
+  test.each(Object.entries(SPELLINGS))('that echoes the key %s in an error', async (_, said) => {
     const message = `Incorrect API key provided: ${said}. See the docs.`
     const events = await eventsOf(vendor, status(401, JSON.stringify({ error: { message } })))
     expect(errorOf(events).code).toBe('HTTP_401')
@@ -75,13 +75,13 @@ describe.each(Object.keys(VENDORS))('%s', (vendor) => {
     checkNothingIsLeft(events)
   })
 
-  test('that repeats the key in the middle of its stream', async () => {
+  test('that echoes the key in its stream', async () => {
     const events = await eventsOf(vendor, stream(JSON.stringify(errorEvent(`bad key ${KEY} here`))))
     expect(errorOf(events).message).toBe('bad key [redacted] here')
     checkNothingIsLeft(events)
   })
 
-  test('that repeats the key in what is no JSON', async () => {
+  test('that echoes the key in a body that is not JSON', async () => {
     // The parser quotes some characters around the fault, so that only a part of the key may be there.
     for (const frame of [`{"a": ${KEY}`, `{"a": "${KEY}`, KEY.slice(0, 9)]) {
       const events = await eventsOf(vendor, stream(frame, frame))
@@ -90,7 +90,7 @@ describe.each(Object.keys(VENDORS))('%s', (vendor) => {
     }
   })
 
-  test('that repeats the key in the status line, and in headers', async () => {
+  test('that echoes the key in the status line and headers', async () => {
     const events = await eventsOf(vendor, (response) => {
       response.writeHead(400, `No ${KEY}`, { 'x-error': KEY, 'set-cookie': `a=${KEY}` }).end()
     })
@@ -98,7 +98,7 @@ describe.each(Object.keys(VENDORS))('%s', (vendor) => {
     checkNothingIsLeft(events)
   })
 
-  test('that cannot be reached', async () => {
+  test('that is unreachable', async () => {
     const port = await refusingPort()
     const baseUrl = `http://127.0.0.1:${port}`
     const events = await eventsOf(vendor, status(200, ''), { baseUrl })
@@ -109,7 +109,7 @@ describe.each(Object.keys(VENDORS))('%s', (vendor) => {
     expect(JSON.stringify(events)).not.toContain(`${port}`)
   })
 
-  test('whose key cannot even be sent', async () => {
+  test('whose key is not a valid header', async () => {
     const clock = fakeClock()
     const server = await startVendor(status(200, ''))
     onTestFinished(() => server.close())
@@ -122,7 +122,7 @@ describe.each(Object.keys(VENDORS))('%s', (vendor) => {
   })
 })
 
-describe('the body of an error that is no error of a vendor', () => {
+describe("an error body not in the vendor's format", () => {
   const traceback = [
     'Traceback (most recent call last):',
     '  File "/usr/lib/python3/site-packages/vllm/engine.py", line 12, in step',
@@ -145,7 +145,7 @@ describe('the body of an error that is no error of a vendor', () => {
   })
 })
 
-describe('a message without what is not for everybody', () => {
+describe('a sanitised message', () => {
   const conceal = concealing({
     apiKey: KEY,
     baseUrl: 'https://llm.example.org:8443/v1',
@@ -180,18 +180,18 @@ describe('a message without what is not for everybody', () => {
     ['files elsewhere', String.raw`C:\models\a.bin or file:///srv/a`, '[path] or [path]'],
     ['a path of the API', 'POST /v1/chat/completions', 'POST /v1/chat/completions'],
     ['a header that is a secret', 'team-secret or other-1', '[redacted] or [redacted]'],
-    ['a header that is none', 'accept text/plain', 'accept text/plain'],
-    ['what looks like a key of somebody', 'use sk-abcdefghijkl', 'use [redacted]'],
+    ['an invalid header', 'accept text/plain', 'accept text/plain'],
+    ['what looks like a key', 'use sk-abcdefghijkl', 'use [redacted]'],
   ])('%s', (_name, message, shown) => {
     expect(conceal({ code: 'x', message })).toEqual({ code: 'x', message: shown })
   })
 
-  test('its code is a code', () => {
+  test('its code is only a code', () => {
     expect(conceal({ code: `bad_${KEY}`, message: '' }).code).toBe('bad_[redacted]')
     expect(conceal({ code: 'x'.repeat(5000), message: '' }).code).toHaveLength(100)
   })
 
-  test('it is cut after it is looked through, so that no half of a key is left', () => {
+  test('is truncated after redaction, so no part of a key is left', () => {
     for (let length = 950; length <= 1000; length++) {
       const { message } = conceal({ code: 'x', message: `${'a'.repeat(length)} ${KEY}` })
       expect(message).not.toContain('plan')
@@ -200,7 +200,7 @@ describe('a message without what is not for everybody', () => {
   })
 })
 
-test('what a model says is not touched, whatever it looks like', async () => {
+test('model output is not changed, whatever it looks like', async () => {
   const content = `Use sk-0123456789abcdef at 10.0.0.1`
   const delta = { model: 'm', choices: [{ index: 0, delta: { content } }] }
   const stop = { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }
@@ -209,8 +209,8 @@ test('what a model says is not touched, whatever it looks like', async () => {
   expect(JSON.stringify(events)).toContain(content)
 })
 
-describe('a call carries', () => {
-  test.each(Object.entries(VENDORS))('%s: its own headers and no other', async (_id, row) => {
+describe('a request has', () => {
+  test.each(Object.entries(VENDORS))('%s: only its own headers', async (_id, row) => {
     const seen: IncomingMessage['headers'][] = []
     const server = await startVendor((response, incoming) => {
       seen.push(incoming.headers)

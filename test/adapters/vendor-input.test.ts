@@ -13,7 +13,7 @@ function read(text: string, format?: InputFormat) {
   return { events, fault: input.fault }
 }
 
-describe('the form of the input is seen from its start', () => {
+describe('the input format is detected from its start', () => {
   test.each([
     ['JSON lines', '{"a":1}\n{"a":2}\n'],
     ['JSON lines after blank ones', '\n \r\n{"a":1}\n\n{"a":2}'],
@@ -26,27 +26,27 @@ describe('the form of the input is seen from its start', () => {
     expect(read(text)).toEqual({ events: [{ a: 1 }, { a: 2 }], fault: undefined })
   })
 
-  test('[DONE] is an event of its own', () => {
+  test('[DONE] is a separate event', () => {
     expect(read('data: {"a":1}\n\ndata: [DONE]\n\n').events).toEqual([{ a: 1 }, '[DONE]'])
   })
 
-  test('nothing at all is nothing', () => {
+  test('an empty input has no events', () => {
     expect(read(' \n\n')).toEqual({ events: [], fault: undefined })
   })
 })
 
-describe('what cannot be read', () => {
+describe('unreadable input', () => {
   test.each([
     ['a line of JSON', '{"a":1}\n\n{"a":\n{"a":3}\n', 3],
     ['an event of SSE', 'data: {"a":1}\n\ndata: {"a":\n\ndata: {"a":3}\n\n', 2],
     ['a page of HTML', '<!doctype html><html></html>', 1],
-  ])('%s is named, and nothing after it is read', (_name, text, at) => {
+  ])('%s is reported, and nothing after it is read', (_name, text, at) => {
     const { events, fault } = read(text)
     expect(events.length).toBeLessThan(2)
     expect(fault).toMatchObject({ at, reason: expect.any(String) })
   })
 
-  test('because it is nested too deeply is refused: it could not be written again', () => {
+  test('that is nested too deeply is refused, because it could not be written again', () => {
     const nested = (depth: number) => `{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`
     expect(read(`${nested(200_000)}\n`).fault?.reason).toContain('500 levels')
     expect(read(`${nested(400)}\n`).events).toHaveLength(1)
@@ -54,19 +54,19 @@ describe('what cannot be read', () => {
     expect(read(`${brackets}\n`)).toEqual({ events: [JSON.parse(brackets)], fault: undefined })
   })
 
-  test('because it was cut off is not an event and no fault', () => {
+  test('that was truncated is neither an event nor an error', () => {
     expect(read('data: {"a":1}\n\ndata: {"a":')).toEqual({ events: [{ a: 1 }], fault: undefined })
     expect(read('{"a":1}\n{"a":')).toEqual({ events: [{ a: 1 }], fault: undefined })
   })
 
-  test.each(['sse', 'jsonl'] as const)('because it is too long is refused (%s)', (format) => {
+  test.each(['sse', 'jsonl'] as const)('that is too long is refused (%s)', (format) => {
     const { events, fault } = read(`data: ${'x'.repeat(10 * 1024 * 1024)}\n\n`, format)
     expect(events).toEqual([])
     expect(fault?.reason).toContain('more than 10485760 characters')
   })
 })
 
-test('a reader ends a response that breaks in the middle with the place and the reason', () => {
+test('a reader ends a response that breaks in the middle with position and reason', () => {
   const reader = new VendorReader(translateScripted(context))
   const payloads = [...reader.feed(utf8.encode('{"a":1}\n{"a":\n')), ...reader.end()]
   expect(payloads).toMatchObject([

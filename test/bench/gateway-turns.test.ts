@@ -10,7 +10,7 @@ import { ResponseReducer } from '../../src/reducer/reduce.ts'
 
 const PACE = { atOnce: 100, tokens: 30, perSecond: 30 }
 
-test('a recording says its text token by token, and the same at its end', () => {
+test('a recording has its text token by token and complete at the end', () => {
   const recording = createRecording(PACE)
   const deltas = recording.flatMap(({ payload }) =>
     payload.type === 'item_delta' ? [payload.delta_content] : [],
@@ -26,7 +26,7 @@ test('a recording says its text token by token, and the same at its end', () => 
   })
 })
 
-test('it has its pace: the first tokens at once, the others so many a second', () => {
+test('it keeps its pace: first tokens at once, the others at a fixed rate', () => {
   const times = createRecording(PACE).flatMap(({ type, timestamp }) =>
     type === 'item_delta' ? [timestamp] : [],
   )
@@ -41,13 +41,13 @@ test('a text of any number of tokens is counted', () => {
   }
 })
 
-test('all models of a pace say the same text', () => {
+test('all models of a pace have the same text', () => {
   const paces = Object.values(modelPaces(PACE))
   expect(new Set(paces.map(turnText))).toEqual(new Set([turnText(PACE)]))
   expect(new Set(paces.map(({ atOnce }) => atOnce)).size).toBeGreaterThan(15)
 })
 
-test('the emissions of a paced turn grow to its whole text and are never 3 s apart', async () => {
+test('the emissions of a paced turn grow to its complete text, at most 3 s apart', async () => {
   const pace = { atOnce: 0, tokens: 600, perSecond: 30 }
   const emissions = await emissionsAt(pace)
   const texts = emissions.flatMap(({ output }) => output['content'] ?? []).map(String)

@@ -7,7 +7,7 @@ import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import { streamOutputSchema } from '../../src/protocol/stream-output.ts'
 import { initialReducerState, reduce, toResponse } from '../../src/reducer/reduce.ts'
 
-test('a turn is valid events whose deltas have four characters each and make up its text', () => {
+test('a turn has valid events whose deltas of four characters form its text', () => {
   const turn = turnOf(7, 1000)
   const events = [...turn.events()]
   expect(events.filter((event) => !isStreamEvent(event))).toEqual([])
@@ -20,7 +20,7 @@ test('a turn is valid events whose deltas have four characters each and make up 
   expect(Buffer.byteLength(turn.text)).toBe(4000)
 })
 
-test('a turn begins once, ends once, and comes out as a complete response', () => {
+test('a turn starts and ends once and reduces to a complete response', () => {
   const turn = turnOf(7, 100)
   const events = [...turn.events()]
   expect(events.map(({ type }) => type).filter((type) => type.startsWith('response_'))).toEqual([
@@ -37,7 +37,7 @@ test('a turn begins once, ends once, and comes out as a complete response', () =
   ])
 })
 
-test('its ids are those of the run, and its timestamps go on at a real pace', () => {
+test('its ids belong to the run, and its timestamps have a realistic pace', () => {
   const turn = turnOf(3, 500)
   const events = [...turn.events()]
   const nextId = eventIdsOf(turn.turnId)
@@ -47,7 +47,7 @@ test('its ids are those of the run, and its timestamps go on at a real pace', ()
   expect(Math.max(...steps)).toBeLessThanOrEqual(46)
 })
 
-test('the same number is the same turn to the byte, and another number another turn', () => {
+test('the same number gives the same turn, byte for byte', () => {
   expect(eventTexts(turnOf(5, 200))).toEqual(eventTexts(turnOf(5, 200)))
   const turns = Array.from({ length: 500 }, (_, number) => turnOf(number, 20))
   expect(new Set(turns.map(({ turnId }) => turnId)).size).toBe(500)
@@ -55,20 +55,20 @@ test('the same number is the same turn to the byte, and another number another t
   expect(new Set(turns.map(({ text }) => text)).size).toBe(500)
 })
 
-test('the text can be compressed as far as prose can, so that no store gains by what is written', () => {
+test('the text compresses like prose, so no store has an advantage', () => {
   const ratio = (text: string) => text.length / deflateRawSync(text).length
   // Of the GPL 1 kB becomes 1.94 times as small, and 40 kB 2.91 times.
   expect(ratio(turnOf(0, 256).text)).toBeCloseTo(1.9, 0)
   expect(ratio(turnOf(0, 10_000).text)).toBeCloseTo(2.9, 0)
 })
 
-test('the text has what JSON must escape', () => {
+test('the text contains characters that JSON escapes', () => {
   const { text } = turnOf(1, 1000)
   expect(text).toMatch(/"/)
   expect(text).toMatch(/\n/)
 })
 
-test('its snapshots come by the default gradient, the last with the whole text', async () => {
+test('its snapshots follow the default gradient, the last with the complete text', async () => {
   const turn = turnOf(2, 10_000)
   const messages = await snapshotsOf(turn)
   const outputs = messages.map(({ payload }) => streamOutputSchema.parse(JSON.parse(payload)))

@@ -38,7 +38,7 @@ describe('measure', () => {
     expect(costs).toEqual([])
   })
 
-  test('of an even number of rounds it takes the middle between two', async () => {
+  test('averages the middle two of an even number of rounds', async () => {
     const spend = fakeCpu()
     const costs = [1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     const run = () => {
@@ -49,7 +49,7 @@ describe('measure', () => {
     expect(figure?.ns).toBe(5500)
   })
 
-  test('measures what it is told to, and nothing of what prepares a sample and clears up', async () => {
+  test('excludes setup and teardown from the measurement', async () => {
     let spent = 0
     const spend = (microseconds: number) => async () => {
       spent += microseconds
@@ -64,7 +64,7 @@ describe('measure', () => {
     expect(figure).toEqual({ name: 'a', ns: 7000, first: 7000 })
   })
 
-  test('interleaves the subjects and rotates who goes first', async () => {
+  test('interleaves the subjects and rotates the order', async () => {
     const order: string[] = []
     const subjects = ['a', 'b', 'c'].map((name) => ({ name, run: () => order.push(name) }))
     await harness.measure(subjects, { rounds: 9, warmup: 0 })
@@ -76,14 +76,14 @@ describe('measure', () => {
     await expect(harness.measure([{ name: 'idle', run: () => 0 }])).rejects.toThrow('idle')
   })
 
-  test('nsOf finds a figure by its name', () => {
+  test('nsOf finds a result by name', () => {
     const figures = [{ name: 'a', ns: 1, first: 2 }]
     expect(harness.nsOf(figures, 'a')).toBe(1)
     expect(() => harness.nsOf(figures, 'b')).toThrow('b')
   })
 })
 
-test('quantile takes a share of the sorted values', () => {
+test('quantile returns a fraction of the sorted values', () => {
   const values = [5, 1, 4, 2, 3]
   expect(harness.quantile(values, 0.5)).toBe(3)
   expect(harness.quantile(values, 0)).toBe(1)
@@ -91,7 +91,7 @@ test('quantile takes a share of the sorted values', () => {
 })
 
 describe('printTable', () => {
-  test('aligns words to the left and numbers to the right', () => {
+  test('aligns text left and numbers right', () => {
     harness.printTable('title', [
       { name: 'short', ns: 5.678 },
       { name: 'much longer', ns: 1234.5 },

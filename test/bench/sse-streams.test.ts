@@ -14,14 +14,14 @@ describe.each([
 ])('the %s load', (_name, framesOf, event) => {
   const frames = framesOf(320)
 
-  test('is one event of JSON per frame', () => {
+  test('has one JSON event per frame', () => {
     const { events } = readChunks(frames)
     expect(events).toHaveLength(320)
     for (const each of events) expect(each.event).toBe(event)
     expect(() => events.map(({ data }) => JSON.parse(data) as unknown)).not.toThrow()
   })
 
-  test('is the same in every cut', () => {
+  test('is the same however it is split', () => {
     const whole = readChunks(frames)
     expect(readChunks(frameByFrame(frames))).toEqual(whole)
     expect(readChunks(chunksOf(frames, 1000))).toEqual(whole)

@@ -3,7 +3,7 @@ import { itemStart, messageTurn, sortableId, TEXT, tokenDeltas } from '../../ben
 import { estimateTokenCount } from '../../src/processor/options.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 
-test('the deltas of the benches are valid events of one token each, with ids of their own', () => {
+test('the deltas are valid events of one token each, with unique ids', () => {
   const deltas = tokenDeltas(2500, 32)
   expect(deltas).toHaveLength(2500)
   expect(deltas.every(isStreamEvent)).toBe(true)
@@ -13,7 +13,7 @@ test('the deltas of the benches are valid events of one token each, with ids of 
   }
 })
 
-test('they go round the items, so that each gets its share', () => {
+test('they rotate over the items', () => {
   const counts = new Map<string, number>()
   for (const { payload } of tokenDeltas(320, 32)) {
     if (!('item_id' in payload)) throw new Error('not a delta')
@@ -23,7 +23,7 @@ test('they go round the items, so that each gets its share', () => {
   expect(isStreamEvent(itemStart('item-0', 'message', 'text'))).toBe(true)
 })
 
-test('a turn of messages has an item every so many events, with ids that sort', () => {
+test('a turn of messages has an item at fixed intervals, with ids that sort', () => {
   const turn = messageTurn(200, 50, sortableId)
   expect(turn.every(isStreamEvent)).toBe(true)
   expect(turn.filter(({ type }) => type === 'item_start')).toHaveLength(4)

@@ -28,7 +28,7 @@ describe.each([
   ['openai-responses', openaiResponses, 0],
   ['anthropic-messages', anthropicMessages, 1],
 ] as const)('the stream of %s', (vendor, make, silent) => {
-  test('has as many deltas as it says, and the text', () => {
+  test('has the declared number of deltas and the text', () => {
     const stream = make(1000)
     const { response, deltas, unknown } = reduce(vendor, stream.chunks)
     expect(unknown).toEqual([])
@@ -46,7 +46,7 @@ describe.each([
   })
 })
 
-test('the tool call comes in as many fragments as asked for', () => {
+test('the tool call has the requested number of fragments', () => {
   const { deltas, response } = reduce('anthropic-messages', anthropicToolCall(500).chunks)
   expect(deltas).toBe(500)
   expect(response.output_items).toMatchObject([{ type: 'function_call' }])

@@ -166,7 +166,7 @@ describe.each(SERVERS)('%s', (program, prefix) => {
     expect(text).toMatch(/"content":"It is \d+:\d+:\d+.[AP]M".*"type":"turn_complete"/s)
   })
 
-  test('notices clients that leave: their turn goes on, or ends if they asked for that', async () => {
+  test('notices disconnected clients: their turn continues, or is cancelled if they asked for that', async () => {
     await submit(url, 'two')
     const leaving = new AbortController()
     const answer = await fetch(`${url}/xapi/turns/two/stream`, { signal: leaving.signal })
@@ -188,7 +188,7 @@ describe.each(SERVERS)('%s', (program, prefix) => {
     await untilTrue(() => !vendor.open.has('three'))
   })
 
-  test('serves its own pages under the prefix, and leaves other routes alone', async () => {
+  test('serves its docs page under the prefix and leaves other routes alone', async () => {
     expect((await fetch(`${url}/docs`)).headers.get('content-type')).toMatch(/^text\/html/)
     expect((await fetch(`${url}/`)).url).toBe(`${url}/docs`)
     const isMounted = prefix !== ''
@@ -220,7 +220,7 @@ test('in-process.mjs prints a turn', async () => {
   expect(text).toMatch(/^retry: 1000\n.*"toolName":"clock".*"type":"turn_complete".*\n\n$/s)
 })
 
-test('sessions.mjs opens the gateway to who is logged in, as its tenant', async () => {
+test('sessions.mjs opens the gateway to logged-in users, as their tenant', async () => {
   const { url, stop } = await start('sessions.mjs', '/llm')
   onTestFinished(stop)
   await untilTrue(async () => (await fetch(url).catch(() => undefined)) !== undefined)
@@ -234,7 +234,7 @@ test('sessions.mjs opens the gateway to who is logged in, as its tenant', async 
 })
 
 // test/repository/examples.test.ts runs the block that prints.
-test('every other block of the document is a program that is run here', () => {
+test('every other block of the document is run here', () => {
   const blocks =
     read('docs/embedding.md').match(/^```\w+$(?!\nimport \{ StreamProcessor \})/gm) ?? []
   const run = [...SERVERS.map(([name]) => name), 'in-process.mjs', 'sessions.mjs', 'gateway.mjs']

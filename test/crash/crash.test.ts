@@ -5,7 +5,7 @@ import { crashRun, TARGETS } from '../../scripts/crash/run.mjs'
 const PATIENCE = { timeout: 600_000 }
 
 // How much is acknowledged before so few kills depends on the machine. The run rejects with the first violation.
-test('L3 L4 L5 what was acknowledged survives 5 kills: embedded', PATIENCE, async () => {
+test('L3 L4 L5 acknowledged records survive 5 kills: embedded', PATIENCE, async () => {
   const summary = await crashRun({ target: 'embedded', kills: 5, seed: 'test embedded' })
   expect(summary.kills).toBe(5)
   expect(summary.found).toBeGreaterThanOrEqual(summary.acknowledged)
@@ -14,7 +14,7 @@ test('L3 L4 L5 what was acknowledged survives 5 kills: embedded', PATIENCE, asyn
 const KILLS = 50
 
 test.concurrent.each(TARGETS)(
-  'L3 L4 L5 what was acknowledged survives 50 kills: %s',
+  'L3 L4 L5 acknowledged records survive 50 kills: %s',
   { ...PATIENCE, tags: ['slow'] },
   async (target) => {
     const summary = await crashRun({ target, kills: KILLS, seed: `test ${target}` })

@@ -7,7 +7,7 @@ import { Random } from '../../scripts/crash/random.mjs'
 import { faultOfEvents, faultOfTurn } from '../../scripts/crash/verify-turn.mjs'
 import { leaveTurns, SEED } from './left-turns.ts'
 
-describe('a fault that is planted in a turn', () => {
+describe('a planted fault in a turn', () => {
   let plan: PlannedTurn
   let promised: Promised
   let observed: Observed
@@ -25,7 +25,7 @@ describe('a fault that is planted in a turn', () => {
     observed = await observeTurn(log.ofTenant(plan.tenant), plan.turnId, new Random(SEED))
   })
 
-  test('is not seen where there is none', async () => {
+  test('is not reported when there is none', async () => {
     expect(await faultOfTurn(plan, promised, structuredClone(observed))).toBeUndefined()
   })
 
@@ -102,7 +102,7 @@ describe('a fault that is planted in a turn', () => {
       /the record says in_progress/,
     ],
     [
-      'a snapshot that is not what readers see',
+      'a snapshot that differs from what readers get',
       (turn) => turn.processed.pop(),
       /something else than the snapshot/,
     ],
@@ -135,17 +135,17 @@ describe('a fault that is planted in a turn', () => {
     ],
     ['no end of the outputs', inProcessed((records) => records.pop()), /processed/],
     [
-      'an end that is not the last',
+      'an end that is not last',
       inProcessed((records) => records.unshift(records.pop()!)),
       /does not end with its end/,
     ],
     [
-      'a reader who gets too much',
+      'a reader that gets too much',
       (turn) => turn.resumed[0]!.records.unshift(turn.events[0]!),
       /does not get the rest/,
     ],
     [
-      'a reader who gets too little',
+      'a reader that gets too little',
       (turn) => turn.resumed[1]!.records.push(turn.processed[0]!),
       /does not get the rest/,
     ],
@@ -175,7 +175,7 @@ describe('a fault that is planted in a turn', () => {
     expect(await faultOfTurn(plan, nothing, more)).toMatch(/stranger follows from no event/)
   })
 
-  test('is found in a turn that is not over', () => {
+  test('is found in an unfinished turn', () => {
     const { head } = promised.events
     const records = observed.events.slice(0, head - 1)
     expect(faultOfEvents(plan, promised, records)).toMatch(/acknowledged/)

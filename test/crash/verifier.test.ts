@@ -18,12 +18,12 @@ function verifierOf(ledger: Ledger, options = {}): Verifier {
 describe('the plan of a crash run', () => {
   const plans = Array.from({ length: 400 }, (_, number) => planTurn(SEED, number))
 
-  test('follows from the seed and the number alone', () => {
+  test('depends only on seed and number', () => {
     expect(planTurn(SEED, 7)).toEqual(plans[7])
     expect(planTurn('another', 7).events).not.toEqual(plans[7]?.events)
   })
 
-  test('is made of valid events, the last of them terminal', () => {
+  test('consists of valid events, the last of them terminal', () => {
     const events = plans.flatMap((plan) => plan.events.map((text) => JSON.parse(text)))
     expect(events.map(streamEventFault).filter(Boolean)).toEqual([])
     const own = plans.filter(({ tenant }) => tenant === 'default').flatMap((plan) => plan.events)
@@ -31,7 +31,7 @@ describe('the plan of a crash run', () => {
     expect(ids.size).toBe(own.length)
   })
 
-  test('has two tenants, with the same ids and other events', () => {
+  test('has two tenants with the same ids and different events', () => {
     const names = (tenant: string) =>
       plans.flatMap((plan) => (plan.tenant === tenant ? `${plan.threadId} ${plan.turnId}` : []))
     expect(names('acme')).toEqual(names('default'))
@@ -40,7 +40,7 @@ describe('the plan of a crash run', () => {
     expect(plans[4]?.events).not.toEqual(plans[0]?.events)
   })
 
-  test('has turns of every fate, short ones and ones of more than two chunks', () => {
+  test('has turns of every outcome, short and longer than two chunks', () => {
     expect(new Set(plans.map(({ fate }) => fate))).toEqual(new Set(['finish', 'abandon', 'stall']))
     const lengths = plans.map(({ events }) => events.length)
     expect(Math.min(...lengths)).toBe(2)
@@ -49,7 +49,7 @@ describe('the plan of a crash run', () => {
 })
 
 describe('the verifier', () => {
-  test('finds nothing where nothing was lost, and ends what was left open', async () => {
+  test('finds nothing when nothing was lost, and ends open turns', async () => {
     const log = new MemoryLog()
     const ledger = new Ledger()
     await leaveTurns(log, ledger)
@@ -66,7 +66,7 @@ describe('the verifier', () => {
     await verifier.again(log, 10)
   })
 
-  test('misses a turn that was acknowledged', async () => {
+  test('notices a missing acknowledged turn', async () => {
     const log = new MemoryLog()
     const ledger = new Ledger()
     await leaveTurns(log, ledger)
@@ -106,7 +106,7 @@ describe('the verifier', () => {
     await expect(verifierOf(ledger).end(log, everyone)).rejects.toThrow('acme/turn-0 is listed')
   })
 
-  test('passes on what a process calls a failure', () => {
+  test('passes on failures reported by a process', () => {
     const verifier = verifierOf(new Ledger())
     verifier.ledger.take(['failed', 'LOG_SEQUENCE_GAP'])
     expect(() => verifier.read([])).toThrow('LOG_SEQUENCE_GAP')

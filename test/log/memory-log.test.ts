@@ -22,7 +22,7 @@ describeTurnLog(
   runner,
 )
 
-test('L3 an event that is too long or has no JSON ends its writer, and leaves nothing', async () => {
+test('L3 an event that is too long or has no JSON ends its writer and leaves nothing', async () => {
   const log = new MemoryLog()
   const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'me' }, 1000)
   const [first, second] = deltas('turn', 1, 2).map(({ data }) => JSON.parse(data) as StreamEvent)
@@ -42,7 +42,7 @@ test('L3 an event that is too long or has no JSON ends its writer, and leaves no
   await appendTo(log, lease, 'events', eventsUpTo('turn', 2), { seal: true })
 })
 
-test('a turn that is made while its thread is deleted is in the thread that it makes', async () => {
+test('a turn created while its thread is deleted recreates the thread', async () => {
   const log = new MemoryLog()
   const turn = { threadId: 'thread', owner: 'me' }
   await log.create({ ...turn, turnId: 'first' }, 1000)

@@ -14,7 +14,7 @@ describe('L2 an offset', () => {
     [1, 1],
     [12, 345_678],
     [999_999_999_999_999, 999_999_999_999_999],
-  ])('of epoch %d and seq %d is read as it was written', (epoch, seq) => {
+  ])('of epoch %d and seq %d is parsed as it was written', (epoch, seq) => {
     expect(parseOffset(formatOffset(epoch, seq))).toEqual({ epoch, seq })
   })
 
@@ -29,7 +29,7 @@ describe('L2 an offset', () => {
     expect(offsetOf(epochs, seq)).toBe(offset)
   })
 
-  test('that cannot be read is shown in part', () => {
+  test('that is invalid is truncated in the error', () => {
     const cut = `"${'x'.repeat(64)}"`
     expect(() => parseOffset('x'.repeat(1000))).toThrow(new RegExp(`${cut}$`))
   })
@@ -55,7 +55,7 @@ describe('a cursor', () => {
     ['9-1', 3, { resync: 'foreign' }],
   ]
 
-  test.each(rows)('%s in a log of which %d is the oldest record', (cursor, first, expected) => {
+  test.each(rows)('%s in a log whose oldest record is %d', (cursor, first, expected) => {
     expect(resume(parseOffset(cursor), { first, head: 6, epochs: EPOCHS })).toEqual(expected)
   })
 })

@@ -17,7 +17,7 @@ test.each([
   expect(pageLimit(limit === undefined ? {} : { limit })).toBe(expected)
 })
 
-test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])('%d is no limit', (limit) => {
+test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])('%d is an invalid limit', (limit) => {
   expect(() => pageLimit({ limit })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
 })
 
@@ -33,12 +33,12 @@ test.each([
 test.each([
   ['1', 1],
   ['999999999999999', 999_999_999_999_999],
-])('the cursor %s is a place in a thread', (cursor, ordinal) => {
+])('the cursor %s is a position in a thread', (cursor, ordinal) => {
   expect(parseOrdinal(cursor)).toBe(ordinal)
 })
 
 test.each(['', '0', '01', '-1', '1.5', '1e3', ' 1', '1\n', '9'.repeat(16)])(
-  '%j is no place in a thread',
+  '%j is not a position in a thread',
   (cursor) => {
     expect(() => parseOrdinal(cursor)).toThrow(expect.objectContaining({ code: 'CURSOR_INVALID' }))
   },
@@ -48,19 +48,19 @@ test.each([
   { updatedAt: 0, threadId: 'a' },
   { updatedAt: 1_700_000_000_000, threadId: 'a:b:1' },
   { updatedAt: 5, threadId: '漢字' },
-])('the place of the thread %j can be written and read', (place) => {
+])('the position of thread %j is encoded and decoded', (place) => {
   expect(parseThreadPlace(formatThreadPlace(place))).toEqual(place)
 })
 
 test.each(['', ':', '5', '5:', ':a', 'x:a', '-5:a', `${'9'.repeat(16)}:a`])(
-  '%j is no place of a thread',
+  '%j is not a position of a thread',
   (cursor) => {
     const invalid = expect.objectContaining({ code: 'CURSOR_INVALID' })
     expect(() => parseThreadPlace(cursor)).toThrow(invalid)
   },
 )
 
-test('threads are in the order of their time, newest first, and of their ids where that is the same', () => {
+test('threads are ordered by time, newest first, then by id', () => {
   const places = [
     { updatedAt: 5, threadId: 'b' },
     { updatedAt: 9, threadId: 'a' },

@@ -33,13 +33,13 @@ test.each([
   ).toEqual(expected)
 })
 
-test('it gives back the record that was superseded', () => {
+test('it returns the superseded record', () => {
   const view = viewOf('ab')
   expect(view.set('a', 3, record('a', 3))?.data).toBe('a1')
   expect(view.set('c', 4, record('c', 4))).toBeUndefined()
 })
 
-test('a reader that took what there was is not touched by what comes', () => {
+test('a snapshot taken by a reader is not affected by later records', () => {
   const view = viewOf('ab')
   const taken = view.after(0)
   view.set('a', 3, record('a', 3))

@@ -69,7 +69,7 @@ describe('a record', () => {
     expect(read.output).toBe(read.output)
   })
 
-  test('of an event has its JSON, which all of its readers share, and its envelope', () => {
+  test('of an event has its JSON, shared by all readers, and its envelope', () => {
     const record = new StoredEvent(2, 7, event)
     const { event_id: eventId, timestamp } = event
     expect(record).toMatchObject({ offset: '2-7', eventId, timestamp, event })
@@ -87,7 +87,7 @@ describe('a record', () => {
   })
 
   test.each(['{"event_id":"e","timestamp":1,"type":"item_delta"}', JSON.stringify(event)])(
-    'says how much it holds, whatever it is: %s',
+    'reports its size for any input: %s',
     (data) => {
       expect(new StoredEvent(1, 1, JSON.parse(data) as StreamEvent).size).toBe(data.length)
     },
@@ -125,12 +125,12 @@ describe('the outcome of a turn', () => {
     ['an event that does not end a turn', eventText('run', 1, { type: 'heartbeat' })],
     ['an event of no known type', eventText('run', 1, { type: 'novel' })],
     ['half an event', eventText('run', 1, { type: 'response_done' })],
-  ])('is not told by %s', (_what, data) => {
+  ])('is not set by %s', (_what, data) => {
     expect(() => outcomeOf(JSON.parse(data) as StreamEvent)).toThrow(INVALID)
   })
 })
 
-test('an id is measured in characters as people count them', () => {
+test('an id is measured in Unicode characters', () => {
   expect(() => checkId('turnId', '😀'.repeat(200))).not.toThrow()
   expect(() => checkId('turnId', '😀'.repeat(201))).toThrow(/turnId must have 1 to 200 characters/)
 })

@@ -37,7 +37,7 @@ function code(run: () => unknown): unknown {
   }
 }
 
-describe('L3 how much of what comes is there already', () => {
+describe('L3 the already stored part of a batch', () => {
   const open = after(FIRST, 'events', 3)
   const sealed = after(FIRST, 'events', 3, true)
 
@@ -47,7 +47,7 @@ describe('L3 how much of what comes is there already', () => {
     ['all of a repetition', open, [1, 3], 3],
     ['all of an early repetition', open, [1, 1], 1],
     ['nothing of nothing', open, [4, 0], 0],
-    ['nobody knows after a gap', open, [5, 1], 'LOG_SEQUENCE_GAP'],
+    ['is unknown after a gap', open, [5, 1], 'LOG_SEQUENCE_GAP'],
     ['all of a repetition after the seal', sealed, [2, 2], 2],
     ['more is refused after the seal', sealed, [3, 2], 'LOG_SEALED'],
     ['more is refused after the seal, with a gap, too', sealed, [9, 1], 'LOG_SEALED'],
@@ -66,7 +66,7 @@ describe('L3 how much of what comes is there already', () => {
     expect(code(() => known(state, write(state, records, true)))).toEqual(expected)
   })
 
-  test('is nobody else’s to say than the newest lease’s', () => {
+  test('is only decided for the newest lease', () => {
     const old = write(open, [4, 1])
     expect(code(() => known(claimed(open, 'turn', 100, 50), old))).toBe('LEASE_LOST')
   })
@@ -82,7 +82,7 @@ describe('a state', () => {
     ])
   })
 
-  test('stays as it is when another comes of it', () => {
+  test('is not changed by deriving another', () => {
     const before = structuredClone(FIRST)
     claimed(after(FIRST, 'events', 2, true), 'turn', 100, 50)
     expect(FIRST).toEqual(before)
@@ -99,7 +99,7 @@ describe('a lease', () => {
     [99, false],
     [100, true],
     [101, true],
-  ])('until 100 has run out at %d: %s', (now, expected) => {
+  ])('until 100 is expired at %d: %s', (now, expected) => {
     expect(hasRunOut(FIRST, now)).toBe(expected)
   })
 
@@ -115,7 +115,7 @@ describe('a lease', () => {
     expect(code(() => claimed(state, 'turn', now, 50))).toBe(expected)
   })
 
-  test('that is claimed goes on in each log where it is', () => {
+  test('that is claimed continues each log at its end', () => {
     const state = claimed(after(after(FIRST, 'events', 7), 'processed', 2), 'turn', 100, 50)
     const next = { events: 8, processed: 3 }
     expect(leaseOf(TURN, state)).toEqual({ ...IDS, epoch: 2, until: 150, next })
@@ -123,7 +123,7 @@ describe('a lease', () => {
     expect(state.logs.processed.epochs.at(-1)).toEqual({ epoch: 2, from: 3 })
   })
 
-  test('counts until another claims the turn, also after it ran out', () => {
+  test('is valid until another claim, even after it expired', () => {
     const lease = leaseOf(TURN, FIRST)
     expect(() => checkEpoch(FIRST, lease)).not.toThrow()
     const stolen = claimed(FIRST, 'turn', 100, 50)

@@ -79,7 +79,7 @@ describe.each([
 ])('a source that answers %s', (_what, later) => {
   const blocks = () => [block([1, 2]), block([5, 3, 4]), block([]), block([6], true)]
 
-  test('is read from the place where the last block ended', async () => {
+  test('is read from the end of the last block', async () => {
     const source = new Blocks(blocks(), later)
     await offsetsAndCursors(tailOf(source))
     expect([source.reads, source.released]).toEqual([[0, 2, 5, 0], 1])
@@ -104,7 +104,7 @@ describe.each([
     ])
   })
 
-  test('is let go of when a reader leaves, when it fails, and when it was aborted', async () => {
+  test('is released when a reader leaves, when it fails, and when it is aborted', async () => {
     const left = new Blocks(blocks(), later)
     for await (const _ of tailOf(left)) break
     const failed = new Blocks([block([1]), new TurnstreamError('TURN_DELETED', 'turn')], later)
@@ -114,7 +114,7 @@ describe.each([
     expect([seen, left.released, failed.released, aborted.released]).toEqual([[], 1, 1, 1])
   })
 
-  test('begins anew after a cursor that it cannot honour', async () => {
+  test('restarts after a cursor that it cannot honour', async () => {
     const source = new Blocks([block([1], true)], later)
     const seen = await offsetsAndCursors(tailOf(source, 'events', '1-101'))
     expect(seen).toEqual(['trimmed at 0-0', '1-1 at 1-1'])
@@ -122,7 +122,7 @@ describe.each([
   })
 })
 
-test('counts what was superseded before a reader that had caught up could take it', async () => {
+test('counts records superseded before a caught-up reader could take them', async () => {
   // What it finds at first was superseded before it came.
   const tail = tailOf(new Blocks([block([3]), block([4]), block([9, 7]), block([10], true)], true))
   expect(tail.skipped).toBe(0)
@@ -130,7 +130,7 @@ test('counts what was superseded before a reader that had caught up could take i
   expect(tail.skipped).toBe(3)
 })
 
-test('a source that cannot be opened, and a cursor that is none, reject the first read', async () => {
+test('rejects the first read when it cannot be opened or the cursor is invalid', async () => {
   const open = () => Promise.reject(new TurnstreamError('STORE_UNAVAILABLE', 'away'))
   const tail = new LogTail('events', open, '0-0', never())
   await expect(offsetsAndCursors(tail)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
@@ -140,8 +140,8 @@ test('a source that cannot be opened, and a cursor that is none, reject the firs
   expect(source.released).toBe(0)
 })
 
-describe('after 10,000 tails that came and went', () => {
-  test('nothing of them is left in the signal and in the log', async () => {
+describe('after 10,000 closed tails', () => {
+  test('signal and log retain nothing', async () => {
     const log = new MemoryLog()
     const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'me' }, 1000)
     await appendTo(log, lease, 'events', deltas('turn', 1, 2))
@@ -159,7 +159,7 @@ describe('after 10,000 tails that came and went', () => {
       expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
-  test('nobody waits for their turn', async () => {
+  test('no waiter is left', async () => {
     const ids = { turnId: 'turn', runId: 'run', threadId: 'thread', ordinal: 1 }
     const turn = new MemoryTurn({ ...ids, owner: 'me', createdAt: 0 }, firstState(1000))
     const leaving = new AbortController()

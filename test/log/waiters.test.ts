@@ -6,8 +6,8 @@ function listenersOf(signal: AbortSignal): number {
   return getEventListeners(signal, 'abort').length
 }
 
-describe('those who wait', () => {
-  test('go on when they are woken, each once', async () => {
+describe('waiters', () => {
+  test('are woken once each', async () => {
     const waiters = new Waiters()
     const { signal } = new AbortController()
     const waits = [waiters.wait(signal), waiters.wait(signal)]
@@ -18,7 +18,7 @@ describe('those who wait', () => {
     waiters.wake()
   })
 
-  test('go on when their own signal aborts, and the others wait', async () => {
+  test('stop waiting when their own signal aborts', async () => {
     const waiters = new Waiters()
     const [leaves, stays] = [new AbortController(), new AbortController()]
     const left = waiters.wait(leaves.signal)
@@ -36,7 +36,7 @@ describe('those who wait', () => {
     expect(waiters.size).toBe(0)
   })
 
-  test('that wait again while they are woken are not woken by the same wake', async () => {
+  test('that wait again during a wake are not woken by it', async () => {
     const waiters = new Waiters()
     const { signal } = new AbortController()
     let woken = 0

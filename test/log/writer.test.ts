@@ -81,8 +81,8 @@ async function stateOf(promise: Promise<unknown>): Promise<string> {
   return Promise.race([settled, clock.advance(0).then(() => 'waits')])
 }
 
-describe('L7 what a store is given', () => {
-  test('is all that waits, in order, and nothing more while it is under way', () => {
+describe('L7 a batch', () => {
+  test('contains all pending records in order, with one batch in flight', () => {
     const writer = open()
     const events = writeTo(writer, 1, 3)
     expect(writer.take()).toEqual({ entries: events, first: 1, count: 3, seal: undefined })
@@ -94,7 +94,7 @@ describe('L7 what a store is given', () => {
     expect(writer.wakes).toBe(5)
   })
 
-  test('is no more than it takes', () => {
+  test("does not exceed the store's limit", () => {
     const writer = open()
     const events = writeTo(writer, 1, 600)
     const sizes: number[] = []
@@ -108,7 +108,7 @@ describe('L7 what a store is given', () => {
     expect(sizes).toEqual([256, 256, 88])
   })
 
-  test('waits again as far as it was not stored', () => {
+  test('is sent again as far as it was not stored', () => {
     const stored: StreamEvent[] = []
     const writer = open({ onStored: (each) => stored.push(...each) })
     const events = writeTo(writer, 1, 5)
@@ -121,7 +121,7 @@ describe('L7 what a store is given', () => {
     expect(stored).toEqual(events)
   })
 
-  test('begins with what the lease says, or the writer', () => {
+  test('starts at the position of the lease or the writer', () => {
     expect(open({ next: 7 }).take().first).toBe(7)
     const lease = { ...LEASE, next: { events: 4, processed: 2 } }
     expect(new TestWriter(lease, 'events', clock).take().first).toBe(4)
@@ -136,7 +136,7 @@ describe('L7 what a store is given', () => {
 })
 
 describe('L4 the seal', () => {
-  test('goes with the last record, and with how the turn ended', async () => {
+  test('is sent with the last record and the outcome of the turn', async () => {
     const writer = open()
     writeTo(writer, 1, 2)
     const sealed = writer.seal(end(3), '"response"')
@@ -151,7 +151,7 @@ describe('L4 the seal', () => {
     expect(writer.ends).toBe(1)
   })
 
-  test('lets nothing follow', () => {
+  test('allows no further records', () => {
     const writer = open()
     void writer.seal(end(1))
     const sealed = expect.objectContaining({ code: 'LOG_SEALED' })
@@ -162,7 +162,7 @@ describe('L4 the seal', () => {
     expect(writer.waiting).toBe(0)
   })
 
-  test('that cannot be kept leaves the writer as it was', async () => {
+  test('that is rejected leaves the writer unchanged', async () => {
     const writer = open()
     const invalid = expect.objectContaining({ code: 'RECORD_INVALID' })
     expect(() => writer.seal(event(1))).toThrow(invalid)
@@ -175,7 +175,7 @@ describe('L4 the seal', () => {
 })
 
 describe('room', () => {
-  test('is there for 500 records, and again when half of them are stored', async () => {
+  test('covers 500 records, and is free again when half of them are stored', async () => {
     const writer = open()
     for (let seq = 1; seq < 500; seq++) expect(writer.write(event(seq))).toBe(true)
     expect(writer.write(event(500))).toBe(false)
@@ -191,7 +191,7 @@ describe('room', () => {
   test.each<[string, (writer: TestWriter) => void]>([
     ['fails', (writer) => writer.failed(away('LEASE_LOST'))],
     ['is closed', (writer) => writer.close()],
-  ])('is waited for no longer when the writer %s', async (_what, stop) => {
+  ])('stops waiting when the writer %s', async (_what, stop) => {
     const writer = open()
     writeTo(writer, 1, 500)
     const room = writer.room()
@@ -204,7 +204,7 @@ describe('room', () => {
 })
 
 describe('a flush', () => {
-  test('resolves at once when nothing waits', async () => {
+  test('resolves at once when nothing is pending', async () => {
     const writer = open()
     expect(await stateOf(writer.flush())).toBe('resolved')
     writeTo(writer, 1, 2)
@@ -212,7 +212,7 @@ describe('a flush', () => {
     expect(await stateOf(writer.flush())).toBe('resolved')
   })
 
-  test('waits for what was written before it, and for nothing else', async () => {
+  test('waits only for records written before it', async () => {
     const writer = open()
     writeTo(writer, 1, 2)
     const first = writer.flush()
@@ -224,7 +224,7 @@ describe('a flush', () => {
     expect(await stateOf(second)).toBe('resolved')
   })
 
-  test('of what was stored resolves, whatever comes then', async () => {
+  test('of stored records resolves, whatever happens later', async () => {
     const writer = open()
     writeTo(writer, 1, 1)
     const stored = writer.flush()
@@ -233,7 +233,7 @@ describe('a flush', () => {
     expect(await stateOf(stored)).toBe('resolved')
   })
 
-  test('rejects with what ended the writer, also for records that were dropped', async () => {
+  test('rejects with the error that ended the writer, also for dropped records', async () => {
     const writer = open()
     writeTo(writer, 1, 1)
     const flush = writer.flush()
@@ -248,7 +248,7 @@ describe('a flush', () => {
 })
 
 describe('callbacks', () => {
-  test('get every record once, in order, also those that they write themselves', async () => {
+  test('get every record once, in order, including those they write', async () => {
     const stored: StreamEvent[] = []
     const writer = open({
       onStored(events) {
@@ -263,7 +263,7 @@ describe('callbacks', () => {
     expect(stored.map(({ event_id: id }) => id.slice(-1))).toEqual(['1', '2', '3', '4'])
   })
 
-  test('that throw end their writer, and nobody else', async () => {
+  test('that throw end only their writer', async () => {
     const errors: unknown[] = []
     const fault = new Error('a fault of the caller')
     const writer = open({
@@ -284,7 +284,7 @@ describe('callbacks', () => {
     expect([writer.waiting, writer.take().count, writer.ends]).toEqual([0, 0, 1])
   })
 
-  test('hear of a failure once, and not before the store has gone on', async () => {
+  test('get a failure once, after the store has settled', async () => {
     const errors: unknown[] = []
     const writer = open({ onFailed: (error) => errors.push(error) })
     writeTo(writer, 1, 1)
@@ -319,9 +319,9 @@ describe('callbacks', () => {
   })
 })
 
-describe('a store that fails', () => {
+describe('a failing store', () => {
   test.each<ErrorCode>(['STORE_UNAVAILABLE', 'STORE_FULL', 'STORE_FAILED', 'STORE_LOCKED'])(
-    'with %s gets the same records again, and those that came meanwhile',
+    'with %s gets the same records again, with newer ones',
     async (code) => {
       const stored: StreamEvent[] = []
       const writer = open({ onStored: (each) => stored.push(...each) })
@@ -361,7 +361,7 @@ describe('a store that fails', () => {
     return times
   }
 
-  test('is asked again after 20 ms, then after twice as long, after a second at most, for 10 s', async () => {
+  test('is retried after 20 ms, doubling up to a second, for 10 s', async () => {
     const writer = open()
     writeTo(writer, 1, 1)
     const failed = writer.flush().catch((error: TurnstreamError) => error.code)
@@ -372,7 +372,7 @@ describe('a store that fails', () => {
     expect(times.at(-1)).toBeGreaterThan(9000)
   })
 
-  test('longer than it was told to wait ends the writer', async () => {
+  test('ends the writer after the configured time', async () => {
     const errors: unknown[] = []
     const writer = open({ retryForMs: 50, onFailed: (error) => errors.push(error) })
     writeTo(writer, 1, 3)
@@ -381,7 +381,7 @@ describe('a store that fails', () => {
     expect(writer.waiting).toBe(0)
   })
 
-  test('and then stores something has all of its time again', async () => {
+  test('restarts the time after a success', async () => {
     const writer = open({ retryForMs: 70 })
     for (let seq = 1; seq <= 5; seq++) {
       writeTo(writer, seq, seq)
@@ -400,9 +400,9 @@ describe('a store that fails', () => {
   test.each<[string, unknown]>([
     ['a lost lease', away('LEASE_LOST')],
     ['a closed store', away('STORE_CLOSED')],
-    ['a record that cannot be kept', away('RECORD_INVALID')],
-    ['an error that nobody foresaw', new TypeError('x')],
-  ])('with %s is not asked again', async (_what, error) => {
+    ['a record that cannot be stored', away('RECORD_INVALID')],
+    ['an unexpected error', new TypeError('x')],
+  ])('with %s is not retried', async (_what, error) => {
     const writer = open()
     writeTo(writer, 1, 3)
     writer.store(1)
@@ -414,7 +414,7 @@ describe('a store that fails', () => {
   })
 })
 
-test('a writer tells for how long its store has not answered', async () => {
+test('a writer reports how long its store has not answered', async () => {
   const writer = open()
   await clock.advance(100)
   expect(writer.stalledMs).toBe(0)
@@ -434,7 +434,7 @@ test('a writer tells for how long its store has not answered', async () => {
 })
 
 test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])(
-  'a writer cannot begin at %s',
+  'a writer cannot start at %s',
   (next) => {
     expect(() => open({ next })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
   },

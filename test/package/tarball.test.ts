@@ -53,7 +53,7 @@ afterAll(() => {
   rmSync(project, { recursive: true, force: true })
 })
 
-test('the tarball holds the build, its sources and the documents, and nothing else', () => {
+test('the tarball contains exactly the build, its sources and the documents', () => {
   const sources = sourceFiles()
   const compiled = sources.flatMap((file) => {
     const name = file.replace(/^src\//, 'dist/').replace(/\.ts$/, '')
@@ -68,7 +68,7 @@ test('the tarball holds the build, its sources and the documents, and nothing el
 })
 
 describe('in Node', () => {
-  test('import finds every entry point', () => {
+  test('import resolves every entry point', () => {
     writeFileSync(join(project, 'import.mjs'), consumer.importScript(SCHEMAS))
     expect(JSON.parse(run(process.execPath, ['import.mjs']))).toEqual({
       code: 'TIMEOUT',
@@ -80,12 +80,12 @@ describe('in Node', () => {
     })
   })
 
-  test('require finds them too', () => {
+  test('require resolves them, too', () => {
     writeFileSync(join(project, 'require.cjs'), consumer.REQUIRE_SCRIPT)
     expect(run(process.execPath, ['--no-warnings', 'require.cjs'])).toBe('TIMEOUT 5 MemoryLog 0\n')
   })
 
-  test('a file that is not exported cannot be reached', () => {
+  test('other files are not exported', () => {
     writeFileSync(join(project, 'reach.mjs'), "await import('turnstream/dist/protocol/json.js')\n")
     expect(() => run(process.execPath, ['reach.mjs'])).toThrow('ERR_PACKAGE_PATH_NOT_EXPORTED')
   })
@@ -102,18 +102,18 @@ describe('the command', () => {
 })
 
 describe('in a browser bundle', () => {
-  test('the main entry needs nothing of Node', async () => {
+  test('the main entry uses no Node modules', async () => {
     const bundle = await bundleFor(consumer.EVERYTHING)
     expect(nodeModulesIn(bundle)).toEqual([])
     expect(bundle.code).toContain('_zod')
   })
 
-  test('the check notices a module of Node', async () => {
+  test('the check notices a Node module', async () => {
     const bundle = await bundleFor("import { readFileSync } from 'node:fs'\nreadFileSync('a')\n")
     expect(nodeModulesIn(bundle)).not.toEqual([])
   })
 
-  test('the processor and the stream come without the schema library', async () => {
+  test('processor and stream work without the schema library', async () => {
     const bundle = await bundleFor(consumer.TOKEN_PATH)
     expect(nodeModulesIn(bundle)).toEqual([])
     expect(bundle.code).not.toMatch(/_zod|ZodError/)

@@ -22,7 +22,7 @@ const DELTA = `item_delta","payload":{"type":"item_delta","item_id":"${ITEM}","d
 describe('a line', () => {
   const first = `+0,1,${TIME},0,${ID_PREFIX.length},${ENVELOPE.length + DELTA.length},3;${ID_PREFIX}${ENVELOPE}${DELTA}"}}abcd`
 
-  test('that defines a template says all numbers, the template and what is left over', () => {
+  test('that defines a template has all numbers, the template and the rest', () => {
     expect(linesOf([deltaOf('abcd')])).toEqual([first])
     expect(decodeChunk(first)).toEqual([parsed(deltaOf('abcd'))])
   })
@@ -60,7 +60,7 @@ describe('a line', () => {
     expect(textsOf(decodeChunk(`${first}\n${line}`))).toEqual([deltaOf('abcd'), second])
   })
 
-  test('of the 65th template says its number in full', () => {
+  test('of the 65th template has its full number', () => {
     const items = Array.from({ length: 70 }, (_, at) => `item_${at}`)
     const records = [...items, ...items].map((itemId, at) =>
       deltaOf('x', { itemId, counter: at + 1 }),
@@ -71,7 +71,7 @@ describe('a line', () => {
     expect(textsOf(decodeChunk(stored(lines)))).toEqual(records)
   })
 
-  test('does not cut a character in two where templates part', () => {
+  test('does not split a character between templates', () => {
     const ids = ['a😀', 'a😁', 'a😀b', 'a\ue000', 'a']
     const records = ids.map((itemId, at) => deltaOf('x', { itemId, counter: at + 1 }))
     const lines = linesOf(records)
@@ -102,7 +102,7 @@ describe('a chunk', () => {
     }
   })
 
-  test('may begin at every record', () => {
+  test('may start at every record', () => {
     for (let start = 0; start <= records.length; start++) {
       const encoder = new EventEncoder()
       linesOf(records.slice(0, start), encoder)
@@ -112,7 +112,7 @@ describe('a chunk', () => {
     }
   })
 
-  test('whose writer begins again in the middle, and redefines what it used, is read to its end', () => {
+  test('whose writer restarts in the middle and redefines templates is read to its end', () => {
     for (let start = 0; start <= records.length; start++) {
       const encoder = new EventEncoder()
       const before = linesOf(records.slice(0, start), encoder)
@@ -122,12 +122,12 @@ describe('a chunk', () => {
     }
   })
 
-  test('that a second writer continues is read to its end', () => {
+  test('continued by a second writer is read to its end', () => {
     const lines = [...linesOf(records), ...linesOf(records.toReversed())]
     expect(textsOf(decodeChunk(stored(lines)))).toEqual([...records, ...records.toReversed()])
   })
 
-  test('may lose its last lines when its writer begins again', () => {
+  test('may lose its last lines when its writer restarts', () => {
     const encoder = new EventEncoder()
     const kept = linesOf(records.slice(0, 4), encoder)
     linesOf(records.slice(4), encoder) // Written, but never stored.
@@ -136,7 +136,7 @@ describe('a chunk', () => {
     expect(textsOf(decodeChunk(stored([...kept, ...again])))).toEqual(records)
   })
 
-  test('has a redefinition take the place of the template of its number', () => {
+  test('uses the redefinition of a template number', () => {
     const [one = ''] = linesOf([deltaOf('x', { itemId: 'one' })])
     const [two = ''] = linesOf([deltaOf('x', { itemId: 'two' })])
     const decoder = new EventDecoder()
@@ -147,7 +147,7 @@ describe('a chunk', () => {
     expect(ids).toEqual(['one', 'one', 'two', 'two', 'one', 'one'])
   })
 
-  test('of more templates than a chunk has records begins again by itself', () => {
+  test('with more templates than records restarts by itself', () => {
     const items = Array.from({ length: 600 }, (_, at) => deltaOf('x', { itemId: `item_${at}` }))
     const lines = linesOf(items)
     expect(lines.map((line) => Number(/^\+(\d+),/.exec(line)?.[1]))).toEqual(
@@ -156,7 +156,7 @@ describe('a chunk', () => {
     expect(textsOf(decodeChunk(stored(lines)))).toEqual(items)
   })
 
-  test('leaves counter and time alone at events that it keeps as they came', () => {
+  test('ignores counter and time of events stored verbatim', () => {
     const lines = linesOf([
       deltaOf('a'),
       deltaOf('b', { timestamp: 0.5 }),
@@ -206,7 +206,7 @@ describe('the size', () => {
     },
   )
 
-  test('of a turn of several items adds little to what its items end with', () => {
+  test('of a turn of several items adds little to their final items', () => {
     const text = 'word'.repeat(500)
     const times = timesOf(2000 + 8, 40)
     let counter = 0
@@ -225,7 +225,7 @@ describe('the size', () => {
     expect(bytesOf(records)).toBeLessThanOrEqual(2.5 * 8000 + 8000)
   })
 
-  test('of an event that no template fits is its own', () => {
+  test('of an event without a matching template is its own', () => {
     const data = deltaOf('abcd', { timestamp: 0.5 })
     expect(bytesOf([data])).toBe(data.length + 1)
   })

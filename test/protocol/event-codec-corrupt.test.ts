@@ -13,7 +13,7 @@ function codeOf(act: () => unknown): string {
   return 'nothing thrown'
 }
 
-describe('a line that cannot be read', () => {
+describe('an unreadable line', () => {
   const [definition = ''] = linesOf([deltaOf('abcd')])
   /** The definition with one of its numbers changed. */
   const changed = (place: number, value: string | number) => {
@@ -88,18 +88,18 @@ describe('a line that cannot be read', () => {
     expect(codeOf(() => decodeChunk(`${definition}\n${line}`))).toBe('STORE_CORRUPT')
   })
 
-  test('because the chunk begins with it is corrupt', () => {
+  test('at the start of a chunk is corrupt', () => {
     const lines = linesOf(deltasOf(['a', 'b', 'c']))
     expect(codeOf(() => decodeChunk(lines.slice(1).join('\n')))).toBe('STORE_CORRUPT')
   })
 
-  test('because a definition before it was lost is corrupt', () => {
+  test('after a lost definition is corrupt', () => {
     const lines = linesOf(['a', 'b', 'c'].map((itemId) => deltaOf('x', { itemId })))
     expect(codeOf(() => decodeChunk([lines[0], lines[2]].join('\n')))).toBe('STORE_CORRUPT')
     expect(codeOf(() => decodeChunk([lines[1], lines[2]].join('\n')))).toBe('STORE_CORRUPT')
   })
 
-  test('says in its error what is wrong, with the reason', () => {
+  test('reports what is wrong and why', () => {
     const message = (line: string) => {
       try {
         new EventDecoder().decode(line)
@@ -115,7 +115,7 @@ describe('a line that cannot be read', () => {
     expect(message('{}')[1]).toMatchObject({ code: 'RECORD_INVALID' })
   })
 
-  test('has its counterpart: the definition of these rows can be read', () => {
+  test('has its counterpart: the definition of these rows is readable', () => {
     expect(changed(5, before)).toBe(definition)
     expect(decodeChunk(definition)).toHaveLength(1)
   })
@@ -139,7 +139,7 @@ describe('an event without an envelope', () => {
     ['a timestamp that is no number', { event_id: 'a', timestamp: Number.NaN }],
   ]
 
-  test.each(rows)('(%s) is refused before it is kept', (_, event) => {
+  test.each(rows)('(%s) is refused before it is stored', (_, event) => {
     const encoder = new EventEncoder()
     const records = deltasOf(['a', 'b', 'c'])
     const lines = records.map((data) => {
@@ -150,7 +150,7 @@ describe('an event without an envelope', () => {
     expect(lines).toEqual(linesOf(records))
   })
 
-  test('that has no JSON leaves no trace either', () => {
+  test('that has no JSON leaves nothing behind', () => {
     const encoder = new EventEncoder()
     const records = deltasOf(['a', 'b', 'c'])
     const circular: Record<string, unknown> = { type: 'x' }
@@ -179,7 +179,7 @@ describe('the envelope of an event', () => {
     ['of a far future', '{"event_id":"00000001","timestamp":1e300,"a":1}', '00000001', 1e300],
   ]
 
-  test.each(rows)('%s comes back', (_, data, eventId, timestamp) => {
+  test.each(rows)('%s is restored', (_, data, eventId, timestamp) => {
     const [event] = decodeChunk(linesOf([data]).join('\n'))
     expect(event).toEqual(parsed(data))
     expect(event).toMatchObject({ event_id: eventId, timestamp })

@@ -84,7 +84,7 @@ function check(lines: readonly string[], records: readonly string[]): void {
 }
 
 describe('any log', () => {
-  test('comes back through lines, UTF-8 and chunks, wherever these begin', () => {
+  test('is restored through lines, UTF-8 and chunks, wherever these start', () => {
     fc.assert(
       fc.property(logs, fc.array(fc.nat({ max: 30 }), { maxLength: 4 }), (records, starts) => {
         const encoder = new EventEncoder()
@@ -103,7 +103,7 @@ describe('any log', () => {
     )
   })
 
-  test('comes back when its writer begins again anywhere in a chunk', () => {
+  test('is restored when its writer restarts anywhere in a chunk', () => {
     fc.assert(
       fc.property(logs, fc.array(fc.nat({ max: 30 }), { maxLength: 4 }), (records, starts) => {
         const encoder = new EventEncoder()
@@ -127,7 +127,7 @@ describe('any log', () => {
     )
   })
 
-  test('has lines without line breaks that are never empty and that UTF-8 can hold', () => {
+  test('has non-empty lines without line breaks that are valid UTF-8', () => {
     fc.assert(
       fc.property(logs, (records) => {
         for (const line of linesOf(records)) {
@@ -166,7 +166,7 @@ function mutate(text: string, changes: readonly (readonly [number, number, strin
 }
 
 describe('any text', () => {
-  test('is an event that comes back, or is refused', () => {
+  test('is an event that is restored, or is refused', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const encoder = new EventEncoder()
@@ -178,7 +178,7 @@ describe('any text', () => {
     )
   })
 
-  test('is a line that gives an event with its own envelope, or is corrupt', () => {
+  test('is a line that gives an event with its envelope, or is corrupt', () => {
     fc.assert(
       fc.property(logs, texts, (records, line) => {
         const decoder = new EventDecoder()
@@ -189,7 +189,7 @@ describe('any text', () => {
     )
   })
 
-  test('that was a chunk before it was damaged gives events with their envelopes, or is corrupt', () => {
+  test('that was a damaged chunk gives events with their envelopes, or is corrupt', () => {
     fc.assert(
       fc.property(logs, mutations, (records, changes) => {
         const decoder = new EventDecoder()

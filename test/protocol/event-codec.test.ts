@@ -59,7 +59,7 @@ const SAMPLES: Record<StreamEventType, Record<string, unknown>> = {
 }
 
 describe('the events of a turn', () => {
-  test.each(STREAM_EVENT_TYPES)('%s comes back as it was, from a template', (type) => {
+  test.each(STREAM_EVENT_TYPES)('%s is restored from a template', (type) => {
     const records = [1, 2, 3].map((counter) =>
       eventOf({ type, ...SAMPLES[type] }, { counter, timestamp: TIME + counter }),
     )
@@ -68,7 +68,7 @@ describe('the events of a turn', () => {
     expect(lines[1]?.length).toBeLessThan((records[1]?.length ?? 0) - 150)
   })
 
-  test('of every type after each other share the template of their envelope', () => {
+  test('of every type in sequence share the template of their envelope', () => {
     const records = STREAM_EVENT_TYPES.map((type, at) =>
       eventOf({ type, ...SAMPLES[type] }, { counter: at + 1, timestamp: TIME + at }),
     )
@@ -77,7 +77,7 @@ describe('the events of a turn', () => {
     expect(definitions).toHaveLength(2)
   })
 
-  test('whose items alternate have a template for each item, defined once', () => {
+  test('with alternating items have one template per item', () => {
     const items = ['rs_reasoning', 'msg_answer', 'fc_first_call', 'fc_second_call']
     const records = Array.from({ length: 40 }, (_, at) =>
       deltaOf(`{"q":${at}}`, { itemId: items[at % 4] ?? '', counter: at + 1 }),
@@ -103,7 +103,7 @@ describe('the events of a turn', () => {
     expect(lines.every(isTemplated)).toBe(true)
   })
 
-  test('may have ids that do not follow from their run', () => {
+  test('may have ids not derived from their run', () => {
     const other = ID_PREFIX.replace(/^./, 'f')
     const records = deltasOf(['a', 'b', 'c', 'd']).map((data, at) =>
       at % 2 === 0 ? data : data.replace(ID_PREFIX, other),
@@ -112,7 +112,7 @@ describe('the events of a turn', () => {
     expect(lines.map((line) => line[0])).toEqual(['+', '+', '0', '1'])
   })
 
-  test('keep what a delta has besides its text', () => {
+  test('keep the other fields of a delta', () => {
     const more = { type: 'item_delta', item_id: ITEM, delta_content: 'a', logprobs: [0.5] }
     const strings = { type: 'item_delta', item_id: ITEM, delta_content: 'a', note: 'x' }
     const turned = { type: 'item_delta', delta_content: 'a', item_id: ITEM }
@@ -121,7 +121,7 @@ describe('the events of a turn', () => {
     expect(checkSame(payloads.map((payload) => eventOf(payload))).every(isTemplated)).toBe(true)
   })
 
-  test('of a type that is not known yet come back as well', () => {
+  test('of unknown types are restored, too', () => {
     checkSame([eventOf({ type: 'item_delta_v2' }), eventOf({ type: '' }), eventOf({ type: '"' })])
   })
 })
@@ -162,7 +162,7 @@ describe('the text of a delta', () => {
   })
 })
 
-describe('an event that no template gives back', () => {
+describe('an event that no template reproduces', () => {
   const delta = deltaOf('abcd')
   const at = (timestamp: number) => deltaOf('abcd', { timestamp })
   const withId = (id: string) => JSON.stringify({ ...parsed(delta), event_id: id })
@@ -190,7 +190,7 @@ describe('an event that no template gives back', () => {
     ['a very long trace', deltaOf('a', { trace: { traceparent: 'x'.repeat(4100) } })],
   ]
 
-  test.each(rows)('because of %s is kept as its JSON', (_, data) => {
+  test.each(rows)('because of %s is stored as JSON', (_, data) => {
     const next = deltasOf(['a', 'b', 'c'])
     const lines = checkSame([data, ...next.slice(0, 2), data, ...next.slice(2), data])
     expect(lines.map(isTemplated)).toEqual([false, true, true, false, true, false])
@@ -200,15 +200,15 @@ describe('an event that no template gives back', () => {
   })
 })
 
-describe('an event that was built in another way', () => {
-  test('has its fields written in the order that they have', () => {
+describe('an event built differently', () => {
+  test('keeps the order of its fields', () => {
     const { event_id, timestamp, trace_context, run_id, type, payload } = parsed(deltaOf('a'))
     const turned = { payload, type, run_id, trace_context, timestamp, event_id } as StreamEvent
     const line = new EventEncoder().encode(turned)
     expect(line).toBe(JSON.stringify(turned))
   })
 
-  test('loses the fields that are undefined, and nothing else', () => {
+  test('loses only undefined fields', () => {
     const events = [
       { ...parsed(deltaOf('a')), more: undefined },
       parsed(deltaOf('b', { counter: 2 })),
@@ -223,7 +223,7 @@ describe('an event that was built in another way', () => {
     expect(textsOf(decodeChunk(stored(lines)))).toEqual(textsOf(events))
   })
 
-  test('with a trace of its own for every event shares the template of an equal one', () => {
+  test('with its own trace object shares the template of an equal one', () => {
     const lines = linesOf(deltasOf(['a', 'b', 'c']))
     expect(lines.slice(1)).toEqual(['07b', '07c'])
     const trace = { traceparent: '' }
@@ -235,7 +235,7 @@ describe('an event that was built in another way', () => {
     expect(events.map((event) => encoder.encode(event))).toEqual(lines)
   })
 
-  test('with another run, trace or prefix of its id is not taken for the latest one', () => {
+  test('with another run, trace or id prefix is not confused with the latest one', () => {
     const trace = { traceparent: 'x' }
     const base = parsed(deltaOf('a'))
     const events = [
@@ -262,7 +262,7 @@ describe('counters and timestamps', () => {
     ['to the last of eight digits', [0xfffffffe, 0xffffffff, 0, 0xffffffff]],
     ['past eight digits', [0xffffffff, 0x100000000, 0x100000001, 0xffffffff]],
   ]
-  test.each(counters)('counters %s come back', (_, values) => {
+  test.each(counters)('counters %s are restored', (_, values) => {
     const lines = checkSame(values.map((counter) => deltaOf('abcd', { counter })))
     expect(lines.every(isTemplated)).toBe(true)
   })
@@ -274,14 +274,14 @@ describe('counters and timestamps', () => {
     ['from zero to the last safe integer and back', [0, max, 0, max]],
     ['at every border of a step', [0, 47, 47 + 48, 47 + 48 + 2496, 47 + 48 + 2496 + 2497]],
   ]
-  test.each(times)('timestamps %s come back', (_, values) => {
+  test.each(times)('timestamps %s are restored', (_, values) => {
     const lines = checkSame(
       values.map((timestamp, at) => deltaOf('abcd', { counter: at + 1, timestamp })),
     )
     expect(lines.every(isTemplated)).toBe(true)
   })
 
-  test('steps of all lengths up to five seconds come back', () => {
+  test('steps of all lengths up to five seconds are restored', () => {
     let timestamp = TIME
     const records = Array.from({ length: 5000 }, (_, step) => {
       timestamp += step

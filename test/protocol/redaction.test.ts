@@ -4,7 +4,7 @@ import { redacting, redactShapes } from '../../src/protocol/redaction.ts'
 
 const GONE = '[redacted]'
 
-describe('what looks like a secret is removed, and its context stays', () => {
+describe('a likely secret is removed and its context kept', () => {
   test.each([
     ['our own key', 'the key ts_Abcdef0123456789 is', `the key ${GONE} is`],
     ['our key in a URL', 'next=%2Fa%3Fk%3Dts_Abcdef0123456789', `next=%2Fa%3Fk%3D${GONE}`],
@@ -53,12 +53,12 @@ describe('what looks like a secret is removed, and its context stays', () => {
     'turn 0f9d6a7e-5b1c-4c52-9d1b-1f7b8a2f0c11 was made',
     'at file:///srv/turnstream/dist/server/gateway.js:10:5',
     '**bold** and ***',
-  ])('%j is none', (text) => {
+  ])('%j is not a secret', (text) => {
     expect(redactShapes(text)).toBe(text)
   })
 })
 
-describe('a known secret is removed in every spelling', () => {
+describe('a known secret is removed in every encoding', () => {
   const secret = 'p"a/s+s wörd\\1'
 
   test.each([
@@ -94,7 +94,7 @@ describe('a known secret is removed in every spelling', () => {
     expect(redacting(secrets)(text)).toBe(shown)
   })
 
-  test('a lone surrogate in it does not matter', () => {
+  test('even with a lone surrogate in it', () => {
     expect(redacting(['abc\ud800def'])('x abc\ud800def y')).toBe(`x ${GONE} y`)
   })
 })
@@ -102,7 +102,7 @@ describe('a known secret is removed in every spelling', () => {
 describe('a long text', () => {
   const secret = 'the-planted-secret'
 
-  test('is cut, and a secret at the cut is removed too', () => {
+  test('is truncated, and a secret at the cut is removed, too', () => {
     const redact = redacting([secret])
     // Wherever the cut falls, it falls into one of these.
     const said = redact(`${secret} `.repeat(20_000))
@@ -126,7 +126,7 @@ describe('a long text', () => {
     ['quotes', '"key":"'],
     ['long pieces with dots', `${'a'.repeat(20)}.`],
     ['cookies', 'cookie: a;'],
-  ])('of %s costs no more than its length', (_name, piece) => {
+  ])('of %s is redacted in linear time', (_name, piece) => {
     const redact = redacting([secret])
     const [short, long] = [8, 32].map((kilobytes) => {
       const text = piece.repeat(Math.ceil((kilobytes * 1024) / piece.length))

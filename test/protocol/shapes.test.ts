@@ -54,7 +54,7 @@ describe('outputs', () => {
     expect(decode(streamOutputSchema, output).ok).toBe(false)
   })
 
-  test('travel in an envelope', () => {
+  test('are sent in an envelope', () => {
     const message = { eventId: 'e', timestamp: 1, turnId: 't', payload: '{}' }
     expect(decodeText(streamMessageSchema, JSON.stringify(message))).toEqual({
       ok: true,
@@ -82,7 +82,7 @@ test.each([
   expect(decode(responseEventSchema, event)).toEqual({ ok: true, value: event })
 })
 
-test('a response keeps its items, their outcomes and what else they carry', () => {
+test('a response keeps its items, their outcomes and other fields', () => {
   const response = {
     id: 'r',
     turn_id: 't',
@@ -122,11 +122,11 @@ describe('P19 utilities', () => {
     expect(parseJsonObject(text)).toEqual(value)
   })
 
-  test('isRecord knows objects from what only looks like one', () => {
+  test('isRecord accepts only plain objects', () => {
     expect([{}, [], null, 'x', () => {}].map(isRecord)).toEqual([true, false, false, false, false])
   })
 
-  test('generateEventId makes UUIDs, each its own', () => {
+  test('generateEventId generates unique UUIDs', () => {
     const made = new Set(Array.from({ length: 100 }, generateEventId))
     expect(made.size).toBe(100)
     for (const id of made) expect(id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
@@ -140,14 +140,14 @@ describe('errors', () => {
     expect(row.summary).not.toBe('')
   })
 
-  test('carry their code, their summary and their cause', () => {
+  test('have their code, summary and cause', () => {
     const cause = new Error('below')
     const error = new TurnstreamError('EVENT_INVALID', 'no payload', { cause })
     expect(error).toMatchObject({ name: 'TurnstreamError', code: 'EVENT_INVALID', cause })
     expect(error.message).toBe('The event is malformed: no payload')
   })
 
-  test('a variant that cannot be says so', () => {
+  test('an impossible variant is reported', () => {
     expect(() => unreachable({ type: 'x' } as never)).toThrow('unhandled variant: {"type":"x"}')
   })
 })

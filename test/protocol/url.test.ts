@@ -3,7 +3,7 @@ import { isBaseUrl } from '../../src/adapters/vendor-request.ts'
 import { parseUrl } from '../../src/protocol/url.ts'
 import { hostNameOf, originOf } from '../../src/server/web/origins.ts'
 
-test('what is not a URL is undefined', () => {
+test('an invalid URL is undefined', () => {
   expect(parseUrl('http://1.2.3.4.5')).toBeUndefined()
   expect(parseUrl('bücher.example')).toBeUndefined()
 })

@@ -10,7 +10,7 @@ const FAULTS = {
   caddy: ['lb_policy least_conn', 'lb_policy fewest'],
 } as const
 
-test.each(PROXIES)('%s accepts the recipe and has nothing to say against it', (name) => {
+test.each(PROXIES)('%s accepts the recipe without warnings', (name) => {
   const { status, output } = checkRecipe(name)
   // The recipe says what a newer nginx would have instead.
   const rest = output.replace(/^.*"listen \.\.\. http2" directive is deprecated.*$/gm, '')
@@ -18,7 +18,7 @@ test.each(PROXIES)('%s accepts the recipe and has nothing to say against it', (n
   expect(status).toBe(0)
 })
 
-test.each(PROXIES)('%s refuses a recipe with a fault, so the check is one', (name) => {
+test.each(PROXIES)('%s rejects a faulty recipe, so the check works', (name) => {
   const [right, wrong] = FAULTS[name]
   const { status, output } = checkRecipe(name, (text) => replaceAll(text, [[right, wrong]]))
   expect(status).not.toBe(0)
@@ -30,7 +30,7 @@ test.each(PROXIES)('%s refuses a recipe with a fault, so the check is one', (nam
   )
 })
 
-test.each(PROXIES)('%s proves with its certificate who it is', async (name) => {
+test.each(PROXIES)('%s presents its certificate', async (name) => {
   const { port, certificate } = await startProxy(name, { upstreams: ['127.0.0.1:1'] })
   const ask = async (ca: string) => {
     const socket = connect({ host: '127.0.0.1', port, servername: HOST, ca })

@@ -41,7 +41,7 @@ async function curlTo(proxy: Proxy, code: string, key: string): Promise<string> 
 }
 
 describe.each(PROXIES)('with %s', { timeout: TIMEOUT }, (name) => {
-  test('the look from outside shows what the document says', async () => {
+  test('the check from outside prints what the document shows', async () => {
     const { instances, key } = await deploy()
     const proxy = await startProxy(name, { upstreams: instances.map(({ url }) => url) })
     expect(LOOKS).toHaveLength(4)
@@ -55,7 +55,7 @@ describe.each(PROXIES)('with %s', { timeout: TIMEOUT }, (name) => {
   })
 })
 
-test('the environment of the document is in force', { timeout: TIMEOUT }, async () => {
+test('the documented environment is in effect', { timeout: TIMEOUT }, async () => {
   const { instances, key, folder } = await deploy()
   const modes = readdirSync(folder).map((file) => statSync(join(folder, file)).mode & 0o777)
   expect(modes).toEqual(Array(4).fill(0o600))
@@ -78,13 +78,13 @@ test('the environment of the document is in force', { timeout: TIMEOUT }, async 
   expect(await ask('https://evil.example')).toEqual([403, undefined])
 })
 
-test('the limits that the document names are settings', () => {
+test('the documented limits are settings', () => {
   const named = [...section(DOCUMENT, 'Limits').matchAll(/`([a-z]+[A-Z]\w+)`/g)]
   expect(named.length).toBeGreaterThan(3)
   expect(named.map(([, name = '']) => name).filter((name) => !(name in SETTINGS))).toEqual([])
 })
 
-test('the patience and the sizes of the recipes follow from the defaults', () => {
+test('the timeouts and sizes of the recipes follow from the defaults', () => {
   const heartbeatS = Number.parseInt(SETTINGS.heartbeat.standard, 10)
   const keepAliveS = Number.parseInt(SETTINGS.keepAliveTimeout.standard, 10)
   for (const [read_, keep] of [

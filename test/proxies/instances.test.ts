@@ -8,8 +8,8 @@ import { holdOpen, startUpstream } from './upstream.ts'
 
 const TIMEOUT = 30_000
 
-describe.each(PROXIES)('%s before two instances', { timeout: TIMEOUT }, (name) => {
-  test('gives the next stream to the one that has fewer', async () => {
+describe.each(PROXIES)('%s in front of two instances', { timeout: TIMEOUT }, (name) => {
+  test('sends the next stream to the less loaded one', async () => {
     const upstreams = [await startUpstream(holdOpen), await startUpstream(holdOpen)]
     const proxy = await startProxy(name, { upstreams: upstreams.map(({ url }) => url) })
     const client = await H2Client.open(proxy)
@@ -29,7 +29,7 @@ describe.each(PROXIES)('%s before two instances', { timeout: TIMEOUT }, (name) =
     expect(open()).toEqual([4, 4])
   })
 
-  test('goes on with one of them, for what is asked and what is submitted', {
+  test('continues with one of them, for reads and submits', {
     tags: ['slow'],
   }, async () => {
     const log = new MemoryLog()
@@ -53,7 +53,9 @@ describe.each(PROXIES)('%s before two instances', { timeout: TIMEOUT }, (name) =
   })
 })
 
-test('nginx passes on what an instance says that shuts down', { timeout: TIMEOUT }, async () => {
+test('nginx passes on the response of an instance that shuts down', {
+  timeout: TIMEOUT,
+}, async () => {
   const server = await startServer({ shutdownGraceMs: 600_000 })
   const client = await H2Client.open(await startProxy('nginx', { upstreams: [server.url] }))
   const { call } = await heldTurn(server, { turnId: 'turn' })
@@ -69,7 +71,7 @@ test('nginx passes on what an instance says that shuts down', { timeout: TIMEOUT
   await closed
 })
 
-test('Caddy gives nothing to an instance that is not ready', { timeout: TIMEOUT }, async () => {
+test('Caddy sends nothing to an instance that is not ready', { timeout: TIMEOUT }, async () => {
   let isReady = true
   const first = await startUpstream((_, response) => response.end('first'))
   const second = await startUpstream((_, response) => response.end('second'), {

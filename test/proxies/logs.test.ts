@@ -41,7 +41,7 @@ describe.each(PROXIES)('the logs of %s', { timeout: TIMEOUT }, (name) => {
     ['refused', '/refused'],
     ['left', '/api/v2/stream/left'],
   ] as const)(
-    'hold the path of a request that was %s, and no token and no key',
+    'contain the path of a request that was %s, without token and key',
     async (end, path) => {
       const upstream = await startUpstream(end === 'left' ? holdOpen : (_, answer) => answer.end())
       const proxy = await startProxy(name, { upstreams: [upstream.url] })
@@ -50,7 +50,7 @@ describe.each(PROXIES)('the logs of %s', { timeout: TIMEOUT }, (name) => {
     },
   )
 
-  test('hold no token of a stream that the gateway breaks off', async () => {
+  test('contain no token of a stream that the gateway cuts', async () => {
     const upstream = await startUpstream(breakOff)
     const proxy = await startProxy(name, { upstreams: [upstream.url] })
     const client = await H2Client.open(proxy)
@@ -59,7 +59,7 @@ describe.each(PROXIES)('the logs of %s', { timeout: TIMEOUT }, (name) => {
     expect(await logged(proxy, '/api/v2/stream/cut')).not.toContain(SECRET)
   })
 
-  test('hold no token of a request that no gateway takes', async () => {
+  test('contain no token of a request without a gateway', async () => {
     const server = await startServer()
     await server.close()
     const hasty = (text: string) =>
@@ -72,7 +72,7 @@ describe.each(PROXIES)('the logs of %s', { timeout: TIMEOUT }, (name) => {
     expect(await logged(proxy, '/api/v2/stream/lost')).not.toContain(SECRET)
   })
 
-  test('name the request as its answer does', async () => {
+  test('contain the request id of the response', async () => {
     const server = await startServer()
     const proxy = await startProxy(name, { upstreams: [server.url] })
     const client = await H2Client.open(proxy)
@@ -88,7 +88,7 @@ describe.each(PROXIES)('the logs of %s', { timeout: TIMEOUT }, (name) => {
     caddy: [String.raw`request>uri regexp \?.* ""`, ''],
   }
 
-  test('would hold the token otherwise', async () => {
+  test('would contain the token without the recipe', async () => {
     const upstream = await startUpstream(breakOff)
     const change = (text: string) => replaceAll(text, [careless[name]])
     const proxy = await startProxy(name, { upstreams: [upstream.url], change })

@@ -32,7 +32,7 @@ async function watchedTurn(name: ProxyName) {
 }
 
 describe.each(PROXIES)('behind %s', { timeout: TIMEOUT }, (name) => {
-  test('the readers of an instance that is killed go on at the other, without loss', async () => {
+  test('readers of a killed instance resume at the other without loss', async () => {
     const { killed, client, readers, headers } = await watchedTurn(name)
     killed.process.child.kill('SIGKILL')
     // The proxy gave as many to one as to the other.

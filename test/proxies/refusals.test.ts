@@ -40,7 +40,7 @@ function bodyOf(length: number): string {
 }
 
 describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
-  test('lets a body of 4 MB through and refuses one that is longer', async () => {
+  test('accepts a body of 4 MB and refuses a larger one', async () => {
     const server = await startServer()
     const client = await H2Client.open(await startProxy(name, { upstreams: [server.url] }))
     const submit = async (body: string) => {
@@ -52,7 +52,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
     expect(await submit(bodyOf(MAX_BODY_BYTES + 1))).toBe(413)
   })
 
-  test('lets headers of some KB through and refuses 20 KB of them', async () => {
+  test('accepts headers of some KB and refuses 20 KB', async () => {
     const upstream = await startUpstream((_, response) => response.end())
     const client = await H2Client.open(await startProxy(name, { upstreams: [upstream.url] }))
     const ask = async (length: number) => {
@@ -69,7 +69,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
     expect(upstream.requests).toHaveLength(1)
   })
 
-  test('shows the API and nothing else, however the path is written', async () => {
+  test('exposes only the API, however the path is encoded', async () => {
     const server = await startServer()
     const client = await H2Client.open(await startProxy(name, { upstreams: [server.url] }))
     const shown: string[] = []
@@ -81,7 +81,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
     expect(shown).toEqual([])
   })
 
-  test('shows the whole API', async () => {
+  test('exposes the complete API', async () => {
     const server = await startServer()
     const client = await H2Client.open(await startProxy(name, { upstreams: [server.url] }))
     const paths = Object.keys(server.document.paths).filter((path) => !HIDDEN.includes(path))
@@ -94,7 +94,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
     }
   })
 
-  test('says who asks, whatever the client says of itself', async () => {
+  test('sets the client address, whatever the client claims', async () => {
     const upstream = await startUpstream((_, response) => response.end())
     const client = await H2Client.open(await startProxy(name, { upstreams: [upstream.url] }))
     const forged = { 'x-forwarded-for': '10.9.8.7', 'x-forwarded-proto': 'gopher' }
@@ -109,7 +109,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
     })
   })
 
-  test('asks in HTTP/1.1 and keeps its connection to the gateway', async () => {
+  test('uses HTTP/1.1 with keep-alive to the gateway', async () => {
     const upstream = await startUpstream((_, response) => response.end('{}'))
     const client = await H2Client.open(await startProxy(name, { upstreams: [upstream.url] }))
     for (let each = 0; each < 10; each++) await client.ask('/api/v2/runs').ended()

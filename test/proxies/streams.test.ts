@@ -33,7 +33,7 @@ async function submitted({ server, client }: Served, turnId = 'turn') {
 const STREAM = '/api/v2/stream/turn'
 
 describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
-  test('passes each frame on while the turn waits with the next', async () => {
+  test('forwards each frame immediately', async () => {
     const all = await served(name)
     const call = await submitted(all)
     const reader = all.client.ask(STREAM)
@@ -48,7 +48,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
     expect(reader.error).toBeUndefined()
   })
 
-  test('passes an answer to a submit on as it comes', async () => {
+  test('streams the response to a submit', async () => {
     const { server, client } = await served(name)
     const next = server.held.nextCall()
     const body = JSON.stringify({ prompt: 'Hi', providerId: 'held', turnId: 'turn' })
@@ -62,7 +62,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
     expect(reader.data.at(-1)).toContain('"type":"turn_complete"')
   })
 
-  test('keeps frames as they are, uncompressed and for nobody else', async () => {
+  test('leaves frames unchanged, uncompressed and uncached', async () => {
     const all = await served(name)
     await submitted(all)
     const headers = { 'accept-encoding': 'gzip, br, zstd' }
@@ -75,7 +75,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
     expect(reader.headers['x-turn-id']).toBe('turn')
   })
 
-  test('has 40 streams on one connection', async () => {
+  test('carries 40 streams on one connection', async () => {
     const all = await served(name)
     const call = await submitted(all)
     const readers = Array.from({ length: 40 }, () => all.client.ask(STREAM))
@@ -86,7 +86,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
     expect(readers.filter(({ isOver }) => isOver)).toEqual([])
   })
 
-  test('tells the gateway that a reader has left, and leaves the others alone', async () => {
+  test('closes the upstream connection of a reader that disconnects, and no other', async () => {
     const all = await served(name)
     const call = await submitted(all)
     const readers = Array.from({ length: 3 }, () => all.client.ask(STREAM))
@@ -102,7 +102,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
     await all.log.untilReading(0)
   })
 
-  test('passes the cursor on, so that a reader goes on where it was', async () => {
+  test('forwards the cursor, so a reader can resume', async () => {
     const all = await served(name)
     const call = await submitted(all)
     const first = all.client.ask(STREAM)
@@ -120,7 +120,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
     expect([...first.data, ...second.data]).toEqual(whole.data)
   })
 
-  test('passes the id of a request on, both ways', async () => {
+  test('forwards the request id both ways', async () => {
     const { client } = await served(name)
     const headers = { 'x-request-id': 'chosen-by-the-client' }
     const named = client.ask('/api/v2/runs/unknown', { headers })
@@ -131,7 +131,7 @@ describe.each(PROXIES)('%s', { timeout: TIMEOUT }, (name) => {
   })
 })
 
-describe.each(PROXIES)('the patience of %s', { timeout: TIMEOUT, tags: ['slow'] }, (name) => {
+describe.each(PROXIES)('the read timeout of %s', { timeout: TIMEOUT, tags: ['slow'] }, (name) => {
   // As much shorter than in the recipe as the heartbeat is: a second to a quarter of it.
   const short: Record<ProxyName, Change> = {
     nginx: (text) => {
@@ -147,7 +147,7 @@ describe.each(PROXIES)('the patience of %s', { timeout: TIMEOUT, tags: ['slow'] 
     },
   }
 
-  test('outlasts a turn that is silent, by the comments of the gateway', async () => {
+  test('is longer than the heartbeat interval of a silent turn', async () => {
     const all = await served(name, { heartbeatMs: 250 }, short[name])
     const call = await submitted(all)
     const reader = all.client.ask(STREAM)
@@ -158,7 +158,7 @@ describe.each(PROXIES)('the patience of %s', { timeout: TIMEOUT, tags: ['slow'] 
     expect(reader.isOver).toBe(false)
   })
 
-  test('outlasts it for a client that speaks HTTP/1.1, too', async () => {
+  test('is also longer for an HTTP/1.1 client', async () => {
     const all = await served(name, { heartbeatMs: 250 }, short[name])
     await submitted(all)
     const { port, certificate: ca } = all.proxy
@@ -173,7 +173,7 @@ describe.each(PROXIES)('the patience of %s', { timeout: TIMEOUT, tags: ['slow'] 
     expect(beats).toBe(9)
   })
 
-  test('ends with a gateway that is silent altogether', async () => {
+  test('ends the stream of a gateway that sends nothing', async () => {
     const all = await served(name, {}, short[name])
     await submitted(all)
     const reader = all.client.ask(STREAM)

@@ -32,7 +32,7 @@ async function openedWithToken(name: ProxyName, options: ServerOptions) {
 }
 
 describe.each(PROXIES)('behind %s', { timeout: TIMEOUT }, (name) => {
-  test('a token of one instance opens streams of the other, and is in no log', async () => {
+  test('a token of one instance opens streams of the other and is not logged', async () => {
     const streamTokenSecret = 'the same secret on all of the instances'
     const { proxy, client, token, readers } = await openedWithToken(name, { streamTokenSecret })
     expect(readers.map(({ status }) => status)).toEqual(Array(6).fill(200))
@@ -43,7 +43,7 @@ describe.each(PROXIES)('behind %s', { timeout: TIMEOUT }, (name) => {
     expect(proxy.logged()).not.toContain(ACME)
   })
 
-  test('a token is of no use at an instance with another secret', async () => {
+  test('a token is refused by an instance with another secret', async () => {
     const { readers, open } = await openedWithToken(name, {})
     const statuses = new Set(readers.map(({ status }) => status))
     // Where the proxy chooses by chance, six may all go to the same instance.
@@ -51,7 +51,7 @@ describe.each(PROXIES)('behind %s', { timeout: TIMEOUT }, (name) => {
     expect(statuses).toEqual(new Set([200, 401]))
   })
 
-  test('nobody gets in without a key', async () => {
+  test('access without a key is refused', async () => {
     const server = await guardedServer()
     const client = await H2Client.open(await startProxy(name, { upstreams: [server.url] }))
     const answer = client.ask('/api/v2/threads')

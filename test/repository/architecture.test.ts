@@ -65,7 +65,7 @@ const TOKEN_PATH = ['async', 'sse', 'adapters', 'processor', 'reducer', 'dialect
 const folders = sourceFolders()
 const neutral = RUNTIME_NEUTRAL.filter((folder) => folders.includes(folder))
 
-describe('what each folder imports', () => {
+describe('the imports of each folder', () => {
   test('every folder of src/ has a row in the table', () => {
     expect(folders.filter((folder) => !(folder in MAY_IMPORT))).toEqual([])
   })
@@ -90,17 +90,17 @@ describe('docs/architecture.md', () => {
   const built = layersIn(section(doc, 'Folders'))
   const planned = layersIn(section(doc, 'Planned'))
 
-  test('lists the folders of src/, and as planned only what is not there', () => {
+  test('lists the folders of src/, and as planned only missing ones', () => {
     expect(Object.keys(built).toSorted()).toEqual(folders)
     expect(Object.keys(planned).filter((folder) => folders.includes(folder))).toEqual([])
   })
 
-  test('gives the same table as this test', () => {
+  test('has the same table as this test', () => {
     expect({ ...built, ...planned }).toEqual(MAY_IMPORT)
   })
 })
 
-describe('how files are imported', () => {
+describe('import paths', () => {
   const relative = sourceFiles()
     .flatMap((file) => importsOf(file))
     .filter(({ target }) => target !== undefined)
@@ -114,13 +114,13 @@ describe('how files are imported', () => {
   })
 })
 
-describe('what runs anywhere', () => {
+describe('portable code', () => {
   test.each(neutral)('src/%s imports nothing of Node', (folder) => {
     const ofNode = importsOfFolder(folder).filter(({ specifier }) => isBuiltin(specifier))
     expect(ofNode).toEqual([])
   })
 
-  test.each(neutral)('src/%s uses no global that only Node has', (folder) => {
+  test.each(neutral)('src/%s uses no Node globals', (folder) => {
     const used = filesOf(folder).flatMap((file) =>
       globalsOf(file, NODE_GLOBALS).map((name) => `${file} uses ${name}`),
     )
@@ -144,7 +144,7 @@ describe('the token path', () => {
   })
 })
 
-describe('the reading of sources', () => {
+describe('the source parser', () => {
   test.each([
     ["import { a } from './a.ts'", true],
     ["import './a.ts'", true],
@@ -169,7 +169,7 @@ describe('the reading of sources', () => {
     ['this.process(event)', []],
     ['class A { process() {} }', []],
     ['const step = { process: 1 }', []],
-  ])('sees the globals of %s', (text, used) => {
+  ])('finds the globals of %s', (text, used) => {
     expect(globalsOf('a.ts', NODE_GLOBALS, text)).toEqual(used)
   })
 })

@@ -22,7 +22,7 @@ const doc = read('docs/configuration.md')
 const rows = tableRows(section(doc, 'Settings'))
 
 describe('the settings', () => {
-  test('are in the table, in the order of --help', () => {
+  test('are in the table in the order of --help', () => {
     expect(rows.map(([key]) => key)).toEqual(SETTING_NAMES.map((name) => `\`${name}\``))
   })
 
@@ -34,7 +34,7 @@ describe('the settings', () => {
     expect(description).toMatch(/^[A-Z].*\.$/)
   })
 
-  test('have options and variables by the rule of the document', () => {
+  test('have options and variables by the documented rule', () => {
     expect(doc).toContain('`maxBodyBytes`')
     expect(doc).toContain(`\`${toVariable('maxBodyBytes')}\``)
     expect(doc).toContain(`\`--${toFlag('maxBodyBytes')}\``)
@@ -45,7 +45,7 @@ describe('the settings', () => {
     }
   })
 
-  test('that accept unlimited are limits of a key, or say so', () => {
+  test('that accept unlimited are limits per key, or say so', () => {
     const unlimited = SETTING_NAMES.filter(
       (name) => (SETTINGS[name].schema as z.ZodType).safeParse('unlimited').data === Infinity,
     )
@@ -60,7 +60,7 @@ describe('the providers', () => {
   const [providers, keys] = split(tableRows(section(doc, 'Providers')))
   const quoted = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
 
-  test('are in the table, in the order in which one becomes the default', () => {
+  test('are in the table in the order of preference', () => {
     expect(providers.map(([id]) => id)).toEqual(
       [...PROVIDER_KINDS, 'codex', 'scripted'].map((id) => `\`${id}\``),
     )
@@ -118,7 +118,7 @@ describe('the tools', () => {
   })
 })
 
-test('the example of a file can be read', () => {
+test('the example file is valid', () => {
   const cwd = mkdtempSync(join(tmpdir(), 'turnstream-operations-'))
   onTestFinished(() => rmSync(cwd, { recursive: true, force: true }))
   writeFileSync(join(cwd, CONFIG_FILE), /^```json\n(.*?)^```/ms.exec(doc)?.[1] ?? '')

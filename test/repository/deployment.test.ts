@@ -39,7 +39,7 @@ describe('the variables', () => {
     for (const name of names) expect(known(name)).not.toThrow()
   })
 
-  test('one that is not known would be noticed', () => {
+  test('an unknown one would be noticed', () => {
     expect(known('TURNSTREAM_KEY_FILES')).toThrow('unknown TURNSTREAM_KEY_FILES')
   })
 })
@@ -55,7 +55,7 @@ const valuesOf = (name: string, lines = INSTRUCTIONS) =>
 const FINAL = INSTRUCTIONS.slice(INSTRUCTIONS.findLastIndex((line) => line.startsWith('FROM ')))
 
 describe('the Dockerfile', () => {
-  test('copies what is there, and what .dockerignore lets through', () => {
+  test('copies existing files that .dockerignore does not exclude', () => {
     const allowed = read('.dockerignore').match(/^!(.+)$/gm) ?? []
     const copied = valuesOf('COPY')
       .filter((value) => !value.startsWith('--from'))
@@ -65,7 +65,7 @@ describe('the Dockerfile', () => {
     expect([...new Set(copied)].toSorted()).toEqual(allowed.map((line) => line.slice(1)).toSorted())
   })
 
-  test('ends with production dependencies and the build, as a user without rights', () => {
+  test('ends with production dependencies and the build, as an unprivileged user', () => {
     expect(valuesOf('RUN', FINAL)[0]).toContain('npm ci --omit=dev --ignore-scripts')
     expect(valuesOf('COPY', FINAL).at(-1)).toBe('--from=build /app/dist ./dist')
     expect(valuesOf('USER', FINAL)).toEqual(['node'])
@@ -77,7 +77,7 @@ describe('the Dockerfile', () => {
     expect(valuesOf('EXPOSE', FINAL)).toEqual([SETTINGS.port.standard])
   })
 
-  test('has the same Node in both stages, which the package accepts, and no secret', () => {
+  test('has the same supported Node in both stages, and no secrets', () => {
     const [build, final] = valuesOf('FROM').map((value) => value.split(' ')[0])
     expect(final).toBe(build)
     expect(Number(/^node:(\d+)-slim$/.exec(final ?? '')?.[1])).toBeGreaterThanOrEqual(20)
@@ -85,7 +85,7 @@ describe('the Dockerfile', () => {
     for (const value of valuesOf('ENV')) expect(value).not.toMatch(/KEY|SECRET|TOKEN|PASSWORD/)
   })
 
-  test('its health check tells a gateway from none', { timeout: TIMEOUT }, async () => {
+  test('its health check detects a missing gateway', { timeout: TIMEOUT }, async () => {
     const [check = ''] = valuesOf('HEALTHCHECK')
     const [program = '', ...args] = JSON.parse(check.slice(check.indexOf('['))) as string[]
     expect(program).toBe('node')
@@ -132,14 +132,14 @@ const serviceOf = (name: string): Service => {
 }
 
 describe('compose.yaml', () => {
-  test('has two gateways that differ in nothing, a Redis and a proxy', () => {
+  test('has two identical gateways, a Redis and a proxy', () => {
     expect(Object.keys(COMPOSE.services)).toEqual(['gateway-1', 'gateway-2', 'redis', 'proxy'])
     expect(serviceOf('gateway-2')).toEqual(serviceOf('gateway-1'))
     for (const { restart } of Object.values(COMPOSE.services))
       expect(restart).toBe('unless-stopped')
   })
 
-  test('names only networks, volumes, secrets and services that it has', () => {
+  test('only references networks, volumes, secrets and services that it defines', () => {
     for (const service of Object.values(COMPOSE.services)) {
       for (const name of service.networks) expect(COMPOSE.networks).toHaveProperty(name)
       for (const name of service.secrets ?? []) expect(COMPOSE.secrets).toHaveProperty(name)
@@ -154,7 +154,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('keeps Redis where nobody but the gateways is, and waits for longer than the grace', () => {
+  test('isolates Redis with the gateways and waits longer than the grace period', () => {
     expect(serviceOf('redis').networks).toEqual(['back'])
     expect(COMPOSE.networks['back']).toEqual({ internal: true })
     expect(serviceOf('proxy').networks).not.toContain('back')
@@ -162,14 +162,14 @@ describe('compose.yaml', () => {
     expect(grace).toBeGreaterThan(GRACE_S)
   })
 
-  test('has the secrets where the document makes them, out of sight of git', () => {
+  test('has its secrets where the document creates them, ignored by git', () => {
     for (const { file } of Object.values(COMPOSE.secrets)) {
       expect(COMPOSE_COMMANDS).toContain(`> ${file.replace('./', '')}\n`)
     }
     expect(read('.gitignore')).toContain('deploy/secrets/\n')
   })
 
-  test('has for its proxy the recipe of docs/security.md, but for the addresses', () => {
+  test('uses the recipe of docs/security.md for its proxy, except addresses', () => {
     expect(read('deploy/Caddyfile')).toBe(
       replaceAll(recipe('caddy'), [
         [
@@ -193,7 +193,7 @@ function makeSecrets(folder: string): string {
   return stdout.trim()
 }
 
-test('the gateways of compose.yaml run as they are set', {
+test('the gateways of compose.yaml run with their settings', {
   timeout: TIMEOUT,
   tags: ['slow'],
 }, async () => {
@@ -248,7 +248,7 @@ test('the gateways of compose.yaml run as they are set', {
   expect(ask(`${second}/xapi/turns/turn/stream`)).toContain('KEY_REQUIRED')
 })
 
-describe('the unit', () => {
+describe('the systemd unit', () => {
   const unit = read('deploy/turnstream.service')
   const settingsOf = (name: string) =>
     [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value = '']) => value)
@@ -262,19 +262,19 @@ describe('the unit', () => {
   }
   const hasSystemd = spawnSync('systemd-analyze', ['--version']).error === undefined
 
-  test.runIf(hasSystemd)('is one that systemd takes without a word', () => {
+  test.runIf(hasSystemd)('passes systemd-analyze verify without warnings', () => {
     expect(analyze(here, 'verify')).toMatchObject({ status: 0, stderr: '' })
     const misspelt = here.replace('ProtectClock', 'ProtectClok')
     expect(analyze(misspelt, 'verify').stderr).toContain('ProtectClok')
   })
 
-  test.runIf(hasSystemd)('leaves little to attack', () => {
+  test.runIf(hasSystemd)('has a low exposure score', () => {
     const { stdout } = analyze(here, 'security', '--offline=true')
     const [, exposure] = /Overall exposure level for \S+: ([\d.]+)/.exec(stdout) ?? []
     expect(Number(exposure)).toBeLessThan(2)
   })
 
-  test('starts what the package has, and waits for longer than the grace', () => {
+  test("starts the package's command and waits longer than the grace period", () => {
     const { bin } = JSON.parse(read('package.json')) as { bin: { turnstream: string } }
     expect(settingsOf('ExecStart')[0]).toContain(`node_modules/turnstream/${bin.turnstream} serve`)
     expect(settingsOf('ExecReload')).toEqual(['kill -HUP $MAINPID'])
@@ -284,7 +284,7 @@ describe('the unit', () => {
     )
   })
 
-  test('reads each secret as a credential, and keeps its turns in its state directory', () => {
+  test('reads each secret as a credential and stores turns in its state directory', () => {
     const credentials = settingsOf('#?LoadCredential').map((value) => value.split(':')[0] ?? '')
     const read = settingsOf('#?Environment').flatMap((value) => /%d\/(.+)$/.exec(value)?.[1] ?? [])
     expect(read).toEqual(credentials)

@@ -19,7 +19,7 @@ function documented(title: string): string[] {
   )
 }
 
-test('every check of a set-up has its row', PATIENCE, async () => {
+test('every check of a setup has its row', PATIENCE, async () => {
   const cwd = folder()
   writeFileSync(join(cwd, 'turnstream.keys'), `acme:web:${sha256Of('a')}\n`)
   chmodSync(join(cwd, 'turnstream.keys'), 0o600)

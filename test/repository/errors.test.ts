@@ -30,7 +30,7 @@ describe('docs/errors.md', () => {
     }
   })
 
-  test.each(codes)('gives the status and the retryability of %s', (code) => {
+  test.each(codes)('has the status and retryability of %s', (code) => {
     const { status, retryable } = ERROR_CODES[code]
     const entry = documented.find((each) => each.code === code)
     expect(entry).toMatchObject({ status, retryable })
@@ -39,7 +39,7 @@ describe('docs/errors.md', () => {
 })
 
 describe('the codes', () => {
-  test('stand in alphabetical order', () => {
+  test('are in alphabetical order', () => {
     expect(codes).toEqual(codes.toSorted())
   })
 

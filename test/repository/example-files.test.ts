@@ -91,14 +91,14 @@ test('curl.sh submits, is cut, resumes without a gap, and cancels', {
 })
 
 describe('fetch.mjs', () => {
-  test('prints the answer as it grows, and ends', { tags: ['slow'] }, async () => {
+  test('prints the answer as it grows, and exits', { tags: ['slow'] }, async () => {
     const { ended, text } = start(lineFor('fetch.mjs'))
     expect(await ended, text()).toBe(0)
     expect(text()).toMatch(/^\*\*This is a recorded answer\.\*\*/)
     expect(text()).toMatch(ANSWER_END)
   })
 
-  test('loses and repeats nothing over connections that break', { tags: ['slow'] }, async () => {
+  test('neither loses nor repeats text over broken connections', { tags: ['slow'] }, async () => {
     const whole = start(lineFor('fetch.mjs'))
     let streams = 0
     const proxy = await cuttingProxy(url, (request) => {
@@ -113,14 +113,14 @@ describe('fetch.mjs', () => {
     expect(streams).toBe(3)
   })
 
-  test('says what the gateway refuses', async () => {
+  test("prints the gateway's error", async () => {
     const { ended, text } = start(lineFor('fetch.mjs'), { TURNSTREAM_KEY: 'none' })
     expect(await ended).toBe(1)
     expect(text()).toContain('KEY_INVALID')
   })
 })
 
-test('openai.mjs lists the models, and prints an answer and what it has cost', {
+test('openai.mjs lists the models and prints an answer with its cost', {
   tags: ['slow'],
 }, async () => {
   const { ended, text } = start(lineFor('openai.mjs'))
@@ -205,7 +205,7 @@ describe('eventsource.html', () => {
     return backend
   }
 
-  test('shows the answer to its end, with a token and without the key', {
+  test('shows the complete answer with a token and without the key', {
     tags: ['slow'],
   }, async () => {
     const backend = await startBackend()
@@ -222,7 +222,7 @@ describe('eventsource.html', () => {
     for (const text of [page, browser.opened[0], backend.text()]) expect(text).not.toContain(key)
   })
 
-  test('its backend gives no token for turns that were not asked for there', async () => {
+  test('its backend issues no tokens for turns of others', async () => {
     await startBackend()
     const post = (path: string, body: object) =>
       fetch(origin + path, { method: 'POST', body: JSON.stringify(body) })
@@ -233,7 +233,7 @@ describe('eventsource.html', () => {
   })
 })
 
-test('every example is in the README, and names only variables that there are', () => {
+test('every example is in the README and uses only known variables', () => {
   const files = readdirSync(join(root, 'examples')).filter((name) => name !== 'README.md')
   for (const file of files) {
     expect(README, file).toContain(`(${file})`)

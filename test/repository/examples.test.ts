@@ -43,14 +43,14 @@ describe('the commands', () => {
   })
 })
 
-describe('the reading of documents', () => {
+describe('the document parser', () => {
   test('finds programs and commands', () => {
     const names = programs.map(({ name }) => name)
     expect(names).toContain('docs/embedding.md: import { StreamProcessor } …')
     expect(commands.map(({ name }) => name)).toContain('docs/cli.md: turnstream demo --speed 0')
   })
 
-  test('a command may go on in the next line, and several may stand together', () => {
+  test('joins continued lines and groups commands', () => {
     const text =
       'So:\n\n    $ a \\\n        b\n    one\n\n    two\n    $ c\n    three\n\nEnd\n\n    d\n'
     expect(commandsIn('x.md', text)).toEqual([
@@ -66,7 +66,7 @@ describe('the reading of documents', () => {
     ['a\n…\nc', 'a\nc', true],
     ['a\nc', 'a\nb\nc', false],
     ['a.c', 'abc', false],
-  ])('%j stands for %j: %s', (printed, output, expected) => {
+  ])('%j matches %j: %s', (printed, output, expected) => {
     expect(pattern(printed).test(`${output}\n`)).toBe(expected)
   })
 })

@@ -14,11 +14,11 @@ const { exports, files } = JSON.parse(read('package.json')) as {
 const linksOf = (markdown: string) =>
   [...markdown.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link)
 
-test('it is up to date with docs/README.md: otherwise run "node scripts/llms.mjs"', () => {
+test('is up to date with docs/README.md: otherwise run "node scripts/llms.mjs"', () => {
   expect(text).toBe(toLlmsText(read('docs/README.md')))
 })
 
-test('it begins with a title and a summary, and goes on with lists of links', () => {
+test('starts with a title and a summary, followed by lists of links', () => {
   expect(text).toMatch(/^# turnstream\n\n(?:> .+\n)+\n/)
   const sections = text.split(/^## /m).slice(1)
   expect(sections.map((section) => section.split('\n')[0])).toContain('Optional')
@@ -36,8 +36,8 @@ test.each(['llms.txt', 'examples/README.md'])('the links of %s exist', (file) =>
   expect(missing).toEqual([])
 })
 
-describe('it is of use in the package', () => {
-  test('which holds it, and what it links to', () => {
+describe('the package', () => {
+  test('contains it and everything it links to', () => {
     expect(files).toContain('llms.txt')
     // npm packs the README by itself.
     const packed = [...files, 'README.md']
@@ -47,7 +47,7 @@ describe('it is of use in the package', () => {
     expect(left).toEqual([])
   })
 
-  test('and names its entry points', () => {
+  test('has the entry points it names', () => {
     for (const entry of ['turnstream', 'turnstream/server', 'turnstream/testing']) {
       expect(exports).toHaveProperty([entry.replace('turnstream', '.')])
       expect(text).toContain(`\`${entry}\``)
@@ -61,7 +61,7 @@ test('every document of docs/ is in it', () => {
   for (const name of names) expect(text).toContain(`(docs/${name})`)
 })
 
-test('the routes that it names are there', () => {
+test('the routes it names exist', () => {
   const named = [...text.matchAll(/`(?:GET|POST) (\/[^ `]+)/g)].map(([, path = '']) =>
     path.replaceAll(/\{(\w+)\}/g, ':$1'),
   )

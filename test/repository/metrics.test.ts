@@ -61,11 +61,11 @@ function isBalanced(expression: string): boolean {
 }
 
 describe('the table of metrics', () => {
-  test('has all of them, in their order', () => {
+  test('lists all of them in order', () => {
     expect(rows.map(([name]) => name)).toEqual(metrics.map(([name]) => `\`${name}\``))
   })
 
-  test.each(metrics)('%s has its type, its labels and a meaning', (name, { type, labels = [] }) => {
+  test.each(metrics)('%s has its type, labels and meaning', (name, { type, labels = [] }) => {
     const row = rows.find(([each]) => each === `\`${name}\``)
     const quoted = labels.map((label) => `\`${label}\``).join(', ')
     expect(row?.slice(1, 3)).toEqual([type, quoted])
@@ -74,12 +74,15 @@ describe('the table of metrics', () => {
 })
 
 describe('the names', () => {
-  test.each(metrics)('%s is one that Prometheus and people take', (name, { type, help }) => {
-    expect(name).toMatch(/^turnstream_[a-z_]+$/)
-    expect(name.endsWith('_total')).toBe(type === 'counter')
-    if (type === 'histogram') expect(name).toMatch(/_seconds$/)
-    expect(help).toMatch(/^[A-Z].*\.$/)
-  })
+  test.each(metrics)(
+    '%s is valid in Prometheus and follows its conventions',
+    (name, { type, help }) => {
+      expect(name).toMatch(/^turnstream_[a-z_]+$/)
+      expect(name.endsWith('_total')).toBe(type === 'counter')
+      if (type === 'histogram') expect(name).toMatch(/_seconds$/)
+      expect(help).toMatch(/^[A-Z].*\.$/)
+    },
+  )
 })
 
 describe('the dashboard', () => {
@@ -95,7 +98,7 @@ describe('the dashboard', () => {
   const { panels, templating } = dashboard
 
   test.each(panels.map((panel) => [panel.title, panel] as const))(
-    '%s asks for what there is',
+    '%s uses existing metrics',
     (_title, { targets }) => {
       expect(targets.length).toBeGreaterThan(0)
       for (const { expr } of targets) expect([expr, faultsOf(expr)]).toEqual([expr, []])
@@ -108,19 +111,19 @@ describe('the dashboard', () => {
     expect(metrics.map(([name]) => name).filter((name) => !shown.includes(name))).toEqual([])
   })
 
-  test('has each panel once, and lists the instances by a metric', () => {
+  test('has each panel once and lists instances by a metric', () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
     expect(faultsOf(templating.list[1]?.query ?? '')).toEqual([])
   })
 })
 
-describe('the rules', () => {
+describe('the alert rules', () => {
   const [, rules = ''] = [...metricsSection.matchAll(/^```yaml\n(.*?)^```/gms)].map(
     ([, text = '']) => text,
   )
   const alerts = rules.split(/^ {6}- alert: /m).slice(1)
 
-  test('are three, each with a name, an expression, a time and what to do', () => {
+  test('are three, each with name, expression, duration and advice', () => {
     expect(alerts).toHaveLength(3)
     for (const alert of alerts) {
       expect(alert).toMatch(/^Turnstream\w+\n {8}expr: .*^ {8}for: \d+m\n {8}annotations:\n/ms)
@@ -129,7 +132,7 @@ describe('the rules', () => {
   })
 
   test.each(alerts.map((alert) => [alert.split('\n')[0], alert] as const))(
-    '%s asks for what there is',
+    '%s uses existing metrics',
     (_name, alert) => {
       const expression = /expr: (.*?)^ {8}for:/ms.exec(alert)?.[1] ?? ''
       expect([faultsOf(expression), isBalanced(expression)]).toEqual([[], true])
@@ -137,7 +140,7 @@ describe('the rules', () => {
   )
 })
 
-describe('the check of expressions', () => {
+describe('the expression checker', () => {
   test.each([
     ['sum(turnstream_nothing_total)', ['there is no turnstream_nothing_total']],
     ['turnstream_turns_running{colour="blue"}', ['turnstream_turns_running has no colour']],
@@ -145,7 +148,7 @@ describe('the check of expressions', () => {
     ['rate(turnstream_cancel_seconds[5m])', ['there is no turnstream_cancel_seconds']],
     ['vector(1)', ['no metric in vector(1)']],
     ['sum by (le) (turnstream_cancel_seconds_bucket{instance=~"a"})', []],
-  ])('says of %s: %j', (expression, faults) => {
+  ])('reports for %s: %j', (expression, faults) => {
     expect(faultsOf(expression)).toEqual(faults)
   })
 
@@ -154,7 +157,7 @@ describe('the check of expressions', () => {
     ['sum(a))', false],
     ['a{b="("}', true],
     ['sum(a{b="c"}[5m])', true],
-  ])('says whether %s is balanced', (expression, isSo) => {
+  ])('detects whether %s is balanced', (expression, isSo) => {
     expect(isBalanced(expression)).toBe(isSo)
   })
 })

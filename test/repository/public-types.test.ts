@@ -36,7 +36,7 @@ test.each([
   ['a base', 'export interface f extends Omit<A, "b"> {}\ninterface A {}'],
   ['a public member', 'export class f { get a(): A {} }\ninterface A {}'],
   ['an imported type', "import type { A } from './a.ts'\nexport type f = A | 1"],
-])('it notices %s', (_what, text) => {
+])('the check notices %s', (_what, text) => {
   expect(typesMentionedBy('src/x.ts', 'f', text).map(({ name }) => name)).toEqual(['A'])
 })
 
@@ -45,6 +45,6 @@ test.each([
   ['a body', 'export function f(): void { let a: A }\ninterface A {}'],
   ['a type parameter', 'export function f<A>(a: A): A {}'],
   ['a type of a package', "import type { A } from 'a'\nexport type f = A"],
-])('it ignores %s', (_what, text) => {
+])('the check ignores %s', (_what, text) => {
   expect(typesMentionedBy('src/x.ts', 'f', text)).toEqual([])
 })

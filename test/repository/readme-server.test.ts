@@ -39,7 +39,7 @@ afterAll(async () => {
 })
 
 describe('the README', () => {
-  test('shows what the server says when it starts', () => {
+  test('shows the banner of the server', () => {
     const shown = /^ {4}turnstream listening on .*\n(?: {4}.*\n)+/m.exec(README)?.[0] ?? ''
     const said = greeting.split('\n\n')[0] ?? ''
     const said4010 = said.replaceAll(url, 'http://127.0.0.1:4010')
@@ -64,7 +64,7 @@ describe('the README', () => {
     30_000,
   )
 
-  test('has a program for the package of OpenAI, which prints an answer', {
+  test("has a program for OpenAI's client that prints an answer", {
     timeout: 30_000,
     tags: ['slow'],
   }, () => {
@@ -78,7 +78,7 @@ describe('the README', () => {
     expect(`${linesOf(stdout).join('\n')}\n`).toMatch(pattern(outdent(printed)))
   })
 
-  test('cut and resumed, every snapshot came once', () => {
+  test('neither loses nor repeats a snapshot over a cut and a resume', () => {
     const cat = `cat seen.txt; curl -sN ${url}/xapi/turns/turn-1/stream`
     const args = ['-c', `${cat} -H "last-event-id: $(sed -n 's/^id: //p' seen.txt | tail -n 1)"`]
     const { stdout } = spawnSync('sh', args, { cwd: folder, encoding: 'utf8' })
@@ -88,7 +88,7 @@ describe('the README', () => {
   })
 })
 
-test('the lines that the server prints are commands that work', {
+test('has a banner whose commands work', {
   timeout: 30_000,
   tags: ['slow'],
 }, () => {

@@ -6,7 +6,7 @@ const readme = readFileSync('README.md', 'utf8')
 
 vi.setConfig({ testTimeout: 60_000 })
 
-test('it stays short', () => {
+test('stays short', () => {
   expect(readme.split('\n').length).toBeLessThanOrEqual(150)
   expect(readme.split(/\s+/).length).toBeLessThanOrEqual(900)
 })
@@ -21,7 +21,7 @@ test('its two commands are scripts of the package', () => {
   expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['start', 'test', 'test:full']))
 })
 
-test('its picture is what scripts/picture.mjs records: a cut, and a resume that goes on to the end', {
+test('its picture is recorded by scripts/picture.mjs: a cut and a resume to the end', {
   tags: ['slow'],
 }, async () => {
   const lines = await recordSession()

@@ -106,7 +106,7 @@ describe('the tutorial', () => {
     if (printed !== '') expect(`${shown.join('\n')}\n`).toMatch(pattern(printed))
   })
 
-  test('a broken connection loses and repeats nothing', () => {
+  test('a broken connection neither loses nor repeats anything', () => {
     const all = [...outputs.values()]
     const answer = all.find((output) => output.startsWith('**This is'))
     const cut = all.findIndex((output) => output.startsWith('{"runId":"turn-1"'))
@@ -115,7 +115,7 @@ describe('the tutorial', () => {
     expect(text).toBe(answer?.trimEnd())
   })
 
-  test('the real model was asked, and its answer was followed', () => {
+  test('the real model was called and its answer followed', () => {
     const all = [...outputs.values()].filter((output) => output.includes('Bonjour — ça va'))
     expect(all).toHaveLength(2)
     expect(all[1]).toContain('[complete]')

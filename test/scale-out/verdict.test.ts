@@ -59,7 +59,7 @@ function check(frames: Frames): void {
   })
 }
 
-test('a turn that was read as it is passes', () => {
+test('a correctly read turn passes', () => {
   expect(() => check(readers())).not.toThrow()
 })
 

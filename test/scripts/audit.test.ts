@@ -84,24 +84,24 @@ async function audit(url: string, args: string[] = [], cwd = project()) {
 // npm takes a while to start.
 const PATIENCE = { timeout: 60_000 }
 
-test('nothing is known, and all is well', PATIENCE, async () => {
+test('passes without findings', PATIENCE, async () => {
   const { code, said } = await audit(await registry(200))
   expect([code, said]).toEqual([0, 'audit: nothing of high or critical severity is known\n'])
 })
 
-test.each(['high', 'critical'] as const)('what is %s is a failure', PATIENCE, async (severity) => {
+test.each(['high', 'critical'] as const)('a %s finding fails', PATIENCE, async (severity) => {
   const { code, said } = await audit(await registry(200, { used: severity }))
   expect(code).toBe(1)
   expect(said).toContain(`audit: used is ${severity}`)
 })
 
-test('what is less is told and no failure', { ...PATIENCE, tags: ['slow'] }, async () => {
+test('a lower finding is reported and passes', { ...PATIENCE, tags: ['slow'] }, async () => {
   const { code, said } = await audit(await registry(200, { used: 'moderate' }))
   expect(code).toBe(0)
   expect(said).toContain('audit: used is moderate')
 })
 
-test('what is only used for development does not count', {
+test('development dependencies are ignored', {
   ...PATIENCE,
   tags: ['slow'],
 }, async () => {
@@ -110,7 +110,7 @@ test('what is only used for development does not count', {
   expect(said).not.toContain('tool')
 })
 
-test('a registry that cannot be asked is a note, and a failure for a release', {
+test('an unreachable registry is a warning, and fails a release', {
   ...PATIENCE,
   tags: ['slow'],
 }, async () => {
@@ -121,13 +121,13 @@ test('a registry that cannot be asked is a note, and a failure for a release', {
   expect((await audit(url, ['--required'])).code).toBe(1)
 })
 
-test('nor can one that is not there', { ...PATIENCE, tags: ['slow'] }, async () => {
+test('so is an unknown registry host', { ...PATIENCE, tags: ['slow'] }, async () => {
   const { code, said } = await audit(`http://127.0.0.1:${await freePort()}`)
   expect(code).toBe(0)
   expect(said).toContain('audit: not checked')
 })
 
-test('a package without a lock file cannot be audited, which is a failure', {
+test('a package without a lock file fails', {
   ...PATIENCE,
   tags: ['slow'],
 }, async () => {

@@ -49,7 +49,7 @@ describe('the commits of a repository', () => {
     return { folder, git }
   }
 
-  test('are checked after the given one, and each fault is reported', () => {
+  test('after the given one are checked, and each fault is reported', () => {
     const { folder, git } = repository('Old form', 'docs: add a page', 'Add another page')
     const since = git('rev-parse', 'HEAD~2')
     const { checked, faults } = checkTitles(folder, since)
@@ -57,7 +57,7 @@ describe('the commits of a repository', () => {
     expect(faults).toEqual([expect.stringMatching(/^\w+ "Add another page": use "type\(scope\)/)])
   })
 
-  test('only the newest is checked where the given one is not known, as in a shallow clone', () => {
+  test('are limited to the newest in a shallow clone without the given one', () => {
     const { folder } = repository('Old form', 'docs: add a page')
     expect(checkTitles(folder, '0'.repeat(40))).toEqual({ checked: 1, faults: [] })
   })
@@ -72,7 +72,7 @@ describe('the commits of a repository', () => {
     expect(checkTitles(folder, since)).toEqual({ checked: 1, faults: [] })
   })
 
-  test('a folder that is no repository has none', () => {
+  test('are empty in a folder that is not a repository', () => {
     const folder = mkdtempSync(join(tmpdir(), 'turnstream-titles-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     expect(checkTitles(folder, 'HEAD')).toEqual({ checked: 0, faults: [] })

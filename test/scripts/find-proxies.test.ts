@@ -66,13 +66,13 @@ describe.each(PROXIES)('$title', { timeout: TIMEOUT }, (proxy) => {
   const { title, program, find, finder, variable, says } = proxy
   const remedy = `run \`apt-get install ${program}\` or \`brew install ${program}\`, or set ${variable} to a ${program}.`
 
-  test('is found on this machine and says its version', () => {
+  test('is found on this machine with its version', () => {
     const { file, version } = find()
     expect(existsSync(file)).toBe(true)
     expect(version).toMatch(/^\d+\.\d+/)
   })
 
-  test('is the first one in a path', () => {
+  test('is the first one in PATH', () => {
     const file = writeProgram(program, says)
     expect(find({ file: '', path: join(folder, 'bin') })).toEqual({
       file,
@@ -81,12 +81,12 @@ describe.each(PROXIES)('$title', { timeout: TIMEOUT }, (proxy) => {
     })
   })
 
-  test('is the one that the environment names before all others', async () => {
+  test('is taken from the environment first', async () => {
     const file = writeProgram(program, says)
     expect(await findInChild(finder, { [variable]: file })).toMatchObject({ file })
   })
 
-  test('is missing in one sentence that says what to do', async () => {
+  test('reports in one sentence what to do when it is missing', async () => {
     expect(await findInChild(finder, { PATH: '' })).toBe(
       `There is no ${title} to run with: no ${program} is in PATH, /usr/bin, /usr/sbin, /usr/local/bin, ` +
         `/opt/homebrew/bin, and there are no apt-get and dpkg-deb to unpack one; ${remedy}`,
@@ -95,7 +95,7 @@ describe.each(PROXIES)('$title', { timeout: TIMEOUT }, (proxy) => {
 
   test.each([
     ['fails', 'echo "cannot open shared object" >&2; exit 127', 'cannot open shared object'],
-    ['fails without a word', 'exit 3', 'it exits with 3'],
+    ['fails silently', 'exit 3', 'it exits with 3'],
     ['is another program', 'echo hello', 'names no version'],
   ])('is refused in one sentence if it %s', (_, text, why) => {
     const file = writeProgram(program, text)
@@ -105,7 +105,7 @@ describe.each(PROXIES)('$title', { timeout: TIMEOUT }, (proxy) => {
     expect(ask).toThrow(remedy)
   })
 
-  test('is unpacked where there are packages', async () => {
+  test('is unpacked where packages are available', async () => {
     writeProgram('apt-get', `PATH=/usr/bin:/bin; echo "$*" >> ${folder}/calls; : > ${program}.deb`)
     writeProgram(
       'dpkg-deb',

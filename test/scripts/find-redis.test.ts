@@ -72,13 +72,13 @@ function fakePackages({ apt = ':', version = 'Redis server v=9.8.7 sha=0' } = {}
 }
 
 describe('findRedis', { timeout: TIMEOUT }, () => {
-  test('finds a Redis on this machine that says its version', () => {
+  test('finds a Redis on this machine with its version', () => {
     const { server, version } = findRedis()
     expect(existsSync(server)).toBe(true)
     expect(version).toMatch(/^\d+\.\d+\.\d+$/)
   })
 
-  test('says in one sentence what was tried and what to do where there is none', async () => {
+  test('reports in one sentence what was tried and what to do when there is none', async () => {
     expect(await findInChild({ PATH: '' })).toBe(
       'There is no Redis to run with: no redis-server is in PATH, /usr/bin, /usr/sbin, ' +
         '/usr/local/bin, /opt/homebrew/bin, and there are no apt-get and dpkg-deb to unpack one; ' +
@@ -87,21 +87,21 @@ describe('findRedis', { timeout: TIMEOUT }, () => {
     expect(existsSync(cache)).toBe(false)
   })
 
-  test('says which program REDIS_SERVER_PATH names if that does not run', async () => {
+  test('names the program of REDIS_SERVER_PATH if it does not run', async () => {
     const serverPath = join(folder, 'redis-server')
     const message = await findInChild({ REDIS_SERVER_PATH: serverPath })
     expect(message).toContain(`REDIS_SERVER_PATH, which is ${serverPath}, does not run`)
     expect(message).toContain(REMEDY)
   })
 
-  test('takes the program that REDIS_SERVER_PATH names before all others', async () => {
+  test('prefers REDIS_SERVER_PATH', async () => {
     const bin = writeProgram('redis-server', 'echo "Redis server v=1.2.3 sha=0"')
     const server = join(bin, 'redis-server')
     const redis = await findInChild({ REDIS_SERVER_PATH: server, PATH: process.env['PATH'] ?? '' })
     expect(redis).toEqual({ server, env: {}, version: '1.2.3' })
   })
 
-  test('takes the first redis-server of a path and the redis-cli beside it', () => {
+  test('uses the first redis-server in PATH and the redis-cli beside it', () => {
     const bin = writeProgram('redis-server', 'echo "Redis server v=1.2.3 sha=0"')
     writeProgram('redis-cli', '')
     const path = [join(folder, 'nowhere'), '', bin, '/usr/bin'].join(delimiter)
@@ -118,7 +118,7 @@ describe('findRedis', { timeout: TIMEOUT }, () => {
 describe('an unpacked copy', { timeout: TIMEOUT }, () => {
   const isDebian = existsSync('/usr/bin/apt-get') && existsSync('/usr/bin/dpkg-deb')
 
-  test('runs where there are packages, and is refused in one sentence elsewhere', () => {
+  test('runs where packages are available, and is refused in one sentence elsewhere', () => {
     const find = () => findRedis({ serverPath: '', path: '' })
     if (isDebian) {
       const { server, env, version } = find()
@@ -130,7 +130,7 @@ describe('an unpacked copy', { timeout: TIMEOUT }, () => {
     }
   })
 
-  test('is made once and then found', async () => {
+  test('is created once and then reused', async () => {
     const env = { PATH: fakePackages() }
     const first = await findInChild(env)
     expect(first).toMatchObject({ version: '9.8.7' })
@@ -138,7 +138,7 @@ describe('an unpacked copy', { timeout: TIMEOUT }, () => {
     expect(await findInChild({ PATH: '' })).toEqual(first)
   })
 
-  test('is one complete copy when several processes make it at once', async () => {
+  test('is one complete copy when several processes create it at once', async () => {
     const env = { PATH: fakePackages() }
     const found = await Promise.all(Array.from({ length: 4 }, () => findInChild(env)))
     expect(found[0]).toMatchObject({ version: '9.8.7' })
@@ -146,7 +146,7 @@ describe('an unpacked copy', { timeout: TIMEOUT }, () => {
     expect(readdirSync(cache)).toHaveLength(1)
   })
 
-  test('is made with package lists of its own if those of the machine do not do', async () => {
+  test('uses its own package lists if those of the machine fail', async () => {
     const apt = `case "$*" in *Dir::State::lists=${cache}/*) ;; *) echo "E: old" >&2; exit 100 ;; esac`
     const redis = await findInChild({ PATH: fakePackages({ apt }) })
     expect(redis).toMatchObject({ version: '9.8.7' })

@@ -20,7 +20,7 @@ test('packages that cannot be installed are reported with the command to run', (
   )
 })
 
-test('what is installed as the lock says is left alone', () => {
+test('an installation that matches the lock file is left alone', () => {
   const folder = brokenPackage()
   mkdirSync(join(folder, 'node_modules'))
   writeFileSync(

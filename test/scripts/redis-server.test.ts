@@ -52,7 +52,7 @@ describe('a server', { timeout: TIMEOUT }, () => {
     await expect(redis.stop()).resolves.toBeUndefined()
   })
 
-  test('has a port and a directory of its own among several', async () => {
+  test('has its own port and directory among several', async () => {
     const all = await Promise.all([start(), start(), start()])
     expect(new Set(all.map(({ port }) => port)).size).toBe(3)
     expect(new Set(all.map(({ directory }) => directory)).size).toBe(3)
@@ -61,7 +61,7 @@ describe('a server', { timeout: TIMEOUT }, () => {
     expect(values).toEqual(['0', '1', '2'])
   })
 
-  test('takes another port if the one it tried is taken', async () => {
+  test('tries another port if the first is taken', async () => {
     const first = await start()
     // The draw falls on the first server's port once, then elsewhere.
     const draw = (first.port + 0.5 - 12_000) / 10_000
@@ -71,7 +71,7 @@ describe('a server', { timeout: TIMEOUT }, () => {
     expect(await redisCommand(second, 'PING')).toBe('PONG')
   })
 
-  test('says why it did not start, and leaves nothing behind', async () => {
+  test('reports why it did not start, and leaves nothing behind', async () => {
     const { port } = await start()
     const temporary = temporaryDirectory()
     vi.stubEnv('TMPDIR', temporary)
@@ -115,14 +115,14 @@ describe('a server', { timeout: TIMEOUT }, () => {
     expect([acknowledged, acknowledged + 1]).toContain(kept)
   })
 
-  test('forgets its data over a restart without appendonly', async () => {
+  test('loses its data on a restart without appendonly', async () => {
     const redis = await start()
     await redisCommand(redis, 'SET', 'key', 'value')
     await redis.restart()
     expect(await redisCommand(redis, 'GET', 'key')).toBe('')
   })
 
-  test('leaves a directory that was given to it, for the next server', async () => {
+  test('keeps a directory that was given to it', async () => {
     const directory = temporaryDirectory()
     const first = await start({ directory, appendonly: 'everysec' })
     await redisCommand(first, 'SET', 'key', 'value')
@@ -139,7 +139,7 @@ describe('a server', { timeout: TIMEOUT }, () => {
     expect(isRunning(redis.pid)).toBe(false)
   })
 
-  test.each(['SIGKILL', 'SIGTERM'] as const)('ends when its parent gets %s', async (signal) => {
+  test.each(['SIGKILL', 'SIGTERM'] as const)('exits when its parent gets %s', async (signal) => {
     const program = `
       import { startRedis } from ${JSON.stringify(script)}
       const { host, port, directory } = await startRedis()
@@ -161,7 +161,7 @@ describe('a server', { timeout: TIMEOUT }, () => {
 })
 
 describe('a cluster', { timeout: TIMEOUT }, () => {
-  test('shares all slots among its masters, and each sends a foreign key on', {
+  test('distributes all slots among its masters, and each redirects foreign keys', {
     tags: ['slow'],
   }, async () => {
     const cluster = await startRedisCluster()
@@ -185,7 +185,7 @@ describe('a cluster', { timeout: TIMEOUT }, () => {
     ).toBe(false)
   })
 
-  test('that cannot start says why and leaves nothing behind', async () => {
+  test('that cannot start reports why and leaves nothing behind', async () => {
     const temporary = temporaryDirectory()
     vi.stubEnv('TMPDIR', temporary)
     const options = { args: ['--no-such-option', 'x'] }

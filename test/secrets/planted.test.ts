@@ -18,7 +18,7 @@ test.each([
   expect(leaksIn(`before ${text} after`, { it: planted })).toHaveLength(1)
 })
 
-test('the scan finds nothing where nothing is', () => {
+test('the scan finds nothing in clean output', () => {
   expect(leaksIn('before pl4nted and after', { it: secret })).toEqual([])
   expect(spellingsOf(secret).every((spelling) => spelling.length >= 12)).toBe(true)
 })

@@ -225,8 +225,8 @@ function checkThatNothingLeaked({ server, client, vendor, secrets, log }: Run): 
   expect(vendor.heard()).not.toContain('evil.example')
 }
 
-describe('no secret is in what a server says, sends and keeps', PATIENCE, () => {
-  test('on a Redis with a password, which goes away, with a log of JSON', {
+describe('a server prints, sends and stores no secrets', PATIENCE, () => {
+  test('with a failing Redis that has a password, and a JSON log', {
     tags: ['slow'],
   }, async () => {
     const redis = await startRedis({ args: ['--requirepass', PASSWORD, '--rdbcompression', 'no'] })
@@ -245,7 +245,7 @@ describe('no secret is in what a server says, sends and keeps', PATIENCE, () => 
     )
   })
 
-  test('on a directory, with a log for people', async () => {
+  test('with a directory and a text log', async () => {
     const directory = join(folder(), 'store')
     const run = await live({ store: directory, json: false }, async () => {})
     checkThatItHappened(run)

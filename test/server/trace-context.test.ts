@@ -75,10 +75,10 @@ describe('a trace context', () => {
 
   test.each([
     ['of 1,000 characters is kept', 'x'.repeat(1000), { tracestate: 'x'.repeat(1000) }],
-    ['of more is left out', 'x'.repeat(1001), {}],
-    ['that is empty is left out', '', {}],
-    ['with signs that cannot be seen is left out', 'a=\u0007', {}],
-    ['that is not ASCII is left out', 'a=ü', {}],
+    ['of more is dropped', 'x'.repeat(1001), {}],
+    ['that is empty is dropped', '', {}],
+    ['with invisible characters is dropped', 'a=\u0007', {}],
+    ['that is not ASCII is dropped', 'a=ü', {}],
   ])('has a state which %s', (_name, tracestate, kept) => {
     expect(parseTraceContext({ traceparent: VALID, tracestate })).toEqual({
       traceparent: VALID,

@@ -22,7 +22,7 @@ const grown = (all: Sample[]) =>
     .filter(({ isFlat }) => isFlat === false)
     .map(({ name }) => name)
 
-test('a steady gateway is flat, whatever its first seconds were', () => {
+test('a steady gateway is flat, whatever its first seconds', () => {
   expect(grown(samples((index) => (index < 15 ? { heap: 5 * MB, rss: 50 * MB } : {})))).toEqual([])
 })
 
@@ -31,16 +31,16 @@ test.each([
   ['rss', (index: number) => ({ rss: (100 + 3 * index) * MB })],
   ['handles', (index: number) => ({ handles: 40 + index })],
   ['delay', (index: number) => ({ delay: 12 + index ** 2 })],
-] as const)('a leak of %s is seen', (name, change) => {
+] as const)('a leak of %s is detected', (name, change) => {
   expect(grown(samples(change))).toEqual([name])
 })
 
-test('the delay of a starved gateway is not judged', () => {
+test('the delay of a starved gateway is ignored', () => {
   const all = samples((index) => (index > 60 ? { delay: 900, starved: 800 } : {}))
   expect(growth(all).find(({ name }) => name === 'delay')?.isFlat).toBeUndefined()
   expect(grown(samples((index) => (index % 2 ? { delay: 900, starved: 800 } : {})))).toEqual([])
 })
 
-test('too few samples are no verdict', () => {
+test('too few samples give no verdict', () => {
   expect(() => growth(samples(() => ({})).slice(0, 10))).toThrow('too few')
 })

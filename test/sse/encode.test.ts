@@ -10,13 +10,13 @@ function linesOf(values: readonly string[]): string {
 
 describe('a frame', () => {
   test.each<[string, SseFrame, string]>([
-    ['data alone', { data: '{"a":1}' }, 'data: {"a":1}\n\n'],
+    ['only data', { data: '{"a":1}' }, 'data: {"a":1}\n\n'],
     ['an id and data', { id: '17', data: 'a' }, 'id: 17\ndata: a\n\n'],
     ['a name', { event: 'append', data: 'a' }, 'event: append\ndata: a\n\n'],
-    ['an id alone, which primes', { id: '17' }, 'id: 17\n\n'],
+    ['only an id', { id: '17' }, 'id: 17\n\n'],
     ['empty data, which is dispatched', { data: '' }, 'data: \n\n'],
     ['an empty id, which resets', { id: '', data: 'a' }, 'id: \ndata: a\n\n'],
-    ['an empty name, which is none', { event: '', data: 'a' }, 'data: a\n\n'],
+    ['an empty name', { event: '', data: 'a' }, 'data: a\n\n'],
     ['a reconnection time', { retry: 1000 }, 'retry: 1000\n\n'],
     ['a comment', { retry: 5, comment: 'a\r\nb' }, 'retry: 5\n: a\n: b\n\n'],
     ['no reconnection time at all', { retry: 0 }, 'retry: 0\n\n'],

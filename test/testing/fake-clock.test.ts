@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 
 describe('fakeClock', () => {
-  test('stands still until it is moved, then is where it was moved to', async () => {
+  test('stands still until it is moved', async () => {
     const clock = fakeClock()
     expect(clock.now()).toBe(0)
     await clock.advance(250)
@@ -15,7 +15,7 @@ describe('fakeClock', () => {
     expect(fakeClock(1_700_000_000_000).now()).toBe(1_700_000_000_000)
   })
 
-  test('runs what falls due in the order of time, each at its own time', async () => {
+  test('runs due tasks in time order, each at its own time', async () => {
     const clock = fakeClock(100)
     const ran: [name: string, at: number][] = []
     clock.after(30, () => ran.push(['c', clock.now()]))
@@ -110,7 +110,7 @@ describe('fakeClock', () => {
     expect(ranAt).toEqual([100])
   })
 
-  test('works where there is no setImmediate', async () => {
+  test('works without setImmediate', async () => {
     vi.resetModules()
     vi.stubGlobal('setImmediate', undefined)
     const browser = await import('../../src/testing/fake-clock.ts')

@@ -319,7 +319,7 @@ async function failuresOf(change: Break, limitMs: number): Promise<string[]> {
   return names.filter((name) => name !== undefined)
 }
 
-describe('the suite for logs', () => {
+describe('the TurnLog suite', () => {
   const rows = Object.entries({ ...BROKEN, ...BROKEN_TENANTS })
   const isQuick = (_row: unknown, index: number) => index % 8 === 0
 
@@ -339,7 +339,7 @@ describe('the suite for logs', () => {
     expect(failures).toContainEqual(expect.stringContaining(noticedBy))
   }
 
-  test('passes for the log in memory, also behind the same wrapper', async () => {
+  test('passes for MemoryLog, also behind the same wrapper', async () => {
     expect(await failuresOf(() => ({}), 20_000)).toEqual([])
   })
 })

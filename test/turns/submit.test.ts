@@ -29,7 +29,7 @@ describe('a submit', () => {
   })
 
   test.each([
-    { name: 'a provider that is not there', ids: { providerId: 'nobody' }, code: 'MODEL_UNKNOWN' },
+    { name: 'an unknown provider', ids: { providerId: 'nobody' }, code: 'MODEL_UNKNOWN' },
     { name: 'an id that no store could keep', ids: { runId: 'a b' }, code: 'RECORD_INVALID' },
   ])('is refused with $name', async ({ ids, code }) => {
     const { runner } = newRig()

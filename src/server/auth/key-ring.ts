@@ -119,7 +119,7 @@ export function parseKeysFile(text: string): KeyEntry[] {
 /** Like `parseKeysFile`, with all lines: their texts joined with `\n` are the file. */
 export function linesOfKeysFile(text: string): KeysFileLine[] {
   if (text.length > MAX_KEYS_FILE_CHARS) {
-    throw invalidFile(`it is longer than ${MAX_KEYS_FILE_CHARS} characters`)
+    throw invalidFile(`larger than ${MAX_KEYS_FILE_CHARS} characters`)
   }
   // Names and hashes never collide: a hash has no colon.
   const seen = new Map<string, number>()

@@ -38,14 +38,14 @@ describe('A2 a finished message', () => {
     })
   })
 
-  test('without a stop reason is over all the same', () => {
+  test('without a stop reason is complete', () => {
     const noReason = { status: 'complete', finish_reason: 'other', provider_finish_reason: null }
     expect(responseOf([messageStart(), messageStop])).toMatchObject(noReason)
     expect(responseOf([messageStart(), ...ending(null)])).toMatchObject(noReason)
     expect(responseOf([messageStop])).toMatchObject(noReason)
   })
 
-  test('with a call to answer ends with tool_calls, whatever a compatible server says', () => {
+  test('with a client call ends with tool_calls, whatever a compatible server says', () => {
     const events = [messageStart(), ...toolUse(0, 't1', 'now'), ...ending('end_turn')]
     expect(responseOf(events)).toMatchObject({
       finish_reason: 'tool_calls',
@@ -58,15 +58,15 @@ describe('A2 a finished message', () => {
     })
   })
 
-  test('with a call that the vendor ran itself waits for nobody', () => {
+  test('with only a vendor-run call has no pending call', () => {
     const search = { type: 'server_tool_use', id: 's1', name: 'web_search', input: {} }
     const events = [messageStart(), blockStart(0, search), blockStop(0), ...ending('end_turn')]
     expect(responseOf(events).finish_reason).toBe('stop')
   })
 })
 
-describe('A6 a message that begins', () => {
-  test('inside another cancels what is open and goes on in the same response', () => {
+describe('A6 a message that starts', () => {
+  test('inside another cancels open items and continues the response', () => {
     const response = responseOf([
       messageStart({ input_tokens: 1, output_tokens: 9, cache_read_input_tokens: 4 }),
       ...thinkingBlock(0, 'sig-1', 'First'),
@@ -90,7 +90,7 @@ describe('A6 a message that begins', () => {
     expect(response).toMatchObject({ status: 'complete', finish_reason: 'tool_calls' })
   })
 
-  test('inside another leaves nothing of the calls of the first', () => {
+  test('inside another drops the calls of the first', () => {
     const events = [
       messageStart(),
       ...toolUse(0, 't1', 'a'),
@@ -133,7 +133,7 @@ const TRUNCATED = {
   message: 'The provider stream ended early',
 }
 
-describe('A3 a stream that stops', () => {
+describe('A3 a stream that ends early', () => {
   const calls = toolUse(1, 't1', 'a', '{"x":').slice(0, -1)
   test.each([
     { where: 'before anything', events: [], items: [] },
@@ -184,7 +184,7 @@ describe('A3 a stream that stops', () => {
     }
   })
 
-  test('keeps the usage that it knew', () => {
+  test('keeps the last known usage', () => {
     expect(responseOf([messageStart()]).usage).toEqual({
       prompt_tokens: 10,
       completion_tokens: 1,
@@ -193,12 +193,12 @@ describe('A3 a stream that stops', () => {
   })
 })
 
-describe('an error of the vendor', () => {
+describe('a vendor error', () => {
   test.each([
     { error: { type: 'overloaded_error', message: 'Overloaded' }, code: 'overloaded_error' },
     { error: { message: 'Overloaded' }, code: 'error' },
     { error: 'Overloaded', code: 'error' },
-  ])('%j ends the response and what is open', ({ error, code }) => {
+  ])('%j ends the response and open items', ({ error, code }) => {
     const [response] = responsesOf(
       translate([
         messageStart(),
@@ -213,13 +213,13 @@ describe('an error of the vendor', () => {
     expect(response?.output_items).toMatchObject([{ content: 'Ha', error: expected }])
   })
 
-  test('is seen without its type, and before any message', () => {
+  test('is recognised without its type, and before any message', () => {
     const bare = { error: { type: 'rate_limit_error', message: 'Slow down' } }
     expect(responseOf([bare]).error).toEqual({ code: 'rate_limit_error', message: 'Slow down' })
   })
 })
 
-test('nothing follows an end but the next message', () => {
+test('only a next message may follow an end', () => {
   const events = [messageStart(), ...ending()]
   const late = [
     ...textBlock(0, 'late'),

@@ -260,7 +260,7 @@ describe('messages', () => {
   })
 })
 
-test('system messages are the system prompt, wherever they stand', () => {
+test('system messages become the system prompt, wherever they are', () => {
   const input = [message('system', 'Be kind.'), user('a'), message('system', 'Be brief.')]
   expect(toHistory(input)).toEqual({
     system: [text('Be kind.'), text('Be brief.')],
@@ -274,7 +274,7 @@ test.each([
     [output('s1', 'cut of[', true, executed({ type: 'web_search_tool_result' }))],
     'input: the output of s1 was modified',
   ],
-])('a thread that cannot be told is refused: %#', (input, reason) => {
+])('an invalid thread is refused: %#', (input, reason) => {
   expect(() => toHistory(input)).toThrow(
     expect.objectContaining({
       code: 'OPTION_INVALID',

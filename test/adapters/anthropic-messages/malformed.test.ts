@@ -11,7 +11,7 @@ import {
   translate,
 } from './events.ts'
 
-describe('a malformed event ends the response and says why', () => {
+describe('a malformed event ends the response with the reason', () => {
   test.each([
     [blockStart(-1, { type: 'text' }), 'content_block_start: index is not a whole number'],
     [blockStart(0.5, { type: 'text' }), 'content_block_start: index is not a whole number'],

@@ -15,7 +15,7 @@ const tool = {
 const bodyOf = (request: Partial<ProviderRequest>) =>
   buildAnthropicMessagesRequest({ ...base, ...request }).body
 
-test('a plain request is a model, a maximum and a message', () => {
+test('a plain request has a model, a maximum and a message', () => {
   expect(buildAnthropicMessagesRequest(base)).toEqual({
     url: 'https://api.anthropic.com/v1/messages',
     headers: { 'anthropic-version': '2023-06-01' },
@@ -28,7 +28,7 @@ test('a plain request is a model, a maximum and a message', () => {
   })
 })
 
-test('the key, the address and further headers come from the options', () => {
+test('key, URL and extra headers come from the options', () => {
   const { url, headers } = buildAnthropicMessagesRequest(base, {
     baseUrl: 'http://localhost:1/proxy/',
     apiKey: 'key',
@@ -122,7 +122,7 @@ describe('a parameter becomes a field of the body', () => {
   })
 })
 
-describe('what the vendor cannot do is refused by name', () => {
+describe('unsupported parameters are refused by name', () => {
   const tools = [tool]
   test.each<[Partial<ProviderRequest>, string]>([
     [{ temperature: 1.5 }, 'temperature: it must be from 0 to 1'],

@@ -25,12 +25,12 @@ describe('content', () => {
     expect(itemsOf([messageStart(), ...blocks, ...ending()])).toEqual(items)
   })
 
-  test('every item knows the message of the vendor', () => {
+  test("every item has the vendor's message id", () => {
     const { output_items } = responseOf([messageStart(), ...textBlock(0, 'Hi'), ...ending()])
     expect(output_items[0]?.provider_metadata).toEqual({ anthropic: { message_id: 'msg_1' } })
   })
 
-  test('a call whose arguments are too large fails alone', () => {
+  test('only the call with oversized arguments fails', () => {
     const payloads = translate(
       [
         messageStart(),
@@ -53,7 +53,7 @@ describe('content', () => {
     expect(payloads.at(-1)).toMatchObject({ type: 'response_done', finish_reason: 'tool_calls' })
   })
 
-  test('text is handed on as it comes', () => {
+  test('text is passed on as it arrives', () => {
     const payloads = translate([messageStart(), ...textBlock(0, 'a', 'b'), ...ending()])
     expect(payloads.map(({ type }) => type)).toEqual([
       'response_start',
@@ -65,14 +65,14 @@ describe('content', () => {
     ] satisfies StreamEventPayload['type'][])
   })
 
-  test('the model is the one that the vendor names', () => {
+  test('the model is the one the vendor reports', () => {
     expect(responseOf([messageStart(), ...ending()]).model_id).toBe('claude-x')
     expect(responseOf([{ type: 'message_start' }, ...ending()]).model_id).toBe('model')
   })
 })
 
 describe('unknown types', () => {
-  test('are ignored and told once for each type', () => {
+  test('are ignored and reported once per type', () => {
     const told: string[] = []
     const events = [
       { type: 'new_event' },
@@ -91,7 +91,7 @@ describe('unknown types', () => {
     expect(responsesOf(payloads)[0]?.output_items.map(plain)).toEqual([message('Hi')])
   })
 
-  test.each([null, 7, 'text', '[DONE]', [], undefined, true])('%j is no event', (json) => {
+  test.each([null, 7, 'text', '[DONE]', [], undefined, true])('%j is not an event', (json) => {
     const told: string[] = []
     const payloads = translate([json, messageStart(), json, ...ending(), json], {
       onUnknown: (type) => told.push(type),
@@ -102,7 +102,7 @@ describe('unknown types', () => {
 })
 
 describe('usage', () => {
-  test('counts are totals, and the prompt holds what the cache gave and took', () => {
+  test('counts are totals, and the prompt includes cache reads and writes', () => {
     const { usage } = responseOf([
       messageStart({
         input_tokens: 10,
@@ -129,7 +129,7 @@ describe('usage', () => {
     })
   })
 
-  test('what is no count is not counted', () => {
+  test('an invalid count is ignored', () => {
     const { usage } = responseOf([
       messageStart({ input_tokens: 3, output_tokens: -1, cache_read_input_tokens: '5' }),
       messageDelta('end_turn', { output_tokens: 1.5, input_tokens: Number.MAX_VALUE }),
@@ -138,7 +138,7 @@ describe('usage', () => {
     expect(usage).toEqual({ prompt_tokens: 3, completion_tokens: 0, total_tokens: 3 })
   })
 
-  test('a response without any has none', () => {
+  test('is missing when the vendor reports none', () => {
     expect(responseOf([messageStart(null), messageDelta('end_turn', 7), messageStop]).usage).toBe(
       undefined,
     )

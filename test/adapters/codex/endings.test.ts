@@ -127,14 +127,14 @@ const rows: Ending[] = [
   },
 ]
 
-describe('how a turn ends', () => {
+describe('the end of a turn', () => {
   test.each(rows)('$name', ({ events, last }) => {
     const payloads = translate(events)
     expect(payloads.at(-1)).toMatchObject(last)
     expect(payloads.filter(({ type }) => type === 'response_start')).toHaveLength(1)
   })
 
-  test('a failure takes what is open with it, under the same code', () => {
+  test('a failure fails open items with the same code', () => {
     const payloads = translate([...halfway, turnFailed('Gone', 'serverOverloaded')])
     const error = { code: 'serverOverloaded', message: 'Gone' }
     expect(payloads.slice(-2)).toEqual([
@@ -143,7 +143,7 @@ describe('how a turn ends', () => {
     ])
   })
 
-  test('an abort gives up what is open and keeps its text', () => {
+  test('an abort cancels open items and keeps their text', () => {
     const { status, output_items } = responseOf([...halfway, turnCompleted('interrupted')])
     expect(status).toBe('aborted')
     expect(output_items.map(plain)).toEqual([
@@ -151,7 +151,7 @@ describe('how a turn ends', () => {
     ])
   })
 
-  test('what codex answers to a call in place of the client is not the output of the call', () => {
+  test("codex's own answer to a client call is not its output", () => {
     const { output_items } = responseOf([
       turnStarted(),
       rawCall('w', 'get_weather', '{}'),
@@ -163,13 +163,13 @@ describe('how a turn ends', () => {
     expect(output_items.map(({ type }) => type)).toEqual(['function_call'])
   })
 
-  test('a message that only the end of the turn tells of is shown', () => {
+  test('a message that only the turn end contains is emitted', () => {
     const turn = { items: [agentMessage('m', 'Hi')] }
     const { output_items } = responseOf([turnStarted(), turnCompleted('completed', turn)])
     expect(output_items.map(plain)).toEqual([message('Hi')])
   })
 
-  test('a message that the end of the turn repeats is shown once', () => {
+  test('a message repeated by the turn end is emitted once', () => {
     const turn = { items: [agentMessage('m', 'Hi')] }
     const events = [turnStarted(), ...said('m', 'Hi'), turnCompleted('completed', turn)]
     expect(responseOf(events).output_items).toHaveLength(1)
@@ -183,7 +183,7 @@ describe('several turns', () => {
     turnCompleted('completed', { id: 'v' }),
   ]
 
-  test('one after another are a response each', () => {
+  test('in sequence give one response each', () => {
     const payloads = translate([turnStarted(), ...said('m', 'One'), turnCompleted(), ...second])
     const contents = responsesOf(payloads).map(({ output_items }) => output_items.map(plain))
     expect(contents).toEqual([[message('One')], [message('Two')]])
@@ -206,7 +206,7 @@ describe('several turns', () => {
     })
   })
 
-  test('a turn that begins shows that the one before has lost its end', () => {
+  test('a new turn ends a previous one that lost its end', () => {
     const responses = responsesOf(translate([...halfway, ...second]))
     expect(responses).toMatchObject([
       { status: 'error', error: { code: 'UPSTREAM_TRUNCATED' } },
@@ -214,7 +214,7 @@ describe('several turns', () => {
     ])
   })
 
-  test('the turn of another thread is none of ours', () => {
+  test('a turn of another thread is ignored', () => {
     const foreign = { threadId: 'agent', turnId: 'w' }
     const { output_items, status } = responseOf([
       ...halfway,
@@ -232,7 +232,7 @@ describe('several turns', () => {
     expect(status).toBe('complete')
   })
 
-  test('what comes after the end of a turn is dropped', () => {
+  test('items after the end of a turn are dropped', () => {
     const late = [
       note('item/commandExecution/outputDelta', { itemId: 'c', delta: 'late' }),
       note('serverRequest/resolved', { requestId: 0 }),
@@ -244,7 +244,7 @@ describe('several turns', () => {
     expect(translate([...events, ...late])).toEqual(translate(events))
   })
 
-  test('history that is told between the turns is no part of them', () => {
+  test('history between turns is ignored', () => {
     const history = note('rawResponseItem/completed', {
       turnId: 'auto-compact-0',
       item: { type: 'function_call', call_id: 'h', name: 'old', arguments: '{}' },

@@ -59,7 +59,7 @@ const bareForms: [name: string, events: unknown[]][] = [
   ],
 ]
 
-describe('bare names', () => {
+describe('bare event names', () => {
   test.each(bareForms)('%s', (_, events) => {
     expect(itemsOf(events)).toEqual([message('Hello')])
   })
@@ -73,7 +73,7 @@ describe('bare names', () => {
     ])
   })
 
-  test('what is left of a response that broke begins no new one', () => {
+  test('the rest of a broken response starts no new one', () => {
     const events = [
       { type: 'agent_message_delta', delta: 7 },
       { type: 'agent_message_delta', delta: 'rest' },
@@ -121,20 +121,20 @@ const responseEvents = [
 ]
 
 describe('response.*', () => {
-  test('is translated as Responses backends mean it', () => {
+  test('is translated like a Responses stream', () => {
     const response = responseOf(responseEvents)
     expect(response.output_items.map(plain)).toEqual([call('c', 'f', '{"a":1}')])
     expect(response).toMatchObject({ finish_reason: 'tool_calls', usage: { total_tokens: 3 } })
   })
 
-  test('may come as notifications, recorded or not', () => {
+  test('may be wrapped in notifications, recorded or not', () => {
     const whole = translate(responseEvents)
     const notifications = responseEvents.map(({ type, ...params }) => ({ method: type, params }))
     expect(translate(notifications)).toEqual(whole)
     expect(translate(notifications.map((msg) => ({ t: 1, dir: 's2c', msg })))).toEqual(whole)
   })
 
-  test('an error at the start is one of its errors', () => {
+  test('an error at the start belongs to it', () => {
     expect(
       translate([{ type: 'error', code: 'server_error', message: 'Down' }]).at(-1),
     ).toMatchObject({
@@ -143,7 +143,7 @@ describe('response.*', () => {
     })
   })
 
-  test('that stops before its end is truncated', () => {
+  test('that ends early is truncated', () => {
     expect(translate(responseEvents.slice(0, 3)).at(-1)).toMatchObject({
       type: 'response_error',
       error: { code: 'UPSTREAM_TRUNCATED' },
@@ -151,25 +151,25 @@ describe('response.*', () => {
   })
 })
 
-describe('the grammar of an input', () => {
+describe('the detected grammar', () => {
   const v2 = [turnStarted(), ...said('m', 'Hello'), turnCompleted()]
   const old = [begun, legacy('agent_message_delta', { delta: 'Hello' }), done]
 
   test.each([
     ['today', [v2, old, responseEvents], 'completed', 'Hello'],
     ['earlier', [old, v2, responseEvents], 'task_complete', 'Hello'],
-  ])("is the first that shows itself: %s's", (_, inputs, word, text) => {
+  ])("is the first that occurs: %s's", (_, inputs, word, text) => {
     const response = responseOf(inputs.flat())
     expect(response.provider_finish_reason).toBe(word)
     expect(response.output_items.map(plain)).toEqual([message(text)])
   })
 
-  test('is that of responses when these come first', () => {
+  test('is responses when those come first', () => {
     const response = responseOf([responseEvents, v2, old].flat())
     expect(response.output_items.map(plain)).toEqual([call('c', 'f', '{"a":1}')])
   })
 
-  test('is not chosen by what belongs to no turn', () => {
+  test('is not chosen by events outside turns', () => {
     const noise = [
       { method: 'thread/started', params: { thread: {} } },
       { id: 1, result: { thread: { id: 't' }, model: 'gpt-x' } },
@@ -179,7 +179,7 @@ describe('the grammar of an input', () => {
     expect(response).toMatchObject({ provider_finish_reason: 'task_complete', model_id: 'gpt-x' })
   })
 
-  test('holds for an item that both tell of', () => {
+  test('also applies to an item that both report', () => {
     const mixed = [
       turnStarted(),
       legacy('item_started', agentItem('m', '')),

@@ -30,7 +30,7 @@ describe('codex/event/*', () => {
     })
   })
 
-  test('the last message is shown when nothing else told of it', () => {
+  test('the last message is emitted when nothing else reported it', () => {
     const last = legacy('task_complete', { last_agent_message: 'Hi' })
     expect(itemsOf([begun, last])).toEqual([message('Hi')])
     expect(itemsOf([begun, legacy('agent_message', { message: 'Hi' }), last])).toEqual([
@@ -38,7 +38,7 @@ describe('codex/event/*', () => {
     ])
   })
 
-  test('a chunk that is no base64 ends the response', () => {
+  test('a chunk that is not base64 ends the response', () => {
     const begin = legacy('exec_command_begin', { call_id: 'c', command: ['ls'] })
     const chunk = legacy('exec_command_output_delta', { call_id: 'c', chunk: '*' })
     expect(translate([begun, begin, chunk]).at(-1)).toMatchObject({
@@ -46,12 +46,12 @@ describe('codex/event/*', () => {
     })
   })
 
-  test('the model is told when the session is configured', () => {
+  test('the model is reported by session_configured', () => {
     const events = [legacy('session_configured', { model: 'gpt-5-codex' }), begun, done]
     expect(responseOf(events).model_id).toBe('gpt-5-codex')
   })
 
-  test('types that mean nothing to us are told once', () => {
+  test('unknown types are reported once', () => {
     const told: string[] = []
     translate([begun, legacy('hologram'), legacy('hologram'), legacy('turn_diff'), done], {
       onUnknown: (type) => told.push(type),

@@ -84,7 +84,7 @@ const malformedLegacy: [event: unknown, reason: string][] = [
   ],
 ]
 
-describe('messages that cannot be read', () => {
+describe('malformed messages', () => {
   test.each(malformed)('$name ends the response', ({ event, reason }) => {
     const payloads = translate([...halfway, event, textDelta('m', 'late'), turnCompleted()])
     expect(payloads.at(-1)).toEqual({
@@ -98,7 +98,7 @@ describe('messages that cannot be read', () => {
     expect(payloads.at(-2)).toMatchObject({ type: 'item_error', item_id: 'run:1' })
   })
 
-  test.each(malformedLegacy)('of earlier times, too: %j', (event, reason) => {
+  test.each(malformedLegacy)('in legacy formats, too: %j', (event, reason) => {
     expect(translate([legacy('task_started'), event]).at(-1)).toMatchObject({
       error: {
         code: 'UPSTREAM_MALFORMED',
@@ -121,12 +121,12 @@ describe('messages that cannot be read', () => {
     }
   })
 
-  test('after the end of a turn nobody minds', () => {
+  test('are ignored after the end of a turn', () => {
     const events = [turnStarted(), turnCompleted()]
     expect(translate([...events, textDelta('m', 7)])).toEqual(translate(events))
   })
 
-  test('before the beginning they are a response that failed', () => {
+  test('are a failed response before the first turn', () => {
     expect(translate([legacy('agent_message_delta', { delta: 7 })])).toMatchObject([
       { type: 'response_start' },
       { type: 'response_error', error: { code: 'UPSTREAM_MALFORMED' } },

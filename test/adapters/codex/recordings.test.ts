@@ -190,7 +190,7 @@ const bare = (lines: Fields[]) =>
   lines.filter(({ dir }) => dir === 's2c').map(({ msg }) => msg as Fields)
 
 describe.each(rows)('$name', ({ name, items, ending }) => {
-  test('gives what was said and done, and ends as it ended', () => {
+  test('has the recorded items and outcome', () => {
     const [response, ...others] = responsesOf(translate(read(name)))
     expect(others).toEqual([])
     expect(response?.output_items.map(plain)).toEqual(items)
@@ -198,7 +198,7 @@ describe.each(rows)('$name', ({ name, items, ending }) => {
     expect({ status, finish_reason, provider_finish_reason, error, usage }).toMatchObject(ending)
   })
 
-  test('streams every text of the model once', () => {
+  test('streams every model text once', () => {
     const payloads = translate(read(name))
     const messages = items.filter(({ type, origin }) => type === 'message' && origin === 'agent')
     const streamed = payloads.flatMap((payload) => {
@@ -211,18 +211,18 @@ describe.each(rows)('$name', ({ name, items, ending }) => {
     expect(streamed).toEqual(messages.map(({ content }) => content))
   })
 
-  test('is the same without the wrapping of the recorder', () => {
+  test("is the same without the recorder's wrapper", () => {
     expect(translate(bare(read(name)))).toEqual(translate(read(name)))
   })
 
-  test('holds no message that we do not know', () => {
+  test('contains no unknown messages', () => {
     const told: string[] = []
     translate(read(name), { onUnknown: (type) => told.push(type) })
     expect(told).toEqual([])
   })
 })
 
-test('the model is the one that the thread was opened with', () => {
+test('the model is the one the thread was opened with', () => {
   expect(responsesOf(translate(read('exec')))[0]?.model_id).toBe('gpt-5.5')
   expect(responsesOf(translate(read('gateway-tool')))[0]?.model_id).toBe('proxy-model')
   expect(responsesOf(translate(read('legacy-v0.50.0-v1-text')))[0]?.model_id).toBe('gpt-5')

@@ -131,7 +131,7 @@ test('a turn with events lost, repeated, moved or broken gives well-formed respo
   )
 })
 
-test('a turn cut anywhere is truncated, and what came before does not depend on the rest', () => {
+test('a turn cut anywhere is truncated, and earlier payloads do not depend on the rest', () => {
   const whole = translate(turn)
   expect(whole.at(-1)).toMatchObject({ type: 'response_done', finish_reason: 'tool_calls' })
   for (let cut = 0; cut < turn.length; cut++) {

@@ -30,7 +30,7 @@ describe('items', () => {
     expect(itemsOf([turnStarted(), ...events, turnCompleted()])).toEqual(items)
   })
 
-  test('what a stream left out of a message is made up for', () => {
+  test('text missing from the stream of a message is added', () => {
     const payloads = translate([
       turnStarted(),
       started(agentMessage('m', '')),
@@ -42,7 +42,7 @@ describe('items', () => {
     expect(deltas).toMatchObject([{ delta_content: 'Hel' }, { delta_content: 'lo' }])
   })
 
-  test('calls appear in the order of the model, whichever codex starts first', () => {
+  test('calls appear in model order, whichever codex starts first', () => {
     const { output_items } = responseOf([
       turnStarted(),
       rawCall('a', 'one', '{}'),
@@ -54,7 +54,7 @@ describe('items', () => {
     expect(output_items).toMatchObject([{ name: 'one' }, { name: 'two' }])
   })
 
-  test('a call whose arguments are too large fails alone', () => {
+  test('only the call with oversized arguments fails', () => {
     const payloads = translate(
       [
         turnStarted(),
@@ -75,15 +75,15 @@ describe('items', () => {
   })
 })
 
-describe('what is kept of codex', () => {
-  test('the name and the phase of a message', () => {
+describe('codex metadata', () => {
+  test('keeps the name and phase of a message', () => {
     const item = { ...agentMessage('m', 'Hi'), phase: 'commentary', memoryCitation: null }
     expect(metadataOf([started(item), completed(item)])).toEqual([
       { codex: { id: 'm', phase: 'commentary' } },
     ])
   })
 
-  test('annotations, which only the raw message has', () => {
+  test('keeps annotations, which only the raw message has', () => {
     const annotation = { type: 'url_citation', url: 'https://example.org' }
     const twin = raw({
       type: 'message',
@@ -97,7 +97,7 @@ describe('what is kept of codex', () => {
     ])
   })
 
-  test('how a command ended', () => {
+  test('keeps the result of a command', () => {
     const done = command({ source: 'agent', status: 'failed', exitCode: 3, durationMs: 7 })
     const [callMetadata, outputMetadata] = metadataOf([
       started(command({ source: 'agent' })),
@@ -119,7 +119,7 @@ describe('what is kept of codex', () => {
     })
   })
 
-  test('what the user added to the words', () => {
+  test('keeps what the user attached to the text', () => {
     const image = { type: 'image', url: 'data:,' }
     const item = { type: 'userMessage', id: 'q', content: [{ type: 'text', text: 'See' }, image] }
     expect(metadataOf([started(item), completed(item)])).toEqual([
@@ -129,7 +129,7 @@ describe('what is kept of codex', () => {
 })
 
 describe('unknown types', () => {
-  test('are ignored and told once for each type', () => {
+  test('are ignored and reported once per type', () => {
     const told: string[] = []
     const payloads = translate(
       [
@@ -147,7 +147,7 @@ describe('unknown types', () => {
     expect(payloads.map(({ type }) => type)).toEqual(['response_start', 'response_done'])
   })
 
-  test('messages of the client, replies and noise are neither', () => {
+  test('client messages, replies and noise are not reported', () => {
     const told: string[] = []
     const payloads = translate(
       [
@@ -169,8 +169,8 @@ describe('unknown types', () => {
   })
 })
 
-describe('values that JSON cannot say', () => {
-  test('are told as nothing', () => {
+describe('values without JSON', () => {
+  test('are omitted', () => {
     const cycle: Fields = {}
     cycle['self'] = cycle
     const item = { type: 'mcpToolCall', id: 'x', tool: 'f', arguments: cycle, status: 'completed' }
@@ -181,7 +181,7 @@ describe('values that JSON cannot say', () => {
   })
 })
 
-test('the model is told again when the settings of the thread change', () => {
+test('the model is reported again when the thread settings change', () => {
   const settings = note('thread/settings/updated', { threadSettings: { model: 'gpt-y' } })
   expect(responseOf([settings, turnStarted(), turnCompleted()]).model_id).toBe('gpt-y')
 })

@@ -15,7 +15,7 @@ const usageOf = (...events: unknown[]) =>
   responsesOf(translate([turnStarted(), ...events, turnCompleted()])).at(-1)?.usage
 
 describe('usage', () => {
-  test('is that of all responses of the turn, though codex repeats itself', () => {
+  test('sums all responses of the turn, although codex repeats itself', () => {
     expect(
       usageOf(
         tokenUsage(counts(100, 10), counts(100, 10)),
@@ -25,7 +25,7 @@ describe('usage', () => {
     ).toMatchObject({ prompt_tokens: 250, completion_tokens: 30, total_tokens: 280 })
   })
 
-  test('is not that of earlier turns of the thread', () => {
+  test('excludes earlier turns of the thread', () => {
     expect(usageOf(tokenUsage(counts(1000, 100), counts(50, 5)))).toMatchObject({
       prompt_tokens: 50,
       completion_tokens: 5,
@@ -33,7 +33,7 @@ describe('usage', () => {
     })
   })
 
-  test('of the next turn is what the thread has grown by', () => {
+  test("of the next turn is the increase of the thread's total", () => {
     const payloads = translate([
       turnStarted(),
       tokenUsage(counts(100, 10), counts(100, 10)),
@@ -63,7 +63,7 @@ describe('usage', () => {
     }
   })
 
-  test('goes on after the context window was exceeded', () => {
+  test('continues after the context window was exceeded', () => {
     const payloads = translate([
       turnStarted(),
       tokenUsage(counts(100, 10), counts(100, 10)),
@@ -85,7 +85,7 @@ describe('usage', () => {
     ])
   })
 
-  test('is not the estimate that codex makes after it compacted the thread', () => {
+  test("is not codex's estimate after a compaction", () => {
     expect(
       usageOf(
         tokenUsage(counts(1000, 100), counts(100, 10)),
@@ -96,7 +96,7 @@ describe('usage', () => {
     expect(usageOf(tokenUsage(counts(1000, 100), filled(400)))).toBeUndefined()
   })
 
-  test('is summed over the raw responses when codex counts nothing else', () => {
+  test('sums the raw responses when codex reports nothing else', () => {
     expect(usageOf(rawCompleted(counts(10, 1)), rawCompleted(counts(20, 2)))).toMatchObject({
       prompt_tokens: 30,
       completion_tokens: 3,
@@ -104,7 +104,7 @@ describe('usage', () => {
     })
   })
 
-  test('of a response that was not counted raw is not lost', () => {
+  test('includes a response that was not counted raw', () => {
     expect(
       usageOf(
         rawCompleted(counts(10, 1)),
@@ -114,7 +114,7 @@ describe('usage', () => {
     ).toMatchObject({ total_tokens: 44 })
   })
 
-  test('carries what was cached and reasoned', () => {
+  test('includes cached and reasoning tokens', () => {
     const all = {
       ...counts(10, 5),
       cachedInputTokens: 4,
@@ -138,11 +138,11 @@ describe('usage', () => {
     ['negative', counts(-1, 2)],
     ['without end', { inputTokens: Infinity, outputTokens: 1 }],
     ['not a number', { inputTokens: Number.NaN, outputTokens: 1 }],
-  ])('that is %s is none', (_, total) => {
+  ])('that is %s is ignored', (_, total) => {
     expect(usageOf(tokenUsage(total, total), rawCompleted(total))).toBeUndefined()
   })
 
-  test('comes before the end of a turn that failed or was aborted', () => {
+  test('precedes the end of a failed or aborted turn', () => {
     const counted = tokenUsage(counts(1, 2), counts(1, 2))
     for (const end of [turnFailed('x'), turnCompleted('interrupted')]) {
       const payloads = translate([turnStarted(), counted, end])

@@ -5,7 +5,7 @@ import { createGeminiProvider } from '../../../src/adapters/gemini/adapter.ts'
 import { ResponseReducer } from '../../../src/reducer/reduce.ts'
 import { startVendor } from '../vendor-server.ts'
 
-test('a response comes over HTTP, with the key in its header', async () => {
+test('a response is read over HTTP with the key in a header', async () => {
   const calls: unknown[] = []
   const server = await startVendor((response, { url, headers }) => {
     calls.push([url, headers['x-goog-api-key']])

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { checkPayloads, outcomesOf } from '../outcome.ts'
 import { call, event, stop, text, translate } from './events.ts'
 
-describe('an event that cannot be read breaks the response and says why', () => {
+describe('a malformed event ends the response with the reason', () => {
   const rows: [json: unknown, reason: string][] = [
     [null, 'it is not an object'],
     ['x', 'it is not an object'],
@@ -34,14 +34,14 @@ describe('an event that cannot be read breaks the response and says why', () => 
     checkPayloads(payloads)
   })
 
-  test('unless the finish reason has been said', () => {
+  test('except after the finish reason', () => {
     expect(outcomesOf(translate([text('All'), stop, null]))).toEqual([
       { items: ['message All'], end: 'complete stop (STOP)' },
     ])
   })
 })
 
-describe('an event with less than it should have is read for what it has', () => {
+describe('an incomplete event is read as far as possible', () => {
   const rows: [name: string, json: unknown][] = [
     ['no index of the candidate', { candidates: [{ content: { parts: [{ text: 'x' }] } }] }],
     ['parts of null', { candidates: [{ content: { parts: null } }, { index: 1 }] }],
@@ -55,7 +55,7 @@ describe('an event with less than it should have is read for what it has', () =>
   })
 })
 
-describe('an error has the word and the message of the vendor', () => {
+describe("an error has the vendor's status and message", () => {
   const rows: [error: unknown, expected: string][] = [
     [{ code: 503, message: 'm', status: 'UNAVAILABLE' }, 'UNAVAILABLE: m'],
     [{ code: 503, message: 'm' }, '503: m'],

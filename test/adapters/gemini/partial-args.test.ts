@@ -10,7 +10,7 @@ function assemble(...pieces: [path: string, value: Value][]): string {
   return args.toString()
 }
 
-describe('values go to their paths', () => {
+describe('values are set at their paths', () => {
   const rows: [pieces: [string, Value][], expected: string][] = [
     [[], '{}'],
     [[['$.a', 1]], '{"a":1}'],
@@ -80,23 +80,23 @@ test.each([
   '$.a[999999999]',
   '$a',
   '$.a]',
-])('the path %j leads nowhere', (path) => {
+])('the path %j is ignored', (path) => {
   expect(new PartialArgs().add({ path, value: 1 })).toBe(false)
 })
 
-test('a path of any depth is no way to break out', () => {
+test('a deep path cannot escape', () => {
   const deep = `$${'.a'.repeat(10_000)}`
   expect(new PartialArgs().add({ path: deep, value: 1 })).toBe(false)
   expect(new PartialArgs().add({ path: `$${'.a'.repeat(64)}`, value: 1 })).toBe(true)
 })
 
-test('what came whole before stays', () => {
+test('complete values from before stay', () => {
   const args = new PartialArgs({ a: 1, b: 2 })
   args.add({ path: '$.b', value: 3 })
   expect(args.toString()).toBe('{"a":1,"b":3}')
 })
 
-test('any arguments that come value by value, texts in pieces, are put together exactly', () => {
+test('arguments sent value by value, with text in pieces, are assembled exactly', () => {
   const name = fc.stringMatching(/^[a-z_][a-z0-9_]{0,5}$/)
   const { value } = fc.letrec<{ value: unknown }>((tie) => ({
     value: fc.oneof(

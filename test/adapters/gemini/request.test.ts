@@ -20,7 +20,7 @@ function itemsOf(fixture: string): OutputItem[] {
   return responses.flatMap(({ output_items }) => output_items)
 }
 
-test('a plain request is an address and its contents', () => {
+test('a plain request is a URL and contents', () => {
   expect(buildGeminiRequest(base)).toEqual({
     url: 'https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse',
     headers: {},
@@ -28,7 +28,7 @@ test('a plain request is an address and its contents', () => {
   })
 })
 
-test('the key, the address and further headers come from the options', () => {
+test('key, URL and extra headers come from the options', () => {
   const options = { baseUrl: 'http://localhost:1/', apiKey: 'key', headers: { 'x-more': 'm' } }
   expect(buildGeminiRequest({ ...base, model: 'tunedModels/a b' }, options)).toMatchObject({
     url: 'http://localhost:1/v1beta/tunedModels/a%20b:streamGenerateContent?alt=sse',
@@ -36,7 +36,7 @@ test('the key, the address and further headers come from the options', () => {
   })
 })
 
-test('the provider goes by its name', () => {
+test('the provider has its configured name', () => {
   expect(createGeminiProvider().id).toBe('gemini')
   expect(createGeminiProvider({ id: 'vertex' }).id).toBe('vertex')
 })
@@ -98,7 +98,7 @@ describe('a parameter becomes a field of the body', () => {
   })
 })
 
-describe('what cannot be honoured is refused by its name', () => {
+describe('unsupported parameters are refused by name', () => {
   const rows: [request: Partial<ProviderRequest>, message: RegExp][] = [
     [{ parallelToolCalls: false }, /parallelToolCalls/],
     [{ reasoningEffort: 'low', thinkingBudget: 5 }, /reasoningEffort/],
@@ -135,7 +135,7 @@ const output = (text: string, success = true): OutputItem => ({
 })
 
 describe('a thread becomes contents', () => {
-  test('in which the words of the system are an instruction', () => {
+  test('with system messages as the instruction', () => {
     const system = { type: 'message', id: 's', origin: 'system', content: 'Be kind' } as const
     expect(bodyOf({ input: [system, user] })).toEqual({
       contents: [{ role: 'user', parts: [{ text: 'Hi' }] }],
@@ -143,7 +143,7 @@ describe('a thread becomes contents', () => {
     })
   })
 
-  test('in which items of one side are one content', () => {
+  test('with consecutive items of one role as one content', () => {
     const agent = { type: 'message', id: 'a', origin: 'agent', content: 'Yes' } as const
     expect(contentsOf(user, user, agent, { ...agent, content: '' }, user)).toEqual([
       { role: 'user', parts: [{ text: 'Hi' }, { text: 'Hi' }] },
@@ -165,14 +165,14 @@ describe('a thread becomes contents', () => {
     ['a call without an output gets one', [call('{}')], {}, { error: 'The tool was not run' }],
   ]
 
-  test.each(rows)('in which calls have outputs: %s', (_, items, args, response) => {
+  test.each(rows)('with outputs for calls: %s', (_, items, args, response) => {
     expect(contentsOf(...items)).toEqual([
       { role: 'model', parts: [{ functionCall: { name: 'add', args } }] },
       { role: 'user', parts: [{ functionResponse: { name: 'add', response } }] },
     ])
   })
 
-  test('without the reasoning of others', () => {
+  test('without reasoning of other vendors', () => {
     const provider_metadata = { anthropic: { signature: 's' } }
     expect(
       contentsOf(user, { type: 'reasoning', id: 'r', content: 'Hm', provider_metadata }),
@@ -180,7 +180,7 @@ describe('a thread becomes contents', () => {
   })
 })
 
-describe('what came from the vendor goes back to it, part for part', () => {
+describe('items from the vendor are sent back unchanged', () => {
   const thought = { text: '**Greeting**\nBe kind.', thought: true }
   const code = { language: 'PYTHON', code: 'print(6*7)\n' }
   const rows: [fixture: string, parts: unknown[]][] = [
@@ -209,7 +209,7 @@ describe('what came from the vendor goes back to it, part for part', () => {
     expect(contentsOf(...itemsOf(fixture))).toEqual([{ role: 'model', parts }])
   })
 
-  test('the signature of a call on the call, and no id that it did not give', () => {
+  test('a call keeps its signature, and gets no id that it did not have', () => {
     expect(contentsOf(...itemsOf('parallel-calls'))).toMatchObject([
       {
         role: 'model',
@@ -228,7 +228,7 @@ describe('what came from the vendor goes back to it, part for part', () => {
     expect(JSON.stringify(contentsOf(...itemsOf('parallel-calls')))).not.toContain('call_run')
   })
 
-  test('the id of a call on the call and its answer', () => {
+  test('a call and its output keep their id', () => {
     expect(contentsOf(...itemsOf('call-with-id'))).toMatchObject([
       { parts: [{ functionCall: { id: 'fc-77' } }] },
       { parts: [{ functionResponse: { id: 'fc-77', name: 'add' } }] },

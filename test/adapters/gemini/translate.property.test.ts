@@ -51,7 +51,7 @@ const event = fc.record(
   { requiredKeys: [] },
 )
 
-test('whatever comes, nothing is thrown and every response ends once, well-formed', () => {
+test('any input never throws, and every response ends once, well-formed', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof({ weight: 12, arbitrary: event }, odd)), (events) => {
       checkPayloads(translate(events))
@@ -61,7 +61,7 @@ test('whatever comes, nothing is thrown and every response ends once, well-forme
   )
 })
 
-test('events of all fixtures in any order end as they should', () => {
+test('events of all fixtures in any order end correctly', () => {
   const pool = fixtureNames('gemini').flatMap((name) => fixtureEvents('gemini', name))
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...pool), { maxLength: 20 }), (events) => {

@@ -8,8 +8,8 @@ function types(payloads: readonly { type: string }[]): string[] {
   return payloads.map(({ type }) => type)
 }
 
-describe('the end is written', () => {
-  test('at the end of the input, with the usage that came after the finish reason', () => {
+describe('the end is emitted', () => {
+  test('at the end of the input, with usage after the finish reason', () => {
     const translation = translateGemini(context)
     const late = usage({ promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 })
     for (const each of [text('Hi'), stop, late]) {
@@ -22,7 +22,7 @@ describe('the end is written', () => {
     expect(translation.end()).toEqual([])
   })
 
-  test('before the event that shows a new response', () => {
+  test('before the event that starts a new response', () => {
     const translation = translateGemini(context)
     translation.translate(stop)
     const next = { ...text('Two'), responseId: 'r2' }
@@ -34,40 +34,40 @@ describe('the end is written', () => {
     ])
   })
 
-  test('not by usage under another id', () => {
+  test('not for usage with another id', () => {
     const late = usage({ promptTokenCount: 1 }, { responseId: 'r2' })
     const [response, ...others] = responsesOf(translate([text('Hi'), stop, late]))
     expect(others).toEqual([])
     expect(response?.usage?.prompt_tokens).toBe(1)
   })
 
-  test('not twice when more text follows the finish reason', () => {
+  test('once when more text follows the finish reason', () => {
     expect(outcomesOf(translate([event([{ text: 'One' }], 'STOP'), text(' two')]))).toEqual([
       { items: ['message One two'], end: 'complete stop (STOP)' },
     ])
   })
 
-  test('also when the connection broke after the finish reason', () => {
+  test('even when the connection broke after the finish reason', () => {
     const translation = translateGemini(context)
     translation.translate(stop)
     expect(types(translation.end({ code: 'X', message: 'x' }))).toEqual(['response_done'])
   })
 
-  test('as the fault that is known when there was no finish reason', () => {
+  test('as the known error without a finish reason', () => {
     const translation = translateGemini(context)
     translation.translate(text('Half'))
     const fault = { code: 'UPSTREAM_TIMEOUT', message: 'too slow' }
     expect(translation.end(fault)).toMatchObject([{ error: fault }, { error: fault }])
   })
 
-  test('as a truncation when nothing came, or nothing that means anything', () => {
+  test('as truncated when nothing meaningful arrived', () => {
     const end = 'error UPSTREAM_TRUNCATED: The provider stream ended early'
     for (const events of [[], ['[DONE]'], [{ kind: 'ping' }]]) {
       expect(outcomesOf(translate(events))).toEqual([{ items: [], end }])
     }
   })
 
-  test('with what follows an error left out, until another response begins', () => {
+  test('once after an error, until another response starts', () => {
     const error = { error: { code: 500, message: 'oops', status: 'INTERNAL' } }
     const next = { ...event([{ text: 'Two' }], 'STOP'), responseId: 'r2' }
     const payloads = translate([text('One'), error, text('lost'), stop, error, next])
@@ -78,7 +78,7 @@ describe('the end is written', () => {
   })
 })
 
-describe('the reason to end is normalised, and the word of the vendor kept', () => {
+describe("the finish reason is normalised and the vendor's word kept", () => {
   const rows: [word: string, expected: string][] = [
     ['STOP', 'stop'],
     ['MAX_TOKENS', 'length'],
@@ -100,7 +100,7 @@ describe('the reason to end is normalised, and the word of the vendor kept', () 
     expect(outcomesOf(translate([event([], word)]))).toEqual([{ items: [], end }])
   })
 
-  test('a call makes tool_calls of STOP and of nothing else', () => {
+  test('a call changes STOP to tool_calls, and nothing else', () => {
     const ends = ['STOP', 'MAX_TOKENS', 'SAFETY'].map(
       (word) => outcomesOf(translate([call({ name: 'f' }), event([], word)]))[0]?.end,
     )
@@ -213,12 +213,12 @@ describe('the metadata of an item', () => {
     ],
   ]
 
-  test.each(rows)('keeps what the vendor wants back: %s', (fixture, expected) => {
+  test.each(rows)('keeps what the vendor needs back: %s', (fixture, expected) => {
     const [response] = responsesOf(translate(fixtureEvents('gemini', fixture)))
     expect(response?.output_items.map((item) => item.provider_metadata)).toEqual(expected)
   })
 
-  test('keeps a signature that comes without anything else', () => {
+  test('keeps a signature that arrives alone', () => {
     const [response] = responsesOf(translate([event([{ thoughtSignature: 's' }], 'STOP')]))
     expect(response?.output_items).toMatchObject([
       { type: 'message', content: '', provider_metadata: { google: { thoughtSignature: 's' } } },
@@ -226,12 +226,12 @@ describe('the metadata of an item', () => {
   })
 })
 
-test('the model is the one that the vendor names', () => {
+test('the model is the one the vendor reports', () => {
   const payloads = translate([event([], 'STOP', { modelVersion: 'real' })])
   expect(responsesOf(payloads)[0]?.model_id).toBe('real')
 })
 
-test('what is unknown is told once for each type', () => {
+test('unknown types are reported once per type', () => {
   const unknown: string[] = []
   const odd = event([{ hologram: {} }, { hologram: {}, thought: true }])
   translate([{ ping: 1 }, { ping: 2 }, {}, odd, odd, stop], {
@@ -245,7 +245,7 @@ const partial = (stringValue: string) => ({
   willContinue: true,
 })
 
-test('A5 a call that is too large fails, the others live', () => {
+test('A5 only an oversized call fails', () => {
   const payloads = translate(
     [
       call({ name: 'big', args: { s: 'x'.repeat(50) } }),
@@ -271,7 +271,7 @@ test('A5 a call that is too large fails, the others live', () => {
   checkPayloads(payloads)
 })
 
-test('A5 a call that grows value by value fails as soon as it is too large', () => {
+test('A5 a call that grows value by value fails at the limit', () => {
   const translation = translateGemini({ ...context, maxArgumentChars: 20 })
   translation.translate(call({ name: 'slow', willContinue: true }))
   expect(translation.translate(call(partial('x')))).toEqual([])

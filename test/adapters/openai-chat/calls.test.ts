@@ -10,7 +10,7 @@ function callsOf(...chunks: unknown[]): string[] {
   return outcome?.items ?? []
 }
 
-describe('a piece of a call', () => {
+describe('a call fragment', () => {
   const rows: [name: string, pieces: unknown[], expected: string[]][] = [
     [
       'with an empty id goes by its index',
@@ -92,7 +92,7 @@ describe('a piece of a call', () => {
   })
 })
 
-test('a legacy call goes on beside other content', () => {
+test('a legacy call continues beside other content', () => {
   const first = chunk({ content: 'Hm.', function_call: { name: 'f', arguments: '{' } })
   expect(callsOf(first, chunk({ function_call: { arguments: '}' } }))).toEqual([
     'message Hm.',
@@ -109,7 +109,7 @@ test('text between the fragments of a call does not end it', () => {
   expect(items).toEqual(['call a f {"n":1}', 'message Well'])
 })
 
-test('ids that are made differ from response to response', () => {
+test('generated ids differ between responses', () => {
   const call = calls(piece(0, undefined, 'f', '{}'))
   const outcomes = outcomesOf(translate([call, stop, '[DONE]', call, stop, '[DONE]']))
   expect(outcomes.map(({ items }) => items)).toEqual([

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { checkPayloads, outcomesOf } from '../outcome.ts'
 import { calls, chunk, DONE, role, stop, text, translate } from './chunks.ts'
 
-describe('a chunk that cannot be read breaks the response and says why', () => {
+describe('a malformed chunk ends the response with the reason', () => {
   const rows: [event: unknown, reason: string][] = [
     [null, 'it is not an object'],
     [[], 'it is not an object'],
@@ -27,20 +27,20 @@ describe('a chunk that cannot be read breaks the response and says why', () => {
     checkPayloads(payloads)
   })
 
-  test('unless the finish reason has been said', () => {
+  test('except after the finish reason', () => {
     expect(outcomesOf(translate([text('All'), stop, null, DONE]))).toEqual([
       { items: ['message All'], end: 'complete stop (stop)' },
     ])
   })
 
-  test('also when it is the first', () => {
+  test('even when it is the first', () => {
     expect(outcomesOf(translate([null]))).toEqual([
       { items: [], end: 'error UPSTREAM_MALFORMED: chat.completion.chunk: it is not an object' },
     ])
   })
 })
 
-describe('a chunk with less than it should have is read for what it has', () => {
+describe('an incomplete chunk is read as far as possible', () => {
   const rows: [name: string, event: unknown][] = [
     ['no index of the choice', { choices: [{ delta: { content: 'x' } }] }],
     ['a message instead of a delta', { choices: [{ index: 0, message: { content: 'x' } }] }],
@@ -59,7 +59,7 @@ describe('a chunk with less than it should have is read for what it has', () => 
   })
 })
 
-describe('the error of a chunk has the code and the message of the server', () => {
+describe("an error chunk has the server's code and message", () => {
   const rows: [error: unknown, expected: string][] = [
     [{ message: 'm', type: 't', code: 'c' }, 'c: m'],
     [{ message: 'm', type: 't', code: null }, 't: m'],
@@ -78,7 +78,7 @@ describe('the error of a chunk has the code and the message of the server', () =
     ])
   })
 
-  test('an error of null is none', () => {
+  test('a null error is ignored', () => {
     const event = { ...text('x'), error: null }
     expect(outcomesOf(translate([event, stop]))[0]?.end).toBe('complete stop (stop)')
   })

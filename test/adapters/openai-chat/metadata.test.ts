@@ -54,7 +54,7 @@ describe('the metadata of an item', () => {
     ],
   ]
 
-  test.each(rows)('keeps what the server wants back: %s', (fixture, expected) => {
+  test.each(rows)('keeps what the server needs back: %s', (fixture, expected) => {
     expect(kept(fixture)).toEqual(expected)
   })
 

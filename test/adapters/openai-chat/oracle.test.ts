@@ -113,7 +113,7 @@ describe('both read the same', () => {
   })
 })
 
-describe('both see that it ended for another reason', () => {
+describe('both report another finish reason', () => {
   // Their helper throws where a reader wants what there is; its chunks have the reason.
   test.each([
     ['length', 'length'],

@@ -15,7 +15,7 @@ const bodyOf = (request: Partial<ProviderRequest>, options = {}) =>
 const messagesOf = (input: readonly OutputItem[], id = 'acme') =>
   bodyOf({ input }, { id })['messages']
 
-test('a plain request is a model, a message and the wish for a stream with usage', () => {
+test('a plain request has a model, a message, stream and include_usage', () => {
   expect(buildOpenaiChatRequest(base, {})).toEqual({
     url: 'https://api.openai.com/v1/chat/completions',
     headers: {},
@@ -28,7 +28,7 @@ test('a plain request is a model, a message and the wish for a stream with usage
   })
 })
 
-test('the key, the address and further headers come from the options', () => {
+test('key, URL and extra headers come from the options', () => {
   const options = { baseUrl: 'http://localhost:1/v1/', apiKey: 'key', headers: { 'x-title': 't' } }
   expect(buildOpenaiChatRequest(base, options)).toMatchObject({
     url: 'http://localhost:1/v1/chat/completions',
@@ -73,19 +73,19 @@ describe('a parameter becomes a field of the body', () => {
     expect('tools' in fields ? { tools: sent } : rest).toEqual(fields)
   })
 
-  test('the maximum has its old name for servers that know no other', () => {
+  test('the maximum has its old name for older servers', () => {
     const body = bodyOf({ maxOutputTokens: 9 }, { legacyMaxTokens: true })
     expect(body).toMatchObject({ max_tokens: 9 })
     expect(body).not.toHaveProperty('max_completion_tokens')
   })
 
-  test('without tools there is nothing to say about them', () => {
+  test('tool fields are omitted without tools', () => {
     const request = { tools: [], toolChoice: 'auto', parallelToolCalls: true, stop: [] } as const
     expect(bodyOf(request)).toEqual(bodyOf({}))
   })
 })
 
-describe('what cannot be honoured is refused by its name', () => {
+describe('unsupported parameters are refused by name', () => {
   const rows: [request: Partial<ProviderRequest>, message: RegExp][] = [
     [{ thinkingBudget: 5 }, /thinkingBudget/],
     [{ toolChoice: 'required' }, /toolChoice: there are no tools/],
@@ -198,7 +198,7 @@ describe('a thread becomes messages', () => {
   })
 })
 
-describe('what came from this server goes back to it, and to no other', () => {
+describe('items from this server are sent back to it, and to no other', () => {
   const rows: [fixture: string, own: unknown[], foreign: unknown[]][] = [
     [
       'reasoning-content',
@@ -261,7 +261,7 @@ describe('what came from this server goes back to it, and to no other', () => {
     expect(messagesOf(input)).toMatchObject([{ role: 'assistant', tool_calls: [call] }, {}])
   })
 
-  test('calls of one response stay in one message although outputs came between', () => {
+  test('calls of one response stay in one message despite outputs between them', () => {
     const events = fixtureEvents('openai-chat', 'parallel-calls-interleaved')
     const [response] = responsesOf(translate(events, { providerId: 'acme' }))
     const [first, second] = response?.output_items ?? []

@@ -64,7 +64,7 @@ const event = fc.oneof(
   { weight: 1, arbitrary: odd },
 )
 
-test('whatever comes, nothing is thrown and every response ends once, well-formed', () => {
+test('any input never throws, and every response ends once, well-formed', () => {
   fc.assert(
     fc.property(fc.array(event, { maxLength: 30 }), (events) => {
       checkPayloads(translate(events))
@@ -74,7 +74,7 @@ test('whatever comes, nothing is thrown and every response ends once, well-forme
   )
 })
 
-test('events of all fixtures in any order end as they should', () => {
+test('events of all fixtures in any order end correctly', () => {
   const pool = fixtureNames('openai-chat').flatMap((name) => fixtureEvents('openai-chat', name))
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...pool), { maxLength: 30 }), (events) => {

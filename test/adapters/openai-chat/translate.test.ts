@@ -20,7 +20,7 @@ function types(payloads: readonly { type: string }[]): string[] {
 }
 
 describe('the payloads', () => {
-  test('of a text in their order', () => {
+  test('of a text are in order', () => {
     expect(translate([role, text('Hi'), text('!'), stop, usage(3, 2), DONE])).toEqual([
       {
         type: 'response_start',
@@ -61,14 +61,14 @@ describe('the payloads', () => {
     ])
   })
 
-  test('the model is the one that the server names, if it names one', () => {
+  test('the model is the one the server reports, if any', () => {
     const named = translate([chunk({ role: 'assistant' }, null, { model: 'real' }), stop])
     const unnamed = translate([chunk({ role: 'assistant' }, null, { model: '' }), stop])
     expect(responsesOf(named)[0]?.model_id).toBe('real')
     expect(responsesOf(unnamed)[0]?.model_id).toBe('model')
   })
 
-  test('a call starts with its name, and with the fragments that came before it', () => {
+  test('a call starts with its name and the fragments that preceded it', () => {
     const events = [calls(piece(0, 'a', undefined, '{"n"')), calls(piece(0, undefined, 'add'))]
     const payloads = translate([...events, calls(piece(0, undefined, undefined, ':1}')), stop])
     expect(types(payloads)).toEqual([
@@ -83,7 +83,7 @@ describe('the payloads', () => {
     expect(payloads[2]).toMatchObject({ delta_content: '{"n"' })
   })
 
-  test('nothing is written for empty content, empty lists and nulls', () => {
+  test('empty content, empty lists and nulls emit nothing', () => {
     const empty = chunk({ content: '', refusal: null, tool_calls: [], function_call: null })
     expect(types(translate([role, empty, empty, stop]))).toEqual([
       'response_start',
@@ -92,7 +92,7 @@ describe('the payloads', () => {
   })
 })
 
-describe('the end is written', () => {
+describe('the end is emitted', () => {
   const endings: [name: string, events: unknown[], at: number][] = [
     ['at [DONE]', [role, stop, DONE, usage(1, 1)], 2],
     ['at the usage after the finish reason', [role, stop, usage(1, 1), DONE], 2],
@@ -122,7 +122,7 @@ describe('the end is written', () => {
     expect(types(translation.end(fault))).toEqual(['response_done'])
   })
 
-  test('as the fault that is known when there was no finish reason', () => {
+  test('as the known error without a finish reason', () => {
     const translation = translateOpenaiChat(context)
     translation.translate(text('Half'))
     const fault = { code: 'UPSTREAM_TIMEOUT', message: 'too slow' }
@@ -132,18 +132,18 @@ describe('the end is written', () => {
     ])
   })
 
-  test('as a truncation when nothing came at all', () => {
+  test('as truncated when nothing arrived', () => {
     const end = 'error UPSTREAM_TRUNCATED: The provider stream ended early'
     expect(outcomesOf(translate([]))).toEqual([{ items: [], end }])
     expect(outcomesOf(translate([DONE]))).toEqual([{ items: [], end }])
   })
 
-  test('with what came after it in the same response left out', () => {
+  test('without later content of the same response', () => {
     const payloads = translate([role, stop, usage(1, 1), text('late'), stop, usage(9, 9)])
     expect(outcomesOf(payloads)).toEqual([{ items: [], end: 'complete stop (stop)' }])
   })
 
-  test('for each response when the second one fails at once', () => {
+  test('for each response when the second fails at once', () => {
     const error = { error: { message: 'busy', code: 'overloaded' } }
     const payloads = translate([role, text('One'), stop, DONE, error, DONE])
     expect(outcomesOf(payloads)).toEqual([
@@ -152,7 +152,7 @@ describe('the end is written', () => {
     ])
   })
 
-  test('before another id that comes with text, when there was no [DONE]', () => {
+  test('before text with another id, without [DONE]', () => {
     const next = chunk({ content: 'Two' }, 'stop', { id: 'c2' })
     const payloads = translate([role, text('One'), stop, usage(1, 1), next])
     expect(outcomesOf(payloads).map(({ items }) => items)).toEqual([
@@ -199,14 +199,14 @@ describe('usage', () => {
     expect(response?.usage).toEqual(expected)
   })
 
-  test('of a response that breaks is kept', () => {
+  test('of a broken response is kept', () => {
     const payloads = translate([role, usage(3, 5), text('Half')])
     expect(payloads.at(-2)).toMatchObject({ type: 'usage_update', usage: plain })
     expect(payloads.at(-1)).toMatchObject({ type: 'response_error' })
   })
 })
 
-test('what is unknown is told once for each type', () => {
+test('unknown types are reported once per type', () => {
   const unknown: string[] = []
   const odd: Fields = { type: 'ping' }
   translate([odd, odd, {}, chunk({ audio: {} }), chunk({ audio: {}, x: 1 }), stop], {
@@ -215,7 +215,7 @@ test('what is unknown is told once for each type', () => {
   expect(unknown).toEqual(['ping', 'an object without choices', 'delta.audio', 'delta.x'])
 })
 
-test('A5 a call that grows too large fails, its rest is dropped, the others live', () => {
+test('A5 only an oversized call fails, and its rest is dropped', () => {
   const payloads = translate(
     [
       calls(piece(0, 'a', 'big', '12345678'), piece(1, 'b', 'small', '{}')),

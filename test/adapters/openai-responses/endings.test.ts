@@ -20,7 +20,7 @@ import { finishRows } from './rows-tools.ts'
 const incomplete = (reason?: string) =>
   ended('incomplete', { incomplete_details: reason === undefined ? null : { reason } })
 
-describe('why a response ended', () => {
+describe('the finish reason', () => {
   test.each(finishRows)('$name: $reason', ({ wires, reason }) => {
     const items = wires.map((wire, index) => done(index, wire))
     expect(responseOf([created, ...items, completed]).finish_reason).toBe(reason)
@@ -28,7 +28,7 @@ describe('why a response ended', () => {
 
   const refusal = done(0, { ...wireMessage(), content: [{ type: 'refusal', refusal: 'No.' }] })
   test.each([
-    ['text alone', text(0, 'Hi'), completed, 'stop', 'completed'],
+    ['only text', text(0, 'Hi'), completed, 'stop', 'completed'],
     ['a call', call(0, 'c', 'f'), completed, 'tool_calls', 'completed'],
     [
       'a call that was not said to be done',
@@ -60,7 +60,7 @@ describe('why a response ended', () => {
       'max_output_tokens',
     ],
     ['a filter', [], incomplete('content_filter'), 'content_filter', 'content_filter'],
-    ['a reason of its own', [], incomplete('bored'), 'other', 'bored'],
+    ['an unknown reason', [], incomplete('bored'), 'other', 'bored'],
     ['no reason', [], incomplete(), 'other', 'incomplete'],
     [
       'an incomplete response that is called completed',
@@ -86,7 +86,7 @@ describe('why a response ended', () => {
 })
 
 describe('the end of a response', () => {
-  test('usage is carried', () => {
+  test('has the usage', () => {
     const usage = {
       input_tokens: 10,
       input_tokens_details: { cached_tokens: 4, cache_write_tokens: 2 },
@@ -117,18 +117,18 @@ describe('the end of a response', () => {
     expect(responseOf([created, ended('completed', { usage })]).usage).toEqual(expected)
   })
 
-  test('usage of a response that failed is told before its end', () => {
+  test('of a failed response follows its usage', () => {
     const usage = { input_tokens: 1, output_tokens: 2 }
     const types = translate([created, ended('failed', { usage })]).map(({ type }) => type)
     expect(types).toEqual(['response_start', 'usage_update', 'response_error'])
   })
 
-  test('the model is the one that the vendor names', () => {
+  test("has the vendor's model", () => {
     expect(responseOf([created, completed]).model_id).toBe('gpt-x')
     expect(responseOf([...text(0, 'Hi'), completed]).model_id).toBe('model')
   })
 
-  test('a response of which only the end is sent is whole', () => {
+  test('alone is a complete response', () => {
     const output = [wireMessage('Hi'), wireCall('c', 'f', '{}')]
     const response = responseOf([created, ended('completed', { output })])
     expect(response).toMatchObject({
@@ -137,7 +137,7 @@ describe('the end of a response', () => {
     })
   })
 
-  test('items that were not said to be done are taken from the end', () => {
+  test('completes items without output_item.done', () => {
     const output = [wireMessage('Hi!'), wireCall('c', 'f', '{"a":1}'), wireMessage('never seen')]
     const events = [textDelta(0, 'Hi'), argumentsDelta(1, '{"a"'), ended('completed', { output })]
     const items = responseOf([created, ...events]).output_items
@@ -187,7 +187,7 @@ describe('the end of a response', () => {
       'bad_gateway',
       'No.',
     ],
-  ])('an error of the vendor: %s', (_, event, code, message) => {
+  ])('is a vendor error: %s', (_, event, code, message) => {
     const payloads = translate([created, textDelta(0, 'Hi'), event])
     expect(payloads.slice(-2)).toMatchObject([
       { type: 'item_error', error: { code, message } },
@@ -195,7 +195,7 @@ describe('the end of a response', () => {
     ])
   })
 
-  test('nothing follows an end but another response', () => {
+  test('is followed only by another response', () => {
     const late = [textDelta(0, 'x'), { type: 'response.in_progress' }, ended('failed'), completed]
     const payloads = translate([created, ...text(0, 'One'), completed, ...late, null, 7])
     expect(payloads.at(-1)).toMatchObject({ type: 'response_done' })
@@ -206,7 +206,7 @@ describe('the end of a response', () => {
     ])
   })
 
-  test('nothing of a response is left for the next one', () => {
+  test('leaves nothing for the next response', () => {
     const refusal = done(0, { ...wireMessage(), content: [{ type: 'refusal', refusal: 'No.' }] })
     const error = { type: 'error', code: 'x', message: 'y' }
     const turns: unknown[][] = [
@@ -229,7 +229,7 @@ describe('the end of a response', () => {
     ])
   })
 
-  test('a vendor that begins again gives up what was open', () => {
+  test('a restarted response cancels open items', () => {
     const response = responseOf([
       created,
       ...text(0, 'Done.'),
@@ -248,7 +248,7 @@ describe('the end of a response', () => {
     expect(response.finish_reason).toBe('stop')
   })
 
-  test('an announcement that is late changes nothing', () => {
+  test('a late response.created changes nothing', () => {
     expect(responseOf([textDelta(0, 'Hi'), created, completed]).output_items.map(plain)).toEqual([
       { type: 'message', origin: 'agent', content: 'Hi', openai: { type: 'message' } },
     ])

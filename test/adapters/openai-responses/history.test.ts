@@ -242,7 +242,7 @@ describe('a thread becomes input', () => {
   })
 })
 
-test('what came from the vendor goes back as it came', () => {
+test('items from the vendor are sent back unchanged', () => {
   const wire: Fields[] = [
     wireReasoning,
     { ...wireMessage('Hi'), phase: 'commentary' },

@@ -145,7 +145,7 @@ describe('both read the same', () => {
     expect(response.output_items).toMatchObject([{ content: text }, { arguments: args }])
   })
 
-  test('what is cited and what is encrypted', async () => {
+  test('citations and encrypted content', async () => {
     const cited = await Promise.all([ours('text-citations'), theirs('text-citations')])
     const [part] = (cited[1].output[0] as OpenAI.Responses.ResponseOutputMessage).content
     const { annotations } = part as OpenAI.Responses.ResponseOutputText
@@ -161,7 +161,7 @@ describe('both read the same', () => {
 })
 
 describe('both see the error', () => {
-  test('a response that failed', async () => {
+  test('a failed response', async () => {
     const [response, final] = await Promise.all([ours('failed'), theirs('failed')])
     expect(final.status).toBe('failed')
     expect(response).toMatchObject({ status: 'error', error: final.error, usage: usageOf(final) })

@@ -18,7 +18,7 @@ const bodyOf = (more: Partial<ProviderRequest> = {}): Fields =>
 
 const weather = { name: 'get_weather', description: 'Now', parameters: { type: 'object' } }
 
-test('a request holds what every call needs', () => {
+test('a request has the required fields', () => {
   expect(buildOpenaiResponsesRequest(request(), { apiKey: 'k' })).toEqual({
     url: 'https://api.openai.com/v1/responses',
     headers: { authorization: 'Bearer k' },
@@ -32,7 +32,7 @@ test('a request holds what every call needs', () => {
   })
 })
 
-test('url and headers are those of the options', () => {
+test('URL and headers come from the options', () => {
   const options = { baseUrl: 'http://localhost:1/v9//', headers: { 'x-a': 'b' } }
   const { url, headers } = buildOpenaiResponsesRequest(request(), options)
   expect(url).toBe('http://localhost:1/v9/responses')
@@ -45,7 +45,7 @@ test.each([
   ['chatgpt-4o-latest', undefined],
   ['o3', ['reasoning.encrypted_content']],
   ['gpt-5', ['reasoning.encrypted_content']],
-])('reasoning is asked for from models that reason: %s', (model, include) => {
+])('reasoning is requested from reasoning models: %s', (model, include) => {
   expect(bodyOf({ model })['include']).toEqual(include)
 })
 
@@ -94,13 +94,13 @@ describe('parameters', () => {
     ['thinkingBudget', { thinkingBudget: 1024 }],
     ['toolChoice', { toolChoice: 'required' }],
     ['toolChoice', { tools: [weather], toolChoice: { name: 'other' } }],
-  ])('%s that cannot be honoured is refused by name', (name, more) => {
+  ])('an unsupported %s is refused by name', (name, more) => {
     expect(() => bodyOf(more)).toThrow(TurnstreamError)
     expect(() => bodyOf(more)).toThrow(`Invalid option: ${name}: `)
   })
 })
 
-test('the provider calls the vendor and hands over its response', async () => {
+test('the provider calls the vendor and returns its response', async () => {
   const events = [created, ...text(0, 'Hello'), completed]
   const vendor = await startVendor((response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })

@@ -6,7 +6,7 @@ const call_id = 'c'
 const result = (output: string, success = true) => ({ call_id, output, success })
 const exit = (exit_code: number) => ({ type: 'exit', exit_code })
 
-describe('the output of a tool that the client ran, by the kind of its call', () => {
+describe('a client tool output, by the kind of its call', () => {
   test.each<[string, ReturnType<typeof result>, Fields]>([
     ['function_call', result('out'), { type: 'function_call_output', call_id, output: 'out' }],
     [
@@ -74,7 +74,7 @@ describe('the output of a tool that the client ran, by the kind of its call', ()
   test.each([
     ['computer_call', 'a computer_call takes a screenshot object'],
     ['hologram_call', 'a hologram_call takes no output'],
-  ])('one that is not of its kind is refused: %s', (kind, reason) => {
+  ])('of the wrong kind is refused: %s', (kind, reason) => {
     expect(() => outputItem(kind, result('out'))).toThrow(`input: the output of c: ${reason}`)
   })
 })

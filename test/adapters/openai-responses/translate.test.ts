@@ -23,7 +23,7 @@ describe('items', () => {
     expect(itemsOf(row.events)).toEqual(row.items)
   })
 
-  test('text is handed on as it comes', () => {
+  test('text is passed on as it arrives', () => {
     const payloads = translate([created, ...text(0, 'a', 'b'), completed])
     expect(payloads.map(({ type }) => type)).toEqual([
       'response_start',
@@ -35,7 +35,7 @@ describe('items', () => {
     ])
   })
 
-  test('the fragments of a custom tool are the beginning of its JSON', () => {
+  test('fragments of a custom tool are the start of its JSON', () => {
     const events = [
       added(0, wireCustom('c', 'sql', '')),
       inputDelta(0, 'a"\ud83d'),
@@ -48,7 +48,7 @@ describe('items', () => {
     expect(itemsOf(events)[0]).toMatchObject({ arguments: '{"input":"a\\"😀"}' })
   })
 
-  test('a call is announced with its name and id, and a tool of the vendor with its runner', () => {
+  test('a call starts with its name and id, a vendor tool also with its executor', () => {
     const payloads = translate([
       added(0, wireCall('c1', 'f')),
       added(1, { type: 'web_search_call', id: 'ws' }),
@@ -65,7 +65,7 @@ describe('items', () => {
     ])
   })
 
-  test('a call whose arguments are too large fails alone', () => {
+  test('only the call with oversized arguments fails', () => {
     const payloads = translate(
       [
         created,
@@ -89,7 +89,7 @@ describe('items', () => {
     expect(payloads.at(-1)).toMatchObject({ type: 'response_done', finish_reason: 'tool_calls' })
   })
 
-  test('parameters that cannot be written do not break the turn', () => {
+  test('unserialisable parameters do not break the turn', () => {
     // How deeply JSON may be nested depends on the engine; a circle can be written by none.
     const action: Record<string, unknown> = {}
     action['self'] = action

@@ -32,20 +32,20 @@ describe('types', () => {
     expect(declared.filter((type) => !RESPONSES_EVENT_TYPES.has(type))).toEqual([])
   })
 
-  test.each([...RESPONSES_EVENT_TYPES])('%s is not unknown, whatever it lacks', (type) => {
+  test.each([...RESPONSES_EVENT_TYPES])('%s is known, whatever fields it lacks', (type) => {
     const unknown: string[] = []
     translate([created, { type }], { onUnknown: (name) => unknown.push(name) })
     expect(unknown).toEqual([])
   })
 
-  test('types that say nothing of the output do not hide what only the end says', () => {
+  test('types without output do not hide items that only the end contains', () => {
     const end = ended('completed', { output: [wireMessage('Hi')] })
     const silent = ['response.in_progress', 'response.mcp_list_tools.completed']
     const events = [created, ...silent.map((type) => ({ type })), end]
     expect(responsesOf(translate(events))).toMatchObject([{ output_items: [{ content: 'Hi' }] }])
   })
 
-  test('types that are unknown are told once each, also after the end', () => {
+  test('unknown types are reported once each, even after the end', () => {
     const unknown: string[] = []
     const odd = [{ type: 'response.new' }, { type: 'keepalive' }, { type: '__proto__' }]
     const events = [...odd, created, ...odd, ...text(0, 'Hi'), completed, ...odd]
@@ -54,22 +54,22 @@ describe('types', () => {
     expect(responsesOf(payloads)).toMatchObject([{ status: 'complete' }])
   })
 
-  test('the mark at the end of other streams is no event', () => {
+  test('[DONE] is not an event', () => {
     expect(translate(['[DONE]', created, '[DONE]', completed, '[DONE]'])).toEqual(
       translate([created, completed]),
     )
   })
 })
 
-describe('what is malformed ends the response', () => {
+describe('malformed data ends the response', () => {
   test.each([
     ['null', null, 'the event is not an object'],
     ['a list', [], 'the event is not an object'],
     ['a text', 'data', 'the event is not an object'],
     ['no type', {}, 'type is not a string'],
-    ['a type that is no text', { type: 7 }, 'type is not a string'],
+    ['a type that is not a string', { type: 7 }, 'type is not a string'],
     [
-      'a delta that is no text',
+      'a delta that is not a string',
       textDelta(0, 7),
       'response.output_text.delta without a usable delta',
     ],
@@ -78,11 +78,7 @@ describe('what is malformed ends the response', () => {
       { type: 'response.refusal.delta' },
       'response.refusal.delta without a usable delta',
     ],
-    [
-      'an item that is none',
-      added(0, 'message'),
-      'response.output_item.added without a usable item',
-    ],
+    ['an invalid item', added(0, 'message'), 'response.output_item.added without a usable item'],
     ['an item without a type', added(0, {}), 'response.output_item.added without a usable item'],
   ])('%s', (_, event, message) => {
     const error = { code: 'UPSTREAM_MALFORMED', message }
@@ -94,15 +90,15 @@ describe('what is malformed ends the response', () => {
   })
 
   test.each([
-    ['an index that is no number', textDelta('0', 'Hi')],
-    ['an index that is no place', textDelta(-1.5, 'Hi', 1e300)],
+    ['an index that is not a number', textDelta('0', 'Hi')],
+    ['an index out of range', textDelta(-1.5, 'Hi', 1e300)],
     ['no index and no id', { type: 'response.output_text.delta', delta: 'Hi' }],
     ['a part without a type', { type: 'response.content_part.added', part: null }],
-    ['an annotation that is none', { type: 'response.output_text.annotation.added' }],
-    ['a whole text that is none', { type: 'response.output_text.done', output_index: 0, text: 7 }],
-    ['whole arguments that are none', { type: 'response.function_call_arguments.done' }],
-    ['a whole input that is none', { type: 'response.custom_tool_call_input.done', input: {} }],
-    ['a response that is none', { type: 'response.created', response: 7 }],
+    ['an invalid annotation', { type: 'response.output_text.annotation.added' }],
+    ['an invalid final text', { type: 'response.output_text.done', output_index: 0, text: 7 }],
+    ['invalid final arguments', { type: 'response.function_call_arguments.done' }],
+    ['an invalid final input', { type: 'response.custom_tool_call_input.done', input: {} }],
+    ['an invalid response', { type: 'response.created', response: 7 }],
   ])('tolerated: %s', (_, event) => {
     expect(translate([created, event, completed]).at(-1)).toMatchObject({ type: 'response_done' })
   })

@@ -28,7 +28,7 @@ describe('ends', () => {
     ['text and an end', [text('Hi'), finished], finish('stop', 'completed')],
     ['a call and an end', [...call('c'), finished], finish('tool_calls', 'completed')],
     [
-      'a call that is not done and an end',
+      'an incomplete call and an end',
       [...call('c').slice(0, 2), finished],
       finish('tool_calls', 'completed'),
     ],
@@ -53,16 +53,16 @@ describe('ends', () => {
       [text('Hi'), ...call('c')],
       finish('tool_calls', null),
     ],
-    ['A4 text alone is none', [text('Hi')], TRUNCATED],
-    ['A4 text that is done is none', [text('Hi'), done({ type: 'message' })], TRUNCATED],
-    ['A4 a call that is not done is none', call('c', '{}').slice(0, 3), TRUNCATED],
+    ['A4 text alone is not an end', [text('Hi')], TRUNCATED],
+    ['A4 complete text is not an end', [text('Hi'), done({ type: 'message' })], TRUNCATED],
+    ['A4 an incomplete call is not an end', call('c', '{}').slice(0, 3), TRUNCATED],
     [
-      'A4 one call of two that is not done is none',
+      'A4 one incomplete call of two is not an end',
       [...call('c'), ...call('d').slice(0, 2)],
       TRUNCATED,
     ],
-    ['a beginning is no end', [created], TRUNCATED],
-    ['nothing is no end', [], TRUNCATED],
+    ['a start is not an end', [created], TRUNCATED],
+    ['nothing is not an end', [], TRUNCATED],
     [
       'failed',
       [note('failed', { response: { error: { code: 'x', message: 'y' } } })],
@@ -92,20 +92,20 @@ describe('ends', () => {
     expect(responseOf(events)).toMatchObject(expected)
   })
 
-  test('a call that is too large is not done', () => {
+  test('an oversized call is not done', () => {
     const events = [...call('c', '{"a":"', 'xxxxx"}'), ...call('d')]
     const payloads = translate(events, { maxArgumentChars: 10 })
     expect(payloads.at(-1)).toMatchObject({ error: { code: 'UPSTREAM_TRUNCATED' } })
   })
 
-  test('what broke the input breaks the response, calls or not', () => {
+  test('a broken input breaks the response, with or without calls', () => {
     const fault = { code: 'UPSTREAM_MALFORMED', message: 'x' }
     const translation = translateResponseNotifications(context)
     for (const event of call('c')) translation.translate(event)
     expect(translation.end(fault)).toMatchObject([{ type: 'response_error', error: fault }])
   })
 
-  test('an error takes the open call with it', () => {
+  test('an error fails the open call', () => {
     const events = [...call('c', '{"a').slice(0, 2), note('error', { message: 'y' }), finished]
     expect(translate(events).slice(-2)).toMatchObject([
       { type: 'item_error', error: { code: 'error', message: 'y' } },
@@ -113,7 +113,7 @@ describe('ends', () => {
     ])
   })
 
-  test('usage and model are carried', () => {
+  test('usage and model are passed on', () => {
     const usage = { input_tokens: 3, output_tokens: 4, total_tokens: 7 }
     const response = responseOf([created, text('Hi'), note('done', { response: { usage } })])
     expect(response).toMatchObject({
@@ -122,7 +122,7 @@ describe('ends', () => {
     })
   })
 
-  test('only a beginning begins another response', () => {
+  test('only a start begins another response', () => {
     const late = [text('late'), ...call('late'), note('completed'), note('error'), '[DONE]']
     const payloads = translate([text('One'), finished, ...late, created, ...call('c')])
     expect(responsesOf(payloads)).toMatchObject([
@@ -131,7 +131,7 @@ describe('ends', () => {
     ])
   })
 
-  test('the names of a response are not those of the next one', () => {
+  test('call names are not shared between responses', () => {
     const message = { type: 'message', id: 'm' }
     const one = [text('One'), done(message, { output_index: 0 }), finished]
     const late = text('late', { output_index: 0 })
@@ -140,7 +140,7 @@ describe('ends', () => {
     expect(second?.output_items).toMatchObject([{ content: 'Two' }])
   })
 
-  test('who begins again gives up what was open', () => {
+  test('a restarted response cancels open items', () => {
     const response = responseOf([created, text('Half'), created, text('Whole'), finished])
     expect(response.output_items).toMatchObject([
       { content: 'Half', cancelled: { reason: 'attempt_reset' } },
@@ -152,7 +152,7 @@ describe('ends', () => {
     ['null', null, 'the notification is not an object'],
     ['no type', {}, 'type is not a string'],
     [
-      'text that is none',
+      'an invalid text',
       note('output_text.delta'),
       'response.output_text.delta without a usable delta',
     ],

@@ -75,7 +75,7 @@ const samples: Record<string, [before: Fields[], fields: Fields, output?: string
 }
 
 describe('the table of types', () => {
-  test('has each type that the router knows, with its action, and no other', () => {
+  test('has exactly the types the router knows, with their actions', () => {
     const byType = ([one]: readonly string[], [other]: readonly string[]) =>
       `${one}` < `${other}` ? -1 : 1
     expect(documentedRoutes.toSorted(byType)).toEqual([...NOTIFICATION_ROUTES].toSorted(byType))
@@ -113,7 +113,7 @@ describe('the table of fields', () => {
       .map(([field = '', names = '']) => [field, names.split(', ').map(unquote)]),
   )
   const namesOf = (field: string) => aliases.get(field) ?? []
-  test('has the fields that are tested here', () => {
+  test('has the fields tested here', () => {
     expect([...aliases.keys()]).toEqual([
       'item',
       'name of a call',
@@ -140,7 +140,7 @@ describe('the table of fields', () => {
     expect(itemsOf(events)).toMatchObject([{ arguments: '{"b":2}' }])
   })
 
-  test.each(namesOf('id of a call'))('a call is known by %s', (name) => {
+  test.each(namesOf('id of a call'))('a call is identified by %s', (name) => {
     const first = added(item({ id: 'fc', name: 'f' }), { output_index: 4 })
     const second = added({ type: 'function_call', call_id: 'd', name: 'g' }, { output_index: 5 })
     const named = fragment({ [name]: ids[name as keyof typeof ids] })
@@ -153,7 +153,7 @@ describe('the table of fields', () => {
     ])
   })
 
-  test.each(namesOf('id of a text'))('text is known by %s', (name) => {
+  test.each(namesOf('id of a text'))('text is identified by %s', (name) => {
     const events = [
       added({ type: 'message', id: 'm1' }, { output_index: 4 }),
       added({ type: 'message', id: 'm2' }, { output_index: 5 }),

@@ -140,7 +140,7 @@ describe('items', () => {
     expect(itemsOf(events)).toEqual(items)
   })
 
-  test('calls that interleave are kept apart', () => {
+  test('interleaved calls do not mix', () => {
     const events = [
       added(wireCall('c')),
       added(wireCall('d')),
@@ -159,7 +159,7 @@ describe('items', () => {
     ])
   })
 
-  test('a call whose arguments are too large fails alone', () => {
+  test('only the call with oversized arguments fails', () => {
     const events = [...call('c', '{"a":"', 'xxxxx"}'), ...call('d', '{}'), finished]
     const [response] = responsesOf(translate(events, { maxArgumentChars: 10 }))
     expect(response).toMatchObject({
@@ -171,7 +171,7 @@ describe('items', () => {
     })
   })
 
-  test('types that are unknown are told once each', () => {
+  test('unknown types are reported once each', () => {
     const unknown: string[] = []
     const odd = [note('new'), { type: 'turn_started' }, note('new')]
     const events = [...odd, text('Hi'), ...odd, finished, ...odd]

@@ -26,7 +26,7 @@ async function play(clock: FakeClock, speed: number, model = 'demo', events = re
 }
 
 describe('a recording', () => {
-  test('is played with the ids of the run that plays it', async () => {
+  test('is played with the ids of its run', async () => {
     const { played } = await play(fakeClock(), Infinity)
     expect(played).toHaveLength(recording.length)
     expect(played[0]?.payload).toMatchObject({
@@ -44,23 +44,23 @@ describe('a recording', () => {
     )
   })
 
-  test.each([1, 2, 10])('at %i x keeps its pace', async (speed) => {
+  test.each([1, 2, 10])('keeps its pace at %i x', async (speed) => {
     const { times } = await play(fakeClock(), speed)
     const recorded = (recording.at(-1)?.timestamp ?? 0) - (recording[0]?.timestamp ?? 0)
     expect(times.at(-1)).toBeCloseTo(recorded / speed)
   })
 
-  test('at full speed does not wait', async () => {
+  test('does not wait at full speed', async () => {
     const { times } = await play(fakeClock(), Infinity)
     expect(times.at(-1)).toBe(0)
   })
 
-  test('without an end is truncated', async () => {
+  test('is truncated without an end', async () => {
     const { played } = await play(fakeClock(), Infinity, 'demo', recording.slice(0, 10))
     expect(played.at(-1)?.payload).toMatchObject({ error: { code: 'UPSTREAM_TRUNCATED' } })
   })
 
-  test('that does not exist is an error that names those that do', async () => {
+  test('that does not exist is an error that lists the recordings', async () => {
     const { played } = await play(fakeClock(), Infinity, 'nope')
     expect(played.at(-1)?.payload).toMatchObject({
       error: {
@@ -70,7 +70,7 @@ describe('a recording', () => {
     })
   })
 
-  test('stops when it is aborted', async () => {
+  test('stops when aborted', async () => {
     const clock = fakeClock()
     const controller = new AbortController()
     const provider = createScriptedProvider({ recordings: { demo: recording }, clock })
@@ -82,7 +82,7 @@ describe('a recording', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  test('that fails while it is played fails its reader, who would wait for ever', async () => {
+  test('that fails while playing fails its reader', async () => {
     const broken = {
       get demo(): Recording {
         throw new Error('the disk is gone')
@@ -102,10 +102,10 @@ describe('a recording', () => {
   })
 })
 
-describe('a file of events', () => {
+describe('an event file', () => {
   const line = JSON.stringify(recording[0])
 
-  test('is a recording, blank lines and unknown types aside', () => {
+  test('is a recording; blank lines and unknown types are skipped', () => {
     const novelty = { ...recording[0], type: 'novelty', payload: { type: 'novelty' } }
     expect(decodeRecording(`\n${line}\n${JSON.stringify(novelty)}\n`)).toEqual({
       ok: true,
@@ -117,7 +117,7 @@ describe('a file of events', () => {
     ['', 'no events'],
     [`${line}\n{"type":`, 'line 2'],
     [`${line}\n\n{"type":"item_delta"}`, 'line 3'],
-  ])('that cannot be read says where', (text, reason) => {
+  ])('that is unreadable reports the position', (text, reason) => {
     expect(decodeRecording(text)).toMatchObject({
       ok: false,
       reason: expect.stringContaining(reason),

@@ -50,9 +50,9 @@ describe('the outputs of a turn', () => {
   })
 
   test.each([
-    ['begins past the end of the text', append(5, '?')],
+    ['starts past the end of the text', append(5, '?')],
     ['does not have the length that it says', append(3, ' two', { length: 99 })],
-    ['is of an item that nobody has seen', append(0, 'x', { itemId: 'b' })],
+    ['is of an unknown item', append(0, 'x', { itemId: 'b' })],
     ['cannot be read', frame({ itemId: 'a' }, 'append')],
   ])('are requested from the beginning when an append %s', async (_name, bad) => {
     const { contents, cursors } = await read(

@@ -200,7 +200,7 @@ describe('applying an append', () => {
     { name: 'a gap', frame: added(3, 'x') },
     { name: 'what is there already', frame: added(1, 'x') },
     { name: 'another item', frame: { ...added(2, 'x'), itemId: 'b' } },
-    { name: 'a length that is not the sum', frame: { ...added(2, 'x'), length: 9 } },
+    { name: 'a wrong length', frame: { ...added(2, 'x'), length: 9 } },
   ])('refuses $name', ({ frame }) => {
     expect(applyAppend(said('He'), frame)).toBeUndefined()
   })

@@ -25,7 +25,7 @@ describe('the chunks of events', () => {
     [257, [256]],
     [512, [256, 256]],
     [513, [256, 256]],
-  ])('%i events, one to an append, are in chunks of %j lines', async (count, sizes) => {
+  ])('%i events in single appends are stored in chunks of %j lines', async (count, sizes) => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
@@ -41,7 +41,7 @@ describe('the chunks of events', () => {
     expect(await textsOf(again, 'turn', count)).toEqual(texts)
   })
 
-  test('a seal stores the lines of the chunk that is under way, and empties the journal', async () => {
+  test('a seal stores the lines of the open chunk and empties the journal', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
@@ -56,7 +56,7 @@ describe('the chunks of events', () => {
     })
   })
 
-  test('a chunk ends with its epoch, and offsets say which epoch wrote what', async () => {
+  test('a chunk ends with its epoch, and offsets name the epoch that wrote them', async () => {
     const directory = folderOfTest()
     const clock = fakeClock()
     const log = await openLog(directory, { clock })
@@ -79,7 +79,7 @@ describe('the chunks of events', () => {
     expect(offsets.slice(8, 12)).toEqual(['1-9', '1-10', '3-11', '3-12'])
   })
 
-  test('many turns that write at the same time are kept apart', async () => {
+  test('concurrent turns do not mix', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const names = Array.from({ length: 40 }, (_, index) => `turn-${index}`)
@@ -99,7 +99,7 @@ describe('the chunks of events', () => {
     }
   })
 
-  test('an append that is refused in its middle leaves nothing, and the next one is read well', async () => {
+  test('a rejected append leaves nothing, and the next one is readable', async () => {
     const log = await openLog(folderOfTest())
     const lease = await createTurn(log, 'turn')
     await appendTo(log, lease, 'events', deltas('turn', 1, 3))
@@ -112,7 +112,7 @@ describe('the chunks of events', () => {
     expect(await textsOf(log, 'turn', 8)).toEqual(expected)
   })
 
-  test('readers of a turn get the same records, live and from the store', async () => {
+  test('readers get the same records live and from the store', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
@@ -134,7 +134,7 @@ describe('the chunks of events', () => {
     expect(third.every((record, index) => record === fourth[index])).toBe(true)
   })
 
-  test('a reader that comes while a commit is under way gets what it brings, once', async () => {
+  test('a reader that joins during a commit gets its records once', async () => {
     const log = await openLog(folderOfTest())
     const lease = await createTurn(log, 'turn')
     await appendTo(log, lease, 'events', deltas('turn', 1, 250))
@@ -146,7 +146,7 @@ describe('the chunks of events', () => {
     )
   })
 
-  test('text that is like nothing else comes back as it was', async () => {
+  test('incompressible text is returned unchanged', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
@@ -161,7 +161,7 @@ describe('the chunks of events', () => {
     expect(await textsOf(again, 'turn', odd.length)).toEqual(records.map(({ data }) => data))
   })
 
-  test('a log whose last append repeats what is there is sealed all the same', async () => {
+  test('a log whose last append repeats stored records is sealed', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')

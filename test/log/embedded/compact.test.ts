@@ -54,7 +54,7 @@ async function expectAll(log: TurnLog, texts: ReadonlyMap<string, readonly strin
 
 const filesOf = (directory: string) => readdirSync(directory).toSorted()
 
-test('a compacted store goes on: what it has can be read, claimed, ended and deleted, and its room used', async () => {
+test('a compacted store can be read, claimed, ended and deleted, and reuses its space', async () => {
   const { directory, texts } = await usedStore({ openEvery: 4 })
   const files = filesOf(directory)
   await compactEmbeddedLog(directory)
@@ -78,7 +78,7 @@ test('a compacted store goes on: what it has can be read, claimed, ended and del
   for (const [turnId] of texts) expect(await log.deleteTurn(turnId)).toBe(true)
 })
 
-test('the first commit to a compacted store may remove all that is in it', async () => {
+test('the first commit to a compacted store may remove everything', async () => {
   const { directory, texts } = await usedStore({ openEvery: Infinity })
   await compactEmbeddedLog(directory)
   // Who opens it later than anything is kept begins with that.
@@ -102,7 +102,7 @@ async function compactUntil(directory: string, change: number) {
   return { end: signal ?? code, changes }
 }
 
-test('a compaction that is killed at any moment has changed nothing, or is done', {
+test('a compaction killed at any moment has changed nothing or is done', {
   timeout: 60_000,
   tags: ['slow'],
 }, async () => {

@@ -108,7 +108,7 @@ function isHidden({ error, value }: Answer): boolean {
   return error === 'TURN_UNKNOWN' || value === null || JSON.stringify(value) === '{"items":[]}'
 }
 
-test(`${DAMAGES} damages: true answers or STORE_ errors`, {
+test(`${DAMAGES} damages: correct results or STORE_ errors`, {
   timeout: 300_000,
   tags: ['slow'],
 }, async () => {
@@ -169,7 +169,7 @@ async function toFormat1(directory: string): Promise<void> {
   await root.close()
 }
 
-test('a store of format 1 is rewritten when it is opened, with all that it has', async () => {
+test('a store of format 1 is rewritten with all its data when it is opened', async () => {
   const folder = folderOfTest()
   const [before, old] = [join(folder, 'before'), join(folder, 'old')]
   await writeStore(before)

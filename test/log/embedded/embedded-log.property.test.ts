@@ -199,7 +199,7 @@ async function history(
 }
 
 describe('the embedded log', () => {
-  test('is after any calls, restarts and failed commits what the reference is', {
+  test('equals the reference after any calls, restarts and failed commits', {
     timeout: 120_000,
     tags: ['slow'],
   }, async () => {

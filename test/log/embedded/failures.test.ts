@@ -23,8 +23,8 @@ function failCommits(times: number): void {
 
 const full = { code: 'STORE_FULL' }
 
-describe('a commit that fails', () => {
-  test('rejects its appends and all that were accepted after them, and a retry works', async () => {
+describe('a failed commit', () => {
+  test('rejects its appends and all accepted after them, and a retry works', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
@@ -46,7 +46,7 @@ describe('a commit that fails', () => {
     expect((await readEvents(again, 'turn', 260)).map(({ data }) => data)).toEqual(expected)
   })
 
-  test('is tried again by the writer, with what came meanwhile, and nothing is lost or doubled', async () => {
+  test('is retried by the writer with newer records, without loss or duplicates', async () => {
     const log = await openLog(folderOfTest())
     const lease = await createTurn(log, 'turn')
     const stored: StreamEvent[] = []
@@ -63,7 +63,7 @@ describe('a commit that fails', () => {
     expect(read.map(({ data }) => data)).toEqual(events.map((event) => JSON.stringify(event)))
   })
 
-  test('is not caused by a record without JSON: its writer ends, and the other turns go on', async () => {
+  test('is not caused by a record without JSON: only its writer ends', async () => {
     const log = await openLog(folderOfTest())
     const circular: Record<string, unknown> = { type: 'message', itemId: 'a' }
     circular['self'] = circular
@@ -78,7 +78,7 @@ describe('a commit that fails', () => {
     expect((await log.getTurn('broken'))?.sealed).toBe(true)
   })
 
-  test('shows its readers nothing', async () => {
+  test('emits nothing to readers', async () => {
     const log = await openLog(folderOfTest())
     const lease = await createTurn(log, 'turn')
     await appendTo(log, lease, 'processed', [{ seq: 1, data: message('turn', 'a', 'one') }])
@@ -92,7 +92,7 @@ describe('a commit that fails', () => {
     expect(records.map(({ key }) => key)).toEqual(['a', 'c'])
   })
 
-  test('leaves a turn, a thread or a run unmade', async () => {
+  test('creates no turn, thread or run', async () => {
     const log = await openLog(folderOfTest())
     failCommits(1)
     const turn = { turnId: 'turn', runId: 'run', threadId: 'thread', owner: 'test' }
@@ -126,7 +126,7 @@ describe('a commit that fails', () => {
     expect(await log.deleteTurn('turn')).toBe(true)
   })
 
-  test('of a deletion leaves the turn to its readers', async () => {
+  test('of a deletion keeps the turn readable', async () => {
     const log = await openLog(folderOfTest())
     const lease = await createTurn(log, 'turn')
     await endTurn(log, lease, { events: 1, processed: 1 })
@@ -137,7 +137,7 @@ describe('a commit that fails', () => {
     expect(await log.getTurn('turn')).toBeUndefined()
   })
 
-  test('of the journal’s own does not stop the store', async () => {
+  test('of the journal does not stop the store', async () => {
     const log = await openLog(folderOfTest())
     const lease = await createTurn(log, 'turn')
     await appendTo(log, lease, 'events', deltas('turn', 1, 250))
@@ -152,7 +152,7 @@ describe('a commit that fails', () => {
 })
 
 describe('a store that cannot be opened', () => {
-  test('in a file that is not a directory is STORE_READ_ONLY, which names it', async () => {
+  test('because its path is a file is STORE_READ_ONLY, which names it', async () => {
     const file = join(folderOfTest(), 'file')
     writeFileSync(file, 'text')
     for (const directory of [file, join(file, 'below')]) {
@@ -162,7 +162,7 @@ describe('a store that cannot be opened', () => {
     }
   })
 
-  test('whose data file is a named pipe is refused, and not waited for', async () => {
+  test('because its data file is a named pipe is refused without blocking', async () => {
     const directory = folderOfTest()
     spawnSync('sh', ['-c', 'exec mkfifo "$0"', join(directory, DATA_FILE)])
     const opening = openEmbeddedLog({ directory })
@@ -183,17 +183,20 @@ describe('a store that cannot be opened', () => {
     [DATA_FILE, 'is cut after that', (file: Buffer) => file.subarray(0, 8192)],
     [DATA_FILE, 'is overwritten', (file: Buffer) => Buffer.from(file).fill(65, 4096, 8192)],
     ['owner.mdb', 'is no store', () => Buffer.from('neither')],
-  ])('whose %s %s is STORE_CORRUPT, and the directory is let go', async (name, _what, damage) => {
-    const directory = folderOfTest()
-    await (await openLog(directory)).close()
-    const file = join(directory, name)
-    writeFileSync(file, damage(readFileSync(file)))
-    const corrupt = { code: 'STORE_CORRUPT' }
-    await expect(openEmbeddedLog({ directory })).rejects.toMatchObject(corrupt)
-    await expect(openEmbeddedLog({ directory })).rejects.toMatchObject(corrupt)
-  })
+  ])(
+    'because its %s %s is STORE_CORRUPT, and the directory is released',
+    async (name, _what, damage) => {
+      const directory = folderOfTest()
+      await (await openLog(directory)).close()
+      const file = join(directory, name)
+      writeFileSync(file, damage(readFileSync(file)))
+      const corrupt = { code: 'STORE_CORRUPT' }
+      await expect(openEmbeddedLog({ directory })).rejects.toMatchObject(corrupt)
+      await expect(openEmbeddedLog({ directory })).rejects.toMatchObject(corrupt)
+    },
+  )
 
-  test('L10 of a newer format is STORE_VERSION, which names both formats', async () => {
+  test('L10 because of a newer format is STORE_VERSION, which names both formats', async () => {
     const directory = folderOfTest()
     await (await openLog(directory)).close()
     const { open } = await import('lmdb')
@@ -214,7 +217,7 @@ describe('a store that cannot be opened', () => {
     ['chunks', [1, 1], bytes('nonsense')],
     ['chunks', [1, 1], deflateRawSync('?')],
     ['processed', [1, 0], 'nonsense'],
-  ])('whose table %s holds nonsense is STORE_CORRUPT', async (name, key, value) => {
+  ])('because table %s is malformed is STORE_CORRUPT', async (name, key, value) => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
@@ -253,7 +256,7 @@ describe('the code of an error', () => {
     expect(error.message).toContain(`${file}: it failed`)
   })
 
-  test('is that of the commit, where one failed', async () => {
+  test('is that of the failed commit, if there is one', async () => {
     const cause = Object.assign(new Error('no space'), { code: 28 })
     const rejected = Promise.reject(cause)
     const error = Object.assign(new Error('Commit failed'), { commitError: rejected })

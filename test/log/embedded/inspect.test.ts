@@ -19,22 +19,22 @@ async function closedStore(): Promise<string> {
   return directory
 }
 
-describe('a store that is looked at', () => {
-  test('is told by its size, and opens afterwards', async () => {
+describe('an inspected store', () => {
+  test('is described by its size and can be opened afterwards', async () => {
     const directory = await closedStore()
     expect((await inspectEmbeddedLog(directory)).bytes).toBeGreaterThan(0)
     const log = await openEmbeddedLog({ directory })
     await log.close()
   })
 
-  test('may be none: then nothing is made', async () => {
+  test('may not exist: nothing is created', async () => {
     const directory = folder()
     expect(await inspectEmbeddedLog(directory)).toEqual({ bytes: undefined })
     expect(readdirSync(directory)).toEqual([])
   })
 
   test.each(['owner.mdb', 'owner.mdb-lock', 'turns.mdb-lock'])(
-    'without its %s it is not opened, which would make it',
+    'without its %s is not opened, which would create it',
     async (name) => {
       const directory = await closedStore()
       rmSync(join(directory, name))
@@ -43,7 +43,7 @@ describe('a store that is looked at', () => {
     },
   )
 
-  test('by two at once, and after a look, it is free again', async () => {
+  test('is free after concurrent inspections', async () => {
     const directory = await closedStore()
     await inspectEmbeddedLog(directory)
     await expect(inspectEmbeddedLog(directory)).resolves.toBeDefined()
@@ -58,7 +58,7 @@ describe('a store that cannot be opened', () => {
     await expect(inspectEmbeddedLog(directory)).rejects.toMatchObject({ code: 'STORE_LOCKED' })
   })
 
-  test('is refused while another process has it, and free when that was killed', async () => {
+  test('is refused while another process has it, and free when that is killed', async () => {
     const directory = folder()
     const child = new StoreProcess('hold', directory)
     await child.until(({ open }) => open !== undefined)
@@ -67,7 +67,7 @@ describe('a store that cannot be opened', () => {
     await expect(inspectEmbeddedLog(directory)).resolves.toBeDefined()
   })
 
-  test('is refused when a newer version wrote it, and is as it was', async () => {
+  test('is refused when a newer version wrote it, and left unchanged', async () => {
     const directory = await closedStore()
     const { open } = await import('lmdb')
     const root = open({ path: join(directory, 'turns.mdb'), noSubdir: true, encoding: 'string' })
@@ -79,7 +79,7 @@ describe('a store that cannot be opened', () => {
     await expect(openEmbeddedLog({ directory })).rejects.toMatchObject({ code: 'STORE_VERSION' })
   })
 
-  test('is refused when it is no store', async () => {
+  test('is refused when it is not a store', async () => {
     const directory = folder()
     writeFileSync(join(directory, 'turns.mdb'), 'x'.repeat(10_000))
     await expect(inspectEmbeddedLog(directory)).rejects.toMatchObject({ code: 'STORE_CORRUPT' })

@@ -7,7 +7,7 @@ const BOUND_CHARS = 4 * 1024 * 1024
 const LARGE = 'x'.repeat(64 * 1024)
 
 describe('the journal', () => {
-  test('a quiet turn does not make it grow past its bound', async () => {
+  test('does not exceed its bound because of an idle turn', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const quiet = await createTurn(log, 'quiet')
@@ -23,7 +23,7 @@ describe('the journal', () => {
     expect(chunks).toContainEqual({ number: 1, first: 1, lines: 3 })
   })
 
-  test('a chunk that was stored early is stored again as it grows', async () => {
+  test('stores an early stored chunk again as it grows', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const quiet = await createTurn(log, 'quiet')
@@ -49,7 +49,7 @@ describe('the journal', () => {
     expect(await readEvents(again, 'busy', written)).toHaveLength(written)
   })
 
-  test('many small commits do not make it longer than its bound', { timeout: 60_000 }, async () => {
+  test('does not exceed its bound because of many small commits', { timeout: 60_000 }, async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const quiet = await createTurn(log, 'quiet')
@@ -61,7 +61,7 @@ describe('the journal', () => {
     expect((await tablesOf(directory)).journal.entries).toBeLessThan(4096)
   })
 
-  test('is empty once the store was opened again', async () => {
+  test('is empty after the store was reopened', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
@@ -75,7 +75,7 @@ describe('the journal', () => {
     expect(chunks).toEqual([{ number: 1, first: 1, lines: 5 }])
   })
 
-  test('the lines of a deleted turn do no harm', async () => {
+  test('ignores the lines of a deleted turn', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lost = await createTurn(log, 'lost')

@@ -30,7 +30,7 @@ async function checkKept(directory: string, child: StoreProcess, turns: number):
 }
 
 describe('one process at a time', () => {
-  test('a second process is refused, and told the directory and the owner', async () => {
+  test('a second process is refused with the directory and the owner', async () => {
     const directory = folderOfTest()
     const owner = new StoreProcess('hold', directory)
     const { open } = await owner.until((report) => report.open !== undefined)
@@ -45,7 +45,7 @@ describe('one process at a time', () => {
     expect(await log.expired(10)).toEqual([])
   })
 
-  test('a second log of the same process is refused, and the first is not disturbed', async () => {
+  test('a second log in the same process is refused without disturbing the first', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
@@ -62,7 +62,7 @@ describe('one process at a time', () => {
     await openLog(directory)
   })
 
-  test('of several that start at once one has the store at most, and its death frees it', async () => {
+  test('at most one of several concurrent starts gets the store, and its death frees it', async () => {
     const directory = folderOfTest()
     const starters = Array.from({ length: 4 }, () => new StoreProcess('hold', directory))
     const first = await Promise.all(starters.map((each) => each.until(() => true)))
@@ -90,7 +90,7 @@ describe('kill -9', () => {
     },
   )
 
-  test('the turns of a process that died are orphans at once', async () => {
+  test('turns of a dead process are orphans at once', async () => {
     const directory = folderOfTest()
     const child = new StoreProcess('write', directory, { turns: 3 })
     await child.until(({ turnId, seq }) => turnId === 'turn-2' && seq === 1)
@@ -100,7 +100,7 @@ describe('kill -9', () => {
   })
 })
 
-describe('a disk that is full', () => {
+describe('a full disk', () => {
   async function fill(directory: string, options: StoreProcessOptions): Promise<StoreProcess> {
     const child = new StoreProcess('write', directory, { turns: 2, chars: 4000, ...options })
     const { error } = await child.until((report) => report.error !== undefined)
@@ -110,7 +110,7 @@ describe('a disk that is full', () => {
   }
 
   test.each(['commit', 'system'] as const)(
-    'is STORE_FULL, and loses nothing acknowledged (%s)',
+    'is STORE_FULL and loses nothing acknowledged (%s)',
     async (sync) => {
       const directory = folderOfTest()
       // As large as a file may become is as good as a disk that is full, and needs no disk.
@@ -120,7 +120,7 @@ describe('a disk that is full', () => {
     },
   )
 
-  test.runIf(isRoot)('that is one in truth, works again when there is room', async () => {
+  test.runIf(isRoot)('that is real works again when there is space', async () => {
     const directory = join(tmpdir(), `turnstream-full-${process.pid}`)
     mkdirSync(directory)
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
@@ -159,7 +159,7 @@ describe('a disk that is full', () => {
   })
 })
 
-describe('a directory that cannot be used', () => {
+describe('an unusable directory', () => {
   test('that is read-only is STORE_READ_ONLY', async () => {
     const parent = folderOfTest()
     const directory = join(parent, 'store')

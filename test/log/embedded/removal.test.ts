@@ -53,7 +53,7 @@ async function readerAtStart() {
   return { clock, log, lease, readOn }
 }
 
-test('a reader of a turn that is just deleted is told so', async () => {
+test('a reader of a turn being deleted gets an error', async () => {
   const { log, readOn } = await readerAtStart()
   const commits = holdCommits()
   const deleted = log.deleteTurn('turn')
@@ -63,7 +63,7 @@ test('a reader of a turn that is just deleted is told so', async () => {
   expect(await deleted).toBe(true)
 })
 
-test('a reader of a turn that just expires is told so', async () => {
+test('a reader of a turn being expired gets an error', async () => {
   const { clock, log, lease, readOn } = await readerAtStart()
   await endTurn(log, lease, { events: EVENTS + 1, processed: 1 })
   const commits = holdCommits()

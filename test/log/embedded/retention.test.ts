@@ -35,7 +35,7 @@ async function rowsOf(directory: string) {
 }
 
 describe('the sweeper', () => {
-  test('clears away the logs, and later the records, a few turns to a commit', async () => {
+  test('removes logs, and later records, a few turns per commit', async () => {
     const directory = folderOfTest()
     const { log, clock } = await endedTurns(directory, 100)
     const commit = vi.spyOn(Environment.prototype, 'commit')
@@ -58,7 +58,7 @@ describe('the sweeper', () => {
     expect(await again.getThread('thread-of-turn-1')).toBeUndefined()
   })
 
-  test('clears away what fell due while the store was closed, after it was opened', async () => {
+  test('removes what expired while the store was closed', async () => {
     const directory = folderOfTest()
     const { log, clock } = await endedTurns(directory, 40)
     const kept = await log.bytesKept()
@@ -71,7 +71,7 @@ describe('the sweeper', () => {
     await vi.waitFor(async () => expect(await again.bytesKept()).toBeLessThan(kept / 2))
   })
 
-  test('goes on after a commit that failed', async () => {
+  test('continues after a failed commit', async () => {
     const directory = folderOfTest()
     const { log, clock } = await endedTurns(directory, 20)
     const kept = await log.bytesKept()
@@ -85,7 +85,7 @@ describe('the sweeper', () => {
     })
   })
 
-  test('passes a record that cannot be read, reports it, and clears away the others', async () => {
+  test('skips and reports an unreadable record and removes the others', async () => {
     const directory = folderOfTest()
     const { log, clock } = await endedTurns(directory, 40)
     await log.putThread({ threadId: 'damaged' })
@@ -126,7 +126,7 @@ describe('the sweeper', () => {
     })
   })
 
-  test('clears away many turns and threads in short steps', async () => {
+  test('removes many turns and threads in short steps', async () => {
     const directory = folderOfTest()
     const { log, clock } = await endedTurns(directory, 400)
     const idle = log.ofTenant('idle')
@@ -155,7 +155,7 @@ describe('the sweeper', () => {
     })
   })
 
-  test('ends whoever still reads', async () => {
+  test('ends active readers', async () => {
     const { log, clock } = await endedTurns(folderOfTest(), 1)
     const tail = log.tail('turn-0', 'events', '0-0', new AbortController().signal)
     const reader = tail[Symbol.asyncIterator]()

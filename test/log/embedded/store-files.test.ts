@@ -37,7 +37,7 @@ describe.each([
   ['owner.mdb is removed', removeFile('owner.mdb')],
   ['owner.mdb-lock is removed', removeFile('owner.mdb-lock')],
 ])('%s', (_what, damage) => {
-  test('no append or new turn is acknowledged, and readers of open turns are told', async () => {
+  test('no append or new turn is acknowledged, and readers of open turns fail', async () => {
     const directory = join(folderOfTest(), 'store')
     const log = await openLog(directory)
     const lease = await createTurn(log, 'turn')
@@ -56,7 +56,7 @@ describe.each([
     await log.close()
   })
 
-  test('an idle store notices it when it is next asked', async () => {
+  test('an idle store notices it at its next use', async () => {
     let now = 0
     const directory = join(folderOfTest(), 'store')
     const clock = { now: () => now, after: () => () => {} }
@@ -71,8 +71,8 @@ describe.each([
   })
 })
 
-describe('a path that a live process believes to own', () => {
-  test('is refused to this process, and to another, until the first lets go', async () => {
+describe('a path that a live process owns', () => {
+  test('is refused to this and other processes until the first releases it', async () => {
     const directory = join(folderOfTest(), 'store')
     const log = await openLog(directory)
     recreate(directory)

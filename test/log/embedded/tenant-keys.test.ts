@@ -40,8 +40,8 @@ async function table(): Promise<Database<string>> {
   return db
 }
 
-describe('the keys of tenants', () => {
-  test('L13 a stored key tells its tenant and its id', () => {
+describe('tenant keys', () => {
+  test('L13 a stored key contains its tenant and id', () => {
     fc.assert(
       fc.property(tenant, id, (name, text) => {
         expect(parseKey(new TenantKeys(name).of(text))).toEqual({ tenant: name, id: text })
@@ -49,7 +49,7 @@ describe('the keys of tenants', () => {
     )
   })
 
-  test('L13 of default they are the ids, and places of threads are a time and an id', () => {
+  test('L13 of default are plain ids, and thread positions are a time and an id', () => {
     fc.assert(
       fc.property(id, (text) => {
         const keys = new TenantKeys('default')
@@ -59,7 +59,7 @@ describe('the keys of tenants', () => {
     )
   })
 
-  test('L13 no text finds what another tenant has stored, alone or as the beginning of a key', {
+  test('L13 no text matches keys of another tenant, exactly or as a prefix', {
     timeout: 60_000,
   }, async () => {
     const db = await table()
@@ -84,7 +84,7 @@ describe('the keys of tenants', () => {
     )
   })
 
-  test('L13 no place in a listing leads to the threads of another tenant', {
+  test('L13 no list position leads to threads of another tenant', {
     timeout: 60_000,
   }, async () => {
     const db = await table()
@@ -112,7 +112,7 @@ describe('the keys of tenants', () => {
     )
   })
 
-  test('L13 what is too long for a key is the name of nothing', async () => {
+  test('L13 a text that is too long for a key matches nothing', async () => {
     const db = await table()
     for (const name of tenants) {
       const keys = new TenantKeys(name)

@@ -91,8 +91,8 @@ async function fill(log: TurnLog): Promise<void> {
   await appendTo(log, left, 'processed', [{ seq: 1, data: message('left', 'a', 'text') }])
 }
 
-describe('the keys of tenants in the embedded store', () => {
-  test('L13 those of default are what they were without tenants, and others add the name', async () => {
+describe('tenant keys in the embedded store', () => {
+  test('L13 of default have no prefix, and others have the tenant name', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory, { clock: fakeClock(NOW) })
     await fill(log)
@@ -105,7 +105,7 @@ describe('the keys of tenants in the embedded store', () => {
     expect(sorted(await rowsOf(directory))).toEqual(sorted(all))
   })
 
-  test('L13 an open turn whose record is missing is named without its tenant', async () => {
+  test('L13 an open turn without a record is reported without its tenant', async () => {
     const directory = folderOfTest()
     const log = await openLog(directory)
     await createTurn(log.ofTenant('acme'), 'turn')
@@ -116,7 +116,7 @@ describe('the keys of tenants in the embedded store', () => {
     await expect(opening).rejects.not.toThrow('acme')
   })
 
-  test('L13 appends make no key', async () => {
+  test('L13 appends create no keys', async () => {
     const log = (await openLog(folderOfTest())).ofTenant('acme')
     const lease = await createTurn(log, 'turn')
     const made = vi.spyOn(TenantKeys.prototype, 'of')
@@ -129,8 +129,8 @@ describe('the keys of tenants in the embedded store', () => {
   })
 })
 
-describe('what is done for all tenants of an embedded store', () => {
-  test('L10 L13 the sweeper clears away what is due, of whichever tenant, after a restart, too', async () => {
+describe('maintenance of all tenants of an embedded store', () => {
+  test('L10 L13 the sweeper removes expired turns of every tenant, also after a restart', async () => {
     const directory = folderOfTest()
     const clock = fakeClock(NOW)
     const options = { clock, retentionMs: RETENTION_MS, sweepMs: 100 }
@@ -168,7 +168,7 @@ describe('what is done for all tenants of an embedded store', () => {
     expect(await again.orphans(10)).toHaveLength(2)
   })
 
-  test('L13 a commit that fails is undone for the tenants that took part, and for no other', async () => {
+  test('L13 a failed commit is undone for its tenants only', async () => {
     const log = await openLog(folderOfTest())
     const [acme, beta] = [log.ofTenant('acme'), log.ofTenant('beta')]
     const kept = await createTurn(beta, 'turn')

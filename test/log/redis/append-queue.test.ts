@@ -71,7 +71,7 @@ function end(turnId: string, seq: number): StreamEvent {
 }
 
 describe('the writers of a store', () => {
-  test('are known until they are closed, have failed, or sealed their log', async () => {
+  test('are registered until they are closed, failed or sealed', async () => {
     const { store, open, answer } = setUp()
     const [closed, failed, sealed] = [open('closed'), open('failed'), open('sealed')]
     expect([...store.writers]).toEqual([closed, failed, sealed])
@@ -92,7 +92,7 @@ describe('the writers of a store', () => {
     expect(store.writers.size).toBe(0)
   })
 
-  test('send one batch at a time: what comes while it is under way goes out together', async () => {
+  test('send one batch at a time and combine what arrives meanwhile', async () => {
     const { open, answer, sent } = setUp()
     const writer = open('turn')
     for (const event of eventsOf('turn', 1, 3)) writer.write(event)
@@ -111,7 +111,7 @@ describe('the writers of a store', () => {
     expect(sent).toHaveLength(3)
   })
 
-  test('send on what was written when the store is closed, and then nothing', async () => {
+  test('send pending records when the store is closed, and then nothing', async () => {
     const { open, answer, close } = setUp()
     const writer = open('turn')
     for (const event of eventsOf('turn', 1, 300)) writer.write(event)
@@ -127,7 +127,7 @@ describe('the writers of a store', () => {
   test.each([
     ['no list', null],
     ['a list without places', ['x', '1:1']],
-  ])('of which the answer is %s fail each with STORE_CORRUPT', async (_name, reply) => {
+  ])('each fail with STORE_CORRUPT when the reply is %s', async (_name, reply) => {
     const { open, answer } = setUp()
     const writers = ['a', 'b'].map((turnId) => open(turnId))
     const write = (seq: number) =>

@@ -80,7 +80,7 @@ describe.each(['events', 'processed'] as const)(
         appendTo(log, lease, name, [SECOND[name](turnId)]),
       )
 
-    test('L3 each is answered for itself, whatever the others are', async () => {
+    test('L3 each gets its own result', async () => {
       const turnIds = ['first', 'gone', 'repeated', 'between', 'claimed', 'ahead', 'sealed', 'last']
       const leases = await started(name, turnIds)
       const other = await logs.open()
@@ -116,7 +116,7 @@ describe.each(['events', 'processed'] as const)(
       )
     })
 
-    test('L3 a turn whose keys are damaged fails alone', async () => {
+    test('L3 only the turn with damaged keys fails', async () => {
       const leases = await started(name, ['a', 'broken', 'c'])
       const stream = name === 'events' ? keys.run('broken').events : keys.turn('broken').processed
       await redis.set(stream, 'no stream')
@@ -125,7 +125,7 @@ describe.each(['events', 'processed'] as const)(
       expect(await outcomes(second(leases))).toEqual(['1-2', 'STORE_FAILED', '1-2'])
     })
 
-    test('they go to the server in as few calls as 64 to a call make', async () => {
+    test('they are sent with at most 64 per call', async () => {
       const turnIds = Array.from({ length: 100 }, (_, at) => `turn-${at}`)
       const leases = await started(name, turnIds)
       const calls = await scriptCalls(async () => {

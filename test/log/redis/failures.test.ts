@@ -10,7 +10,7 @@ import {
 } from '../../../src/log/redis/replies.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 
-describe('what the server says', () => {
+describe('server replies', () => {
   test.each([
     ['OOM command not allowed when used memory > maxmemory', 'final', 'STORE_FULL'],
     ['NOSCRIPT No matching script', 'noscript', 'STORE_FAILED'],
@@ -32,21 +32,21 @@ describe('what the server says', () => {
     expect(storeError(error)).toMatchObject({ code, cause: error })
   })
 
-  test('what the server quotes of a command is left out: it may be a password', () => {
+  test('a quoted command is removed because it may contain a password', () => {
     const said = "ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'me' 's e c' "
     expect(storeError(new ErrorReply(said)).message).toMatch(
       /ERR unknown command …, with args beginning with: … … … … $/,
     )
   })
 
-  test('what the connection says passes, and is STORE_UNAVAILABLE in the end', () => {
+  test('connection errors are retried and finally STORE_UNAVAILABLE', () => {
     const error = new Error('Socket closed unexpectedly')
     expect(failureOf(error)).toBe('passing')
     expect(storeError(error)).toMatchObject({ code: 'STORE_UNAVAILABLE' })
     expect(storeError('text')).toMatchObject({ code: 'STORE_UNAVAILABLE' })
   })
 
-  test('an error of ours stays what it is', () => {
+  test('our own errors are passed through', () => {
     const error = new TurnstreamError('STORE_CLOSED', 'the log was closed')
     expect(storeError(error)).toBe(error)
   })
@@ -58,7 +58,7 @@ describe('what the server says', () => {
     ['entries', () => parseEntries('1-1')],
     ['an id', () => parseEntries([['1', []]])],
     ['a text', () => text(null)],
-  ])('%s that cannot be read is STORE_CORRUPT', (_what, parse) => {
+  ])('an unreadable %s is STORE_CORRUPT', (_what, parse) => {
     expect(parse).toThrow(expect.objectContaining({ code: 'STORE_CORRUPT' }))
   })
 })

@@ -67,8 +67,8 @@ async function codeOf(work: Promise<unknown>): Promise<unknown> {
 
 const orphan = { turnId: 'turn', threadId: 'thread', runId: 'run', owner: 'a' }
 
-describe('what a process leaves that dies in the middle', () => {
-  test('L5 a claim that died after log A was fenced keeps others out only for a while', async () => {
+describe('after a process died in the middle', () => {
+  test('L5 a claim that only fenced log A blocks others for a limited time', async () => {
     const { log, keys } = await open()
     const old = await log.create(orphan, 1)
     await appendTo(log, old, 'events', deltas('run', 1, 2))
@@ -98,7 +98,7 @@ describe('what a process leaves that dies in the middle', () => {
     expect(await log.getTurn('turn')).toMatchObject({ sealed: true, epoch: 3, owner: 'b' })
   })
 
-  test('L5 a claim that died after both logs were fenced holds its lease until that runs out', async () => {
+  test('L5 a claim that fenced both logs holds its lease until it expires', async () => {
     const { log, keys } = await open()
     const { creation } = await log.create(orphan, 1)
     await until(async () => (await log.expired(5)).length === 1)
@@ -116,7 +116,7 @@ describe('what a process leaves that dies in the middle', () => {
     expect(await log.getTurn('turn')).toMatchObject({ epoch: 3, owner: 'c' })
   })
 
-  test('L5 of many claims in several processes one resolves', async () => {
+  test('L5 one of many concurrent claims in several processes wins', async () => {
     const logs = new OpenLogs({ url: server.url })
     opened.push(logs)
     const all = await Promise.all(Array.from({ length: 5 }, () => logs.open()))
@@ -134,7 +134,7 @@ describe('what a process leaves that dies in the middle', () => {
     }
   })
 
-  test('L3 a create that died after any step is healed by making it again', async () => {
+  test('L3 a partial create is completed by repeating it', async () => {
     const { log, keys } = await open()
     const thread = keys.thread('thread')
     await step(OPEN_TURN, [thread.record, thread.turns], ['turn', LEASE_MS, LEASE_MS, '', 'beef'])
@@ -147,7 +147,7 @@ describe('what a process leaves that dies in the middle', () => {
     expect((await log.listTurns('thread')).items).toMatchObject([{ turnId: 'turn', ordinal: 1 }])
   })
 
-  test('D4 a turn that never came into being blocks its thread and run no longer than its lease', async () => {
+  test('D4 a partial turn blocks its thread and run no longer than its lease', async () => {
     const { log, keys } = await open()
     const thread = keys.thread('thread')
     await step(OPEN_TURN, [thread.record, thread.turns], ['never', 1500, LEASE_MS, '', 'beef'])
@@ -158,7 +158,7 @@ describe('what a process leaves that dies in the middle', () => {
     expect(await log.getTurnOfRun('run')).toMatchObject({ turnId: 'turn', ordinal: 2 })
   })
 
-  test('D4 a turn that cannot be made, because its run is another’s, blocks no thread', async () => {
+  test('D4 a turn whose run id is taken blocks no thread', async () => {
     const { log, keys } = await open()
     await makeRun(keys, 'other', LEASE_MS)
     expect(await codeOf(log.create(orphan, LEASE_MS))).toBe('TURN_EXISTS')
@@ -166,7 +166,7 @@ describe('what a process leaves that dies in the middle', () => {
     expect((await log.listTurns('thread')).items).toMatchObject([{ turnId: 'next' }])
   })
 
-  test('D4 the mark of a turn that has ended blocks nobody', async () => {
+  test('D4 the busy mark of an ended turn blocks nothing', async () => {
     const { log, keys } = await open()
     const lease = await log.create(orphan, LEASE_MS)
     await appendTo(log, lease, 'events', eventsUpTo('run', 1), { seal: true })
@@ -181,7 +181,7 @@ describe('what a process leaves that dies in the middle', () => {
     expect(await redis.zRange(keys.leases, 0, -1)).toEqual(['next'])
   })
 
-  test('L9 an index that is behind is put right', async () => {
+  test('L9 a stale index is repaired', async () => {
     const { log, keys } = await open()
     await log.create(orphan, LEASE_MS)
     await redis.zAdd(keys.leases, { value: 'turn', score: 1 })
@@ -189,7 +189,7 @@ describe('what a process leaves that dies in the middle', () => {
     expect(await redis.zScore(keys.leases, 'turn')).toBeGreaterThan(1_000_000)
   })
 
-  test('L10 a deletion that died in the middle leaves no turn, and can be made again', async () => {
+  test('L10 a partial deletion leaves no turn and can be repeated', async () => {
     const { log, keys } = await open()
     const lease = await log.create(orphan, LEASE_MS)
     await appendTo(log, lease, 'events', deltas('run', 1, 2))
@@ -201,7 +201,7 @@ describe('what a process leaves that dies in the middle', () => {
     expect(await log.create(orphan, LEASE_MS)).toMatchObject({ epoch: 2 })
   })
 
-  test('L10 a turn whose creator died while its thread was deleted is removed when its lease ends', async () => {
+  test('L10 a turn whose creator died while its thread was deleted is removed with its lease', async () => {
     const { log, keys } = await open()
     const thread = keys.thread('thread')
     await step(OPEN_TURN, [thread.record, thread.turns], ['turn', 1, LEASE_MS, '', 'beef'])
@@ -220,7 +220,7 @@ describe('what a process leaves that dies in the middle', () => {
     expect(await redis.zRange(keys.leases, 0, -1)).toEqual([])
   })
 
-  test('L10 a deletion of a thread that died keeps turns out only for a while, and removes none of them', async () => {
+  test('L10 a partial thread deletion blocks new turns only for a while and removes none', async () => {
     const { log, keys } = await open()
     const { record, turns } = keys.thread('thread')
     const lease = await log.create(orphan, LEASE_MS)
@@ -241,7 +241,7 @@ describe('what a process leaves that dies in the middle', () => {
     expect(await redis.exists([record, turns])).toBe(0)
   })
 
-  test('L10 a deletion that comes late touches nothing of the turn that was made since', async () => {
+  test('L10 a late deletion does not touch the recreated turn', async () => {
     const { log, keys } = await open()
     const { creation } = await log.create(orphan, LEASE_MS)
     await log.deleteTurn('turn')
@@ -254,7 +254,7 @@ describe('what a process leaves that dies in the middle', () => {
     await appendTo(log, lease, 'processed', outputsOf('turn', 'a'), { seal: true })
   })
 
-  test('L5 a claim that looked at a deleted turn takes nothing of the one that was made since', async () => {
+  test('L5 a claim of a deleted turn takes nothing of the recreated one', async () => {
     const { log, keys } = await open()
     const { creation } = await log.create(orphan, 1)
     await log.deleteTurn('turn')
@@ -265,7 +265,7 @@ describe('what a process leaves that dies in the middle', () => {
     await appendTo(log, lease, 'events', deltas('run', 1, 2))
   })
 
-  test('L3 of several who make the same turn at once one has it, and can write to both logs', async () => {
+  test('L3 one of several concurrent creators of a turn gets it and can write to both logs', async () => {
     const logs = new OpenLogs({ url: server.url })
     opened.push(logs)
     const all = await Promise.all(Array.from({ length: 4 }, () => logs.open()))

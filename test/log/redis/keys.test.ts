@@ -70,7 +70,7 @@ describe('the keys in Redis', () => {
     ])
   })
 
-  test('L1 threads of the same moment are paged in the order of Redis, which is that of bytes', async () => {
+  test('L1 threads of the same time are paged in byte order', async () => {
     await open()
     // In UTF-16 the last two are the other way round.
     const threadIds = ['a', '\uff5e', '\u{1f600}']
@@ -87,7 +87,7 @@ describe('the keys in Redis', () => {
     expect(found).toEqual(threadIds.toReversed())
   })
 
-  test('L9 entries of processed have four fields, an id that is the offset, and no older ones', async () => {
+  test('L9 entries of processed have four fields and the offset as id, and no older ones stay', async () => {
     await open()
     const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'owner' }, LEASE_MS)
     const outputs = outputsOf('turn', 'aba')
@@ -142,7 +142,7 @@ describe('the keys in Redis', () => {
     expect(seqs.at(-1)).toBe(5000)
   })
 
-  test('L7 a claim ends a chunk: none has records of two epochs', async () => {
+  test('L7 a claim ends a chunk: no chunk has records of two epochs', async () => {
     await open()
     const first = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'a' }, 1)
     await appendTo(log, first, 'events', deltas('turn', 1, 200))
@@ -157,7 +157,7 @@ describe('the keys in Redis', () => {
   test.each([
     ['default', 'codex'],
     ['acme', 'codex:acme'],
-  ])('L10 every key has a time to live at every stage (tenant %s)', async (tenant, prefix) => {
+  ])('L10 every key has a TTL at every stage (tenant %s)', async (tenant, prefix) => {
     await open()
     log = log.ofTenant(tenant)
     const check = async (stage: string) => {
@@ -201,7 +201,7 @@ describe('the keys in Redis', () => {
     expect(left).toEqual(['codex:format', ...own].toSorted())
   })
 
-  test('L7 a finished turn takes little more than its text, also fed one delta at a time', {
+  test('L7 a finished turn takes little more than its text, also in single deltas', {
     timeout: 60_000,
     tags: ['slow'],
   }, async () => {

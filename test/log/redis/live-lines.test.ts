@@ -11,8 +11,8 @@ function cleared(...added: string[]): LiveLines {
   return live
 }
 
-describe('the lines that are in no chunk yet', () => {
-  test('are unknown until it is known that there are none', () => {
+describe('the lines not yet in a chunk', () => {
+  test('are unknown until the chunk is known to be empty', () => {
     const live = new LiveLines()
     live.add('a')
     expect(live.followedBy('b')).toBeUndefined()
@@ -31,18 +31,18 @@ describe('the lines that are in no chunk yet', () => {
     expect(cleared(...added).followedBy(lines)).toBe(expected)
   })
 
-  test('to be followed by others changes nothing', () => {
+  test('are unchanged by an empty append', () => {
     const live = cleared('a')
     live.followedBy('b')
     expect(live.followedBy('c')).toBe('a\nc')
   })
 
-  test.each([31, 32, 33, 64, 255])('are all there when they were added one by one, %i', (count) => {
+  test.each([31, 32, 33, 64, 255])('are complete when added one by one, %i', (count) => {
     const lines = Array.from({ length: count }, (_, at) => `line ${at}`)
     expect(cleared(...lines).followedBy('')).toBe(lines.join('\n'))
   })
 
-  test('are unknown once they were forgotten, and known again when there are none', () => {
+  test('are unknown after a reset, and known again when there are none', () => {
     const live = cleared('a')
     live.forget()
     live.add('b')
@@ -51,7 +51,7 @@ describe('the lines that are in no chunk yet', () => {
     expect(live.followedBy('d')).toBe('d')
   })
 
-  test('are held up to a bound, and known again when there are none', () => {
+  test('are bounded, and known again when there are none', () => {
     const most = 'x'.repeat(TOO_MANY_CHARS - 1)
     const live = cleared(most)
     expect(live.followedBy('')).toBe(most)

@@ -9,7 +9,7 @@ import { openRedisLog } from '../../../src/log/redis/redis-log.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas } from '../../../src/testing/turn-log/texts.ts'
 
-test('L3 a server that comes back without its newest records is noticed by the next append, in every tenant', async () => {
+test('L3 an append notices, in every tenant, that the server lost its newest records', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'turnstream-lossy-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const [data, earlier] = [join(directory, 'data'), join(directory, 'earlier')]

@@ -59,8 +59,8 @@ async function writeTurn(log: TurnLog, count: number, meanwhile: (seq: number) =
   return { records, offsets: await Promise.all(offsets) }
 }
 
-describe('a Redis that goes away', () => {
-  test('L9 a restart in the middle loses and repeats nothing, for writer and reader', async () => {
+describe('a Redis outage', () => {
+  test('L9 a restart in the middle neither loses nor repeats records, for writer and reader', async () => {
     const server = await start({ appendonly: 'always' })
     const logs = logsOn(server.url)
     const [writer, reader] = await Promise.all([logs.open(), logs.open()])
@@ -81,7 +81,7 @@ describe('a Redis that goes away', () => {
   })
 
   test.each([1, 2, 3, 4, 5, 6])(
-    'L9 connections that are cut anywhere lose and repeat nothing (seed %i)',
+    'L9 cut connections neither lose nor repeat records (seed %i)',
     { tags: ['slow'] },
     async (seed) => {
       const server = await start()
@@ -120,7 +120,7 @@ describe('a Redis that goes away', () => {
     },
   )
 
-  test('L9 scripts that the server has forgotten are brought again', async () => {
+  test('L9 scripts that the server lost are loaded again', async () => {
     const server = await start()
     const log = await logsOn(server.url).open()
     const { offsets } = await writeTurn(log, 300, async (seq) => {
@@ -132,7 +132,7 @@ describe('a Redis that goes away', () => {
     expect(seen).toHaveLength(300)
   })
 
-  test('L9 away for too long is STORE_UNAVAILABLE, and then all goes on', async () => {
+  test('L9 that lasts too long is STORE_UNAVAILABLE, and works afterwards', async () => {
     const server = await start({ appendonly: 'always' })
     const log = await logsOn(server.url, 300).open()
     const lease = await log.create(turn, LEASE_MS)
@@ -161,7 +161,7 @@ describe('a Redis that goes away', () => {
     expect(reading.seen.map(({ offset }) => offset)).toEqual(['1-1', '1-2', '1-3', '1-4', '1-5'])
   })
 
-  test('L9 a server that is silent is STORE_UNAVAILABLE, and what it got is not added twice', async () => {
+  test('L9 a silent server is STORE_UNAVAILABLE, and received records are not added twice', async () => {
     const server = await start()
     const log = await logsOn(server.url, 200).open()
     const lease = await log.create(turn, LEASE_MS)
@@ -181,7 +181,7 @@ describe('a Redis that goes away', () => {
     expect(seen.map(({ offset }) => offset)).toEqual(['1-1', '1-2', '1-3'])
   })
 
-  test('L9 lost hints are made up for', async () => {
+  test('L9 lost notifications are compensated by polling', async () => {
     const server = await start()
     const logs = logsOn(server.url)
     const [writer, reader] = await Promise.all([logs.open(), logs.open()])
@@ -201,7 +201,7 @@ describe('a Redis that goes away', () => {
   })
 })
 
-describe('a connection to Redis that does not answer', () => {
+describe('an unresponsive Redis connection', () => {
   const SILENT_AFTER_MS = 400
 
   async function proxied(options: Partial<RedisLogOptions> = {}) {
@@ -245,7 +245,7 @@ describe('a connection to Redis that does not answer', () => {
     )
   })
 
-  test('L9 is replaced when nobody calls', async () => {
+  test('L9 is replaced when idle', async () => {
     const { proxy, log } = await proxied()
     const before = proxy.accepted
     proxy.silence()
@@ -303,14 +303,14 @@ describe('a connection to Redis that does not answer', () => {
     expect(reading.seen).toHaveLength(3)
   })
 
-  test('L9 is STORE_UNAVAILABLE at the start', async () => {
+  test('L9 is STORE_UNAVAILABLE at startup', async () => {
     const { proxy } = await proxied()
     proxy.isDeaf = true
     const open = openRedisLog({ url: proxy.url, unavailableAfterMs: 200 })
     await expect(open).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   })
 
-  test('L9 does not keep the log from being closed', async () => {
+  test('L9 does not prevent closing the log', async () => {
     const { proxy, log } = await proxied({ unavailableAfterMs: 200, silentAfterMs: 60_000 })
     const lease = await log.create(turn, LEASE_MS)
     proxy.silence()
@@ -325,7 +325,7 @@ describe('a connection to Redis that does not answer', () => {
     ['a reply too many', '+OK\r\n'],
     ['a text without end', '$99999999999\r\n'],
     ['an array without end', '*1000000\r\n'],
-    ['a push of nobody', '>3\r\n$8\r\nsmessage\r\n$1\r\nx\r\n'],
+    ['an unexpected push', '>3\r\n$8\r\nsmessage\r\n$1\r\nx\r\n'],
   ])('L9 is replaced when it sends %s', async (_what, bytes) => {
     const { proxy, log } = await proxied()
     const lease = await log.create(turn, LEASE_MS)
@@ -344,7 +344,7 @@ describe('a connection to Redis that does not answer', () => {
 })
 
 describe('a Redis that refuses', () => {
-  test('L9 no room left is STORE_FULL, and what was acknowledged stays', async () => {
+  test('L9 because it is full is STORE_FULL, and acknowledged data stays', async () => {
     const server = await start({ args: ['--maxmemory', '4mb', '--maxmemory-policy', 'noeviction'] })
     const log = await logsOn(server.url).open()
     const lease = await log.create(turn, LEASE_MS)
@@ -371,7 +371,7 @@ describe('a Redis that refuses', () => {
     expect(await appendTo(log, lease, 'events', next, { seal: true })).toBe(`1-${acknowledged + 1}`)
   })
 
-  test('L9 nobody listening is STORE_UNAVAILABLE at once', async () => {
+  test('L9 because it is not running is STORE_UNAVAILABLE at once', async () => {
     const free = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => free.once('listening', resolve))
     const { port } = free.address() as { port: number }
@@ -382,7 +382,7 @@ describe('a Redis that refuses', () => {
     await expect(openRedisLog({ cluster })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   })
 
-  test('L9 a password that is wrong or missing is STORE_UNAVAILABLE, and stands in no error', async () => {
+  test('L9 a wrong or missing password is STORE_UNAVAILABLE, without printing it', async () => {
     const server = await start({ args: ['--requirepass', 'right-secret'] })
     const host = `127.0.0.1:${server.port}`
     const opened = async (url: string) => {
@@ -408,7 +408,7 @@ describe('a Redis that refuses', () => {
   test.each([
     ['an older', FORMAT - 1],
     ['a newer', FORMAT + 1],
-  ])('L10 keys of %s format are refused with STORE_VERSION and advice', async (_age, format) => {
+  ])('L10 keys of %s format are STORE_VERSION with advice', async (_age, format) => {
     const server = await start()
     await redisCommand(server, 'SET', 'other:format', String(format))
     const open = openRedisLog({ url: server.url, prefix: 'other' })
@@ -423,7 +423,7 @@ describe('a Redis that refuses', () => {
     { retentionMs: 0 },
     { unavailableAfterMs: Number.NaN },
     { silentAfterMs: 0 },
-  ])('an option that cannot be used is OPTION_INVALID: %o', async (options) => {
+  ])('an invalid option is OPTION_INVALID: %o', async (options) => {
     await expect(openRedisLog(options)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
   })
 })

@@ -82,7 +82,7 @@ describe.each(servers)('several processes on $name', ({ server, nodes, admins })
     expect(await third.getTurnOfRun('run')).toMatchObject({ sealed: true, cancelReason: 'enough' })
   })
 
-  test('L9 connections stay as few as they are, and nothing is left of readers that have gone', async () => {
+  test('L9 the number of connections is constant, and closed readers leave nothing behind', async () => {
     const logs = logsOn(server)
     const log = await logs.open()
     const leases = await Promise.all(
@@ -109,7 +109,7 @@ describe.each(servers)('several processes on $name', ({ server, nodes, admins })
     await until(async () => (await channels()).length === 0)
   })
 
-  test('L8 a reader who is behind does not keep the writer, and reads on from the store', async () => {
+  test('L8 a slow reader does not block the writer and continues from the store', async () => {
     const logs = logsOn(server)
     const log = await logs.open()
     const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'owner' }, LEASE_MS)

@@ -51,7 +51,7 @@ function options(port: number) {
   return { sentinel: { name: 'primary', sentinelRootNodes: [{ host: '127.0.0.1', port }] } }
 }
 
-test('L9 a log is found by way of Sentinel, written and followed', async () => {
+test('L9 a log is found through Sentinel, written and followed', async () => {
   const logs = new OpenLogs(options(sentinel.port))
   const [log, reader] = await Promise.all([logs.open(), logs.open()])
   const lease = await log.create({ turnId: 'turn', threadId: 'thread', owner: 'a' }, 600_000)
@@ -86,7 +86,7 @@ test('L9 a silent connection to the master is replaced', async () => {
   await proxy.stop()
 })
 
-test('L9 no Sentinel is STORE_UNAVAILABLE', async () => {
+test('L9 no reachable Sentinel is STORE_UNAVAILABLE', async () => {
   const open = openRedisLog({ ...options(await freePort()), unavailableAfterMs: 300 })
   await expect(open).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })

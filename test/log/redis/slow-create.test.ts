@@ -29,7 +29,7 @@ async function step(script: Script, keys: string[], args: (string | number)[]): 
   return redis.eval(script.lua, { keys, arguments: args.map(String) })
 }
 
-test('L9 a turn that was made slowly is not forgotten by the index of open turns', async () => {
+test('L9 a slowly created turn stays in the index of open turns', async () => {
   const log = await logs.open()
   const { run, turn, thread } = {
     run: keys.run('slow'),
@@ -56,7 +56,7 @@ test('L9 a turn that was made slowly is not forgotten by the index of open turns
   await until(async () => (await log.expired(10)).includes('slow'))
 })
 
-test('L9 the index keeps a turn that got another place since it was seen', async () => {
+test('L9 the index keeps a turn whose score changed since it was read', async () => {
   const seen = Date.now() - 1000
   await step(INDEX, [keys.leases], [seen, 'moved', KEEP_MS])
   await step(INDEX, [keys.leases], [Date.now() + KEEP_MS, 'moved', KEEP_MS])

@@ -50,8 +50,8 @@ async function callsOf(): Promise<Map<string, number>> {
   return new Map(rows.map(([, name = '', calls]) => [name, Number(calls)]))
 }
 
-describe('the keys of tenants in Redis', () => {
-  test('L13 another tenant has its name in all keys but those that the tenants share', async () => {
+describe('tenant keys in Redis', () => {
+  test('L13 of another tenant contain its name, except shared keys', async () => {
     const acme = log.ofTenant('acme')
     const lease = await acme.create(turn, LEASE_MS)
     await appendTo(acme, lease, 'events', deltas('run', 1, 256))
@@ -89,7 +89,7 @@ describe('the keys of tenants in Redis', () => {
     }
   })
 
-  test('L13 one index holds the open turns of all tenants, each as long as it is open', async () => {
+  test('L13 one index holds the open turns of all tenants', async () => {
     for (const tenant of ['default', 'acme', 'beta']) {
       await log.ofTenant(tenant).create(turn, LEASE_MS)
     }
@@ -107,7 +107,7 @@ describe('the keys of tenants in Redis', () => {
     expect(await members()).toEqual(['acme turn', 'turn'])
   })
 
-  test('L13 no key of one tenant can be a key of another, whatever the ids', () => {
+  test('L13 keys of different tenants never collide, whatever the ids', () => {
     const tenants = ['default', 'acme', 'run', 'turn', 'thread', 'threads', 'leases', 'format']
     const ids = ['a', 'run:{a', 'acme:run:{a}', '}:state', '{a}', ' a', '', '\ud800', 'a}:turns']
     const owners = new Map<string, string>()
@@ -127,8 +127,8 @@ describe('the keys of tenants in Redis', () => {
   })
 })
 
-describe('the orphans of tenants in Redis', () => {
-  test('L13 looking for orphans is one command, however many tenants have open turns', async () => {
+describe('orphans of tenants in Redis', () => {
+  test('L13 are found with one command, however many tenants have open turns', async () => {
     const tenants = Array.from({ length: 50 }, (_, at) => `tenant-${at}`)
     await Promise.all(tenants.map((tenant) => log.ofTenant(tenant).create(turn, LEASE_MS)))
     // The first time the server has to be told the script.
@@ -141,7 +141,7 @@ describe('the orphans of tenants in Redis', () => {
     for (const name of ['keys', 'scan']) expect(sent(name)).toBe(0)
   })
 
-  test('L13 a process names the orphans of tenants that only others have asked for', async () => {
+  test('L13 of tenants that this process never used are found', async () => {
     await log.ofTenant('acme').create(turn, 1)
     const other = await logs.open()
     await until(async () => (await other.orphans(5)).length === 1)
@@ -150,7 +150,7 @@ describe('the orphans of tenants in Redis', () => {
     expect(await other.ofTenant('acme').expired(5)).toEqual(['turn'])
   })
 
-  test('L13 a tenant finds its own orphans behind any number of others', async () => {
+  test('L13 of a tenant are found behind any number of others', async () => {
     const crowd = log.ofTenant('crowd')
     const ids = Array.from({ length: 250 }, (_, at) => `turn-${at}`)
     await Promise.all(
@@ -163,7 +163,7 @@ describe('the orphans of tenants in Redis', () => {
     expect(await crowd.expired(300)).toHaveLength(250)
   })
 
-  test('L13 what is wrong in the index is put right, also what no version has written', async () => {
+  test('L13 with a malformed index entry are repaired, even if no version wrote it', async () => {
     const acme = log.ofTenant('acme')
     const lease = await acme.create(turn, LEASE_MS)
     await log.create(turn, LEASE_MS)
@@ -186,7 +186,7 @@ describe('the orphans of tenants in Redis', () => {
   })
 })
 
-test('L13 what begins with the name of a tenant can be removed by hand, and nothing else changes', async () => {
+test('L13 keys with a tenant prefix can be removed by hand without other changes', async () => {
   const [acme, beta] = [log.ofTenant('acme'), log.ofTenant('beta')]
   for (const own of [log, acme, beta]) await own.create(turn, 1)
   const before = await beta.getTurn('turn')

@@ -56,7 +56,7 @@ async function countOf(command: string, work: () => Promise<unknown>): Promise<n
 }
 
 describe('writers of one log', () => {
-  test('L7 who wrote a chunk alone, one record at a time, finishes it without reading it', async () => {
+  test('L7 the only writer of a chunk finishes it without reading it', async () => {
     const records = eventsUpTo('turn', 600)
     const reads = await countOf('xrange', async () => {
       for (const record of records) {
@@ -74,7 +74,7 @@ describe('writers of one log', () => {
     ['within chunks and across their ends', 100],
     ['a chunk at a time', 256],
     ['one record less than a chunk holds', 255],
-  ])('L7 who wrote the log alone in several appends, %s, does not read it', async (_name, size) => {
+  ])('L7 the only writer of a log, %s, does not read it', async (_name, size) => {
     const records = deltas('turn', 1, 1024)
     const reads = await countOf('xrange', async () => {
       for (let from = 0; from < records.length; from += size) {
@@ -87,7 +87,7 @@ describe('writers of one log', () => {
     )
   })
 
-  test('L7 a chunk of events that are too large to be held by the writer is the same', async () => {
+  test("L7 a chunk too large for the writer's memory is the same", async () => {
     const records = counted(1, 260, (seq) => delta('turn', seq, `${seq} `.repeat(40)))
     const reads = await countOf('xrange', async () => {
       for (const record of records) await appendTo(log, lease, 'events', [record])
@@ -99,7 +99,7 @@ describe('writers of one log', () => {
   })
 
   test.each([1, 2, 3])(
-    'L7 nothing is lost or doubled where writers take turns in the middle of chunks (seed %i)',
+    'L7 alternating writers neither lose nor repeat records (seed %i)',
     async (seed) => {
       const random = seededRandom(seed)
       const all = [log, await logs.open(), await logs.open()] as const
@@ -121,7 +121,7 @@ describe('writers of one log', () => {
   )
 
   test.each([1, 2, 3])(
-    'L7 lines of two processes with the same lease can be read, however they take turns (seed %i)',
+    'L7 lines of two processes with one lease stay readable (seed %i)',
     async (seed) => {
       const both = [log, await logs.open()] as const
       const random = seededRandom(seed)
@@ -143,7 +143,7 @@ describe('writers of one log', () => {
     },
   )
 
-  test('L6 of two processes with the same lease each supersedes what the other wrote', async () => {
+  test("L6 two processes with one lease supersede each other's records", async () => {
     const other = await logs.open()
     for (let seq = 1; seq <= 20; seq += 1) {
       const data = message('turn', seq % 3 === 0 ? 'a' : 'b', `text ${seq}`)
@@ -157,7 +157,7 @@ describe('writers of one log', () => {
     expect(offset).toBe('1-20')
   })
 
-  test('L6 a key that only parsing tells is kept, with its place and its newest record', async () => {
+  test('L6 a key that only JSON parsing finds keeps its position and newest record', async () => {
     const other = await logs.open()
     const end = new AbortController()
     const live = other.tail('turn', 'processed', '0-0', end.signal)[Symbol.asyncIterator]()
@@ -180,7 +180,7 @@ describe('writers of one log', () => {
     ])
   })
 
-  test('L4 a seal of records that are there already seals the log, once', async () => {
+  test('L4 a seal of already stored records seals the log, once', async () => {
     const records = eventsUpTo('turn', 3)
     await appendTo(log, lease, 'events', records)
     await appendTo(log, lease, 'events', records, { seal: true })
@@ -192,7 +192,7 @@ describe('writers of one log', () => {
     expect(await log.getTurn('turn')).toMatchObject({ status: 'complete', sealed: true })
   })
 
-  test('L3 what two writers bring at once takes effect in order, as far as it can', async () => {
+  test('L3 concurrent batches of two writers take effect in order', async () => {
     const record = (seq: number) => deltas('turn', seq, seq)
     const end = [{ seq: 4, data: responseDone('turn', 4) }]
     const [first, second, third] = [log, await logs.open(), await logs.open()] as const
@@ -222,7 +222,7 @@ describe('writers of one log', () => {
     ])
   })
 
-  test('L3 a record that has no JSON ends its writer, and no other', async () => {
+  test('L3 a record without JSON ends only its writer', async () => {
     const circular: Record<string, unknown> = { type: 'message', itemId: 'a' }
     circular['self'] = circular
     const entry = { output: circular as unknown as StreamOutput, eventId: 'e', timestamp: 1 }

@@ -22,7 +22,7 @@ describe('an x-request-id', () => {
     ['with NUL', 'a\0b', 400],
     ['with DEL', 'a\x7fb', 400],
     ['with an escape', 'a\x1b[2Jb', 400],
-    ['that goes on in the next line', 'a\r\n injected: 1', 400],
+    ['with a folded line', 'a\r\n injected: 1', 400],
   ])('%s is not echoed', async (_name, value, status) => {
     const server = await startServer()
     const bytes = Buffer.from(

@@ -126,17 +126,17 @@ describe('the checker', () => {
   test.each([
     ['a failure of the server', raw(500, json, refusal('INTERNAL_ERROR'))],
     [
-      'it tells of the inside',
+      'it reveals internals',
       raw(404, json, '{"error":"/srv/turnstream/src/server/gateway.ts:12"}'),
     ],
-    ['it tells of the inside', raw(200, json, 'TypeError: x\n    at run (file:1:1)')],
+    ['it reveals internals', raw(200, json, 'TypeError: x\n    at run (file:1:1)')],
     ['it has no request id', raw(200, { 'x-content-type-options': 'nosniff' })],
-    ['it is not made safe for browsers', raw(404, { 'x-request-id': 'a' })],
+    ['it lacks security headers', raw(404, { 'x-request-id': 'a' })],
     [
-      'the stream has a line that is none of a stream',
+      'the stream has an invalid line',
       raw(200, { ...GOOD, 'content-type': 'text/event-stream' }, 'data: x\nError: x\n'),
     ],
-    ['the refusal is no JSON', raw(400, GOOD, 'Bad Request')],
+    ['the error is not JSON', raw(400, GOOD, 'Bad Request')],
     ['the refusal has no code', raw(400, json, refusal('OOPS'))],
     ['the refusal has no code', raw(400, json, refusal('toString'))],
     ['code and status differ', raw(404, json, refusal('REQUEST_INVALID'))],

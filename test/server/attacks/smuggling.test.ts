@@ -133,14 +133,14 @@ describe('rare but valid requests', () => {
   })
 
   test.each([
-    ['a whole address', 'GET http://a/healthz HTTP/1.1\r\nhost: a\r\n', 200],
+    ['an absolute URL', 'GET http://a/healthz HTTP/1.1\r\nhost: a\r\n', 200],
     ['HTTP/1.0', 'GET /healthz HTTP/1.0\r\nhost: a\r\n', 200],
     ['empty lines before it', '\r\n\r\nGET /healthz HTTP/1.1\r\nhost: a\r\n', 200],
     ['an upgrade to HTTP/2', 'GET /healthz HTTP/1.1\r\nhost: a\r\nupgrade: h2c\r\n', 200],
     ['a wish for a web socket', 'GET /healthz HTTP/1.1\r\nhost: a\r\nupgrade: websocket\r\n', 200],
-    ['an expectation that is none', 'GET /healthz HTTP/1.1\r\nhost: a\r\nexpect: x\r\n', 200],
+    ['an unknown Expect', 'GET /healthz HTTP/1.1\r\nhost: a\r\nexpect: x\r\n', 200],
     ['TRACE', 'TRACE /healthz HTTP/1.1\r\nhost: a\r\nx-secret: echo\r\n', 405],
-    ['a method of nobody', 'PURGE /healthz HTTP/1.1\r\nhost: a\r\n', 405],
+    ['an unknown method', 'PURGE /healthz HTTP/1.1\r\nhost: a\r\n', 405],
     ['an address of another scheme', 'GET ftp://a/healthz HTTP/1.1\r\nhost: a\r\n', 400],
     ['an address without a path', 'OPTIONS * HTTP/1.1\r\nhost: a\r\n', 400],
   ])('%s', async (_name, head, status) => {

@@ -88,15 +88,15 @@ describe('ids that look the same', () => {
 
 describe('a text', () => {
   test.each([
-    ['from right to left', 'שלום עולם'],
+    ['right to left', 'שלום עולם'],
     ['that turns its direction', 'a\u202eb\u202c'],
     ['of joined signs', '👩‍👩‍👧‍👦'],
     ['with a mark of order', '\ufeffa'],
-    ['with what is no character', '\uffff\ufffe\u{10ffff}'],
+    ['with a noncharacter', '\uffff\ufffe\u{10ffff}'],
     ['with half a character', 'a\ud800b'],
     ['with NUL', 'a\0b'],
     ['of many marks on one letter', `a${'\u0301'.repeat(500)}`],
-    ['that is not composed', 'e\u0301'],
+    ['that is not normalised', 'e\u0301'],
   ])('%s is stored unchanged', async (_name, text) => {
     const server = await startServer()
     const thread = { threadId: 'h', title: text, metadata: { [text]: text } }
@@ -118,7 +118,7 @@ describe('a body that is not UTF-8', () => {
     ['a quote that is too long', around(0xe0, 0x80, 0xa2)],
     ['half a character', around(0xed, 0xa0, 0x80)],
     ['beyond the last character', around(0xf4, 0x90, 0x80, 0x80)],
-    ['a byte that goes on from nothing', around(0x80)],
+    ['a stray continuation byte', around(0x80)],
     ['a character that is cut off', around(0xf0, 0x9f, 0xa7)],
     ['Latin-1', around(0xfc)],
     ['UTF-16', Buffer.from('{"prompt":"Hi"}', 'utf16le')],

@@ -36,7 +36,7 @@ describe('a key', () => {
     ['the key without a scheme', 'KEY_REQUIRED', { authorization: ACME }],
     ['a key glued to its scheme', 'KEY_REQUIRED', { authorization: `Bearer${ACME}` }],
     ['a cookie', 'KEY_REQUIRED', { cookie: `authorization=${ACME}` }],
-    ['a key that is not known', 'KEY_INVALID', withKey('ts_nobody')],
+    ['an unknown key', 'KEY_INVALID', withKey('ts_nobody')],
     ['a key in capitals', 'KEY_INVALID', withKey(ACME.toUpperCase())],
     ['two keys in one header', 'KEY_INVALID', withKey(`${ACME}, ${ACME}`)],
     ['a key in quotes', 'KEY_INVALID', withKey(`"${ACME}"`)],
@@ -46,7 +46,7 @@ describe('a key', () => {
     ['a long one', 'KEY_INVALID', withKey('x'.repeat(513))],
     ['a very long one', 'KEY_INVALID', { 'x-api-key': 'x'.repeat(8000) }],
     ['the name of every object', 'KEY_INVALID', withKey('__proto__')],
-    ['bytes that are no ASCII', 'KEY_INVALID', { 'x-api-key': 'schl\u00fcssel' }],
+    ['bytes that are not ASCII', 'KEY_INVALID', { 'x-api-key': 'schl\u00fcssel' }],
   ])('%s is %s', async (_name, code, headers) => {
     const server = await guardedServer()
     const answer = await call(server, 'GET /api/v2/threads', { headers })

@@ -60,14 +60,14 @@ describe('a keys file', () => {
     ['a digit too many', `acme:web:${A}0`, 'line 1 does not end with 64 hexadecimal digits'],
     ['no tenant', `:web:${A}`, 'line 1 has an invalid tenant'],
     ['a tenant in capitals', `Acme:web:${A}`, 'line 1 has an invalid tenant'],
-    ['a tenant of two words', `ac me:web:${A}`, 'line 1 has an invalid tenant'],
+    ['a tenant with a space', `ac me:web:${A}`, 'line 1 has an invalid tenant'],
     ['__proto__', `__proto__:web:${A}`, 'line 1 has an invalid tenant'],
     ['no name', `acme::${A}`, 'line 1 has an invalid key name'],
     ['a long name', `acme:${'x'.repeat(65)}:${A}`, 'line 1 has an invalid key name'],
     ['a name twice', `acme:web:${A}\n# a\nacme:web:${B}`, 'line 3 repeats the name of line 1'],
     ['a key twice', `acme:web:${A}\nb:web:${A.toUpperCase()}`, 'line 2 repeats the key of line 1'],
     ['NUL', `acme:web\0:${A}`, 'line 1 has an invalid key name'],
-    ['more than anybody has', `#${'x'.repeat(MAX_KEYS_FILE_CHARS)}`, 'it is longer than 1048576'],
+    ['too much text', `#${'x'.repeat(MAX_KEYS_FILE_CHARS)}`, 'larger than 1048576'],
   ])(
     'may not contain %s, and the error names the line without its content',
     (_name, text, reason) => {

@@ -184,7 +184,7 @@ describe('a forged token is refused', () => {
       'a later end',
       (token) => `v1.${base64(payload({ expiresAt: later + 1 }))}.${token.slice(-43)}`,
     ],
-    ['its algorithm left to itself', (token) => `none${token.slice(2)}`],
+    ['no algorithm', (token) => `none${token.slice(2)}`],
     ['white space around', (token) => ` ${token}`],
     ['a line end', (token) => `${token}\n`],
     ['a megabyte of it', (token) => token + 'A'.repeat(1_000_000)],
@@ -198,11 +198,11 @@ describe('a forged token is refused', () => {
   })
 
   test.each<[string, string]>([
-    ['is no JSON', '{'],
-    ['is no object', '[]'],
+    ['is not JSON', '{'],
+    ['is not an object', '[]'],
     ['is null', 'null'],
     ['is empty', ''],
-    ['lives for ever', payload({ expiresAt: Number.MAX_SAFE_INTEGER })],
+    ['never expires', payload({ expiresAt: Number.MAX_SAFE_INTEGER })],
     ['lives far too long', payload({ expiresAt: 1_000_000_000 })],
     ['ends at no time', payload({}).replace(`${later}`, '1e999')],
     ['ends at a text', payload({ expiresAt: '9' })],
@@ -210,12 +210,12 @@ describe('a forged token is refused', () => {
     ['opens nothing', JSON.stringify({ ...maker, expiresAt: 1000 })],
     ['opens two things', payload({ threadId: 'thread', expiresAt: 1000 })],
     ['opens something else', payload({ runId: 'run', expiresAt: 1000 })],
-    ['opens what is no text', payload({ turnId: ['turn'], expiresAt: 1000 })],
-    ['is of nobody', payload({ tenant: undefined, expiresAt: 1000 })],
+    ['opens a value that is not a string', payload({ turnId: ['turn'], expiresAt: 1000 })],
+    ['has no tenant', payload({ tenant: undefined, expiresAt: 1000 })],
     ['is of no key', payload({ key: undefined, expiresAt: 1000 })],
     ['is of any key of that name', payload({ mark: undefined, expiresAt: 1000 })],
     ['is of another key of that name', payload({ mark: maker.mark.slice(1), expiresAt: 1000 })],
-    ['is of a tenant that is no text', payload({ tenant: {}, expiresAt: 1000 })],
+    ['has a tenant that is not a string', payload({ tenant: {}, expiresAt: 1000 })],
     ['has a prototype', `{"__proto__":${payload({ expiresAt: 1000 })}}`],
   ])('that %s, although it is signed', (_name, text) => {
     const tokens = new StreamTokens({ secret: SECRET, clock: fakeClock(0) })

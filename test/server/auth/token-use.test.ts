@@ -120,7 +120,7 @@ describe('a token is refused', () => {
     ['the key itself', () => ACME],
     ['of 3,000 characters', () => 'x'.repeat(3000)],
     ['with NUL', (token) => `${token}%00`],
-    ['that is no UTF-8', () => '%ff'],
+    ['that is not UTF-8', () => '%ff'],
     ['second after a forged one', (token) => `x&token=${token}`],
   ])('that is %s', async (_name, forge) => {
     const server = await stage()

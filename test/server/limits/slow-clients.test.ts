@@ -86,7 +86,7 @@ describe('a body that does not match its length', () => {
   test.each([
     ['a size and chunks', `content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`],
     ['a size that is negative', 'content-length: -1\r\n\r\n'],
-    ['a size that is no number', 'content-length: 0x10\r\n\r\n'],
+    ['a length that is not a number', 'content-length: 0x10\r\n\r\n'],
     ['a size beyond all numbers', `content-length: ${'9'.repeat(30)}\r\n\r\n`],
     ['a chunk beyond all numbers', `transfer-encoding: chunked\r\n\r\n${'f'.repeat(30)}\r\n`],
     ['a chunk of no size', 'transfer-encoding: chunked\r\n\r\nxyz\r\n'],

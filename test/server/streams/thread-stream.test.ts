@@ -231,7 +231,7 @@ describe('a cursor', () => {
   })
 
   test.each([
-    { name: 'of a turn that is not there', from: 'none/1-2' },
+    { name: 'of an unknown turn', from: 'none/1-2' },
     { name: 'of a turn of another thread', from: 'stranger/1-1' },
   ])('$name restarts the thread', async ({ from }) => {
     const log = new MemoryLog()

@@ -151,7 +151,7 @@ describe('a response to an allowed origin', () => {
     ['no route', 'GET', '/nowhere', 404],
     ['another method', 'PUT', '/api/v2/submit', 405],
     ['another type of body', 'POST', '/api/v2/submit', 415],
-    ['a parameter that is none', 'GET', '/api/v2/threads?limit=x', 400],
+    ['an invalid parameter', 'GET', '/api/v2/threads?limit=x', 400],
   ])('is readable when it is %s', async (_name, method, path, status) => {
     const { url } = await startServer({ corsOrigins })
     const headers = { origin: APP, 'content-type': 'text/plain' }

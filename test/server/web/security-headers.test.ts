@@ -106,7 +106,7 @@ describe('every response has security headers', () => {
 
   test.each([
     ['noise', 'hello\r\n\r\n'],
-    ['a host that is none', 'GET / HTTP/1.1\r\nhost: a b\r\nconnection: close\r\n\r\n'],
+    ['an invalid host', 'GET / HTTP/1.1\r\nhost: a b\r\nconnection: close\r\n\r\n'],
     ['no host', 'GET / HTTP/1.1\r\nconnection: close\r\n\r\n'],
     ['a huge header', `GET / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(70_000)}\r\n\r\n`],
   ])('that does not reach the routes: %s', async (name, text) => {

@@ -82,14 +82,14 @@ const TELLING = /\n\s+at |node_modules|node:internal|\.ts[:)]|[/\\](?:src|dist|w
 export function faultOf({ status, headers, body }: RawAnswer): string | undefined {
   if (status === 100) return undefined
   if (status >= 500) return 'a failure of the server'
-  if (TELLING.test(body)) return 'it tells of the inside'
+  if (TELLING.test(body)) return 'it reveals internals'
   if (!headers.has('x-request-id')) return 'it has no request id'
-  if (headers.get('x-content-type-options') !== 'nosniff') return 'it is not made safe for browsers'
+  if (headers.get('x-content-type-options') !== 'nosniff') return 'it lacks security headers'
   if (headers.get('content-type')?.startsWith('text/event-stream') && !isFrames(body)) {
-    return 'the stream has a line that is none of a stream'
+    return 'the stream has an invalid line'
   }
   if (status < 400 || body === '') return undefined
-  if (headers.get('content-type') !== 'application/json') return 'the refusal is no JSON'
+  if (headers.get('content-type') !== 'application/json') return 'the error is not JSON'
   // A body that was cut off by our leaving is no fault.
   if (Buffer.byteLength(body) < Number(headers.get('content-length'))) return undefined
   return faultOfRefusal(status, body)
