@@ -104,6 +104,7 @@ export {
 } from './protocol/stream-event.ts'
 export { isStreamEvent } from './protocol/stream-event-guard.ts'
 export {
+  type Approval,
   type Content,
   type ContentType,
   type ItemSnapshot,

@@ -41,6 +41,7 @@ export type {
   WriterOptions,
 } from './log/turn-log.ts'
 export type { Attachment } from './protocol/output-item.ts'
+export type { Approval } from './protocol/stream-output.ts'
 export { type KeyEntry, type KeyName, KeyRing, parseKeysFile } from './server/auth/key-ring.ts'
 export type { GatewayApp } from './server/context.ts'
 export type { ErrorBody } from './server/error-response.ts'

@@ -147,7 +147,8 @@ class Thread {
         return this.#isForeign(item) ? this.#omit(item) : this.#addAgent(item)
       case 'function_call_output':
         return this.#addOutput(item)
-      // Our own failures are not shown to the model.
+      // Our own failures and approvals are not shown to the model.
+      case 'approval_response':
       case 'error':
       case 'cancelled':
     }

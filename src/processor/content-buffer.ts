@@ -1,7 +1,7 @@
 import { GrowingText } from '../async/growing-text.ts'
 import { parseJsonObject } from '../protocol/json.ts'
 import type { MessageOrigin } from '../protocol/output-item.ts'
-import type { ContentType } from '../protocol/stream-output.ts'
+import type { Approval, ContentType } from '../protocol/stream-output.ts'
 import { estimateTokensOfLength } from './options.ts'
 
 export interface BufferOptions {
@@ -51,6 +51,7 @@ export class ContentBuffer {
   toolName: string | undefined
   callId: string | undefined
   toolArguments: Record<string, unknown> | undefined
+  approval: Approval | undefined
   /** The number of tokens to exceed before the next snapshot. Set from the gradient. */
   threshold = Infinity
   /** Counts final emissions of this item. Only the newest is worth retrying. */

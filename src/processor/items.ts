@@ -9,7 +9,15 @@ import type {
 } from '../protocol/stream-event.ts'
 import type { ContentType, ItemSnapshot } from '../protocol/stream-output.ts'
 import { ContentBuffer } from './content-buffer.ts'
-import { answeredCall, completedCall, completedText, snapshot, withError } from './outputs.ts'
+import {
+  type ApprovalResponseItem,
+  answeredCall,
+  approvalOf,
+  completedCall,
+  completedText,
+  snapshot,
+  withError,
+} from './outputs.ts'
 import type { Effect, Emission, ToolOutputItem, TurnState } from './step.ts'
 
 /** The life cycle of an item: opened, grown, and ended in one of three ways. */
@@ -130,6 +138,9 @@ export function finishItem(
       return answers === undefined
         ? completeCall(turn, item)
         : completeEarlierCall(turn, item, answers)
+    case 'approval_response':
+      turn.finished.add(itemId)
+      return showApproval(turn, item)
     case 'error':
       return showErrorItem(turn, itemId, item)
     case 'cancelled':
@@ -217,6 +228,7 @@ function registerCall(
   item: Extract<OutputItem, { type: 'function_call' }>,
 ): readonly Effect[] {
   call.finishCall(item.name, item.call_id, item.arguments)
+  call.approval = item.approval
   turn.items.set(call.itemId, call)
   addCall(turn, item.call_id, call)
   if (!isExecutedByProvider(item.provider_metadata)) {
@@ -258,6 +270,16 @@ function completeEarlierCall(
   const call = new ContentBuffer(itemId, 'tool_call')
   call.finishCall(name, item.call_id, text)
   return [conclude(turn, 'final', call, answeredCall(turn.rules, call, item))]
+}
+
+/** Emits the call again, with the answer. */
+function showApproval(turn: TurnState, item: ApprovalResponseItem): readonly Effect[] {
+  for (const call of turn.calls.get(item.call_id) ?? []) {
+    if (call.approval?.id !== item.approval_id) continue
+    call.approval = approvalOf(item)
+    return [conclude(turn, 'final', call, snapshot(turn.rules, call, 'update', call.getContent()))]
+  }
+  return NOTHING
 }
 
 function addCall(turn: TurnState, callId: string, call: ContentBuffer): void {

@@ -5,6 +5,7 @@ import { parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, Usage } from '../protocol/stream-event.ts'
 import type {
+  Approval,
   ItemSnapshot,
   SnapshotStatus,
   StreamOutput,
@@ -15,6 +16,7 @@ import type {
 import type { ContentBuffer } from './content-buffer.ts'
 import type { Emission, ToolOutputItem, TurnRules, TurnState } from './step.ts'
 
+export type ApprovalResponseItem = Extract<OutputItem, { type: 'approval_response' }>
 type TextItem = Extract<OutputItem, { type: 'message' | 'reasoning' }>
 
 /** Renders an emission when it is about to be sent; undefined when there is nothing to emit. */
@@ -26,6 +28,11 @@ export function renderEmission(rules: TurnRules, emission: Emission): StreamOutp
     }
     case 'cancellation':
       return emission.buffer.hasEmittedCreate() ? emission.output : undefined
+    case 'final': {
+      const { output, buffer } = emission
+      const isNew = output.status === 'update' && !buffer.hasEmittedCreate()
+      return isNew ? { ...output, status: 'create' } : output
+    }
     default:
       return emission.output
   }
@@ -58,8 +65,21 @@ function commonFields(
   return { turnId, threadId, itemId, status, content }
 }
 
-function callFields({ toolName = '', toolArguments = {}, callId = '' }: ContentBuffer) {
-  return { toolName, toolArguments, callId }
+function callFields(call: ContentBuffer) {
+  const { toolName = '', toolArguments = {}, callId = '', approval } = call
+  return { toolName, toolArguments, callId, ...(approval !== undefined && { approval }) }
+}
+
+/** The answer as part of a snapshot. */
+export function approvalOf(item: ApprovalResponseItem): Approval {
+  const { approval_id: id, approved, reason, answered_by: by, answered_at: answeredAt } = item
+  return {
+    id,
+    status: approved ? 'approved' : 'declined',
+    ...(reason !== undefined && { reason }),
+    ...(by !== undefined && { answeredBy: by }),
+    answeredAt,
+  }
 }
 
 /** The final text is authoritative, even if it is shorter than the streamed text. */

@@ -9,6 +9,13 @@ interface ErrorRow {
 /** Every error code. Codes are public API: `docs/errors.md` explains each one. */
 export const ERROR_CODES = {
   ABORTED: { status: 499, retryable: false, summary: 'The stream was aborted' },
+  APPROVAL_ANSWERED: { status: 409, retryable: false, summary: 'The approval has an answer' },
+  APPROVAL_CLOSED: {
+    status: 409,
+    retryable: false,
+    summary: 'The approval is not needed any more',
+  },
+  APPROVAL_UNKNOWN: { status: 404, retryable: false, summary: 'Unknown approval' },
   BACKPRESSURE: { status: 503, retryable: true, summary: 'The buffer is full' },
   BODY_TOO_LARGE: { status: 413, retryable: false, summary: 'The request body is too large' },
   COLLECTION_ERROR: { status: 500, retryable: false, summary: 'The stream failed before it ended' },

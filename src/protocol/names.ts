@@ -23,6 +23,7 @@ export const ROUTES = {
   runStream: '/api/v2/stream/:runId',
   run: '/api/v2/runs/:runId',
   runCancel: '/api/v2/runs/:runId/cancel',
+  runApproval: '/api/v2/runs/:runId/approvals/:approvalId',
   threads: '/api/v2/threads',
   thread: '/api/v2/threads/:threadId',
   streamTokens: '/api/v2/stream-tokens',

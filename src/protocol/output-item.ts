@@ -32,6 +32,10 @@ export const reasoningItemSchema = openObject({
   origin: messageOriginSchema.exactOptional(),
 })
 
+/** A request for approval, answered by an `approval_response` item. */
+const approvalRequestSchema = openObject({ id: idSchema, status: z.literal('requested') })
+export type ApprovalRequest = z.infer<typeof approvalRequestSchema>
+
 /** `arguments` is the JSON text exactly as the model wrote it. */
 export const functionCallItemSchema = openObject({
   type: z.literal('function_call'),
@@ -39,6 +43,7 @@ export const functionCallItemSchema = openObject({
   name: z.string(),
   arguments: z.string(),
   call_id: z.string(),
+  approval: approvalRequestSchema.exactOptional(),
 })
 
 export const functionCallOutputItemSchema = openObject({
@@ -47,6 +52,18 @@ export const functionCallOutputItemSchema = openObject({
   call_id: z.string(),
   output: z.string(),
   success: z.boolean(),
+})
+
+/** Whether a call may run. `answered_by` is the name of a key. */
+export const approvalResponseItemSchema = openObject({
+  type: z.literal('approval_response'),
+  ...common,
+  approval_id: idSchema,
+  call_id: z.string(),
+  approved: z.boolean(),
+  reason: z.string().exactOptional(),
+  answered_by: z.string().exactOptional(),
+  answered_at: z.number(),
 })
 
 export const errorItemSchema = openObject({
@@ -68,6 +85,7 @@ export const outputItemSchema = z.discriminatedUnion('type', [
   reasoningItemSchema,
   functionCallItemSchema,
   functionCallOutputItemSchema,
+  approvalResponseItemSchema,
   errorItemSchema,
   cancelledItemSchema,
 ])

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import {
+  approvalResponseItemSchema,
   cancelledItemSchema,
   errorItemSchema,
   functionCallItemSchema,
@@ -29,6 +30,7 @@ const responseItemSchema = z.discriminatedUnion('type', [
   reasoningItemSchema.extend(outcome),
   functionCallItemSchema.extend(outcome),
   functionCallOutputItemSchema.extend(outcome),
+  approvalResponseItemSchema.extend(outcome),
   errorItemSchema.extend(outcome),
   cancelledItemSchema.extend(outcome),
 ])

@@ -104,6 +104,10 @@ function isAttachment(value: unknown): boolean {
   return isString(value['media_type']) && isString(value['data'])
 }
 
+function isApprovalRequest(value: unknown): boolean {
+  return isRecord(value) && isId(value['id']) && value['status'] === 'requested'
+}
+
 /** Names the first missing or mistyped field. */
 function fault(fields: Fields, ...[required, optional = {}]: Checks): string | undefined {
   for (const name in required) {
@@ -120,8 +124,15 @@ function fault(fields: Fields, ...[required, optional = {}]: Checks): string | u
 const ITEM_CHECKS: Record<OutputItem['type'], Checks> = {
   message: [{ id: isId, content: isString, origin: isOrigin }, { attachments: isAttachments }],
   reasoning: [{ id: isId, content: isString }, { origin: isOrigin }],
-  function_call: [{ id: isId, name: isString, arguments: isString, call_id: isString }],
+  function_call: [
+    { id: isId, name: isString, arguments: isString, call_id: isString },
+    { approval: isApprovalRequest },
+  ],
   function_call_output: [{ id: isId, call_id: isString, output: isString, success: isBoolean }],
+  approval_response: [
+    { id: isId, approval_id: isId, call_id: isString, approved: isBoolean, answered_at: isNumber },
+    { reason: isString, answered_by: isString },
+  ],
   error: [{ id: isId, code: isString, message: isString }],
   cancelled: [{ id: isId }, { reason: isString }],
 }

@@ -37,6 +37,16 @@ const thinkingSchema = openObject({
 })
 export type Thinking = z.infer<typeof thinkingSchema>
 
+export const approvalSchema = openObject({
+  id: idSchema,
+  status: z.enum(['requested', 'approved', 'declined']),
+  reason: z.string().exactOptional(),
+  answeredBy: z.string().exactOptional(),
+  answeredAt: z.number().exactOptional(),
+})
+/** Whether the server may run a call. */
+export type Approval = z.infer<typeof approvalSchema>
+
 /** `content` is empty unless the arguments could not be parsed; then it is their raw text. */
 const toolCallSchema = openObject({
   type: z.literal('tool_call'),
@@ -46,6 +56,7 @@ const toolCallSchema = openObject({
   callId: z.string(),
   toolOutput: z.union([jsonObjectSchema, z.string()]).exactOptional(),
   success: z.boolean().exactOptional(),
+  approval: approvalSchema.exactOptional(),
 })
 export type ToolCall = z.infer<typeof toolCallSchema>
 

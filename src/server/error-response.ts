@@ -2,8 +2,9 @@ import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
+import type { Approval } from '../protocol/stream-output.ts'
 import type { ErrorHandler, GatewayApp, GatewayEnv } from './context.ts'
-import { LimitedError, RequestInvalidError } from './errors.ts'
+import { ApprovalAnsweredError, LimitedError, RequestInvalidError } from './errors.ts'
 import {
   isVendorPath,
   type OpenaiErrorBody,
@@ -13,7 +14,13 @@ import {
 
 /** Error body of our own routes. */
 export interface ErrorBody {
-  error: { code: ErrorCode; message: string; details?: unknown; requestId: string }
+  error: {
+    code: ErrorCode
+    message: string
+    details?: unknown
+    approval?: Approval
+    requestId: string
+  }
 }
 
 export interface ErrorResponse {
@@ -39,7 +46,8 @@ export function toErrorResponse(error: unknown, requestId: string, path = ''): E
   const status = documented === 499 ? 500 : documented
   const message = isOurs && documented < 500 ? known.message : summary
   const details = known instanceof RequestInvalidError ? { details: known.details } : undefined
-  const body: ErrorBody = { error: { code, message, ...details, requestId } }
+  const approval = known instanceof ApprovalAnsweredError ? { approval: known.approval } : undefined
+  const body: ErrorBody = { error: { code, message, ...details, ...approval, requestId } }
   const headers: Record<string, string> = {}
   if (known instanceof LimitedError) headers['retry-after'] = `${known.retryAfterS}`
   else if (retryable && (status === 503 || status === 409)) headers['retry-after'] = RETRY_AFTER_S

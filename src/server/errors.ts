@@ -1,5 +1,6 @@
 import type * as z from 'zod'
 import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
+import type { Approval } from '../protocol/stream-output.ts'
 
 /** An invalid field of a request. */
 export interface FieldFault {
@@ -54,6 +55,18 @@ function toMessage(issue: Issue): string {
   return (
     issue.errors.flat().find(({ code }) => code === 'unrecognized_keys')?.message ?? issue.message
   )
+}
+
+/** APPROVAL_ANSWERED with the answer. */
+export class ApprovalAnsweredError extends TurnstreamError {
+  override readonly name = 'ApprovalAnsweredError'
+  readonly approval: Approval
+
+  constructor(approval: Approval) {
+    const { status, answeredBy: by } = approval
+    super('APPROVAL_ANSWERED', by === undefined ? status : `${status} by ${by}`)
+    this.approval = approval
+  }
 }
 
 /** A refusal with a retry delay. */

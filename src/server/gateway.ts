@@ -18,6 +18,7 @@ import {
   type TurnListener,
 } from './metrics/gateway-metrics.ts'
 import { boundedBody } from './request-body.ts'
+import { addApprovalRoute } from './routes/approvals.ts'
 import { addChatCompletionsRoute, addModelRoutes } from './routes/chat-completions.ts'
 import { addRunRoutes } from './routes/runs.ts'
 import { addDocumentRoutes, addHealthRoutes, addMetricsRoute, Readiness } from './routes/server.ts'
@@ -168,6 +169,7 @@ function createApp(
   app.onError((error, c) => refuse(c, error, onError))
   addSubmitRoutes(app, context)
   addRunRoutes(app, context)
+  addApprovalRoute(app, context)
   addThreadRoutes(app, context)
   addOutputRoutes(app, context)
   addStreamRoutes(app, context)

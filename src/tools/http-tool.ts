@@ -1,8 +1,8 @@
+import { CallSlots } from '../async/call-slots.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { parseUrl } from '../protocol/url.ts'
 import { findSchemaFault } from '../turns/tool-arguments.ts'
 import type { Tool } from '../turns/tools.ts'
-import { CallSlots } from './call-slots.ts'
 import { hideValues, resolveToolLimits, TOOL_NAME, type ToolLimits } from './limits.ts'
 
 export interface HttpToolOptions extends ToolLimits, Omit<Tool, 'execute' | 'timeoutMs'> {

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { CallToolResult, Client } from '@modelcontextprotocol/client'
+import { CallSlots } from '../async/call-slots.ts'
 import { type Clock, monotonicNow, pause, systemClock } from '../async/clock.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { findSchemaFault } from '../turns/tool-arguments.ts'
 import type { ToolSource } from '../turns/tool-sources.ts'
 import type { Tool, ToolCallContext } from '../turns/tools.ts'
-import { CallSlots } from './call-slots.ts'
 import { hideValues, MCP_NAME, resolveToolLimits, type ToolLimits } from './limits.ts'
 import { createMcpClient, loadMcpPackage, type McpPackage, type McpServer } from './mcp-client.ts'
 

@@ -109,7 +109,7 @@ export async function readTurn(
 }
 
 /**
- * Removes calls without an output and outputs without a call, which vendors reject. Keeps calls that a vendor
+ * Removes approvals, calls without an output and outputs without a call, which vendors reject. Keeps calls that a vendor
  * ran itself, unless they failed. If a call id was reused, the newest call gets the output.
  */
 function pairedItems(items: readonly OutputItem[], input: readonly OutputItem[]): OutputItem[] {
@@ -126,6 +126,7 @@ function pairedItems(items: readonly OutputItem[], input: readonly OutputItem[])
     }
   }
   return items.filter((item) => {
+    if (item.type === 'approval_response') return false
     if (item.type !== 'function_call' && item.type !== 'function_call_output') return true
     return paired.has(item) || isRunByVendor(item)
   })
@@ -255,6 +256,7 @@ function tokensOf(item: OutputItem): number {
       return estimateTokensOfLength(item.name.length + item.arguments.length)
     case 'function_call_output':
       return estimateTokensOfLength(item.output.length)
+    case 'approval_response':
     case 'error':
     case 'cancelled':
       return 0

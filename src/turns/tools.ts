@@ -1,4 +1,5 @@
 import type { ProviderRequest, ToolDefinition } from '../adapters/provider.ts'
+import type { CallSlots } from '../async/call-slots.ts'
 import type { Clock } from '../async/clock.ts'
 import { onAbort } from '../async/on-abort.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
@@ -23,8 +24,13 @@ export interface Tool extends ToolDefinition {
   /** Timeout of a call. Default 60 s. */
   readonly timeoutMs?: number
   /**
-   * `args` is the JSON object the model wrote, valid by `parameters`. The returned or resolved value is the result, as JSON unless
-   * it is a string. A thrown error becomes a failed result.
+   * Whether a client must approve a call before it runs. Default false. A function gets the arguments; the call
+   * fails if it throws.
+   */
+  readonly needsApproval?: boolean | ((args: Record<string, unknown>) => boolean)
+  /**
+   * `args` is the JSON object the model wrote, valid by `parameters`. The returned or resolved value is the
+   * result, as JSON unless it is a string. A thrown error becomes a failed result.
    */
   execute(args: Record<string, unknown>, context: ToolCallContext): unknown
 }
@@ -100,6 +106,8 @@ export interface RunToolOptions {
   readonly turnId: string
   readonly threadId: string
   readonly clock: Clock
+  /** Limits the calls of a turn that run at a time. */
+  readonly slots: CallSlots
   /** Aborts when the turn is stopped. */
   readonly signal: AbortSignal
   readonly onError: (error: unknown) => void
@@ -120,14 +128,36 @@ export async function runTool(
   options: RunToolOptions,
 ): Promise<ToolAnswer | undefined> {
   try {
-    return { output: outputOf(await execute(tool, call, options)), success: true }
+    const { slots, signal } = options
+    const result = await slots.run(signal, () => execute(tool, call, options))
+    return { output: outputOf(result), success: true }
   } catch (cause) {
-    if (options.signal.aborted) return undefined
-    const error = toolError(tool, cause)
-    options.onError(error)
-    // The model and all readers of the turn see this.
-    return { output: `${error.code}: ${redactShapes(error.message)}`, success: false }
+    return options.signal.aborted ? undefined : failedAnswer(tool.name, cause, options.onError)
   }
+}
+
+/** Reports the failure of a tool and returns it as the result of the call. */
+export function failedAnswer(
+  name: string,
+  cause: unknown,
+  onError: (error: unknown) => void,
+): ToolAnswer {
+  const error = toolError(name, cause)
+  onError(error)
+  // The model and all readers of the turn see this.
+  return { output: `${error.code}: ${redactShapes(error.message)}`, success: false }
+}
+
+/** Returns whether a call must be approved. Throws what the tool's own function throws. */
+export function needsApproval(tool: Tool, call: FunctionCall): boolean {
+  const { needsApproval: rule = false, parameters } = tool
+  if (rule === false) return false
+  const args = parseJsonObject(call.arguments)
+  // The call will fail.
+  if (args === undefined || findArgumentsFault(parameters, args) !== undefined) return false
+  const isNeeded: unknown = typeof rule === 'function' ? rule(args) : rule
+  if (typeof isNeeded === 'boolean') return isNeeded
+  throw new Error('needsApproval did not return a boolean')
 }
 
 async function execute(tool: Tool, call: FunctionCall, options: RunToolOptions): Promise<unknown> {
@@ -166,7 +196,7 @@ function outputOf(result: unknown): string {
   throw new Error(`the output has ${output.length} characters; ${limit}`)
 }
 
-function toolError({ name }: Tool, cause: unknown): TurnstreamError {
+function toolError(name: string, cause: unknown): TurnstreamError {
   if (hasCode(cause, 'TOOL_TIMEOUT')) return cause
   return new TurnstreamError('TOOL_FAILED', `${name}: ${reasonOf(cause)}`, { cause })
 }

@@ -1,7 +1,8 @@
+import type { ApprovalAnswer } from '../log/turn-log.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isPlainDelta } from '../protocol/event-codec.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
-import type { OutputItem } from '../protocol/output-item.ts'
+import type { ApprovalRequest, OutputItem } from '../protocol/output-item.ts'
 import type { ErrorObject, StreamEventPayload, Usage } from '../protocol/stream-event.ts'
 import {
   type LenientOptions,
@@ -23,6 +24,8 @@ export interface TranscriptOptions {
   /** Names of the tools that this server runs. */
   readonly registry: ReadonlySet<string>
   readonly caps: TurnCaps
+  /** Returns the request for approval of a finished call, if it needs one. */
+  readonly requestApproval?: (call: FunctionCall, place: number) => ApprovalRequest | undefined
   /** Updated with everything that is written. */
   readonly unsettled: UnsettledItems
   /** Called for ignored events, once per item. */
@@ -55,6 +58,7 @@ export class Transcript {
   readonly calls: RoundCalls
   readonly usage = new TurnUsage()
   readonly #unsettled: UnsettledItems
+  readonly #requestApproval: TranscriptOptions['requestApproval']
   readonly #onError: (error: unknown) => void
   /** Ids of ignored events that were reported. */
   readonly #ignored = new Set<string>()
@@ -65,8 +69,10 @@ export class Transcript {
   #isUsageReported = false
   #end: RoundEnd | undefined
 
-  constructor({ runId, registry, caps, unsettled, onError }: TranscriptOptions) {
+  constructor(options: TranscriptOptions) {
+    const { runId, registry, caps, requestApproval, unsettled, onError } = options
     this.#runId = runId
+    this.#requestApproval = requestApproval
     this.#unsettled = unsettled
     this.#onError = onError
     this.#items = new TurnItems(runId, caps)
@@ -116,6 +122,7 @@ export class Transcript {
       case 'item_start':
         return this.#start(payload)
       case 'item_done':
+        if (payload.final_item.type === 'approval_response') return undefined
         return this.#finish(payload)
       case 'item_error':
       case 'item_cancelled':
@@ -182,16 +189,24 @@ export class Transcript {
     const item = this.#items.named(payload.item_id)
     if (item === undefined) return undefined
     if (item.isOver) return this.#ignore(payload.item_id)
-    const final = { ...payload.final_item, id: item.id }
-    if (!this.#items.spend(extraChars(payload))) return undefined
+    const final = withoutApproval({ ...payload.final_item, id: item.id })
+    const asked = this.#isRunHere(final) ? this.#withApproval(final, item.place + 1) : final
+    if (!this.#items.spend(extraChars({ ...payload, final_item: asked }))) return undefined
     if (!this.#items.finish(item, final)) return undefined
     this.calls.note(item, final)
-    const { provider_metadata: metadata } = final
-    const final_item =
-      final.type === 'function_call' && this.calls.isRunHere(final.name, metadata)
-        ? { ...final, provider_metadata: markedAsRunHere(metadata) }
-        : final
+    const final_item = this.#isRunHere(final)
+      ? { ...asked, provider_metadata: markedAsRunHere(final.provider_metadata) }
+      : final
     return { ...payload, item_id: item.id, final_item }
+  }
+
+  #isRunHere(item: OutputItem): item is FunctionCall {
+    return item.type === 'function_call' && this.calls.isRunHere(item.name, item.provider_metadata)
+  }
+
+  #withApproval(call: FunctionCall, place: number): FunctionCall {
+    const approval = this.#requestApproval?.(call, place)
+    return approval === undefined ? call : { ...call, approval }
   }
 
   #giveUp(
@@ -244,11 +259,41 @@ export class Transcript {
     yield { type: 'item_done', item_id: item.id, final_item: { ...final, provider_metadata } }
   }
 
+  /** Yields the answer to an approval as an item, unless it exceeds a cap. Providers are not sent it. */
+  *answerApproval(
+    { call_id }: FunctionCall,
+    approval_id: string,
+    { approved, reason, by, at }: ApprovalAnswer,
+  ): Generator<StreamEventPayload> {
+    const item = this.#items.add()
+    if (item === undefined) return
+    const final_item: OutputItem = {
+      type: 'approval_response',
+      id: item.id,
+      approval_id,
+      call_id,
+      approved,
+      ...(reason !== undefined && { reason }),
+      ...(by !== undefined && { answered_by: by }),
+      answered_at: at,
+    }
+    if (!this.#items.spend(JSON.stringify(final_item).length)) return
+    this.#items.end(item)
+    yield { type: 'item_done', item_id: item.id, final_item }
+  }
+
   /** The usage so far, if it is not in the log yet. */
   usageNews(): StreamEventPayload | undefined {
     const usage = this.usage.takeNews()
     return usage && { type: 'usage_update', response_id: this.#runId, usage }
   }
+}
+
+/** Only this server asks for approval. */
+function withoutApproval(item: OutputItem): OutputItem {
+  if (item.type !== 'function_call' || item.approval === undefined) return item
+  const { approval: _, ...call } = item
+  return call
 }
 
 /** Returns how to settle the open items when a round has ended. */

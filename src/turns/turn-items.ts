@@ -129,6 +129,7 @@ function textOf(item: OutputItem): string {
       return item.arguments
     case 'function_call_output':
       return item.output
+    case 'approval_response':
     case 'error':
     case 'cancelled':
       return ''
@@ -147,6 +148,8 @@ export interface TurnCaps {
   readonly maxRounds: number
   /** Maximum server tools that run at a time. Default 8. */
   readonly maxParallelTools: number
+  /** How long a call waits for approval. Default 10 minutes. */
+  readonly maxApprovalMs: number
   /** Maximum bytes of thread and input that a provider is sent, as JSON. Default 8 MiB. */
   readonly maxHistoryBytes: number
   /** The same in estimated tokens. Default 2 million. */
@@ -159,6 +162,7 @@ const DEFAULT_CAPS: TurnCaps = {
   maxDurationMs: 30 * 60 * 1000,
   maxRounds: 32,
   maxParallelTools: 8,
+  maxApprovalMs: 10 * 60 * 1000,
   maxHistoryBytes: 8 * 1024 * 1024,
   maxHistoryTokens: 2_000_000,
 }

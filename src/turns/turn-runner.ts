@@ -160,11 +160,13 @@ export class TurnRunner {
   }
 
   /**
-   * Refuses new turns, waits for running ones, and ends the rest after `graceMs`. Resolves at most two
+   * Refuses new turns, ends those that wait for an approval, waits for the others, and ends the rest after
+   * `graceMs`. Resolves at most two
    * seconds later, whatever the store does; `running` is then the number of turns left open. May be called
    * again: the shortest grace period applies.
    */
   shutdown(graceMs: number): Promise<void> {
+    if (this.#shutdown === undefined) for (const run of this.#runs) run.stopWaiting(SHUTDOWN)
     this.#shutdown ??= this.#drain()
     const { clock } = this.#services
     const cancelTimer = clock.after(graceMs, () => {
@@ -284,6 +286,7 @@ export class TurnRunner {
     const run = new Turn(task, { ...this.#services, tools, log })
     this.#runs.add(run)
     void run.done.then(() => this.#runs.delete(run))
+    if (this.#shutdown !== undefined) run.stopWaiting(SHUTDOWN)
     if (this.#isGraceOver) run.stop(SHUTDOWN)
     return run
   }

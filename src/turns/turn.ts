@@ -1,6 +1,5 @@
 import type { ProviderRequest } from '../adapters/provider.ts'
 import { type Clock, monotonicNow } from '../async/clock.ts'
-import { eachAtMost } from '../async/each-at-most.ts'
 import { onAbort } from '../async/on-abort.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { isTurnGone } from '../log/rules.ts'
@@ -13,9 +12,10 @@ import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { ChosenModel } from './providers.ts'
+import { ServerCalls } from './server-calls.ts'
 import { type InputSize, NO_HISTORY, type ThreadHistory, threadHistory } from './thread-history.ts'
 import { charsOfAnswers } from './tool-answers.ts'
-import { runTool, type ToolRegistry } from './tools.ts'
+import type { ToolRegistry } from './tools.ts'
 import { type FunctionCall, settlementOf, Transcript } from './transcript.ts'
 import { type EndReason, TurnControl } from './turn-control.ts'
 import {
@@ -100,6 +100,7 @@ export class Turn {
   readonly #history: Promise<ThreadHistory>
   readonly #unsettled = new UnsettledItems()
   readonly #response = new TurnResponse(this.#unsettled)
+  readonly #serverCalls: ServerCalls
   readonly #transcript: Transcript
   readonly #events: LogWriter<StreamEvent>
   readonly #processor: LiveProcessor
@@ -126,10 +127,12 @@ export class Turn {
     this.#onError = onError
     this.#nextEventId = eventIdsOf(runId, next.events - 1)
     this.#nextOutputId = eventIdsOf(`${turnId}/processed`, next.processed - 1)
+    this.#serverCalls = new ServerCalls({ ...services, lease, threadId, onError })
     this.#transcript = new Transcript({
       runId,
       registry: tools.names,
       caps,
+      requestApproval: (call, place) => this.#serverCalls.requestApproval(call, place),
       unsettled: this.#unsettled,
       onError,
     })
@@ -180,6 +183,11 @@ export class Turn {
   /** Ends the turn early, unless it has ended or is about to. */
   stop(reason: EndReason): void {
     this.#control.stop(reason)
+  }
+
+  /** Ends the turn if it waits for an approval, now or later. */
+  stopWaiting(reason: EndReason): void {
+    this.#serverCalls.stopWaiting(() => this.stop(reason))
   }
 
   async #run(): Promise<void> {
@@ -360,7 +368,7 @@ export class Turn {
 
   async #play(): Promise<void> {
     const { items } = await this.#history
-    const { maxRounds, maxParallelTools } = this.#services.caps
+    const { maxRounds } = this.#services.caps
     const { calls } = this.#transcript
     const thread = [...items, ...this.#task.input]
     for (let round = 1; this.#control.reason === undefined; round++) {
@@ -370,7 +378,7 @@ export class Turn {
         this.#control.stop(failed('TURN_ROUND_LIMIT', `the limit is ${maxRounds} rounds`))
         return
       }
-      await eachAtMost(calls.forServer, maxParallelTools, (call) => this.#runTool(call))
+      await Promise.all(calls.forServer.map((call) => this.#runTool(call)))
       if (calls.hasForClient) return
     }
   }
@@ -417,13 +425,11 @@ export class Turn {
   }
 
   async #runTool(call: FunctionCall): Promise<void> {
-    const { tools, clock } = this.#services
-    const { threadId, lease } = this.#task
     const { signal } = this.#control
-    const tool = tools.get(call.name)
-    if (tool === undefined) return
-    const context = { turnId: lease.turnId, threadId, clock, signal, onError: this.#onError }
-    const answer = await runTool(tool, call, context)
+    const answer = await this.#serverCalls.run(call, signal, async (approvalId, approval) => {
+      await this.#writeAll(this.#transcript.answerApproval(call, approvalId, approval))
+      this.#isPastCap()
+    })
     if (answer === undefined || this.#control.reason !== undefined) return
     await this.#writeAll(this.#transcript.answer(call, answer))
     this.#isPastCap()

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { RetryExhaustedError } from '../../src/async/retry.ts'
-import { delta, done, open, responseDone, start } from './events.ts'
+import { delta, done, finish, open, responseDone, start } from './events.ts'
 import { gate, setUp, watch } from './sinks.ts'
 
 const x = (length: number) => 'x'.repeat(length)
@@ -231,5 +231,36 @@ describe('P15 retry', () => {
     await broken.clock.advance(1000)
     expect(taken.settled).toBe('rejected')
     expect(clock.pending()).toBe(0)
+  })
+})
+
+describe('V8 the answer to an approval', () => {
+  test('is the first snapshot of a call that the sink did not accept before', async () => {
+    const { processor, clock, accepted } = setUp({ retryAttempts: 0 }, (count) => {
+      if (count === 1) throw new Error('down')
+    })
+    const call = {
+      type: 'function_call',
+      id: 'f',
+      name: 'f',
+      arguments: '{}',
+      call_id: 'c',
+    } as const
+    const approval = { id: 'a', status: 'requested' } as const
+    const response = {
+      type: 'approval_response',
+      id: 'v',
+      approval_id: 'a',
+      call_id: 'c',
+      approved: true,
+      answered_at: 1,
+    } as const
+    processor.processEvent(finish('f', { ...call, approval })).catch(() => {})
+    await clock.advance(0)
+    void processor.processEvent(finish('v', response))
+    await clock.advance(0)
+    expect(accepted).toMatchObject([
+      { itemId: 'f', status: 'create', approval: { id: 'a', status: 'approved' } },
+    ])
   })
 })

@@ -19,6 +19,15 @@ const complete = { type: 'turn_complete', status: 'complete' }
 
 const DEEP = `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`
 
+function asked(id: string, call_id: string) {
+  return { type: 'function_call', id, name: 'f', arguments: '{}', call_id } as const
+}
+
+function response(id: string, approval_id: string) {
+  const type = 'approval_response'
+  return { type, id, approval_id, call_id: 'c', approved: true, answered_at: 5 } as const
+}
+
 export const itemRows: Row[] = [
   {
     name: 'P6 an item with origin user is held',
@@ -105,6 +114,34 @@ export const itemRows: Row[] = [
       { itemId: 'f2', status: 'complete', toolOutput: 'two' },
       { itemId: 'f1', status: 'complete', toolOutput: 'one' },
     ],
+  },
+  {
+    name: 'V8 the answer to an approval is an update of its call, which keeps it',
+    script: [
+      finish('f1', { ...asked('f1', 'c'), approval: { id: 'a1', status: 'requested' } }),
+      finish('f2', { ...asked('f2', 'c'), approval: { id: 'a2', status: 'requested' } }),
+      finish('v2', { ...response('v2', 'a2'), approved: false, reason: 'no', answered_by: 'ops' }),
+      finish('v1', response('v1', 'a1')),
+      output('o1', 'c', 'one'),
+      fail('f2', 'E', 'why'),
+    ],
+    shows: [
+      { itemId: 'f1', status: 'create', approval: { id: 'a1', status: 'requested' } },
+      { itemId: 'f2', status: 'create', approval: { id: 'a2', status: 'requested' } },
+      {
+        itemId: 'f2',
+        status: 'update',
+        approval: { id: 'a2', status: 'declined', reason: 'no', answeredBy: 'ops', answeredAt: 5 },
+      },
+      { itemId: 'f1', status: 'update', approval: { id: 'a1', status: 'approved', answeredAt: 5 } },
+      { itemId: 'f1', status: 'complete', toolOutput: 'one', approval: { status: 'approved' } },
+      { itemId: 'f2', status: 'error', approval: { status: 'declined' } },
+    ],
+  },
+  {
+    name: 'V8 the answer to an unknown approval is ignored',
+    script: [call('f1', 'c', '{}'), finish('v1', response('v1', 'a1'))],
+    shows: [{ itemId: 'f1', status: 'create' }],
   },
   {
     name: 'P9 the final text is authoritative, even when shorter',

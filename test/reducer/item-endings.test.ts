@@ -13,6 +13,14 @@ import {
 
 const metadata = { signature: 'opaque' }
 const call = { type: 'function_call', id: 'a', name: 'f', arguments: '{}', call_id: 'c' } as const
+const approved = {
+  type: 'approval_response',
+  id: 'a',
+  approval_id: 'x',
+  call_id: 'c',
+  approved: true,
+  answered_at: 1,
+} as const
 const failed = { type: 'error', id: 'a', ...BROKEN } as const
 
 const endings: ItemRow[] = [
@@ -25,6 +33,17 @@ const endings: ItemRow[] = [
     name: 'unknown item: appended',
     turn: [open('a'), done(call, 'b')],
     items: [message('a', ''), call],
+  },
+  {
+    name: 'V8 the answer to an approval is an item of its own',
+    turn: [
+      done({ ...call, approval: { id: 'x', status: 'requested' } }),
+      done({ ...approved, id: 'b' }),
+    ],
+    items: [
+      { ...call, approval: { id: 'x', status: 'requested' } },
+      { ...approved, id: 'b' },
+    ],
   },
   {
     name: 'final_item is kept unchanged, including unknown fields and another id',

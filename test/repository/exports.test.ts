@@ -68,6 +68,7 @@ const PUBLIC = {
     ],
     types: [
       'AppendFrame',
+      'Approval',
       'BufferInfo',
       'BufferOptions',
       'BufferState',
@@ -175,6 +176,7 @@ const PUBLIC = {
       'parseKeysFile',
     ],
     types: [
+      'Approval',
       'ApprovalAnswer',
       'ApprovalResult',
       'Attachment',

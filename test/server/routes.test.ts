@@ -44,6 +44,16 @@ const ROUTE_ROWS: Record<string, Row> = {
     status: 202,
     answers: { cancelled: true },
   },
+  postRunApproval: {
+    ask: async (server) => {
+      const { runId } = await finishedTurn(server)
+      return call(server, `POST /api/v2/runs/${runId}/approvals/none`, { body: { approved: true } })
+    },
+    status: 404,
+    answers: expect.objectContaining({
+      error: expect.objectContaining({ code: 'APPROVAL_UNKNOWN' }),
+    }),
+  },
   getThreads: {
     ask: async (server) => {
       await finishedTurn(server, { threadId: 'thread' })

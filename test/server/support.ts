@@ -175,9 +175,13 @@ export async function sealed(log: TurnLog, turnId: string): Promise<void> {
 }
 
 /** Reads a stream until a text comes, and leaves then. */
-export async function readUntil(url: string, text: string): Promise<Answer> {
+export async function readUntil(
+  url: string,
+  text: string,
+  sent: Record<string, string> = {},
+): Promise<Answer> {
   const leave = new AbortController()
-  const { status, headers, body } = await fetch(url, { signal: leave.signal })
+  const { status, headers, body } = await fetch(url, { signal: leave.signal, headers: sent })
   let read = ''
   for await (const chunk of body?.pipeThrough(new TextDecoderStream()) ?? []) {
     read += chunk

@@ -294,6 +294,7 @@ describe('the caps of a turn', () => {
       maxDurationMs: 1_800_000,
       maxRounds: 32,
       maxParallelTools: 8,
+      maxApprovalMs: 600_000,
       maxHistoryBytes: 8_388_608,
       maxHistoryTokens: 2_000_000,
     })

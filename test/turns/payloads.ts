@@ -38,6 +38,8 @@ function textOf(item: OutputItem): string {
       return `${item.name}(${item.arguments})`
     case 'function_call_output':
       return `${item.call_id} ${item.success ? '=' : '!'} ${item.output}`
+    case 'approval_response':
+      return `${item.approval_id} ${item.approved ? 'approved' : 'declined'} ${item.reason ?? ''}`
     case 'error':
       return item.code
     case 'cancelled':

@@ -188,6 +188,7 @@ function gatewayOptions(
       maxDurationMs: settings.maxTurnTime,
       maxRounds: settings.maxTurnRounds,
       maxParallelTools: settings.maxParallelTools,
+      maxApprovalMs: settings.maxApprovalTime,
       maxHistoryBytes: settings.maxHistoryBytes,
       maxHistoryTokens: settings.maxHistoryTokens,
     },

@@ -154,6 +154,7 @@ export const SETTINGS = {
   maxTurnRounds: count('max. tool loop rounds of a turn', '32'),
   maxParallelTools: count('max. server tools of a turn that run at a time', '8'),
   maxTurnTime: duration('max. run time of a turn', '30m'),
+  maxApprovalTime: duration('max. wait of a tool call for approval', '10m'),
   maxHistoryBytes: count('max. thread history sent to a provider, in bytes', '8388608'),
   maxHistoryTokens: count('max. thread history in estimated tokens', '2000000'),
   submitsPerMinute: limit('max. submits per key and minute', '60'),

@@ -79,7 +79,7 @@ export function addRunRoutes(app: GatewayApp, context: GatewayContext): void {
   })
 }
 
-async function turnOfRun(log: TurnLog, runId: string): Promise<TurnRecord> {
+export async function turnOfRun(log: TurnLog, runId: string): Promise<TurnRecord> {
   const turn = await log.getTurnOfRun(runId)
   if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', `the run ${runId}`)
   return turn

@@ -4,6 +4,7 @@ import { ID_PATTERN } from '../../log/records.ts'
 import { ERROR_CODES, type ErrorCode } from '../../protocol/errors.ts'
 import { HEADERS } from '../../protocol/names.ts'
 import { nearest } from '../../protocol/nearest.ts'
+import { approvalSchema } from '../../protocol/stream-output.ts'
 
 /*
  * Shared by the route definitions: ids, bodies, pages, errors and authentication.
@@ -122,6 +123,7 @@ const errorBodySchema = z
         z.array(z.object({ path: z.string(), message: z.string() })),
         'REQUEST_INVALID: the invalid fields',
       ),
+      approval: optional(approvalSchema, 'APPROVAL_ANSWERED: the answer'),
       requestId: z.string().meta({ description: 'As in `x-request-id` and in the log' }),
     }),
   })

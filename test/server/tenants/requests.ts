@@ -43,6 +43,7 @@ const BODIES: Record<string, { plain: object; names: readonly (keyof Ids)[] }> =
   postSubmit: { plain: { prompt: 'Hi' }, names: ['turnId', 'runId', 'threadId'] },
   postThreadTurn: { plain: { prompt: 'Hi' }, names: ['turnId', 'runId'] },
   postRunCancel: { plain: {}, names: [] },
+  postRunApproval: { plain: { approved: true }, names: [] },
   postThreads: { plain: { title: 'Mine' }, names: ['threadId'] },
   patchThread: { plain: { title: 'Mine' }, names: [] },
   postStreamTokens: { plain: {}, names: ['turnId', 'threadId'] },
@@ -162,6 +163,7 @@ export function fill(template: string, ids: Ids): string {
   return template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     // The models are the same for everybody.
     if (name === 'model') return encodeURIComponent('plain/m')
+    if (name === 'approvalId') return 'approval-1'
     const id = (ids as unknown as Record<string, string | undefined>)[name]
     if (id === undefined) throw new Error(`${template}: what is ${name}?`)
     return encodeURIComponent(id)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { CallSlots } from '../../src/tools/call-slots.ts'
+import { CallSlots } from '../../src/async/call-slots.ts'
 
 const { signal } = new AbortController()
 

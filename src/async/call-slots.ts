@@ -1,4 +1,4 @@
-import { onAbort } from '../async/on-abort.ts'
+import { onAbort } from './on-abort.ts'
 
 /** Lets at most `max` calls run at a time. Others wait in order, until their signal aborts. */
 export class CallSlots {

@@ -1,0 +1,90 @@
+import * as z from 'zod'
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
+import { START } from '../../log/offsets.ts'
+import type { ApprovalAnswer, TurnLog } from '../../log/turn-log.ts'
+import { TurnstreamError } from '../../protocol/errors.ts'
+import { ROUTES } from '../../protocol/names.ts'
+import { type Approval, approvalSchema } from '../../protocol/stream-output.ts'
+import { ANYBODY } from '../auth/authenticate.ts'
+import type { GatewayApp, GatewayContext } from '../context.ts'
+import { ApprovalAnsweredError } from '../errors.ts'
+import { turnOfRun } from './runs.ts'
+import * as spec from './spec.ts'
+
+const params = z.object({ runId: spec.id, approvalId: spec.id })
+
+const answerBodySchema = spec
+  .object({
+    approved: z.boolean(),
+    reason: spec.optional(z.string().min(1).max(1000), 'For the model and the readers of the turn'),
+  })
+  .meta({ id: 'ApprovalAnswer', examples: [{ approved: false, reason: 'not on a Friday' }] })
+
+const approvalRoute = spec.route('post', ROUTES.runApproval, {
+  summary: 'Approve or decline a tool call',
+  description: 'Works for runs of any process. The first answer counts.',
+  tags: ['v2'],
+  request: { params, body: spec.jsonBody(answerBodySchema) },
+  responses: {
+    200: spec.json('The answer was stored', approvalSchema.meta({ id: 'Approval' })),
+    ...spec.refusals(
+      ...spec.READ_REFUSALS,
+      'APPROVAL_ANSWERED',
+      'APPROVAL_CLOSED',
+      'APPROVAL_UNKNOWN',
+      'BODY_TOO_LARGE',
+      'MEDIA_TYPE_UNSUPPORTED',
+      'TURN_EXPIRED',
+      'TURN_UNKNOWN',
+    ),
+  },
+})
+
+export function addApprovalRoute(app: GatewayApp, context: GatewayContext): void {
+  app.openapi(approvalRoute, async (c) => {
+    const { log } = c.get('space')
+    const caller = c.get('caller')
+    const { runId, approvalId } = c.req.valid('param')
+    const { approved, reason } = c.req.valid('json')
+    const { turnId } = await turnOfRun(log, runId)
+    c.set('turnId', turnId)
+    const isKnown = await context.limits.read(caller, () => isRequested(log, turnId, approvalId))
+    if (!isKnown) throw new TurnstreamError('APPROVAL_UNKNOWN', `${approvalId} of the run ${runId}`)
+    const { stored, answer } = await log.answerApproval(turnId, approvalId, {
+      approved,
+      ...(reason !== undefined && { reason }),
+      ...(caller !== ANYBODY && { by: caller.key }),
+      at: Math.trunc(context.clock.now()),
+    })
+    if (answer === undefined) {
+      throw new TurnstreamError('APPROVAL_CLOSED', `the run ${runId} was cancelled or has ended`)
+    }
+    const approval = toApproval(approvalId, answer)
+    if (!stored) throw new ApprovalAnsweredError(approval)
+    return c.json(approval, 200)
+  })
+}
+
+function toApproval(id: string, { approved, reason, by, at }: ApprovalAnswer): Approval {
+  return {
+    id,
+    status: approved ? 'approved' : 'declined',
+    ...(reason !== undefined && { reason }),
+    ...(by !== undefined && { answeredBy: by }),
+    answeredAt: at,
+  }
+}
+
+/** Searches the events: readers of them may answer before the snapshots show the call. */
+async function isRequested(log: TurnLog, turnId: string, approvalId: string): Promise<boolean> {
+  const stop = new AbortController()
+  const tail = log.tail(turnId, 'events', START, stop.signal)
+  void tail.caughtUp.then(() => stop.abort())
+  for await (const record of tail) {
+    if (isSliceOver()) await nextSlice()
+    if (!('event' in record) || record.event.type !== 'item_done') continue
+    const { final_item: item } = record.event.payload
+    if (item.type === 'function_call' && item.approval?.id === approvalId) return true
+  }
+  return false
+}

@@ -1,0 +1,135 @@
+import { type Clock, pause } from '../async/clock.ts'
+import { onAbort } from '../async/on-abort.ts'
+import { MAX_APPROVALS } from '../log/approvals.ts'
+import type { ApprovalAnswer, Lease, TurnLog } from '../log/turn-log.ts'
+import type { ApprovalRequest } from '../protocol/output-item.ts'
+import { failedAnswer, needsApproval, type ToolRegistry } from './tools.ts'
+import type { FunctionCall, ToolAnswer } from './transcript.ts'
+
+export interface TurnApprovalsOptions {
+  readonly log: TurnLog
+  readonly lease: Lease
+  readonly tools: ToolRegistry
+  /** How long to wait for an answer. */
+  readonly limitMs: number
+  readonly clock: Clock
+  readonly onError: (error: unknown) => void
+}
+
+/** Writes an answer to the log of the turn. */
+export type OnApproval = (approvalId: string, answer: ApprovalAnswer) => Promise<void>
+
+/** The reason of an approval that nobody answered in time. */
+const TIMEOUT = 'timeout'
+
+const ASK_AGAIN_MS = 250
+
+/**
+ * The approvals that a turn asks for. A call is requested when it is finished, and decided before it runs. The
+ * store holds the answer: the first wins, and a timeout is an answer too.
+ */
+export class TurnApprovals {
+  readonly #options: TurnApprovalsOptions
+  /** What a call needs before it runs, or why that is unknown. */
+  readonly #requests = new Map<FunctionCall, ApprovalRequest | { readonly error: unknown }>()
+  #waiting = 0
+  #stop: (() => void) | undefined
+
+  constructor(options: TurnApprovalsOptions) {
+    this.#options = options
+  }
+
+  /** Returns the request to write with a finished call, if its tool needs approval. */
+  request(call: FunctionCall, place: number): ApprovalRequest | undefined {
+    const tool = this.#options.tools.get(call.name)
+    if (tool === undefined) return undefined
+    try {
+      if (!needsApproval(tool, call)) return undefined
+      if (this.#requests.size >= MAX_APPROVALS) {
+        throw new Error(`a turn may ask for ${MAX_APPROVALS} approvals`)
+      }
+    } catch (error) {
+      this.#requests.set(call, { error })
+      return undefined
+    }
+    const request: ApprovalRequest = { id: `approval-${place}`, status: 'requested' }
+    this.#requests.set(call, request)
+    return request
+  }
+
+  /**
+   * Waits until a call is approved. Returns the result of a call that must not run. Undefined when it may run,
+   * or when the turn was stopped.
+   */
+  async refusal(
+    call: FunctionCall,
+    signal: AbortSignal,
+    onAnswer: OnApproval,
+  ): Promise<ToolAnswer | undefined> {
+    const request = this.#requests.get(call)
+    if (request === undefined) return undefined
+    if ('error' in request) return failedAnswer(call.name, request.error, this.#options.onError)
+    const answer = await this.#answerTo(request.id, signal)
+    if (answer === undefined) return undefined
+    await onAnswer(request.id, answer)
+    return answer.approved ? undefined : { output: declined(answer), success: false }
+  }
+
+  /** Calls `stop` when the turn waits for an approval, now or later. */
+  close(stop: () => void): void {
+    this.#stop = stop
+    if (this.#waiting > 0) stop()
+  }
+
+  async #answerTo(approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer | undefined> {
+    const { clock, limitMs } = this.#options
+    const waiting = new AbortController()
+    const forgetTurn = onAbort(signal, () => waiting.abort())
+    const cancelTimer = clock.after(limitMs, () => waiting.abort())
+    this.#waiting += 1
+    this.#stop?.()
+    try {
+      while (!signal.aborted) {
+        const isLate = waiting.signal.aborted
+        const answer = isLate
+          ? await this.#declineLate(approvalId)
+          : await this.#hear(approvalId, waiting.signal)
+        if (answer !== undefined) return answer
+        // After a failure of the store. Whether it is away for too long is decided by the renewal of the lease.
+        if (isLate === waiting.signal.aborted) await pause(ASK_AGAIN_MS, clock, signal)
+      }
+      return undefined
+    } finally {
+      this.#waiting -= 1
+      cancelTimer()
+      forgetTurn()
+    }
+  }
+
+  async #hear(approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer | undefined> {
+    const { log, lease } = this.#options
+    try {
+      return await log.approvalAnswer(lease, approvalId, signal)
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Returns the answer that came first. Undefined when the turn was cancelled, or the store failed. */
+  async #declineLate(approvalId: string): Promise<ApprovalAnswer | undefined> {
+    const { log, lease, clock } = this.#options
+    const late = { approved: false, reason: TIMEOUT, at: Math.trunc(clock.now()) }
+    try {
+      return (await log.answerApproval(lease.turnId, approvalId, late)).answer
+    } catch {
+      return undefined
+    }
+  }
+}
+
+/** What the model reads as the result of the call. */
+function declined({ reason = '', by }: ApprovalAnswer): string {
+  if (by === undefined && reason === TIMEOUT)
+    return 'The call was declined: nobody approved it in time.'
+  return reason === '' ? 'The call was declined.' : `The call was declined: ${reason}`
+}

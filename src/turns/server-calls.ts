@@ -1,0 +1,58 @@
+import { CallSlots } from '../async/call-slots.ts'
+import type { Clock } from '../async/clock.ts'
+import type { Lease, TurnLog } from '../log/turn-log.ts'
+import type { ApprovalRequest } from '../protocol/output-item.ts'
+import { type OnApproval, TurnApprovals } from './approvals.ts'
+import { runTool, type ToolRegistry } from './tools.ts'
+import type { FunctionCall, ToolAnswer } from './transcript.ts'
+import type { TurnCaps } from './turn-items.ts'
+
+export interface ServerCallsOptions {
+  readonly log: TurnLog
+  readonly lease: Lease
+  readonly threadId: string
+  readonly tools: ToolRegistry
+  readonly caps: TurnCaps
+  readonly clock: Clock
+  readonly onError: (error: unknown) => void
+}
+
+/** The calls of a turn that this server runs: approved first, and a few at a time. */
+export class ServerCalls {
+  readonly #options: ServerCallsOptions
+  readonly #approvals: TurnApprovals
+  /** A call that waits for approval takes none. */
+  readonly #slots: CallSlots
+
+  constructor(options: ServerCallsOptions) {
+    const { maxApprovalMs, maxParallelTools } = options.caps
+    this.#options = options
+    this.#approvals = new TurnApprovals({ ...options, limitMs: maxApprovalMs })
+    this.#slots = new CallSlots(maxParallelTools)
+  }
+
+  /** Returns the request to write with a finished call, if its tool needs approval. */
+  requestApproval(call: FunctionCall, place: number): ApprovalRequest | undefined {
+    return this.#approvals.request(call, place)
+  }
+
+  /** Returns the result of a call. Undefined when `signal` aborts: the turn was stopped. */
+  async run(
+    call: FunctionCall,
+    signal: AbortSignal,
+    onApproval: OnApproval,
+  ): Promise<ToolAnswer | undefined> {
+    const { tools, lease, threadId, clock, onError } = this.#options
+    const tool = tools.get(call.name)
+    if (tool === undefined) return undefined
+    const refusal = await this.#approvals.refusal(call, signal, onApproval)
+    if (signal.aborted || refusal !== undefined) return refusal
+    const { turnId } = lease
+    return runTool(tool, call, { turnId, threadId, clock, slots: this.#slots, signal, onError })
+  }
+
+  /** Calls `stop` when a call waits for approval, now or later. */
+  stopWaiting(stop: () => void): void {
+    this.#approvals.close(stop)
+  }
+}
