@@ -64,7 +64,7 @@ export type { RequestFacts, TurnListener } from './server/metrics/gateway-metric
 export { createProviderFetch, type ProviderFetchOptions } from './server/provider-fetch.ts'
 export { createHttpTool, type HttpToolOptions } from './tools/http-tool.ts'
 export type { ToolLimits } from './tools/limits.ts'
-export type { McpEndpoint, McpProcess, McpServer } from './tools/mcp-client.ts'
+export type { McpEndpoint, McpProcess, McpServer } from './tools/mcp-server.ts'
 export { connectMcpTools, type McpTools, type McpToolsOptions } from './tools/mcp-tools.ts'
 export {
   type ChosenModel,

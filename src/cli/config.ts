@@ -17,6 +17,7 @@ import {
   readKey,
 } from './serve/providers.ts'
 import { SETTINGS, type Setting } from './serve/settings.ts'
+import type { ToolSetting } from './serve/tool-settings.ts'
 import type { Terminal } from './terminal.ts'
 import { printable } from './text.ts'
 
@@ -29,6 +30,7 @@ const run: Command['run'] = async (args, terminal) => {
   const configuration = readConfiguration(sources)
   const settings = configuration.entries.map((each) => printedSetting(each, sources.env))
   const providers = printedProviders(configuration)
+  const tools = configuration.toolSettings.map(printedTool)
   // Nothing of it should be a secret; this is for what nobody thought of.
   const redact = redacting(collectSecrets(configuration))
   const clean = (line: string) => redact(printable(line))
@@ -37,9 +39,12 @@ const run: Command['run'] = async (args, terminal) => {
     ...settingLines(settings, clean, terminal),
     '',
     ...providers.flatMap(providerLines).map(clean),
+    ...tools.map(({ name, kind, target }) => clean(`tool ${name}: ${kind} ${target}`)),
     '',
   ]
-  const text = json ? `${JSON.stringify({ settings, providers }, replacer)}\n` : lines().join('\n')
+  const text = json
+    ? `${JSON.stringify({ settings, providers, tools }, replacer)}\n`
+    : lines().join('\n')
   await terminal.write(text)
   return EXIT.done
 }
@@ -77,6 +82,20 @@ function maskedUrl(text: string): string {
   const { protocol, username, password, host, pathname, search } = url
   const user = username === '' && password === '' ? '' : `${REDACTED}@`
   return `${protocol}//${user}${host}${pathname === '/' ? '' : pathname}${search === '' ? '' : `?${REDACTED}`}`
+}
+
+/** An entry of `tools` without headers, arguments and variables, which may hold secrets. */
+function printedTool(setting: ToolSetting) {
+  if ('http' in setting) {
+    return { name: setting.name, kind: 'http', target: maskedUrl(setting.http.url) }
+  }
+  if ('module' in setting) return { name: '*', kind: 'module', target: setting.module }
+  const { name, mcp } = setting
+  return {
+    name: `${name}__*`,
+    kind: 'mcp',
+    target: 'url' in mcp ? maskedUrl(mcp.url) : mcp.command,
+  }
 }
 
 function settingLines(
@@ -145,7 +164,7 @@ export const config: Command = {
 sources win. Then lists the providers and their models. Secrets are redacted.`,
   options: {
     config: CONFIG_OPTION,
-    json: { about: 'print one JSON object: {"settings":[…],"providers":[…]}' },
+    json: { about: 'print one JSON object: {"settings":[…],"providers":[…],"tools":[…]}' },
   },
   furtherOptions: SETTING_OPTIONS,
   words: { takes: 'one action', min: 1, max: 1, choices: ACTIONS },

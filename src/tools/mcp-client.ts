@@ -1,24 +1,9 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Client } from '@modelcontextprotocol/client'
+import type { CallToolResult, Client } from '@modelcontextprotocol/client'
 import { TurnstreamError } from '../protocol/errors.ts'
-
-/** A local MCP server. It gets the variables of `env` and a few such as PATH, and nothing else of our environment. */
-export interface McpProcess {
-  readonly command: string
-  readonly args?: readonly string[]
-  readonly env?: Readonly<Record<string, string>>
-  readonly cwd?: string
-}
-
-/** A remote MCP server, reached by Streamable HTTP. */
-export interface McpEndpoint {
-  readonly url: string
-  readonly headers?: Readonly<Record<string, string>>
-}
-
-export type McpServer = McpProcess | McpEndpoint
+import type { McpServer } from './mcp-server.ts'
 
 const PACKAGE = '@modelcontextprotocol/client'
 
@@ -129,4 +114,23 @@ const boundedFetch = async (url: string | URL, init: RequestInit = {}): Promise<
   )
   const { status, statusText, headers } = response
   return new Response(bounded, { status, statusText, headers })
+}
+
+/** The text for the model. Pictures and sounds are only named. */
+export function textOf({ content, structuredContent }: CallToolResult): string {
+  const texts = content.map((part) => {
+    switch (part.type) {
+      case 'text':
+        return part.text
+      case 'resource':
+        return 'text' in part.resource ? part.resource.text : `[resource ${part.resource.uri}]`
+      case 'resource_link':
+        return `[${part.name}](${part.uri})`
+      case 'image':
+      case 'audio':
+        return `[${part.type} ${part.mimeType}]`
+    }
+  })
+  if (texts.length > 0 || structuredContent === undefined) return texts.join('\n')
+  return JSON.stringify(structuredContent)
 }

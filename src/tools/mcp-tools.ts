@@ -8,7 +8,8 @@ import { findSchemaFault } from '../turns/tool-arguments.ts'
 import type { ToolSource } from '../turns/tool-sources.ts'
 import type { Tool, ToolCallContext } from '../turns/tools.ts'
 import { hideValues, MCP_NAME, resolveToolLimits, type ToolLimits } from './limits.ts'
-import { createMcpClient, loadMcpPackage, type McpPackage, type McpServer } from './mcp-client.ts'
+import { createMcpClient, loadMcpPackage, type McpPackage, textOf } from './mcp-client.ts'
+import type { McpServer } from './mcp-server.ts'
 
 export interface McpToolsOptions extends ToolLimits {
   /** Stands before the names of the server's tools: `files__read_file`. */
@@ -233,25 +234,6 @@ export function toolName(server: string, tool: string): string {
   if (name.length <= MAX_NAME_CHARS) return name
   const hash = createHash('sha256').update(tool).digest('hex').slice(0, 8)
   return `${name.slice(0, MAX_NAME_CHARS - hash.length - 1)}_${hash}`
-}
-
-/** The text for the model. Pictures and sounds are only named. */
-export function textOf({ content, structuredContent }: CallToolResult): string {
-  const texts = content.map((part) => {
-    switch (part.type) {
-      case 'text':
-        return part.text
-      case 'resource':
-        return 'text' in part.resource ? part.resource.text : `[resource ${part.resource.uri}]`
-      case 'resource_link':
-        return `[${part.name}](${part.uri})`
-      case 'image':
-      case 'audio':
-        return `[${part.type} ${part.mimeType}]`
-    }
-  })
-  if (texts.length > 0 || structuredContent === undefined) return texts.join('\n')
-  return JSON.stringify(structuredContent)
 }
 
 function reasonOf(error: unknown): string {

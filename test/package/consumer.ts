@@ -171,7 +171,9 @@ export async function keep(log: TurnLog, lease: Lease, events: AsyncIterable<Str
 
 /** Each function of turnstream/server, with the names of what it takes and returns. */
 interface ServerFunctions {
+  connectMcpTools: (options: server.McpToolsOptions) => Promise<server.McpTools>
   createGateway: (options: server.GatewayOptions) => server.Gateway
+  createHttpTool: (options: server.HttpToolOptions) => server.Tool
   createProviderFetch: (options?: server.ProviderFetchOptions) => typeof fetch
   createRequestListener: (gateway: server.Gateway) => Function
   endOrphan: (log: TurnLog, turnId: string, options: server.OrphanOptions) => Promise<server.OrphanResult>

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { StderrLines, textOf, toolName } from '../../src/tools/mcp-tools.ts'
+import { textOf } from '../../src/tools/mcp-client.ts'
+import { StderrLines, toolName } from '../../src/tools/mcp-tools.ts'
 
 describe('the name of an MCP tool', () => {
   test.each([

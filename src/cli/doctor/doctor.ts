@@ -34,6 +34,7 @@ import {
 } from './machine-checks.ts'
 import { defaultProviderCheck, lookAtProviders } from './provider-checks.ts'
 import { lookAtRedis } from './redis-checks.ts'
+import { toolChecks } from './tool-checks.ts'
 
 const ENDPOINT_OPTIONS = {
   endpoint: {
@@ -100,7 +101,7 @@ export const doctor: Command = {
     'turnstream doctor --endpoint <url> [--model <model>] [--json]',
   ],
   about: `Without --endpoint, checks what "turnstream serve" would use here: configuration, store, port, keys,
-machine limits, providers and clock. Pass the options that the server gets. It changes nothing and can run
+machine limits, providers, tools and clock. Pass the options that the server gets. It changes nothing and can run
 beside a server. It reads every record of an embedded store that is not in use, which takes seconds per
 gigabyte; no server can open the store meanwhile.
 
@@ -147,10 +148,11 @@ async function checkAll(setup: Setup, configuration: Configuration): Promise<Che
   const { machine, clock } = setup
   const { settings, cwd } = configuration
   const portLook = lookAtPort(settings, clock)
-  const [port, stored, providers] = await Promise.all([
+  const [port, stored, providers, tools] = await Promise.all([
     portLook,
     lookAtStore(configuration, portLook, setup),
     lookAtProviders(configuration, clock),
+    toolChecks(configuration, clock),
   ])
   const keys = lookAtKeys(settings, cwd)
   const readings = [stored.time, ...providers.map(({ time }) => time)]
@@ -167,6 +169,7 @@ async function checkAll(setup: Setup, configuration: Configuration): Promise<Che
     ...stored.checks,
     ...providers.map(({ check }) => check),
     defaultProviderCheck(configuration),
+    ...tools,
     clockCheck(readings.flatMap((reading) => reading ?? [])),
   ]
 }

@@ -17,6 +17,7 @@ const SECRETS = {
 interface Printed {
   settings: { name: string; value: unknown; source: string; origin?: string; otherwise?: string }[]
   providers: { id: string; active: boolean; hasKey: boolean; [field: string]: unknown }[]
+  tools: { name: string; kind: string; target: string }[]
 }
 
 interface Expected {
@@ -65,6 +66,22 @@ test('prints every model of a long list', async () => {
   const { text } = await print({ file: { providers } })
   expect(text).toContain('model-of-a-catalogue-1999')
   expect(text).toContain('provider last: active')
+})
+
+test('prints tools without what may be secret', async () => {
+  const headers = { authorization: 'Bearer ${OPENAI_API_KEY}' }
+  const tools = [
+    { name: 'weather', http: { url: `https://w.example/v1?key=${SECRETS.token}`, headers } },
+    { module: './tools.mjs' },
+    { name: 'files', mcp: { command: 'npx', args: [SECRETS.password] } },
+  ]
+  const { text, printed } = await print({
+    file: { tools },
+    env: { OPENAI_API_KEY: SECRETS.openai },
+  })
+  expect(text).toContain('tool weather: http https://w.example/v1?[redacted]\n')
+  expect(text).toContain('tool files__*: mcp npx\n')
+  expect(printed.tools.map(({ kind }) => kind)).toEqual(['http', 'module', 'mcp'])
 })
 
 test('dims defaults on a colour terminal', async () => {
