@@ -65,6 +65,7 @@ export class ContentBuffer {
   #isComplete = false
   #isHeld: boolean
   #hasEmittedCreate = false
+  #hasOffered = false
   #lastDeltaAt = 0
   /** When the oldest delta arrived that is not yet offered; Infinity when there is none. */
   #unshownSince = Infinity
@@ -143,6 +144,8 @@ export class ContentBuffer {
   finishCall(toolName: string, callId: string, argumentsText: string): void {
     const toolArguments = parseJsonObject(argumentsText)
     this.#isComplete = true
+    this.#isHeld = true
+    this.#unshownSince = Infinity
     this.toolName = toolName
     this.callId = callId
     this.toolArguments = toolArguments ?? {}
@@ -156,11 +159,12 @@ export class ContentBuffer {
 
   /** Returns whether anything of this item was accepted or is in flight. */
   wasOffered(): boolean {
-    return this.#offeredLength > 0 || this.#hasEmittedCreate || this.#isComplete
+    return this.#hasOffered || this.#hasEmittedCreate || this.#isComplete
   }
 
   /** Returns the whole content. Until the sink responds it counts as neither emitted nor pending. */
   offer(): string {
+    this.#hasOffered = true
     this.#offeredLength = this.#text.length
     this.#unshownSince = Infinity
     return this.getContent()
@@ -168,7 +172,9 @@ export class ContentBuffer {
 
   /** The offer that ended at `length` failed. Its content is pending again unless a longer offer follows. */
   withdrawOffer(length: number): void {
-    if (this.#offeredLength === length) this.#offeredLength = this.#emittedLength
+    if (this.#offeredLength !== length) return
+    this.#offeredLength = this.#emittedLength
+    this.#hasOffered = false
   }
 
   /** Records that content arrived. The deadline counts from then. */

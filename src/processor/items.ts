@@ -47,7 +47,9 @@ export function openItem(
   }
   const buffer = newBuffer(turn, payload, CONTENT_TYPES[itemType])
   turn.items.set(itemId, buffer)
-  if (buffer.isHeld() || !buffer.hasUnshownContent()) return NOTHING
+  if (buffer.isHeld()) return NOTHING
+  if (itemType === 'function_call') return [showGrowth(turn, buffer)]
+  if (!buffer.hasUnshownContent()) return NOTHING
   buffer.touch(now)
   return wakeFor(turn, buffer)
 }
@@ -75,7 +77,7 @@ function newBuffer(
   const isUser = origin === 'user' || (contentType === 'message' && itemId.includes(USER_PROMPT_ID))
   const buffer = new ContentBuffer(itemId, contentType, {
     providerId: turn.providerId,
-    isHeld: contentType === 'tool_call' || isUser,
+    isHeld: contentType === 'tool_call' ? !turn.rules.showToolArguments || !name : isUser,
     estimateTokens: turn.rules.estimateTokens,
     ...(initialContent !== undefined && { initialContent }),
     ...(isUser ? { origin: 'user' } : origin !== undefined && { origin }),
@@ -241,10 +243,11 @@ function registerCall(
     call,
     snapshot(turn.rules, call, 'create', call.getContent()),
   )
+  const effects = [created, ...restTimer(turn)]
   const output = turn.waitingOutputs.get(item.call_id)
-  if (output === undefined) return [created]
+  if (output === undefined) return effects
   turn.waitingOutputs.delete(item.call_id)
-  return [created, ...completeCall(turn, output)]
+  return [...effects, ...completeCall(turn, output)]
 }
 
 function completeCall(turn: TurnState, item: ToolOutputItem): readonly Effect[] {

@@ -25,6 +25,8 @@ export interface ProcessorOptions {
   retryMaxMs?: number
   /** Estimates the tokens of a text from its length (a quarter, rounded up). */
   estimateTokens?: (totalLength: number) => number
+  /** Emits tool calls while their arguments stream, with `toolArgumentsText` (false). */
+  showToolArguments?: boolean
   /** Called for failures that nobody awaits: failed timer emissions, events without an item. */
   onError?: (error: TurnstreamError) => void
   clock?: Clock
@@ -47,6 +49,7 @@ export function resolveOptions(options: ProcessorOptions): ResolvedOptions {
     retryBaseMs: options.retryBaseMs ?? 1000,
     retryMaxMs: options.retryMaxMs ?? 10_000,
     estimateTokens: options.estimateTokens ?? estimateTokensOfLength,
+    showToolArguments: options.showToolArguments ?? false,
     onError: options.onError ?? ignoreError,
     clock: options.clock ?? systemClock,
     generateId: options.generateId ?? generateEventId,
@@ -65,6 +68,10 @@ export function resolveOptions(options: ProcessorOptions): ResolvedOptions {
   }
   if (!Array.isArray(resolved.batchGradient)) {
     refuse('batchGradient', resolved.batchGradient, 'an array of numbers')
+  }
+  const { showToolArguments } = resolved
+  if (typeof showToolArguments !== 'boolean') {
+    refuse('showToolArguments', showToolArguments, 'true or false')
   }
   resolved.estimateTokens = guardEstimate(resolved)
   const { retryAttempts } = resolved

@@ -24,14 +24,16 @@ export function renderEmission(rules: TurnRules, emission: Emission): StreamOutp
   switch (emission.kind) {
     case 'growth': {
       const { buffer, content } = emission
-      return snapshot(rules, buffer, buffer.hasEmittedCreate() ? 'update' : 'create', content)
+      const status = buffer.hasEmittedCreate() ? 'update' : 'create'
+      if (buffer.contentType !== 'tool_call') return snapshot(rules, buffer, status, content)
+      return { ...callSnapshot(rules, buffer, status, ''), toolArgumentsText: content }
     }
     case 'cancellation':
       return emission.buffer.hasEmittedCreate() ? emission.output : undefined
     case 'final': {
       const { output, buffer } = emission
-      const isNew = output.status === 'update' && !buffer.hasEmittedCreate()
-      return isNew ? { ...output, status: 'create' } : output
+      if (output.status !== 'create' && output.status !== 'update') return output
+      return { ...output, status: buffer.hasEmittedCreate() ? 'update' : 'create' }
     }
     default:
       return emission.output
@@ -52,8 +54,18 @@ export function snapshot(
     case 'thinking':
       return { type: 'thinking', ...common, providerId: buffer.providerId ?? '' }
     case 'tool_call':
-      return { type: 'tool_call', ...common, ...callFields(buffer) }
+      return callSnapshot(rules, buffer, status, content)
   }
+}
+
+function callSnapshot(
+  rules: TurnRules,
+  buffer: ContentBuffer,
+  status: SnapshotStatus,
+  content: string,
+): ToolCall {
+  const common = commonFields(rules, buffer, status, content)
+  return { type: 'tool_call', ...common, ...callFields(buffer) }
 }
 
 function commonFields(

@@ -214,6 +214,8 @@ export function emissionsOf(turn: TurnState, event: StreamEvent): number {
   switch (event.type) {
     case 'item_delta':
       return Number(wouldShow(turn, event.payload.item_id, event.payload.delta_content.length))
+    case 'item_start':
+      return Number(turn.rules.showToolArguments && event.payload.item_type === 'function_call')
     case 'response_start':
     case 'item_error':
     case 'item_cancelled':
@@ -239,6 +241,7 @@ export interface TurnRules {
   readonly batchTimeoutMs: number
   readonly maxLatencyMs: number
   readonly estimateTokens: (totalLength: number) => number
+  readonly showToolArguments: boolean
 }
 
 /**
@@ -311,6 +314,7 @@ export function createTurn(options: ResolvedOptions): TurnState {
       batchTimeoutMs: options.batchTimeoutMs,
       maxLatencyMs: options.maxLatencyMs,
       estimateTokens: options.estimateTokens,
+      showToolArguments: options.showToolArguments,
     },
     opening: undefined,
     ending: undefined,

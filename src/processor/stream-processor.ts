@@ -349,7 +349,10 @@ export class ProcessorCore<Delivery = void> {
 }
 
 export interface LiveProcessorOptions
-  extends Pick<ProcessorOptions, 'turnId' | 'threadId' | 'clock' | 'onError' | 'batchGradient'> {
+  extends Pick<
+    ProcessorOptions,
+    'turnId' | 'threadId' | 'clock' | 'onError' | 'batchGradient' | 'showToolArguments'
+  > {
   /** Receives each snapshot in order and accepts it by returning. */
   readonly onShow: (output: StreamOutput) => void
 }

@@ -53,6 +53,8 @@ const toolCallSchema = openObject({
   ...contentBase,
   toolName: z.string(),
   toolArguments: jsonObjectSchema,
+  /** The arguments so far, as the model writes them. Only for readers that asked for them. */
+  toolArgumentsText: z.string().exactOptional(),
   callId: z.string(),
   toolOutput: z.union([jsonObjectSchema, z.string()]).exactOptional(),
   success: z.boolean().exactOptional(),

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { argumentRows } from './rows-arguments.ts'
 import { itemRows } from './rows-items.ts'
 import { tcRows } from './rows-tc.ts'
 import { thresholdRows } from './rows-thresholds.ts'
@@ -11,7 +12,7 @@ function check(row: Row, { shown, reported }: Outcome): void {
   expect(reported).toEqual(row.reports ?? [])
 }
 
-const rows = [...tcRows, ...thresholdRows, ...itemRows, ...turnRows]
+const rows = [...tcRows, ...thresholdRows, ...itemRows, ...argumentRows, ...turnRows]
 
 describe.each(rows)('$name', (row) => {
   test('by the rules', () => check(row, runRules(row)))

@@ -38,10 +38,15 @@ const resumeQuery = z.object({
   token: spec.optional(z.string(), 'A stream token, for clients that cannot send a key'),
 })
 
+export const argumentsQuery = z.enum(['final', 'stream']).default('final').meta({
+  description: 'With `stream` a tool call is also sent while its arguments arrive',
+})
+
 const outputQuery = resumeQuery.extend({
   encoding: z.enum(['snapshot', 'append']).default('snapshot').meta({
     description: 'With `append` a growing text is sent once, and then only what was added',
   }),
+  arguments: argumentsQuery,
 })
 
 /** Errors of every stream. */
@@ -108,15 +113,17 @@ export function addStreamRoutes(app: GatewayApp, context: GatewayContext): void 
 
   app.openapi(turnRoute, async (c) => {
     const { turnId: id } = c.req.valid('param')
-    const { encoding } = c.req.valid('query')
+    const { encoding, arguments: shown } = c.req.valid('query')
     const turn = await c.get('space').log.getTurn(id)
-    return openTurnStream(c, context, turn, { id, log: 'processed', encoding, after: cursorOf(c) })
+    const reading = { encoding, isStreamingArguments: shown === 'stream', after: cursorOf(c) }
+    return openTurnStream(c, context, turn, { id, log: 'processed', ...reading })
   })
 
   app.openapi(threadRoute, (c) => {
     const { threadId } = c.req.valid('param')
-    const { encoding } = c.req.valid('query')
-    return openThreadStream(c, context, threadId, { encoding, after: cursorOf(c) })
+    const { encoding, arguments: shown } = c.req.valid('query')
+    const reading = { encoding, isStreamingArguments: shown === 'stream', after: cursorOf(c) }
+    return openThreadStream(c, context, threadId, reading)
   })
 }
 

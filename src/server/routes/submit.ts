@@ -13,7 +13,7 @@ import { RequestInvalidError } from '../errors.ts'
 import type { StreamSlot } from '../limits/key-limits.ts'
 import { openTurnStream } from '../streams/turn-stream.ts'
 import * as spec from './spec.ts'
-import { outputSchema } from './streams.ts'
+import { argumentsQuery, outputSchema } from './streams.ts'
 import { historySchema, inputSchema, MAX_NAME_CHARS, toTurnItems } from './submit-input.ts'
 
 export const MAX_TOKENS = 10_000_000
@@ -139,7 +139,10 @@ const threadTurnRoute = spec.route('post', ROUTES.threadTurn, {
   tags: ['xapi'],
   request: {
     params: z.object({ threadId: spec.id }),
-    query: z.object({ encoding: z.enum(['snapshot', 'append']).default('snapshot') }),
+    query: z.object({
+      encoding: z.enum(['snapshot', 'append']).default('snapshot'),
+      arguments: argumentsQuery,
+    }),
     headers: submitHeadersSchema,
     body: spec.jsonBody(submitBodySchema),
   },
@@ -166,11 +169,12 @@ export function addSubmitRoutes(app: GatewayApp, context: GatewayContext): void 
       throw new RequestInvalidError([{ path: 'body.threadId', message: 'differs from the path' }])
     }
     const submission = toSubmission(body, c.req.valid('header'))
-    const { encoding } = c.req.valid('query')
+    const { encoding, arguments: shown } = c.req.valid('query')
+    const reading = { encoding, isStreamingArguments: shown === 'stream', after: START }
     return withStreamSlot(c, context, async () => {
       const { turnId: id } = await startTurn(c, context, submission)
       const turn = await c.get('space').log.getTurn(id)
-      return openTurnStream(c, context, turn, { id, log: 'processed', encoding, after: START })
+      return openTurnStream(c, context, turn, { id, log: 'processed', ...reading })
     })
   })
 }

@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import type { Clock } from '../../async/clock.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
 import { parseOffset, START } from '../../log/offsets.ts'
 import { ID_PATTERN } from '../../log/records.ts'
@@ -11,12 +12,15 @@ import type { GatewayContext, GatewayEnv } from '../context.ts'
 import { Frame, RecordFrames, type StreamEncoding, type ToFrame } from './frames.ts'
 import type { NewTurns } from './new-turns.ts'
 import { headerOf, openSse, type SendStream, type SseConnection } from './sse-connection.ts'
+import { ArgumentSender, type ArgumentsOptions } from './tool-arguments.ts'
 
 export interface TurnReading {
   /** The turn or run id of the request. */
   readonly id: string
   readonly log: LogName
   readonly encoding: StreamEncoding
+  /** Whether to send tool arguments while they stream. For the log `processed` only. */
+  readonly isStreamingArguments?: boolean
   /** The cursor, exclusive. */
   readonly after: string
 }
@@ -54,7 +58,7 @@ export async function openTurnStream(
     kind,
     cursor: after,
     headers,
-    send: turnSender(store, turnId, reading),
+    send: turnSender(store, turn, reading, context.clock),
   })
 }
 
@@ -78,11 +82,42 @@ async function hasMore(log: TurnLog, turnId: string, reading: TurnReading): Prom
 }
 
 /** A separate function, so that an open stream does not retain its request. */
-function turnSender(log: TurnLog, turnId: string, reading: TurnReading): SendStream {
-  const { log: name, after, encoding } = reading
+function turnSender(
+  log: TurnLog,
+  turn: TurnRecord,
+  reading: TurnReading,
+  clock: Clock,
+): SendStream {
+  const { log: name, after, encoding, isStreamingArguments = false } = reading
+  const { turnId } = turn
   return (connection) => {
     const tail = log.tail(turnId, name, after, connection.signal)
-    return sendTail(connection, tail, TURN_FRAMES.encoder(encoding))
+    const toFrame = TURN_FRAMES.encoder(encoding)
+    if (!isStreamingArguments) return sendTail(connection, tail, toFrame)
+    const calls = { log, clock, turn, isResumed: after !== START }
+    return sendWithArguments(connection, tail, { toFrame, calls })
+  }
+}
+
+interface ArgumentTail {
+  readonly toFrame: ToFrame
+  readonly toId?: (cursor: string) => string
+  readonly calls: ArgumentsOptions & { readonly turn: Pick<TurnRecord, 'sealed'> }
+}
+
+/** Sends the log `processed` and, while the turn runs, the arguments of its open calls. */
+async function sendWithArguments(
+  connection: SseConnection,
+  tail: Tail,
+  { toFrame, toId, calls }: ArgumentTail,
+): Promise<void> {
+  const sender = new ArgumentSender(connection, calls)
+  // Whatever fails here also fails for the tail.
+  if (!calls.turn.sealed) sender.run().catch(() => {})
+  try {
+    await sendTail(connection, tail, sender.wrap(toFrame), toId)
+  } finally {
+    sender.stop()
   }
 }
 
@@ -134,7 +169,7 @@ export async function openThreadStream(
   c: Context<GatewayEnv>,
   context: GatewayContext,
   threadId: string,
-  { encoding, after }: { readonly encoding: StreamEncoding; readonly after: string },
+  { encoding, isStreamingArguments = false, after }: Omit<TurnReading, 'id' | 'log'>,
 ): Promise<Response> {
   const cursor = parseCursor(after)
   const { log, newTurns } = c.get('space')
@@ -142,7 +177,9 @@ export async function openThreadStream(
   if (thread === undefined || !mayReadThread(c.get('caller'), threadId)) {
     throw new TurnstreamError('THREAD_UNKNOWN', threadId)
   }
-  const reading = { log, newTurns, threadId, creation: thread.creation, encoding }
+  const { creation } = thread
+  const { clock } = context
+  const reading = { log, newTurns, threadId, creation, encoding, isStreamingArguments, clock }
   return openSse(c, context, {
     kind: 'thread',
     cursor: after,
@@ -179,6 +216,8 @@ interface ThreadReading {
   /** Distinguishes the thread from a later one with the same id. */
   readonly creation: string
   readonly encoding: StreamEncoding
+  readonly isStreamingArguments: boolean
+  readonly clock: Clock
 }
 
 async function sendThread(
@@ -193,7 +232,7 @@ async function sendThread(
   if (cursor !== undefined) {
     const turn = await log.getTurn(cursor.turnId)
     if (turn?.threadId === threadId) {
-      await sendTurn(connection, reading, turn.turnId, cursor.offset)
+      await sendTurn(connection, reading, turn, cursor.offset)
       ordinal = turn.ordinal
     } else {
       sendResync(connection, 'foreign', START)
@@ -204,7 +243,7 @@ async function sendThread(
     for (const turn of turns) {
       // Checked after listing: while the thread exists, no turn of a later thread was listed.
       if (!(await exists(reading))) return
-      await sendTurn(connection, reading, turn.turnId, START)
+      await sendTurn(connection, reading, turn, START)
       ordinal = turn.ordinal
     }
     if (turns.length > 0) continue
@@ -215,15 +254,19 @@ async function sendThread(
 
 async function sendTurn(
   connection: SseConnection,
-  { log, encoding }: ThreadReading,
-  turnId: string,
+  { log, clock, threadId, encoding, isStreamingArguments }: ThreadReading,
+  { turnId, sealed }: TurnPlace,
   after: string,
 ): Promise<void> {
   if (connection.signal.aborted) return
   const toId = (cursor: string) => `${turnId}/${cursor}`
   const tail = log.tail(turnId, 'processed', after, connection.signal)
   try {
-    await sendTail(connection, tail, THREAD_FRAMES.encoder(encoding), toId)
+    const toFrame = THREAD_FRAMES.encoder(encoding)
+    const turn = { turnId, threadId, sealed }
+    const calls = { log, clock, turn, isResumed: after !== START }
+    if (isStreamingArguments) await sendWithArguments(connection, tail, { toFrame, toId, calls })
+    else await sendTail(connection, tail, toFrame, toId)
   } catch (error) {
     if (!isTurnMissing(error)) throw error
     // Nothing follows in this turn, whatever the client has read of it.
@@ -236,7 +279,7 @@ async function exists({ log, threadId, creation }: ThreadReading): Promise<boole
   return thread?.creation === creation
 }
 
-type TurnPlace = Pick<TurnRecord, 'turnId' | 'ordinal'>
+type TurnPlace = Pick<TurnRecord, 'turnId' | 'ordinal' | 'sealed'>
 
 /** The turns after an ordinal, oldest first, and the ordinal of the newest. */
 async function turnsAfter(log: TurnLog, threadId: string, ordinal: number) {
@@ -249,7 +292,7 @@ async function turnsAfter(log: TurnLog, threadId: string, ordinal: number) {
     const page = await log.listTurns(threadId, { first: 'newest', ...place })
     newest ??= page.items[0]?.ordinal ?? 0
     const found = page.items.filter((turn) => turn.ordinal > ordinal)
-    for (const { turnId, ordinal } of found) turns.push({ turnId, ordinal })
+    for (const { turnId, ordinal, sealed } of found) turns.push({ turnId, ordinal, sealed })
     cursor = found.length === page.items.length ? page.nextCursor : undefined
   } while (cursor !== undefined)
   return { turns: turns.toReversed(), newest }

@@ -11,12 +11,12 @@ test.each([
   },
   {
     path: '/xapi/turns/{turnId}/stream',
-    query: ['encoding', 'from', 'token'],
+    query: ['arguments', 'encoding', 'from', 'token'],
     statuses: ['200', '204', '400', '401', '404', '410'],
   },
   {
     path: '/xapi/threads/{threadId}/stream',
-    query: ['encoding', 'from', 'token'],
+    query: ['arguments', 'encoding', 'from', 'token'],
     statuses: ['200', '400', '401', '404'],
   },
 ])('$path is documented', async ({ path, query, statuses }) => {

@@ -1,0 +1,218 @@
+/** Tool arguments while they stream, derived from the events for the readers that ask for them. */
+
+import type { Clock } from '../../async/clock.ts'
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
+import { START } from '../../log/offsets.ts'
+import type { LogRecord, TurnLog, TurnRecord } from '../../log/turn-log.ts'
+import { LiveProcessor } from '../../processor/stream-processor.ts'
+import type { StreamEvent } from '../../protocol/stream-event.ts'
+import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
+import type { StreamOutput, ToolCall } from '../../protocol/stream-output.ts'
+import { encodeSse } from '../../sse/encode.ts'
+import { isForProcessor } from '../../turns/turn-request.ts'
+import { Frame, type ToFrame } from './frames.ts'
+import type { SseConnection } from './sse-connection.ts'
+
+type Turn = Pick<TurnRecord, 'turnId' | 'threadId'>
+
+export interface ArgumentsOptions {
+  readonly log: TurnLog
+  readonly clock: Clock
+  readonly turn: Turn
+  /** The client may have read the turn before. */
+  readonly isResumed: boolean
+}
+
+/**
+ * Sends the arguments of open calls, without an `id`: the cursor is that of `processed`. Nothing about a call follows
+ * its record in `processed`.
+ */
+export class ArgumentSender {
+  readonly #options: ArgumentsOptions
+  readonly #connection: SseConnection
+  readonly #stop = new AbortController()
+  /** Calls with a record in `processed`. */
+  readonly #stored = new Set<string>()
+  /** Calls that this connection has sent. */
+  readonly #sent = new Set<string>()
+  /** The newest state of calls that have changed. */
+  readonly #changed = new Map<string, ToolCall>()
+  #wake = () => {}
+
+  constructor(connection: SseConnection, options: ArgumentsOptions) {
+    this.#connection = connection
+    this.#options = options
+  }
+
+  /** Wraps the encoder of `processed`: the first record of a call that was sent before is an update. */
+  wrap(toFrame: ToFrame): ToFrame {
+    return (record, id) => {
+      const output = callIn(record)
+      if (output === undefined) return toFrame(record, id)
+      const { itemId } = output
+      this.#stored.add(itemId)
+      const isSeen = this.#sent.has(itemId) || this.#options.isResumed
+      if (output.status !== 'create' || !isSeen) return toFrame(record, id)
+      const data = JSON.stringify({ ...output, status: 'update' })
+      return new Frame(encodeSse({ ...(id !== undefined && { id }), data }), id)
+    }
+  }
+
+  /** Sends until `stop` is called or the client disconnects. Rejects if the store fails. */
+  async run(): Promise<void> {
+    const { log, clock, turn } = this.#options
+    const { signal } = this.#stop
+    // A client that resumes may be past the record of a call that the feed has not seen end yet.
+    const { records } = await log.snapshot(turn.turnId)
+    for (const record of records) {
+      const output = callIn(record)
+      if (output !== undefined) this.#stored.add(output.itemId)
+    }
+    if (signal.aborted || this.#connection.signal.aborted) return
+    const leave = feedOf(log, turn, clock).subscribe((call) => {
+      this.#changed.set(call.itemId, call)
+      this.#wake()
+    })
+    try {
+      await this.#sendAll(signal)
+    } finally {
+      leave()
+    }
+  }
+
+  stop(): void {
+    this.#stop.abort()
+    this.#wake()
+  }
+
+  async #sendAll(signal: AbortSignal): Promise<void> {
+    const wake = () => this.#wake()
+    this.#connection.signal.addEventListener('abort', wake)
+    while (!signal.aborted && !this.#connection.signal.aborted) {
+      const [next] = this.#changed.values()
+      if (next === undefined) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+      } else {
+        this.#changed.delete(next.itemId)
+        await this.#send(next)
+      }
+    }
+    this.#connection.signal.removeEventListener('abort', wake)
+  }
+
+  async #send(call: ToolCall): Promise<void> {
+    const connection = this.#connection
+    const status = this.#sent.has(call.itemId) ? 'update' : 'create'
+    const frame = new Frame(encodeSse({ data: JSON.stringify({ ...call, status }) }))
+    while (connection.isHeldBack(frame)) await connection.room()
+    if (this.#stored.has(call.itemId) || this.#stop.signal.aborted) return
+    this.#sent.add(call.itemId)
+    if (!connection.send(frame)) await connection.drained()
+  }
+}
+
+function callIn(record: LogRecord): ToolCall | undefined {
+  // Snapshots begin with their type, and most are texts, which need not be parsed.
+  if (!('output' in record) || !record.data.startsWith('{"type":"tool_call"')) return undefined
+  return record.output.type === 'tool_call' ? record.output : undefined
+}
+
+type Listener = (call: ToolCall) => void
+
+/** The feeds of running turns, each shared by its readers in this process. */
+const FEEDS = new WeakMap<TurnLog, Map<string, ArgumentFeed>>()
+
+function feedOf(log: TurnLog, turn: Turn, clock: Clock): ArgumentFeed {
+  let feeds = FEEDS.get(log)
+  if (feeds === undefined) {
+    feeds = new Map()
+    FEEDS.set(log, feeds)
+  }
+  const known = feeds.get(turn.turnId)
+  if (known !== undefined && !known.isOver) return known
+  const feed = new ArgumentFeed(log, turn, clock)
+  const all = feeds
+  all.set(turn.turnId, feed)
+  void feed.done.then(() => {
+    if (all.get(turn.turnId) === feed) all.delete(turn.turnId)
+  })
+  return feed
+}
+
+/** Reads the events of a turn while anyone listens. */
+class ArgumentFeed {
+  /** Resolves when nothing more will come: the turn ended, is gone or cannot be read, or nobody listens. */
+  readonly done: Promise<void>
+  readonly #stop = new AbortController()
+  readonly #listeners = new Set<Listener>()
+  /** The calls whose arguments are incomplete. */
+  readonly #open = new Map<string, ToolCall>()
+  readonly #processor: LiveProcessor
+  #isCaughtUp = false
+
+  constructor(log: TurnLog, { turnId, threadId }: Turn, clock: Clock) {
+    const onShow = (output: StreamOutput) => this.#onShow(output)
+    const ids = { turnId, threadId }
+    this.#processor = new LiveProcessor({ ...ids, clock, showToolArguments: true, onShow })
+    this.done = this.#read(log, turnId).finally(() => this.#processor.release())
+  }
+
+  /** Whether nobody listens any more. */
+  get isOver(): boolean {
+    return this.#stop.signal.aborted
+  }
+
+  /** Calls `listener` for every open call, now and whenever it has grown. */
+  subscribe(listener: Listener): () => void {
+    this.#processor.flush()
+    this.#listeners.add(listener)
+    if (this.#isCaughtUp) for (const call of this.#open.values()) listener(call)
+    return () => {
+      this.#listeners.delete(listener)
+      if (this.#listeners.size === 0) this.#stop.abort()
+    }
+  }
+
+  async #read(log: TurnLog, turnId: string): Promise<void> {
+    const tail = log.tail(turnId, 'events', START, this.#stop.signal)
+    tail.caughtUp.then(this.#onCaughtUp, () => {})
+    try {
+      for await (const record of tail) {
+        if (isSliceOver()) await nextSlice()
+        if ('event' in record && isStreamEvent(record.event)) this.#take(record.event)
+      }
+    } catch {
+      // The same failure ends the streams of the readers, which read the other log of this turn.
+    }
+  }
+
+  readonly #onCaughtUp = (): void => {
+    this.#processor.flush()
+    this.#isCaughtUp = true
+    for (const call of this.#open.values()) this.#tell(call)
+  }
+
+  #take(event: StreamEvent): void {
+    const { payload } = event
+    // Texts are in `processed`.
+    if (payload.type === 'item_start' && payload.item_type !== 'function_call') return
+    if (payload.type === 'item_delta' && !this.#open.has(payload.item_id)) return
+    if (payload.type === 'item_done' && !this.#open.has(payload.item_id)) return
+    if (isForProcessor(event)) this.#processor.take(event)
+  }
+
+  #onShow(output: StreamOutput): void {
+    if (output.type !== 'tool_call') return
+    if (output.toolArgumentsText === undefined) this.#open.delete(output.itemId)
+    else {
+      this.#open.set(output.itemId, output)
+      this.#tell(output)
+    }
+  }
+
+  #tell(call: ToolCall): void {
+    if (this.#isCaughtUp) for (const listener of this.#listeners) listener(call)
+  }
+}
