@@ -68,7 +68,7 @@ export function httpProvider<Options extends HttpProviderOptions>(
   options: Options,
 ): ModelClient {
   checkBaseUrl(options.baseUrl)
-  const { id = vendorId, clock = systemClock, onUnknown, maxArgumentChars } = options
+  const { id = vendorId, clock = systemClock, maxArgumentChars } = options
   const conceal = concealing(options)
   const resolved = {
     limits: { ...DEFAULT_LIMITS, ...options.timeLimits },
@@ -81,7 +81,7 @@ export function httpProvider<Options extends HttpProviderOptions>(
   }
   const provider: Provider = {
     id,
-    stream(request, { onRetry, ...run }, signal) {
+    stream(request, { onRetry, onUnknown = options.onUnknown, ...run }, signal) {
       const stream = new ProviderStream(signal, clock)
       const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
       const translation = createTranslation({ ...context, onUnknown, maxArgumentChars, conceal })

@@ -47,6 +47,8 @@ export interface RunContext {
   threadId: string
   /** Called for each retry. */
   onRetry?: () => void
+  /** Called for each type of vendor event that is not known, once per call. */
+  onUnknown?: (type: string) => void
 }
 
 /** A source of response payloads; `stamp` converts them to StreamEvents. */

@@ -67,7 +67,7 @@ const PASSED_ON = [
 
 /** Runs a real `codex app-server` and calls it as a model. */
 export function createCodexProvider(options: CodexProviderOptions): CodexProvider {
-  const { id = CODEX_ID, models, modelProvider, clock = systemClock, onUnknown } = options
+  const { id = CODEX_ID, models, modelProvider, clock = systemClock } = options
   const idleMs = options.idleTimeoutMs ?? IDLE_MS
   const env = childEnvironment(options.env ?? process.env, modelProvider)
   const { baseUrl, keyVariable = '' } = modelProvider
@@ -92,7 +92,7 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
       return supervisor.health
     },
     stop: () => supervisor.stop(),
-    stream(request, run, signal) {
+    stream(request, { onUnknown = options.onUnknown, ...run }, signal) {
       const stream = new ProviderStream(signal, clock)
       const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
       const translation = translateCodex({ ...context, onUnknown, conceal })

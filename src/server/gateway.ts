@@ -58,6 +58,8 @@ export interface GatewayOptions
   readonly onRequest?: (request: RequestFacts) => void
   /** Called when a turn starts here, and again with its outcome when it ends. */
   readonly onTurn?: TurnListener
+  /** Called once for each type of provider event that is not known. Such events are ignored. */
+  readonly onUnknownEvent?: (provider: string, type: string) => void
   /** Called for errors that no caller receives in full. */
   readonly onError?: (error: unknown, about: ErrorSubject) => void
 }
@@ -94,7 +96,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   let closed: Promise<void> | undefined
   const readiness = new Readiness({ log, clock, isOpen: () => closed === undefined })
   const models = providers.allModels
-  const metrics = new GatewayMetrics({ log, clock, models, onTurn: options.onTurn })
+  const { onTurn, onUnknownEvent } = options
+  const metrics = new GatewayMetrics({ log, clock, models, onTurn, onUnknownEvent })
 
   const onError = quietly((error, about: ErrorSubject) => {
     metrics.failed(error)

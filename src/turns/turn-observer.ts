@@ -37,6 +37,8 @@ export interface TurnObserver {
   answered(turn: TurnFacts, waitedMs: number): void
   /** A call to the provider is retried. */
   retried(turn: TurnFacts): void
+  /** The provider sent an event of an unknown type, which is ignored. Once per type and call. */
+  unknownEvent(turn: TurnFacts, type: string): void
   ended(turn: TurnFacts, outcome: TurnOutcome): void
   /** How long one append took. One in `TIMED_EVERY` is measured. */
   appended(tookMs: number): void
@@ -50,7 +52,15 @@ export interface TurnObserver {
  */
 export const TIMED_EVERY = 16
 
-const CALLBACKS = ['started', 'answered', 'retried', 'ended', 'appended', 'orphanEnded'] as const
+const CALLBACKS = [
+  'started',
+  'answered',
+  'retried',
+  'unknownEvent',
+  'ended',
+  'appended',
+  'orphanEnded',
+] as const
 
 /** Wraps an observer, or none. Its exceptions go to `onError` and never into a turn. */
 export function guardObserver(

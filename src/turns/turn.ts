@@ -411,10 +411,14 @@ export class Turn {
     const { provider, lease, threadId } = this.#task
     const { turnId, runId } = lease
     const { signal } = this.#control
-    const onRetry = () => this.#services.observer.retried(this.#facts)
+    const { observer } = this.#services
     // Each round is a run of its own for the provider, which derives ids from it.
-    const run = { runId: round === 1 ? runId : `${runId}-${round}`, turnId, threadId, onRetry }
-    const stream = provider.stream(request, run, signal)
+    const ids = { runId: round === 1 ? runId : `${runId}-${round}`, turnId, threadId }
+    const callbacks = {
+      onRetry: () => observer.retried(this.#facts),
+      onUnknown: (type: string) => observer.unknownEvent(this.#facts, type),
+    }
+    const stream = provider.stream(request, { ...ids, ...callbacks }, signal)
     // Do not wait for a provider that ignores the signal.
     const forget = onAbort(signal, () => stream.abort())
     try {

@@ -15,6 +15,7 @@ function recorder() {
     started: (...args) => told.push(['started', ...args]),
     answered: (...args) => told.push(['answered', ...args]),
     retried: (...args) => told.push(['retried', ...args]),
+    unknownEvent: (...args) => told.push(['unknown event', ...args]),
     ended: (...args) => told.push(['ended', ...args]),
     appended: () => {},
     orphanEnded: () => told.push(['orphan ended']),

@@ -201,6 +201,9 @@ function gatewayOptions(
     openMetrics: isLoopback(settings.host),
     shutdownGraceMs: settings.shutdownGrace,
     ...(streamTokenSecret !== undefined && { streamTokenSecret }),
+    onUnknownEvent: (provider, type) => {
+      logger.info(`${provider} sent an event of an unknown type, which is ignored: ${type}`)
+    },
     onError: (error, about) => logger.error(error, about),
   }
 }

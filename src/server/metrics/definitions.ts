@@ -50,6 +50,10 @@ export const METRICS = {
   turnstream_events_written_total: counter('Durable events.'),
   turnstream_snapshots_written_total: counter('Durable snapshots.'),
   turnstream_provider_retries_total: counter('Retried provider calls.', 'provider'),
+  turnstream_unknown_events_total: counter(
+    'Unknown types of provider events, once per type and call.',
+    'provider',
+  ),
   turnstream_lease_losses_total: counter('Turns abandoned because their lease was lost.'),
   turnstream_orphans_ended_total: counter('Turns of dead processes ended here.'),
   turnstream_stream_clients: gauge('Connected stream clients.', 'kind'),

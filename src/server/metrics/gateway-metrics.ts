@@ -19,7 +19,11 @@ export interface GatewayMetricsOptions {
   /** Known models, as `<provider>/<model>`. A client may name any other. */
   readonly models: readonly string[]
   readonly onTurn?: TurnListener | undefined
+  readonly onUnknownEvent?: ((provider: string, type: string) => void) | undefined
 }
+
+/** Types are chosen by providers: more are counted, but not reported. */
+const MAX_UNKNOWN_TYPES = 1000
 
 const OTHER = 'other'
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'])
@@ -29,13 +33,16 @@ export class GatewayMetrics implements TurnObserver {
   readonly counts = { events: 0, snapshots: 0 }
   readonly #models: ReadonlySet<string>
   readonly #onTurn: TurnListener | undefined
+  readonly #onUnknownEvent: GatewayMetricsOptions['onUnknownEvent']
+  readonly #unknownTypes = new Set<string>()
   readonly #storedBytes: StoredBytes
   readonly #loopDelay = new LoopDelay()
   readonly #metrics = createMetrics()
 
-  constructor({ log, clock, models, onTurn }: GatewayMetricsOptions) {
+  constructor({ log, clock, models, onTurn, onUnknownEvent }: GatewayMetricsOptions) {
     this.#models = new Set(models)
     this.#onTurn = onTurn
+    this.#onUnknownEvent = onUnknownEvent
     this.#storedBytes = new StoredBytes(log, clock)
   }
 
@@ -50,6 +57,14 @@ export class GatewayMetrics implements TurnObserver {
 
   retried({ provider }: TurnFacts): void {
     this.#metrics.turnstream_provider_retries_total.with(provider).value += 1
+  }
+
+  unknownEvent({ provider }: TurnFacts, type: string): void {
+    this.#metrics.turnstream_unknown_events_total.with(provider).value += 1
+    const name = `${provider} ${type}`
+    if (this.#unknownTypes.size >= MAX_UNKNOWN_TYPES || this.#unknownTypes.has(name)) return
+    this.#unknownTypes.add(name)
+    this.#onUnknownEvent?.(provider, type)
   }
 
   ended(turn: TurnFacts, outcome: TurnOutcome): void {

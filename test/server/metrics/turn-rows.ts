@@ -1,6 +1,7 @@
 /** What shows that the metrics of turns say what they promise. */
 import { expect } from 'vitest'
 import { createOpenaiChatProvider } from '../../../src/adapters/openai-chat/adapter.ts'
+import { createOpenaiResponsesProvider } from '../../../src/adapters/openai-responses/adapter.ts'
 import type { Clock } from '../../../src/async/clock.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
@@ -134,5 +135,21 @@ export const TURN_ROWS = {
     await finishedTurn(server, { model: 'busy/m' })
     const samples = await scrape(server)
     expect(samples.get('turnstream_provider_retries_total{provider="busy"}')).toBe(2)
+  },
+  turnstream_unknown_events_total: async () => {
+    const body = ['surprise', 'surprise', 'other'].map((type) => `data: {"type":"${type}"}\n\n`)
+    const headers = { 'content-type': 'text/event-stream' }
+    const fetch = () => Promise.resolve(new Response(body.join(''), { headers }))
+    const options = { id: 'new', baseUrl: 'http://localhost:1', fetch, clock: HASTY }
+    const reported: string[] = []
+    const server = await startServer({
+      more: [createOpenaiResponsesProvider(options)],
+      onUnknownEvent: (provider, type) => reported.push(`${provider} ${type}`),
+    })
+    await finishedTurn(server, { model: 'new/m' })
+    await finishedTurn(server, { model: 'new/m' })
+    const samples = await scrape(server)
+    expect(samples.get('turnstream_unknown_events_total{provider="new"}')).toBe(4)
+    expect(reported).toEqual(['new surprise', 'new other'])
   },
 }
