@@ -3,6 +3,7 @@ import type { Recording } from '../adapters/scripted/wire.ts'
 import { isRecord, parseJsonObject } from '../protocol/json.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import { findArgumentsFault } from '../turns/tool-arguments.ts'
+import type { Tool } from '../turns/tools.ts'
 import { Script } from './recordings.ts'
 
 /** Models that call a tool they are offered, and answer with what it returned. They need no key. */
@@ -12,6 +13,7 @@ export const TOOL_MODELS = {
     callTool('client-tools', request, (request.tools ?? []).toReversed()),
   'server-tools': (request: ProviderRequest) =>
     callTool('server-tools', request, request.tools ?? []),
+  approval: sendPostcard,
 } as const satisfies Record<string, (request: ProviderRequest) => Recording>
 
 const MAX_QUOTED_CHARS = 2000
@@ -32,6 +34,32 @@ function callTool(model: string, request: ProviderRequest, tools: readonly ToolD
   return script
     .think(300, `The question can be answered with ${chosen.name}.`)
     .request(200, chosen.name, chosen.args, `scripted-call-${count + 1}`)
+    .end('tool_calls')
+}
+
+/** The tool of `scripted/approval`. No other model knows of it. */
+export const POSTCARD_TOOL: Tool = {
+  name: 'send_postcard',
+  description: 'Sends a postcard. It only pretends to.',
+  parameters: {
+    type: 'object',
+    required: ['to', 'text'],
+    properties: { to: { type: 'string' }, text: { type: 'string' } },
+  },
+  needsApproval: true,
+  isOffered: false,
+  execute: ({ to }) => `The postcard to ${String(to)} was sent (not really).`,
+}
+
+function sendPostcard({ input }: ProviderRequest): Recording {
+  const script = new Script('approval')
+  const results = lastResults(input)
+  if (results.length > 0) return script.say(300, describeResults(results)).end()
+  const text = (input.findLast(isPrompt)?.content ?? '').slice(0, 200)
+  const count = input.filter(({ type }) => type === 'function_call').length
+  return script
+    .say(300, 'I send a postcard if you approve.')
+    .request(200, POSTCARD_TOOL.name, { to: 'Lisbon', text }, `scripted-call-${count + 1}`)
     .end('tool_calls')
 }
 

@@ -21,7 +21,7 @@ const EXCERPT_CHARS = 500
  * are too large or not UTF-8, and redirects to other origins are failures. Calls are not retried. OPTION_INVALID.
  */
 export function createHttpTool(options: HttpToolOptions): Tool {
-  const { name, description, parameters, strict } = options
+  const { name, description, parameters, strict, needsApproval } = options
   const { url, headers = {}, secrets = [], fetch = globalThis.fetch } = options
   const { timeoutMs, maxOutputBytes, maxParallelCalls } = resolveToolLimits(options)
   checkTool(options)
@@ -48,6 +48,7 @@ export function createHttpTool(options: HttpToolOptions): Tool {
     parameters,
     ...(strict !== undefined && { strict }),
     timeoutMs,
+    ...(needsApproval !== undefined && { needsApproval }),
     execute: (args, { signal }) => slots.run(signal, () => post(args, signal)),
   }
 }

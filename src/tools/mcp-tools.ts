@@ -15,6 +15,8 @@ export interface McpToolsOptions extends ToolLimits {
   /** Stands before the names of the server's tools: `files__read_file`. */
   readonly name: string
   readonly server: McpServer
+  /** Whether a client must approve each call. Default false. */
+  readonly needsApproval?: boolean
   /** Where to look for the MCP client if it is not installed beside this package. */
   readonly packageFolder?: string
   readonly clock?: Clock
@@ -176,6 +178,7 @@ class McpConnection implements McpTools {
   }
 
   #tool(name: string, { name: ownName, description, inputSchema }: ListedTool): Tool {
+    const { needsApproval } = this.#options
     return {
       name,
       ...(description !== undefined && {
@@ -183,6 +186,7 @@ class McpConnection implements McpTools {
       }),
       parameters: inputSchema,
       timeoutMs: this.#limits.timeoutMs,
+      ...(needsApproval !== undefined && { needsApproval }),
       execute: (args, context) =>
         this.#slots.run(context.signal, () => this.#call(ownName, args, context)),
     }

@@ -28,6 +28,8 @@ export interface Tool extends ToolDefinition {
    * fails if it throws.
    */
   readonly needsApproval?: boolean | ((args: Record<string, unknown>) => boolean)
+  /** Whether providers are told of the tool. Default true. */
+  readonly isOffered?: boolean
   /**
    * `args` is the JSON object the model wrote, valid by `parameters`. The returned or resolved value is the
    * result, as JSON unless it is a string. A thrown error becomes a failed result.
@@ -66,7 +68,8 @@ export class ToolRegistry {
     if (this.#byName.size < tools.length) {
       throw new TurnstreamError('OPTION_INVALID', 'two tools have the same name')
     }
-    this.#definitions = tools.map(({ name, description, parameters }) => ({
+    const offered = tools.filter(({ isOffered = true }) => isOffered)
+    this.#definitions = offered.map(({ name, description, parameters }) => ({
       name,
       ...(description !== undefined && { description }),
       parameters,

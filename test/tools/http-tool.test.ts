@@ -177,3 +177,8 @@ test.each([
 ])('is refused: %j', (more, message) => {
   expect(() => weather('http://localhost/', more)).toThrow(message)
 })
+
+test('V8 calls need approval if the options say so', () => {
+  expect(weather('http://w.example', { needsApproval: true }).needsApproval).toBe(true)
+  expect(weather('http://w.example')).not.toHaveProperty('needsApproval')
+})

@@ -12,6 +12,7 @@ import { listedModels, Providers } from '../../turns/providers.ts'
 import { EXIT, type ExitCode } from '../command.ts'
 import { DEFAULT_URL } from '../gateway-client.ts'
 import { readKeysFile } from '../keys.ts'
+import { POSTCARD_TOOL } from '../scripted-tools.ts'
 import type { Terminal } from '../terminal.ts'
 import { jsonLine } from '../text.ts'
 import { accessLog, type Logger } from './logger.ts'
@@ -46,7 +47,7 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
       ...gatewayOptions(options, deps),
       log,
       providers,
-      tools: tools.entries,
+      tools: withPostcards(tools.entries),
       ...(keys !== undefined && { keys: keys.ring }),
     })
     const listening = await listenOn(gateway, options, logger)
@@ -88,6 +89,11 @@ function startTools(options: ServeOptions, { logger, terminal }: Deps): Promise<
   const { tools, secrets, settings } = options
   const { clock } = terminal
   return openTools(tools, { logger, clock, secrets, logContent: settings.logContent })
+}
+
+/** A tool of the configuration with the same name wins. */
+function withPostcards(tools: OpenTools['entries']): OpenTools['entries'] {
+  return tools.some(({ name }) => name === POSTCARD_TOOL.name) ? tools : [...tools, POSTCARD_TOOL]
 }
 
 function countTurns({ turns: { running } }: Gateway): string {

@@ -83,7 +83,7 @@ export type ToolSetting = HttpToolSetting | z.infer<typeof moduleTools> | McpSet
 
 /** The keys of an entry and of what is in it, for the documentation. */
 export const TOOL_KEYS = {
-  entry: ['name', 'description', 'parameters', 'module'],
+  entry: ['name', 'description', 'parameters', 'module', 'needsApproval'],
   http: Object.keys(httpTool.shape.http.shape),
   process: Object.keys(mcpProcess.shape),
   endpoint: Object.keys(mcpEndpoint.shape),

@@ -143,7 +143,7 @@ async function openPlan(plan: ToolPlan, deps: OpenToolsDeps): Promise<(Tool | Mc
 }
 
 async function openModule(
-  { file }: Extract<ToolPlan, { kind: 'module' }>,
+  { file, needsApproval }: Extract<ToolPlan, { kind: 'module' }>,
   secrets: readonly string[],
 ): Promise<Tool[]> {
   const hide = hideValues(secrets)
@@ -155,17 +155,19 @@ async function openModule(
       cause: error,
     })
   }
-  return tools.map((tool) => withoutSecrets(tool, hide))
+  const override = needsApproval === undefined ? {} : { needsApproval }
+  return tools.map((tool) => ({ ...withoutSecrets(tool, hide), ...override }))
 }
 
 function withoutSecrets(tool: Tool, hide: (text: string) => string): Tool {
-  const { name, description, parameters, strict, timeoutMs } = tool
+  const { name, description, parameters, strict, timeoutMs, needsApproval } = tool
   return {
     name,
     parameters,
     ...(description !== undefined && { description }),
     ...(strict !== undefined && { strict }),
     ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(needsApproval !== undefined && { needsApproval }),
     async execute(args, context) {
       try {
         const result = await tool.execute(args, context)

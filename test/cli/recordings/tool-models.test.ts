@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ToolDefinition } from '../../../src/adapters/provider.ts'
-import { chooseCall, TOOL_MODELS } from '../../../src/cli/scripted-tools.ts'
+import { chooseCall, POSTCARD_TOOL, TOOL_MODELS } from '../../../src/cli/scripted-tools.ts'
 import type { OutputItem } from '../../../src/protocol/output-item.ts'
 
 function tool(name: string, parameters: Record<string, unknown> = {}): ToolDefinition {
@@ -92,4 +92,25 @@ describe.each(['client-tools', 'server-tools'] as const)('the model %s', (model)
     const [said] = play([asking('Hi')], more)
     expect(said).toMatchObject({ content: expect.stringContaining('There is no tool') })
   })
+})
+
+test('V8 the model approval calls a tool that needs approval, and answers with its result', () => {
+  const { approval } = TOOL_MODELS
+  const [call, end] = approval({ model: 'approval', input: [asking('Hi')] })
+    .map(({ payload }) => payload)
+    .slice(-2)
+  const args = JSON.stringify({ to: 'Lisbon', text: 'Hi' })
+  const { name } = POSTCARD_TOOL
+  expect(call).toMatchObject({ final_item: { type: 'function_call', name, arguments: args } })
+  expect(end).toMatchObject({ finish_reason: 'tool_calls' })
+  expect(POSTCARD_TOOL).toMatchObject({ needsApproval: true, isOffered: false })
+  const output = {
+    type: 'function_call_output',
+    id: 'o',
+    call_id: 'c',
+    output: 'no',
+    success: false,
+  } as const
+  const answered = approval({ model: 'approval', input: [asking('Hi'), CALL, output] })
+  expect(JSON.stringify(answered)).toContain('The tool failed: no')
 })

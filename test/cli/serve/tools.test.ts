@@ -185,6 +185,20 @@ describe('a module', () => {
     await expect(fail?.execute({}, {} as never)).rejects.toThrow(new Error('[redacted]'))
   })
 
+  test('V8 keeps what its tools say about approval, unless the configuration says otherwise', async () => {
+    const code = `export default [
+      { name: 'a', parameters: {}, needsApproval: true, execute: () => '' },
+      { name: 'b', parameters: {}, execute: () => '' },
+    ]`
+    const needs = async (override: object) => {
+      const { entries } = await openTools([{ ...plan(code), ...override }], deps)
+      return (entries as Tool[]).map(({ needsApproval }) => needsApproval)
+    }
+    expect(await needs({})).toEqual([true, undefined])
+    expect(await needs({ needsApproval: true })).toEqual([true, true])
+    expect(await needs({ needsApproval: false })).toEqual([false, false])
+  })
+
   test.each([
     ['export default 5', 'the default export must be a list of tools'],
     ['throw new Error("not today")', 'not today'],
