@@ -1,10 +1,11 @@
-/** The program of docs/tools.md, with only the gateway's URL changed. */
-import { spawn } from 'node:child_process'
+/** The commands and the program of docs/tools.md, with only the gateway's URL changed. */
+import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { turnstream } from '../cli/process.ts'
+import { linesOf, outdent, pattern } from '../repository/printed.ts'
 import { read } from '../repository/sources.ts'
 import { ChatVendor } from './chat-vendor.ts'
 
@@ -40,9 +41,47 @@ test('client-tools.mjs answers the call in the next turn', async () => {
   expect(turns).toHaveLength(2)
   expect(turns[0]?.outputs.at(-1)).toMatchObject({ finishReason: 'tool_calls' })
   const calls = turns.flatMap(({ outputs }) => outputs.filter(({ type }) => type === 'tool_call'))
-  expect(calls.map(({ status }) => status)).toEqual(['create'])
+  expect(calls.map(({ status }) => status)).toEqual(['complete'])
 })
 
+/** Shell blocks, each followed by what it prints. */
+const COMMANDS = [...DOCUMENT.matchAll(/^```sh\n(.*?)^```\n\n((?: {4}[^\n]*\n)+)/gms)].map(
+  ([, code = '', printed = '']) => ({ code, printed: outdent(printed) }),
+)
+
+test('V4 the commands define a tool, answer its call, and load the completed call', async () => {
+  const args = ['serve', '--port', '0', '--store', 'memory', '--scripted-speed', '10']
+  const server = turnstream(args, { cwd: folder })
+  const [, url = ''] = await server.printed(/^turnstream listening on (\S+)\n/)
+  const leave = new AbortController()
+  const texts: string[] = []
+  let live: Promise<void> | undefined
+  for (const { code, printed } of COMMANDS) {
+    const command = code.replaceAll('http://127.0.0.1:4010', url)
+    const { stdout } = spawnSync('sh', ['-c', command], { encoding: 'utf8', timeout: 45_000 })
+    expect(
+      linesOf(stdout)
+        .map((line) => `${line}\n`)
+        .join(''),
+    ).toMatch(pattern(printed))
+    live ??= follow(`${url}/xapi/threads/trip/stream`, texts, leave.signal)
+  }
+  await vi.waitFor(() => expect(texts.join('')).toContain('The tool answered'))
+  leave.abort()
+  await live
+  const statuses = [...texts.join('').matchAll(/"itemId":"ask:2","status":"(\w+)"/g)]
+  expect(statuses.map(([, status]) => status)).toEqual(['create', 'complete'])
+})
+
+async function follow(url: string, texts: string[], signal: AbortSignal): Promise<void> {
+  try {
+    const { body } = await fetch(url, { signal })
+    for await (const text of body?.pipeThrough(new TextDecoderStream()) ?? []) texts.push(text)
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+}
+
 test('the document has no other block', () => {
-  expect(DOCUMENT.match(/^```\w+$/gm)).toEqual(['```js'])
+  expect(DOCUMENT.match(/^```\w+$/gm)).toEqual([...COMMANDS.map(() => '```sh'), '```js'])
 })
