@@ -63,9 +63,19 @@ function timedProvider(provider) {
     id: provider.id,
     stream(request, run, signal) {
       const events = provider.stream(request, run, signal)
+      const add = events.addEvent.bind(events)
       const send = events.send.bind(events)
-      events.send = (event) => {
+      /** @param {import('../src/index.ts').StreamEventPayload} event */
+      const note = (event) => {
         if (event.type === 'item_delta') sent.push(performance.now())
+      }
+      events.addEvent = (event) => {
+        note(event)
+        add(event)
+      }
+      // Only when there is no room to add.
+      events.send = (event) => {
+        note(event)
         return send(event)
       }
       return events

@@ -25,12 +25,17 @@ const SECONDS = isQuick ? 4 : 8
 const ROUNDS = isQuick ? 2 : 7
 /** A turn lasts five seconds, then it is sealed and another takes its place. */
 const TOKENS = 150
-const TURN_COMPLETE = JSON.stringify({
-  type: 'turn_complete',
-  turnId: 'paced',
-  threadId: 'paced',
-  status: 'complete',
-})
+const ENDING = {
+  seq: 1,
+  data: JSON.stringify({
+    type: 'turn_complete',
+    turnId: 'paced',
+    threadId: 'paced',
+    status: 'complete',
+  }),
+  eventId: 'paced',
+  timestamp: 0,
+}
 
 /** Calls `write` at the rate of all turns, and waits for all of it. @param {(index: number) => Promise<void>} write */
 async function atPace(write) {
@@ -74,7 +79,7 @@ async function appendTimes(folder) {
     const start = performance.now()
     await append(log, lease, 'events', [record], isLast)
     times.push(performance.now() - start)
-    if (isLast) await append(log, lease, 'processed', [{ seq: 1, data: TURN_COMPLETE }], true)
+    if (isLast) await append(log, lease, 'processed', [ENDING], true)
   })
   await log.close()
   return times
