@@ -17,20 +17,25 @@ export const SSE_EVENTS = {
   resync: 'resync',
 } as const
 
-/** Paths of the HTTP API; `:name` is a parameter. */
-export const ROUTES = {
+/** Paths that our client uses. A browser loads no others. */
+export const CLIENT_ROUTES = {
   submit: '/api/v2/submit',
-  runStream: '/api/v2/stream/:runId',
   run: '/api/v2/runs/:runId',
   runCancel: '/api/v2/runs/:runId/cancel',
   runApproval: '/api/v2/runs/:runId/approvals/:approvalId',
   threads: '/api/v2/threads',
   thread: '/api/v2/threads/:threadId',
-  streamTokens: '/api/v2/stream-tokens',
-  turnOutputs: '/xapi/turns/:turnId',
   turnOutputStream: '/xapi/turns/:turnId/stream',
   threadOutputs: '/xapi/threads/:threadId',
+} as const
+
+/** Paths of the HTTP API; `:name` is a parameter. */
+export const ROUTES = {
+  ...CLIENT_ROUTES,
   threadOutputStream: '/xapi/threads/:threadId/stream',
+  runStream: '/api/v2/stream/:runId',
+  streamTokens: '/api/v2/stream-tokens',
+  turnOutputs: '/xapi/turns/:turnId',
   threadTurn: '/xapi/threads/:threadId/turn',
   chatCompletions: '/v1/chat/completions',
   models: '/v1/models',

@@ -3,7 +3,7 @@
 export function importScript(schemas: readonly string[]): string {
   return `
 import { ERROR_CODES, TurnstreamError } from 'turnstream'
-import { EMPTY_VIEW } from 'turnstream/client'
+import { createClient, EMPTY_VIEW } from 'turnstream/client'
 import { MemoryLog } from 'turnstream/server'
 import { describeTurnLog, fakeClock } from 'turnstream/testing'
 ${schemas.map((name, index) => `import schema${index} from 'turnstream/schema/${name}.json' with { type: 'json' }`).join('\n')}
@@ -26,6 +26,7 @@ process.stdout.write(JSON.stringify({
   casesOfLogs: cases.length > 100,
   fakeTime: fakeClock(5).now(),
   turns: EMPTY_VIEW.turns,
+  client: createClient().turn('t').getSnapshot(),
   schemas: schemas.map((schema) => schema.$id),
   version: packageJson.version,
 }))
@@ -99,6 +100,7 @@ import {
   type TurnstreamError,
   decodeStreamEvent,
 } from 'turnstream'
+import * as client from 'turnstream/client'
 import { type AppendFrame, EMPTY_VIEW, append, apply, type TurnView, type View } from 'turnstream/client'
 import * as server from 'turnstream/server'
 import { type Lease, type LogWriter, MemoryLog, TurnExistsError, type TurnLog } from 'turnstream/server'
@@ -140,6 +142,15 @@ export async function read(stream: ResponseStream<StreamEvent>): Promise<string>
     throw error
   }
   return text
+}
+
+export function follow(options: client.ClientOptions, onText: (text: string) => void): () => void {
+  const turn: client.Turn = client.createClient(options).submit({ prompt: 'Hi', model: 'm' })
+  turn.accepted().catch((error: client.ClientError) => onText(error.code))
+  return turn.subscribe(() => {
+    const { turn: view, connection }: client.TurnState = turn.getSnapshot()
+    onText(view?.items.at(-1)?.content ?? connection.cause?.message ?? connection.status)
+  })
 }
 
 /** With a transport of one's own. */

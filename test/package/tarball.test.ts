@@ -75,6 +75,7 @@ describe('in Node', () => {
       casesOfLogs: true,
       fakeTime: 5,
       turns: [],
+      client: { connection: { status: 'idle' } },
       schemas: SCHEMAS.map((name) => `turnstream/schema/${name}.json`),
       version: packageJson.version,
     })

@@ -120,6 +120,28 @@ describe('fetch.mjs', () => {
   })
 })
 
+describe('client.mjs', () => {
+  test('prints the answer over connections that break', { tags: ['slow'] }, async () => {
+    let streams = 0
+    const proxy = await cuttingProxy(url, (request) => {
+      if (!request.includes('/stream')) return undefined
+      streams += 1
+      return streams <= 2 ? 2000 : undefined
+    })
+    const { ended, text } = start(lineFor('client.mjs'), { TURNSTREAM_URL: proxy.url })
+    expect(await ended, text()).toBe(0)
+    expect(text()).toMatch(/^\*\*This is a recorded answer\.\*\*/)
+    expect(text()).toMatch(ANSWER_END)
+    expect(streams).toBe(3)
+  })
+
+  test('fails with the code of a refusal', async () => {
+    const { ended, text } = start(lineFor('client.mjs'), { TURNSTREAM_KEY: 'none' })
+    expect(await ended).toBe(1)
+    expect(text()).toContain('KEY_INVALID')
+  })
+})
+
 test('openai.mjs lists the models and prints an answer with its cost', {
   tags: ['slow'],
 }, async () => {

@@ -1,0 +1,106 @@
+import type { MessageSnapshot } from '../protocol/stream-output.ts'
+import type { TurnView } from './view.ts'
+
+export interface MessageInput {
+  readonly type: 'message'
+  readonly origin: 'user' | 'system'
+  readonly content: string
+}
+
+export interface ToolOutputInput {
+  readonly type: 'function_call_output'
+  readonly call_id: string
+  readonly output: string
+  readonly success: boolean
+}
+
+/** A tool that the client runs: a call to it ends the turn. */
+export interface ClientTool {
+  readonly name: string
+  readonly description?: string
+  /** A JSON Schema. */
+  readonly parameters: Readonly<Record<string, unknown>>
+}
+
+/** How a turn is run. docs/api.md describes each field. */
+export interface TurnSettings {
+  readonly turnId?: string
+  /** `<providerId>/<modelId>`, or a listed model. */
+  readonly model?: string
+  readonly providerId?: string
+  readonly agentId?: string
+  readonly tools?: readonly ClientTool[]
+  readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string }
+  readonly reasoningEffort?: 'none' | 'minimal' | 'low' | 'medium' | 'high'
+  readonly thinkingBudget?: number
+  readonly maxOutputTokens?: number
+  readonly temperature?: number
+  readonly topP?: number
+  readonly stop?: readonly string[]
+  readonly responseFormat?:
+    | { readonly type: 'text' | 'json_object' }
+    | {
+        readonly type: 'json_schema'
+        readonly name: string
+        readonly schema: Readonly<Record<string, unknown>>
+        readonly strict?: boolean
+      }
+  readonly parallelToolCalls?: boolean
+}
+
+/** The body of a submit. Send either `prompt` or `input`. */
+export interface SubmitRequest extends TurnSettings {
+  /** One message of the user. */
+  readonly prompt?: string
+  readonly input?: readonly (MessageInput | ToolOutputInput)[]
+  /** Default: a new thread. */
+  readonly threadId?: string
+}
+
+/** The result of a tool that the client ran. */
+export interface ToolAnswer {
+  readonly callId: string
+  /** Sent as JSON unless it is a string. */
+  readonly output: unknown
+  /** Default true. */
+  readonly success?: boolean
+}
+
+export interface ApprovalAnswer {
+  readonly approved: boolean
+  readonly reason?: string
+}
+
+export interface ThreadList {
+  readonly threads: readonly {
+    readonly threadId: string
+    readonly title?: string
+    readonly metadata?: Readonly<Record<string, unknown>>
+    /** In ms since the epoch. */
+    readonly createdAt: number
+    readonly updatedAt: number
+  }[]
+  /** Of the next page; undefined on the last. */
+  readonly nextCursor?: string
+}
+
+/** The turn as the gateway will send it, with its messages under the ids that they will have. */
+export function optimisticTurn(
+  request: SubmitRequest & { readonly turnId: string; readonly threadId: string },
+): TurnView {
+  const { turnId, threadId, prompt, input } = request
+  const messages = input?.filter((each) => each.type === 'message') ?? [
+    { type: 'message', origin: 'user', content: prompt ?? '' } as const,
+  ]
+  const items = messages.map(({ content, origin }, index): MessageSnapshot => {
+    const itemId = `${turnId}-user-prompt${index === 0 ? '' : `-${index + 1}`}`
+    return { type: 'message', turnId, threadId, itemId, status: 'create', content, origin }
+  })
+  return { turnId, threadId, status: 'running', items }
+}
+
+/** `randomUUID` is missing on pages without TLS. */
+export function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}

@@ -1,0 +1,225 @@
+import { describe, expect, test } from 'vitest'
+import {
+  type Connection,
+  describeConnection,
+  type Happening,
+  IDLE,
+  nextTickAt,
+  type Phase,
+  transition,
+} from '../../src/client/connection.ts'
+import { ClientError } from '../../src/client/errors.ts'
+import { read } from '../repository/sources.ts'
+import { section, tableRows } from '../repository/tables.ts'
+
+const CAUSE = new ClientError('cut')
+const REFUSAL = new ClientError('no', { status: 400, code: 'REQUEST_INVALID' })
+const NOW = 100_000
+
+type Kind = Happening['type']
+
+const HAPPENINGS: Record<Kind, Happening> = {
+  open: { type: 'open' },
+  close: { type: 'close' },
+  opened: { type: 'opened' },
+  heard: { type: 'heard' },
+  lost: { type: 'lost', cause: CAUSE },
+  refused: { type: 'refused', cause: REFUSAL },
+  gone: { type: 'gone', cause: REFUSAL },
+  over: { type: 'over' },
+  tick: { type: 'tick' },
+  wake: { type: 'wake' },
+}
+
+/** A connection in each phase, one second after the last byte, and due if it waits. */
+const STATES: Record<Phase, Connection> = {
+  idle: IDLE,
+  connecting: { ...IDLE, phase: 'connecting', serial: 1, since: NOW - 1000, heardAt: NOW - 1000 },
+  live: {
+    ...{ ...IDLE, phase: 'live', serial: 1, hasOpened: true },
+    ...{ since: NOW - 1000, heardAt: NOW - 1000 },
+  },
+  waiting: {
+    ...{ ...IDLE, phase: 'waiting', serial: 1, hasOpened: true, cause: CAUSE, failures: 1 },
+    ...{ since: NOW - 1000, retryAt: NOW, lostAt: NOW - 1000 },
+  },
+  ended: { ...IDLE, phase: 'ended', serial: 1, hasOpened: true },
+  failed: { ...IDLE, phase: 'failed', serial: 1, cause: REFUSAL },
+}
+
+/** `same` is the same phase with other facts. */
+const EXPECTED: Record<Phase, Record<Kind, Phase | 'ignored' | 'same'>> = {
+  idle: {
+    ...{ open: 'connecting', close: 'ignored', opened: 'ignored', heard: 'ignored' },
+    ...{ lost: 'ignored', refused: 'ignored', gone: 'ignored', over: 'ignored' },
+    ...{ tick: 'ignored', wake: 'ignored' },
+  },
+  connecting: {
+    ...{ open: 'ignored', close: 'idle', opened: 'live', heard: 'same' },
+    ...{ lost: 'waiting', refused: 'failed', gone: 'failed', over: 'ended' },
+    ...{ tick: 'ignored', wake: 'ignored' },
+  },
+  live: {
+    ...{ open: 'ignored', close: 'idle', opened: 'ignored', heard: 'same' },
+    ...{ lost: 'waiting', refused: 'failed', gone: 'ended', over: 'ended' },
+    ...{ tick: 'ignored', wake: 'ignored' },
+  },
+  waiting: {
+    ...{ open: 'connecting', close: 'idle', opened: 'ignored', heard: 'ignored' },
+    ...{ lost: 'ignored', refused: 'ignored', gone: 'ignored', over: 'ignored' },
+    ...{ tick: 'connecting', wake: 'connecting' },
+  },
+  ended: {
+    ...{ open: 'ignored', close: 'ignored', opened: 'ignored', heard: 'ignored' },
+    ...{ lost: 'ignored', refused: 'ignored', gone: 'ignored', over: 'ignored' },
+    ...{ tick: 'ignored', wake: 'ignored' },
+  },
+  failed: {
+    ...{ open: 'connecting', close: 'ignored', opened: 'ignored', heard: 'ignored' },
+    ...{ lost: 'ignored', refused: 'ignored', gone: 'ignored', over: 'ignored' },
+    ...{ tick: 'ignored', wake: 'ignored' },
+  },
+}
+
+function after(at: Connection, kind: Kind | Happening, now = NOW, random = 1): Connection {
+  const happening = typeof kind === 'string' ? HAPPENINGS[kind] : kind
+  return transition(at, happening, { now, random })
+}
+
+describe.each(Object.keys(STATES) as Phase[])('a connection that is %s', (phase) => {
+  test.each(Object.entries(EXPECTED[phase]) as [Kind, string][])('%s: %s', (kind, expected) => {
+    const before = STATES[phase]
+    const next = after(before, kind)
+    if (expected === 'ignored') expect(next).toBe(before)
+    else expect(next.phase).toBe(expected === 'same' ? phase : expected)
+    // Only `connect` starts a request.
+    expect(next.serial).toBe(expected === 'connecting' ? before.serial + 1 : before.serial)
+  })
+})
+
+describe('back-off', () => {
+  const delays = (random: number, lifeMs = 0) => {
+    let at = after(STATES.live, 'lost', NOW, random)
+    const found: number[] = []
+    for (let round = 0; round < 9; round++) {
+      found.push(at.retryAt - at.since)
+      at = after(at, 'tick', at.retryAt, random)
+      const { since } = at
+      if (lifeMs > 0) at = after(at, 'opened', since, random)
+      at = after(at, 'lost', since + lifeMs, random)
+    }
+    return found
+  }
+
+  test('doubles from 250 ms to 15 s, with full jitter', () => {
+    const full = [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
+    expect(delays(1)).toEqual(full)
+    expect(delays(0.5)).toEqual(full.map((ms) => ms / 2))
+    expect(delays(0)).toEqual(full.map(() => 0))
+  })
+
+  test('goes on growing until a connection lived for 5 s', () => {
+    expect(delays(1, 4999).slice(0, 3)).toEqual([250, 500, 1000])
+    expect(delays(1, 5000).slice(0, 3)).toEqual([250, 250, 250])
+  })
+
+  test('waits as long as the server asks, whatever happens meanwhile', () => {
+    const cause = new ClientError('busy', { status: 429, retryAfterMs: 20_000 })
+    const waiting = after(STATES.live, { type: 'lost', cause })
+    expect(waiting.retryAt).toBe(NOW + 20_000)
+    for (const kind of ['wake', 'open', 'tick'] as const) {
+      expect(after(waiting, kind, NOW + 2999)).toBe(waiting)
+      expect(after(waiting, kind, NOW + 20_000).phase).toBe('connecting')
+    }
+  })
+
+  test('ends at once when the page wakes, or somebody asks', () => {
+    const waiting = { ...STATES.waiting, retryAt: NOW + 10_000 }
+    expect(after(waiting, 'tick')).toBe(waiting)
+    expect(after(waiting, 'wake').phase).toBe('connecting')
+    expect(after(waiting, 'open').phase).toBe('connecting')
+  })
+})
+
+describe.each(['connecting', 'live'] as const)('silence while %s', (phase) => {
+  const silent = (ms: number) => ({ ...STATES[phase], since: 0, heardAt: NOW - ms, pingMs: 1000 })
+
+  test('a tick after twice the heartbeat interval loses it', () => {
+    expect(after(silent(1999), 'tick').phase).toBe(phase)
+    const lost = after(silent(2000), 'tick')
+    expect(lost).toMatchObject({ phase: 'waiting', cause: { code: 'CONNECTION_LOST' } })
+  })
+
+  test('a wake after the heartbeat interval replaces the request at once', () => {
+    const kept = silent(1000)
+    expect(after(kept, 'wake')).toBe(kept)
+    expect(after(silent(1001), 'wake')).toMatchObject({ phase: 'connecting', serial: 2 })
+  })
+
+  test('bytes end it, and may announce another interval', () => {
+    expect(after(silent(5000), 'heard')).toMatchObject({ heardAt: NOW, pingMs: 1000 })
+    const announced = after(silent(5000), { type: 'heard', pingMs: 30 })
+    expect(announced).toMatchObject({ heardAt: NOW, pingMs: 30 })
+  })
+
+  test('is not watched while the page is hidden', () => {
+    expect(nextTickAt(silent(0), false)).toBe(NOW + 2000)
+    expect(nextTickAt(silent(0), true)).toBeUndefined()
+  })
+})
+
+describe('what is shown', () => {
+  test.each<[Phase, string]>([
+    ['idle', 'idle'],
+    ['connecting', 'connecting'],
+    ['live', 'live'],
+    ['waiting', 'live'],
+    ['ended', 'ended'],
+    ['failed', 'failed'],
+  ])('%s is %s', (phase, status) => {
+    expect(describeConnection(STATES[phase]).status).toBe(status)
+  })
+
+  test('a cut shorter than 3 s is not shown, a longer one with its cause', () => {
+    const lost = after(STATES.live, 'lost')
+    const again = after(lost, 'tick', lost.retryAt)
+    const twice = after(again, 'lost', NOW + 2999)
+    for (const at of [lost, again, twice])
+      expect(describeConnection(at)).toEqual({ status: 'live' })
+    expect(nextTickAt(twice, false)).toBe(NOW + 3000)
+    const overdue = after(twice, 'tick', NOW + 3000)
+    expect(describeConnection(overdue)).toEqual({ status: 'reconnecting', cause: CAUSE })
+    const connecting = after(overdue, 'tick', overdue.retryAt)
+    expect(describeConnection(connecting)).toEqual({ status: 'reconnecting', cause: CAUSE })
+    expect(describeConnection(after(connecting, 'opened'))).toEqual({ status: 'live' })
+  })
+
+  test('the cause of a first connection that fails is', () => {
+    const lost = after(STATES.connecting, 'lost')
+    expect(describeConnection(lost)).toEqual({ status: 'connecting', cause: CAUSE })
+  })
+})
+
+test('what is gone has ended if it was there, and may exist again', () => {
+  const ended = after(STATES.live, 'gone')
+  expect(describeConnection(ended)).toEqual({ status: 'ended', cause: REFUSAL })
+  expect(after(ended, 'open')).toMatchObject({ phase: 'connecting', hasOpened: false, serial: 2 })
+  expect(after(STATES.ended, 'open')).toBe(STATES.ended)
+})
+
+test('a connection that failed and is opened again starts over', () => {
+  const failed = after({ ...STATES.connecting, failures: 7 }, 'refused')
+  expect(after(failed, 'open')).toMatchObject({ phase: 'connecting', failures: 0 })
+})
+
+test('docs/client.md has the same table', () => {
+  const rows = tableRows(section(read('docs/client.md'), 'Reconnecting'))
+  const phases = Object.keys(EXPECTED) as Phase[]
+  const shown = { ignored: '–', same: '=' } as Record<string, string>
+  const expected = (Object.keys(HAPPENINGS) as Kind[]).map((kind) => [
+    kind,
+    ...phases.map((phase) => shown[EXPECTED[phase][kind]] ?? EXPECTED[phase][kind]),
+  ])
+  const documented = rows.map(([name = '', ...cells]) => [/`(\w+)`/.exec(name)?.[1], ...cells])
+  expect(documented).toEqual(expected)
+})

@@ -1,0 +1,53 @@
+import type { Page } from '../../src/client/page.ts'
+
+/** The response to a request, with its body cut after so many bytes. */
+export async function cutAfter(bytes: number, response: Response): Promise<Response> {
+  const reader = response.body?.getReader()
+  let left = bytes
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
+      if (done) return controller.close()
+      controller.enqueue(value.subarray(0, left))
+      left -= value.length
+      if (left > 0) return
+      await reader?.cancel()
+      controller.error(new TypeError('Load failed'))
+    },
+    cancel: (reason) => reader?.cancel(reason),
+  })
+  const { status, headers } = response
+  return new Response(body, { status, headers })
+}
+
+/** A page that a test hides, shows and draws. */
+export class FakePage implements Page {
+  hidden = false
+  readonly listeners = new Set<() => void>()
+  readonly frames = new Set<() => void>()
+
+  readonly isHidden = () => this.hidden
+
+  readonly onWake = (listener: () => void) => {
+    const wake = () => listener()
+    this.listeners.add(wake)
+    return () => this.listeners.delete(wake)
+  }
+
+  readonly nextFrame = (task: () => void) => {
+    const run = () => task()
+    this.frames.add(run)
+    return () => this.frames.delete(run)
+  }
+
+  wake(): void {
+    for (const listener of [...this.listeners]) listener()
+  }
+
+  draw(): void {
+    for (const task of [...this.frames]) {
+      this.frames.delete(task)
+      task()
+    }
+  }
+}
