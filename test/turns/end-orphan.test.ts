@@ -153,7 +153,7 @@ function checkGrowth(shown: readonly string[]): void {
 }
 
 // The store and the clock are fast, but there are many ways to die.
-describe('endOrphan', { timeout: 30_000 }, () => {
+describe('endOrphan', { timeout: 120_000 }, () => {
   test('L5 ends a turn correctly, wherever its owner stopped', async () => {
     const cuts = cutsOf(RECORDING)
     expect(cuts.length).toBeGreaterThan(200)
@@ -181,7 +181,9 @@ describe('endOrphan', { timeout: 30_000 }, () => {
   })
 
   test('L5 a claimer may die at any of its calls: the next one ends the turn, once', async () => {
-    const cuts = cutsOf(RECORDING).filter((_, index) => index % 7 === 0)
+    const all = cutsOf(RECORDING)
+    const step = Math.round(all.length / caseCount(all.length / 7))
+    const cuts = all.filter((_, index) => index % step === 0)
     let deaths = 0
     for (const cut of cuts) {
       for (const reaches of [false, true]) {

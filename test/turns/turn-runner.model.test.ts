@@ -189,29 +189,35 @@ async function live(happenings: readonly Happening[]): Promise<World> {
 
 const lives = fc.array(happening, { maxLength: 40 })
 
+/** Lives a life, checks what is left of it, and returns how the turn ended. */
+async function checkLife(happenings: readonly Happening[]): Promise<string> {
+  const world = await live(happenings)
+  checkReleased(world)
+  await world.act({ do: 'steal' })
+  await checkWhole(world.log)
+  await world.runner.shutdown(0)
+  expect(world.clock.pending()).toBe(0)
+  const last = JSON.parse(world.log.kept.events.at(-1) ?? '') as {
+    type: string
+    payload: { error?: { code: string } }
+  }
+  return last.payload.error?.code ?? last.type
+}
+
 // A life takes some milliseconds, and there are many.
 describe('a turn under random failures', { timeout: 120_000 }, () => {
   test('is written to its end once, by its owner or a claimer', async () => {
-    const ends = new Map<string, number>()
-    await fc.assert(
-      fc.asyncProperty(lives, async (happenings) => {
-        const world = await live(happenings)
-        checkReleased(world)
-        await world.act({ do: 'steal' })
-        await checkWhole(world.log)
-        const last = JSON.parse(world.log.kept.events.at(-1) ?? '') as {
-          type: string
-          payload: { error?: { code: string } }
-        }
-        const how = last.payload.error?.code ?? last.type
-        ends.set(how, (ends.get(how) ?? 0) + 1)
-        await world.runner.shutdown(0)
-        expect(world.clock.pending()).toBe(0)
-      }),
-      { numRuns: caseCount(600) },
-    )
-    // The lives are varied enough to end in every way.
-    expect([...ends.keys()]).toEqual(
+    const whole = fc.asyncProperty(lives, async (happenings) => void (await checkLife(happenings)))
+    await fc.assert(whole, { numRuns: caseCount(600) })
+  })
+
+  // The same lives in every run: in random ones, a rare end may be missing.
+  test('ends in every way', { tags: ['slow'] }, async () => {
+    const ends = new Set<string>()
+    for (const happenings of fc.sample(lives, { numRuns: 600, seed: 1 })) {
+      ends.add(await checkLife(happenings))
+    }
+    expect([...ends]).toEqual(
       expect.arrayContaining([
         'response_done',
         'turn_aborted_by_user',
