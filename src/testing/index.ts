@@ -1,4 +1,5 @@
 export { type FakeClock, fakeClock } from './fake-clock.ts'
+export { payloads } from './payloads.ts'
 export {
   describeTurnLog,
   type SuiteOptions,

@@ -299,7 +299,7 @@ const PUBLIC = {
   testing: {
     file: 'src/testing/index.ts',
     module: testing,
-    values: ['describeTurnLog', 'fakeClock'],
+    values: ['describeTurnLog', 'fakeClock', 'payloads'],
     types: ['FakeClock', 'SuiteOptions', 'SuiteRunner', 'TurnLogUnderTest'],
   },
 }

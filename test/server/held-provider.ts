@@ -1,6 +1,7 @@
 import type { Provider, ProviderRequest, RunContext } from '../../src/adapters/provider.ts'
 import { ResponseStream } from '../../src/async/response-stream.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
+import { payloads } from '../../src/testing/payloads.ts'
 
 /** One call to a provider that says only what the test tells it to. */
 export class HeldCall {
@@ -16,31 +17,24 @@ export class HeldCall {
     this.stream = new ResponseStream<StreamEventPayload>(signal, { eventTimeout: Infinity })
     this.#run = run
     const { turnId: turn_id, threadId: thread_id } = run
-    this.stream.addEvent({
-      ...{ type: 'response_start', response_id: 'vendor', turn_id, thread_id },
-      ...{ model_id: request.model, provider_id: 'held', created_at: 1_700_000_000_000 },
-    })
-    this.stream.addEvent({
-      type: 'item_start',
-      item_id: 'a',
-      item_type: 'message',
-      origin: 'agent',
-    })
+    const ids = { response_id: 'vendor', turn_id, thread_id }
+    const names = { model_id: request.model, provider_id: 'held' }
+    this.stream.addEvent(
+      payloads.responseStart({ ...ids, ...names, created_at: 1_700_000_000_000 }),
+    )
+    this.stream.addEvent(payloads.itemStart('a', { origin: 'agent' }))
   }
 
   say(text: string): void {
     this.#text += text
-    this.stream.addEvent({ type: 'item_delta', item_id: 'a', delta_content: text })
+    this.stream.addEvent(payloads.itemDelta('a', text))
   }
 
   finish(): void {
-    const item = { type: 'message', id: 'a', content: this.#text, origin: 'agent' } as const
-    this.stream.addEvent({ type: 'item_done', item_id: 'a', final_item: item })
-    const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
-    this.stream.addEvent({
-      ...{ type: 'response_done', response_id: 'vendor', status: 'complete' },
-      ...{ usage, finish_reason: 'stop' },
-    })
+    this.stream.addEvent(payloads.itemDone(payloads.message('a', this.#text)))
+    const usage = payloads.tokenUsage(3, 4)
+    const end = { response_id: 'vendor', usage, finish_reason: 'stop' }
+    this.stream.addEvent(payloads.responseDone(end))
     this.stream.complete()
   }
 

@@ -1,6 +1,7 @@
 /** What providers say, written shortly, and what logs say, read shortly. */
 import type { OutputItem } from '../../src/protocol/output-item.ts'
 import type { StreamEventPayload, Usage } from '../../src/protocol/stream-event.ts'
+import { type Fields, payloads } from '../../src/testing/payloads.ts'
 
 export function line(payload: StreamEventPayload): string {
   switch (payload.type) {
@@ -49,34 +50,25 @@ function textOf(item: OutputItem): string {
 
 // What a provider says.
 
-export const BEGIN: StreamEventPayload = {
-  type: 'response_start',
-  response_id: 'vendor-response',
+const RESPONSE_ID = 'vendor-response'
+
+export const BEGIN: StreamEventPayload = payloads.responseStart({
+  response_id: RESPONSE_ID,
   turn_id: 'vendor-turn',
   thread_id: 'vendor-thread',
   model_id: 'vendor-model',
   provider_id: 'vendor',
-  created_at: 1,
-}
+})
 
-type StartFields = Partial<Omit<StreamEventPayload<'item_start'>, 'type' | 'item_id'>>
+export const { itemDelta: delta, itemStart: open, tokenUsage: usage } = payloads
 
-export function open(item_id: string, fields: StartFields = {}): StreamEventPayload {
-  return { type: 'item_start', item_id, item_type: 'message', ...fields }
-}
-
-export function delta(item_id: string, delta_content: string): StreamEventPayload {
-  return { type: 'item_delta', item_id, delta_content }
-}
-
-export function done(item_id: string, content: string): StreamEventPayload {
-  const final_item = { type: 'message', id: item_id, content, origin: 'agent' } as const
-  return { type: 'item_done', item_id, final_item }
+export function done(id: string, content: string): StreamEventPayload {
+  return payloads.itemDone(payloads.message(id, content))
 }
 
 /** An answer in one piece. */
 export function answer(item_id: string, content: string): StreamEventPayload[] {
-  return [open(item_id), delta(item_id, content), done(item_id, content)]
+  return [payloads.itemStart(item_id), payloads.itemDelta(item_id, content), done(item_id, content)]
 }
 
 export interface CallFields {
@@ -88,48 +80,23 @@ export interface CallFields {
 /** A whole call of a tool. */
 export function call(item_id: string, name: string, fields: CallFields = {}): StreamEventPayload[] {
   const { arguments: args = '{}', call_id = `call-${item_id}`, provider_metadata } = fields
-  const metadata = provider_metadata && { provider_metadata }
+  const made = { name, call_id, ...(provider_metadata && { provider_metadata }) }
   return [
-    open(item_id, { item_type: 'function_call', name, call_id, ...metadata }),
-    delta(item_id, args),
-    {
-      type: 'item_done',
-      item_id,
-      final_item: {
-        type: 'function_call',
-        id: item_id,
-        name,
-        arguments: args,
-        call_id,
-        ...metadata,
-      },
-    },
+    payloads.itemStart(item_id, { item_type: 'function_call', ...made }),
+    payloads.itemDelta(item_id, args),
+    payloads.itemDone(payloads.functionCall(item_id, { ...made, arguments: args })),
   ]
 }
 
-export function usage(prompt: number, completion: number, more: Partial<Usage> = {}): Usage {
-  const total_tokens = prompt + completion
-  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens, ...more }
-}
-
 export function used(figures: Usage): StreamEventPayload {
-  return { type: 'usage_update', response_id: 'vendor-response', usage: figures }
+  return payloads.usageUpdate(figures, RESPONSE_ID)
 }
 
-type DoneFields = Partial<Omit<StreamEventPayload<'response_done'>, 'type'>>
-
-export function end(fields: DoneFields | string = {}): StreamEventPayload {
+export function end(fields: Fields<'response_done'> | string = {}): StreamEventPayload {
   const given = typeof fields === 'string' ? { finish_reason: fields } : fields
-  return {
-    type: 'response_done',
-    response_id: 'vendor-response',
-    status: 'complete',
-    finish_reason: 'stop',
-    ...given,
-  }
+  return payloads.responseDone({ response_id: RESPONSE_ID, finish_reason: 'stop', ...given })
 }
 
 export function broken(code: string): StreamEventPayload {
-  const error = { code, message: `of the vendor: ${code}` }
-  return { type: 'response_error', response_id: 'vendor-response', error }
+  return payloads.responseError({ code, message: `of the vendor: ${code}` }, RESPONSE_ID)
 }

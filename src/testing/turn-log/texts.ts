@@ -2,6 +2,7 @@ import { keyOf } from '../../log/records.ts'
 import { eventIdsOf } from '../../protocol/ids.ts'
 import { parseJsonSafe } from '../../protocol/json.ts'
 import type { StreamOutput } from '../../protocol/stream-output.ts'
+import { payloads } from '../payloads.ts'
 import { type TextRecord } from './append.ts'
 
 /** An arbitrary time: record contents do not depend on the store's clock. */
@@ -20,16 +21,11 @@ export function eventText(runId: string, seq: number, payload: { type: string })
 }
 
 export function delta(runId: string, seq: number, text = `word ${seq} `): string {
-  const payload = { type: 'item_delta', item_id: `${runId}:1`, delta_content: text }
-  return eventText(runId, seq, payload)
+  return eventText(runId, seq, payloads.itemDelta(`${runId}:1`, text))
 }
 
 export function responseDone(runId: string, seq: number): string {
-  return eventText(runId, seq, {
-    type: 'response_done',
-    response_id: runId,
-    status: 'complete',
-  } as { type: string })
+  return eventText(runId, seq, payloads.responseDone({ response_id: runId }))
 }
 
 /** Returns the records from `first` to `last`; the last one ends the turn. */
