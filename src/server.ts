@@ -81,7 +81,13 @@ export {
 } from './turns/reaper.ts'
 export type { ToolSource } from './turns/tool-sources.ts'
 export type { Tool, ToolCallContext } from './turns/tools.ts'
-export type { TurnCounts, TurnFacts, TurnObserver, TurnOutcome } from './turns/turn-observer.ts'
+export type {
+  ToolOutcome,
+  TurnCounts,
+  TurnFacts,
+  TurnObserver,
+  TurnOutcome,
+} from './turns/turn-observer.ts'
 export type {
   HistoryItem,
   Submission,

@@ -3,6 +3,7 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import { type Clock, systemClock } from '../async/clock.ts'
 import type { ErrorCode } from '../protocol/errors.ts'
 import { type ConfiguredProvider, Providers } from '../turns/providers.ts'
+import { isToolSource } from '../turns/tool-sources.ts'
 import { quietly, TurnRunner, type TurnRunnerOptions } from '../turns/turn-runner.ts'
 import { type Access, authenticate, isInForce } from './auth/authenticate.ts'
 import type { KeyRing } from './auth/key-ring.ts'
@@ -96,8 +97,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   let closed: Promise<void> | undefined
   const readiness = new Readiness({ log, clock, isOpen: () => closed === undefined })
   const models = providers.allModels
-  const { onTurn, onUnknownEvent } = options
-  const metrics = new GatewayMetrics({ log, clock, models, onTurn, onUnknownEvent })
+  const { onTurn, onUnknownEvent, tools = [] } = options
+  const toolSources = tools.filter(isToolSource)
+  const metrics = new GatewayMetrics({ log, clock, models, toolSources, onTurn, onUnknownEvent })
 
   const onError = quietly((error, about: ErrorSubject) => {
     metrics.failed(error)

@@ -47,8 +47,8 @@ export function createHttpTool(options: HttpToolOptions): Tool {
     ...(description !== undefined && { description }),
     parameters,
     ...(strict !== undefined && { strict }),
-    timeoutMs,
     ...(needsApproval !== undefined && { needsApproval }),
+    timeoutMs,
     execute: (args, { signal }) => slots.run(signal, () => post(args, signal)),
   }
 }

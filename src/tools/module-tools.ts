@@ -18,7 +18,7 @@ export async function importTools(url: string): Promise<readonly Tool[]> {
 
 function toolFault(tool: unknown): string | undefined {
   if (!isRecord(tool)) return 'must be an object'
-  const { name, description, parameters, timeoutMs, execute } = tool
+  const { name, description, parameters, timeoutMs, needsApproval, execute } = tool
   if (typeof name !== 'string' || !TOOL_NAME.test(name)) {
     return 'name must have 1 to 64 letters, digits, dashes and underscores'
   }
@@ -28,6 +28,9 @@ function toolFault(tool: unknown): string | undefined {
   }
   if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 1)) {
     return `timeoutMs of ${name} must be a number from 1`
+  }
+  if (!['undefined', 'boolean', 'function'].includes(typeof needsApproval)) {
+    return `needsApproval of ${name} must be a boolean or a function`
   }
   const fault = findSchemaFault(parameters)
   return fault === undefined ? undefined : `parameters of ${name}: ${fault}`

@@ -1,19 +1,21 @@
 import { CallSlots } from '../async/call-slots.ts'
-import type { Clock } from '../async/clock.ts'
+import { type Clock, monotonicNow } from '../async/clock.ts'
 import type { Lease, TurnLog } from '../log/turn-log.ts'
 import type { ApprovalRequest } from '../protocol/output-item.ts'
 import { type OnApproval, TurnApprovals } from './approvals.ts'
 import { runTool, type ToolRegistry } from './tools.ts'
 import type { FunctionCall, ToolAnswer } from './transcript.ts'
 import type { TurnCaps } from './turn-items.ts'
+import type { TurnFacts, TurnObserver } from './turn-observer.ts'
 
 export interface ServerCallsOptions {
   readonly log: TurnLog
   readonly lease: Lease
-  readonly threadId: string
+  readonly facts: TurnFacts
   readonly tools: ToolRegistry
   readonly caps: TurnCaps
   readonly clock: Clock
+  readonly observer: TurnObserver
   readonly onError: (error: unknown) => void
 }
 
@@ -42,13 +44,20 @@ export class ServerCalls {
     signal: AbortSignal,
     onApproval: OnApproval,
   ): Promise<ToolAnswer | undefined> {
-    const { tools, lease, threadId, clock, onError } = this.#options
+    const { tools, facts, clock, observer, onError } = this.#options
+    const { turnId, threadId } = facts
     const tool = tools.get(call.name)
     if (tool === undefined) return undefined
     const refusal = await this.#approvals.refusal(call, signal, onApproval)
     if (signal.aborted || refusal !== undefined) return refusal
-    const { turnId } = lease
-    return runTool(tool, call, { turnId, threadId, clock, slots: this.#slots, signal, onError })
+    const since = monotonicNow(clock)
+    const context = { turnId, threadId, clock, slots: this.#slots, signal, onError }
+    const answer = await runTool(tool, call, context)
+    const isDone = answer?.success === true
+    const status = answer === undefined ? 'stopped' : isDone ? 'succeeded' : 'failed'
+    const durationMs = monotonicNow(clock) - since
+    observer.toolEnded?.(facts, { tool: tool.name, status, durationMs })
+    return answer
   }
 
   /** Calls `stop` when a call waits for approval, now or later. */

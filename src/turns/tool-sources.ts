@@ -10,7 +10,7 @@ export interface ToolSource {
   readonly isConnected: boolean
 }
 
-function isToolSource(entry: Tool | ToolSource): entry is ToolSource {
+export function isToolSource(entry: Tool | ToolSource): entry is ToolSource {
   return 'tools' in entry
 }
 

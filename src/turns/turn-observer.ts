@@ -29,6 +29,14 @@ export interface TurnCounts {
   snapshots: number
 }
 
+/** How a server tool was run. `stopped`: the turn ended first. */
+export interface ToolOutcome {
+  readonly tool: string
+  readonly status: 'succeeded' | 'failed' | 'stopped'
+  /** Without the wait for an approval. */
+  readonly durationMs: number
+}
+
 /** Callbacks for the progress of turns. They are called often; exceptions are reported and ignored. */
 export interface TurnObserver {
   readonly counts: TurnCounts
@@ -40,6 +48,8 @@ export interface TurnObserver {
   /** The provider sent an event of an unknown type, which is ignored. Once per type and call. */
   unknownEvent(turn: TurnFacts, type: string): void
   ended(turn: TurnFacts, outcome: TurnOutcome): void
+  /** A server tool was run. */
+  toolEnded?(turn: TurnFacts, outcome: ToolOutcome): void
   /** How long one append took. One in `TIMED_EVERY` is measured. */
   appended(tookMs: number): void
   /** A turn of a dead process was ended. */
@@ -58,6 +68,7 @@ const CALLBACKS = [
   'retried',
   'unknownEvent',
   'ended',
+  'toolEnded',
   'appended',
   'orphanEnded',
 ] as const
@@ -68,7 +79,7 @@ export function guardObserver(
   onError: (error: unknown) => void,
 ): TurnObserver {
   const guarded = CALLBACKS.map((name) => {
-    const notify = observer?.[name].bind(observer) as ((...args: unknown[]) => void) | undefined
+    const notify = observer?.[name]?.bind(observer) as ((...args: unknown[]) => void) | undefined
     return [
       name,
       (...args: unknown[]): void => {

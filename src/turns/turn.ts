@@ -127,7 +127,7 @@ export class Turn {
     this.#onError = onError
     this.#nextEventId = eventIdsOf(runId, next.events - 1)
     this.#nextOutputId = eventIdsOf(`${turnId}/processed`, next.processed - 1)
-    this.#serverCalls = new ServerCalls({ ...services, lease, threadId, onError })
+    this.#serverCalls = new ServerCalls({ ...services, lease, facts: this.#facts, onError })
     this.#transcript = new Transcript({
       runId,
       registry: tools.names,

@@ -150,6 +150,27 @@ describe('serve', { tags: ['slow'] }, () => {
     expect(works).toBe(true)
   })
 
+  test('asks for an approval where the entry needs one', async () => {
+    const gateway = await serve([{ ...MCP, needsApproval: true }])
+    await submit(gateway, 'everything__echo {"message":"hi"}', 'approved')
+    const { runId, approval } = await until(async () => {
+      const turn = await fetch(`${gateway.url}/xapi/turns/approved`)
+      const { outputs } = (await turn.json()) as {
+        outputs: (Output & { approval?: { id: string } })[]
+      }
+      const approval = outputs.find(({ type }) => type === 'tool_call')?.approval
+      return approval && { runId: 'approved', approval }
+    })
+    const answer = await fetch(`${gateway.url}/api/v2/runs/${runId}/approvals/${approval.id}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"approved":true}',
+    })
+    expect(answer.status).toBe(200)
+    const outputs = await outputsOf(gateway, 'approved')
+    expect(outputs.at(-2)?.content).toBe('The tool answered: Echo: hi')
+  })
+
   test('starts without an MCP server, and ends what it started', async () => {
     const down = { name: 'down', mcp: { command: '/no/such/command' } }
     const gateway = await serve([MCP, down])

@@ -243,6 +243,7 @@ const PUBLIC = {
       'Tool',
       'ToolCallContext',
       'ToolLimits',
+      'ToolOutcome',
       'ToolSource',
       'TurnCaps',
       'TurnCounts',

@@ -22,6 +22,10 @@ test.each([
     'timeoutMs of a must be a number',
   ],
   [
+    `export default [{ name: 'a', parameters: {}, execute() {}, needsApproval: 1 }]`,
+    'needsApproval of a must be a boolean or a function',
+  ],
+  [
     `export default [{ name: 'a', parameters: {}, execute() {}, description: 1 }]`,
     'description of a must be a string',
   ],

@@ -4,8 +4,9 @@ import { TurnstreamError } from '../../src/protocol/errors.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import type { TurnObserver } from '../../src/turns/turn-observer.ts'
 import { HookedLog } from '../log/hooked-log.ts'
-import { answer, BEGIN, delta, end, open } from './payloads.ts'
+import { answer, BEGIN, call, delta, end, open } from './payloads.ts'
 import { eventsOf, newRig, outputsOf, readLog, tick } from './rig.ts'
+import { TOOLS, tool } from './some-tools.ts'
 
 /** Keeps what it is told, in order. */
 function recorder() {
@@ -17,6 +18,7 @@ function recorder() {
     retried: (...args) => told.push(['retried', ...args]),
     unknownEvent: (...args) => told.push(['unknown event', ...args]),
     ended: (...args) => told.push(['ended', ...args]),
+    toolEnded: (...args) => told.push(['tool ended', ...args]),
     appended: () => {},
     orphanEnded: () => told.push(['orphan ended']),
   }
@@ -44,6 +46,41 @@ describe('an observer', () => {
       ['started', FACTS],
       ['answered', FACTS, 300],
       ['ended', FACTS, expect.objectContaining({ status: 'completed', durationMs: 1000 })],
+    ])
+  })
+
+  test('is notified of each call of a server tool', async () => {
+    const { told, observer } = recorder()
+    const rounds = [
+      [...call('1', 'add', { arguments: '{"a":1,"b":2}' }), ...call('2', 'fail'), end()],
+    ]
+    const rig = newRig({ observer, tools: TOOLS, rounds: [...rounds, [end()]] })
+    await rig.submit()
+    await rig.settled()
+    const ended = told.filter(([event]) => event === 'tool ended')
+    expect(ended).toHaveLength(2)
+    expect(ended).toContainEqual([
+      'tool ended',
+      FACTS,
+      { tool: 'add', status: 'succeeded', durationMs: 0 },
+    ])
+    expect(ended).toContainEqual([
+      'tool ended',
+      FACTS,
+      { tool: 'fail', status: 'failed', durationMs: 0 },
+    ])
+  })
+
+  test('is notified of a call that is stopped with its turn', async () => {
+    const { told, observer } = recorder()
+    const slow = tool('slow', () => new Promise(() => {}))
+    const rig = newRig({ observer, tools: [slow], rounds: [[...call('1', 'slow'), end()]] })
+    await rig.submit()
+    await rig.clock.advance(50)
+    await rig.runner.cancel('r', 'enough')
+    await rig.settled()
+    expect(told.filter(([event]) => event === 'tool ended')).toEqual([
+      ['tool ended', FACTS, { tool: 'slow', status: 'stopped', durationMs: 50 }],
     ])
   })
 

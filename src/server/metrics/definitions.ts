@@ -54,6 +54,13 @@ export const METRICS = {
     'Unknown types of provider events, once per type and call.',
     'provider',
   ),
+  turnstream_tool_calls_total: counter(
+    'Calls of server tools: succeeded, failed, or stopped with their turn.',
+    'tool',
+    'status',
+  ),
+  turnstream_tool_seconds: histogram('Duration of server tool calls.', WAIT_SECONDS, 'tool'),
+  turnstream_tool_source_up: gauge('Whether an MCP server is connected.', 'source'),
   turnstream_lease_losses_total: counter('Turns abandoned because their lease was lost.'),
   turnstream_orphans_ended_total: counter('Turns of dead processes ended here.'),
   turnstream_stream_clients: gauge('Connected stream clients.', 'kind'),

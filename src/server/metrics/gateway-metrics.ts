@@ -4,7 +4,13 @@ import { matchedRoutes } from 'hono/route'
 import { type Clock, monotonicNow, shared, within } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
-import type { TurnFacts, TurnObserver, TurnOutcome } from '../../turns/turn-observer.ts'
+import type { ToolSource } from '../../turns/tool-sources.ts'
+import type {
+  ToolOutcome,
+  TurnFacts,
+  TurnObserver,
+  TurnOutcome,
+} from '../../turns/turn-observer.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import type { GatewayEnv } from '../context.ts'
 import type { OpenStreams } from '../streams/open-streams.ts'
@@ -18,6 +24,7 @@ export interface GatewayMetricsOptions {
   readonly clock: Clock
   /** Known models, as `<provider>/<model>`. A client may name any other. */
   readonly models: readonly string[]
+  readonly toolSources?: readonly ToolSource[]
   readonly onTurn?: TurnListener | undefined
   readonly onUnknownEvent?: ((provider: string, type: string) => void) | undefined
 }
@@ -35,11 +42,14 @@ export class GatewayMetrics implements TurnObserver {
   readonly #onTurn: TurnListener | undefined
   readonly #onUnknownEvent: GatewayMetricsOptions['onUnknownEvent']
   readonly #unknownTypes = new Set<string>()
+  readonly #toolSources: readonly ToolSource[]
   readonly #storedBytes: StoredBytes
   readonly #loopDelay = new LoopDelay()
   readonly #metrics = createMetrics()
 
-  constructor({ log, clock, models, onTurn, onUnknownEvent }: GatewayMetricsOptions) {
+  constructor(options: GatewayMetricsOptions) {
+    const { log, clock, models, toolSources = [], onTurn, onUnknownEvent } = options
+    this.#toolSources = toolSources
     this.#models = new Set(models)
     this.#onTurn = onTurn
     this.#onUnknownEvent = onUnknownEvent
@@ -77,6 +87,11 @@ export class GatewayMetrics implements TurnObserver {
     if (status === 'lost') metrics.turnstream_lease_losses_total.with().value += 1
     this.#addTokens(turn, outcome)
     notify(this.#onTurn, turn, outcome)
+  }
+
+  toolEnded(_turn: TurnFacts, { tool, status, durationMs }: ToolOutcome): void {
+    this.#metrics.turnstream_tool_calls_total.with(tool, status).value += 1
+    this.#metrics.turnstream_tool_seconds.with(tool).observe(durationMs / 1000)
   }
 
   appended(tookMs: number): void {
@@ -126,6 +141,9 @@ export class GatewayMetrics implements TurnObserver {
     metrics.turnstream_snapshots_written_total.with().value = this.counts.snapshots
     metrics.turnstream_stream_lag_seconds.with().value = streams.longestLag / 1000
     metrics.turnstream_snapshots_skipped_total.with().value = streams.counts.skipped
+    for (const { name, isConnected } of this.#toolSources) {
+      metrics.turnstream_tool_source_up.with(name).value = isConnected ? 1 : 0
+    }
     for (const [kind, open] of Object.entries(streams.counts.clients)) {
       metrics.turnstream_stream_clients.with(kind).value = open
     }

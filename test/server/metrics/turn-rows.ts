@@ -2,10 +2,13 @@
 import { expect } from 'vitest'
 import { createOpenaiChatProvider } from '../../../src/adapters/openai-chat/adapter.ts'
 import { createOpenaiResponsesProvider } from '../../../src/adapters/openai-responses/adapter.ts'
+import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.ts'
 import type { Clock } from '../../../src/async/clock.ts'
+import { TOOL_MODELS } from '../../../src/cli/scripted-tools.ts'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
-import { call, finishedTurn, heldTurn, startServer } from '../support.ts'
+import { tool } from '../../turns/some-tools.ts'
+import { call, finishedTurn, heldTurn, startServer, type TestServer } from '../support.ts'
 import { failingProvider, idle, scrape } from './support.ts'
 
 /** What is waited for comes at once. */
@@ -152,4 +155,42 @@ export const TURN_ROWS = {
     expect(samples.get('turnstream_unknown_events_total{provider="new"}')).toBe(4)
     expect(reported).toEqual(['new surprise', 'new other'])
   },
+
+  turnstream_tool_calls_total: async () => {
+    const samples = await scrape(await serverThatCalled('works', 'works', 'fails'))
+    const calls = (tool: string, status: string) =>
+      samples.get(`turnstream_tool_calls_total{tool="${tool}",status="${status}"}`)
+    expect([calls('works', 'succeeded'), calls('fails', 'failed')]).toEqual([2, 1])
+  },
+
+  turnstream_tool_seconds: async () => {
+    const samples = await scrape(await serverThatCalled('works'))
+    expect(samples.get('turnstream_tool_seconds_count{tool="works"}')).toBe(1)
+  },
+
+  turnstream_tool_source_up: async () => {
+    const source = { name: 'files', tools: [], isConnected: true }
+    const server = await startServer({ tools: [source] })
+    const up = async () => (await scrape(server)).get('turnstream_tool_source_up{source="files"}')
+    expect(await up()).toBe(1)
+    source.isConnected = false
+    expect(await up()).toBe(0)
+  },
+}
+
+/** A server whose model has called these tools, each in a turn of its own. */
+async function serverThatCalled(...tools: readonly string[]): Promise<TestServer> {
+  const recordings = { m: TOOL_MODELS['server-tools'] }
+  const caller = createScriptedProvider({ id: 'caller', recordings, speed: Infinity })
+  const server = await startServer({
+    more: [caller],
+    tools: [
+      tool('works', () => 'done'),
+      tool('fails', () => {
+        throw new Error('no')
+      }),
+    ],
+  })
+  for (const name of tools) await finishedTurn(server, { model: 'caller/m', prompt: name })
+  return server
 }
