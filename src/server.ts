@@ -18,6 +18,7 @@ export type {
   Entries,
   EventRecord,
   Lease,
+  ListedTurn,
   LogName,
   LogRecord,
   LogWriter,

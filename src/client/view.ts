@@ -32,8 +32,8 @@ export const EMPTY_VIEW: View = { turns: [] }
  * Applies an output to a view and returns the new view. What did not change keeps its identity, so memoised
  * components do not render again. Applying an output twice, or after a newer one, changes nothing.
  *
- * A tool call belongs to the first turn that has it: when the client's output arrives in a later turn, the call is
- * completed in its place.
+ * A turn that replaces others takes their place. A tool call belongs to the first turn that has it: when the client's
+ * output arrives in a later turn, the call is completed in its place.
  *
  * @example
  * let view = EMPTY_VIEW
@@ -42,7 +42,9 @@ export const EMPTY_VIEW: View = { turns: [] }
 export function apply(view: View, output: StreamOutput): View {
   const at = indexOfTurn(view, output.turnId)
   const turn = view.turns[at] ?? emptyTurn(output)
-  if (!('itemId' in output)) return putTurn(view, at, applyTurnEvent(turn, output))
+  if (!('itemId' in output)) {
+    return dropReplaced(putTurn(view, at, applyTurnEvent(turn, output)), output)
+  }
   if (output.type === 'tool_call' && indexOfItem(turn, output.itemId) < 0) {
     const merged = mergeCall(view, at, turn, output)
     if (merged !== undefined) return merged
@@ -101,6 +103,14 @@ function applyTurnEvent(turn: TurnView, event: TurnEvent): TurnView {
   if (event.type === 'turn_started') return turn.started ? turn : { ...turn, started: event }
   if (turn.end !== undefined) return turn
   return { ...turn, status: event.type === 'turn_error' ? 'error' : event.status, end: event }
+}
+
+/** Removes the turn that a new one replaces, and those between them. */
+function dropReplaced(view: View, event: TurnEvent): View {
+  if (event.type !== 'turn_started' || event.replaces === undefined) return view
+  const first = indexOfTurn(view, event.replaces)
+  const last = indexOfTurn(view, event.turnId)
+  return first < 0 || first >= last ? view : { turns: view.turns.toSpliced(first, last - first) }
 }
 
 function applyItem(turn: TurnView, item: ItemSnapshot): TurnView {

@@ -15,6 +15,7 @@ import {
 import { checkId, checkIds } from './records.ts'
 import {
   checkEpoch,
+  checkReplaceable,
   claimed,
   firstState,
   hasRunOut,
@@ -83,18 +84,24 @@ export class MemoryLog implements log.TurnLog {
     this.#checkOpen()
     checkIds(turn)
     this.#sweep()
-    const { turnId, threadId, runId = turnId, owner, request } = turn
+    const { turnId, threadId, runId = turnId, owner, request, replaces } = turn
     const existing = this.#turns.get(turnId) ?? this.#runs.get(runId)
     if (existing !== undefined) throw new TurnExistsError(existing.toRecord())
-    const thread = this.#thread(threadId) ?? this.#addThread(threadId)
-    const open = thread.turns.find(({ state }) => !isSealed(state))
+    const before = this.#thread(threadId)
+    const open = before?.turns.find(({ state }) => !isSealed(state))
     if (open !== undefined) throw new TurnstreamError('THREAD_BUSY', `turn ${open.facts.turnId}`)
+    const first = before?.turns.findIndex(({ facts }) => facts.turnId === replaces) ?? -1
+    const replaced = first === -1 ? [] : (before?.turns.slice(first) ?? [])
+    if (replaces !== undefined) checkReplaceable(turn, replaced[0])
+    const thread = before ?? this.#addThread(threadId)
+    for (const each of replaced) each.replacedBy ??= turnId
     const now = this.#clock.now()
     thread.made += 1
     thread.record = { ...thread.record, updatedAt: now }
     const ids = { turnId, runId, threadId, ordinal: thread.made }
     const state = firstState(monotonicNow(this.#clock) + leaseMs)
-    const created = new MemoryTurn({ ...ids, owner, createdAt: now, request }, state)
+    const created = new MemoryTurn({ ...ids, owner, createdAt: now, request, replaces }, state)
+    created.replacedBy = turn.replacedBy
     thread.turns.push(created)
     this.#turns.set(turnId, created)
     this.#runs.set(runId, created)
@@ -234,7 +241,7 @@ export class MemoryLog implements log.TurnLog {
   async listTurns(
     threadId: string,
     options: log.TurnPageOptions = {},
-  ): Promise<log.Page<log.TurnRecord>> {
+  ): Promise<log.Page<log.ListedTurn>> {
     this.#checkOpen()
     this.#sweep()
     const limit = pageLimit(options)
@@ -242,11 +249,12 @@ export class MemoryLog implements log.TurnLog {
     const turns = this.#threads.get(threadId)?.turns ?? []
     const ordered = newestFirst ? turns.toReversed() : turns
     const from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
-    const found = ordered.filter(({ facts: { ordinal } }) => {
+    const found = ordered.filter(({ facts: { ordinal }, replacedBy }) => {
+      if (replacedBy !== undefined && options.replaced !== true) return false
       if (from === undefined) return true
       return newestFirst ? ordinal < from : ordinal > from
     })
-    const records = found.slice(0, limit + 1).map((turn) => turn.toRecord())
+    const records = found.slice(0, limit + 1).map((turn) => turn.toListed())
     return pageOf(records, limit, ({ ordinal }) => String(ordinal))
   }
 

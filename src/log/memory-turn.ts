@@ -15,6 +15,7 @@ import { appended, countKnown, type WriteState } from './rules.ts'
 import { type Block, type LogSource, Waiters } from './tail.ts'
 import type {
   Lease,
+  ListedTurn,
   LogName,
   LogRecord,
   NewOutput,
@@ -29,6 +30,7 @@ export class MemoryTurn {
   facts: TurnFacts
   state: WriteState
   readonly creation = crypto.randomUUID()
+  replacedBy: string | undefined
   response: string | undefined
   /** Size of the logs and the Response in characters. */
   bytes = 0
@@ -147,5 +149,10 @@ export class MemoryTurn {
 
   toRecord(): TurnRecord {
     return turnRecord(this.facts, this.state, this.#gone?.code === 'TURN_EXPIRED')
+  }
+
+  toListed(): ListedTurn {
+    const { replacedBy } = this
+    return { ...this.toRecord(), ...(replacedBy !== undefined && { replacedBy }) }
   }
 }

@@ -31,6 +31,7 @@ export function checkIds(turn: NewTurn): void {
   checkId('turnId', turn.turnId)
   checkId('threadId', turn.threadId)
   if (turn.runId !== undefined) checkId('runId', turn.runId)
+  if (turn.replacedBy !== undefined) checkId('replacedBy', turn.replacedBy)
 }
 
 export function checkId(name: string, id: string): void {
@@ -183,6 +184,7 @@ export interface TurnFacts {
   readonly owner: string
   readonly createdAt: number
   readonly request?: string | undefined
+  readonly replaces?: string | undefined
   readonly outcome?: Outcome | undefined
   readonly endedAt?: number | undefined
   readonly responseBytes?: number | undefined
@@ -191,7 +193,7 @@ export interface TurnFacts {
 
 export function turnRecord(facts: TurnFacts, state: WriteState, expired: boolean): TurnRecord {
   const { turnId, runId, threadId, ordinal, owner, createdAt, outcome } = facts
-  const { endedAt, responseBytes, cancelReason, request } = facts
+  const { endedAt, responseBytes, cancelReason, request, replaces } = facts
   return {
     turnId,
     runId,
@@ -207,6 +209,7 @@ export function turnRecord(facts: TurnFacts, state: WriteState, expired: boolean
     sealed: isSealed(state),
     ...(cancelReason !== undefined && { cancelReason }),
     ...(request !== undefined && { request }),
+    ...(replaces !== undefined && { replaces }),
     expired,
   }
 }

@@ -4,6 +4,7 @@ import {
   type Lease,
   LOG_NAMES,
   type LogName,
+  type NewTurn,
   type Replaced,
   type ThreadRecord,
   type TurnRecord,
@@ -160,6 +161,19 @@ export function turnGone(turnId: string): TurnstreamError {
 /** Returns whether a lease was lost because its turn was deleted. */
 export function isTurnGone(error: unknown): boolean {
   return hasCode(error, 'LEASE_LOST') && hasCode(error.cause, 'TURN_DELETED')
+}
+
+/** Throws unless the new turn may replace one that was found in its thread. A repeated creation may. */
+export function checkReplaceable(
+  { turnId, threadId, replaces }: NewTurn,
+  found: { readonly replacedBy?: string | undefined } | undefined,
+): void {
+  if (found === undefined) {
+    throw new TurnstreamError('TURN_UNKNOWN', `${replaces} in thread ${threadId}`)
+  }
+  const { replacedBy = turnId } = found
+  if (replacedBy === turnId) return
+  throw new TurnstreamError('TURN_REPLACED', `turn ${replaces} by turn ${replacedBy}`)
 }
 
 /** Returns whether `found` is the thread that a put should replace. */

@@ -41,6 +41,10 @@ export interface NewTurn {
   readonly owner: string
   /** A fingerprint of the request for later comparison. The store never interprets it. */
   readonly request?: string
+  /** A turn of the thread. It and all later ones are replaced by the new turn. */
+  readonly replaces?: string
+  /** For imports: the turn that replaced this one before. */
+  readonly replacedBy?: string
 }
 
 /** A snapshot with its envelope. Its key is its item id, or the type of a turn event. */
@@ -170,8 +174,14 @@ export interface TurnRecord {
   readonly sealed: boolean
   readonly cancelReason?: string
   readonly request?: string
+  readonly replaces?: string
   /** Whether the logs have expired and only this record is left. */
   readonly expired: boolean
+}
+
+export interface ListedTurn extends TurnRecord {
+  /** The turn that took its place. Remains when that turn is deleted. */
+  readonly replacedBy?: string
 }
 
 /** An answer to a request for approval. */
@@ -226,6 +236,8 @@ export interface PageOptions {
 export interface TurnPageOptions extends PageOptions {
   /** Which end of the thread to list first. `oldest` by default. */
   readonly first?: 'oldest' | 'newest'
+  /** Whether to list replaced turns, too. */
+  readonly replaced?: boolean
 }
 
 export interface Page<T> {
@@ -238,8 +250,8 @@ export interface Page<T> {
 export interface Directory {
   getTurn(turnId: string): Promise<TurnRecord | undefined>
   getTurnOfRun(runId: string): Promise<TurnRecord | undefined>
-  /** Lists the turns of a thread in creation order. */
-  listTurns(threadId: string, options?: TurnPageOptions): Promise<Page<TurnRecord>>
+  /** Lists the turns of a thread in creation order, without those that were replaced. */
+  listTurns(threadId: string, options?: TurnPageOptions): Promise<Page<ListedTurn>>
 
   /**
    * Creates the thread or replaces its title and metadata. With `replaces`, only if the thread was not put or
@@ -292,7 +304,8 @@ export interface TurnLog extends Directory {
    * Creates the turn, and its thread if that is new, and returns the first lease. Its epoch is 1, or higher
    * where the owner of a deleted turn with the same id may still write. TURN_EXISTS, with the stored record,
    * if the turn or run exists; THREAD_BUSY while another turn of the thread is not sealed, or while the
-   * thread is being deleted.
+   * thread is being deleted. With `replaces`, TURN_UNKNOWN if the thread has no such turn, and TURN_REPLACED
+   * if another turn has replaced it. Replacing is part of the creation: both happen, or neither.
    */
   create(turn: NewTurn, leaseMs: number): Promise<Lease>
 

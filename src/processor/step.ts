@@ -96,10 +96,11 @@ function start(
 ): readonly Effect[] {
   if (turn.opening !== undefined) return NOTHING
   const { turnId, threadId } = turn.rules
-  const { model_id: modelId, provider_id: providerId } = payload
+  const { model_id: modelId, provider_id: providerId, replaces } = payload
+  const replaced = replaces === undefined ? undefined : { replaces }
   const emission: Emission = {
     kind: 'opening',
-    output: { type: 'turn_started', turnId, threadId, modelId, providerId },
+    output: { type: 'turn_started', turnId, threadId, modelId, providerId, ...replaced },
   }
   turn.providerId = providerId
   turn.startedAt = timestamp

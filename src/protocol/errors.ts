@@ -84,6 +84,7 @@ export const ERROR_CODES = {
   TURN_EXISTS: { status: 409, retryable: false, summary: 'The turn already exists' },
   TURN_EXPIRED: { status: 410, retryable: false, summary: 'The logs of the turn have expired' },
   TURN_ITEM_LIMIT: { status: 422, retryable: false, summary: 'The turn has too many items' },
+  TURN_REPLACED: { status: 409, retryable: false, summary: 'The turn was already replaced' },
   TURN_ROUND_LIMIT: { status: 422, retryable: false, summary: 'The turn has too many tool rounds' },
   TURN_TEXT_LIMIT: { status: 422, retryable: false, summary: 'The turn has too much text' },
   TURN_TIME_LIMIT: { status: 504, retryable: true, summary: 'The turn took too long' },

@@ -47,6 +47,7 @@ export const responseSchema = openObject({
   created_at: z.number(),
   history_truncated: historyTruncatedSchema.exactOptional(),
   history_given: z.boolean().exactOptional(),
+  replaces: idSchema.exactOptional(),
   updated_at: z.number(),
   status: responseStatusSchema,
   output_items: z.array(responseItemSchema),

@@ -167,7 +167,12 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
       provider_id: isString,
       created_at: isNumber,
     },
-    { agent_id: isId, history_truncated: isHistoryTruncated, history_given: isBoolean },
+    {
+      agent_id: isId,
+      history_truncated: isHistoryTruncated,
+      history_given: isBoolean,
+      replaces: isId,
+    },
   ],
   item_start: [
     { item_id: isId, item_type: (value) => isKeyOf(ITEM_TYPES, value) },

@@ -65,6 +65,8 @@ const payloads = {
     history_truncated: historyTruncatedSchema.exactOptional(),
     /** The caller gave the history: earlier turns of the thread do not precede this one. */
     history_given: z.boolean().exactOptional(),
+    /** The turn of the thread that this one replaces, together with all later ones. */
+    replaces: idSchema.exactOptional(),
   }),
   item_start: openObject({
     type: z.literal('item_start'),

@@ -76,6 +76,8 @@ const turnStartedSchema = openObject({
   ...turn,
   modelId: z.string().exactOptional(),
   providerId: z.string().exactOptional(),
+  /** The turn of the thread that this one replaces, together with all later ones. */
+  replaces: idSchema.exactOptional(),
 })
 export type TurnStarted = z.infer<typeof turnStartedSchema>
 

@@ -133,12 +133,13 @@ function named(head: Head, event: StreamEvent): Head {
 function startResponse(head: Head, payload: StreamEventPayload<'response_start'>): Head {
   if (head.status !== 'queued') return head
   const { turn_id, thread_id, agent_id, model_id, provider_id, created_at } = payload
-  const { history_truncated, history_given } = payload
+  const { history_truncated, history_given, replaces } = payload
   const ids = { id: payload.response_id, turn_id, thread_id, model_id, provider_id }
   const agent = agent_id === undefined ? undefined : { agent_id }
   const history = {
     ...(history_truncated !== undefined && { history_truncated }),
     ...(history_given !== undefined && { history_given }),
+    ...(replaces !== undefined && { replaces }),
   }
   return { ...head, ...ids, ...agent, created_at, ...history, status: 'in_progress' }
 }

@@ -1,11 +1,11 @@
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { START } from '../log/offsets.ts'
 import type {
+  ListedTurn,
   OutputRecord,
   Page,
   TurnLog,
   TurnPageOptions,
-  TurnRecord,
   TurnSnapshot,
 } from '../log/turn-log.ts'
 import { hasCode } from '../protocol/errors.ts'
@@ -26,15 +26,15 @@ type Completions = ReadonlyMap<string, OutputRecord>
 
 /**
  * One page of a thread, in which every call appears once, in the turn that made it. A call that the client
- * answered is completed in a later turn, on this page or after it.
+ * answered is completed in a later turn, on this page or after it. A replaced turn completes only calls of replaced turns.
  */
 export class ThreadPage {
   readonly #log: TurnLog
   readonly #threadId: string
   #options: TurnPageOptions = {}
-  #page: Page<TurnRecord> = { items: [] }
+  #page: Page<ListedTurn> = { items: [] }
   /** Turns after the page, oldest first. */
-  #later: Promise<readonly TurnRecord[]> | undefined
+  #later: Promise<readonly ListedTurn[]> | undefined
   /** Calls of earlier turns that a turn completes, by turn. */
   readonly #completions = new Map<string, Completions>()
   /** The snapshot that was read last: usually the next turn of the page has the outputs. */
@@ -45,19 +45,20 @@ export class ThreadPage {
     this.#threadId = threadId
   }
 
-  async list(options: TurnPageOptions): Promise<Page<TurnRecord>> {
+  async list(options: TurnPageOptions): Promise<Page<ListedTurn>> {
     this.#options = options
     this.#page = await this.#log.listTurns(this.#threadId, options)
     return this.#page
   }
 
   /** Returns the outputs of a turn of the page; undefined if it was deleted since it was listed. */
-  async outputs(turn: TurnRecord): Promise<ListedOutputs | undefined> {
+  async outputs(turn: ListedTurn): Promise<ListedOutputs | undefined> {
     const outputs = await this.#read(turn)
     if (outputs === undefined) return undefined
     const records: OutputRecord[] = []
     for (const record of outputs.records) {
-      if (isForeign(turn, record) && this.#hasTurnOf(record)) continue
+      const isReplaced = turn.replacedBy !== undefined
+      if (!isReplaced && isForeign(turn, record) && this.#hasTurnOf(record)) continue
       records.push(isOpenCall(turn, record) ? await this.#completed(turn, record) : record)
     }
     return { ...outputs, records }
@@ -68,8 +69,11 @@ export class ThreadPage {
     return this.#page.items.some(({ runId, expired }) => !expired && isItemOf(runId, key))
   }
 
-  async #completed(turn: TurnRecord, call: OutputRecord): Promise<OutputRecord> {
-    const onPage = this.#page.items.filter(({ ordinal }) => ordinal > turn.ordinal)
+  async #completed(turn: ListedTurn, call: OutputRecord): Promise<OutputRecord> {
+    const onPage = this.#page.items.filter(
+      ({ ordinal, replacedBy }) =>
+        ordinal > turn.ordinal && (replacedBy === undefined || turn.replacedBy !== undefined),
+    )
     for (const later of onPage.toSorted((one, other) => one.ordinal - other.ordinal)) {
       const completion = (await this.#completionsIn(later)).get(call.key)
       if (completion !== undefined) return completion
@@ -82,7 +86,7 @@ export class ThreadPage {
     return call
   }
 
-  async #completionsIn(turn: TurnRecord): Promise<Completions> {
+  async #completionsIn(turn: ListedTurn): Promise<Completions> {
     const known = this.#completions.get(turn.turnId)
     if (known !== undefined) return known
     if (isSliceOver()) await nextSlice()
@@ -93,12 +97,12 @@ export class ThreadPage {
     return completions
   }
 
-  async #listLater(): Promise<readonly TurnRecord[]> {
+  async #listLater(): Promise<readonly ListedTurn[]> {
     const { first = 'oldest' } = this.#options
     return first === 'oldest' ? this.#listNext() : this.#listNewer()
   }
 
-  async #listNext(): Promise<readonly TurnRecord[]> {
+  async #listNext(): Promise<readonly ListedTurn[]> {
     const { nextCursor: cursor } = this.#page
     if (cursor === undefined) return []
     const options = { first: 'oldest', limit: MAX_LATER_TURNS, cursor } as const
@@ -106,9 +110,9 @@ export class ThreadPage {
   }
 
   /** Pages can only be listed from an end of the thread: from the newest turn down to this page. */
-  async #listNewer(): Promise<readonly TurnRecord[]> {
+  async #listNewer(): Promise<readonly ListedTurn[]> {
     const newest = Math.max(...this.#page.items.map(({ ordinal }) => ordinal))
-    const newer: TurnRecord[] = []
+    const newer: ListedTurn[] = []
     let cursor: string | undefined
     do {
       const place = cursor === undefined ? {} : { cursor }
@@ -121,7 +125,7 @@ export class ThreadPage {
     return newer.toReversed().slice(0, MAX_LATER_TURNS)
   }
 
-  async #read(turn: TurnRecord): Promise<ListedOutputs | undefined> {
+  async #read(turn: ListedTurn): Promise<ListedOutputs | undefined> {
     const { turnId } = turn
     if (this.#latest?.turnId === turnId) return this.#latest.outputs
     const outputs = await readOutputs(this.#log, turn)
@@ -132,7 +136,7 @@ export class ThreadPage {
 
 const EXPIRED: ListedOutputs = { records: [], offset: START, sealed: true, expired: true }
 
-async function readOutputs(log: TurnLog, turn: TurnRecord): Promise<ListedOutputs | undefined> {
+async function readOutputs(log: TurnLog, turn: ListedTurn): Promise<ListedOutputs | undefined> {
   if (turn.expired) return EXPIRED
   try {
     return await log.snapshot(turn.turnId)
@@ -154,12 +158,12 @@ function isCall({ data }: OutputRecord): boolean {
 }
 
 /** Returns whether the record completes a call of an earlier turn. */
-function isForeign({ runId }: TurnRecord, record: OutputRecord): boolean {
+function isForeign({ runId }: ListedTurn, record: OutputRecord): boolean {
   return !isItemOf(runId, record.key) && isCall(record)
 }
 
 /** Returns whether the record is a call that was left to the client. */
-function isOpenCall({ runId, sealed }: TurnRecord, record: OutputRecord): boolean {
+function isOpenCall({ runId, sealed }: ListedTurn, record: OutputRecord): boolean {
   if (!sealed || !isItemOf(runId, record.key) || !isCall(record)) return false
   return 'status' in record.output && record.output.status === 'create'
 }

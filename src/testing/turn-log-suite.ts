@@ -11,6 +11,7 @@ import { listingCases } from './turn-log/listing-cases.ts'
 import { processedCases } from './turn-log/processed-cases.ts'
 import { recordCases } from './turn-log/record-cases.ts'
 import { recreationCases } from './turn-log/recreation-cases.ts'
+import { replacementCases } from './turn-log/replacement-cases.ts'
 import { responseCases } from './turn-log/response-cases.ts'
 import { tailCases } from './turn-log/tail-cases.ts'
 import { tenantCases } from './turn-log/tenant-cases.ts'
@@ -43,6 +44,7 @@ const GROUPS: Readonly<Record<string, readonly Case[]>> = {
   approvals: approvalCases,
   'turn records': recordCases,
   'threads and listing': listingCases,
+  'replaced turns': replacementCases,
   'the Response of a turn': responseCases,
   'deletion and retention': deletionCases,
   'a recreated turn': recreationCases,

@@ -47,6 +47,8 @@ export interface Submission {
   readonly providerId?: string
   /** The agent that answers: `agent_id` of `response_start`. */
   readonly agentId?: string
+  /** A turn of the thread. It and all later ones leave the thread's history. */
+  readonly replaces?: string
   /** Precedes the input in place of the stored thread, even if empty. None of its calls is run. */
   readonly history?: readonly HistoryItem[]
   readonly input: readonly TurnInput[]

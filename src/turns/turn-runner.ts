@@ -118,8 +118,8 @@ export class TurnRunner {
   /**
    * Resolves when the turn and its input are durable; the turn then runs whether or not anyone reads it. The
    * same ids with the same body are the same turn. SUBMIT_CONFLICT, THREAD_BUSY, MODEL_UNKNOWN,
-   * INPUT_TOO_LARGE, TOOL_CALL_UNKNOWN, TOOL_CALL_ANSWERED, SERVER_SHUTDOWN, REQUEST_INVALID, an error
-   * thrown by `admit`, or a store code.
+   * INPUT_TOO_LARGE, TOOL_CALL_UNKNOWN, TOOL_CALL_ANSWERED, SERVER_SHUTDOWN, REQUEST_INVALID, TURN_UNKNOWN or
+   * TURN_REPLACED because of `replaces`, an error thrown by `admit`, or a store code.
    */
   async submit(submission: Submission, options: SubmitOptions = {}): Promise<Submitted> {
     const { tenant = DEFAULT_TENANT, admit = () => doNothing, acceptsAnyOutput = false } = options
@@ -195,7 +195,8 @@ export class TurnRunner {
       chosen = this.#choose(submission)
       room = historyRoom(items, this.#services.caps)
       leave = await request.admit()
-      found = await this.#findAnswers(request, asked)
+      // Turns that will be replaced do not count.
+      found = await this.#findAnswers(request, asked, submission.replaces)
     } catch (refusal) {
       leave()
       const known = isNamed(submission) ? await this.#find(request) : undefined
@@ -268,20 +269,33 @@ export class TurnRunner {
     return again
   }
 
-  #create({ log, ids, fingerprint }: SubmitRequest): Promise<Lease> {
+  #create({ log, ids, fingerprint, submission }: SubmitRequest): Promise<Lease> {
     const { leaseMs, clock } = this.#services
     const { owner } = this.#options
-    return createTurn(log, { ...ids, owner, request: fingerprint }, leaseMs, clock)
+    const { replaces } = submission
+    const turn = {
+      ...ids,
+      owner,
+      request: fingerprint,
+      ...(replaces !== undefined && { replaces }),
+    }
+    return createTurn(log, turn, leaseMs, clock)
   }
 
   #begin(
     { tenant, log, submission, ids }: SubmitRequest,
-    begun: Omit<TurnTask, 'tenant' | 'agentId' | 'threadId' | 'settings' | 'traceContext'>,
+    begun: Omit<
+      TurnTask,
+      'tenant' | 'agentId' | 'replaces' | 'threadId' | 'settings' | 'traceContext'
+    >,
   ): Turn {
     const { threadId } = ids
-    const { agentId, settings = {}, traceContext = NO_TRACE } = submission
-    const agent = agentId === undefined ? {} : { agentId }
-    const task = { ...begun, ...agent, tenant, threadId, settings, traceContext }
+    const { agentId, replaces, settings = {}, traceContext = NO_TRACE } = submission
+    const named = {
+      ...(agentId !== undefined && { agentId }),
+      ...(replaces !== undefined && { replaces }),
+    }
+    const task = { ...begun, ...named, tenant, threadId, settings, traceContext }
     const tools = this.#toolsFor(submission)
     const run = new Turn(task, { ...this.#services, tools, log })
     this.#runs.add(run)
@@ -390,9 +404,9 @@ function isNamed({ turnId, runId }: Submission): boolean {
  * which identify it, and the trace, which differs each time.
  */
 export function fingerprintOf(submission: Submission): string {
-  const { threadId, model, providerId, agentId, history, input, settings } = submission
+  const { threadId, model, providerId, agentId, replaces, history, input, settings } = submission
   const body = JSON.stringify(
-    { threadId, model, providerId, agentId, history, input, settings },
+    { threadId, model, providerId, agentId, replaces, history, input, settings },
     inOrder,
   )
   return createHash('sha256').update(body).digest('hex')

@@ -54,6 +54,8 @@ export interface TurnTask extends ChosenModel {
   readonly tenant: string
   readonly threadId: string
   readonly agentId?: string
+  /** The turn that this one replaces. */
+  readonly replaces?: string
   readonly settings: TurnSettings
   readonly traceContext: TraceContext
   readonly lease: Lease
@@ -236,8 +238,8 @@ export class Turn {
   }
 
   async #open(): Promise<void> {
-    const { lease, threadId, agentId, model, provider, input, answers } = this.#task
-    const { isHistoryGiven } = this.#task
+    const { lease, threadId, agentId, replaces, model, provider } = this.#task
+    const { input, answers, isHistoryGiven } = this.#task
     const { turnId, runId } = lease
     const turns_dropped = await this.#history.then(
       ({ turnsDropped }) => turnsDropped,
@@ -254,6 +256,7 @@ export class Turn {
       created_at: Math.trunc(this.#services.clock.now()),
       ...(turns_dropped > 0 && { history_truncated: { turns_dropped } }),
       ...(isHistoryGiven && { history_given: true }),
+      ...(replaces !== undefined && { replaces }),
     })
     this.#transcript.countInput(charsOfAnswers(answers))
     for (let at = 0; at < input.length; at += INPUT_ITEMS_PER_SLICE) {

@@ -177,3 +177,24 @@ describe('an append', () => {
     expect(after && [item(after, 0)?.content, item(after, 1)?.content]).toEqual(['One', 'Two two'])
   })
 })
+
+describe('V14 a turn that replaces another', () => {
+  const again = { ...started('t4'), replaces: 't2' } as StreamOutput
+  const ids = ({ turns }: View) => turns.map(({ turnId }) => turnId)
+
+  test('takes the place of it and of those after it', () => {
+    const before = view(started('t1'), started('t2'), started('t3'))
+    const after = apply(before, again)
+    expect(ids(after)).toEqual(['t1', 't4'])
+    expect(after.turns[0]).toBe(before.turns[0])
+    expect(apply(after, again)).toBe(after)
+  })
+
+  test('changes nothing in a view without them', () => {
+    expect(ids(view(started('t1'), again))).toEqual(['t1', 't4'])
+  })
+
+  test('takes the place of turns on an earlier page', () => {
+    expect(ids(prepend(view(again), view(started('t1'), started('t2'))))).toEqual(['t1', 't4'])
+  })
+})

@@ -201,6 +201,7 @@ const PUBLIC = {
       'KeyEntry',
       'KeyName',
       'Lease',
+      'ListedTurn',
       'ListenOptions',
       'Listening',
       'LogName',

@@ -160,3 +160,43 @@ describe('V4 a submit with an output', () => {
     expect(json.choices[0].message.tool_calls).toBeUndefined()
   })
 })
+
+describe('V14 a turn that replaces the answer to a call', () => {
+  const submit = (to: TestServer, body: object) => call(to, 'POST /api/v2/submit', { body })
+  const outputIn = ({ turns }: Loaded) =>
+    turns.flatMap(({ outputs }) =>
+      outputs.flatMap((output) => (output.type === 'tool_call' ? [output.toolOutput] : [])),
+    )
+
+  test.each(['first', 'second'])('answers it again: %s output', async (output) => {
+    const to = await server([ASK, ANSWER, ANSWER])
+    await ask(to, 'a')
+    await ask(to, 'b', reply('first'))
+    await ask(to, 'c', { ...reply(output), replaces: 'b' })
+    const loaded = await load(to)
+    expect(cards(loaded)).toEqual(['a: a:1 complete'])
+    expect(outputIn(loaded)).toEqual([output])
+    // With replaced turns, each answer is where it was given; the card has the one that counts.
+    const all = await load(to, '?replaced=true')
+    expect(cards(all)).toEqual(['a: a:1 complete', 'b: a:1 complete'])
+    expect(outputIn(all)).toEqual([output, 'first'])
+  })
+
+  test('leaves the call of a replaced turn unknown', async () => {
+    const to = await server([ASK, ANSWER])
+    await ask(to, 'a')
+    await ask(to, 'b', { replaces: 'a' })
+    const body = { threadId: 'thread', ...reply('late') }
+    const { status, json } = await submit(to, body)
+    expect([status, json.error.code]).toEqual([400, 'TOOL_CALL_UNKNOWN'])
+  })
+
+  test('may not answer a call that it replaces', async () => {
+    const to = await server([ASK, ANSWER])
+    await ask(to, 'a')
+    const body = { threadId: 'thread', ...reply('late'), replaces: 'a' }
+    const { status, json } = await submit(to, body)
+    expect([status, json.error.code]).toEqual([400, 'TOOL_CALL_UNKNOWN'])
+    expect(cards(await load(to))).toEqual(['a: a:1 create'])
+  })
+})

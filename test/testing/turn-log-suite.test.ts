@@ -265,6 +265,14 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
       }
     },
   ],
+  'lists replaced turns as others': [
+    'V14 a turn replaces another and all later ones',
+    (log) => ({ listTurns: (id, options) => log.listTurns(id, { ...options, replaced: true }) }),
+  ],
+  'replaces nothing': [
+    'V14 of several turns that replace the same one, one is created',
+    (log) => ({ create: ({ replaces: _replaces, ...turn }, leaseMs) => log.create(turn, leaseMs) }),
+  ],
   'takes the last answer to an approval': [
     'V8 of many answers at the same time, from several processes, one is stored',
     (log) => ({

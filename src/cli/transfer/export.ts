@@ -4,7 +4,7 @@ import { DATA_FILE } from '../../log/embedded/data-file.ts'
 import { EmbeddedLog } from '../../log/embedded/embedded-log.ts'
 import { START } from '../../log/offsets.ts'
 import { logOf } from '../../log/tenants.ts'
-import type { Page, PageOptions, TurnLog, TurnRecord } from '../../log/turn-log.ts'
+import type { ListedTurn, Page, PageOptions, TurnLog } from '../../log/turn-log.ts'
 import { hasCode, isTurnMissing, TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT, isTenant } from '../../protocol/names.ts'
 import { defineCommand, EXIT, type ExitCode, reportFailure, UsageError } from '../command.ts'
@@ -82,17 +82,20 @@ class Export {
       await this.#terminal.write(jsonLine({ thread: { tenant, ...thread } }))
       this.counts.threads += 1
     })
-    for await (const turnId of turnIdsOf(log, threadId)) {
-      const name = typeof turnId === 'string' ? `turn ${turnId}` : `a turn of thread ${threadId}`
+    for await (const place of turnPlacesOf(log, threadId)) {
+      const isDamaged = place instanceof TurnstreamError
+      const name = isDamaged ? `a turn of thread ${threadId}` : `turn ${place.turnId}`
       await this.#unlessDamaged(name, tenant, async () => {
-        if (typeof turnId !== 'string') throw turnId
+        if (isDamaged) throw place
+        const { turnId, replacedBy } = place
         const record = await log.getTurn(turnId)
-        if (record !== undefined) await this.#turn(log, tenant, record)
+        if (record === undefined) return
+        await this.#turn(log, tenant, { ...record, ...(replacedBy && { replacedBy }) })
       })
     }
   }
 
-  async #turn(log: TurnLog, tenant: string, record: TurnRecord): Promise<void> {
+  async #turn(log: TurnLog, tenant: string, record: ListedTurn): Promise<void> {
     if (record.expired) {
       this.counts.expired += 1
     } else if (!record.sealed) {
@@ -129,7 +132,7 @@ class Export {
 export async function* turnLines(
   log: TurnLog,
   tenant: string,
-  turn: TurnRecord,
+  turn: ListedTurn,
 ): AsyncGenerator<string> {
   const { turnId } = turn
   const response = await log.getResponse(turnId)
@@ -162,10 +165,10 @@ async function* selectThreads(log: TurnLog, tenant?: string, thread?: string) {
   for (const threadId of ids.toReversed()) yield { tenant: name, threadId }
 }
 
-/** The ids of a thread's turns. For one whose id is damaged, the error. */
-async function* turnIdsOf(log: TurnLog, threadId: string) {
-  if (log instanceof EmbeddedLog) yield* log.turnIds(threadId)
-  else for await (const each of allItems((page) => log.listTurns(threadId, page))) yield each.turnId
+/** The turns of a thread, replaced ones too. For one whose id is damaged, the error. */
+async function* turnPlacesOf(log: TurnLog, threadId: string) {
+  if (log instanceof EmbeddedLog) yield* log.turnPlaces(threadId)
+  else yield* allItems((page) => log.listTurns(threadId, { ...page, replaced: true }))
 }
 
 async function* allItems<T>(list: (page: PageOptions) => Promise<Page<T>>): AsyncGenerator<T> {

@@ -57,6 +57,8 @@ const lineSchema = z.union([
       threadId: id,
       epoch: z.int().min(1).max(MAX_EPOCH),
       request: z.string().exactOptional(),
+      replaces: id.exactOptional(),
+      replacedBy: id.exactOptional(),
       response: z.string().exactOptional(),
     }),
   }),

@@ -1,6 +1,6 @@
 import { logOf } from '../../log/tenants.ts'
-import type { LogWriter, TurnLog } from '../../log/turn-log.ts'
-import { TurnstreamError } from '../../protocol/errors.ts'
+import type { Lease, LogWriter, TurnLog } from '../../log/turn-log.ts'
+import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import type { StreamOutput } from '../../protocol/stream-output.ts'
 import { defineCommand, EXIT, readInput } from '../command.ts'
@@ -171,9 +171,8 @@ async function openTarget(store: TurnLog, turn: TurnLine): Promise<TurnTarget> {
 }
 
 async function createTurn(log: TurnLog, turn: TurnLine): Promise<TurnTarget> {
-  const { turnId, runId, threadId, request, epoch, response } = turn
-  const named = { turnId, runId, threadId, owner: OWNER }
-  let lease = await log.create({ ...named, ...(request !== undefined && { request }) }, 0)
+  const { turnId, epoch, response } = turn
+  let lease = await addTurn(log, turn)
   // Outputs get new offsets. With a later epoch, cursors from the old store are foreign and skip nothing.
   while (lease.epoch < epoch) lease = await log.claim(turnId, OWNER, 0)
   lease = await log.claim(turnId, OWNER, LEASE_MS)
@@ -193,6 +192,26 @@ async function createTurn(log: TurnLog, turn: TurnLine): Promise<TurnTarget> {
       await outputs.add({ output: output as StreamOutput, eventId, timestamp })
     },
     discard: () => log.deleteTurn(turnId),
+  }
+}
+
+async function addTurn(log: TurnLog, turn: TurnLine): Promise<Lease> {
+  const { turnId, runId, threadId, request, replaces, replacedBy } = turn
+  const created = {
+    turnId,
+    runId,
+    threadId,
+    owner: OWNER,
+    ...(request !== undefined && { request }),
+    ...(replacedBy !== undefined && { replacedBy }),
+  }
+  if (replaces === undefined) return log.create(created, 0)
+  try {
+    return await log.create({ ...created, replaces }, 0)
+  } catch (error) {
+    // The turn that it replaced was not exported, or has another replacement here.
+    if (!hasCode(error, 'TURN_UNKNOWN') && !hasCode(error, 'TURN_REPLACED')) throw error
+    return log.create(created, 0)
   }
 }
 

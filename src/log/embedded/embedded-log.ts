@@ -4,7 +4,15 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import { addAnswer, checkAnswer, findAnswer } from '../approvals.ts'
 import { checkId, checkIds } from '../records.ts'
-import { checkEpoch, claimed, firstState, leaseOf, TurnExistsError, turnGone } from '../rules.ts'
+import {
+  checkEpoch,
+  checkReplaceable,
+  claimed,
+  firstState,
+  leaseOf,
+  TurnExistsError,
+  turnGone,
+} from '../rules.ts'
 import { LogTail } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
 import type * as log from '../turn-log.ts'
@@ -12,7 +20,13 @@ import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn, EmbeddedWriter } from './embedded-turn.ts'
 import { indexedThreads, removeTurn } from './removal.ts'
-import { NOT_ENDED, type StoredTurn } from './stored-turn.ts'
+import {
+  formatPlace,
+  NOT_ENDED,
+  type StoredFacts,
+  type StoredTurn,
+  type TurnPlace,
+} from './stored-turn.ts'
 import type { TenantTurns } from './tenant-turns.ts'
 
 /** How many turns of a thread to delete in one commit. */
@@ -45,16 +59,17 @@ export class EmbeddedLog implements log.TurnLog {
     this.#store.checkOpen()
     checkIds(turn)
     const { commits, env, clock } = this.#store
-    const { turnId, threadId, runId = turnId, owner, request } = turn
+    const { turnId, threadId, runId = turnId, owner, request, replaces } = turn
     const { keys } = this.#turns
     this.#checkNew(turnId, runId)
     const open = this.#turns.openTurn(threadId)
     if (open !== undefined) throw new TurnstreamError('THREAD_BUSY', `turn ${open.facts.turnId}`)
+    const replaced = replaces === undefined ? undefined : this.#replaceable(turn, replaces)
     const now = clock.now()
     const { ordinal, write } = this.#threads.addTurn(threadId, now)
     const number = this.#store.takeNumber()
     const ids = { turnId, runId, threadId, number, ordinal }
-    const facts = { ...ids, owner, createdAt: now, request, ...NOT_ENDED }
+    const facts = { ...ids, owner, createdAt: now, request, replaces, ...NOT_ENDED }
     const added = new EmbeddedTurn(this.#store, keys, facts, firstState(0), false)
     added.until = monotonicNow(clock) + leaseMs
     this.#turns.add(added)
@@ -63,11 +78,21 @@ export class EmbeddedLog implements log.TurnLog {
       write: (writes) => {
         write(writes)
         const key = [keys.of(threadId), ordinal]
-        writes.push({ table: env.tables.threadTurns, key, value: turnId })
+        const value = formatPlace({ turnId, replacedBy: turn.replacedBy })
+        writes.push({ table: env.tables.threadTurns, key, value })
+        if (replaced !== undefined) this.#turns.replace(writes, replaced, { turnId, ordinal })
       },
       undo: () => this.#turns.remove(added),
     })
     return leaseOf(added, firstState(now + leaseMs))
+  }
+
+  /** The turn that a new one replaces. */
+  #replaceable(turn: log.NewTurn, replaces: string): StoredFacts | undefined {
+    const found = this.#decided(replaces)?.facts
+    const isInThread = found?.threadId === turn.threadId
+    checkReplaceable(turn, isInThread ? this.#turns.placeOf(found) : undefined)
+    return found
   }
 
   #checkNew(turnId: string, runId: string): void {
@@ -228,7 +253,7 @@ export class EmbeddedLog implements log.TurnLog {
   async listTurns(
     threadId: string,
     options: log.TurnPageOptions = {},
-  ): Promise<log.Page<log.TurnRecord>> {
+  ): Promise<log.Page<log.ListedTurn>> {
     this.#store.checkOpen()
     return this.#turns.listRecords(threadId, options)
   }
@@ -256,9 +281,9 @@ export class EmbeddedLog implements log.TurnLog {
   }
 
   /** The ids of a thread's turns in order. Yields an error for a damaged id. */
-  *turnIds(threadId: string): Generator<string | TurnstreamError> {
+  *turnPlaces(threadId: string): Generator<TurnPlace | TurnstreamError> {
     this.#store.checkOpen()
-    yield* this.#turns.readableIds(threadId)
+    yield* this.#turns.readablePlaces(threadId)
   }
 
   async countThreads(): Promise<number> {

@@ -30,6 +30,22 @@ export const NOT_ENDED = {
   expired: false,
 }
 
+/** A turn in the list of its thread. */
+export interface TurnPlace {
+  readonly turnId: string
+  readonly replacedBy?: string | undefined
+}
+
+/** `<turnId>`, or `<turnId> <replacedBy>`: ids contain no space. */
+export function formatPlace({ turnId, replacedBy }: TurnPlace): string {
+  return replacedBy === undefined ? turnId : `${turnId} ${replacedBy}`
+}
+
+export function parsePlace(text: string): TurnPlace {
+  const [turnId = '', replacedBy] = text.split(' ')
+  return { turnId, replacedBy }
+}
+
 /** In the table `store`: [DAMAGED, key of the turn] to nothing. */
 export const DAMAGED = 'damaged'
 

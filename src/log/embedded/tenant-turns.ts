@@ -2,11 +2,19 @@ import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
 import { turnRecord } from '../records.ts'
 import { hasRunOut, isSealed, RECORDS_OUTLIVE_LOGS } from '../rules.ts'
-import type { Page, TurnPageOptions, TurnRecord } from '../turn-log.ts'
+import type { ListedTurn, Page, TurnPageOptions, TurnRecord } from '../turn-log.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn } from './embedded-turn.ts'
-import { parseTurn, type StoredTurn, TenantKeys } from './stored-turn.ts'
+import type { Write } from './environment.ts'
+import {
+  formatPlace,
+  parsePlace,
+  parseTurn,
+  type StoredTurn,
+  TenantKeys,
+  type TurnPlace,
+} from './stored-turn.ts'
 
 /**
  * The turns and threads of a tenant. Open turns and those with readers are in memory, once each and by id: building a
@@ -126,38 +134,66 @@ export class TenantTurns {
     return record?.runId === runId ? record : undefined
   }
 
-  listRecords(threadId: string, options: TurnPageOptions): Page<TurnRecord> {
+  listRecords(threadId: string, options: TurnPageOptions): Page<ListedTurn> {
     const limit = pageLimit(options)
     const from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
-    const found: TurnRecord[] = []
-    for (const turnId of this.ids(threadId, options.first === 'newest', from)) {
+    const found: ListedTurn[] = []
+    for (const place of this.#places(threadId, options.first === 'newest', from)) {
+      const { turnId, replacedBy } = place
+      if (replacedBy !== undefined && options.replaced !== true) continue
       const record = this.getRecord(turnId)
-      if (record !== undefined) found.push(record)
+      if (record !== undefined) found.push({ ...record, ...(replacedBy && { replacedBy }) })
       if (found.length > limit) break
     }
     return pageOf(found, limit, ({ ordinal }) => String(ordinal))
   }
 
-  /** The ids of a thread's turns, including expired ones. */
-  *ids(threadId: string, isReverse = false, from?: number): Generator<string> {
+  /** The ids of a thread's turns, including expired and replaced ones. */
+  *ids(threadId: string): Generator<string> {
+    for (const { turnId } of this.#places(threadId)) yield turnId
+  }
+
+  placeOf({ threadId, ordinal }: Pick<TurnRecord, 'threadId' | 'ordinal'>): TurnPlace | undefined {
+    const text = this.#store.env.tables.threadTurns.get([this.keys.of(threadId), ordinal])
+    return text === undefined ? undefined : parsePlace(text)
+  }
+
+  /** Marks the turns of a thread from one to before another as replaced by that one. */
+  replace(
+    writes: Write[],
+    { threadId, ordinal: first }: Pick<TurnRecord, 'threadId' | 'ordinal'>,
+    { turnId: replacedBy, ordinal }: Pick<TurnRecord, 'turnId' | 'ordinal'>,
+  ): void {
+    const key = this.keys.of(threadId)
+    const table = this.#store.env.tables.threadTurns
+    for (const place of table.getRange({ start: [key, first], end: [key, ordinal] })) {
+      const { turnId, replacedBy: earlier } = parsePlace(place.value)
+      if (earlier !== undefined) continue
+      writes.push({ table, key: place.key, value: formatPlace({ turnId, replacedBy }) })
+    }
+  }
+
+  *#places(threadId: string, isReverse = false, from?: number): Generator<TurnPlace> {
     const key = this.keys.of(threadId)
     const oldest = [key, 0]
     const newest = [key, Infinity]
     const end = isReverse ? oldest : newest
     const start = from === undefined ? (isReverse ? newest : oldest) : [key, from]
     const range = { start, end, reverse: isReverse, exclusiveStart: true }
-    for (const { value } of this.#store.env.tables.threadTurns.getRange(range)) yield value
+    for (const { value } of this.#store.env.tables.threadTurns.getRange(range)) {
+      yield parsePlace(value)
+    }
   }
 
   /** The same, with an error in place of a damaged id. */
-  *readableIds(threadId: string): Generator<string | TurnstreamError> {
+  *readablePlaces(threadId: string): Generator<TurnPlace | TurnstreamError> {
     const key = this.keys.of(threadId)
     const { threadTurns } = this.#store.env.tables
     // All at once: an LMDB cursor must not stay open while turns are read.
     const places = [...threadTurns.getKeys({ start: [key, 0], end: [key, Infinity] })]
     for (const place of places) {
       try {
-        yield threadTurns.get(place) ?? ''
+        yield parsePlace(threadTurns.get(place) ?? '')
       } catch (error) {
         if (!hasCode(error, 'STORE_CORRUPT')) throw error
         yield error

@@ -41,6 +41,8 @@ export interface ThreadKeys {
   readonly record: string
   /** Turns of the thread by ordinal. */
   readonly turns: string
+  /** Replaced turns, and the turn that took the place of each. */
+  readonly replaced: string
 }
 
 /** Keys of a tenant, and keys shared by all tenants. */
@@ -80,7 +82,7 @@ export class RedisKeys {
 
   thread(threadId: string): ThreadKeys {
     const record = `${this.#prefix}:thread:{${tagOf(threadId)}}`
-    return { record, turns: `${record}:turns` }
+    return { record, turns: `${record}:turns`, replaced: `${record}:replaced` }
   }
 
   /** Threads by last change. Only an index. */

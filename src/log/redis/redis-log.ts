@@ -331,7 +331,7 @@ class RedisLog implements log.TurnLog {
     return turnId === undefined ? undefined : this.#turns.records.get(turnId)
   }
 
-  listTurns(threadId: string, options?: log.TurnPageOptions): Promise<log.Page<log.TurnRecord>> {
+  listTurns(threadId: string, options?: log.TurnPageOptions): Promise<log.Page<log.ListedTurn>> {
     return this.#turns.threads.turns(threadId, options)
   }
 

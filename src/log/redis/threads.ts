@@ -2,12 +2,13 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../../protocol/json.ts'
 import { formatThreadPlace, pageLimit, pageOf, parseOrdinal, parseThreadPlace } from '../paging.ts'
 import { checkId } from '../records.ts'
+import { checkReplaceable } from '../rules.ts'
 import type * as log from '../turn-log.ts'
 import type { RedisClient } from './client.ts'
 import type { RedisKeys, Retention } from './keys.ts'
 import { list, text, texts } from './replies.ts'
 import * as scripts from './scripts/thread.ts'
-import { isSealed, type TurnRecords } from './turn-records.ts'
+import { isSealed, type TurnMeta, type TurnRecords } from './turn-records.ts'
 
 interface ThreadContext {
   readonly keys: RedisKeys
@@ -114,37 +115,43 @@ export class Threads {
   async turns(
     threadId: string,
     options: log.TurnPageOptions = {},
-  ): Promise<log.Page<log.TurnRecord>> {
+  ): Promise<log.Page<log.ListedTurn>> {
     const limit = pageLimit(options)
-    const isNewest = options.first === 'newest'
-    let from = options.cursor === undefined ? undefined : parseOrdinal(options.cursor)
-    const { turns } = this.#keys.thread(threadId)
-    const found: log.TurnRecord[] = []
+    const { first = 'oldest', cursor, replaced } = options
+    const { turns, replaced: marks } = this.#keys.thread(threadId)
+    const start = first === 'newest' ? '+inf' : '-inf'
+    let edge = cursor === undefined ? start : `(${parseOrdinal(cursor)}`
+    const found: log.ListedTurn[] = []
     const gone: string[] = []
-    while (found.length <= limit) {
-      const edge = from === undefined ? undefined : `(${from}`
-      const range = isNewest ? [edge ?? '+inf', '-inf'] : [edge ?? '-inf', '+inf']
-      const order = isNewest ? ['BYSCORE', 'REV'] : ['BYSCORE']
-      const page = ['LIMIT', '0', String(limit + 1), 'WITHSCORES']
-      const reply = list(await this.#client.command('ZRANGE', turns, ...range, ...order, ...page))
-      const places = scored(reply)
-      const records = await Promise.all(places.map(({ member }) => this.#records.get(member)))
-      for (const [at, { member, score }] of places.entries()) {
+    for (let isEnd = false; !isEnd && found.length <= limit; ) {
+      const args = [first, edge, limit + 1, replaced === true ? 1 : '']
+      const reply = list(await this.#client.run(scripts.LIST_TURNS, [turns, marks], args))
+      isEnd = reply[0] === 1
+      edge = text(reply[1])
+      const places = list(reply[2]).map(texts)
+      const records = await Promise.all(places.map(([member = '']) => this.#records.get(member)))
+      for (const [at, [member = '', , replacedBy]] of places.entries()) {
         const record = records[at]
         if (record === undefined) gone.push(member)
-        else found.push(record)
-        from = score
+        else found.push({ ...record, ...(replacedBy && { replacedBy }) })
       }
-      if (places.length <= limit) break
     }
     await this.#forget(threadId, gone)
     return pageOf(found, limit, ({ ordinal }) => String(ordinal))
   }
 
-  /** Whether the turn is still listed in the thread after its creation. */
-  async confirmTurn(threadId: string, turnId: string, ordinal: number): Promise<boolean> {
-    const { record, turns } = this.#keys.thread(threadId)
-    return (await this.#client.run(scripts.CONFIRM_TURN, [record, turns], [turnId, ordinal])) === 1
+  /** Whether the turn is still listed in the thread after its creation. Then it replaces others. */
+  async confirmTurn(
+    { turnId, threadId, replacedBy = '' }: log.NewTurn,
+    { ordinal, replacesFrom }: OpenedTurn,
+  ): Promise<boolean> {
+    const args = [turnId, ordinal, replacesFrom, replacedBy]
+    return (await this.#client.run(scripts.CONFIRM_TURN, this.#keysOf(threadId), args)) === 1
+  }
+
+  #keysOf(threadId: string): string[] {
+    const { record, turns, replaced } = this.#keys.thread(threadId)
+    return [record, turns, replaced]
   }
 
   /** Whether the thread lists the turn. */
@@ -153,24 +160,28 @@ export class Threads {
     return (await this.#client.command('ZSCORE', turns, turnId)) !== null
   }
 
-  /** Reserves the thread for a new turn. THREAD_BUSY while it has another open turn. */
-  async openTurn(
-    threadId: string,
-    turnId: string,
-    leaseMs: number,
-  ): Promise<{ ordinal: number; now: number }> {
-    const { record, turns } = this.#keys.thread(threadId)
+  /**
+   * Reserves the thread for a new turn. THREAD_BUSY while it has another open turn; TURN_UNKNOWN or TURN_REPLACED if
+   * the turn cannot replace another.
+   */
+  async openTurn(turn: log.NewTurn, leaseMs: number): Promise<OpenedTurn> {
+    const { turnId, threadId } = turn
+    const replaces = await this.#replaced(turn)
+    const keepMs = this.#retention.threadMs + leaseMs
     let replaced = ''
     for (;;) {
-      const args = [turnId, leaseMs, this.#retention.threadMs + leaseMs, replaced, newCreation()]
-      const reply = texts(await this.#client.run(scripts.OPEN_TURN, [record, turns], args))
+      const args = [turnId, leaseMs, keepMs, replaced, newCreation(), replaces]
+      const keys = this.#keysOf(threadId)
+      const reply = texts(await this.#client.run(scripts.OPEN_TURN, keys, args))
       const [answer, open = '', ends] = reply
+      if (answer === 'unknown') checkReplaceable(turn, undefined)
+      if (answer === 'replaced') checkReplaceable(turn, { replacedBy: open })
       if (answer === 'deleting')
         throw new TurnstreamError('THREAD_BUSY', `${threadId} is being deleted`)
       if (answer === 'ok') {
         const now = Number(reply[2])
         await this.#touch(threadId, now)
-        return { ordinal: Number(reply[1]), now }
+        return { ordinal: Number(reply[1]), now, replacesFrom: reply[3] ?? '' }
       }
       if (open === replaced || !(await this.#isLeft(open, Number(ends), Number(reply[3])))) {
         throw new TurnstreamError('THREAD_BUSY', `turn ${open}`)
@@ -179,10 +190,17 @@ export class Threads {
     }
   }
 
+  /** The turn to replace; the list may name one whose record has expired. */
+  async #replaced({ turnId, threadId, replaces }: log.NewTurn): Promise<string> {
+    if (replaces === undefined) return ''
+    const record = replaces === turnId ? undefined : await this.#records.get(replaces)
+    return record?.threadId === threadId ? replaces : NO_TURN
+  }
+
   /** Extends the thread's expiry while a turn is open. */
   async keep(threadId: string, leaseMs: number): Promise<void> {
-    const { record, turns } = this.#keys.thread(threadId)
-    await this.#client.run(scripts.KEEP_KEYS, [record, turns], [this.#retention.threadMs + leaseMs])
+    const keepMs = this.#retention.threadMs + leaseMs
+    await this.#client.run(scripts.KEEP_KEYS, this.#keysOf(threadId), [keepMs])
   }
 
   /** A mark is stale when its turn has ended, or was not created in time. */
@@ -191,10 +209,16 @@ export class Threads {
     return meta === undefined ? now >= ends : isSealed(meta)
   }
 
-  async closeTurn(threadId: string, turnId: string, isRemoved = false): Promise<void> {
-    const { record, turns } = this.#keys.thread(threadId)
-    const args = [turnId, isRemoved ? 1 : '', this.#retention.threadMs]
-    await this.#client.run(scripts.CLOSE_TURN, [record, turns], args)
+  /** After the end of a turn. */
+  async closeTurn({ threadId, processed }: TurnMeta, turnId: string): Promise<void> {
+    const { ordinal = '', replacesFrom = '' } = processed.fields
+    const args = [turnId, '', this.#retention.threadMs, replacesFrom, ordinal]
+    await this.#client.run(scripts.CLOSE_TURN, this.#keysOf(threadId), args)
+  }
+
+  async removeTurn(threadId: string, turnId: string): Promise<void> {
+    const args = [turnId, 1, this.#retention.threadMs]
+    await this.#client.run(scripts.CLOSE_TURN, this.#keysOf(threadId), args)
   }
 
   /**
@@ -224,7 +248,8 @@ export class Threads {
       if (turnIds.length > 0) continue
       // The index first: it may name a missing thread, but must not omit an existing one.
       await this.#client.command('ZREM', this.#keys.threads, threadId)
-      if ((await this.#client.run(scripts.END_DELETION, [record, turns], [mark])) === 1) return true
+      const ended = await this.#client.run(scripts.END_DELETION, this.#keysOf(threadId), [mark])
+      if (ended === 1) return true
     }
   }
 
@@ -234,10 +259,21 @@ export class Threads {
   }
 
   async #forget(threadId: string, turnIds: readonly string[]): Promise<void> {
-    const { record, turns } = this.#keys.thread(threadId)
-    if (turnIds.length > 0) await this.#client.run(scripts.FORGET_TURNS, [record, turns], turnIds)
+    if (turnIds.length === 0) return
+    await this.#client.run(scripts.FORGET_TURNS, this.#keysOf(threadId), turnIds)
   }
 }
+
+/** A thread with a reserved place for a new turn. */
+interface OpenedTurn {
+  readonly ordinal: number
+  readonly now: number
+  /** The ordinal from which the turn replaces others, or ''. */
+  readonly replacesFrom: string
+}
+
+/** Names no turn: ids contain no space. */
+const NO_TURN = ' '
 
 const THREAD_FIELDS = ['createdAt', 'updatedAt', 'title', 'metadata', 'creation', 'version']
 

@@ -113,7 +113,7 @@ export function checkNotExpired(turnId: string, meta: TurnMeta): void {
 
 function toTurnRecord(turnId: string, meta: TurnMeta): TurnRecord {
   const { runId, threadId, processed, events } = meta
-  const { ordinal, owner = '', createdAt, cancel, request } = processed.fields
+  const { ordinal, owner = '', createdAt, cancel, request, replaces } = processed.fields
   const { outcome, endedAt, responseBytes } = events.fields
   return {
     turnId,
@@ -130,6 +130,7 @@ function toTurnRecord(turnId: string, meta: TurnMeta): TurnRecord {
     sealed: isSealed(meta),
     ...(cancel !== undefined && { cancelReason: cancel }),
     ...(request !== undefined && { request }),
+    ...(replaces !== undefined && { replaces }),
     expired: isExpired(meta),
   }
 }

@@ -56,22 +56,26 @@ export class Turns {
 
   /** The thread first, because it blocks others; the turn's own slot last, because it makes the turn visible. */
   async create(turn: NewTurn, leaseMs: number): Promise<Lease> {
-    const { turnId, threadId, runId = turnId, owner, request } = turn
+    const { turnId, threadId, runId = turnId, owner } = turn
     await this.#checkNew(turnId, runId)
-    const { ordinal, now } = await this.threads.openTurn(threadId, turnId, leaseMs)
-    const indexedUntil = now + Math.max(leaseMs, CREATE_MS)
+    const opened = await this.threads.openTurn(turn, leaseMs)
+    const { ordinal } = opened
+    const indexedUntil = opened.now + Math.max(leaseMs, CREATE_MS)
     // Before the turn exists: an index may name a missing turn, but must not omit an existing one.
     await this.#leases.put(this.#named(turnId), indexedUntil, leaseMs)
     let made: NewRun
     try {
       made = await this.#createRun(turnId, runId, leaseMs)
     } catch (error) {
-      if (hasCode(error, 'TURN_EXISTS')) await this.threads.closeTurn(threadId, turnId, true)
+      if (hasCode(error, 'TURN_EXISTS')) await this.threads.removeTurn(threadId, turnId)
       throw error
     }
     const { state, processed, meta } = this.#keys.turn(turnId)
     const fields = ['runId', runId, 'threadId', threadId, 'ordinal', ordinal, 'owner', owner]
-    if (request !== undefined) fields.push('request', request)
+    if (turn.request !== undefined) fields.push('request', turn.request)
+    if (turn.replaces !== undefined) {
+      fields.push('replaces', turn.replaces, 'replacesFrom', opened.replacesFrom)
+    }
     const { creation, epoch } = made
     const keepMs = this.#retention.openMs(leaseMs)
     const args = [crypto.randomUUID(), leaseMs, keepMs, indexedUntil, creation, epoch, ...fields]
@@ -79,7 +83,7 @@ export class Turns {
     if (until === '') return this.#refuse(turnId)
     if (until === 'late') return this.create(turn, leaseMs)
     // The thread may have been deleted meanwhile. A crash before this leaves an orphan: see `isOrphan`.
-    if (!(await this.threads.confirmTurn(threadId, turnId, ordinal))) {
+    if (!(await this.threads.confirmTurn(turn, opened))) {
       await this.remove(turnId, creation)
       return this.create(turn, leaseMs)
     }
@@ -279,7 +283,7 @@ export class Turns {
     await Promise.all([
       this.#client.run(scripts.SETTLE, [run.meta, run.state, run.events, run.response], keep),
       this.#client.run(scripts.SETTLE, ofTurn, keep),
-      this.threads.closeTurn(meta.threadId, turnId),
+      this.threads.closeTurn(meta, turnId),
       this.#leases.remove(this.#named(turnId)),
     ])
   }
@@ -299,7 +303,7 @@ export class Turns {
     const ofRun = [run.meta, run.state, run.events, run.chunks, run.response, run.fence]
     const removed = await this.#client.run(scripts.REMOVE_EVENTS, ofRun, [creation, FENCE_MS])
     if (removed === 0) return false // recreated since
-    await this.threads.closeTurn(threadId, turnId, true)
+    await this.threads.removeTurn(threadId, turnId)
     await this.#leases.remove(this.#named(turnId))
     const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.approvals]
     await this.#client.run(scripts.REMOVE_PROCESSED, ofTurn, [creation])

@@ -114,6 +114,15 @@ export function pageQuery(defaultLimit = 50, maxLimit = 200) {
   })
 }
 
+/** `?replaced=true` of lists of turns. */
+export const replacedQuery = {
+  replaced: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((text) => text === 'true')
+    .meta({ description: 'Whether to list replaced turns, too' }),
+}
+
 const errorBodySchema = z
   .object({
     error: z.object({

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import * as z from 'zod'
 import { START } from '../../log/offsets.ts'
-import type { TurnRecord } from '../../log/turn-log.ts'
+import type { ListedTurn } from '../../log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS, ROUTES } from '../../protocol/names.ts'
 import { streamEventSchema } from '../../protocol/stream-event.ts'
@@ -142,6 +142,7 @@ const turnOutputsSchema = z
     sealed: z.boolean(),
     offset: z.string().meta({ description: 'The cursor to resume its stream with' }),
     expired: spec.optional(z.literal(true), 'Its outputs have expired; only in thread lists'),
+    replacedBy: spec.optional(z.string(), 'The turn that replaced it; only in thread lists'),
     outputs: z.array(outputSchema),
   })
   .meta({ id: 'TurnOutputs' })
@@ -179,6 +180,7 @@ const threadOutputsRoute = spec.route('get', ROUTES.threadOutputs, {
         .enum(['oldest', 'newest'])
         .default('oldest')
         .meta({ description: 'Which end of the thread to list first' }),
+      ...spec.replacedQuery,
     }),
   },
   responses: {
@@ -219,9 +221,10 @@ export function addOutputRoutes(app: GatewayApp, context: GatewayContext): void 
 }
 
 function encodeOutputs(
-  { turnId, threadId }: TurnRecord,
+  { turnId, threadId, replacedBy }: ListedTurn,
   { records, offset, sealed, expired }: ListedOutputs,
 ): Promise<Buffer<ArrayBuffer>[]> {
-  const head = { turnId, threadId, sealed, offset, ...(expired && { expired }) }
+  const marks = { ...(expired && { expired }), ...(replacedBy !== undefined && { replacedBy }) }
+  const head = { turnId, threadId, sealed, offset, ...marks }
   return encodeList(head, 'outputs', records, ({ data }) => data)
 }

@@ -68,6 +68,10 @@ export const submitBodySchema = spec
     providerId: z.string().min(1).max(MAX_NAME_CHARS).exactOptional(),
     agentId: spec.optional(spec.id, 'Sets `agent_id` of the response'),
     threadId: spec.id.exactOptional(),
+    replaces: spec.optional(
+      spec.id,
+      'A turn of the thread: it and all later ones leave its history and lists',
+    ),
     turnId: spec.id.exactOptional(),
     runId: spec.id.exactOptional(),
     ...settings,
@@ -115,8 +119,14 @@ export const SUBMIT_REFUSALS: readonly ErrorCode[] = [
   'TURN_DELETED',
 ]
 
-/** Errors of our own routes only. */
-const OUTPUT_REFUSALS: readonly ErrorCode[] = ['TOOL_CALL_ANSWERED', 'TOOL_CALL_UNKNOWN']
+/** The same for our own routes. */
+const OWN_REFUSALS: readonly ErrorCode[] = [
+  ...SUBMIT_REFUSALS,
+  'TOOL_CALL_ANSWERED',
+  'TOOL_CALL_UNKNOWN',
+  'TURN_REPLACED',
+  'TURN_UNKNOWN',
+]
 
 const submitRoute = spec.route('post', ROUTES.submit, {
   summary: 'Start a turn',
@@ -127,7 +137,7 @@ const submitRoute = spec.route('post', ROUTES.submit, {
   request: { headers: submitHeadersSchema, body: spec.jsonBody(submitBodySchema) },
   responses: {
     202: spec.json('The turn is durable', submittedSchema),
-    ...spec.refusals(...SUBMIT_REFUSALS, ...OUTPUT_REFUSALS),
+    ...spec.refusals(...OWN_REFUSALS),
   },
 })
 
@@ -151,7 +161,7 @@ const threadTurnRoute = spec.route('post', ROUTES.threadTurn, {
       ...spec.sse('The frames of the turn to its end', outputSchema),
       headers: spec.turnHeaders,
     },
-    ...spec.refusals(...SUBMIT_REFUSALS, ...OUTPUT_REFUSALS, 'STREAMS_LIMITED'),
+    ...spec.refusals(...OWN_REFUSALS, 'STREAMS_LIMITED'),
   },
 })
 
@@ -235,7 +245,10 @@ export function toSubmission(
     turnId,
     ...rest
   } = body
-  const { runId, ...settings } = rest
+  const { runId, replaces, ...settings } = rest
+  if (replaces !== undefined && threadId === undefined) {
+    throw new RequestInvalidError([{ path: 'body.replaces', message: 'requires a threadId' }])
+  }
   const said = input ?? [{ type: 'message', origin: 'user', content: prompt }]
   return {
     ...toTurnItems({ input: said, history }),
@@ -245,6 +258,7 @@ export function toSubmission(
       providerId,
       agentId,
       threadId,
+      replaces,
       turnId,
       runId: toRunId(runId, headers[HEADERS.idempotencyKey]),
       traceContext: parseTraceContext(headers),

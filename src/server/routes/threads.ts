@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { NewThread, ThreadRecord, TurnLog, TurnRecord } from '../../log/turn-log.ts'
+import type { ListedTurn, NewThread, ThreadRecord, TurnLog } from '../../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import { errorObjectSchema, turnStatusSchema, usageSchema } from '../../protocol/stream-event.ts'
@@ -64,6 +64,8 @@ const turnSchema = z
     finishReason: z.string().exactOptional(),
     error: errorObjectSchema.exactOptional(),
     cancelReason: z.string().exactOptional(),
+    replaces: spec.optional(z.string(), 'The turn that it replaces, together with later ones'),
+    replacedBy: spec.optional(z.string(), 'The turn that replaced it'),
   })
   .meta({ id: 'Turn' })
 
@@ -109,7 +111,7 @@ const createThreadRoute = spec.route('post', ROUTES.threads, {
 const readRoute = spec.route('get', ROUTES.thread, {
   summary: 'Retrieve a thread and its newest turns',
   tags: ['threads'],
-  request: { params, query: spec.pageQuery() },
+  request: { params, query: spec.pageQuery().extend(spec.replacedQuery) },
   responses: {
     200: spec.json('The thread, with a page of its turns', threadWithTurnsSchema),
     ...spec.refusals(...spec.READ_REFUSALS, 'CURSOR_INVALID', 'THREAD_UNKNOWN'),
@@ -246,7 +248,7 @@ function toThread(record: ThreadRecord): z.infer<typeof threadSchema> {
 }
 
 /** The public part of a turn's record: without its writer, its request and store internals. */
-function toTurn(record: TurnRecord): z.infer<typeof turnSchema> {
+function toTurn(record: ListedTurn): z.infer<typeof turnSchema> {
   const { owner: _owner, epoch: _epoch, request: _request, responseBytes: _bytes, ...turn } = record
   return turn
 }

@@ -30,6 +30,8 @@ class ModelRun {
   readonly #model = new Model()
   readonly #logs: readonly [TurnLog, ...TurnLog[]]
   #leases: Lease[] = []
+  /** Ids of turns that were deleted at some time. */
+  readonly #deleted = new Set<string>()
   readonly #turnIds: readonly [string, ...string[]]
   readonly #calls: readonly [() => Promise<void>, ...(() => Promise<void>)[]]
 
@@ -73,18 +75,28 @@ class ModelRun {
     const turnId = this.#random.pick(this.#turnIds)
     // Two threads, so that one is often busy.
     const threadId = `thread-${turnId.slice(0, -1)}${Number(turnId.at(-1)) % 2}`
-    const made = this.#given.log.create({ turnId, threadId, owner: 'me' }, LONG_MS)
-    await this.#checkLease(made, this.#model.create(turnId, threadId), `create ${turnId}`)
+    const replaces = this.#random.oneIn(2) ? this.#random.pick(this.#turnIds) : undefined
+    const turn = { turnId, threadId, owner: 'me', ...(replaces !== undefined && { replaces }) }
+    const made = await resultOf(this.#given.log.create(turn, LONG_MS))
+    const isRecreated = typeof made !== 'string' && this.#deleted.has(turnId)
+    const expected = this.#model.create(turn, isRecreated ? made.epoch : 1)
+    this.#checkLease(made, expected, `create ${turnId}, replacing ${replaces}`)
+    await this.#checkThread(threadId)
+  }
+
+  async #checkThread(threadId: string): Promise<void> {
+    const { items } = await this.#random.pick(this.#logs).listTurns(threadId, { replaced: true })
+    const listed = items.map(({ turnId, replacedBy }) => ({ turnId, replacedBy }))
+    equal(listed, this.#model.list(threadId), `the turns of ${threadId}`)
   }
 
   async #claim(): Promise<void> {
     const turnId = this.#random.pick(this.#turnIds)
-    const claimed = this.#given.log.claim(turnId, 'heir', LONG_MS)
-    await this.#checkLease(claimed, this.#model.claim(turnId), `claim ${turnId}`)
+    const claimed = await resultOf(this.#given.log.claim(turnId, 'heir', LONG_MS))
+    this.#checkLease(claimed, this.#model.claim(turnId), `claim ${turnId}`)
   }
 
-  async #checkLease(made: Promise<Lease>, expected: unknown, what: string): Promise<void> {
-    const lease = await resultOf(made)
+  #checkLease(lease: Lease | string, expected: unknown, what: string): void {
     if (typeof lease === 'string') {
       equal(lease, expected, what)
       return
@@ -197,6 +209,7 @@ class ModelRun {
     const turnId = this.#random.pick(this.#turnIds)
     const deleted = await this.#given.log.deleteTurn(turnId)
     equal(deleted, this.#model.turns.delete(turnId), `deleting ${turnId}`)
+    if (deleted) this.#deleted.add(turnId)
     this.#leases = this.#leases.filter((lease) => lease.turnId !== turnId)
   }
 

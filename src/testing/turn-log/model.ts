@@ -1,4 +1,4 @@
-import type { ApprovalAnswer, LogName } from '../../log/turn-log.ts'
+import type { ApprovalAnswer, LogName, NewTurn } from '../../log/turn-log.ts'
 import { type TextRecord } from './append.ts'
 import { START } from './given.ts'
 import { newestOf } from './texts.ts'
@@ -22,6 +22,7 @@ export interface ModelTurn {
   epoch: number
   lapsed: boolean
   cancelReason: string | undefined
+  replacedBy: string | undefined
   readonly approvals: Map<string, ApprovalAnswer>
 }
 
@@ -33,16 +34,34 @@ export class Model {
   readonly turns = new Map<string, ModelTurn>()
   readonly #made = new Map<string, number>()
 
-  create(turnId: string, threadId: string): unknown {
+  /** `epoch` is higher than 1 where the owner of a deleted turn with the same id may still write. */
+  create({ turnId, threadId, replaces }: NewTurn, epoch: number): unknown {
     if (this.turns.has(turnId)) return 'TURN_EXISTS'
-    const others = [...this.turns.values()].filter((turn) => turn.threadId === threadId)
+    const others = this.#turnsOf(threadId)
     if (others.some((turn) => !isSealed(turn))) return 'THREAD_BUSY'
+    if (replaces !== undefined) {
+      const target = others.find((turn) => turn.turnId === replaces)
+      if (target === undefined) return 'TURN_UNKNOWN'
+      if ((target.replacedBy ?? turnId) !== turnId) return 'TURN_REPLACED'
+      for (const turn of others) if (turn.ordinal >= target.ordinal) turn.replacedBy ??= turnId
+    }
     const ordinal = (this.#made.get(threadId) ?? 0) + 1
     this.#made.set(threadId, ordinal)
     const logs = { events: emptyLog(), processed: emptyLog() }
-    const turn = { turnId, threadId, ordinal, logs, epoch: 1, lapsed: false }
-    this.turns.set(turnId, { ...turn, cancelReason: undefined, approvals: new Map() })
+    const turn = { turnId, threadId, ordinal, logs, epoch, lapsed: false }
+    const open = { cancelReason: undefined, replacedBy: undefined, approvals: new Map() }
+    this.turns.set(turnId, { ...turn, ...open })
     return leaseOf(turn)
+  }
+
+  /** The turns of a thread, replaced ones too, each with its replacement. */
+  list(threadId: string): unknown {
+    return this.#turnsOf(threadId).map(({ turnId, replacedBy }) => ({ turnId, replacedBy }))
+  }
+
+  /** In creation order. */
+  #turnsOf(threadId: string): ModelTurn[] {
+    return [...this.turns.values()].filter((turn) => turn.threadId === threadId)
   }
 
   claim(turnId: string): unknown {

@@ -36,10 +36,16 @@ const marker = (turnId: string) => `marker-of-${turnId}-`
 /** A terminal would act on these. */
 const CONTROLS = 'é\u0007\u009b\u202e\ud83d\ude00'
 
-async function addTurn(log: TurnLog, turnId: string, threadId: string, isOpen = false) {
+async function addTurn(
+  log: TurnLog,
+  turnId: string,
+  threadId: string,
+  { isOpen = false, ...more }: { isOpen?: boolean; replaces?: string } = {},
+) {
   const runId = `run-of-${turnId}`
   const request = `request of ${turnId}`
-  const lease = await log.create({ turnId, runId, threadId, owner: 'test', request }, LEASE_MS)
+  const turn = { turnId, runId, threadId, owner: 'test', request, ...more }
+  const lease = await log.create(turn, LEASE_MS)
   await appendTo(log, lease, 'events', deltas(runId, 1, 250))
   await appendTo(log, lease, 'events', deltas(runId, 251, 399))
   if (isOpen) return
@@ -155,6 +161,33 @@ describe('export and import', () => {
     expect(await use(to, contentOf)).toEqual(expected)
   })
 
+  test('V14 keep what was replaced, also by a turn that is gone', async () => {
+    const from = join(folderOfTest(), 'data')
+    await use(from, async (log) => {
+      for (const turnId of ['a', 'b', 'c']) await addTurn(log, turnId, 'thread')
+      await addTurn(log, 'd', 'thread', { replaces: 'b' })
+      await addTurn(log, 'e', 'thread')
+      await addTurn(log, 'f', 'thread', { replaces: 'e' })
+      await log.deleteTurn('f')
+      await log.deleteTurn('b')
+    })
+    const { output } = await exportFrom(from)
+    const to = join(folderOfTest(), 'copy')
+    for (const answer of [counts(4, 0, 0), counts(0, 4, 0)]) {
+      expect(await importInto(to, output)).toMatchObject({ code: 0, output: answer })
+      await use(to, async (log) => {
+        const { items } = await log.listTurns('thread', { replaced: true })
+        expect(items.map(({ turnId, replacedBy }) => [turnId, replacedBy])).toEqual([
+          ['a', undefined],
+          ['c', 'd'],
+          ['d', undefined],
+          ['e', 'f'],
+        ])
+        expect((await log.listTurns('thread')).items).toHaveLength(2)
+      })
+    }
+  })
+
   test('work as processes through a pipe', { tags: ['slow'] }, async () => {
     const from = await filledStore()
     const to = join(folderOfTest(), 'copy')
@@ -264,7 +297,7 @@ describe('export', () => {
 
   test('skips turns in progress and names them', async () => {
     const from = await filledStore()
-    await use(from, (log) => addTurn(log, 'open', 'three', true))
+    await use(from, (log) => addTurn(log, 'open', 'three', { isOpen: true }))
     const { code, output, errors } = await exportFrom(from)
     expect(code).toBe(0)
     expect(errors).toContain(

@@ -52,6 +52,16 @@ async function step(script: Script, keys: string[], args: (string | number)[]): 
   return redis.eval(script.lua, { keys, arguments: args.map(String) })
 }
 
+function ofThread(keys: RedisKeys): string[] {
+  const { record, turns, replaced } = keys.thread('thread')
+  return [record, turns, replaced]
+}
+
+/** The step of a `create` that takes a place in the thread. */
+function openTurn(keys: RedisKeys, turnId: string, leaseMs: number, replaces = '') {
+  return step(OPEN_TURN, ofThread(keys), [turnId, leaseMs, LEASE_MS, '', 'beef', replaces])
+}
+
 /** The step of a `create` that makes log A. */
 async function makeRun(keys: RedisKeys, turnId: string, leaseMs: number): Promise<void> {
   const { state, events, meta, fence } = keys.run('run')
@@ -66,6 +76,21 @@ async function codeOf(work: Promise<unknown>): Promise<unknown> {
 }
 
 const orphan = { turnId: 'turn', threadId: 'thread', runId: 'run', owner: 'a' }
+
+/** Many places in the thread, all replaced. */
+async function replacedMany(keys: RedisKeys, count: number): Promise<void> {
+  const { record, turns, replaced } = keys.thread('thread')
+  const ids = Array.from({ length: count }, (_, at) => `t${at + 1}`)
+  await redis.zAdd(
+    turns,
+    ids.map((value, at) => ({ value, score: at + 1 })),
+  )
+  await redis.hSet(
+    replaced,
+    ids.flatMap((id) => [id, 'later']),
+  )
+  await redis.hSet(record, { made: String(count), createdAt: '1', updatedAt: '1', creation: 'c' })
+}
 
 describe('after a process died in the middle', () => {
   test('L5 a claim that only fenced log A blocks others for a limited time', async () => {
@@ -136,8 +161,7 @@ describe('after a process died in the middle', () => {
 
   test('L3 a partial create is completed by repeating it', async () => {
     const { log, keys } = await open()
-    const thread = keys.thread('thread')
-    await step(OPEN_TURN, [thread.record, thread.turns], ['turn', LEASE_MS, LEASE_MS, '', 'beef'])
+    await step(OPEN_TURN, ofThread(keys), ['turn', LEASE_MS, LEASE_MS, '', 'beef', ''])
     expect(await log.getTurn('turn')).toBeUndefined()
     expect((await log.listTurns('thread')).items).toEqual([])
     await makeRun(keys, 'turn', LEASE_MS)
@@ -149,8 +173,7 @@ describe('after a process died in the middle', () => {
 
   test('D4 a partial turn blocks its thread and run no longer than its lease', async () => {
     const { log, keys } = await open()
-    const thread = keys.thread('thread')
-    await step(OPEN_TURN, [thread.record, thread.turns], ['never', 1500, LEASE_MS, '', 'beef'])
+    await openTurn(keys, 'never', 1500)
     // It ends first: whoever finds the thread free and the run not takes a place in the thread for nothing.
     await makeRun(keys, 'never', 100)
     expect(await codeOf(log.create(orphan, LEASE_MS))).toBe('THREAD_BUSY')
@@ -203,8 +226,7 @@ describe('after a process died in the middle', () => {
 
   test('L10 a turn whose creator died while its thread was deleted is removed with its lease', async () => {
     const { log, keys } = await open()
-    const thread = keys.thread('thread')
-    await step(OPEN_TURN, [thread.record, thread.turns], ['turn', 1, LEASE_MS, '', 'beef'])
+    await openTurn(keys, 'turn', 1)
     await makeRun(keys, 'turn', 1)
     expect(await log.deleteThread('thread')).toBe(true)
     const fields = ['runId', 'run', 'threadId', 'thread', 'ordinal', '1', 'owner', 'a']
@@ -220,6 +242,59 @@ describe('after a process died in the middle', () => {
     expect(await redis.zRange(keys.leases, 0, -1)).toEqual([])
   })
 
+  describe('V14 a creation that died', () => {
+    /** A turn that ended and may be replaced. */
+    async function replaceable(log: TurnLog) {
+      const first = { turnId: 'first', threadId: 'thread', owner: 'a' }
+      const lease = await log.create(first, LEASE_MS)
+      await appendTo(log, lease, 'events', eventsUpTo('first', 1), { seal: true })
+      await appendTo(log, lease, 'processed', outputsOf('first', 'a'), { seal: true })
+    }
+    const listed = async (log: TurnLog, replaced = false) =>
+      (await log.listTurns('thread', { replaced })).items.map(({ turnId }) => turnId)
+
+    test('before the turn existed has replaced nothing, and may be repeated', async () => {
+      const { log, keys } = await open()
+      await replaceable(log)
+      await openTurn(keys, 'turn', LEASE_MS, 'first')
+      await makeRun(keys, 'turn', LEASE_MS)
+      expect(await listed(log)).toEqual(['first'])
+      await log.create({ ...orphan, replaces: 'first' }, LEASE_MS)
+      expect(await listed(log)).toEqual(['turn'])
+    })
+
+    test('before it was confirmed has replaced others when it is ended', async () => {
+      const { log, keys } = await open()
+      await replaceable(log)
+      const [, ordinal, , from] = (await openTurn(keys, 'turn', 1, 'first')) as string[]
+      expect([ordinal, from]).toEqual(['2', '1'])
+      await makeRun(keys, 'turn', 1)
+      const { state, processed, meta } = keys.turn('turn')
+      const place = ['runId', 'run', 'threadId', 'thread', 'ordinal', '2', 'owner', 'a']
+      const fields = [...place, 'replaces', 'first', 'replacesFrom', '1']
+      const args = ['nonce', 1, LEASE_MS, Date.now() + LEASE_MS, 'cafe', 1, ...fields]
+      await step(CREATE_TURN, [state, processed, meta], args)
+      await redis.zAdd(keys.leases, { value: 'turn', score: 1 })
+      await until(async () => (await log.expired(5)).length === 1)
+      const lease = await log.claim('turn', 'b', LEASE_MS)
+      await appendTo(log, lease, 'events', eventsUpTo('run', 1), { seal: true })
+      await appendTo(log, lease, 'processed', outputsOf('turn', 'a'), { seal: true })
+      await until(async () => (await listed(log)).length === 1)
+      expect(await listed(log)).toEqual(['turn'])
+      expect(await listed(log, true)).toEqual(['first', 'turn'])
+    })
+  })
+
+  test('V14 twenty thousand replaced turns are skipped', async () => {
+    const { log, keys } = await open()
+    await replacedMany(keys, 20_000)
+    const last = { turnId: 'last', threadId: 'thread', owner: 'a' }
+    await log.create(last, LEASE_MS)
+    const { items } = await log.listTurns('thread', { first: 'newest', limit: 1 })
+    expect(items.map(({ turnId }) => turnId)).toEqual(['last'])
+    expect((await log.listTurns('thread')).items.map(({ turnId }) => turnId)).toEqual(['last'])
+  })
+
   test('L10 a partial thread deletion blocks new turns only for a while and removes none', async () => {
     const { log, keys } = await open()
     const { record, turns } = keys.thread('thread')
@@ -230,7 +305,7 @@ describe('after a process died in the middle', () => {
     const next = { ...orphan, turnId: 'next', runId: 'next' }
     expect(await codeOf(log.create(next, LEASE_MS))).toBe('THREAD_BUSY')
     await until(async () => (await codeOf(log.create(next, LEASE_MS))) === 'resolved')
-    expect(await step(END_DELETION, [record, turns], ['dead'])).toBe(0)
+    expect(await step(END_DELETION, ofThread(keys), ['dead'])).toBe(0)
     await step(BEGIN_DELETION, [record, turns], ['dead', 200, 'next'])
     expect((await log.listTurns('thread')).items).toMatchObject([
       { turnId: 'turn' },

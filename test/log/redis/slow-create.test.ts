@@ -36,7 +36,8 @@ test('L9 a slowly created turn stays in the index of open turns', async () => {
     turn: keys.turn('slow'),
     thread: keys.thread('thread'),
   }
-  await step(OPEN_TURN, [thread.record, thread.turns], ['slow', 5, KEEP_MS, '', 'beef'])
+  const ofThread = [thread.record, thread.turns, thread.replaced]
+  await step(OPEN_TURN, ofThread, ['slow', 5, KEEP_MS, '', 'beef', ''])
   await step(
     CREATE_RUN,
     [run.state, run.events, run.meta, run.fence],

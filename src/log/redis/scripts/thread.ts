@@ -21,17 +21,36 @@ local function isDeleting()
 end
 `
 
+/** Marks the turns from one ordinal to before another as replaced. Repeating it changes nothing. */
+const MARK_REPLACED = `
+local function markReplaced(by, from, before)
+  if from == '' then return end
+  for _, turnId in ipairs(redis.call('ZRANGE', KEYS[2], from, '(' .. before, 'BYSCORE')) do
+    redis.call('HSETNX', KEYS[3], turnId, by)
+  end
+end
+`
+
 /**
  * Adds a turn to the thread and marks it as the open one. This slot cannot tell whether an earlier mark is stale:
  * the caller checks and retries with the mark it may replace.
- * KEYS  thread, turns
- * ARGV  turn id, lease (ms), thread retention (ms), mark that may be replaced, creation of a new thread
- * Returns 'ok', ordinal, now; 'busy', the marked turn, the expiry of its mark, now; or 'deleting'.
+ * KEYS  thread, turns, replaced
+ * ARGV  turn id, lease (ms), thread retention (ms), mark that may be replaced, creation of a new thread,
+ *       turn that it replaces or ''
+ * Returns 'ok', ordinal, now, and the ordinal from which turns are replaced or ''; 'busy', the marked turn, the
+ * expiry of its mark, now; 'deleting'; 'unknown' if there is nothing to replace; or 'replaced' and the turn that did.
  */
 export const OPEN_TURN = script(`${NOW}${KEEP}${IS_DELETING}
 if isDeleting() then return { 'deleting' } end
 local open, ends = unpack(redis.call('HMGET', KEYS[1], 'open', 'openUntil'))
 if open and open ~= ARGV[1] and open ~= ARGV[4] then return { 'busy', open, ends, text(now) } end
+local from = ''
+if ARGV[6] ~= '' then
+  from = redis.call('ZSCORE', KEYS[2], ARGV[6])
+  if not from then return { 'unknown' } end
+  local by = redis.call('HGET', KEYS[3], ARGV[6])
+  if by and by ~= ARGV[1] then return { 'replaced', by } end
+end
 local ordinal = redis.call('ZSCORE', KEYS[2], ARGV[1])
 if not ordinal then
   ordinal = redis.call('HINCRBY', KEYS[1], 'made', 1)
@@ -41,19 +60,52 @@ redis.call('HSETNX', KEYS[1], 'createdAt', text(now))
 redis.call('HSETNX', KEYS[1], 'creation', ARGV[5])
 redis.call('HSET', KEYS[1], 'updatedAt', text(now), 'open', ARGV[1],
   'openUntil', text(now + ARGV[2]))
-keep(KEYS[1], ARGV[3])
-keep(KEYS[2], ARGV[3])
-return { 'ok', tostring(ordinal), text(now) }`)
+for _, key in ipairs(KEYS) do keep(key, ARGV[3]) end
+return { 'ok', tostring(ordinal), text(now), from }`)
 
 /**
- * After a turn was created: whether it is still listed. It is not if the thread was deleted meanwhile.
- * KEYS  thread, turns
- * ARGV  turn id, ordinal
+ * After a turn was created: whether it is still listed. It is not if the thread was deleted meanwhile. Only now the
+ * turns that it replaces are marked: before, it might never have come to exist.
+ * KEYS  thread, turns, replaced
+ * ARGV  turn id, ordinal, ordinal from which it replaces turns or '', turn that replaced it before or ''
  * Returns 1 or 0.
  */
-export const CONFIRM_TURN = script(`${NOW}${IS_DELETING}
+export const CONFIRM_TURN = script(`${NOW}${IS_DELETING}${MARK_REPLACED}
 if isDeleting() or redis.call('HGET', KEYS[1], 'open') ~= ARGV[1] then return 0 end
-return redis.call('ZSCORE', KEYS[2], ARGV[1]) == ARGV[2] and 1 or 0`)
+if redis.call('ZSCORE', KEYS[2], ARGV[1]) ~= ARGV[2] then return 0 end
+markReplaced(ARGV[1], ARGV[3], ARGV[2])
+if ARGV[4] ~= '' then redis.call('HSETNX', KEYS[3], ARGV[1], ARGV[4]) end
+redis.call('PEXPIRE', KEYS[3], redis.call('PTTL', KEYS[2]))
+return 1`)
+
+/**
+ * Lists turns of a thread, in steps that do not block the server for long.
+ * KEYS  turns, replaced
+ * ARGV  'newest' or 'oldest', the bound to start from, how many turns, '1' for replaced ones, too
+ * Returns 1 at the end of the list, the bound to continue from, and each turn, its ordinal and its replacement or ''.
+ */
+export const LIST_TURNS = script(`
+local isNewest, edge, wanted, isAll = ARGV[1] == 'newest', ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
+local hasReplaced = redis.call('EXISTS', KEYS[2]) == 1
+local found, size = {}, math.max(wanted, 50)
+for _ = 1, 100 do
+  local page
+  if isNewest then
+    page = redis.call('ZRANGE', KEYS[1], edge, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, size, 'WITHSCORES')
+  else
+    page = redis.call('ZRANGE', KEYS[1], edge, '+inf', 'BYSCORE', 'LIMIT', 0, size, 'WITHSCORES')
+  end
+  for at = 1, #page, 2 do
+    local by = hasReplaced and redis.call('HGET', KEYS[2], page[at])
+    edge = '(' .. page[at + 1]
+    if isAll or not by then
+      found[#found + 1] = { page[at], page[at + 1], by or '' }
+      if #found == wanted then return { 0, edge, found } end
+    end
+  end
+  if #page < size * 2 then return { 1, edge, found } end
+end
+return { 0, edge, found }`)
 
 /**
  * Starts or continues the deletion of a thread. Until it ends or times out, the thread gets no turns. Concurrent
@@ -72,23 +124,28 @@ return { redis.call('HGET', KEYS[1], 'creation') or '', mark }`)
 
 /**
  * Ends the deletion of a thread, unless it timed out and the thread has a new turn.
- * KEYS  thread, turns
+ * KEYS  thread, turns, replaced
  * ARGV  mark of the deletion
  * Returns 1 if the thread existed.
  */
 export const END_DELETION = script(`
 if redis.call('HGET', KEYS[1], 'deletion') ~= ARGV[1] then return 0 end
-redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('DEL', unpack(KEYS))
 return 1`)
 
 /**
  * Removes the mark of a turn that is no longer open; '1' also removes the turn from the list. The thread's retention
- * starts now: earlier turns have already ended.
- * KEYS  thread, turns
- * ARGV  turn id, '' or '1', thread retention (ms)
+ * starts now: earlier turns have already ended. A turn whose creator died before it was confirmed replaces others now.
+ * KEYS  thread, turns, replaced
+ * ARGV  turn id, '' or '1', thread retention (ms), ordinal from which it replaces turns or '', its ordinal
  */
-export const CLOSE_TURN = script(`
-if ARGV[2] == '1' then redis.call('ZREM', KEYS[2], ARGV[1]) end
+export const CLOSE_TURN = script(`${MARK_REPLACED}
+if ARGV[2] == '1' then
+  redis.call('ZREM', KEYS[2], ARGV[1])
+  redis.call('HDEL', KEYS[3], ARGV[1])
+else
+  markReplaced(ARGV[1], ARGV[4], ARGV[5])
+end
 if redis.call('HGET', KEYS[1], 'open') == ARGV[1] then
   redis.call('HDEL', KEYS[1], 'open', 'openUntil')
   for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[3]) end
@@ -97,13 +154,16 @@ return 1`)
 
 /**
  * Removes turns without records from the list, except one being created, which has no record yet.
- * KEYS  thread, turns
+ * KEYS  thread, turns, replaced
  * ARGV  turn ids
  */
 export const FORGET_TURNS = script(`
 local open = redis.call('HGET', KEYS[1], 'open')
 for _, turnId in ipairs(ARGV) do
-  if turnId ~= open then redis.call('ZREM', KEYS[2], turnId) end
+  if turnId ~= open then
+    redis.call('ZREM', KEYS[2], turnId)
+    redis.call('HDEL', KEYS[3], turnId)
+  end
 end
 return 1`)
 
