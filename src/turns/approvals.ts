@@ -92,7 +92,7 @@ export class TurnApprovals {
       while (!signal.aborted) {
         const isLate = waiting.signal.aborted
         const answer = isLate
-          ? await this.#declineLate(approvalId)
+          ? await this.#declineLate(approvalId, signal)
           : await this.#hear(approvalId, waiting.signal)
         if (answer !== undefined) return answer
         // After a failure of the store. Whether it is away for too long is decided by the renewal of the lease.
@@ -106,25 +106,26 @@ export class TurnApprovals {
     }
   }
 
-  async #hear(approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer | undefined> {
+  #hear(approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer | undefined> {
     const { log, lease } = this.#options
-    try {
-      return await log.approvalAnswer(lease, approvalId, signal)
-    } catch {
-      return undefined
-    }
+    return unlessAborted(log.approvalAnswer(lease, approvalId, signal), signal)
   }
 
   /** Returns the answer that came first. Undefined when the turn was cancelled, or the store failed. */
-  async #declineLate(approvalId: string): Promise<ApprovalAnswer | undefined> {
+  async #declineLate(approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer | undefined> {
     const { log, lease, clock } = this.#options
     const late = { approved: false, reason: TIMEOUT, at: Math.trunc(clock.now()) }
-    try {
-      return (await log.answerApproval(lease.turnId, approvalId, late)).answer
-    } catch {
-      return undefined
-    }
+    const result = log.answerApproval(lease.turnId, approvalId, late)
+    return (await unlessAborted(result, signal))?.answer
   }
+}
+
+/** Returns undefined when the work fails, or does not end before `signal` aborts. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  return new Promise((resolve) => {
+    const forget = onAbort(signal, () => resolve(undefined))
+    work.then(resolve, () => resolve(undefined)).finally(forget)
+  })
 }
 
 /** What the model reads as the result of the call. */

@@ -435,7 +435,8 @@ export class Turn {
     const { signal } = this.#control
     const answer = await this.#serverCalls.run(call, signal, async (approvalId, approval) => {
       await this.#writeAll(this.#transcript.answerApproval(call, approvalId, approval))
-      this.#isPastCap()
+      // The log must say that a call was approved before the call has effects.
+      if (!this.#isPastCap()) await this.#events.flush()
     })
     if (answer === undefined || this.#control.reason !== undefined) return
     await this.#writeAll(this.#transcript.answer(call, answer))

@@ -10,10 +10,11 @@ import { THREAD_ID, TURN_ID } from '../processor/events.ts'
 import { broken, call, delta, done, end, open, usage, used } from './payloads.ts'
 import { type Call, newRig, type Puppet } from './rig.ts'
 import { checkWhole } from './whole-turn.ts'
-import { type Fault, WildLog } from './wild-log.ts'
+import { type Fault, type Faulty, WildLog } from './wild-log.ts'
 
 const LEASE_MS = 3000
 const MAX_DURATION_MS = 60_000
+const MAX_APPROVAL_MS = 12_000
 
 /** What may happen while a turn runs. */
 type Happening =
@@ -21,8 +22,18 @@ type Happening =
   | { readonly do: 'break' | 'close' | 'steal' | 'delete' | 'heal' }
   | { readonly do: 'cancel' | 'shutdown' | 'pass'; readonly ms: number }
   | { readonly do: 'tool'; readonly fails: boolean }
-  | { readonly do: 'fault'; readonly at: 'append' | 'renew' | 'cancelled'; readonly fault: Fault }
+  | { readonly do: 'ask'; readonly id: string; readonly answer: boolean | undefined }
+  | { readonly do: 'answer'; readonly approved: boolean; readonly which: number }
+  | { readonly do: 'fault'; readonly at: Faulty; readonly fault: Fault }
   | { readonly do: 'jobs'; readonly count: number }
+
+const FAULTY: readonly Faulty[] = [
+  'append',
+  'renew',
+  'cancelled',
+  'answerApproval',
+  'approvalAnswer',
+]
 
 const ids = fc.constantFrom('a', 'b', 'c')
 const text = fc.constantFrom(
@@ -36,6 +47,7 @@ const says: fc.Arbitrary<readonly StreamEventPayload[]> = fc.oneof(
   { arbitrary: ids.map((id) => [open(id)]), weight: 4 },
   { arbitrary: fc.tuple(ids, text).map(([id, piece]) => [done(id, piece)]), weight: 2 },
   ids.map((id) => call(id, 'tool')),
+  ids.map((id) => call(id, 'guarded')),
   ids.map((id) => call(id, 'of the client')),
   fc.nat(9).map((count) => [used(usage(1, count))]),
   fc.constantFrom('stop', 'length', 'tool_calls').map((reason) => [end(reason)]),
@@ -66,11 +78,23 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   fc.constant({ do: 'cancel' as const, ms: 0 }),
   fc.constantFrom(0, 500, 5000).map((ms) => ({ do: 'shutdown' as const, ms })),
   fc.boolean().map((fails) => ({ do: 'tool' as const, fails })),
+  {
+    arbitrary: fc
+      .tuple(ids, fc.constantFrom(true, true, false, undefined))
+      .map(([id, answer]) => ({ do: 'ask' as const, id, answer })),
+    weight: 3,
+  },
+  {
+    arbitrary: fc
+      .tuple(fc.boolean(), fc.nat(3))
+      .map(([approved, which]) => ({ do: 'answer' as const, approved, which })),
+    weight: 2,
+  },
   fc
     .constantFrom(...(['break', 'close', 'steal', 'heal', 'heal'] as const))
     .map((what) => ({ do: what })),
   fc
-    .tuple(fc.constantFrom('append' as const, 'renew' as const, 'cancelled' as const), fault)
+    .tuple(fc.constantFrom<Faulty>(...FAULTY), fault)
     .map(([at, each]) => ({ do: 'fault' as const, at, fault: each })),
 )
 
@@ -81,6 +105,8 @@ class World {
   readonly provider: Puppet
   readonly runner: TurnRunner
   readonly tools: { resolve: (output: string) => void; reject: (error: Error) => void }[] = []
+  /** How many calls of the tool that needs approval ran. */
+  guardedRuns = 0
   /** How many appends were called before the turn was let go. */
   lostAfter: number | undefined
 
@@ -89,12 +115,19 @@ class World {
       new Promise<string>((resolve, reject) => {
         this.tools.push({ resolve, reject })
       })
+    const guarded = () => {
+      this.guardedRuns += 1
+      return execute()
+    }
     const { provider, runner } = newRig({
       log: this.log,
       clock: this.clock,
       leaseMs: LEASE_MS,
-      caps: { maxDurationMs: MAX_DURATION_MS },
-      tools: [{ name: 'tool', parameters: {}, execute }],
+      caps: { maxDurationMs: MAX_DURATION_MS, maxApprovalMs: MAX_APPROVAL_MS },
+      tools: [
+        { name: 'tool', parameters: {}, execute },
+        { name: 'guarded', parameters: {}, needsApproval: true, execute: guarded },
+      ],
       onError: (error) => this.#note(error),
     })
     this.provider = provider
@@ -129,6 +162,16 @@ class World {
         if (what.fails) this.tools.shift()?.reject(new Error('failed'))
         else this.tools.shift()?.resolve('answer')
         return
+      case 'ask':
+        this.#toProvider(({ say, stream }) => {
+          say(...call(what.id, 'guarded'), end('tool_calls'))
+          stream.complete()
+        })
+        if (what.answer === undefined) return
+        await this.clock.advance(0)
+        return this.#answer(what.answer, 0)
+      case 'answer':
+        return this.#answer(what.approved, what.which)
       case 'fault':
         this.log.faults.set(what.at, what.fault)
         return
@@ -140,6 +183,14 @@ class World {
       case 'delete':
         await this.log.deleteTurn(TURN_ID)
     }
+  }
+
+  /** Answers one of the approvals that readers can see, answered or not. */
+  #answer(approved: boolean, which: number): void {
+    const asked = [...this.log.kept.events.join('').matchAll(/"approval":\{"id":"([^"]+)"/g)]
+    const [, id] = asked.at(-1 - which) ?? []
+    if (id === undefined) return
+    this.log.answerApproval(TURN_ID, id, { approved, at: this.clock.now() }).catch(() => {})
   }
 
   #toProvider(tell: (call: Call) => void): void {
@@ -167,11 +218,12 @@ class World {
 }
 
 /** Nobody works for the turn any more, and its owner wrote nothing after it had let go. */
-function checkReleased({ runner, provider, lostAfter, log }: World): void {
+function checkReleased({ runner, provider, lostAfter, log, guardedRuns }: World): void {
   expect(runner.running).toBe(0)
   expect(provider.calls.filter(({ signal }) => !signal.aborted)).toEqual([])
   const late = lostAfter === undefined ? [] : log.epochs.slice(lostAfter)
   expect(late.filter((epoch) => epoch === 1)).toEqual([])
+  expect(guardedRuns).toBeLessThanOrEqual(log.approved)
 }
 
 async function live(happenings: readonly Happening[]): Promise<World> {
@@ -189,8 +241,8 @@ async function live(happenings: readonly Happening[]): Promise<World> {
 
 const lives = fc.array(happening, { maxLength: 40 })
 
-/** Lives a life, checks what is left of it, and returns how the turn ended. */
-async function checkLife(happenings: readonly Happening[]): Promise<string> {
+/** Lives a life, checks what is left of it, and returns how the turn and its approvals ended. */
+async function checkLife(happenings: readonly Happening[]): Promise<string[]> {
   const world = await live(happenings)
   checkReleased(world)
   await world.act({ do: 'steal' })
@@ -201,7 +253,10 @@ async function checkLife(happenings: readonly Happening[]): Promise<string> {
     type: string
     payload: { error?: { code: string } }
   }
-  return last.payload.error?.code ?? last.type
+  const events = world.log.kept.events.join('')
+  const answers = ['"approved":true', '"approved":false', '"reason":"timeout"']
+  const seen = answers.filter((answer) => events.includes(answer))
+  return [last.payload.error?.code ?? last.type, ...seen]
 }
 
 // A life takes some milliseconds, and there are many.
@@ -215,7 +270,7 @@ describe('a turn under random failures', { timeout: 120_000 }, () => {
   test('ends in every way', { tags: ['slow'] }, async () => {
     const ends = new Set<string>()
     for (const happenings of fc.sample(lives, { numRuns: 600, seed: 1 })) {
-      ends.add(await checkLife(happenings))
+      for (const end of await checkLife(happenings)) ends.add(end)
     }
     expect([...ends]).toEqual(
       expect.arrayContaining([
@@ -227,6 +282,9 @@ describe('a turn under random failures', { timeout: 120_000 }, () => {
         'UPSTREAM_TRUNCATED',
         'STREAM_ERROR',
         'HTTP_500',
+        '"approved":true',
+        '"approved":false',
+        '"reason":"timeout"',
       ]),
     )
   })

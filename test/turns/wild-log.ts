@@ -1,4 +1,4 @@
-import type { Lease, LogName } from '../../src/log/turn-log.ts'
+import type { ApprovalAnswer, ApprovalResult, Lease, LogName } from '../../src/log/turn-log.ts'
 import { type ErrorCode, TurnstreamError } from '../../src/protocol/errors.ts'
 import type { FakeClock } from '../../src/testing/index.ts'
 import { type AppendOptions, type TextRecord } from '../../src/testing/turn-log/append.ts'
@@ -9,7 +9,7 @@ export type Fault =
   | { readonly kind: 'refused' | 'unanswered'; readonly code: ErrorCode }
   | { readonly kind: 'silent' | 'stuck' }
 
-type Faulty = 'append' | 'renew' | 'cancelled'
+export type Faulty = 'append' | 'renew' | 'cancelled' | 'answerApproval' | 'approvalAnswer'
 
 /** A log in memory that fails as it is told, and remembers what was written to its one turn. */
 export class WildLog extends HookedLog {
@@ -17,6 +17,8 @@ export class WildLog extends HookedLog {
   readonly seals: Record<LogName, number> = { events: 0, processed: 0 }
   /** The epochs of all appends, in the order in which they were called. */
   readonly epochs: number[] = []
+  /** How many approvals were granted. */
+  approved = 0
   readonly faults = new Map<Faulty, Fault>()
 
   constructor(clock: FakeClock) {
@@ -47,6 +49,26 @@ export class WildLog extends HookedLog {
 
   override cancelled(lease: Lease, signal: AbortSignal): Promise<string> {
     return this.#faulty('cancelled', () => super.cancelled(lease, signal))
+  }
+
+  override answerApproval(
+    turnId: string,
+    approvalId: string,
+    answer: ApprovalAnswer,
+  ): Promise<ApprovalResult> {
+    return this.#faulty('answerApproval', async () => {
+      const result = await super.answerApproval(turnId, approvalId, answer)
+      if (result.stored && answer.approved) this.approved += 1
+      return result
+    })
+  }
+
+  override approvalAnswer(
+    lease: Lease,
+    approvalId: string,
+    signal: AbortSignal,
+  ): Promise<ApprovalAnswer> {
+    return this.#faulty('approvalAnswer', () => super.approvalAnswer(lease, approvalId, signal))
   }
 
   async #faulty<T>(name: Faulty, carryOut: () => Promise<T>): Promise<T> {
