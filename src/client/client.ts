@@ -132,8 +132,10 @@ export class Client {
 
   /** Allows or declines a tool call that waits for approval. The first answer counts. */
   async approve(turnId: string, approvalId: string, answer: ApprovalAnswer): Promise<void> {
-    const run = CLIENT_ROUTES.run.replace(':runId', encodeURIComponent(turnId))
-    await this.#post(`${run}/approvals/${encodeURIComponent(approvalId)}`, answer)
+    const path = CLIENT_ROUTES.runApproval
+      .replace(':runId', encodeURIComponent(turnId))
+      .replace(':approvalId', encodeURIComponent(approvalId))
+    await this.#post(path, answer)
   }
 
   /** Deletes a thread and its turns. */

@@ -157,7 +157,7 @@ function progressOf(item: ItemSnapshot): number[] {
   return [approvalProgress(item), length === 0 ? Infinity : length, isUpdate]
 }
 
-function approvalProgress({ approval }: ToolCall & { approval?: { status: string } }): number {
+function approvalProgress({ approval }: ToolCall): number {
   if (approval === undefined) return 0
   return approval.status === 'requested' ? 1 : 2
 }

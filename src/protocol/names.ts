@@ -20,7 +20,6 @@ export const SSE_EVENTS = {
 /** Paths that our client uses. A browser loads no others. */
 export const CLIENT_ROUTES = {
   submit: '/api/v2/submit',
-  run: '/api/v2/runs/:runId',
   runCancel: '/api/v2/runs/:runId/cancel',
   runApproval: '/api/v2/runs/:runId/approvals/:approvalId',
   threads: '/api/v2/threads',
@@ -32,6 +31,7 @@ export const CLIENT_ROUTES = {
 /** Paths of the HTTP API; `:name` is a parameter. */
 export const ROUTES = {
   ...CLIENT_ROUTES,
+  run: '/api/v2/runs/:runId',
   threadOutputStream: '/xapi/threads/:threadId/stream',
   runStream: '/api/v2/stream/:runId',
   streamTokens: '/api/v2/stream-tokens',

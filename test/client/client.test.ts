@@ -4,6 +4,9 @@ import { ClientError } from '../../src/client/errors.ts'
 import type { ThreadState } from '../../src/client/thread.ts'
 import type { TurnState } from '../../src/client/turn.ts'
 import { finishedTurn, heldTurn, startServer, type TestServer } from '../server/support.ts'
+import { end, answer as say, call as toolCall } from '../turns/payloads.ts'
+import { puppet } from '../turns/rig.ts'
+import { tool } from '../turns/some-tools.ts'
 import { cutAfter } from './support.ts'
 
 /** A client whose requests a test may watch, and whose reconnects do not wait. */
@@ -28,6 +31,8 @@ function recordRequests(answer: typeof fetch = (...args) => fetch(...args)) {
 
 /** Longer than every threshold of the processor, which emits it at once. */
 const LONG = 'All work and no play makes a long text. '.repeat(250)
+
+const THANKS = [...say('2', 'Thanks.'), end()]
 
 describe('a submitted turn', () => {
   test('is shown at once, then streams to its end', async () => {
@@ -360,6 +365,57 @@ describe('cancel', () => {
     const server = await startServer()
     const cancelled = clientOf(server).cancel('nobody')
     await expect(cancelled).rejects.toMatchObject({ code: 'TURN_UNKNOWN' })
+  })
+})
+
+describe('tools', () => {
+  test('V4 an answer completes the call in its place, and starts the next turn', async () => {
+    const asking = puppet([[...toolCall('1', 'look'), end('tool_calls')], THANKS], 'asking')
+    const server = await startServer({ more: [asking] })
+    const client = clientOf(server)
+    const settings = { model: 'asking/m', tools: [{ name: 'look', parameters: {} }] }
+    const first = client.submit({ ...settings, prompt: 'Look', threadId: 'h' })
+    const { turn } = await first.done()
+    const [pending] = turn?.end?.pendingCalls ?? []
+    const thread = client.thread('h')
+    const unsubscribe = thread.subscribe(() => {})
+    await vi.waitFor(() => expect(thread.getSnapshot().turns).toHaveLength(1))
+    const answers = [{ callId: pending?.callId ?? '', output: { found: true } }]
+    const next = client.answer('h', answers, settings)
+    await next.done()
+    await vi.waitFor(() => expect(thread.getSnapshot().turns[1]?.status).toBe('complete'))
+    const [made, answered] = thread.getSnapshot().turns
+    const card = made?.items.find(({ itemId }) => itemId === pending?.itemId)
+    expect(card).toMatchObject({ status: 'complete', toolOutput: { found: true }, success: true })
+    expect(answered?.items.map(({ type }) => type)).toEqual(['message'])
+    const reloaded = clientOf(server).thread('h')
+    const leave = reloaded.subscribe(() => {})
+    await vi.waitFor(() => expect(reloaded.getSnapshot().turns).toHaveLength(2))
+    expect(reloaded.getSnapshot().turns).toEqual(thread.getSnapshot().turns)
+    for (const each of [unsubscribe, leave]) each()
+  })
+
+  test('V8 a call that needs approval runs when it is given', async () => {
+    const asking = puppet([[...toolCall('1', 'delete'), end('tool_calls')], THANKS], 'asking')
+    const needing = tool('delete', () => 'deleted', { needsApproval: true })
+    const server = await startServer({ tools: [needing], more: [asking] })
+    const client = clientOf(server)
+    const turn = client.submit({ prompt: 'Delete it', model: 'asking/m' })
+    const seen = new Set<string | undefined>()
+    for await (const { turn: view } of turn) {
+      const card = view?.items.find((item) => item.type === 'tool_call')
+      const approval = card?.approval
+      const isNew = !seen.has(approval?.status)
+      seen.add(approval?.status)
+      if (approval?.status === 'requested' && isNew) {
+        await client.approve(turn.turnId, approval.id, { approved: true })
+      }
+    }
+    expect([...seen]).toEqual([undefined, 'requested', 'approved'])
+    const { turn: view } = turn.getSnapshot()
+    expect(view?.items.find(({ type }) => type === 'tool_call')).toMatchObject({
+      ...{ status: 'complete', toolOutput: 'deleted', approval: { status: 'approved' } },
+    })
   })
 })
 
