@@ -75,7 +75,7 @@ ${ABOUT_KEYS}`,
 const COMMANDS = `/model <model>   use another model for the following prompts
 /new             start a new thread
 /help            this list
-/quit            leave, like Ctrl-D
+/quit            exit, like Ctrl-D
 `
 
 /** A line that is a command rather than a prompt: a slash and one word, then maybe an argument. */

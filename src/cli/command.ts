@@ -125,8 +125,8 @@ function section(title: string, lines: readonly string[]): string {
   return [title, ...lines.map((line) => `  ${line}`)].join('\n')
 }
 
-/** Longer flags have their line to themselves. */
-const MAX_FLAG_CHARS = 24
+/** The description of a longer flag starts on the next line. */
+const MAX_FLAG_CHARS = 28
 
 function optionLines(options: Options): string[] {
   const rows = Object.entries(options).map(([name, { value, about, default: standard }]) => ({

@@ -20,10 +20,14 @@ export const convert = defineCommand({
   about: `Reads a file or standard input as it arrives. Detects SSE and JSON lines. Writes SSE, or JSON lines
 with --json.`,
   options: {
-    from: { value: 'format', about: SOURCE_NAMES.join(' | '), choices: SOURCE_NAMES },
+    from: {
+      value: 'format',
+      about: SOURCE_NAMES.join(' | ').replace('codex | ', 'codex |\n'),
+      choices: SOURCE_NAMES,
+    },
     to: {
       ...TARGET_OPTION,
-      about: `${TARGET_OPTION.about}\n(response is the complete Response, one for each response of the provider)`,
+      about: `${TARGET_OPTION.about}\n(response is one complete Response per provider response)`,
     },
     ...TARGET_FLAGS,
     verbose: { about: 'report unknown event types on standard error' },

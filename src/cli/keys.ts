@@ -49,8 +49,8 @@ export const keys = defineCommand({
     'turnstream keys revoke <tenant> <name> [--file <file>] [--json]',
   ],
   about: `A key belongs to a tenant, which has its own threads and turns. The first key creates the tenant.
-add prints the new key once; the file stores only its hash. A server reads the file when it starts and
-on SIGHUP. A reload ends the streams of revoked keys and nothing else.`,
+add prints the new key once; the file stores only its hash. A server reads the file when it starts
+and on SIGHUP. A reload ends the streams of revoked keys and nothing else.`,
   options: {
     file: {
       value: 'file',

@@ -8,29 +8,29 @@ import type {
   StreamEventPayload,
 } from '../protocol/stream-event.ts'
 
-const ANSWER = `**This is a recorded answer.** No model read your question: the \`scripted\` provider plays \
-the same text to everybody, so that you can try everything here without a key.
+const ANSWER = `**This is a recorded answer.** No model read your question: the \`scripted\` provider always \
+plays this text, so you can try everything without a key.
 
 What happens while you read:
 
-1. The provider sends some forty small pieces of text each second. Each one becomes a *StreamEvent* and is \
-written to a log before anybody sees it.
-2. A processor turns them into *snapshots*: the whole text so far, often at first and less often later. \
-They go into a second log.
-3. Whatever you watch this with reads from the logs alone. There is no other way for text to arrive, so a \
-reader that comes late, comes back or comes twice sees the same as one that was there all the time.
+1. The provider sends about forty small pieces of text per second. Each becomes a *StreamEvent* and is written \
+to a log before any client gets it.
+2. A processor turns them into *snapshots*: the complete text so far, often at first and less often later. \
+They are stored in a second log.
+3. Clients only read from these logs. A client that joins late, reconnects or reads the turn a second time gets \
+the same text as one that was connected all the time.
 
 Try to break it:
 
-- Stop reading in the middle and come back. The answer went on without you, and you get the rest.
-- Open it a second time, from anywhere, as soon as you like.
-- Kill the server with \`kill -9\` and start it again. What you have seen is still there (unless turns are \
-kept in memory), and the turn ends truthfully: as an error, because nobody was left to write its end.
-- Cancel it, from anywhere. The text so far is kept, and a provider would be stopped.
+- Disconnect in the middle and reconnect. The answer continued without you, and you get the rest.
+- Read it from a second client at the same time.
+- Kill the server with \`kill -9\` and restart it. The text you have seen is still there, unless the store is in \
+memory. The turn ends as an error, because its process died before the end.
+- Cancel it from any client. The text so far is kept, and a real provider would be stopped.
 
-Ask for \`scripted/thinking\`, \`scripted/tools\`, \`scripted/error\` or \`scripted/long\` to see the other \
-recordings. For a real model set \`OPENAI_API_KEY\`, \`ANTHROPIC_API_KEY\` or \`GEMINI_API_KEY\` and start \
-the server again.`
+Use the models \`scripted/thinking\`, \`scripted/tools\`, \`scripted/error\` or \`scripted/long\` for the other \
+recordings. For a real model, set \`OPENAI_API_KEY\`, \`ANTHROPIC_API_KEY\` or \`GEMINI_API_KEY\` and restart \
+the server.`
 
 const RIDDLE_THOUGHTS = `A farmer has a wolf, a goat and a cabbage, and a boat for himself and one of them. Left \
 alone, the wolf eats the goat and the goat eats the cabbage.
@@ -59,12 +59,12 @@ const RIDDLE_ANSWER = `He needs **seven crossings**:
 
 The trick is the fourth: he takes the goat *back*.
 
-(A recording, like everything of the \`scripted\` provider. What came before this was reasoning: an item of \
-its own, which a user interface may show, fold away or leave out.)`
+(This is a recording. The part before this answer was reasoning: a separate item, which a user interface can \
+show, collapse or hide.)`
 
 const TRIP_THOUGHTS =
-  'The question needs the weather in two cities and the way between them. These do not depend on each ' +
-  'other, so I ask for all three at once.'
+  'I need the weather in two cities and the trains between them. These are independent, so I call all ' +
+  'three tools in parallel.'
 
 const TRIP_CALLS: readonly RecordedCall[] = [
   {
@@ -90,29 +90,30 @@ const TRIP_CALLS: readonly RecordedCall[] = [
 const TRIP_ANSWER = `Take a coat: **Lisbon** will have 17 °C and hardly any rain tomorrow, but **Porto** 13 °C, a \
 fresh wind and rain for most of the day.
 
-Trains leave at **08:09** and **09:30** and take three hours and ten minutes, so with the first of them you \
-are there before half past eleven.
+Trains leave at **08:09** and **09:30** and take three hours and ten minutes, so the first one \
+arrives before half past eleven.
 
-(The weather and the trains are invented: this is a recording. What it shows is three calls that were made \
-at once. Each became one card, whose output came when its tool was done and not in the order of the calls.)`
+(The weather and the trains are made up: this is a recording of three parallel tool calls. Each is one card, and \
+its output appears when its tool is done, whatever the order of the calls.)`
 
 /** Three calls at once, run by the provider, and an answer made of their outputs. */
 function withTools(script: Script): Recording {
   return script.think(400, TRIP_THOUGHTS).call(250, TRIP_CALLS).say(350, TRIP_ANSWER).end()
 }
 
-/** The same as a whole turn, with its question. */
+/** The same as a complete turn, with its question. */
 export function recordToolsTurn(): Recording {
-  const question = 'I go from Lisbon to Porto tomorrow. Should I take a coat, and which train?'
+  const question =
+    'I am going from Lisbon to Porto tomorrow. Do I need a coat, and which train should I take?'
   return withTools(new Script('tools').ask(question))
 }
 
-const BROKEN_ANSWER = `This answer will not come to its end. Providers are overloaded, networks break, quotas run out, \
-and all of it may happen in the middle of a sentence.
+const BROKEN_ANSWER = `This answer will break off. Providers get overloaded, networks fail and quotas run out, often in the middle of \
+a sentence.
 
-What matters is what is left then. The text up to that point is kept; the item it belongs to is marked as \
-failed, with a code; the turn ends as an error, once, for everybody who reads it now or later. Nobody waits \
-for ever, and nobody takes half an answer for a whole`
+The text up to that point is kept. Its item is marked as failed, with an error code, and the turn ends as an \
+error, once, for every client that reads it now or later. No client waits forever, and no client takes half \
+an answer for a complete`
 
 const LAST = 640
 const CHAPTER = 40
@@ -120,9 +121,9 @@ const CHAPTER = 40
 /** Some 400 deltas a second, in bursts, as a fast model behind a busy network sends them. */
 const FAST_PACE: Pace = [20, 0, 0, 0, 0, 0, 0, 0]
 
-const INTRODUCTION = `This answer is long on purpose: more than twenty thousand tokens. It counts, so that \
-you can see with your own eyes whether something is missing or comes twice. Cut the connection wherever you \
-like, come back, open it a second time, stop it in the middle.`
+const INTRODUCTION = `This answer is long on purpose: more than twenty thousand tokens. It counts, so you \
+can see whether anything is missing or repeated. Cut the connection anywhere, reconnect, read it from a second \
+client, or cancel it.`
 
 function longText(): string {
   const parts = ['# A walk through the numbers', INTRODUCTION]
@@ -130,7 +131,9 @@ function longText(): string {
     if (n % CHAPTER === 1) parts.push(`## From ${n} to ${n + CHAPTER - 1}`)
     parts.push(tellNumber(n))
   }
-  parts.push(`That was ${LAST}. If you have seen every number before it once, nothing was lost.`)
+  parts.push(
+    `That was ${LAST}. If you saw every number exactly once, nothing was lost or repeated.`,
+  )
   return parts.join('\n\n')
 }
 

@@ -141,7 +141,7 @@ function lineView({ write, style, columns }: Terminal): View {
     end: (events, items) =>
       write(
         `\n${events} events in, ${snapshots} snapshots out, ${items} items in the Response.\n` +
-          'Each snapshot is the whole text so far, so the last one of an item is all a UI needs.\n',
+          'Each snapshot is the complete text so far, so a UI only needs the last one of an item.\n',
       ),
   }
 }

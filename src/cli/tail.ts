@@ -27,8 +27,7 @@ ${ABOUT_KEYS}`,
   options: {
     url: URL_OPTION,
     raw: {
-      about: `print raw events; takes the run id, which equals the
-turn id unless both were given at submit`,
+      about: `print raw events; takes the run id (the turn id, unless both were submitted)`,
     },
     from: { value: 'offset', about: 'start after this offset' },
     json: { about: 'print records as sent, as JSON lines' },

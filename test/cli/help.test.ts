@@ -65,7 +65,7 @@ describe.each(HELPS)('the help of $name', ({ name, help }) => {
     expect(help).toMatch(/\nOptions\n {2}--/)
     expect(help).toMatch(/\nExit codes\n {2}0 .+ 2 .+\n$/)
     expect(examples.filter((line) => line.includes(`turnstream ${name}`))).not.toEqual([])
-    for (const line of help.split('\n')) expect(line.length).toBeLessThanOrEqual(120)
+    for (const line of help.split('\n')) expect(line.length).toBeLessThanOrEqual(100)
   })
 
   test.each(examples)('%s', { tags: ['slow'] }, async (example) => {

@@ -39,13 +39,12 @@ import { toolChecks } from './tool-checks.ts'
 const ENDPOINT_OPTIONS = {
   endpoint: {
     value: 'url',
-    about: `such as http://localhost:11434/v1; its key is read from OPENAI_API_KEY or
-TURNSTREAM_KEY, or from a file named by OPENAI_API_KEY_FILE or TURNSTREAM_KEY_FILE`,
+    about: `such as http://localhost:11434/v1; the key is read from OPENAI_API_KEY,
+OPENAI_API_KEY_FILE, TURNSTREAM_KEY or TURNSTREAM_KEY_FILE`,
   },
   model: { value: 'model', about: 'model to test (default: the first listed)' },
   json: {
-    about:
-      'print one JSON object: {"ok","failed","warned","checks":[{"name","verdict","found",…}]}',
+    about: 'print one JSON object: {"ok","failed","warned","checks":[…]}',
   },
 } as const
 
@@ -95,18 +94,18 @@ function parseEndpoint(endpoint: string | undefined): string {
 
 export const doctor: Command = {
   name: 'doctor',
-  summary: 'check a setup or an endpoint, and say how to fix it',
+  summary: 'check a setup or an endpoint, and print fixes',
   usage: [
     'turnstream doctor [options of serve] [--json]',
     'turnstream doctor --endpoint <url> [--model <model>] [--json]',
   ],
   about: `Without --endpoint, checks what "turnstream serve" would use here: configuration, store, port, keys,
-machine limits, providers, tools and clock. Pass the options that the server gets. It changes nothing and can run
-beside a server. It reads every record of an embedded store that is not in use, which takes seconds per
-gigabyte; no server can open the store meanwhile.
+machine limits, providers, tools and clock. Pass the options of your server. Changes nothing and can run
+beside a server. Reads every record of an embedded store that is not in use, which takes seconds
+per gigabyte; no server can open the store meanwhile.
 
-With --endpoint, tests a Chat Completions server: responses, streams, tool calls and errors. Reports what
-clients would not expect. Costs a few thousand tokens.`,
+With --endpoint, tests a Chat Completions server: responses, streams, tool calls and errors. Reports
+what clients would not expect. Costs a few thousand tokens.`,
   options: { config: CONFIG_OPTION, ...ENDPOINT_OPTIONS },
   furtherOptions: SETTING_OPTIONS,
   examples: [
@@ -157,7 +156,7 @@ async function checkAll(setup: Setup, configuration: Configuration): Promise<Che
   const keys = lookAtKeys(settings, cwd)
   const readings = [stored.time, ...providers.map(({ time }) => time)]
   return [
-    ok('configuration', 'understood'),
+    ok('configuration', 'valid'),
     nodeCheck(machine),
     memoryCheck(machine, settings, keys.count),
     filesCheck(machine, settings),

@@ -159,7 +159,7 @@ export function clockCheck(readings: readonly ClockReading[]): Check {
   const [nearest] = readings
     .map((reading) => ({ source: reading.source, skew: skewOf(reading) }))
     .toSorted((a, b) => Math.abs(a.skew) - Math.abs(b.skew))
-  if (nearest === undefined) return skipped(name, 'no time source answered')
+  if (nearest === undefined) return skipped(name, 'no time source to compare with')
   const { source, skew } = nearest
   const ms = Math.abs(skew)
   if (ms <= SKEW_WARN_MS) return ok(name, `agrees with ${source}`)

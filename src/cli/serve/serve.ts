@@ -60,8 +60,8 @@ export const serve: Command = {
   summary: 'run the gateway',
   usage: ['turnstream serve [options]'],
   about: `Turns are stored in ./.turnstream by default. Set provider keys in the environment: OPENAI_API_KEY,
-ANTHROPIC_API_KEY, GEMINI_API_KEY, or OPENAI_COMPATIBLE_BASE_URL with OPENAI_COMPATIBLE_MODEL. Without
-any, the scripted provider plays recorded turns.
+ANTHROPIC_API_KEY, GEMINI_API_KEY, or OPENAI_COMPATIBLE_BASE_URL with OPENAI_COMPATIBLE_MODEL.
+Without any, the scripted provider plays recorded turns.
 
 Each option is also a key of the configuration file (shutdownGrace) and an environment variable
 (TURNSTREAM_SHUTDOWN_GRACE). The command line wins over the environment, which wins over the file.`,
@@ -80,9 +80,9 @@ export const codex: Command = {
   name: 'codex',
   summary: 'run the gateway in front of a codex app-server',
   usage: ['turnstream codex [options of serve]'],
-  about: `Point an OpenAI client at /v1 and chat through codex. Starts a codex app-server with the first turn, from an
-installed @openai/codex or the PATH. It calls the OpenAI API with OPENAI_API_KEY by default; the key
-"codex" of turnstream.config.json names another Responses API, models and limits.`,
+  about: `Point an OpenAI client at /v1 and chat through codex. Starts a codex app-server with the first turn,
+from an installed @openai/codex or the PATH. It calls the OpenAI API with OPENAI_API_KEY by default;
+the key "codex" of turnstream.config.json names another Responses API, models and limits.`,
   options: serve.options,
   examples: ['turnstream codex', 'turnstream codex --port 8080'],
   exitCodes: serve.exitCodes,
@@ -155,8 +155,8 @@ function refuseOpenOrigins({ corsOrigins = [], keysFile }: Settings): void {
   }
   if (keysFile !== undefined) return
   throw new UsageError(
-    'corsOrigins: * would let every web page visited on this machine use the server: list the ' +
-      'origins, or require keys with TURNSTREAM_KEYS_FILE',
+    'corsOrigins: * would let every web page use a server without keys: list the origins, ' +
+      'or require keys with TURNSTREAM_KEYS_FILE',
   )
 }
 

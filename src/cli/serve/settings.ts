@@ -134,7 +134,7 @@ export const SETTINGS = {
   store: {
     schema: store,
     takes: 'a directory, redis://…, rediss://… or memory',
-    about: 'where to store turns: a directory, redis://…, rediss://… or memory',
+    about: 'directory, redis://…, rediss://… or memory',
     standard: '.turnstream',
     placeholder: 'where',
     secret: 'the password of the store',
@@ -152,7 +152,7 @@ export const SETTINGS = {
   maxTurnChars: count('max. text of a turn, in characters', '10000000'),
   maxTurnItems: count('max. items of a turn', '2000'),
   maxTurnRounds: count('max. tool loop rounds of a turn', '32'),
-  maxParallelTools: count('max. server tools of a turn that run at a time', '8'),
+  maxParallelTools: count('max. parallel server tool calls of a turn', '8'),
   maxTurnTime: duration('max. run time of a turn', '30m'),
   maxApprovalTime: duration('max. wait of a tool call for approval', '10m'),
   maxHistoryBytes: count('max. thread history sent to a provider, in bytes', '8388608'),
@@ -178,12 +178,12 @@ export const SETTINGS = {
   defaultProvider: word(
     'the id of a provider',
     'name',
-    'provider for requests without a model (the first with a key, or scripted)',
+    'provider of requests without a model (first with a key, or scripted)',
   ),
   scriptedSpeed: {
     schema: speed,
     takes: 'a number ≥ 0',
-    about: 'speed of the scripted provider; 2 is twice as fast, 0 does not wait',
+    about: 'speed of recorded turns; 2 is twice as fast, 0 does not wait',
     standard: '1',
     placeholder: 'n',
   },
@@ -204,14 +204,12 @@ export const SETTINGS = {
   allowedHosts: {
     schema: list(hostNameOf),
     takes: 'comma-separated names or addresses without a port',
-    about: 'additional host names on loopback without keys; elsewhere the only ones',
+    about: 'host names to accept, besides local ones on loopback without keys',
     placeholder: 'list',
   },
   logContent: toggle('log prompts and answers where an error quotes them'),
   logRequests: toggle('log every request, and the start and end of every turn'),
-  allowPublicWithoutKeys: toggle(
-    'listen on public addresses without keys: anyone can use the server',
-  ),
+  allowPublicWithoutKeys: toggle('listen publicly without keys: anyone can use the server'),
 } as const satisfies Record<string, Setting<string | number | boolean | readonly string[]>>
 
 type Table = typeof SETTINGS

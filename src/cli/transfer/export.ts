@@ -28,9 +28,9 @@ export const exportCommand = defineCommand({
   usage: [
     'turnstream export [--store <where>] [--tenant <name>] [--thread <id>] [--json] > turns.jsonl',
   ],
-  about: `Writes every thread and every turn that has ended, for backup, repair or another store. Turns in progress and
-damaged turns are skipped and named on standard error. An embedded store must not be in use. It is read as a
-server would read it; nothing expires meanwhile.`,
+  about: `Writes every thread and every ended turn, for backup, repair or another store. Running and damaged
+turns are skipped and named on standard error. An embedded store must not be in use. Nothing expires
+during the export.`,
   options: {
     ...STORE_OPTIONS,
     tenant: { value: 'name', about: 'only this tenant (embedded: all, Redis: default)' },

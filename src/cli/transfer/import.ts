@@ -13,9 +13,9 @@ export const importCommand = defineCommand({
   name: 'import',
   summary: 'add exported turns to a store',
   usage: ['turnstream import [--store <where>] [--json] [file]'],
-  about: `Reads a file or standard input, as "turnstream export" writes it. A turn that the store has already is
-skipped; one that differs from it is refused and named. So an import can be repeated. An embedded store must
-not be in use; it is created if it does not exist.`,
+  about: `Reads the output of "turnstream export" from a file or standard input. Turns that the store already
+has are skipped, so an import can be repeated. A different turn with the same id is refused and
+named. An embedded store must not be in use; it is created if it does not exist.`,
   options: {
     ...STORE_OPTIONS,
     json: {

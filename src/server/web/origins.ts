@@ -24,7 +24,9 @@ export class AllowedOrigins {
     if (this.isOpen && written.length > 1)
       throw invalid('* allows every origin and must be the only entry')
     if (this.isOpen && !hasKeys) {
-      throw invalid('* would let every page use a server without keys; list the origins instead')
+      throw invalid(
+        '* would let every web page use a server without keys: list the origins, or require keys',
+      )
     }
     this.#origins = new Set(this.isOpen ? [] : written.map(parseOrigin))
   }

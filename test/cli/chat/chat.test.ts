@@ -68,7 +68,7 @@ describe('a single answer', PATIENCE, () => {
     const { url } = await startGateway()
     const { code, output } = await run(['--url', url, '--model', 'scripted/error', 'Hello'])
     expect(code).toBe(1)
-    expect(output).toMatch(/^This answer will not come to its end\./)
+    expect(output).toMatch(/^This answer will break off\./)
     expect(output).toMatch(/\n✗ overloaded_error: .*\n$/)
   })
 
