@@ -65,7 +65,9 @@ afterAll(async () => {
 
 const convert = (to: string, file: string) => ['--from', 'anthropic-messages', '--to', to, file]
 
-/** Runs to its end; a server is told to end once it has greeted. */
+const SERVERS: readonly string[] = ['serve', 'codex']
+
+/** Runs a command to its end. Stops a server after its banner. */
 async function run(name: string, ...args: string[]) {
   const env = { ...process.env, TURNSTREAM_URL: url, FORCE_COLOR: '1' }
   const child = spawn(process.execPath, [MAIN, name, ...args], { cwd: folder, env })
@@ -74,7 +76,7 @@ async function run(name: string, ...args: string[]) {
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text
-    if (name === 'serve') child.kill('SIGTERM')
+    if (SERVERS.includes(name)) child.kill('SIGTERM')
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text
@@ -83,31 +85,26 @@ async function run(name: string, ...args: string[]) {
   return { code, stdout, stderr }
 }
 
-/** What ends with 0, 1 and 2, in this order; undefined where the table has a dash. */
+function portCases(): [string[], string[], string[]] {
+  const { port } = taken.address() as { port: number }
+  const store = ['--store', 'memory', '--json']
+  return [
+    ['--port', '0', ...store],
+    ['--port', `${port}`, ...store],
+    ['--port', 'none', ...store],
+  ]
+}
+
+/** Arguments for the exit codes 0, 1 and 2; undefined where the table has a dash. */
 const CASES: Record<string, () => [string[], string[] | undefined, string[]]> = {
-  serve: () => {
-    const { port } = taken.address() as { port: number }
-    const store = ['--store', 'memory', '--json']
-    return [
-      ['--port', '0', ...store],
-      ['--port', `${port}`, ...store],
-      ['--port', 'none', ...store],
-    ]
-  },
+  serve: portCases,
+  codex: portCases,
   keys: () => [
     ['add', 'acme', 'web', '--file', 'keys', '--json'],
     ['revoke', 'acme', 'none', '--file', 'keys', '--json'],
     ['forget', '--json'],
   ],
-  doctor: () => {
-    const { port } = taken.address() as { port: number }
-    const store = ['--store', 'memory', '--json']
-    return [
-      ['--port', '0', ...store],
-      ['--port', `${port}`, ...store],
-      ['--port', 'none', ...store],
-    ]
-  },
+  doctor: portCases,
   config: () => [['print', '--json'], undefined, ['forget', '--json']],
   chat: () => [['Hello', '--json'], ['Hello', '--json', '--model', 'scripted/error'], ['--json']],
   tail: () => [['good', '--json'], ['bad', '--json'], ['--json']],
@@ -168,7 +165,7 @@ describe.each(ROWS)('$name', ({ name, failed }) => {
     const { code, stdout, stderr } = await run(name, ...failing)
     expect(code).toBe(1)
     // What a server could not do is in its log.
-    const told = checkJson(name === 'serve' ? stderr : stdout)
+    const told = checkJson(SERVERS.includes(name) ? stderr : stdout)
     expect(JSON.stringify(told.at(-1))).toMatch(/"error"|"aborted"|response_error|"fail"/)
   })
 

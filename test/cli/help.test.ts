@@ -74,7 +74,7 @@ describe.each(HELPS)('the help of $name', ({ name, help }) => {
       .replace(/redis:\S+/, redis.url)
       // Our own gateway is such an endpoint, too.
       .replace('http://localhost:11434/v1 --model qwen3', `${env['TURNSTREAM_URL']}/v1`)
-    if (!/turnstream serve/.test(command)) {
+    if (!/turnstream (serve|codex)/.test(command)) {
       const script = `set -e\n${OURS}\n${command}`
       const args = { cwd: folder, encoding: 'utf8', env: { ...process.env, ...env } } as const
       const run = spawnSync('sh', ['-c', script], args)
@@ -82,7 +82,7 @@ describe.each(HELPS)('the help of $name', ({ name, help }) => {
       expect(run.status).toBe(0)
       return
     }
-    // Serves until it is told to end.
+    // Runs until it gets a signal.
     const words = command.split(' ').slice(1)
     const served = turnstream(words, { cwd: folder, env })
     await served.printed(/^turnstream listening on /)
