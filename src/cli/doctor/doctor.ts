@@ -100,8 +100,8 @@ export const doctor: Command = {
     'turnstream doctor --endpoint <url> [--model <model>] [--json]',
   ],
   about: `Without --endpoint, checks what "turnstream serve" would use here: configuration, store, port, keys,
-machine limits, providers, tools and clock. Pass the options of your server. Changes nothing and can run
-beside a server. Reads every record of an embedded store that is not in use, which takes seconds
+machine limits, providers, tools and clock. Pass the options of your server. Changes nothing and can
+run beside a server. Reads every record of an embedded store that is not in use, which takes seconds
 per gigabyte; no server can open the store meanwhile.
 
 With --endpoint, tests a Chat Completions server: responses, streams, tool calls and errors. Reports

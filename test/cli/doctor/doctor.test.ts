@@ -70,7 +70,7 @@ describe('a correct setup', PATIENCE, () => {
     const { code, report, text, json } = await bothReports({ cwd, env: KEYS })
     expect(report.checks.filter(({ verdict }) => verdict !== 'ok')).toEqual([])
     expect([code, report.ok, report.failed, report.warned]).toEqual([0, true, 0, 0])
-    expect(text).toContain('18 ok\n')
+    expect(text).toContain('19 ok\n')
     for (const key of Object.values(KEYS)) expect(`${text}${json}`).not.toContain(key)
   })
 
