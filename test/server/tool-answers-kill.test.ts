@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../scripts/redis-server.mjs'
-import type { StreamOutput } from '../../src/protocol/stream-output.ts'
+import type { StreamOutput, ToolCall } from '../../src/protocol/stream-output.ts'
 import { turnstream } from '../cli/process.ts'
 import { folderOfTest } from '../log/embedded/support.ts'
 
@@ -100,6 +100,29 @@ test('V4 a call is answered and completed over two gateways on one Redis', PATIE
     const refused = await submit(url, { threadId: 'both', input: other })
     expect([refused.status, refused.body.error?.code]).toEqual([409, 'TOOL_CALL_ANSWERED'])
   }
+})
+
+test('V7 arguments stream from another gateway on the same Redis', PATIENCE, async () => {
+  const setup = { store: redis.url, speed: '0.5' }
+  const [one, two] = await Promise.all([
+    serve({ ...setup, cwd: folderOfTest() }),
+    serve({ ...setup, cwd: folderOfTest() }),
+  ])
+  const properties = { text: { type: 'string', minLength: 400 } }
+  const parameters = { type: 'object', properties, required: ['text'] }
+  const tools = [{ name: 'write', parameters }]
+  const prompt = 'word '.repeat(80)
+  await submit(one.url, { threadId: 'grow', turnId: 'grow-1', prompt, tools })
+  const url = `${two.url}/xapi/turns/grow-1/stream?arguments=stream`
+  const frames = [...(await (await fetch(url)).text()).matchAll(/^data: (.*"tool_call".*)$/gm)]
+  const calls = frames.map(([, data = '']) => JSON.parse(data) as ToolCall)
+  const lengths = calls.flatMap(({ toolArgumentsText: text }) => text?.length ?? [])
+  expect(lengths.length).toBeGreaterThan(2)
+  expect(lengths).toEqual(lengths.toSorted((a, b) => a - b))
+  expect(calls[0]).toMatchObject({ status: 'create', toolName: 'write', toolArguments: {} })
+  const last = calls.at(-1)
+  expect(last).toMatchObject({ status: 'update', toolArguments: { text: expect.any(String) } })
+  expect(last).not.toHaveProperty('toolArgumentsText')
 })
 
 describe.each([

@@ -4,11 +4,12 @@ import { TurnstreamError } from '../../src/protocol/errors.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
 import { endOrphan } from '../../src/turns/reaper.ts'
+import type { TurnInput } from '../../src/turns/turn-request.ts'
 import type { TurnRunner } from '../../src/turns/turn-runner.ts'
 import { caseCount } from '../case-count.ts'
 import { THREAD_ID, TURN_ID } from '../processor/events.ts'
 import { broken, call, delta, done, end, open, usage, used } from './payloads.ts'
-import { type Call, newRig, type Puppet } from './rig.ts'
+import { type Call, newRig, PROMPT, type Puppet } from './rig.ts'
 import { checkWhole } from './whole-turn.ts'
 import { type Fault, type Faulty, WildLog } from './wild-log.ts'
 
@@ -226,6 +227,31 @@ function checkReleased({ runner, provider, lostAfter, log, guardedRuns }: World)
   expect(guardedRuns).toBeLessThanOrEqual(log.approved)
 }
 
+const QUESTIONS = ['q1', 'q2', 'q3']
+
+/** A turn that ended with calls of the client's tools. */
+async function leaveQuestions(world: World): Promise<void> {
+  const { runner, provider, clock } = world
+  await runner.submit({ turnId: 'earlier', threadId: THREAD_ID, input: [] })
+  const { say, stream } = await provider.called(1)
+  say(...QUESTIONS.flatMap((id) => call(id, 'of the client', { call_id: id })), end('tool_calls'))
+  stream.complete()
+  while (runner.running > 0) await clock.advance(0)
+}
+
+function answersTo(callIds: readonly string[]): TurnInput[] {
+  const fields = { type: 'function_call_output', output: 'yes', success: true } as const
+  return callIds.map((call_id) => ({ ...fields, call_id }))
+}
+
+/** The calls of the client's tools that a turn has completed. */
+async function completedIn(log: WildLog, turnId: string): Promise<string[]> {
+  const { records } = await log.snapshot(turnId)
+  return records.flatMap(({ key, output }) =>
+    output.type === 'tool_call' && key.startsWith('earlier:') ? [`${key} ${output.status}`] : [],
+  )
+}
+
 async function live(happenings: readonly Happening[]): Promise<World> {
   const world = new World()
   const submitted = world.runner.submit({
@@ -287,6 +313,37 @@ describe('a turn under random failures', { timeout: 120_000 }, () => {
         '"reason":"timeout"',
       ]),
     )
+  })
+
+  test('V4 completes each call that the client answers once, however often it is answered', async () => {
+    const kinds = new Set<string>()
+    await fc.assert(
+      fc.asyncProperty(lives, fc.subarray(QUESTIONS), async (happenings, answered) => {
+        const world = new World()
+        const { log, clock, runner } = world
+        await leaveQuestions(world)
+        const input = [...answersTo(answered), PROMPT]
+        const submitted = runner.submit({ turnId: TURN_ID, threadId: THREAD_ID, input })
+        submitted.catch(() => {})
+        for (const each of happenings) await world.act(each)
+        await world.sitOut()
+        await world.act({ do: 'steal' })
+        await checkWhole(log)
+        await runner.shutdown(0)
+        const first = await completedIn(log, TURN_ID)
+        expect(answered.length >= first.length).toBe(true)
+        kinds.add(`${answered.length > 0} ${first.length > 0}`)
+
+        const rig = newRig({ log, clock, rounds: [[end()]] })
+        const again = { turnId: 'again', threadId: THREAD_ID, input: answersTo(QUESTIONS) }
+        await rig.runner.submit(again)
+        await rig.settled()
+        const all = [...first, ...(await completedIn(log, 'again'))]
+        expect(all.toSorted()).toEqual(QUESTIONS.map((_, at) => `earlier:${at + 1} complete`))
+      }),
+      { numRuns: caseCount(150) },
+    )
+    expect(kinds).toContain('true true')
   })
 
   test('is abandoned when it is deleted', async () => {

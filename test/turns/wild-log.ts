@@ -3,6 +3,7 @@ import { type ErrorCode, TurnstreamError } from '../../src/protocol/errors.ts'
 import type { FakeClock } from '../../src/testing/index.ts'
 import { type AppendOptions, type TextRecord } from '../../src/testing/turn-log/append.ts'
 import { HookedLog } from '../log/hooked-log.ts'
+import { TURN_ID } from '../processor/events.ts'
 
 /** What becomes of a call: an error before it is carried out or after, or no answer in either case. */
 export type Fault =
@@ -11,7 +12,7 @@ export type Fault =
 
 export type Faulty = 'append' | 'renew' | 'cancelled' | 'answerApproval' | 'approvalAnswer'
 
-/** A log in memory that fails as it is told, and remembers what was written to its one turn. */
+/** A log in memory that fails as it is told, and remembers what was written to the turn `TURN_ID`. */
 export class WildLog extends HookedLog {
   readonly kept: Record<LogName, string[]> = { events: [], processed: [] }
   readonly seals: Record<LogName, number> = { events: 0, processed: 0 }
@@ -32,6 +33,7 @@ export class WildLog extends HookedLog {
     options: AppendOptions = {},
   ): Promise<string> {
     const { seal = false } = options
+    if (lease.turnId !== TURN_ID) return super.append(lease, name, records, options)
     this.epochs.push(lease.epoch)
     return this.#faulty('append', async () => {
       const offset = await super.append(lease, name, records, options)
