@@ -114,12 +114,13 @@ describe('the name of an Object.prototype property', () => {
       const tools = [{ name, parameters: { type: 'object', required: [name] } }]
       const output = { type: 'function_call_output', call_id: name, output: name, success: true }
       const message = { type: 'message', origin: 'user', content: name }
+      const history = [{ type: 'function_call', call_id: name, name, arguments: '{}' }]
       const {
         call: running,
         runId,
         turnId,
       } = await heldTurn(server, {
-        ...{ prompt: undefined, input: [message, output], tools, stop: [name] },
+        ...{ prompt: undefined, history, input: [message, output], tools, stop: [name] },
       })
       expect(running.request.tools).toEqual(tools)
       running.say(name)

@@ -133,7 +133,9 @@ describe.each(TEXTS)('%s', (_name, text) => {
       success: true,
     }
     const message = { type: 'message', origin: 'user', content: 'Hi' }
-    const submit = { turnId: 't', threadId: 'h', input: [output, message] }
+    const { call_id } = output
+    const history = [{ type: 'function_call', call_id, name: 'look', arguments: '{}' }]
+    const submit = { turnId: 't', threadId: 'h', history, input: [output, message] }
     const { status } = await call(server, 'POST /api/v2/submit', { body: submit })
     expect(status).toBe(202)
     await sealed(server.log, 't')

@@ -67,6 +67,7 @@ const NAMELESS = new Set([
   'header traceparent',
   'header tracestate',
   'header turnstream-cancel-on-disconnect',
+  'query arguments',
   'query encoding',
   'query first',
   'query limit',
