@@ -183,6 +183,7 @@ export async function keep(log: TurnLog, lease: Lease, events: AsyncIterable<Str
 /** Each function of turnstream/server, with the names of what it takes and returns. */
 interface ServerFunctions {
   connectMcpTools: (options: server.McpToolsOptions) => Promise<server.McpTools>
+  createCodexProvider: (options: server.CodexProviderOptions) => server.CodexProvider
   createGateway: (options: server.GatewayOptions) => server.Gateway
   createHttpTool: (options: server.HttpToolOptions) => server.Tool
   createProviderFetch: (options?: server.ProviderFetchOptions) => typeof fetch

@@ -78,9 +78,9 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
     return EXIT.failed
   } finally {
     stopWatch()
-    await tools?.close()
-    await Promise.all(options.providers.flatMap(({ provider }) => provider.stop?.() ?? []))
-    await log.close()
+    // Together: a process that ignores its end is killed after four seconds.
+    const providers = options.providers.flatMap(({ provider }) => provider.stop?.() ?? [])
+    await Promise.all([...providers, tools?.close(), log.close()])
     stopDeadline?.()
   }
 }
