@@ -61,6 +61,8 @@ export class ChatCompletionsEncoder {
   #phase: 'before' | 'open' | 'done' = 'before'
   #refused = false
   #usage: Usage | undefined
+  /** Set when sent text was withdrawn. The client would store what follows as part of the same answer. */
+  #withdrawn: ErrorObject | undefined
 
   constructor(options: ChatCompletionsOptions) {
     const { id, created, model } = options
@@ -91,7 +93,7 @@ export class ChatCompletionsEncoder {
   encodeSse(event: StreamEvent): string {
     if (this.done) return ''
     // Nearly all events are text deltas. Without a chunk object they take an eighth of the time.
-    if (event.type === 'item_delta' && this.#phase === 'open') {
+    if (event.type === 'item_delta' && this.#phase === 'open' && this.#withdrawn === undefined) {
       const { item_id: id, delta_content: piece } = event.payload
       const route = this.#routes.get(id)
       if (isText(route)) return this.#textSse(route, this.#lanes[route].grow(id, piece))
@@ -123,7 +125,7 @@ export class ChatCompletionsEncoder {
       case 'item_error':
         return this.#fail(event.payload.item_id, event.payload.error)
       case 'item_cancelled':
-        return this.#cancel(event.payload.item_id, event.payload.reason)
+        return this.#withdraw(event.payload.item_id, event.payload.reason)
       case 'usage_update':
         this.#usage = event.payload.usage ?? this.#usage
         return
@@ -165,7 +167,7 @@ export class ChatCompletionsEncoder {
     if (started === 'ended') return
     if (payload.finish_reason === 'cancelled') return this.#cancel(id, undefined)
     if (final.type === 'error') return this.#fail(id, final)
-    if (final.type === 'cancelled') return this.#cancel(id, final.reason)
+    if (final.type === 'cancelled') return this.#withdraw(id, final.reason)
     if (final.type === 'function_call_output') this.#calls.answer(final.call_id)
     const isSame = fits(started, final)
     if (!isSame) this.#cancel(id, undefined)
@@ -191,6 +193,16 @@ export class ChatCompletionsEncoder {
     if (isText(route)) this.#sendText(route, this.#lanes[route].end(id))
   }
 
+  /** The provider abandoned the item, and may begin again. Sent text cannot be retracted. */
+  #withdraw(id: string, reason: string | undefined): void {
+    const route = this.#routes.get(id)
+    if (isText(route) && route !== 'reasoning_content' && this.#lanes[route].hasSent(id)) {
+      const detail = `text that was sent is withdrawn${reason === undefined ? '' : `: ${reason}`}`
+      this.#withdrawn = codedError('ITEM_CANCELLED', detail)
+    }
+    this.#cancel(id, reason)
+  }
+
   #cancel(id: string, reason: string | undefined): void {
     const route = this.#routes.get(id)
     this.#routes.set(id, 'ended')
@@ -201,6 +213,7 @@ export class ChatCompletionsEncoder {
   #end({ status, finish_reason, usage }: StreamEventPayload<'response_done'>): void {
     if (status === 'aborted') return this.#break(abortError())
     if (status === 'error') return this.#break(codedError('STREAM_ERROR', 'the response failed'))
+    if (this.#withdrawn !== undefined) return this.#break(this.#withdrawn)
     this.#sendRest()
     this.#sendCalls(this.#calls.finishAll())
     const { failure, shownArguments: calls } = this.#calls
@@ -211,6 +224,7 @@ export class ChatCompletionsEncoder {
   }
 
   #break(error: ErrorObject): void {
+    this.#withdrawn = undefined
     this.#sendRest()
     this.#begin()
     this.#frames.push(chatError(error))
@@ -240,11 +254,13 @@ export class ChatCompletionsEncoder {
       this.#sendText('content', this.#lanes.content.close())
       this.#sendText('refusal', this.#lanes.refusal.close())
     }
+    if (deltas.length > 0 && this.#withdrawn !== undefined) return this.#break(this.#withdrawn)
     for (const delta of deltas) this.#send({ tool_calls: [delta] })
   }
 
   #sendText(field: ChatTextField, text: string): void {
-    if (text === '') return
+    if (text === '' || this.done) return
+    if (this.#withdrawn !== undefined) return this.#break(this.#withdrawn)
     if (field === 'refusal') this.#refused = true
     this.#send({ [field]: text })
   }
@@ -355,6 +371,10 @@ export class TextLane {
     const text = this.#texts.get(id)
     if (text !== undefined) text.open = false
     return this.#next()
+  }
+
+  hasSent(id: string): boolean {
+    return (this.#texts.get(id)?.sent ?? '') !== ''
   }
 
   /** Drops the item and its unsent text. */
