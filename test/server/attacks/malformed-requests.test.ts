@@ -55,7 +55,7 @@ function shown({ kind, pieces }: Attack): string {
 describe('malformed requests are refused with a code and have no effect', () => {
   test('500 requests', { timeout: 60_000 }, async () => {
     const statuses = await attack(500)
-    expect([...statuses.keys()]).toEqual(expect.arrayContaining([200, 400, 404, 405]))
+    expect([...statuses.keys()]).toEqual(expect.arrayContaining([400, 404]))
   })
 
   test('10,000 requests', { timeout: 120_000, tags: ['slow'] }, async () => {

@@ -98,7 +98,9 @@ export function faultOf({ status, headers, body }: RawAnswer): string | undefine
 /** All that a stream of ours has; the last frame may be cut off by our leaving. */
 function isFrames(body: string): boolean {
   const lines = body.split('\n').slice(0, -1)
-  return lines.every((line) => /^(?:$|(?:id|event|data|retry): |: heartbeat$)/.test(line))
+  return lines.every((line) =>
+    /^(?:$|(?:id|event|data|retry): |: heartbeat(?: every \d+ ms)?$)/.test(line),
+  )
 }
 
 function faultOfRefusal(status: number, body: string): string | undefined {
