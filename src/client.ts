@@ -5,9 +5,12 @@ export type { Page } from './client/page.ts'
 export type { OnAuth, Token } from './client/requests.ts'
 export type {
   ApprovalAnswer,
+  AttachmentPart,
   ClientTool,
+  HistoryInput,
   MessageInput,
   SubmitRequest,
+  TextPart,
   ThreadList,
   ToolAnswer,
   ToolOutputInput,

@@ -1,11 +1,30 @@
 import type { MessageSnapshot } from '../protocol/stream-output.ts'
 import type { TurnView } from './view.ts'
 
-export interface MessageInput {
-  readonly type: 'message'
-  readonly origin: 'user' | 'system'
-  readonly content: string
+export interface TextPart {
+  readonly type: 'text'
+  readonly text: string
 }
+
+/** An image or a file, as a data URL. */
+export type AttachmentPart =
+  | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
+  | {
+      readonly type: 'file'
+      readonly file: { readonly file_data: string; readonly filename?: string }
+    }
+
+export type MessageInput =
+  | {
+      readonly type: 'message'
+      readonly origin: 'user'
+      readonly content: string | readonly (TextPart | AttachmentPart)[]
+    }
+  | {
+      readonly type: 'message'
+      readonly origin: 'system'
+      readonly content: string | readonly TextPart[]
+    }
 
 export interface ToolOutputInput {
   readonly type: 'function_call_output'
@@ -21,6 +40,22 @@ export interface ClientTool {
   /** A JSON Schema. */
   readonly parameters: Readonly<Record<string, unknown>>
 }
+
+/** What was said before, in place of the stored thread. */
+export type HistoryInput =
+  | MessageInput
+  | ToolOutputInput
+  | {
+      readonly type: 'message'
+      readonly origin: 'agent'
+      readonly content: string | readonly TextPart[]
+    }
+  | {
+      readonly type: 'function_call'
+      readonly call_id: string
+      readonly name: string
+      readonly arguments: string
+    }
 
 /** How a turn is run. docs/api.md describes each field. */
 export interface TurnSettings {
@@ -53,6 +88,9 @@ export interface SubmitRequest extends TurnSettings {
   /** One message of the user. */
   readonly prompt?: string
   readonly input?: readonly (MessageInput | ToolOutputInput)[]
+  readonly history?: readonly HistoryInput[]
+  /** A turn of the thread: it and all later ones are dropped. */
+  readonly replaces?: string
   /** Default: a new thread. */
   readonly threadId?: string
 }
@@ -94,9 +132,14 @@ export function optimisticTurn(
   ]
   const items = messages.map(({ content, origin }, index): MessageSnapshot => {
     const itemId = `${turnId}-user-prompt${index === 0 ? '' : `-${index + 1}`}`
-    return { type: 'message', turnId, threadId, itemId, status: 'create', content, origin }
+    const text = typeof content === 'string' ? content : joinTexts(content)
+    return { type: 'message', turnId, threadId, itemId, status: 'create', content: text, origin }
   })
   return { turnId, threadId, status: 'running', items }
+}
+
+function joinTexts(parts: readonly (TextPart | AttachmentPart)[]): string {
+  return parts.flatMap((part) => ('text' in part ? part.text : [])).join('\n')
 }
 
 /** `randomUUID` is missing on pages without TLS. */

@@ -1,8 +1,11 @@
 import { describe, expect, test, vi } from 'vitest'
+import type * as z from 'zod'
 import { type ClientOptions, createClient } from '../../src/client/client.ts'
 import { ClientError } from '../../src/client/errors.ts'
+import type { SubmitRequest } from '../../src/client/submit.ts'
 import type { ThreadState } from '../../src/client/thread.ts'
 import type { TurnState } from '../../src/client/turn.ts'
+import type { submitBodySchema } from '../../src/server/routes/submit.ts'
 import { finishedTurn, heldTurn, startServer, type TestServer } from '../server/support.ts'
 import { end, answer as say, call as toolCall } from '../turns/payloads.ts'
 import { puppet } from '../turns/rig.ts'
@@ -100,6 +103,44 @@ describe('a submitted turn', () => {
     expect(ended?.items.map(({ itemId }) => itemId).slice(0, 3)).toEqual(ids)
     expect(ended?.items).toHaveLength(4)
   })
+})
+
+test('V14 a turn that is asked again replaces the turn and the later ones', async () => {
+  const server = await startServer()
+  for (const turnId of ['a', 'b', 'c']) {
+    await finishedTurn(server, { threadId: 'h', turnId, model: 'plain/m' })
+  }
+  const client = clientOf(server)
+  const thread = client.thread('h')
+  const unsubscribe = thread.subscribe(() => {})
+  await vi.waitFor(() => expect(thread.getSnapshot().turns).toHaveLength(3))
+  const request = { prompt: 'Again', threadId: 'h', turnId: 'd', replaces: 'b' }
+  await client.submit({ ...request, model: 'plain/m' }).done()
+  await vi.waitFor(() => {
+    expect(thread.getSnapshot().turns.map(({ turnId }) => turnId)).toEqual(['a', 'd'])
+  })
+  unsubscribe()
+})
+
+test('the messages of a submit may have parts', async () => {
+  const server = await startServer()
+  const content = [
+    { type: 'text', text: 'One' },
+    { type: 'text', text: 'two' },
+  ] as const
+  const input = [{ type: 'message', origin: 'user', content }] as const
+  const turn = clientOf(server).submit({ input, model: 'plain/m' })
+  const optimistic = turn.getSnapshot().turn?.items[0]?.content
+  expect((await turn.done()).turn?.items[0]?.content).toBe(optimistic)
+})
+
+type Field = Exclude<keyof z.input<typeof submitBodySchema>, 'runId'>
+type IsComplete = [Field, keyof SubmitRequest] extends [keyof SubmitRequest, Field] ? true : false
+
+test('a submit has every field of the route, and no other', () => {
+  // Does not compile when a field is missing.
+  const isComplete: IsComplete = true
+  expect(isComplete).toBe(true)
 })
 
 describe('a connection that is cut', () => {
