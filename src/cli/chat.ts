@@ -78,7 +78,7 @@ const COMMANDS = `/model <model>   use another model for the following prompts
 /quit            exit, like Ctrl-D
 `
 
-/** A line that is a command rather than a prompt: a slash and one word, then maybe an argument. */
+/** A slash command: a slash and one word, with an optional argument. */
 const COMMAND = /^\/([a-z]+)(?:\s+(\S+))?$/
 
 async function converse(conversation: Conversation, urlOption?: string): Promise<ExitCode> {
@@ -105,7 +105,7 @@ async function converse(conversation: Conversation, urlOption?: string): Promise
   return exit
 }
 
-/** An answer that failed is on the screen. One that was lost makes the command fail, unless a later one succeeds. */
+/** A failed answer has been printed. A lost one makes the command fail, unless a later one succeeds. */
 async function answer(conversation: Conversation, prompt: string): Promise<ExitCode> {
   const { terminal } = conversation
   try {
@@ -143,14 +143,14 @@ function textListener(terminal: Terminal): Listener {
       if (text !== '') await write(text)
     },
     wait(ms, failures) {
-      // Most breaks are over before anybody notices them.
+      // Most disconnects are too short to notice.
       if (!isInteractive || failures < 2) return
       void write(view.note(`connection lost, retrying in ${(ms / 1000).toFixed(1)} s`))
     },
   }
 }
 
-// More than any gateway takes; a pipe that never ends must not fill the memory.
+// More than any gateway accepts. An endless pipe must not fill the memory.
 const MAX_PROMPT_BYTES = 16 * 1024 * 1024
 
 async function readPrompt(input: AsyncIterable<Uint8Array>): Promise<string> {
@@ -162,10 +162,10 @@ async function readPrompt(input: AsyncIterable<Uint8Array>): Promise<string> {
 }
 
 interface Listener {
-  /** Whether texts come complete each time, or only what is new. */
+  /** Whether to print complete texts each time, or only what is new. */
   readonly encoding: 'snapshot' | 'append'
   readonly show: (output: StreamOutput) => Promise<void>
-  /** Called when the connection broke, for the given time in a row; the next one comes after `ms`. */
+  /** Called when the connection broke, with the number of the attempt and the delay until the next one. */
   readonly wait?: (ms: number, failures: number) => void
 }
 
@@ -174,11 +174,11 @@ interface Conversation {
   readonly terminal: Terminal
   /** Undefined before the first prompt, and to start a new thread. */
   threadId: string | undefined
-  /** Of the next prompt; undefined is the default of the gateway. */
+  /** The model of the next prompt; undefined is the gateway's default. */
   model: string | undefined
 }
 
-/** Rejects when no gateway answers, or when it does not have the thread. */
+/** Rejects when the gateway is unreachable or does not have the thread. */
 async function check({ client, threadId }: Conversation): Promise<void> {
   await client.check(threadId).catch((error: unknown) => {
     const isUnknown = error instanceof CommandError && error.code === 'THREAD_UNKNOWN'
@@ -188,7 +188,7 @@ async function check({ client, threadId }: Conversation): Promise<void> {
   })
 }
 
-/** Submits a prompt and passes its outputs on, to the end of the turn. Ctrl-C stops the turn. */
+/** Submits a prompt and passes on its outputs until the turn ends. Ctrl-C cancels the turn. */
 async function say(
   conversation: Conversation,
   prompt: string,
@@ -218,7 +218,7 @@ async function say(
   throw new CommandError('TURN_LOST', `the stream of turn ${turnId} ended before the turn did`)
 }
 
-/** The first Ctrl-C cancels the turn, the second one ends the process. */
+/** The first Ctrl-C cancels the turn, the second exits the process. */
 function cancelOnSignal({ client, terminal }: Conversation, runId: string): () => void {
   let isCancelling = false
   return terminal.onSignal(() => {
@@ -235,8 +235,8 @@ function cancelOnSignal({ client, terminal }: Conversation, runId: string): () =
 type Text = MessageSnapshot | Thinking
 
 /**
- * Turns outputs into what a terminal prints: text as it grows, and everything else as lines. It only ever
- * adds, because what was printed cannot be taken back, and prints nothing twice.
+ * Turns outputs into what a terminal prints: text as it grows, and everything else as lines. Output is
+ * append-only, and nothing is printed twice.
  */
 export class ChatView {
   readonly #style: Terminal['style']
@@ -244,7 +244,7 @@ export class ChatView {
   readonly #printed = new Map<string, string>()
   readonly #settled = new Set<string>()
   readonly #faults = new Set<string>()
-  /** The item whose text the cursor stands behind; undefined at the start of a line. */
+  /** The item that the cursor's line belongs to; undefined at the start of a line. */
   #current: string | undefined
   #isEmpty = true
 
@@ -253,13 +253,13 @@ export class ChatView {
     this.#columns = columns
   }
 
-  /** What to print for an output; empty when it says nothing new. */
+  /** The text to print for an output; empty when nothing is new. */
   show(output: StreamOutput): string {
     switch (output.type) {
       case 'turn_started':
         return ''
       case 'message':
-        // The user has just typed it.
+        // The user typed it.
         return output.origin === 'user' ? '' : this.#text(output)
       case 'thinking':
         return this.#text(output)
@@ -282,7 +282,7 @@ export class ChatView {
   #text(output: Text): string {
     const added = this.#grown(output)
     const { status, errorCode = 'error', errorMessage = '' } = output
-    // Whoever stopped the turn knows; the end of the turn says it.
+    // The end of the turn reports the cancellation.
     if (status !== 'error' || errorCode === 'ITEM_CANCELLED') return added
     return added + this.#fault(errorCode, errorMessage)
   }
@@ -296,7 +296,7 @@ export class ChatView {
     const isElsewhere = this.#current !== itemId
     let lead = isElsewhere || !isGrowth ? this.#newLine() : ''
     if (!isGrowth) lead += '(corrected) '
-    // A blank line stands before a new text.
+    // A blank line separates texts.
     else if (isElsewhere && before === '' && !this.#isEmpty) lead += '\n'
     this.#current = itemId
     this.#isEmpty = false
@@ -305,7 +305,7 @@ export class ChatView {
 
   #toolCall(output: ToolCall): string {
     const { itemId, status, errorCode, errorMessage = '' } = output
-    // A call is shown when it is made and when it has its output.
+    // A call is printed when it starts and when it has output.
     const stage = `${itemId} ${status}`
     if (this.#settled.has(stage)) return ''
     this.#settled.add(stage)
@@ -315,7 +315,7 @@ export class ChatView {
     return status === 'error' ? shown + this.#fault(errorCode ?? 'error', errorMessage) : shown
   }
 
-  /** The turn fails as its last item has failed: once is enough. */
+  /** The turn repeats the error of its last item; print it once. */
   #fault(code: string, message: string): string {
     const text = printable(`${code}: ${message}`)
     if (this.#faults.has(text)) return this.#newLine()
@@ -329,7 +329,7 @@ export class ChatView {
     return '\n'
   }
 
-  /** Line by line: a style that runs over the end of a line colours the rest of it in some terminals. */
+  /** Styles line by line: some terminals colour the rest of a line when a style spans a line break. */
   #dim(text: string): string {
     return text
       .split('\n')

@@ -8,12 +8,12 @@ import { jsonLine, printable } from './text.ts'
 export const EXIT = { done: 0, failed: 1, usage: 2 } as const
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
-/** The command line, or the input, makes no sense; the message says what and how. */
+/** Invalid command line or input. The message says what is wrong. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** The command failed; the message says why. The code is that of a gateway, or ours. */
+/** The command failed. The message says why; the code is the gateway's or ours. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly code: string | undefined
@@ -24,14 +24,14 @@ export class CommandError extends Error {
   }
 }
 
-/** The options of a command. Parsing, help and shell completions are made of them. */
+/** The options of a command. Parsing, help and completions are derived from them. */
 export type Options = Readonly<
   Record<
     string,
     {
-      /** Stands for the value in the help; missing for a switch. */
+      /** The placeholder of the value in the help; missing for a switch. */
       readonly value?: string
-      /** What it does. Each line feed begins another line of the help. */
+      /** What it does. May have several lines. */
       readonly about: string
       /** Shown in the help, in brackets after `about`. */
       readonly default?: string
@@ -41,7 +41,7 @@ export type Options = Readonly<
   >
 >
 
-/** What was given. A switch that was not is false. */
+/** The parsed values. A missing switch is false. */
 type Values<Table extends Options> = {
   readonly [Name in keyof Table]: Table[Name] extends { readonly value: string }
     ? Table[Name] extends { readonly default: string }
@@ -55,13 +55,13 @@ interface CommandLine<Table extends Options> {
   readonly words: readonly string[]
 }
 
-/** The words of a command line that are neither options nor their values. */
+/** The positional arguments. */
 interface Words {
-  /** For the refusal of too many or too few: `one file`. */
+  /** For the error about too many or too few: `one file`. */
   readonly takes: string
   readonly min: number
   readonly max: number
-  /** What the first one may be, if that is one of a few. */
+  /** The allowed values of the first one, if limited. */
   readonly choices?: readonly string[]
 }
 
@@ -74,14 +74,14 @@ export interface Command<Table extends Options = Options> {
   readonly options: Table
   /** Options that the help of another command explains. */
   readonly furtherOptions?: Options
-  /** Options alone by default. */
+  /** None by default. */
   readonly words?: Words
   readonly examples: readonly string[]
   readonly exitCodes: string
   run(args: string[], terminal: Terminal): Promise<ExitCode>
 }
 
-/** A command whose `run` gets the command line decoded, and whose failures are reported. */
+/** Defines a command: `run` gets the parsed command line, and its failures are reported. */
 export function defineCommand<const Table extends Options>(
   definition: Omit<Command<Table>, 'run'> & {
     run(given: CommandLine<Table>, terminal: Terminal): Promise<ExitCode>
@@ -141,7 +141,7 @@ function optionLines(options: Options): string[] {
   })
 }
 
-/** Reports a failure as JSON on standard output, or as a sentence on standard error. */
+/** Prints a failure as JSON on standard output, or as a sentence on standard error. */
 export async function reportFailure(
   { code, message }: { readonly code?: string | undefined; readonly message: string },
   { status, write, writeError }: Pick<Terminal, 'status' | 'write' | 'writeError'>,
@@ -165,7 +165,7 @@ export function parseChoice<Name extends string>(
   throw new UsageError(`${option} takes one of ${names.join(', ')}; ${got}`)
 }
 
-/** One of the actions of a command. What was typed is not repeated: it may be a key in the wrong place. */
+/** Parses an action of a command. The input is not printed: it may be a key in the wrong place. */
 export function parseAction<Name extends string>(
   command: string,
   word: string | undefined,
@@ -177,7 +177,7 @@ export function parseAction<Name extends string>(
   throw new UsageError(`unknown ${command} action${suggestion(word, names)}`)
 }
 
-/** `parseArgs` with UsageErrors: its own messages address programmers. */
+/** `parseArgs` with UsageErrors: its own messages are for programmers. */
 export function parseOptions<const Table extends Options>(
   args: string[],
   { name = '', options, words }: { name?: string; options: Table; words?: Words },
@@ -203,7 +203,7 @@ export function parseOptions<const Table extends Options>(
 function optionError(error: unknown, names: readonly string[]): UsageError | undefined {
   if (!(error instanceof TypeError) || !('code' in error)) return undefined
   const { message } = error
-  // The first quote is what was typed, without a value.
+  // The first quoted part is the flag as typed, without its value.
   const typed = /'(.*?)(?: <value>)?'/s.exec(message)?.[1] ?? ''
   switch (error.code) {
     case 'ERR_PARSE_ARGS_UNKNOWN_OPTION': {
@@ -224,13 +224,13 @@ function optionError(error: unknown, names: readonly string[]): UsageError | und
   }
 }
 
-/** Why a file cannot be read. For a directory the system says it without the name. */
+/** Why a file cannot be read. The system's message for a directory lacks the name. */
 export function fileFault(error: unknown, file: string): string {
   if (!(error instanceof Error)) return `${file} is unreadable`
   return 'code' in error && error.code === 'EISDIR' ? `${file} is a directory` : error.message
 }
 
-/** The bytes of a file, or of standard input when none is named. */
+/** The bytes of a file, or of standard input without a file. */
 export async function* readInput(file: string | undefined, { input }: Terminal) {
   if (file === undefined) return yield* input
   try {

@@ -5,7 +5,7 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
 
-/** The command for a table of commands, of which it may be one itself. */
+/** Creates the command for a table of commands, which may include itself. */
 export function createCompletions(commands: () => readonly Command[]): Command {
   return defineCommand({
     name: 'completions',
@@ -28,13 +28,13 @@ In config.fish          turnstream completions fish | source`,
   })
 }
 
-/** What can be typed after the name of a command. */
+/** The completions of a command. */
 export interface Completion {
   readonly name: string
   readonly summary: string
-  /** What its first word may be; empty where that is a file or free. */
+  /** Choices of the first argument; empty for a file or free text. */
   readonly words: readonly string[]
-  /** `choices` is empty where the value is a file or free. */
+  /** `choices` is empty for a file or free text. */
   readonly options: readonly { flag: string; takesValue: boolean; choices: readonly string[] }[]
 }
 
@@ -86,7 +86,7 @@ function wordCases(
   return cases.join('\n')
 }
 
-/** Where nothing of ours fits, bash goes on with the names of files (`-o default`). */
+/** bash falls back to file names (`-o default`). */
 function bashScript(table: readonly Completion[]): string {
   return `# bash completion for turnstream. In ~/.bashrc: source <(turnstream completions bash)
 _turnstream() {
@@ -107,7 +107,7 @@ complete -o default -F _turnstream turnstream
 `
 }
 
-/** The same cases as for bash; zsh counts words from 1. It serves as a file of `fpath` and for `source`. */
+/** The same cases as for bash; zsh counts words from 1. Works in `fpath` and with `source`. */
 function zshScript(table: readonly Completion[]): string {
   return `#compdef turnstream
 # zsh completion for turnstream. In ~/.zshrc, after compinit: source <(turnstream completions zsh)

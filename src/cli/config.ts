@@ -31,7 +31,7 @@ const run: Command['run'] = async (args, terminal) => {
   const settings = configuration.entries.map((each) => printedSetting(each, sources.env))
   const providers = printedProviders(configuration)
   const tools = configuration.toolSettings.map(printedTool)
-  // Nothing of it should be a secret; this is for what nobody thought of.
+  // Values are already masked; this is a second line of defence.
   const redact = redacting(collectSecrets(configuration))
   const clean = (line: string) => redact(printable(line))
   const replacer = (_key: string, each: unknown) => (typeof each === 'string' ? redact(each) : each)
@@ -50,20 +50,20 @@ const run: Command['run'] = async (args, terminal) => {
 }
 
 /**
- * A setting as it is printed, without secrets. `value` is as it would be written, and null where nobody sets it and
- * it has no default; `otherwise` is what holds then. `origin` is the variable, the option or the key of the file.
+ * A setting as it is printed, without secrets. `value` is null when unset and without a default; `otherwise` says what
+ * applies then. `origin` is the variable, the option or the key of the file.
  */
 export function printedSetting({ name, written }: SettingEntry, env: Terminal['env']) {
   const { secret, about }: Setting<unknown> = SETTINGS[name]
   if (written === undefined) {
-    // The sentence about a setting ends with what holds without it, in brackets.
+    // The description of a setting ends with what applies without it, in brackets.
     const otherwise = /\(([^()]*)\)$/.exec(about)?.[1] ?? 'none'
     return { name, value: null, source: 'default', origin: undefined, otherwise }
   }
   const { value, source, origin: variable } = written
   const isInFile = source === 'environment' && !env[variable]?.trim()
   const origin = isInFile ? `${variable}_FILE` : variable
-  // Of the store only the credentials are a secret, and a directory has none.
+  // Only the credentials of a store URL are secret.
   const shown = secret !== undefined && name !== 'store' ? REDACTED : withoutCredentials(value)
   return { name, value: shown, source, origin: source === 'default' ? undefined : origin }
 }
@@ -74,7 +74,7 @@ function withoutCredentials(value: unknown): string | number | boolean | readonl
   return maskedUrl(String(value))
 }
 
-/** Without a user, a password and a query. */
+/** Masks user, password and query. */
 function maskedUrl(text: string): string {
   if (!/^[a-z][\w+.-]*:\/\//i.test(text)) return text
   const url = parseUrl(text)
@@ -116,8 +116,8 @@ function settingLines(
 }
 
 /**
- * The providers without their keys: those that can be called (`active`) first, the default one before the others.
- * `keyVariable` is where the key is looked for; a `baseUrl` of null is that of the vendor.
+ * The providers without their keys: the default first, then other active ones. `keyVariable` is the variable with the
+ * key; a null `baseUrl` is the vendor's.
  */
 function printedProviders(configuration: Configuration) {
   const plans = providerPlans(configuration)

@@ -84,28 +84,28 @@ const TITLES: Record<SourceName, string> = {
   v2: 'turnstream StreamEvents',
 }
 
-/** How much of an input is kept to recognise it by. */
+/** How much input is buffered to detect its format. */
 const HEAD_BYTES = 256 * 1024
 
-/** A translation emits these whatever it reads. */
+/** Emitted for any input, so not evidence of a format. */
 const MEANINGLESS = new Set(['response_start', 'response_error'])
 
-/** Each reads the other: what one cannot read is broken in both. */
+/** These formats read each other, so an unreadable input is malformed in both. */
 const RESPONSES: ReadonlySet<SourceName> = new Set(['openai-responses', 'response-notifications'])
 
-/** What a stream of events begins with: an object of JSON, or a field or comment of SSE. */
+/** The start of an event stream: a JSON object, or an SSE field or comment. */
 const STREAM_START = /^[\s\uFEFF]*($|\{|:|(data|event|id|retry)(:|\n|\r|$))/
 
 interface RecognisedSource {
   readonly from: SourceName
   readonly source: Source
-  /** Whether the source has seen an event of a type that it does not know. */
+  /** Whether the source has seen an unknown event type. */
   readonly hasUnknown: () => boolean
 }
 
 /**
- * Yields the events of the input. Holds the first ones until one of them shows that the input is what the source
- * reads; UsageError when it is not.
+ * Yields the events of the input. Buffers the first ones until one proves that the input has the expected
+ * format. UsageError when it does not.
  */
 async function* recognisedEvents(
   input: AsyncIterable<Uint8Array>,
@@ -122,7 +122,7 @@ async function* recognisedEvents(
     if (events.every(({ type }) => MEANINGLESS.has(type))) {
       if (!isHeadComplete) return
       if (headBytes > 0) checkHead(Buffer.concat(head), held, recognised)
-      // A fault alone is not a turn.
+      // An error alone is not a turn.
       if (source.fault !== undefined) return
     }
     yield* held
@@ -140,7 +140,7 @@ async function* recognisedEvents(
   yield* take(source.end(), true)
 }
 
-/** Throws if the input is not what it was said to be. One with a fault is refused elsewhere unless it has a name. */
+/** Throws if the input has another format. Malformed input of no known format is refused elsewhere. */
 function checkHead(
   head: Buffer,
   held: readonly StreamEvent[],
@@ -162,12 +162,12 @@ function checkHead(
   throw new UsageError(`the input contains no events of ${TITLES[from]}`)
 }
 
-/** The format that reads most of the beginning of an input; undefined if none reads anything. */
+/** The format that reads most of the start of an input; undefined if none does. */
 function guessSource(head: Uint8Array, except: SourceName): SourceName | undefined {
   let best: { name: SourceName; score: number } | undefined
   for (const name of SOURCE_NAMES) {
     const score = name === except ? 0 : scoreOf(name, head)
-    // codex reads what response.* notifications are, too: the narrower one counts.
+    // codex also reads response.* notifications: prefer the narrower format.
     const isBetter = best === undefined || score > best.score
     if (score > 0 && (isBetter || (best?.name === 'codex' && score === best.score))) {
       best = { name, score }

@@ -56,7 +56,7 @@ export function createSource(name: SourceName, options: SourceOptions): Source {
 
 const TERMINALS = new Set(['response_done', 'response_error', 'turn_aborted_by_user'])
 
-/** Our own raw events as input: passed on as they are, and ended truthfully when they are not. */
+/** Raw events as input: passed on unchanged, and ended as an error when truncated. */
 export class V2Source implements Source {
   readonly #input = new VendorInput((event) => this.#take(event))
   readonly #openItems = new Map<string, ItemType>()
@@ -100,7 +100,7 @@ export class V2Source implements Source {
     this.#events.push(event)
   }
 
-  /** Ends what is open as an error. */
+  /** Ends open items as errors. */
   #truncate(): void {
     if (this.#last === undefined) return
     const { run_id, trace_context, timestamp } = this.#last
@@ -134,7 +134,7 @@ export const TARGET_FLAGS = {
 } as const
 
 export interface TargetOptions extends Pick<Terminal, 'write' | 'clock'> {
-  /** One JSON object to a line instead of SSE. */
+  /** JSON lines instead of SSE. */
   readonly json: boolean
   readonly includeUsage: boolean
 }
@@ -145,7 +145,7 @@ export interface Target {
   end(): Promise<void> | void
 }
 
-/** Writes a stream to its end. `EXIT.failed` when a turn of it ended as an error. */
+/** Writes a stream to its end. `EXIT.failed` when a turn failed. */
 export async function writeEvents(
   events: AsyncIterable<StreamEvent>,
   to: TargetName,
@@ -168,7 +168,7 @@ export async function writeEvents(
   return hasFailed ? EXIT.failed : EXIT.done
 }
 
-/** A target for one response after another. Each `response_start` gets a new encoder. */
+/** A target for several responses. Each `response_start` gets a new encoder. */
 export function createTarget(name: TargetName, options: TargetOptions): Target {
   let offset = 0
   let target: Target | undefined

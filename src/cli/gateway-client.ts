@@ -28,7 +28,7 @@ export const URL_OPTION = {
 export const ABOUT_KEYS =
   'The API key is read from TURNSTREAM_KEY, or from the file that TURNSTREAM_KEY_FILE names.'
 
-/** The gateway that `--url` or TURNSTREAM_URL names, or the one on this machine, with the key of the environment. */
+/** Creates a client for `--url`, TURNSTREAM_URL or the local gateway, with the API key of the environment. */
 export function createGatewayClient(option: string | undefined, terminal: Terminal): GatewayClient {
   const url = option ?? (terminal.env['TURNSTREAM_URL']?.trim() || DEFAULT_URL)
   if (!/^https?:\/\//.test(url) || parseUrl(url) === undefined) {
@@ -38,12 +38,12 @@ export function createGatewayClient(option: string | undefined, terminal: Termin
   return new GatewayClient(url, terminal.clock, keyHeaders(terminal))
 }
 
-/** Empty without a key. A key on the command line could be seen by every user of the machine. */
+/** Empty without a key. There is no option for it: command lines are visible to every user of the machine. */
 export function keyHeaders({ env }: Pick<Terminal, 'env'>): Readonly<Record<string, string>> {
   return bearer(environmentKey(env, 'TURNSTREAM_KEY'))
 }
 
-/** A key that can stand in a header. What cannot would be repeated by the error that says so. */
+/** Refuses keys that are not valid in a header. The error of `fetch` would print them. */
 export function environmentKey(env: Terminal['env'], variable: string): string | undefined {
   const key = readSecret(env, variable)
   if (key === undefined || isKey(key)) return key
@@ -56,9 +56,9 @@ const ATTEMPTS = 4
 const RETRY_BASE_MS = 250
 const RETRY_MAX_MS = 2000
 
-// A gateway answers when the turn is durable, which takes as long as its store at most.
+// A gateway responds when the turn is durable, which depends on its store.
 const ANSWER_LIMIT_MS = 15_000
-// The largest answer and error of a gateway are far smaller. A server that is not a gateway may send anything.
+// Far more than any response of a gateway. Another server may send anything.
 const MAX_ANSWER_BYTES = 64 * 1024
 
 export class GatewayClient {
@@ -66,7 +66,7 @@ export class GatewayClient {
   readonly #clock: Clock
   readonly #headers: Readonly<Record<string, string>>
 
-  /** `url` may have a path before those of the API; `headers` are sent with every call. */
+  /** `url` may have a path prefix. `headers` are sent with every request. */
   constructor(url: string, clock: Clock, headers: Readonly<Record<string, string>> = {}) {
     this.url = url.replace(/\/+$/, '')
     this.#clock = clock
@@ -89,7 +89,7 @@ export class GatewayClient {
     return new EventFeed({ ...options, url, headers: this.#headers, clock: this.#clock })
   }
 
-  /** Rejects when nobody is there, or when it does not have the thread. */
+  /** Rejects when the gateway is unreachable or does not have the thread. */
   async check(threadId?: string): Promise<void> {
     const route = threadId === undefined ? ROUTES.health : `${ROUTES.thread}?limit=1`
     const response = await this.#send(this.address(route, { threadId: threadId ?? '' }))
@@ -97,7 +97,7 @@ export class GatewayClient {
     await response.body?.cancel()
   }
 
-  /** The caller makes the id of the turn, so that a submit may be repeated. */
+  /** The caller generates the turn id, so a submit can be repeated. */
   async submit(body: {
     readonly turnId: string
     readonly prompt: string
@@ -115,7 +115,7 @@ export class GatewayClient {
     await this.#post(this.address(ROUTES.runCancel, { runId }), { reason })
   }
 
-  /** Both may be sent again: a turn has the caller's id, and a cancel is the same however often. */
+  /** Submit and cancel are idempotent and can be repeated. */
   async #post(address: string, body: unknown): Promise<Response> {
     for (let attempt = 0; ; attempt++) {
       const isLast = attempt + 1 === ATTEMPTS
@@ -151,12 +151,12 @@ export class GatewayClient {
 
 export interface EventFeedOptions {
   readonly url: string
-  /** Sent with every connection. */
+  /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Where to begin, exclusive. */
+  /** The cursor to start after. */
   readonly from?: string | undefined
   readonly clock: Clock
-  /** Called when the connection broke: how long until the next one, and for which time in a row. */
+  /** Called when the connection broke, with the delay until the next attempt and its number. */
   readonly onBreak?: (ms: number, failures: number) => void
 }
 
@@ -165,16 +165,16 @@ const RECONNECT_BASE_MS = 500
 const RECONNECT_MAX_MS = 10_000
 const MAX_RESTARTS = 5
 
-// Three heartbeats of a gateway as it comes: a connection that is silent for longer is dead.
+// Three default heartbeat intervals: a connection that is silent for longer is dead.
 const MAX_SILENCE_MS = 45_000
 
-/** The same request may be repeated: the gateway is busy, or not there for a moment. */
+/** Retryable: the gateway is busy or temporarily unavailable. */
 const PASSING = new Set([408, 425, 429, 500, 502, 503, 504])
 
 /**
- * The frames of an event stream, over as many connections as it takes: one that breaks is followed by another
- * that resumes after the last frame. The reader ends it by leaving the loop, a gateway with a 204. Ends with a
- * CommandError when it is refused, or when connection after connection fails.
+ * The frames of an event stream. Reconnects after a lost connection and resumes after the last frame. Ends when the
+ * reader leaves the loop or the gateway returns 204. Throws a CommandError when it is refused, or when repeated
+ * attempts fail.
  */
 export class EventFeed {
   readonly #options: EventFeedOptions
@@ -191,7 +191,7 @@ export class EventFeed {
     this.#cursor = options.from
   }
 
-  /** Drops the cursor: the next frames come on a new connection, from the beginning. */
+  /** Drops the cursor and reconnects: the stream starts from the beginning. */
   restart(): void {
     this.#restarts += 1
     if (this.#restarts > MAX_RESTARTS) {
@@ -239,7 +239,7 @@ export class EventFeed {
     for await (const chunk of response.body ?? []) {
       onBytes()
       for (const event of decoder.feed(chunk)) {
-        // Only an id, which is kept below, and nothing to show.
+        // Only an id, which is stored below.
         if (event.data === '') continue
         this.#cursor = event.id || this.#cursor
         yield event
@@ -262,7 +262,7 @@ export class EventFeed {
       throw new CommandError('CONNECTION_LOST', message)
     }
     const delay = calculateRetryDelay(this.#failures - 1, RECONNECT_BASE_MS, RECONNECT_MAX_MS)
-    // Keeps many readers from coming back in the same moment.
+    // Jitter keeps many readers from reconnecting at the same time.
     const ms = Math.round(delay * (0.5 + Math.random() / 2))
     this.#options.onBreak?.(ms, this.#failures)
     return ms
@@ -278,8 +278,8 @@ const appendSchema = z.object({
 })
 
 /**
- * The outputs of a turn, each of them complete, to the last, with the offset to resume after it. What a new
- * connection repeats is left out, and so are types that this version does not know.
+ * The complete outputs of a turn until its end, each with the offset to resume after. Skips outputs that a reconnect
+ * repeats, and unknown types.
  */
 export async function* turnOutputs(feed: EventFeed) {
   const items = new Map<string, ItemSnapshot>()
@@ -290,7 +290,7 @@ export async function* turnOutputs(feed: EventFeed) {
       const append = decodeText(appendSchema, data)
       const item = append.ok ? items.get(append.value.itemId) : undefined
       output = append.ok && item !== undefined ? applyAppend(item, append.value) : undefined
-      // Something is missing in between.
+      // An append is missing.
       if (output === undefined) feed.restart()
     } else if (event === '') {
       const decoded = decodeText(streamOutputSchema, data)
@@ -309,13 +309,13 @@ export async function* turnOutputs(feed: EventFeed) {
 
 export type TurnOutcome = 'complete' | 'error' | 'aborted'
 
-/** How the turn ended, if this is its end. */
+/** The outcome of the turn, if this output ends it. */
 export function outcomeOf(output: StreamOutput): TurnOutcome | undefined {
   if (output.type === 'turn_error') return 'error'
   return output.type === 'turn_complete' ? output.status : undefined
 }
 
-/** Nobody listens there: trying again will not help. */
+/** No server listens there. Not retryable. */
 export function unreachable(url: string, cause: unknown): CommandError {
   const port = new URL(url).port || '4010'
   const start = port === '4010' ? 'turnstream serve' : `turnstream serve --port ${port}`
@@ -323,7 +323,7 @@ export function unreachable(url: string, cause: unknown): CommandError {
   return new CommandError('GATEWAY_UNREACHABLE', message, { cause })
 }
 
-/** The connection broke: trying again may help. */
+/** The connection broke. Retryable. */
 function lost(url: string, cause: unknown): CommandError {
   const message = `lost the connection to ${url}: ${failureReason(cause)}`
   return new CommandError('CONNECTION_LOST', message, { cause })
@@ -331,17 +331,17 @@ function lost(url: string, cause: unknown): CommandError {
 
 const REFUSED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
 
-/** Whether a failed call never reached anybody. */
+/** Whether a failed request never reached a server. */
 function isRefused(error: unknown): boolean {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
     if ('code' in at && REFUSED.has(String(at.code))) return true
-    // Several addresses were tried: localhost is two.
+    // Several addresses were tried, such as the two of localhost.
     if (at instanceof AggregateError && at.errors.length > 0) return at.errors.every(isRefused)
   }
   return false
 }
 
-/** What the gateway's own message would not tell whoever sits at a terminal. */
+/** Advice for errors whose gateway message does not mention the command line. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   [
     'KEY_REQUIRED',
@@ -354,7 +354,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ],
 ])
 
-/** The error that a gateway answered with. A proxy in front of it may answer in any other way. */
+/** The error of a response. A proxy in front of the gateway may use any other format. */
 async function readRefusal(response: Response): Promise<CommandError> {
   const { status, url } = response
   const location = response.headers.get('location')

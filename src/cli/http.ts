@@ -1,6 +1,6 @@
 import type { Clock } from '../async/clock.ts'
 
-/** The text of an input, or as much as fits into `maxBytes`. Stops reading there. */
+/** Reads the text of an input, up to `maxBytes`. */
 export async function readBounded(
   input: AsyncIterable<Uint8Array> | null,
   maxBytes: number,
@@ -31,7 +31,7 @@ export function failureReason(error: unknown): string {
   for (let at = error; at instanceof Error; at = at.cause) {
     const code = 'code' in at ? String(at.code) : ''
     reason = REASONS[code] ?? (at.message || code || at.name)
-    // Several addresses were tried, each with a reason of its own: that of the first will do.
+    // Several addresses were tried, each with its own reason. The first is enough.
     if (at instanceof AggregateError && at.errors.length > 0) return failureReason(at.errors[0])
   }
   return reason
@@ -42,16 +42,16 @@ export function bearer(key: string | undefined): Readonly<Record<string, string>
   return key === undefined ? {} : { authorization: `Bearer ${key}` }
 }
 
-/** How long one look over the network may take. */
+/** Time limit of one network check. */
 export const LOOK_LIMIT_MS = 5000
 
-/** More than any list of models, or any answer to the doctor. */
+/** More than any model list or any response to the doctor. */
 export const MAX_BYTES = 4 * 1024 * 1024
 
 export interface Call {
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
-  /** JSON to POST; without it, it is a GET. */
+  /** JSON to POST. A GET without it. */
   readonly body?: string | undefined
   readonly limitMs?: number
   readonly clock: Clock
@@ -66,12 +66,12 @@ export interface Answer {
   readonly answeredAt: number
 }
 
-/** Nobody answered, or not in time. */
+/** No response, or not in time. */
 export interface NoAnswer {
   readonly reason: string
 }
 
-/** One call, bounded in time and size. */
+/** One request, bounded in time and size. */
 export async function call(options: Call): Promise<Answer | NoAnswer> {
   const { clock, limitMs = LOOK_LIMIT_MS } = options
   const limit = new AbortController()
@@ -90,7 +90,7 @@ export async function call(options: Call): Promise<Answer | NoAnswer> {
   }
 }
 
-/** Follows no redirect: it could send a prompt and a key to anybody. */
+/** Follows no redirects: they could send a prompt and a key anywhere. */
 export function send(
   { url, headers, body }: Omit<Call, 'clock'>,
   signal: AbortSignal,

@@ -29,14 +29,14 @@ import { readConfiguration } from './serve/configuration.ts'
 import type { Terminal } from './terminal.ts'
 import { jsonLine } from './text.ts'
 
-/** The result of an action: as an object, and for people what belongs on standard output and beside it. */
+/** The result of an action: as JSON, and as text for standard output and standard error. */
 interface Outcome {
   readonly json: object
   readonly text: string
   readonly advice: string
 }
 
-/** Each takes the words that follow its name. */
+/** Each takes the arguments after its name. */
 const ACTIONS = { add, list, revoke }
 const ACTION_NAMES = ['add', 'list', 'revoke'] as const
 
@@ -66,15 +66,15 @@ and on SIGHUP. A reload ends the streams of revoked keys and nothing else.`,
   exitCodes: '0 done · 1 failed, the file is unchanged · 2 usage error',
   async run({ values, words: [name, ...words] }, terminal) {
     const action = ACTIONS[parseAction('keys', name, ACTION_NAMES)]
-    const { text, advice, json } = action(fileOf(values.file, terminal), words)
+    const { text, advice, json } = action(resolveKeysFile(values.file, terminal), words)
     await terminal.write(values.json ? jsonLine(json) : text)
     if (!values.json) terminal.writeError(advice)
     return EXIT.done
   },
 })
 
-/** That of the server, unless another one is named: then its settings need not even be in order. */
-function fileOf(option: string | undefined, { env, cwd }: Terminal): string {
+/** The keys file: `--file`, which needs no valid configuration, or that of the server. */
+function resolveKeysFile(option: string | undefined, { env, cwd }: Terminal): string {
   const file = option ?? readConfiguration({ flags: {}, env, cwd }).settings.keysFile
   if (file !== undefined && file.trim() !== '') return resolve(cwd, file)
   throw new UsageError('no keys file: pass --file or set TURNSTREAM_KEYS_FILE')
@@ -135,7 +135,7 @@ function revoke(file: string, [tenant, name, ...rest]: readonly string[]): Outco
   }
 }
 
-/** Invalid names are not repeated: one may be a key that was put into the wrong place. */
+/** Invalid names are not printed: one may be a key in the wrong place. */
 function checkNames({ tenant, name }: KeyName): void {
   if (!isTenant(tenant)) {
     throw new UsageError(
@@ -149,7 +149,7 @@ function checkNames({ tenant, name }: KeyName): void {
   }
 }
 
-/** The text of a file of keys with one more. What else is in it stays as it is. */
+/** Adds a key to the text of a keys file and keeps everything else. */
 function withKey(text: string, { tenant, name, sha256 }: KeyEntry): string {
   if (linesOfKeysFile(text).some(({ key }) => key?.tenant === tenant && key.name === name)) {
     throw new CommandError(
@@ -169,25 +169,24 @@ function withoutKey(text: string, { tenant, name }: KeyName): string {
   return left.map((line) => line.text).join('\n')
 }
 
-/** The keys of a file. KEYS_FILE_INVALID names the file, and the line at fault. */
+/** Reads a keys file. KEYS_FILE_INVALID names the file and the line. */
 export function readKeysFile(path: string): KeyEntry[] {
-  return naming(path, () => parseKeysFile(textOf(path)))
+  return naming(path, () => parseKeysFile(readText(path)))
 }
 
 /**
- * Puts a changed text in the place of the file, all at once, or makes the file, for its owner alone. Mode and
- * owner stay as they are: the server that reads it may run as another user. KEYS_FILE_INVALID, also when what
- * is there, or would be, is not a file of keys.
+ * Replaces the file atomically, or creates it for its owner only. Keeps mode and owner, because the server may run as
+ * another user. KEYS_FILE_INVALID, also when the old or the new content is not a keys file.
  */
 function changeKeysFile(path: string, change: (text: string) => string): void {
   naming(path, () => {
     const target = statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path
-    // A name that is always the same keeps two from changing the file at the same time.
+    // The fixed name also locks the file against concurrent changes.
     const next = `${target}.new`
     const file = openNew(next)
     try {
       const stats = statSync(target, { throwIfNoEntry: false })
-      const text = change(stats === undefined ? '' : textOf(target))
+      const text = change(stats === undefined ? '' : readText(target))
       parseKeysFile(text)
       writeFileSync(file, text)
       if (stats !== undefined) {
@@ -206,7 +205,7 @@ function changeKeysFile(path: string, change: (text: string) => string): void {
   })
 }
 
-function textOf(path: string): string {
+function readText(path: string): string {
   const stats = statSync(path)
   if (!stats.isFile()) throw invalid('not a file')
   if (stats.size > MAX_KEYS_FILE_CHARS) throw invalid(`larger than ${MAX_KEYS_FILE_CHARS} bytes`)
@@ -219,19 +218,19 @@ function openNew(path: string): number {
   try {
     return openSync(path, 'wx', OWNER_ONLY)
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error
+    if (errorCode(error) !== 'EEXIST') throw error
     throw invalid(`another command is changing it; if none is running, remove ${path}`)
   }
 }
 
-/** Only then is the new name sure to outlive a crash of the machine. Not every system can do it. */
+/** Makes the rename durable. Not supported on every system. */
 function syncDirectory(path: string): void {
   try {
     const directory = openSync(path, 'r')
     fsyncSync(directory)
     closeSync(directory)
   } catch {
-    // The file is in its place all the same.
+    // The rename has succeeded anyway.
   }
 }
 
@@ -242,23 +241,23 @@ const REASONS: Record<string, string> = {
   EROFS: 'read-only file system',
 }
 
-/** Adds the path to errors. The system's own message would name other files as well. */
+/** Adds the path to errors. The system's message would name other files, too. */
 function naming<T>(path: string, run: () => T): T {
   try {
     return run()
   } catch (error) {
     if (error instanceof TurnstreamError) {
-      // The message begins with that of its code, and so will the new one.
+      // Both messages start with the summary of the code.
       const { message } = error
       throw invalid(`${message.slice(message.indexOf(': ') + 2)} (${path})`)
     }
-    const code = codeOf(error)
+    const code = errorCode(error)
     if (code === undefined) throw error
     throw invalid(`${REASONS[code] ?? code} (${path})`)
   }
 }
 
-function codeOf(error: unknown): string | undefined {
+function errorCode(error: unknown): string | undefined {
   const isCoded = error instanceof Error && 'code' in error && typeof error.code === 'string'
   return isCoded ? String(error.code) : undefined
 }

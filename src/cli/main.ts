@@ -17,7 +17,7 @@ import { processTerminal, type Terminal } from './terminal.ts'
 import { exportCommand } from './transfer/export.ts'
 import { importCommand } from './transfer/import.ts'
 
-/** Where to begin reading: each imported file is one command, and its `run` is what the command does. */
+/** Start reading here: each imported file is one command, implemented by its `run`. */
 const COMMANDS: readonly Command[] = [
   serve,
   codex,
@@ -83,7 +83,7 @@ function version(): string {
   return version
 }
 
-// A reader that has seen enough (`| head`) is not a failure.
+// A closed pipe (`| head`) is not a failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed)
 })

@@ -96,7 +96,7 @@ arrives before half past eleven.
 (The weather and the trains are made up: this is a recording of three parallel tool calls. Each is one card, and \
 its output appears when its tool is done, whatever the order of the calls.)`
 
-/** Three calls at once, run by the provider, and an answer made of their outputs. */
+/** Three parallel calls, run by the provider, and an answer with their outputs. */
 function withTools(script: Script): Recording {
   return script.think(400, TRIP_THOUGHTS).call(250, TRIP_CALLS).say(350, TRIP_ANSWER).end()
 }
@@ -118,7 +118,7 @@ an answer for a complete`
 const LAST = 640
 const CHAPTER = 40
 
-/** Some 400 deltas a second, in bursts, as a fast model behind a busy network sends them. */
+/** About 400 deltas per second in bursts, like a fast model behind a busy network. */
 const FAST_PACE: Pace = [20, 0, 0, 0, 0, 0, 0, 0]
 
 const INTRODUCTION = `This answer is long on purpose: more than twenty thousand tokens. It counts, so you \
@@ -151,10 +151,10 @@ const RECORDERS = {
 
 export type RecordingName = keyof typeof RECORDERS
 
-/** The default first. */
+/** The default comes first. */
 export const RECORDING_NAMES = Object.keys(RECORDERS) as RecordingName[]
 
-/** The turns that come with turnstream, by name; each is written down when it is first played. */
+/** The built-in recordings by name. Each is created when it is first played. */
 export function builtInRecordings(): Readonly<Record<RecordingName, Recording>> {
   const recordings = {} as Record<RecordingName, Recording>
   for (const name of RECORDING_NAMES) {
@@ -167,7 +167,7 @@ export function builtInRecordings(): Readonly<Record<RecordingName, Recording>> 
   return recordings
 }
 
-/** What can be said of one whole number, as a paragraph. All of it is computed, and all of it is true. */
+/** A paragraph of computed facts about an integer. */
 export function tellNumber(n: number): string {
   return [opening(n), ofDivisors(n), ofShape(n), ofBinary(n)].filter(Boolean).join(' ')
 }
@@ -247,13 +247,13 @@ function isFibonacci(n: number): boolean {
   return b === n
 }
 
-/** The ids in every built-in recording; who plays it puts those of its own turn in their place. */
+/** The ids in every built-in recording. A player replaces them with those of its turn. */
 export const RECORDED = { turnId: 'recorded-turn', threadId: 'recorded-thread' } as const
 
-/** How long before each delta, in turn. */
+/** Delays before the deltas, in ms, repeated. */
 type Pace = readonly number[]
 
-/** 30 to 60 deltas a second, unevenly, as models send them. */
+/** 30 to 60 deltas per second, unevenly, like a model. */
 const MODEL_PACE: Pace = [19, 23, 31, 17, 26, 20, 33, 18, 22, 28, 17]
 
 interface RecordedCall {
@@ -264,7 +264,7 @@ interface RecordedCall {
   readonly ms: number
 }
 
-/** Writes a turn down as a provider would have sent it, each event with its time. */
+/** Builds a turn as a provider would have sent it, with timestamps. */
 export class Script {
   readonly #events: StreamEvent[] = []
   readonly #pace: Pace
@@ -287,7 +287,7 @@ export class Script {
     })
   }
 
-  /** What the user says, for who plays a recording without a server that knows it. */
+  /** Adds the user's prompt, for players without a server. */
   ask(content: string): this {
     const id = `${RECORDED.turnId}-user-prompt`
     this.#add(0, { type: 'item_start', item_id: id, item_type: 'message' })
@@ -304,7 +304,7 @@ export class Script {
     return this.#done({ type: 'message', id, content, origin: 'agent' })
   }
 
-  /** Calls that are made at once: their arguments arrive in turn, their outputs as the tools finish. */
+  /** Adds parallel calls: arguments are interleaved, outputs arrive as the tools finish. */
   call(afterMs: number, calls: readonly RecordedCall[]): this {
     const open = calls.map(({ name, args, output, ms }) => {
       const id = this.#start(afterMs, 'function_call', name)

@@ -38,7 +38,7 @@ Their timestamps set the pace.`,
   },
 })
 
-/** The events of the file. A turn without an end gets one: an error. */
+/** The events of the file. A truncated turn ends as an error. */
 async function readRecording(file: string, terminal: Terminal): Promise<StreamEvent[]> {
   const source = new V2Source()
   const events: StreamEvent[] = []
@@ -60,7 +60,7 @@ function parseSpeed(text: string): number {
   return speed === 0 ? Infinity : speed
 }
 
-/** Yields each event of a recording when its time has come: the timestamps are the pace. */
+/** Yields each event of a recording at the pace of the timestamps. */
 async function* paced(
   recording: readonly StreamEvent[],
   speed: number,
@@ -115,7 +115,7 @@ interface View {
 
 const DELTA_COLUMN = 34
 
-/** A dot for each delta that came in, and behind the dots the snapshot that went out. */
+/** Prints a dot per delta, and each snapshot after its dots. */
 function lineView({ write, style, columns }: Terminal): View {
   let dots = 0
   let snapshots = 0

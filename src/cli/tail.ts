@@ -62,7 +62,7 @@ interface Line {
   readonly title: string
   readonly detail: string
   readonly json: string
-  /** How the turn ended, on its last line. */
+  /** The outcome of the turn, on its last line. */
   readonly outcome: TurnOutcome | undefined
 }
 

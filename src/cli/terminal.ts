@@ -6,34 +6,34 @@ import { escapeControls } from './text.ts'
 
 type Style = Parameters<typeof styleText>[0]
 
-/** What asks a process to end. */
+/** Signals that stop a process. */
 export type EndSignal = 'SIGINT' | 'SIGTERM'
 
-/** Where a command reads and writes. What is written cannot control the terminal: see `escapeControls`. */
+/** The input and output of a command. Output cannot control the terminal: see `escapeControls`. */
 export interface Terminal {
   input: AsyncIterable<Uint8Array>
-  /** Resolves when there is room for more. */
+  /** Resolves when the output has drained. */
   write: (text: string) => Promise<void>
   writeError: (text: string) => void
-  /** A line for whoever waits, which the next one replaces; an empty one clears it. For the start of a line. */
+  /** A status line, replaced by the next one; an empty one clears it. Call it at the start of a line. */
   status: (text: string) => void
-  /** The same for work whose output goes elsewhere: where it is on the screen, it shows how far things are. */
+  /** The same for commands whose output is not on the screen, where it would show the progress itself. */
   progress: (text: string) => void
-  /** Colours only where a person looks. */
+  /** Styles text when colours are enabled. */
   style: (style: Style, text: string) => string
   columns: number
   clock: Clock
-  /** Whether a person types and reads here. */
+  /** Whether input and output are a terminal. */
   isInteractive: boolean
-  /** A line that a person types; undefined when they leave, with Ctrl-C or Ctrl-D. */
+  /** Prompts for a line; undefined after Ctrl-C or Ctrl-D. */
   ask: (prompt: string) => Promise<string | undefined>
-  /** As long as somebody listens, a signal does not end the process. The answer stops listening. */
+  /** Listens for signals, which then do not end the process. Returns a function that stops listening. */
   onSignal: (listener: (signal: EndSignal) => void) => () => void
-  /** Hears each SIGHUP, which then does not end the process. */
+  /** Listens for SIGHUP, which then does not end the process. */
   onHangup: (listener: () => void) => void
-  /** Hears of the error that nobody caught, in place of Node, which would print all that hangs on it. */
+  /** Handles an uncaught error in place of Node, which would print all its properties. */
   onCrash: (listener: (error: unknown) => void) => void
-  /** Ends the process immediately, whatever is in flight. */
+  /** Exits the process immediately. */
   exit: (code: number) => void
   env: Readonly<Record<string, string | undefined>>
   cwd: string
@@ -53,7 +53,7 @@ export function processTerminal(): Terminal {
     progress: (text) => {
       if (!stdout.isTTY) status(text)
     },
-    // `hasColours` has decided; styleText would decide again, by other rules.
+    // `hasColours` has decided; by default styleText would apply its own rules.
     style: (style, text) => (isColoured ? styleText(style, text, { validateStream: false }) : text),
     columns: columnsOf(stdout),
     clock: systemClock,
@@ -68,7 +68,7 @@ export function processTerminal(): Terminal {
   }
 }
 
-/** FORCE_COLOR has the last word, in both directions; then NO_COLOR, then whether a person looks. */
+/** FORCE_COLOR wins in both directions, then NO_COLOR, then whether it is a terminal. */
 export function hasColours(env: Terminal['env'], isTerminal: boolean): boolean {
   const { FORCE_COLOR: forced, NO_COLOR: refused, TERM: kind } = env
   if (forced !== undefined) return forced !== '0' && forced !== 'false'
@@ -78,7 +78,7 @@ export function hasColours(env: Terminal['env'], isTerminal: boolean): boolean {
 
 const DEFAULT_COLUMNS = 100
 
-/** A terminal that does not know its size, as that of a container may, has 0 columns. */
+/** A terminal without a size, as in some containers, reports 0 columns. */
 export function columnsOf(stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>): number {
   return stream.isTTY && stream.columns > 0 ? stream.columns : DEFAULT_COLUMNS
 }
@@ -87,18 +87,18 @@ function statusLine(): Terminal['status'] {
   const { stderr } = process
   let shown = ''
   return (text) => {
-    // Clearing what is not there would clear what was printed.
+    // Without a status line, clearing would remove printed output.
     if (stderr.isTTY && text !== shown) stderr.write(`\r\u001b[2K${escapeControls(text)}`)
     shown = text
   }
 }
 
-/** Asks one after another, and remembers the lines for the arrow keys. */
+/** Prompts for lines and keeps a history for the arrow keys. */
 function questions(): Terminal['ask'] {
   let history: string[] = []
   return (prompt) =>
     new Promise((resolve) => {
-      // Only while it asks: between questions the keys belong to nobody, and Ctrl-C is a signal.
+      // Only while it prompts: otherwise Ctrl-C must stay a signal.
       const lines = createInterface({ input: process.stdin, output: process.stdout, history })
       let answer: string | undefined
       lines.on('history', (kept) => {
@@ -122,10 +122,10 @@ function onSignal(listener: (signal: EndSignal) => void): () => void {
   }
 }
 
-/** Before that nobody wonders, and a line that changes more often cannot be read. */
+/** Short waits need no progress, and faster updates are unreadable. */
 const SHOW_EVERY_MS = 200
 
-/** Calls `show` a few times a second at most. Texts that are not shown are not made either. */
+/** Calls `show` a few times a second at most. Skipped texts are not formatted. */
 export function throttled(
   clock: Clock,
   show: (text: string) => void,
@@ -138,7 +138,7 @@ export function throttled(
   }
 }
 
-/** Passes items on. `count` is called for each one and makes the text that says how far things are. */
+/** Passes items on. `count` is called for each one and returns the progress text. */
 export async function* withProgress<T>(
   items: AsyncIterable<T>,
   { clock, progress }: Terminal,

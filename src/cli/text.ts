@@ -1,13 +1,13 @@
 import type { StreamOutput, ToolCall } from '../protocol/stream-output.ts'
 
 /**
- * What a terminal acts on instead of showing it: C0 and C1 controls except tab and newline, DEL, and the
+ * Terminal control characters: C0 and C1 controls except tab and newline, DEL, and the
  * controls that change the direction of text.
  */
 const CONTROLS = String.raw`[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]`
 const CONTROL = new RegExp(CONTROLS, 'gu')
 
-/** The colours and weights of `Terminal.style`, one attribute each. */
+/** The escape sequences of `Terminal.style`. */
 const STYLE_OR_CONTROL = new RegExp(String.raw`\u001b\[\d{1,2}m|${CONTROLS}`, 'gu')
 
 /** Drops control characters from text of models, servers and files. */
@@ -17,7 +17,7 @@ export function printable(text: string): string {
 
 /**
  * Escapes the control characters that are left in output, except our own styles. Inside JSON the escape is
- * the same value. Applied by the terminal to everything it writes, so that no command can forget it.
+ * the same value. Applied by the terminal to everything it writes, so no command can forget it.
  */
 export function escapeControls(text: string): string {
   return text.replaceAll(STYLE_OR_CONTROL, (found) =>
@@ -25,7 +25,7 @@ export function escapeControls(text: string): string {
   )
 }
 
-/** One line, cut in the middle: the beginning says what it is, the end what is new. */
+/** One line, truncated in the middle: the start identifies it, the end is new. */
 export function clip(text: string, room: number): string {
   const line = printable(text).replaceAll(/\s+/g, ' ')
   if (line.length <= room) return line
@@ -33,7 +33,7 @@ export function clip(text: string, room: number): string {
   return `${line.slice(0, head)}…${line.slice(line.length - (room - head - 1))}`
 }
 
-/** Drops what a text quotes, which may be anything: from the first mark to the last, as there may be some between. */
+/** Removes quoted parts, from the first quotation mark to the last, because the quoted text may contain some. */
 export function withoutQuotes(text: string): string {
   return text.replace(/["'`].*["'`]/s, '…')
 }
@@ -50,7 +50,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** An output as one line: what it is, and what it says. */
+/** Formats an output as one line: type and content. */
 export function describeOutput(output: StreamOutput): { title: string; detail: string } {
   const { type } = output
   switch (type) {
@@ -72,7 +72,7 @@ export function describeOutput(output: StreamOutput): { title: string; detail: s
   }
 }
 
-/** A call as it is written in a program, and its result. */
+/** Formats a call like source code, with its result. */
 export function describeCall({ toolName, toolArguments, toolOutput }: ToolCall): string {
   const call = `${toolName}(${JSON.stringify(toolArguments)})`
   return toolOutput === undefined ? call : `${call} → ${JSON.stringify(toolOutput)}`

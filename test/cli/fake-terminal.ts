@@ -61,16 +61,16 @@ export function fakeTerminal(input: Input = [], more: Partial<Terminal> = {}) {
     errors: () => errors.join(''),
     statuses,
     exits,
-    /** Somebody throws, and nobody catches it. */
+    /** Simulates an uncaught error. */
     crash: (error: unknown) => {
       for (const listener of crashListeners) listener(error)
     },
-    /** Sends SIGHUP; false when nobody listens, and the process would end. */
+    /** Sends SIGHUP; false without a listener, when the process would end. */
     hangUp: () => {
       for (const listener of hangups) listener()
       return hangups.size > 0
     },
-    /** Sends a signal; false when nobody listens, and the process would end. */
+    /** Sends a signal; false without a listener, when the process would end. */
     signal: (signal: EndSignal) => {
       for (const listener of listeners) listener(signal)
       return listeners.size > 0

@@ -12,7 +12,7 @@ export interface GatewayUnderTest {
   /** 1 is the pace of the recordings; they are played without waiting unless given. */
   speed?: number
   recordings?: Record<string, Recording>
-  /** Who may ask; everybody unless given. */
+  /** The API keys; none by default. */
   keys?: KeyRing
 }
 

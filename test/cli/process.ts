@@ -15,7 +15,7 @@ export interface Process {
 export interface ProcessOptions {
   readonly cwd: string
   readonly env?: Readonly<Record<string, string>>
-  /** Ended by whoever started it, and not with the test. */
+  /** Stopped by its caller rather than at the end of the test. */
   readonly outlives?: boolean
 }
 

@@ -25,7 +25,7 @@ async function run(...args: string[]) {
   })
   // Refusals are looked at by the tests.
   played.catch(() => {})
-  // The file is read in real time; the clock moves only when somebody waits for it.
+  // The file is read in real time; the clock only moves while code waits for it.
   while (!isOver) await clock.advance(clock.pending() > 0 ? 1 : 0)
   return { code: await played, output: output(), ms: clock.now() }
 }

@@ -121,7 +121,7 @@ describe('a lost connection', PATIENCE, () => {
     expect(cut.statuses.at(-1)).toBe('')
     const whole = await run('turn-1', '--url', url, flag, '--json')
     expect(new Set(cut.lines).size).toBe(cut.lines.length)
-    // Of a text that grows, whoever was there in time has seen more of the way.
+    // A reader that joined earlier has seen more updates of a growing text.
     if (flag === '--raw') expect(cut.lines).toEqual(whole.lines)
     else expect(cut.lines).toEqual(expect.arrayContaining(whole.lines))
   })

@@ -5,15 +5,15 @@ import { clip, jsonLine } from '../text.ts'
 
 export type Verdict = 'ok' | 'warn' | 'fail' | 'skipped'
 
-/** The result of one look at one thing. */
+/** The result of one check. */
 export interface Check {
-  /** A few words that stay the same, for scripts. */
+  /** A stable name, for scripts. */
   readonly name: string
   readonly verdict: Verdict
   readonly found: string
-  /** What should have been found, where that is not plain. */
+  /** The expected value, where it is not obvious. */
   readonly expected?: string
-  /** One sentence, with what to type. */
+  /** One sentence with the command to run. */
   readonly fix?: string
   /** The numbers in `found`, for scripts. */
   readonly counts?: Readonly<Record<string, number>>
@@ -35,7 +35,7 @@ export function fail(name: string, found: string, fix: string): Check {
   return { name, verdict: 'fail', found, fix }
 }
 
-/** Whether a version is that of `least`, or newer. */
+/** Whether a version is `least` or newer. */
 export function isAtLeast(version: string, least: readonly [number, number]): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   return major > least[0] || (major === least[0] && minor >= least[1])
@@ -52,10 +52,10 @@ export function redactCheck(check: Check, redact: Redact): Check {
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skipped: 'dim' } as const
 
 const VERDICT_WIDTH = 9
-/** What comes from elsewhere may be of any length; a sentence of ours is shorter. */
+/** Bounds text from other servers; our own sentences are shorter. */
 const MAX_CHARS = 400
 
-/** Writes the checks, as a table for people or as one object. */
+/** Prints the checks as a table, or as one JSON object. */
 export async function writeReport(
   checks: readonly Check[],
   { write, style }: Terminal,

@@ -24,16 +24,16 @@ import { embeddedChecks } from './embedded-checks.ts'
 import { endpointChecks } from './endpoint/endpoint-checks.ts'
 import {
   type ClockReading,
+  checkPort,
   clockCheck,
   filesCheck,
-  lookAtPort,
   type Machine,
   memoryCheck,
   nodeCheck,
   thisMachine,
 } from './machine-checks.ts'
-import { defaultProviderCheck, lookAtProviders } from './provider-checks.ts'
-import { lookAtRedis } from './redis-checks.ts'
+import { checkProviders, defaultProviderCheck } from './provider-checks.ts'
+import { checkRedis } from './redis-checks.ts'
 import { toolChecks } from './tool-checks.ts'
 
 const ENDPOINT_OPTIONS = {
@@ -58,7 +58,7 @@ const run: Command['run'] = async (args, terminal) => {
 }
 
 async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCode> {
-  // The options of serve mean nothing here, and are not suggested.
+  // The options of serve do not apply here and are not suggested.
   const { endpoint, model, json } = parseOptions(args, { options: ENDPOINT_OPTIONS }).values
   const { env, clock, status } = terminal
   const baseUrl = parseEndpoint(endpoint)
@@ -76,11 +76,11 @@ async function checkEndpoint(args: string[], terminal: Terminal): Promise<ExitCo
   return writeReport(redacted, terminal, json)
 }
 
-/** The base URL without a slash at its end. */
+/** The base URL without a trailing slash. */
 function parseEndpoint(endpoint: string | undefined): string {
   if (endpoint === undefined) throw new UsageError('--model is for --endpoint: name that, too')
   const url = parseUrl(endpoint)
-  // What is wrong with it is not repeated: it may have a password.
+  // The value is not printed: it may contain a password.
   const isUsable = url && /^https?:$/.test(url.protocol) && !url.username && !url.password
   if (!isUsable || url.search !== '') {
     throw new UsageError(
@@ -88,7 +88,7 @@ function parseEndpoint(endpoint: string | undefined): string {
     )
   }
   const path = url.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '')
-  // Where most servers have it, and where clients look for it.
+  // The path that most servers and clients use.
   return `${url.origin}${path === '' ? '/v1' : path}`
 }
 
@@ -122,17 +122,17 @@ export interface Setup {
   readonly sources: ConfigurationSources
   readonly machine: Machine
   readonly clock: Clock
-  /** Called now and then while a large store is verified. */
+  /** Called with the progress while a large store is verified. */
   readonly onProgress: (text: string) => void
 }
 
-/** Everything that a server would be started with. Changes nothing. Takes seconds, plus the time to read the store. */
+/** Checks everything a server would use. Changes nothing. Takes seconds, plus the time to read the store. */
 async function setupChecks(setup: Setup): Promise<Check[]> {
   let configuration: Configuration
   try {
     configuration = readConfiguration(setup.sources)
   } catch (error) {
-    // What is wrong with the command line itself is not for this report.
+    // Usage errors are not part of the report.
     if (!(error instanceof UsageError) || error.message.startsWith('--')) throw error
     const fix = 'Correct it, then check with: turnstream config print'
     const refused = redactCheck(fail('configuration', error.message, fix), redactShapes)
@@ -146,14 +146,14 @@ async function setupChecks(setup: Setup): Promise<Check[]> {
 async function checkAll(setup: Setup, configuration: Configuration): Promise<Check[]> {
   const { machine, clock } = setup
   const { settings, cwd } = configuration
-  const portLook = lookAtPort(settings, clock)
+  const portCheck = checkPort(settings, clock)
   const [port, stored, providers, tools] = await Promise.all([
-    portLook,
-    lookAtStore(configuration, portLook, setup),
-    lookAtProviders(configuration, clock),
+    portCheck,
+    checkStore(configuration, portCheck, setup),
+    checkProviders(configuration, clock),
     toolChecks(configuration, clock),
   ])
-  const keys = lookAtKeys(settings, cwd)
+  const keys = checkKeys(settings, cwd)
   const readings = [stored.time, ...providers.map(({ time }) => time)]
   return [
     ok('configuration', 'valid'),
@@ -173,9 +173,9 @@ async function checkAll(setup: Setup, configuration: Configuration): Promise<Che
   ]
 }
 
-async function lookAtStore(
+async function checkStore(
   { store }: Configuration,
-  port: ReturnType<typeof lookAtPort>,
+  port: ReturnType<typeof checkPort>,
   setup: Setup,
 ): Promise<{ checks: readonly Check[]; time?: ClockReading }> {
   switch (store.kind) {
@@ -189,17 +189,17 @@ async function lookAtStore(
       try {
         return { checks: await embeddedChecks(directory, runningAt, setup) }
       } catch (error) {
-        // Whatever happens, the rest of the report is worth having.
+        // The rest of the report is still useful.
         const fix = `Look at the directory and its owner: ls -la ${directory}`
         return { checks: [fail('store', `${directory}: ${messageOf(error)}`, fix)] }
       }
     }
     case 'redis':
-      return lookAtRedis(store, setup.clock)
+      return checkRedis(store, setup.clock)
   }
 }
 
-/** Whether others reach a server that asks nobody for a key. */
+/** Whether other machines can reach a server without keys. */
 function exposureCheck(settings: Settings): Check {
   const name = 'exposure'
   const { host, keysFile, allowPublicWithoutKeys } = settings
@@ -217,8 +217,8 @@ function exposureCheck(settings: Settings): Check {
   return fail(name, found, fix)
 }
 
-/** The check of the keys, and how many there are. */
-function lookAtKeys({ keysFile }: Settings, cwd: string): { check: Check; count: number } {
+/** The check of the keys file, and the number of keys. */
+function checkKeys({ keysFile }: Settings, cwd: string): { check: Check; count: number } {
   const name = 'keys'
   if (keysFile === undefined) return { check: ok(name, 'no keys required'), count: 0 }
   const path = resolve(cwd, keysFile)
@@ -248,7 +248,7 @@ function lookAtKeys({ keysFile }: Settings, cwd: string): { check: Check; count:
   }
 }
 
-/** Several instances on one store have to sign with the same secret. */
+/** Instances that share a store must sign tokens with the same secret. */
 function tokensCheck({ settings, store }: Configuration): Check {
   const name = 'stream tokens'
   if (settings.streamTokenSecret !== undefined) return ok(name, 'signed with your secret')
@@ -260,20 +260,20 @@ function tokensCheck({ settings, store }: Configuration): Check {
   )
 }
 
-/** Who else can see the secrets that a server would be started with. */
+/** Whether other users can see the secrets of the server. */
 function secretsChecks(configuration: Configuration): Check[] {
   const name = 'secrets'
   try {
     const warnings = findWarnings(configuration)
     if (warnings.length === 0) return [ok(name, 'not readable by other users')]
     return warnings.map((warning) => {
-      // They say what is wrong and, after a colon, what to do about it.
+      // A warning is the problem and, after a colon, the fix.
       const [, found = warning, fix = ''] = /^(.*?): (.*)$/s.exec(warning) ?? []
       if (/^(chmod|set) /.test(fix)) return warn(name, found, fix)
       return warn(name, warning, 'Use https:// in baseUrl of turnstream.config.json')
     })
   } catch {
-    // Another check says which, and why.
+    // Another check reports which file and why.
     return [skipped(name, 'some files could not be checked')]
   }
 }

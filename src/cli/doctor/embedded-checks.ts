@@ -19,7 +19,7 @@ const CHOOSE = 'Choose another directory with --store'
 
 /**
  * Checks the directory of a store, or the place where it would be created. Leaves nothing behind. `runningAt` is
- * where a server of ours answers, if one does: then it has the store.
+ * where a turnstream server answers, if one does; it then uses the store.
  */
 export async function embeddedChecks(
   directory: string,
@@ -39,7 +39,7 @@ export async function embeddedChecks(
   return [...storeChecks(directory, runningAt, inspection), disk]
 }
 
-/** What is behind a file, or a directory that this user may not enter, cannot be looked at: that one is in the way. */
+/** A file, or a directory that this user cannot enter, hides everything below it, so that one is reported. */
 function exists(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined
@@ -135,7 +135,7 @@ function lockedCheck(message: string, directory: string, runningAt?: string): Ch
 
 const PLAIN_WORD = /^[a-z][a-z-]{0,20}$/
 
-/** Which program it is, where the system says so. Its options are not repeated: there may be secrets. */
+/** The name of a process, where the system tells. Its options are omitted: they may contain secrets. */
 function programOf(pid: string): string {
   try {
     const [program = '', script = '', command = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
@@ -149,7 +149,7 @@ function programOf(pid: string): string {
   }
 }
 
-/** Below it a commit may be refused at any moment; `DiskRoom` keeps a megabyte free. */
+/** Below this a commit may fail at any moment; `DiskRoom` keeps a megabyte free. */
 const LEAST_BYTES = 16e6
 const FEW_BYTES = 1e9
 
@@ -166,13 +166,13 @@ export type FromChild =
   | { readonly facts: EmbeddedFacts }
   | { readonly error: { readonly code: ErrorCode; readonly message: string } }
 
-/** What the child found, or how it ended without finding anything. */
+/** The findings of the child process, or how it crashed. */
 type Inspection = Exclude<FromChild, { done: number }> | { readonly crash: string }
 
-// From dist also when this file is run from src: the child is a process without a compiler.
+// In dist even when this file runs from src: the child process has no compiler.
 const CHILD = fileURLToPath(new URL('../../../dist/cli/doctor/verify-child.js', import.meta.url))
 
-/** Some hundred records take milliseconds, even from a slow disk. */
+/** Reading a few hundred records takes milliseconds, even from a slow disk. */
 const STALLED_MS = 60_000
 
 /** Verifies a store in a child process: LMDB can crash, or loop, on damaged pages. */
@@ -206,7 +206,7 @@ function inspectInChild(
 
 function describeEnd(code: number | null, signal: NodeJS.Signals | null): string {
   if (signal === null) return `exited with code ${code}`
-  // A process that is out of memory, say, gets another signal.
+  // Other signals mean something else, such as out of memory.
   const isCrash = ['SIGSEGV', 'SIGBUS', 'SIGABRT'].includes(signal)
   return `was killed by ${signal}${isCrash ? ': LMDB cannot read the damaged file' : ''}`
 }

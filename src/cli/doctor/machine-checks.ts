@@ -10,27 +10,27 @@ import type { Settings } from '../serve/settings.ts'
 import { megabytes, messageOf } from '../text.ts'
 import { type Check, fail, isAtLeast, ok, skipped, warn } from './check.ts'
 
-/** What this process was given to live with. */
+/** The resources of this process. */
 export interface Machine {
   readonly nodeVersion: string
-  /** What can still be had, and what the engine takes at most. */
+  /** Available memory, and the heap limit of the engine. */
   readonly freeBytes: number
   readonly heapBytes: number
-  /** How many files may be open; undefined where the system does not say, Infinity without an end. */
+  /** The open file limit; undefined when the system does not report it, Infinity when unlimited. */
   readonly openFiles: number | undefined
 }
 
 export function thisMachine(): Machine {
   return {
     nodeVersion: process.versions.node,
-    // A container may have less than the machine; this knows it.
+    // Includes the memory limit of a container.
     freeBytes: process.availableMemory(),
     heapBytes: getHeapStatistics().heap_size_limit,
     openFiles: openFilesLimit(),
   }
 }
 
-/** Of package.json; a test compares them. */
+/** As in package.json; a test compares them. */
 const LEAST_NODE = [20, 19] as const
 
 export function nodeCheck({ nodeVersion }: Machine): Check {
@@ -39,16 +39,16 @@ export function nodeCheck({ nodeVersion }: Machine): Check {
   return fail('node', nodeVersion, fix)
 }
 
-// docs/operations.md#sizing: a process begins at some 90 MB.
+// docs/operations.md#sizing: a process starts at about 90 MB.
 const START_BYTES = 90e6
-// A connection with its buffers, and what it reads of a log at a time.
+// A connection with its buffers and one page of a log.
 const CONNECTION_BYTES = 20_000
 const BYTES_PER_CHAR = 2
 
 export function memoryCheck(machine: Machine, settings: Settings, keys: number): Check {
   const { freeBytes, heapBytes } = machine
   const available = Math.min(freeBytes, heapBytes)
-  // What the limits allow at the same time, in the worst case; Infinity if that has no bound.
+  // The worst case that the limits allow; Infinity if unbounded.
   const turns = settings.maxRunningTurns * Math.max(1, keys)
   const turnBytes = settings.maxTurnChars * BYTES_PER_CHAR + settings.maxHistoryBytes
   const needed = START_BYTES + turns * turnBytes + settings.maxConnections * CONNECTION_BYTES
@@ -83,8 +83,8 @@ export function filesCheck({ openFiles }: Machine, { maxConnections }: Settings)
   return openFiles < LEAST_FILES ? fail(name, found, fix) : warn(name, found, fix)
 }
 
-/** Opens the port and closes it at once, or asks who has it. A server of ours may be `runningAt` it already. */
-export async function lookAtPort(
+/** Opens and closes the port, or finds out who uses it. A turnstream server may be `runningAt` it already. */
+export async function checkPort(
   { host, port }: Settings,
   clock: Clock,
 ): Promise<{ check: Check; runningAt?: string }> {
@@ -121,7 +121,7 @@ async function listenError(host: string, port: number): Promise<string | undefin
   }
 }
 
-/** Where a server that listens everywhere is found from here. */
+/** The local URL of a server that listens on all addresses. */
 function localAddress(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   if (host === '::') return '[::1]'
@@ -132,18 +132,18 @@ async function isGateway(url: string, clock: Clock): Promise<boolean> {
   const answer = await call({ url: `${url}${ROUTES.health}`, clock })
   if ('reason' in answer || answer.status !== 200) return false
   const health = parseJsonSafe(answer.body)
-  // Others have such a route, too.
+  // Other servers have this route, too.
   return isRecord(health) && health['status'] === 'ok' && answer.headers.has(HEADERS.requestId)
 }
 
-/** What another clock said at a moment of ours. */
+/** A reading of another clock, with our time. */
 export interface ClockReading {
   readonly source: string
   readonly theirs: number
-  /** By our clock, from the question to the answer. */
+  /** Our time before the request and after the response. */
   readonly from: number
   readonly to: number
-  /** How coarse it is: the `date` of an answer has whole seconds. */
+  /** Its resolution: a `date` header has whole seconds. */
   readonly stepMs: number
 }
 
@@ -151,8 +151,8 @@ const SKEW_WARN_MS = 2000
 const SKEW_FAIL_MS = 30_000
 
 /**
- * Compares our clock with others. Where they differ among themselves the nearest to ours counts: two clocks are
- * not likely to be wrong by the same time.
+ * Compares our clock with others. If they differ, the nearest to ours counts: two clocks are
+ * unlikely to be wrong by the same amount.
  */
 export function clockCheck(readings: readonly ClockReading[]): Check {
   const name = 'clock'
@@ -168,7 +168,7 @@ export function clockCheck(readings: readonly ClockReading[]): Check {
   return ms > SKEW_FAIL_MS ? fail(name, found, fix) : warn(name, found, fix)
 }
 
-/** How far ours is ahead, in the best case: their clock was read at some moment between `from` and `to`. */
+/** The least our clock can be ahead: theirs was read at some time between `from` and `to`. */
 function skewOf({ theirs, from, to, stepMs }: ClockReading): number {
   const latest = theirs + stepMs
   if (from > latest) return from - latest
@@ -176,7 +176,7 @@ function skewOf({ theirs, from, to, stepMs }: ClockReading): number {
   return 0
 }
 
-/** The reading in the headers of an answer. */
+/** The clock reading in the headers of a response. */
 export function readClock(
   source: string,
   { headers, askedAt, answeredAt }: Pick<Answer, 'headers' | 'askedAt' | 'answeredAt'>,

@@ -21,7 +21,7 @@ import {
 import { type Check, fail, ok, skipped, warn } from './check.ts'
 import { type ClockReading, readClock } from './machine-checks.ts'
 
-/** Where each kind lists its models. */
+/** The path at which each kind lists its models. */
 const LISTINGS = {
   openai: { baseUrl: OPENAI_URL, path: '/models', headers: bearer },
   anthropic: {
@@ -37,12 +37,12 @@ const LISTINGS = {
   'openai-compatible': { baseUrl: '', path: '/models', headers: bearer },
 } satisfies Record<ProviderKind, object>
 
-export function lookAtProviders(configuration: Configuration, clock: Clock) {
+export function checkProviders(configuration: Configuration, clock: Clock) {
   const { env } = configuration
-  return Promise.all(providerPlans(configuration).map((plan) => lookAtProvider(plan, env, clock)))
+  return Promise.all(providerPlans(configuration).map((plan) => checkProvider(plan, env, clock)))
 }
 
-async function lookAtProvider(
+async function checkProvider(
   plan: ProviderPlan,
   env: Configuration['env'],
   clock: Clock,
@@ -87,7 +87,7 @@ function answerCheck(
   const { id, kind, isOwn, keyVariable = `keyVariable of ${id}` } = plan
   const name = `provider ${id}`
   const model = defaultModelFor(plan)
-  // Google answers 400 where others do 401.
+  // Google returns 400 where others return 401.
   if ([401, 403].includes(status) || /API_KEY_INVALID/.test(body)) {
     const verb = hasKey ? `refuses the key in ${keyVariable}` : 'requires a key'
     const fix = `Set ${keyVariable} to a valid key`
@@ -133,7 +133,7 @@ function modelsIn(body: string): string[] | undefined {
   })
 }
 
-/** Who answers when no model is named. */
+/** Checks the provider of requests without a model. */
 export function defaultProviderCheck(configuration: Configuration): Check {
   const name = 'default provider'
   try {

@@ -6,12 +6,12 @@ import { messageOf } from '../text.ts'
 import { type Check, fail, isAtLeast, ok, warn } from './check.ts'
 import type { ClockReading } from './machine-checks.ts'
 
-/** What a Redis says of itself. */
+/** What a Redis reports about itself. */
 interface RedisFacts {
   readonly info: ReadonlyMap<string, string>
   readonly roundTripMs: number
   readonly time: ClockReading
-  /** What the keys of this prefix are written in; undefined when there are none. */
+  /** The format of the keys with this prefix; undefined when there are none. */
   readonly format: string | undefined
   /** Why a write was refused; undefined when it was not. */
   readonly refusal: string | undefined
@@ -19,15 +19,15 @@ interface RedisFacts {
 
 type Send = (...args: string[]) => Promise<unknown>
 
-/** Checks a Redis and reads its clock, within the limit of a look. Writes nothing. */
-export async function lookAtRedis(
+/** Checks a Redis and reads its clock, within the time limit of a check. Writes nothing. */
+export async function checkRedis(
   { url, prefix }: Extract<StoreChoice, { kind: 'redis' }>,
   clock: Clock,
 ): Promise<{ checks: Check[]; time?: ClockReading }> {
   const { createClient } = await import('@redis/client')
   const socket = { reconnectStrategy: () => false as const, connectTimeout: LOOK_LIMIT_MS }
   const client = createClient({ url, socket, disableOfflineQueue: true })
-  // The same comes from the call that it concerns.
+  // The failing call reports the same error.
   client.on('error', () => {})
   const reading = client
     .connect()
@@ -76,8 +76,8 @@ async function readFacts(send: Send, prefix: string, clock: Clock): Promise<Redi
 }
 
 /**
- * Puts a write into a transaction and discards it. A server that is a replica, is out of memory or does not let
- * the user write says so when the command is queued, and nothing is changed.
+ * Puts a write into a transaction and discards it. A server that is a replica, is out of memory or does not allow
+ * the user to write reports it when the command is queued, and nothing changes.
  */
 async function writeRefusal(send: Send, key: string): Promise<string | undefined> {
   try {
@@ -112,7 +112,7 @@ export function redisChecks(facts: RedisFacts, url: string): Check[] {
   ]
 }
 
-/** Each append waits for one round trip, and so does every reader. */
+/** Every append and every reader waits for one round trip. */
 const SLOW_MS = 20
 
 function latencyCheck({ roundTripMs }: RedisFacts, url: string): Check {
@@ -122,7 +122,7 @@ function latencyCheck({ roundTripMs }: RedisFacts, url: string): Check {
   return warn('store', found, fix)
 }
 
-/** Sharded channels, which notify readers, came with it. */
+/** The first version with sharded pub/sub, which notifies readers. */
 const LEAST_VERSION = [7, 0] as const
 
 function versionCheck({ info }: RedisFacts): Check {

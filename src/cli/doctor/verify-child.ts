@@ -3,13 +3,13 @@ import { TurnstreamError } from '../../protocol/errors.ts'
 import type { FromChild } from './embedded-checks.ts'
 
 /*
- * Verifies the store in a directory and reports by messages. A process of its own, because LMDB can crash on
+ * Verifies the store in a directory and reports by messages. A separate process, because LMDB can crash on
  * damaged pages.
  */
 
 const report = (message: FromChild) => process.send?.(message)
 
-// Nobody is left to report to.
+// The parent has exited.
 process.on('disconnect', () => process.exit(1))
 
 const [, , directory = ''] = process.argv

@@ -48,11 +48,11 @@ export const CONFIG_OPTION = {
   about: `configuration file (./${CONFIG_FILE}, if it exists)`,
 } as const
 
-/** An option for each setting, with the default where it does not depend. */
+/** An option per setting, with its default if that is fixed. */
 export const SETTING_OPTIONS: Options = Object.fromEntries(
   SETTING_NAMES.map((name) => {
     const { placeholder, about, standard }: Setting<unknown> = SETTINGS[name]
-    // Not as its default: a file and the environment come before that.
+    // Not a `parseArgs` default: the file and the environment take precedence over defaults.
     const text = standard === undefined ? about : `${about} (${standard})`
     return [toFlag(name), { about: text, ...(placeholder && { value: placeholder }) }]
   }),
@@ -61,11 +61,11 @@ export const SETTING_OPTIONS: Options = Object.fromEntries(
 /** Variables of the other commands. */
 const OTHER_VARIABLES = ['TURNSTREAM_URL', 'TURNSTREAM_KEY', 'TURNSTREAM_KEY_FILE']
 
-/** What Kubernetes sets in every pod beside a service named turnstream; none of it is for us. */
+/** Variables that Kubernetes sets in every pod next to a service named turnstream. Ignored. */
 const SERVICE_LINK = /^TURNSTREAM_(SERVICE_(HOST|PORT)|PORT_\d+_)/
 
 export interface ConfigurationSources {
-  /** By the names of the options, as `parseArgs` gives them. */
+  /** By option name, as returned by `parseArgs`. */
   readonly flags: Readonly<Record<string, string | boolean | undefined>>
   readonly env: Environment
   readonly cwd: string
@@ -75,7 +75,7 @@ export interface ConfigurationSources {
   readonly isForCodex?: boolean
 }
 
-/** Everything that a server would be started with, decoded. */
+/** All settings of a server, decoded. */
 export interface Configuration extends ConfigurationSources {
   readonly settings: Settings
   /** The same with the origin of each. */
@@ -91,7 +91,7 @@ export interface Configuration extends ConfigurationSources {
 
 export interface SettingEntry {
   readonly name: SettingName
-  /** Missing where nobody sets it and the default depends. */
+  /** Missing when unset and without a fixed default. */
   readonly written: Written | undefined
 }
 
@@ -99,7 +99,7 @@ export interface SettingEntry {
 interface Written {
   readonly value: unknown
   readonly origin: string
-  /** From the weakest to the strongest. */
+  /** In order of precedence, lowest first. */
   readonly source: 'default' | 'file' | 'environment' | 'flag'
 }
 
@@ -110,7 +110,7 @@ export function parseSources(args: string[], { env, cwd }: Pick<Terminal, 'env' 
   return { json, sources: { flags, env, cwd, configFile } }
 }
 
-/** Reads the file, then the environment, then the command line: the last one wins. */
+/** Reads the file, the environment and the command line. The last one wins. */
 export function readConfiguration(sources: ConfigurationSources): Configuration {
   const file = readConfigFile(sources)
   refuseUnknownVariables(sources.env)
@@ -126,7 +126,7 @@ export function readConfiguration(sources: ConfigurationSources): Configuration 
   return { ...sources, settings, entries, store, providerSettings, toolSettings, folder, codex }
 }
 
-/** The value of the strongest source; undefined where nobody sets it and it has no default. */
+/** The value with the highest precedence; undefined when unset and without a default. */
 function findSetting(
   name: SettingName,
   { flags, env }: ConfigurationSources,
@@ -178,7 +178,7 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
   const nothing = { providerSettings: {}, toolSettings: [], codex: undefined }
   if (text === undefined) return { settings, folder, ...nothing }
   const json = parseJson(text)
-  // What is quoted of it may be a password.
+  // A quoted part may be a password.
   if (!json.ok) throw new UsageError(`${name}: ${withoutQuotes(json.reason)}`)
   if (!isRecord(json.value)) throw new UsageError(`${name} must be a JSON object`)
   const { providers = {}, tools = [], codex, ...rest } = json.value
@@ -200,7 +200,7 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
 
 function readOptional(path: string, mustExist: boolean): string | undefined {
   try {
-    // Editors of Windows put a mark before the text, which is not JSON.
+    // Some Windows editors write a byte order mark, which is not JSON.
     return readFileSync(path, 'utf8').replace(/^\uFEFF/, '')
   } catch (error) {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
@@ -209,7 +209,7 @@ function readOptional(path: string, mustExist: boolean): string | undefined {
   }
 }
 
-/** The id of a provider stands before the name of a model, with a slash between them. */
+/** A provider id precedes a model name, separated by a slash. */
 const PROVIDER_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
 const word = z.string().trim().min(1, 'must be a name')
@@ -236,14 +236,14 @@ const providerSchema = z.strictObject({
   retryTimeouts: z.boolean('must be true or false').exactOptional(),
 })
 
-/** What the file says of one provider. Its key is never there. */
+/** The configuration of one provider, without its key. */
 export type ProviderSetting = z.infer<typeof providerSchema>
 /** By id, in the order of the file. */
 export type ProviderSettings = Readonly<Record<string, ProviderSetting>>
 
 export const PROVIDER_KEYS = Object.keys(providerSchema.shape)
 
-/** Either by their ids, or as a list in which each has its `id`. */
+/** An object by id, or a list with an `id` each. */
 function decodeProviderSettings(value: unknown, file: string): ProviderSettings {
   const decoded = new Map<string, ProviderSetting>()
   for (const [id, written] of entriesOf(value, file)) {
@@ -287,7 +287,7 @@ function decodeProvider(id: string, value: unknown, file: string): ProviderSetti
   throw new UsageError(`${path} of ${file} has an unknown key ${key}${advice}`)
 }
 
-/** A provider whose id is that of a kind is of that kind. */
+/** A provider whose id is the name of a kind has that kind. */
 function checkKind(id: string, { kind }: ProviderSetting, file: string): void {
   const known = PROVIDER_KINDS.find((each) => each === id)
   if (known === undefined && kind === undefined) {

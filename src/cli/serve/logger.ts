@@ -7,23 +7,23 @@ import { printable, withoutQuotes } from '../text.ts'
 
 type LogFields = Readonly<Record<string, string | number>>
 
-/** The log of a server: one line each, on standard error. */
+/** The log of a server: one line per entry, on standard error. */
 export interface Logger {
   info(message: string, fields?: LogFields): void
-  /** What works, and is not as it should be. */
+  /** For problems that do not stop the server. */
   warn(message: string): void
   error(error: unknown, about?: { readonly turnId?: string; readonly requestId?: string }): void
 }
 
-/** Longer ones are cut: nobody reads them in a log. */
+/** Longer messages are truncated. */
 const MAX_CHARS = 2000
 
-/** Errors repeat prompts and answers only with `logContent`. */
+/** Errors include prompts and answers only with `logContent`. */
 export function createLogger(
   terminal: Terminal,
   { json, redact, logContent }: { json: boolean; redact: Redact; logContent: boolean },
 ): Logger {
-  /** Redacts before lines are joined, as a secret may have spaces, and before a cut, which could leave half of one. */
+  /** Redacts before lines are joined, because a secret may have spaces, and before truncation, which could leave half of one. */
   const clean = (text: string): string => {
     const line = redact(text).replaceAll(/[\s\p{Cc}]+/gu, ' ')
     return printable(line).trim().slice(0, MAX_CHARS)
@@ -60,8 +60,8 @@ export function createLogger(
 }
 
 /**
- * The access log: a line for each request, and for the beginning and the end of each turn, with who, what kind,
- * how long and the outcome. It has no content and no URL: a URL may hold a token.
+ * The access log: a line per request, and per start and end of a turn, with tenant, kind, duration and outcome. It
+ * has no content and no URL, because a URL may contain a token.
  */
 export function accessLog(logger: Logger): Pick<GatewayOptions, 'onRequest' | 'onTurn'> {
   return {
@@ -87,7 +87,7 @@ interface ErrorDescription {
   readonly at?: string
 }
 
-/** The details of these are our own: names, ids, numbers, places. What they quote is left out. */
+/** The details of these errors are our own: names, ids, numbers. Quoted parts are removed. */
 const PLAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'BACKPRESSURE',
   'EVENT_INVALID',
@@ -116,16 +116,16 @@ const PLAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TURN_UNKNOWN',
 ])
 
-/** Thrown by the language itself, about names in a program. A JSON SyntaxError quotes its input, and is not here. */
+/** Errors of the language about names in a program. Not SyntaxError: that of JSON quotes its input. */
 const OF_THE_LANGUAGE = new Set(['TypeError', 'RangeError', 'ReferenceError'])
 
-/** As the system and Node name what went wrong. */
+/** Error codes of the system and of Node. */
 const SYSTEM_CODE = /^[A-Z][A-Z0-9_]{2,60}$/
 
 const WITHHELD = 'message not logged'
 const NOT_AN_ERROR = 'a value that is not an error'
 
-/** Everything that is known of an error. It may repeat prompts and answers. */
+/** All details of an error. May contain prompts and answers. */
 export function describeError(error: unknown): ErrorDescription {
   const message = fullMessage(error)
   if (!(error instanceof TurnstreamError)) return { message, ...findPlace(error) }
@@ -139,8 +139,8 @@ function fullMessage(error: unknown): string {
 }
 
 /**
- * The same without prompts and answers: a vendor, a tool, a parser and a store quote what they could not use. A
- * message is logged only if it is known who wrote it.
+ * The same without prompts and answers, which vendors, tools, parsers and stores quote. A message is logged only
+ * if its author is known.
  */
 export function describeErrorWithoutContent(error: unknown): ErrorDescription {
   // A ResponseStreamError may have a code that is not in the table.
@@ -168,7 +168,7 @@ function foreignMessage(error: unknown): string {
   return `${name}; ${WITHHELD}`
 }
 
-/** Where an unforeseen error was thrown. A line of its message may look like a place. */
+/** Where an unexpected error was thrown. A line of its message may look like a stack frame. */
 function findPlace(error: unknown): { at?: string } {
   if (!(error instanceof Error) || error.stack === undefined) return {}
   const { stack, message } = error

@@ -30,13 +30,13 @@ import { toolVariables } from './tool-settings.ts'
 
 interface KnownProvider {
   readonly create: (options: HttpProviderOptions) => Provider
-  /** Where its key is found. */
+  /** The environment variable with its key. */
   readonly keyVariable: string
-  /** What its vendor offers, the one for most work first. */
+  /** The vendor's models, the general-purpose one first. */
   readonly models: readonly string[]
 }
 
-/** Models as their vendors name them in November 2026; others are called as `<id>/<model>`. */
+/** Model names as of November 2026; use others as `<id>/<model>`. */
 export const KNOWN_PROVIDERS: Readonly<Record<ProviderKind, KnownProvider>> = {
   openai: {
     create: createOpenaiResponsesProvider,
@@ -60,20 +60,20 @@ export const KNOWN_PROVIDERS: Readonly<Record<ProviderKind, KnownProvider>> = {
   },
 }
 
-/** A provider that may be called, as it is set. */
+/** The configuration of a provider. */
 export interface ProviderPlan {
   readonly id: string
   readonly kind: ProviderKind
-  /** Where its key is found; undefined for one that has none. */
+  /** The environment variable with its key; undefined if it needs none. */
   readonly keyVariable: string | undefined
-  /** Its kind was chosen, and what its kind would have by itself does not count. */
+  /** A custom provider: the environment variables of its kind do not apply. */
   readonly isOwn: boolean
   readonly setting: ProviderSetting
 }
 
 type ProviderSources = Pick<Configuration, 'env' | 'providerSettings'>
 
-/** Those that are known, and then those that only the file has, in its order. */
+/** The built-in providers, then the custom ones in file order. */
 export function providerPlans(sources: ProviderSources): ProviderPlan[] {
   const known = PROVIDER_KINDS.map((id): ProviderPlan => {
     const setting = resolveSetting(id, sources)
@@ -92,7 +92,7 @@ export function readKey({ keyVariable }: ProviderPlan, env: Environment): string
   return keyVariable === undefined ? undefined : readSecret(env, keyVariable)
 }
 
-/** What it takes for a provider to be there, if that is missing. */
+/** What is missing to use a provider, if anything. */
 export function missingFor(plan: ProviderPlan, key: string | undefined): string | undefined {
   const { id, kind, keyVariable, isOwn, setting } = plan
   if (isOwn && keyVariable !== undefined && key === undefined) return keyVariable
@@ -102,7 +102,7 @@ export function missingFor(plan: ProviderPlan, key: string | undefined): string 
   return key === undefined ? 'OPENAI_COMPATIBLE_BASE_URL' : 'address for its key'
 }
 
-/** Those that can be called, the default one first: each that has a key or an address, and the scripted one. */
+/** The usable providers, the default first: those with a key or a base URL, and the scripted one. */
 export function activeProviders(
   configuration: Configuration,
   onCodexLog?: (line: string) => void,
@@ -128,7 +128,7 @@ export function activeProviders(
   throw new UsageError(`the default provider ${wanted} is not available${advice}`)
 }
 
-/** What must not appear in any log or report. */
+/** Values that must never be logged or reported. */
 export function collectSecrets(configuration: Configuration): string[] {
   const { env, settings, store } = configuration
   const variables = [
@@ -146,7 +146,7 @@ export function collectSecrets(configuration: Configuration): string[] {
   return [...keys, ...storeSecrets(store), settings.streamTokenSecret].flatMap((each) => each ?? [])
 }
 
-/** The address and the model of a Chat Completions server may stand in the environment as well. */
+/** Base URL and model of a Chat Completions server may come from the environment. */
 function resolveSetting(id: ProviderKind, sources: ProviderSources): ProviderSetting {
   const { env, providerSettings } = sources
   const setting = providerSettings[id] ?? {}
@@ -198,7 +198,7 @@ export function defaultModelFor({ kind, setting }: ProviderPlan): string | undef
 export const SCRIPTED_MODELS: readonly string[] = [...RECORDING_NAMES, ...Object.keys(TOOL_MODELS)]
 
 function scripted(speed: number): ConfiguredProvider {
-  // Assigned and not spread: recordings are written when they are first played.
+  // Not spread: that would create every recording now.
   const recordings: Recordings = Object.assign(builtInRecordings(), TOOL_MODELS)
   const provider = createScriptedProvider({ recordings, speed })
   const defaultModel = RECORDING_NAMES[0] ?? ''

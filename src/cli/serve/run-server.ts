@@ -26,11 +26,11 @@ interface Deps {
   readonly terminal: Terminal
 }
 
-// What is left after the grace is written, sent and closed within this time, or not at all.
+// Time to write, send and close everything after the grace period.
 const END_MS = 5000
 
 /**
- * Opens store and port, and resolves when both are closed again; with `EXIT.failed` if turns are left without
+ * Opens store and port, and resolves when both are closed; with `EXIT.failed` if turns were left without
  * an end. StartError when the server cannot start.
  */
 export async function runServer(options: ServeOptions, deps: Deps): Promise<ExitCode> {
@@ -52,7 +52,7 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
     })
     const listening = await listenOn(gateway, options, logger)
     const { url } = listening
-    // Whoever reads the banner may answer with a signal.
+    // A signal may follow the banner immediately.
     const stopRequest = firstSignal(deps)
     for (const warning of options.warnings) logger.warn(warning)
     await terminal.write(
@@ -65,7 +65,7 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
         ? 'shutting down'
         : `shutting down: waiting up to ${grace} for ${countTurns(gateway)}; a second signal ends at once`,
     )
-    // Whatever the store and the clients do, the process ends.
+    // The process exits whatever the store and the clients do.
     stopDeadline = terminal.clock.after(options.settings.shutdownGrace + END_MS, () => {
       logger.warn(`exited after the grace period of ${grace}: the store did not close`)
       terminal.exit(EXIT.failed)
@@ -100,15 +100,15 @@ function countTurns({ turns: { running } }: Gateway): string {
   return running === 1 ? 'a turn' : `${running} turns`
 }
 
-/** The keys that a server was started with, which change when the file is read again. */
+/** The keys of a server. They change on a reload. */
 interface ServerKeys {
   readonly ring: KeyRing
   readonly file: string
 }
 
 /**
- * The keys of the server, if it needs any; SIGHUP reads them again. StartError when the file cannot be read, or
- * has no keys: nobody could use the server.
+ * Loads the keys of the server, if it needs any, and reloads them on SIGHUP. StartError when the file cannot be read
+ * or has no keys.
  */
 function loadKeys(
   { store, settings }: ServeOptions,
@@ -140,7 +140,7 @@ function loadKeys(
   return { ring, file }
 }
 
-/** A file that cannot be read leaves the keys as they are. */
+/** Keeps the keys when the file cannot be read. */
 function reloadKeys({ ring, file }: ServerKeys, logger: Logger): void {
   try {
     const keys = readKeysFile(file)
@@ -166,7 +166,7 @@ async function openLog({ store, settings }: ServeOptions, deps: Deps): Promise<T
   try {
     const log = await openStore(store, {
       clock: deps.terminal.clock,
-      // Before it is open, an error is the reason why it does not open.
+      // Before the port is open, an error is the reason for the failed start.
       onError: (error) => isOpen && deps.logger.error(error),
       retentionMs: settings.retention,
       silentAfterMs: settings.storeTimeout,
@@ -179,7 +179,7 @@ async function openLog({ store, settings }: ServeOptions, deps: Deps): Promise<T
   }
 }
 
-/** The settings under the names that they have in the program. */
+/** Maps the settings to the options of the library. */
 function gatewayOptions(
   { settings, instance }: ServeOptions,
   { logger, terminal }: Deps,
@@ -259,10 +259,10 @@ async function listenOn(
   }
 }
 
-// Ctrl-C reaches every process of the terminal, and npm passes it on to its child once more.
+// Ctrl-C reaches every process of the terminal, and npm also forwards it to its child.
 const SAME_SIGNAL_MS = 250
 
-/** Resolves with the first signal; a second one ends the process at once. */
+/** Resolves with the first signal. A second one exits the process immediately. */
 function firstSignal({ logger, terminal }: Deps): Promise<void> {
   const { clock } = terminal
   let firstAt: number | undefined
@@ -279,15 +279,15 @@ function firstSignal({ logger, terminal }: Deps): Promise<void> {
 
 const WATCH_EVERY_MS = 1000
 
-/** Time services slew by less than a millisecond in a second; more than this was set. */
+/** Time services slew by less than a millisecond per second; a larger change is a step. */
 const CLOCK_STEP_MS = 500
 
-/** Warns when the time of day is set while the server runs. Nothing but timestamps follows it. */
+/** Warns when the system clock is set while the server runs. This only affects timestamps. */
 export function watchClock(logger: Pick<Logger, 'warn'>, clock: Clock): () => void {
   const offset = () => clock.now() - monotonicNow(clock)
   let before = offset()
-  let cancel = clock.after(WATCH_EVERY_MS, look)
-  function look(): void {
+  let cancel = clock.after(WATCH_EVERY_MS, checkClock)
+  function checkClock(): void {
     const now = offset()
     const stepMs = Math.round(now - before)
     if (Math.abs(stepMs) >= CLOCK_STEP_MS) {
@@ -295,12 +295,12 @@ export function watchClock(logger: Pick<Logger, 'warn'>, clock: Clock): () => vo
       logger.warn(`the system clock was set ${direction} by ${Math.abs(stepMs)} ms`)
     }
     before = now
-    cancel = clock.after(WATCH_EVERY_MS, look)
+    cancel = clock.after(WATCH_EVERY_MS, checkClock)
   }
   return () => cancel()
 }
 
-/** For people: where it listens, what it works with, and what to type next. */
+/** The banner: URL, store, providers, and commands to try. */
 function banner(url: string, options: ServeOptions, keys?: ServerKeys): string {
   const { store, providers, settings } = options
   const kept = settings.retention === undefined ? '' : `, for ${formatDuration(settings.retention)}`
@@ -330,7 +330,7 @@ function banner(url: string, options: ServeOptions, keys?: ServerKeys): string {
   ].join('\n')
 }
 
-/** Lines to copy. The turn has an id, so that they work as they stand; submitted twice, it is one turn. */
+/** Commands to copy. They name a turn id, so they work unchanged and can be repeated. */
 function examples(url: string, needsKey: boolean): string[] {
   const key = needsKey ? ' -H "authorization: Bearer $TURNSTREAM_KEY"' : ''
   const body = JSON.stringify({ turnId: 'first-turn', prompt: 'What is turnstream?' })
@@ -341,7 +341,7 @@ function examples(url: string, needsKey: boolean): string[] {
   ]
 }
 
-/** The same for programs, as one object. */
+/** The banner as one JSON object. */
 function bannerJson(
   url: string,
   models: readonly string[],

@@ -40,7 +40,7 @@ const runGateway = async (
     logger.error(error)
     terminal.exit(EXIT.failed)
   })
-  // The server takes longer to load than the other commands to run.
+  // Loaded on demand: the server is slow to load.
   const { runServer } = await import('./run-server.ts')
   try {
     return await runServer(options, { logger, terminal })
@@ -95,17 +95,17 @@ interface CodexMode {
   readonly onCodexLog?: (line: string) => void
 }
 
-/** Everything that a server is started with, decoded and checked. */
+/** All settings of a server, decoded and validated. */
 export interface ServeOptions extends Configuration {
   readonly json: boolean
   readonly instance: string
   /** The default one first. */
   readonly providers: readonly ConfiguredProvider[]
   readonly tools: readonly ToolPlan[]
-  /** What must not leave this process except where it belongs. */
+  /** Values to redact. */
   readonly secrets: readonly string[]
   readonly redact: (text: string) => string
-  /** What is not as it should be, for people. */
+  /** Warnings for the operator. */
   readonly warnings: readonly string[]
 }
 
@@ -132,12 +132,12 @@ export function parseServeOptions(
   }
 }
 
-/** Whether only this machine reaches what listens there. */
+/** Whether an address is only reachable from this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
-/** Without keys, whoever reaches the port reads every turn and spends our money. */
+/** Without keys, anyone who reaches the port can read every turn and use every provider. */
 export function refusePublic({ host, keysFile, allowPublicWithoutKeys }: Settings): void {
   if (keysFile !== undefined || allowPublicWithoutKeys || isLoopback(host)) return
   throw new UsageError(
@@ -147,7 +147,7 @@ export function refusePublic({ host, keysFile, allowPublicWithoutKeys }: Setting
   )
 }
 
-/** Without keys every page of the web could read every turn and use every provider. */
+/** Without keys, every web page could read every turn and use every provider. */
 function refuseOpenOrigins({ corsOrigins = [], keysFile }: Settings): void {
   if (!corsOrigins.includes(ANY_ORIGIN)) return
   if (corsOrigins.length > 1) {
@@ -161,9 +161,8 @@ function refuseOpenOrigins({ corsOrigins = [], keysFile }: Settings): void {
 }
 
 /**
- * The origins that may use the API, and the names that are answered. A server on loopback without keys is open
- * to every page that can give its own name to this machine (DNS rebinding), so only known names are answered.
- * Where a key is needed, or anybody may come anyway, a name protects nothing: any is answered by default.
+ * The allowed origins and host names. A server on loopback without keys is open to DNS rebinding, so it only
+ * answers to known names. With keys, or when public, host names protect nothing, and any is allowed by default.
  */
 export function webAccess(
   settings: Settings,
@@ -176,7 +175,7 @@ export function webAccess(
   return { ...(corsOrigins && { corsOrigins }), ...(names && { allowedHosts: names }) }
 }
 
-/** Secrets and turns that others on the machine, or on the network, can see. */
+/** Warnings about secrets and turns that other users or the network can see. */
 export function findWarnings(configuration: Configuration): string[] {
   const plainHttp = providerPlans(configuration)
     .filter((plan) => readKey(plan, configuration.env) && isPlainHttp(plan.setting.baseUrl ?? ''))
@@ -193,13 +192,13 @@ export function findWarnings(configuration: Configuration): string[] {
   return [...secretWarnings(configuration), ...fileWarnings(configuration), ...plainHttp, ...tools]
 }
 
-const EVERYBODY = 'every user of this machine'
+const EVERY_USER = 'every user of this machine'
 const OTHERS_READ = 0o004
 const OTHERS_WRITE = 0o002
-/** To list, enter or change a directory. */
+/** Permission bits to list, enter or change a directory. */
 export const OTHERS = 0o007
 
-/** Of secrets that stand on the command line, or in a settings file that others can read. */
+/** Warnings about secrets on the command line, or in a configuration file that others can read. */
 function secretWarnings({ entries, store, cwd, configFile }: Configuration): string[] {
   return entries.flatMap(({ name, written }) => {
     const { secret: what }: Setting<unknown> = SETTINGS[name]
@@ -207,7 +206,7 @@ function secretWarnings({ entries, store, cwd, configFile }: Configuration): str
     const variable = toVariable(name)
     if (written?.source === 'flag') {
       const advice = `set ${variable} or ${variable}_FILE`
-      return [`${what} on the command line is visible to ${EVERYBODY}: ${advice}`]
+      return [`${what} on the command line is visible to ${EVERY_USER}: ${advice}`]
     }
     if (written?.source !== 'file') return []
     const file = configFile ?? CONFIG_FILE
@@ -224,35 +223,37 @@ function fileWarnings(configuration: Configuration): string[] {
     const path = env[`${name}_FILE`]?.trim()
     return path ? readableWarning(`the file of ${name}_FILE`, path) : []
   })
-  // What is in it is not a secret: whoever can add a line to it has a key.
+  // Its hashes are not secret, but anyone who can add a line has a key.
   const keys = settings.keysFile === undefined ? undefined : resolve(cwd, settings.keysFile)
   if (keys !== undefined && isOpenTo(keys, OTHERS_WRITE)) {
-    warnings.push(`the keys file is writable by ${EVERYBODY}: chmod o-w ${keys}`)
+    warnings.push(`the keys file is writable by ${EVERY_USER}: chmod o-w ${keys}`)
   }
-  // A directory that does not exist yet is created for its owner alone.
+  // A missing directory will be created for its owner only.
   if (store.kind === 'embedded' && isOpenTo(store.directory, OTHERS)) {
-    warnings.push(`the store directory is accessible to ${EVERYBODY}: chmod 700 ${store.directory}`)
+    warnings.push(
+      `the store directory is accessible to ${EVERY_USER}: chmod 700 ${store.directory}`,
+    )
   }
   return warnings
 }
 
 function readableWarning(what: string, path: string): string[] {
   if (!isOpenTo(path, OTHERS_READ)) return []
-  return [`${what} is readable by ${EVERYBODY}: chmod o-r ${path}`]
+  return [`${what} is readable by ${EVERY_USER}: chmod o-r ${path}`]
 }
 
-/** Whether others may do what the bits of a mode say. False where the system has no such bits. */
+/** Whether other users have these permission bits. False on systems without them. */
 export function isOpenTo(path: string, bits: number): boolean {
   if (process.platform === 'win32') return false
   try {
     return (statSync(path).mode & bits) !== 0
   } catch {
-    // Missing, or behind a directory that this user may not enter: reading the file reports it, with its name.
+    // Missing or inaccessible: reading the file will report it with its name.
     return false
   }
 }
 
-/** Whether a key that is sent to this address can be read on the network. */
+/** Whether a key sent to this URL can be read on the network. */
 export function isPlainHttp(address: string): boolean {
   const { protocol, hostname = '' } = parseUrl(address) ?? {}
   return protocol === 'http:' && !/^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)

@@ -13,35 +13,35 @@ export function parseDuration(text: string): number | undefined {
   return Number.isSafeInteger(ms) && ms > 0 ? ms : undefined
 }
 
-/** For people: in the largest unit that leaves no fraction. */
+/** Formats a duration in the largest unit without a fraction. */
 export function formatDuration(ms: number): string {
   const units = Object.entries(UNITS).toReversed()
   const [unit, size] = units.find(([, size]) => ms % size === 0) ?? ['ms', 1]
   return `${ms / size}${unit}`
 }
 
-/** One thing that an operator can set, in the file, in the environment and on the command line. */
+/** A setting of the file, the environment and the command line. */
 export interface Setting<T> {
   readonly schema: z.ZodType<T>
-  /** What it accepts, for the sentence that refuses anything else. */
+  /** What it accepts, for error messages. */
   readonly takes: string
   readonly about: string
-  /** Stands for the value in the help; missing for a switch, which on the command line is only named. */
+  /** The placeholder of the value in the help; missing for a switch. */
   readonly placeholder?: string
-  /** The default, as it would be written; missing where that depends. */
+  /** The default, as text; missing when it depends on others. */
   readonly standard?: string
-  /** What it may hold that is never repeated, and may stand in a file that `<variable>_FILE` names. */
+  /** Names the secret it may contain: never printed, and readable from the file in `<variable>_FILE`. */
   readonly secret?: string
 }
 
-/** One that always has a value. */
+/** A setting that always has a value. */
 interface Settled<T> extends Setting<T> {
   readonly standard: string
 }
 
 const text = z.string().trim().min(1)
 
-function whole(min: number, max: number): z.ZodType<number> {
+function integer(min: number, max: number): z.ZodType<number> {
   const digits = z.string().regex(/^\d+$/).transform(Number)
   return z.union([z.number(), digits]).pipe(z.int().min(min).max(max))
 }
@@ -63,13 +63,13 @@ const truth = z.union([
 
 const decimal = z.string().regex(/^\d+(\.\d+)?$/)
 
-/** As a factor; 0 does not wait, as everywhere on the command line. */
+/** A factor; 0 does not wait. */
 const speed = z
   .union([z.number(), decimal.transform(Number)])
   .pipe(z.number().nonnegative())
   .transform((factor) => (factor === 0 ? Infinity : factor))
 
-/** Several of a kind: a list in the file, and everywhere a text in which commas stand between them. */
+/** A list in the file, or comma-separated text. */
 function list(toEntry: (written: string) => string | undefined): z.ZodType<readonly string[]> {
   const separated = z.string().transform((written) => written.split(','))
   return z.union([z.array(z.string()), separated]).transform((written, context) => {
@@ -81,7 +81,7 @@ function list(toEntry: (written: string) => string | undefined): z.ZodType<reado
   })
 }
 
-/** A directory, `memory`, or the address of a Redis; other addresses are not directories. */
+/** A directory, `memory` or a Redis URL. Other URLs are refused rather than used as directories. */
 const store = text.refine((value) => {
   if (!/^[a-z][\w+.-]*:\/\//i.test(value)) return true
   return /^rediss?:\/\//i.test(value) && parseUrl(value) !== undefined
@@ -101,11 +101,11 @@ function duration(about: string, standard: string): Settled<number> {
 }
 
 function count(about: string, standard: string): Settled<number> {
-  const schema = whole(1, Number.MAX_SAFE_INTEGER)
+  const schema = integer(1, Number.MAX_SAFE_INTEGER)
   return { schema, takes: 'an integer ≥ 1', about, standard, placeholder: 'n' }
 }
 
-/** A count that may be without end. */
+/** A count that may be unlimited. */
 function limit(about: string, standard: string): Settled<number> {
   const unlimited = z.literal('unlimited').transform(() => Infinity)
   const counted = count(about, standard)
@@ -118,14 +118,14 @@ function toggle(about: string): Settled<boolean> {
   return { schema: truth, takes: 'true or false', about, standard: 'false' }
 }
 
-/** Everything that can be set, except the providers, which have a part of the file of their own. */
+/** All settings, except providers, tools and codex, which have their own parts of the file. */
 export const SETTINGS = {
   host: {
     ...word('a host name or an address', 'address', 'address to listen on'),
     standard: '127.0.0.1',
   },
   port: {
-    schema: whole(0, 65_535),
+    schema: integer(0, 65_535),
     takes: 'an integer from 0 to 65535',
     about: 'port to listen on; 0 picks a free one',
     standard: '4010',
@@ -167,7 +167,7 @@ export const SETTINGS = {
   maxUrlBytes: count('max. length of a request URL', '8192'),
   maxHeaderBytes: count('max. size of the request headers', '16384'),
   headersTimeout: duration('time limit for request headers to arrive', '20s'),
-  requestTimeout: duration('time limit for a whole request to arrive', '60s'),
+  requestTimeout: duration('time limit for a complete request to arrive', '60s'),
   keepAliveTimeout: duration('close idle connections after this long', '72s'),
   writeTimeout: duration('disconnect a client that reads nothing for this long', '30s'),
   instance: word(

@@ -20,16 +20,16 @@ export interface StoreOptions {
   /** How long a connection to Redis may be silent before it is replaced. */
   readonly silentAfterMs: number
   readonly clock: Clock
-  /** Called for what goes wrong outside of any call. */
+  /** Called for errors outside of any call. */
   readonly onError: (error: unknown) => void
 }
 
-/** The server cannot start; the message tells people why. */
+/** The server cannot start. The message says why. */
 export class StartError extends Error {
   override readonly name = 'StartError'
 }
 
-/** UsageError for an address of a Redis that no client could read. */
+/** UsageError for an invalid Redis URL. */
 export function parseStore(
   { store, storePrefix }: Pick<Settings, 'store' | 'storePrefix'>,
   cwd: string,
@@ -40,7 +40,7 @@ export function parseStore(
   return { kind: 'redis', url: store, prefix: storePrefix }
 }
 
-/** Nothing of the address is repeated: it may have a password. */
+/** The URL is not printed: it may contain a password. */
 function checkRedis({ username, password, pathname }: URL): void {
   try {
     decodeURIComponent(`${username}:${password}`)
@@ -64,7 +64,7 @@ export async function openStore(choice: StoreChoice, options: StoreOptions): Pro
       return new MemoryLog(common)
     case 'embedded':
       if (await makeDirectory(choice.directory)) {
-        // Keeps a new directory out of git: it will hold prompts. If no file can be created, opening says so.
+        // Keeps a new directory out of git: it will contain prompts. If this fails, opening reports it.
         const file = join(choice.directory, '.gitignore')
         await writeFile(file, '*\n', { flag: 'wx' }).catch(() => {})
       }
@@ -76,13 +76,13 @@ export async function openStore(choice: StoreChoice, options: StoreOptions): Pro
   }
 }
 
-/** The address of a Redis without what only its clients may know. */
+/** A Redis URL without credentials. */
 export function publicUrl(url: string): string {
   const { protocol, host, pathname } = new URL(url)
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
 }
 
-/** The passwords in an address, encoded as there and decoded. */
+/** The passwords in a URL, encoded and decoded. */
 export function storeSecrets(choice: StoreChoice): string[] {
   if (choice.kind !== 'redis') return []
   const { password } = new URL(choice.url)

@@ -102,7 +102,7 @@ class Export {
       this.counts.open += 1
       this.#warn(`turn ${record.turnId} of tenant ${tenant} is in progress and was skipped`)
     } else {
-      // All of it is read before any of it is written: what is damaged must not be in the export.
+      // The turn is read completely before it is written, so damaged turns are never exported in part.
       for await (const _ of turnLines(log, tenant, record));
       for await (const line of turnLines(log, tenant, record)) await this.#terminal.write(line)
       this.counts.turns += 1
@@ -114,7 +114,7 @@ class Export {
     try {
       await task()
     } catch (error) {
-      // Deleted or expired meanwhile. Without its last line, nobody imports what was written of it.
+      // Deleted or expired meanwhile. Without its last line, an import ignores what was written.
       if (isTurnMissing(error)) return
       if (!hasCode(error, 'STORE_CORRUPT')) throw error
       this.counts.damaged += 1
@@ -128,7 +128,7 @@ class Export {
   }
 }
 
-/** The lines of a turn that has ended, as an import compares them. */
+/** The lines of an ended turn, as an import compares them. */
 export async function* turnLines(
   log: TurnLog,
   tenant: string,
@@ -147,7 +147,7 @@ export async function* turnLines(
   yield '{"sealed":true}\n'
 }
 
-/** Those changed last come last, so that an import leaves them in the same order. */
+/** Last changed comes last, so an import keeps the order. */
 async function* selectThreads(log: TurnLog, tenant?: string, thread?: string) {
   if (log instanceof EmbeddedLog) {
     for (const each of log.allThreads()) {
@@ -190,7 +190,7 @@ interface StoreValues {
 /** Nothing expires while turns are copied. */
 const NEVER_MS = 1e15
 
-/** Opens the store that a server would use here, and closes it. Says why it cannot be used. */
+/** Opens the store that a server would use here and closes it afterwards. Reports why it cannot be opened. */
 export async function withStore(
   { store: flag, config, json, mustExist }: StoreValues,
   terminal: Terminal,
@@ -206,7 +206,7 @@ export async function withStore(
       throw new TurnstreamError('STORE_FAILED', `no store in ${store.directory}`)
     }
     const log = await openStore(store, {
-      // In Redis every turn carries its own.
+      // In Redis every turn has its own retention.
       retentionMs: isEmbedded ? NEVER_MS : settings.retention,
       silentAfterMs: settings.storeTimeout,
       clock,

@@ -15,21 +15,21 @@ import { jsonLine } from '../text.ts'
 
 /*
  * An export has a header, then one line for each part: a thread, and of each of its turns the turn, its events,
- * the newest outputs, and `sealed`. The last line is `end`. What is not needed to import is ignored.
+ * the newest outputs, and `sealed`. The last line is `end`. Fields that an import does not need are ignored.
  */
 
 const FORMAT = 'turnstream-export'
 const VERSION = 1
 
-/** More than the largest record in JSON: an export has longer lines only by mistake. */
+/** More than the largest record in JSON: no valid export has longer lines. */
 const MAX_LINE_BYTES = 256 * 1024 * 1024
 
-/** Each takes a call of the store. */
+/** Each needs a call of the store. */
 const MAX_EPOCH = 1000
 
 const id = z.string().regex(ID_PATTERN)
 const tenant = z.string().refine(isTenant, 'not a tenant name')
-/** As it is: a schema could change the order of its fields. */
+/** Unparsed: a schema could reorder the fields. */
 const event = z.custom<object>((value) => streamEventFault(value) === undefined)
 const output = z.custom<object>((value) => isRecord(value) && typeof value['type'] === 'string')
 
@@ -68,7 +68,7 @@ const lineSchema = z.union([
 
 export type Line = z.infer<typeof lineSchema>
 export type TurnLine = Extract<Line, { turn: unknown }>['turn']
-/** A part of a turn, in the order of their fields that `turnLines` writes. */
+/** A part of a turn. The field order matches `turnLines`. */
 export type PartLine = Extract<Line, { event: unknown } | { output: unknown } | { sealed: unknown }>
 
 const headerSchema = z.object({ format: z.literal(FORMAT), version: z.int() })
@@ -77,7 +77,7 @@ export function formatHeader(now: number): string {
   return jsonLine({ format: FORMAT, version: VERSION, exportedAt: now })
 }
 
-/** Reads what follows the header. UsageError names the first line that cannot be read. */
+/** Reads the lines after the header. UsageError names the first unreadable line. */
 export async function* readExport(input: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
   let number = 0
   for await (const text of readLines(input)) {
@@ -93,7 +93,7 @@ function lineError(number: number, reason: string): UsageError {
   return new UsageError(`line ${number} of the input: ${reason}`)
 }
 
-/** Why the first line is not that of an export that this version reads. */
+/** Why the first line is not a supported export header. */
 function parseHeader(text: string): string | undefined {
   const header = decodeText(headerSchema, text)
   if (!header.ok) return 'not an export of turnstream'
@@ -103,7 +103,7 @@ function parseHeader(text: string): string | undefined {
     : `version ${version}; this version of turnstream reads ${VERSION}`
 }
 
-/** The line, or the reason why it is none. */
+/** The parsed line, or the reason why it is invalid. */
 function parseLine(text: string): Line | string {
   if (isNestedDeeperThan(text, MAX_JSON_NESTING)) return 'nested too deeply'
   const json = parseJson(text)
@@ -112,7 +112,7 @@ function parseLine(text: string): Line | string {
   return line.ok ? line.value : 'not a line of an export'
 }
 
-/** The lines of a text. UsageError when one is too long. The last one may lack its line feed. */
+/** The lines of a text. UsageError when one is too long. The last one may lack a newline. */
 export async function* readLines(
   input: AsyncIterable<Uint8Array>,
   maxBytes = MAX_LINE_BYTES,

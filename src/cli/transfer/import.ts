@@ -29,7 +29,7 @@ named. An embedded store must not be in use; it is created if it does not exist.
   async run({ values, words: [file] }, terminal) {
     const lines = readExport(readInput(file, terminal))
     try {
-      // Before a store is created for what is not an export.
+      // Checks the header before a store is created.
       const first = await lines.next()
       return await withStore({ ...values, mustExist: false }, terminal, async (log) => {
         const task = new Import(log, terminal)
@@ -46,14 +46,14 @@ named. An embedded store must not be in use; it is created if it does not exist.
         return refused > 0 || !complete ? EXIT.failed : EXIT.done
       })
     } finally {
-      // An input that stays open would keep the process.
+      // An open input would keep the process alive.
       await lines.return(undefined)
     }
   },
 })
 
 class Import {
-  /** `complete`: the last line was there. */
+  /** `complete`: the last line of the export was read. */
   readonly counts = { imported: 0, skipped: 0, refused: 0, complete: false }
   readonly #log: TurnLog
   readonly #terminal: Terminal
@@ -73,18 +73,18 @@ class Import {
     else if ('thread' in line) {
       const { tenant, ...thread } = line.thread
       const log = logOf(this.#log, tenant)
-      // One that exists stays as it is.
+      // An existing thread is not changed.
       if ((await log.getThread(thread.threadId)) === undefined) await log.putThread(thread)
     } else await this.#takePart(line)
   }
 
-  /** A turn that is not complete is removed. */
+  /** Removes an incomplete turn. */
   async finish(): Promise<void> {
     if (this.#open !== undefined) await this.#refuse(this.#open.turn, 'its end is missing')
     this.#terminal.status('')
   }
 
-  /** A turn that cannot be imported is refused, and the next one is tried; a store that fails ends the import. */
+  /** Refuses a turn that cannot be imported and continues with the next. A store failure ends the import. */
   async #takePart(line: { readonly turn: TurnLine } | PartLine): Promise<void> {
     const turn = 'turn' in line ? line.turn : this.#open?.turn
     try {
@@ -136,12 +136,12 @@ interface TurnTarget {
 /** The owner of a turn that is being imported. It is left in the record when an import is interrupted. */
 const OWNER = 'turnstream import'
 
-/** No turn takes that long; nobody else claims it meanwhile. */
+/** Longer than any import of a turn, so no other process claims it. */
 const LEASE_MS = 10 * 60 * 1000
-/** So many records are held in memory at most, each of which may be large. */
+/** Max. records in memory, each of which may be large. */
 const BATCH_RECORDS = 64
 
-/** Creates the turn, or compares with the one that the store has. */
+/** Creates the turn, or compares it with the stored one. */
 async function openTarget(store: TurnLog, turn: TurnLine): Promise<TurnTarget> {
   const { tenant, turnId, runId, threadId, request } = turn
   const log = logOf(store, tenant)
@@ -215,7 +215,7 @@ async function addTurn(log: TurnLog, turn: TurnLine): Promise<Lease> {
   }
 }
 
-/** Keeps the last record back, because the seal comes with it. */
+/** Holds the last record back to write it with the seal. */
 function sealingWriter<Entry>(writer: LogWriter<Entry>) {
   let last: Entry | undefined
   let unstored = 0

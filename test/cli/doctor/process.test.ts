@@ -1,4 +1,4 @@
-/** The built command, where a process of its own is needed: other users, limits of the system, exit codes. */
+/** Tests that need a process: other users, system limits, exit codes. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -58,7 +58,7 @@ function runLimited(files: number) {
   }
 }
 
-/** One that everybody may enter, and only its owner change. */
+/** A directory that every user can enter and only its owner can change. */
 function openFolder(): string {
   const made = mkdtempSync(join(tmpdir(), 'turnstream-doctor-'))
   onTestFinished(() => {

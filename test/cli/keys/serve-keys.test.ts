@@ -36,8 +36,8 @@ async function start({ args = [], env = {}, text = line('one') }: Started = {}) 
   const cwd = folder()
   const file = join(cwd, 'keys')
   writeFileSync(file, text)
-  const around = { clock: systemClock, env: { TURNSTREAM_KEYS_FILE: 'keys', ...env }, cwd }
-  const { terminal, output, errors, signal, hangUp } = fakeTerminal([], around)
+  const deps = { clock: systemClock, env: { TURNSTREAM_KEYS_FILE: 'keys', ...env }, cwd }
+  const { terminal, output, errors, signal, hangUp } = fakeTerminal([], deps)
   const running = serve.run(['--port', '0', '--store', 'memory', ...args], terminal)
   await untilTrue(() => output() !== '')
   onTestFinished(async () => {

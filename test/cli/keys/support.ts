@@ -15,7 +15,7 @@ function folder(): string {
   return made
 }
 
-/** The command in a directory of its own, with a file of keys there. */
+/** The command in its own directory with a keys file. */
 export function setUp(text?: string) {
   const cwd = folder()
   const path = join(cwd, FILE)

@@ -37,7 +37,7 @@ async function start(args: string[]) {
   return { url, lines, errors, end }
 }
 
-/** A prompt nobody else needs to know, and the answer to it, read to the end. */
+/** Submits a private prompt and reads the answer to its end. */
 async function converse(url: string, headers: Record<string, string> = {}): Promise<void> {
   const body = { turnId: 'a', threadId: 'h', prompt: 'a-private-prompt' }
   await fetch(`${url}/api/v2/submit`, {

@@ -31,7 +31,7 @@ vi.setConfig({ testTimeout: 60_000 })
 
 const MAIN = new URL('../../../dist/cli/main.js', import.meta.url).pathname
 const LEASE_MS = 60_000
-/** Stands in the file as it is. */
+/** Occurs verbatim in the file. */
 const marker = (turnId: string) => `marker-of-${turnId}-`
 /** A terminal would act on these. */
 const CONTROLS = 'é\u0007\u009b\u202e\ud83d\ude00'

@@ -21,23 +21,23 @@ import {
 } from './rules.ts'
 
 export interface Endpoint {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly baseUrl: string
   readonly key: string | undefined
-  /** The first of its list by default. */
+  /** Default: the first listed model. */
   readonly model: string | undefined
   readonly clock: Clock
-  /** Called with what is being asked for. */
+  /** Called with the name of the current check. */
   readonly onProgress: (about: string) => void
 }
 
 type Recorded = DecodedStream | NoAnswer
 
-/** A model may think before it answers, and a small machine may have to load it first. */
+/** Allows for reasoning, and for loading the model on a small machine. */
 const MODEL_LIMIT_MS = 60_000
 const REFUSAL_LIMIT_MS = 10_000
 
-/** Whether a server speaks Chat Completions as clients expect it. One call after another: it may have one model. */
+/** Tests a Chat Completions server. Requests are sequential, because the server may run one model at a time. */
 export async function endpointChecks(endpoint: Endpoint): Promise<Check[]> {
   const { baseUrl, key, onProgress } = endpoint
   onProgress('its models')
@@ -46,7 +46,7 @@ export async function endpointChecks(endpoint: Endpoint): Promise<Check[]> {
     const fix = `Check the URL: curl -v ${baseUrl}/models`
     return [fail('models', `${baseUrl} is unreachable: ${models.reason}`, fix)]
   }
-  // Every other call needs a valid key, too.
+  // All other requests would fail the same way.
   if (models.status === 401) {
     const verb = key === undefined ? 'asks for a key' : 'refuses the key'
     const fix = 'Set OPENAI_API_KEY or TURNSTREAM_KEY to a valid key and retry'
@@ -98,14 +98,14 @@ function isStream(recorded: Recorded): recorded is DecodedStream {
   return !('reason' in recorded) && recorded.status === 200
 }
 
-/** What came in place of a stream. */
+/** The response received in place of a stream. */
 function refusalIn(recorded: Recorded): string {
   if ('reason' in recorded) return recorded.reason
   const body = Buffer.concat(recorded.reads.map(({ bytes }) => bytes)).toString()
   return `status ${recorded.status}: ${shown(body)}`
 }
 
-/** One rule for all streams: what is wrong with the first is likely to be wrong with all. */
+/** Applies a rule to all streams and reports the first fault, which the others likely share. */
 function firstFault(streams: readonly DecodedStream[], rule: StreamRule): Fault | undefined {
   for (const stream of streams) {
     const fault = rule(stream)
@@ -164,7 +164,7 @@ async function refusalCheck(name: string, bad: Call, statuses: readonly number[]
   return plainCheck(name, answer, (each) => refusalFault(each, statuses), 'refused')
 }
 
-/** A client that leaves in the middle must not take the server with it. */
+/** A disconnecting client must not crash the server. */
 async function abortCheck(endpoint: Endpoint, calls: Calls): Promise<Check> {
   const left = await record(endpoint, calls.abandoned)
   if (!isStream(left)) return skipped('abort', 'no stream')
@@ -176,7 +176,7 @@ function aliveFault({ status }: Answer): Fault | undefined {
   return { expected: 'a response after a client disconnected', came: `status ${status}` }
 }
 
-/** Of one, two, three and four bytes: each of them may be cut in two on the way. */
+/** Characters of one to four bytes, each of which may be split between chunks. */
 const TEXT = 'Grüße aus Zürich, 東京 und 🙂: one, two, three, four, five, six, seven, eight.'
 
 const WEATHER = {
@@ -210,7 +210,7 @@ function modelsCall({ baseUrl, key, clock }: Endpoint): Call {
 
 type Calls = ReturnType<typeof callsFor>
 
-/** Every request that is sent to the model. */
+/** The requests sent to the model. */
 function callsFor({ baseUrl, key, clock }: Endpoint, model: string) {
   const url = `${baseUrl}/chat/completions`
   const common = { url, headers: bearer(key), limitMs: MODEL_LIMIT_MS, clock }

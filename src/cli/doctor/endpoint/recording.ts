@@ -2,18 +2,18 @@ import { isRecord, parseJsonObject } from '../../../protocol/json.ts'
 import { SseDecoder, type SseEvent } from '../../../sse/decode.ts'
 import { type Call, failureReason, MAX_BYTES, type NoAnswer, send, tooLate } from '../../http.ts'
 
-/** Bytes as they came out of the socket, and when, counted from the call. */
+/** Bytes as read from the socket, with their time since the request. */
 interface Read {
   readonly atMs: number
   readonly bytes: Uint8Array
 }
 
-/** How a stream came to its end: the server closed it, it broke, or we stopped reading. */
+/** How a stream ended: the server closed it, it broke, or we stopped reading. */
 type Ending = 'closed' | 'broken' | 'late' | 'too long' | 'left open'
 
-/** Everything that a server sent in answer to one call for a stream. */
+/** Everything a server sent in response to one streaming request. */
 export interface StreamRecording {
-  /** The request in a few words, for people. */
+  /** A short description of the request. */
   readonly about: string
   readonly asksUsage: boolean
   readonly status: number
@@ -26,7 +26,7 @@ export interface StreamCall extends Call {
   readonly about: string
   readonly limitMs: number
   readonly asksUsage: boolean
-  /** Leaves after the first bytes, as a client that was closed. */
+  /** Disconnects after the first bytes. */
   readonly leaves?: boolean
 }
 
@@ -36,7 +36,7 @@ const CLOSE_LIMIT_MS = 1000
 const DONE_SEEN = /^data: ?\[DONE\]$/m
 const TAIL_CHARS = 64
 
-/** Records what comes, to its end or ours. */
+/** Records a stream until the server or the limits end it. */
 export async function recordStream(call: StreamCall): Promise<StreamRecording | NoAnswer> {
   const { about, asksUsage, leaves = false, limitMs, clock } = call
   const startedAt = clock.now()
@@ -78,21 +78,21 @@ export async function recordStream(call: StreamCall): Promise<StreamRecording | 
 
 export interface Chunk {
   readonly json: Readonly<Record<string, unknown>>
-  /** Its choices, or none. */
+  /** Its choices; empty when malformed. */
   readonly choices: readonly Readonly<Record<string, unknown>>[]
   readonly atMs: number
 }
 
 /** A recording as a client would read it. */
 export interface DecodedStream extends StreamRecording {
-  /** What came before `[DONE]`. */
+  /** Chunks before `[DONE]`. */
   readonly chunks: readonly Chunk[]
   readonly hasDone: boolean
-  /** What came after `[DONE]`. */
+  /** Data after `[DONE]`. */
   readonly rest: readonly string[]
   /** The first data that is not a JSON object. */
   readonly unreadable: string | undefined
-  /** The names of events, where they have one. */
+  /** Names of named events. */
   readonly names: readonly string[]
   /** Whether it ended in the middle of an event. */
   readonly isCut: boolean
@@ -125,17 +125,17 @@ function timed(events: readonly SseEvent[], atMs: number) {
   return events.map((event) => ({ ...event, atMs }))
 }
 
-/** The objects of a list; empty where it is none. */
+/** The objects of a list; empty when it is not a list. */
 export function recordsIn(list: unknown): Record<string, unknown>[] {
   return Array.isArray(list) ? list.filter(isRecord) : []
 }
 
-/** What the choices of a stream add, one after another. */
+/** The deltas of all choices, in order. */
 export function deltasOf({ chunks }: Pick<DecodedStream, 'chunks'>): Record<string, unknown>[] {
   return chunks.flatMap(({ choices }) => choices.map(({ delta }) => (isRecord(delta) ? delta : {})))
 }
 
-/** The finish reasons of a stream, each with the place of its chunk. */
+/** The finish reasons of a stream, each with the index of its chunk. */
 export function finishesOf({ chunks }: Pick<DecodedStream, 'chunks'>) {
   return chunks.flatMap(({ choices }, at) =>
     choices.flatMap(({ finish_reason: reason }) =>
@@ -144,7 +144,7 @@ export function finishesOf({ chunks }: Pick<DecodedStream, 'chunks'>) {
   )
 }
 
-/** The text of a stream, in the parts in which it came. */
+/** The text of a stream, one part per delta. */
 export function textsOf(stream: Pick<DecodedStream, 'chunks'>): string[] {
   return deltasOf(stream).flatMap(({ content }) =>
     typeof content === 'string' && content !== '' ? [content] : [],

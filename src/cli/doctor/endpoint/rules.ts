@@ -19,7 +19,7 @@ export interface Fault {
 
 const MAX_SHOWN = 160
 
-/** Anything as one short line. */
+/** Formats any value as one short line. */
 export function shown(value: unknown): string {
   if (value === undefined) return 'nothing'
   return clip(typeof value === 'string' ? value : JSON.stringify(value), MAX_SHOWN)
@@ -40,7 +40,7 @@ export function modelsFault({ status, body }: PlainAnswer): Fault | undefined {
   return isList ? undefined : { expected, came: shown(body) }
 }
 
-/** The ids of a list of models; undefined where it is none. */
+/** The ids of a model list; undefined when it is not a list. */
 export function modelsOf(body: string): string[] | undefined {
   const data = parseJsonObject(body)?.['data']
   if (!Array.isArray(data)) return undefined
@@ -61,7 +61,7 @@ function isUsage(usage: unknown): boolean {
   return [prompt, completion, total].every(isCount)
 }
 
-/** Each field of an answer: where it is, its value, what it takes, and whether that suits. */
+/** Each field of a response: path, value, expected type, and whether it matches. */
 function fieldsOf(
   json: Json,
 ): readonly [path: string, value: unknown, takes: string, suits: Test][] {
@@ -83,7 +83,7 @@ function fieldsOf(
   ]
 }
 
-/** The answer to a call that asks for no stream. */
+/** Checks a response without streaming. */
 export function answerFault({ status, body }: PlainAnswer): Fault | undefined {
   if (status !== 200) return { expected: 'status 200', came: `status ${status}: ${shown(body)}` }
   const json = parseJsonObject(body)
@@ -94,7 +94,7 @@ export function answerFault({ status, body }: PlainAnswer): Fault | undefined {
   return { expected: `${path}: ${takes}`, came: `${path}: ${shown(value)}` }
 }
 
-/** A refusal: its status, and an object that says why. */
+/** Checks an error response: its status and its error object. */
 export function refusalFault(
   { status, body }: PlainAnswer,
   statuses: readonly number[],
@@ -106,13 +106,13 @@ export function refusalFault(
   return { expected, came: `status ${status}: ${shown(body)}` }
 }
 
-/** What is wrong with a stream, or nothing. */
+/** Returns the fault of a stream, if any. */
 export type StreamRule = (stream: DecodedStream) => Fault | undefined
 
-/** `fine` is what a check says when nothing is wrong. */
+/** `fine` is the text of a passed check. */
 type NamedRule = readonly [name: string, fine: string, rule: StreamRule]
 
-/** What came in place of what was expected. */
+/** What was received in place of what was expected. */
 type Finding = string | undefined
 
 function expecting(expected: string, find: (stream: DecodedStream) => Finding): StreamRule {
@@ -122,7 +122,7 @@ function expecting(expected: string, find: (stream: DecodedStream) => Finding): 
   }
 }
 
-/** Hold for every stream, whatever the request. */
+/** Rules for every stream. */
 export const STREAM_RULES: readonly NamedRule[] = [
   [
     'stream type',
@@ -137,7 +137,7 @@ export const STREAM_RULES: readonly NamedRule[] = [
   [
     'stream errors',
     'none',
-    // Some answer with 200 and put the error into a chunk, where it is easily overlooked.
+    // Some servers return 200 and put the error into a chunk, where clients overlook it.
     expecting('an answer', (stream) => {
       const error = errorIn(stream)
       return error === undefined ? undefined : `an error in a chunk: ${shown(error)}`
@@ -227,7 +227,7 @@ function errorIn({ chunks }: DecodedStream): unknown {
   return chunks.map(({ json }) => json['error']).find((error) => error)
 }
 
-/** Without those that carry an error and nothing else. */
+/** Without chunks that only carry an error. */
 function answersOf({ chunks }: DecodedStream): readonly Chunk[] {
   return chunks.filter(({ json }) => !json['error'])
 }
@@ -250,7 +250,7 @@ function constant(field: string, suits: (value: unknown) => boolean): StreamRule
 
 const ROLES = new Set<unknown>([undefined, null, 'assistant'])
 
-/** Some clients drop what comes before the role, and some all that has an empty one. */
+/** Some clients drop content before the role, others chunks with an empty role. */
 function roleFault(stream: DecodedStream): Fault | undefined {
   const deltas = deltasOf(stream)
   const [first] = deltas
@@ -275,7 +275,7 @@ function finishFault(stream: DecodedStream): Fault | undefined {
   const finishes = finishesOf(stream)
   const [first] = finishes
   if (first === undefined) {
-    // An error ends a stream as well; it is a fault of its own.
+    // An error also ends a stream; another rule reports it.
     if (errorIn(stream) !== undefined) return undefined
     const how = ending === 'closed' ? '' : ` (${ending})`
     const last = hasDone ? '[DONE]' : `${shownChunk(chunks.at(-1))}${how}`
@@ -292,7 +292,7 @@ function finishFault(stream: DecodedStream): Fault | undefined {
 function findEnd(stream: DecodedStream): Finding {
   const { hasDone, rest, chunks } = stream
   if (hasDone) return rest.length === 0 ? undefined : `after it: ${shown(rest[0])}`
-  // What was cut off before is said by the rule about its finish.
+  // The finish rule reports a truncated stream.
   if (finishesOf(stream).length === 0 && errorIn(stream) === undefined) return undefined
   return `none; the last is ${shownChunk(chunks.at(-1))}`
 }
@@ -301,7 +301,7 @@ function findEnd(stream: DecodedStream): Finding {
 export function textFault(stream: DecodedStream): Fault | undefined {
   const texts = textsOf(stream)
   if (texts.length === 0) return { expected: 'text in delta.content', came: 'no text at all' }
-  // Whether each part is the whole text so far, and not what is new.
+  // Whether each part is the accumulated text rather than a delta.
   const isRepeating =
     texts.length >= 3 && texts.every((text, at) => at === 0 || text.startsWith(texts[at - 1] ?? ''))
   if (!isRepeating) return undefined
@@ -309,7 +309,7 @@ export function textFault(stream: DecodedStream): Fault | undefined {
   return { expected, came: `deltas that repeat it: ${texts.slice(0, 3).map(shown).join(', ')}` }
 }
 
-/** Whether the stream seems to be complete. Some rules do not apply to one that was cut off. */
+/** Whether the stream is complete. Some rules do not apply to a truncated one. */
 function isWhole(stream: DecodedStream): boolean {
   return finishesOf(stream).length > 0 && errorIn(stream) === undefined
 }
@@ -333,7 +333,7 @@ export function usageFault(stream: DecodedStream): Fault | undefined {
 
 type Fragment = Readonly<Record<string, unknown>>
 
-/** A tool call with the fragments that are meant for it. */
+/** A tool call with its fragments. */
 interface ToolCall {
   readonly id: unknown
   readonly index: unknown
@@ -345,8 +345,8 @@ function fragmentsOf(stream: DecodedStream): Fragment[] {
 }
 
 /**
- * Gives each fragment to the call that its server had in mind, also where the rules are broken, so that one
- * fault is not taken for several: a new id opens a call, and what has neither id nor index is for the last.
+ * Assigns each fragment to the call that the server meant, even when it breaks the rules, so that one fault is
+ * reported once: a new id opens a call, and a fragment without id and index belongs to the last one.
  */
 export function callsOf(stream: DecodedStream): ToolCall[] {
   const calls: ToolCall[] = []
@@ -421,18 +421,18 @@ function findArguments(stream: DecodedStream): Finding {
   return other === undefined ? undefined : shown(other)
 }
 
-/** Several calls at once need an index each; clients put together what has the same. */
+/** Parallel calls need distinct indexes; clients merge fragments with the same index. */
 export const parallelFault = expecting('an index of its own for each call', (stream) => {
   const indices = callsOf(stream).map(({ index }) => index)
-  // That one is missing is a fault of its own.
+  // Another rule reports a missing index.
   const known = indices.filter((index) => index !== undefined)
   return new Set(known).size === known.length ? undefined : `the indices ${indices.join(', ')}`
 })
 
-/** So few may well come together. */
+/** Fewer chunks may arrive together by chance. */
 const MANY_CHUNKS = 8
 
-/** Time to the first token, speed, and whether chunks come when they are made or are held back on the way. */
+/** Measures time to first token and speed, and whether chunks are buffered on the way. */
 export function measurements({ chunks, reads }: DecodedStream): Check[] {
   const times = chunks.filter(hasText).map(({ atMs }) => atMs)
   const [first] = times

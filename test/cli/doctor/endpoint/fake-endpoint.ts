@@ -100,7 +100,7 @@ function sendStream(request: Json, response: ServerResponse, faults: Faults): vo
   })
 }
 
-/** Each in a packet of its own, as far as that can be had. */
+/** Sends each in a separate packet, as far as possible. */
 async function sendAll(writes: readonly Buffer[], response: ServerResponse): Promise<void> {
   for (const bytes of writes) {
     await new Promise<void>((resolve) => {
