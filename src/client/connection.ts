@@ -133,12 +133,7 @@ function whileWaiting(at: Connection, happening: Happening, moment: Moment): Con
     case 'wake':
       return now >= at.since + (at.cause?.retryAfterMs ?? 0) ? connect(at, moment) : at
     // Of a request that was given up.
-    case 'opened':
-    case 'heard':
-    case 'lost':
-    case 'refused':
-    case 'gone':
-    case 'over':
+    default:
       return at
   }
 }
@@ -185,7 +180,7 @@ function noteOverdue(at: Connection, now: number): Connection {
 }
 
 function silent(): ClientError {
-  return new ClientError('The server sent nothing for twice its heartbeat interval')
+  return new ClientError('The server is silent')
 }
 
 function silence({ heardAt }: Connection, now: number): number {

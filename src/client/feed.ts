@@ -154,7 +154,7 @@ async function readStream(
   signal: AbortSignal,
 ): Promise<Happening> {
   if (body === null || !headers.get('content-type')?.startsWith('text/event-stream')) {
-    throw new ClientError('The response is not an event stream. Is there a proxy in between?')
+    throw new ClientError('The response is not an event stream')
   }
   report({ type: 'opened' })
   const events = new EventReader((comment) => {

@@ -118,7 +118,7 @@ async function toError(response: Response): Promise<ClientError> {
   const { status } = response
   const { code = `HTTP_${status}`, message, requestId } = await readError(response)
   const seconds = Number(response.headers.get('retry-after')) || 0
-  return new ClientError(message ?? `The server responded with status ${status}`, {
+  return new ClientError(message ?? `Status ${status}`, {
     status,
     code,
     requestId,
