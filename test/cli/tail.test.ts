@@ -106,7 +106,7 @@ describe('raw events', PATIENCE, () => {
 
 describe('a lost connection', PATIENCE, () => {
   test.each([['--raw'], ['--json']])('with %s neither loses nor repeats a line', async (flag) => {
-    const { url } = await startGateway({ speed: 40 })
+    const { url } = await startGateway({ speed: 20 })
     await submit(url, 'turn-1', 'scripted/thinking')
     let streams = 0
     const proxy = await cuttingProxy(url, (line) => {
