@@ -378,9 +378,9 @@ export class Turn {
       const isFollowed = await this.#ask(thread, round)
       if (!isFollowed || this.#control.reason !== undefined) return
       if (round >= maxRounds) {
-        this.#control.stop(failed('TURN_ROUND_LIMIT', `the limit is ${maxRounds} rounds`))
-        return
+        return this.#control.stop(failed('TURN_ROUND_LIMIT', `the limit is ${maxRounds} rounds`))
       }
+      await this.#events.flush() // a call that ran is on record, even if this process dies
       await Promise.all(calls.forServer.map((call) => this.#runTool(call)))
       if (calls.hasForClient) return
     }

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { fakeClock } from '../../src/testing/index.ts'
+import { HookedLog } from '../log/hooked-log.ts'
 import { answer, broken, call, delta, end, line, open } from './payloads.ts'
 import { newRig, payloadsOf, type Round } from './rig.ts'
-import { TOOLS } from './some-tools.ts'
+import { TOOLS, tool } from './some-tools.ts'
 
 const CLIENT_TOOL = { name: 'ask_user', parameters: {} }
 
@@ -227,4 +229,32 @@ describe('D2 which calls are run', () => {
       expect.objectContaining({ code: 'OPTION_INVALID' }),
     )
   })
+})
+
+test('a tool runs only when its call is durable', async () => {
+  const clock = fakeClock(1_000_000)
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  class SlowLog extends HookedLog {
+    override async append(...args: Parameters<HookedLog['append']>): Promise<string> {
+      const [, , records] = args
+      if (records.some(({ data }) => data.includes('"item_done"') && data.includes('note')))
+        await held
+      return super.append(...args)
+    }
+  }
+  let runs = 0
+  const note = tool('note', () => {
+    runs += 1
+  })
+  const rounds = [[...call('1', 'note'), end()], [end()]]
+  const rig = newRig({ rounds, tools: [note], clock, log: new SlowLog({ clock }) })
+  await rig.submit()
+  await clock.advance(100)
+  expect(runs).toBe(0)
+  release()
+  await rig.settled()
+  expect(runs).toBe(1)
 })
