@@ -43,6 +43,8 @@ export default defineConfig({
     // Tests that run hundreds of cases take long where others work, too. What hangs, hangs longer than this.
     testTimeout: 20_000,
     hookTimeout: 30_000,
+    // The default of a second is short on a busy machine.
+    expect: { poll: { timeout: 15_000 } },
     // A rejection that nobody handles fails the run, whichever test caused it.
     dangerouslyIgnoreUnhandledErrors: false,
     coverage: {

@@ -1,5 +1,6 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { eventually } from '../eventually.ts'
 import { collect, collectWith, last, request, run, STOP, setUp, TEXT } from './http-support.ts'
 import { type Answer, sse } from './vendor-server.ts'
 
@@ -78,7 +79,7 @@ test('a cold model may take two minutes to send headers', async () => {
     { clock },
   )
   const events = collect(provider.stream(request, run))
-  await vi.waitFor(() => expect(server.bodies).toHaveLength(1))
+  await eventually(() => expect(server.bodies).toHaveLength(1))
   await clock.advance(119_000)
   answer()
   expect(last(await events)).toMatchObject({ type: 'response_done' })

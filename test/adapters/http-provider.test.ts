@@ -1,10 +1,11 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { httpProvider } from '../../src/adapters/http-provider.ts'
 import { translateOpenaiChat } from '../../src/adapters/openai-chat/translate.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { eventually } from '../eventually.ts'
 import { collect, collectWith, last, request, run, STOP, setUp, TEXT } from './http-support.ts'
 import { sse } from './vendor-server.ts'
 
@@ -45,7 +46,7 @@ describe('a response', () => {
     const fetch = () => Promise.resolve(new Response(frames))
     const { provider } = await setUp(sse(), { fetch })
     const stream = provider.stream(request, run)
-    await vi.waitFor(() => expect(stream.getBufferSize()).toBe(256))
+    await eventually(() => expect(stream.getBufferSize()).toBe(256))
     expect(await collect(stream)).toHaveLength(604)
   })
 

@@ -2,12 +2,13 @@
 import { getEventListeners } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { HttpProviderOptions } from '../../src/adapters/http-provider.ts'
 import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
 import type { ResponseStream } from '../../src/async/response-stream.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { eventually } from '../eventually.ts'
 import { collect, request, run } from './http-support.ts'
 import { chunk, END, HEAD, rawVendor } from './raw-vendor.ts'
 import { VENDORS, type VendorRow } from './vendors.ts'
@@ -124,14 +125,14 @@ describe.each(Object.entries(VENDORS))('%s', (id, row) => {
     const vendor = await rawVendor(async (socket) => {
       socket.write(HEAD)
       // The first wait is for the head of the response, the second for its body.
-      await vi.waitFor(() => expect(clock.timersSet()).toBeGreaterThan(1))
+      await eventually(() => expect(clock.timersSet()).toBeGreaterThan(1))
       send(socket, text, row)
     })
     const provider = row.create({ baseUrl: vendor.url, apiKey: 'k', clock, ...options })
     const controller = new AbortController()
     await read(provider.stream(request, run, controller.signal), controller)
     await settle()
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(clock.pending()).toBe(0)
       expect(getEventListeners(controller.signal, 'abort')).toEqual([])
     })
@@ -144,7 +145,7 @@ describe.each(Object.entries(VENDORS))('%s', (id, row) => {
     const provider = row.create({ baseUrl: vendor.url, apiKey: 'k', clock })
     const events = await collect(provider.stream(request, run))
     expect(events.at(-1)?.type).toBe('response_done')
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(clock.pending()).toBe(0)
       expect(vendor.sockets.size).toBe(0)
     })
@@ -184,7 +185,7 @@ test('an aborted recording sets no more timers', async () => {
   const provider = createScriptedProvider({ recordings: { m: [event(0), event(300_000)] }, clock })
   const stream = provider.stream(request, run)
   for await (const _ of stream) break
-  await vi.waitFor(() => expect(clock.pending()).toBe(1))
+  await eventually(() => expect(clock.pending()).toBe(1))
   stream.abort()
   expect(clock.pending()).toBe(0)
 })

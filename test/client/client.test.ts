@@ -6,6 +6,7 @@ import type { SubmitRequest } from '../../src/client/submit.ts'
 import type { ThreadState } from '../../src/client/thread.ts'
 import type { TurnState } from '../../src/client/turn.ts'
 import type { submitBodySchema } from '../../src/server/routes/submit.ts'
+import { eventually } from '../eventually.ts'
 import { finishedTurn, heldTurn, startServer, type TestServer } from '../server/support.ts'
 import { end, answer as say, call as toolCall } from '../turns/payloads.ts'
 import { puppet } from '../turns/rig.ts'
@@ -113,10 +114,10 @@ test('V14 a turn that is asked again replaces the turn and the later ones', asyn
   const client = clientOf(server)
   const thread = client.thread('h')
   const unsubscribe = thread.subscribe(() => {})
-  await vi.waitFor(() => expect(thread.getSnapshot().turns).toHaveLength(3))
+  await eventually(() => expect(thread.getSnapshot().turns).toHaveLength(3))
   const request = { prompt: 'Again', threadId: 'h', turnId: 'd', replaces: 'b' }
   await client.submit({ ...request, model: 'plain/m' }).done()
-  await vi.waitFor(() => {
+  await eventually(() => {
     expect(thread.getSnapshot().turns.map(({ turnId }) => turnId)).toEqual(['a', 'd'])
   })
   unsubscribe()
@@ -163,7 +164,7 @@ describe('a connection that is cut', () => {
     })
     for (let count = 0; count < 10; count++) {
       call.say(LONG)
-      await vi.waitFor(() => expect(lengths.at(-1)).toBeGreaterThan(count * LONG.length))
+      await eventually(() => expect(lengths.at(-1)).toBeGreaterThan(count * LONG.length))
     }
     call.finish()
     const { turn: ended } = await turn.done()
@@ -216,12 +217,12 @@ describe('access', () => {
       expect(turn.getSnapshot().turn).toBeDefined()
       expect(thread.getSnapshot().connection.status).toBe('live')
     }
-    await vi.waitFor(isLive)
+    await eventually(isLive)
     expect(onAuth).not.toHaveBeenCalled()
     valid = 'second'
     for (const cut of cuts.splice(0)) cut()
     call.say(LONG)
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(turn.getSnapshot().turn?.items[1]?.content).toBe(LONG)
       expect(thread.getSnapshot().turns[0]?.items[1]?.content).toBe(LONG)
     })
@@ -292,7 +293,7 @@ describe('a thread', () => {
     }
     const thread = clientOf(server).thread('h')
     const unsubscribe = thread.subscribe(() => {})
-    await vi.waitFor(() => expect(thread.getSnapshot().turns).toHaveLength(20))
+    await eventually(() => expect(thread.getSnapshot().turns).toHaveLength(20))
     const before = thread.getSnapshot()
     expect(before.hasOlder).toBe(true)
     await Promise.all([thread.loadOlder(), thread.loadOlder()])
@@ -302,8 +303,8 @@ describe('a thread', () => {
     expect(all.turns.at(-1)).toBe(before.turns.at(-1))
     await thread.loadOlder()
     await finishedTurn(server, { threadId: 'h', prompt: '22', model: 'plain/m' })
-    await vi.waitFor(() => expect(thread.getSnapshot().turns.at(-1)?.status).toBe('complete'))
-    await vi.waitFor(() => expect(thread.getSnapshot().turns).toHaveLength(23))
+    await eventually(() => expect(thread.getSnapshot().turns.at(-1)?.status).toBe('complete'))
+    await eventually(() => expect(thread.getSnapshot().turns).toHaveLength(23))
     const prompts = textsOf(thread.getSnapshot()).map(([prompt]) => prompt)
     expect(prompts).toEqual(Array.from({ length: 23 }, (_, at) => `${at}`))
     unsubscribe()
@@ -314,10 +315,10 @@ describe('a thread', () => {
     const client = clientOf(server)
     const thread = client.thread('new')
     const unsubscribe = thread.subscribe(() => {})
-    await vi.waitFor(() => expect(thread.getSnapshot().connection.status).toBe('failed'))
+    await eventually(() => expect(thread.getSnapshot().connection.status).toBe('failed'))
     client.submit({ prompt: 'Hi', threadId: 'new', model: 'plain/m' })
     expect(textsOf(thread.getSnapshot())).toEqual([['Hi']])
-    await vi.waitFor(() => expect(thread.getSnapshot().turns[0]?.status).toBe('complete'))
+    await eventually(() => expect(thread.getSnapshot().turns[0]?.status).toBe('complete'))
     expect(textsOf(thread.getSnapshot())).toEqual([['Hi', 'Hello, world.']])
     unsubscribe()
   })
@@ -341,7 +342,7 @@ describe('a thread', () => {
     await client.submit({ prompt: 'Hi', threadId: 'h', model: 'plain/m' }).done()
     const thread = client.thread('h')
     const done = thread.done()
-    await vi.waitFor(() => expect(thread.getSnapshot().connection.status).toBe('live'))
+    await eventually(() => expect(thread.getSnapshot().connection.status).toBe('live'))
     await client.delete('h')
     const { connection, turns } = await done
     expect(connection).toMatchObject({ status: 'ended', cause: { code: 'THREAD_UNKNOWN' } })
@@ -354,7 +355,7 @@ describe('a thread', () => {
     const client = clientOf(server)
     const turn = client.turn(turnId)
     const done = turn.done()
-    await vi.waitFor(() => expect(turn.getSnapshot().turn).toBeDefined())
+    await eventually(() => expect(turn.getSnapshot().turn).toBeDefined())
     await Promise.all([
       expect(done).rejects.toMatchObject({ code: 'TURN_UNKNOWN' }),
       client.delete(threadId),
@@ -393,7 +394,7 @@ describe('cancel', () => {
     }
     const client = clientOf(server, { fetch: offline, random: () => 0.01 })
     const turn = client.submit({ prompt: 'Hi', model: 'plain/m' })
-    await vi.waitFor(() => expect(posts).toBeGreaterThan(2))
+    await eventually(() => expect(posts).toBeGreaterThan(2))
     await client.cancel(turn.turnId)
     await expect(turn.done()).rejects.toMatchObject({ code: 'ABORTED' })
     await expect(turn.accepted()).rejects.toMatchObject({ code: 'ABORTED' })
@@ -420,18 +421,18 @@ describe('tools', () => {
     const [pending] = turn?.end?.pendingCalls ?? []
     const thread = client.thread('h')
     const unsubscribe = thread.subscribe(() => {})
-    await vi.waitFor(() => expect(thread.getSnapshot().turns).toHaveLength(1))
+    await eventually(() => expect(thread.getSnapshot().turns).toHaveLength(1))
     const answers = [{ callId: pending?.callId ?? '', output: { found: true } }]
     const next = client.answer('h', answers, settings)
     await next.done()
-    await vi.waitFor(() => expect(thread.getSnapshot().turns[1]?.status).toBe('complete'))
+    await eventually(() => expect(thread.getSnapshot().turns[1]?.status).toBe('complete'))
     const [made, answered] = thread.getSnapshot().turns
     const card = made?.items.find(({ itemId }) => itemId === pending?.itemId)
     expect(card).toMatchObject({ status: 'complete', toolOutput: { found: true }, success: true })
     expect(answered?.items.map(({ type }) => type)).toEqual(['message'])
     const reloaded = clientOf(server).thread('h')
     const leave = reloaded.subscribe(() => {})
-    await vi.waitFor(() => expect(reloaded.getSnapshot().turns).toHaveLength(2))
+    await eventually(() => expect(reloaded.getSnapshot().turns).toHaveLength(2))
     expect(reloaded.getSnapshot().turns).toEqual(thread.getSnapshot().turns)
     for (const each of [unsubscribe, leave]) each()
   })
@@ -470,7 +471,7 @@ describe('the store', () => {
     expect(client.turn(turnId)).toBe(turn)
     const listener = vi.fn<() => void>()
     const leave = [turn.subscribe(listener), turn.subscribe(listener)]
-    await vi.waitFor(() => expect(turn.getSnapshot().turn).toBeDefined())
+    await eventually(() => expect(turn.getSnapshot().turn).toBeDefined())
     const snapshot = turn.getSnapshot()
     expect(turn.getSnapshot()).toBe(snapshot)
     leave[0]?.()
@@ -481,7 +482,7 @@ describe('the store', () => {
     expect(requests).toHaveLength(1)
     leave.at(-1)?.()
     leave.at(-1)?.()
-    await vi.waitFor(() => expect(turn.getSnapshot().connection.status).toBe('idle'))
+    await eventually(() => expect(turn.getSnapshot().connection.status).toBe('idle'))
     expect(turn.getSnapshot().turn).toBe(snapshot.turn)
     call.finish()
   })
@@ -491,7 +492,7 @@ describe('the store', () => {
     const { turnId, call } = await heldTurn(server)
     const turn = clientOf(server).turn(turnId)
     for await (const { turn: view } of turn) if (view !== undefined) break
-    await vi.waitFor(() => expect(turn.getSnapshot().connection.status).toBe('idle'))
+    await eventually(() => expect(turn.getSnapshot().connection.status).toBe('idle'))
     call.finish()
   })
 })

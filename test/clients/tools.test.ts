@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { turnstream } from '../cli/process.ts'
+import { eventually } from '../eventually.ts'
 import { linesOf, outdent, pattern } from '../repository/printed.ts'
 import { read } from '../repository/sources.ts'
 import { ChatVendor } from './chat-vendor.ts'
@@ -66,7 +67,7 @@ test('V4 the commands define a tool, answer its call, and load the completed cal
     ).toMatch(pattern(printed))
     live ??= follow(`${url}/xapi/threads/trip/stream`, texts, leave.signal)
   }
-  await vi.waitFor(() => expect(texts.join('')).toContain('The tool answered'))
+  await eventually(() => expect(texts.join('')).toContain('The tool answered'))
   leave.abort()
   await live
   const statuses = [...texts.join('').matchAll(/"itemId":"ask:2","status":"(\w+)"/g)]

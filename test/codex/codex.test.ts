@@ -6,6 +6,7 @@ import { readdirSync } from 'node:fs'
 import OpenAI, { APIError } from 'openai'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Providers } from '../../src/turns/providers.ts'
+import { eventually } from '../eventually.ts'
 import { startServer } from '../server/support.ts'
 import { startResponsesVendor } from './responses-vendor.ts'
 import { installedCodex, KEY, startCodex } from './support.ts'
@@ -214,7 +215,7 @@ describe('a turn through codex', () => {
     await run('first')
     const before = readdirSync('/proc/self/fd').length
     process.kill(codex.health.pid ?? 0, 'SIGKILL')
-    await vi.waitFor(() => expect(codex.health.restarts).toBe(1))
+    await eventually(() => expect(codex.health.restarts).toBe(1))
     for (let at = 0; at < 10; at++) await run(`turn-${at}`)
     expect(readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(before + 2)
   })

@@ -5,6 +5,7 @@ import { Environment } from '../../../src/log/embedded/environment.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, message } from '../../../src/testing/turn-log/texts.ts'
+import { eventually } from '../../eventually.ts'
 import { createTurn, endTurn, folderOfTest, openLog, tablesOf } from './support.ts'
 
 const RETENTION_MS = 1000
@@ -40,7 +41,7 @@ describe('the sweeper', () => {
     const { log, clock } = await endedTurns(directory, 100)
     const commit = vi.spyOn(Environment.prototype, 'commit')
     await clock.advance(RETENTION_MS + SWEEP_MS)
-    await vi.waitFor(() => expect(commit.mock.calls.length).toBeGreaterThan(6))
+    await eventually(() => expect(commit.mock.calls.length).toBeGreaterThan(6))
     const largest = Math.max(...commit.mock.calls.map(([writes]) => writes.length))
     expect(largest).toBeLessThan(200)
     expect(await log.getTurn('turn-1')).toMatchObject({ expired: true, status: 'complete' })
@@ -49,7 +50,7 @@ describe('the sweeper', () => {
     const again = await openLog(directory, { clock, retentionMs: RETENTION_MS, sweepMs: SWEEP_MS })
     expect(await again.getTurn('turn-1')).toMatchObject({ expired: true })
     await clock.advance(RETENTION_MS * 3)
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       await clock.advance(SWEEP_MS)
       expect(await again.listTurns('thread-of-turn-99')).toEqual({ items: [] })
       expect(await again.bytesKept()).toBeLessThan(80_000)
@@ -68,7 +69,7 @@ describe('the sweeper', () => {
     // Whoever asks before that hears the same.
     expect(await again.getTurn('turn-3')).toMatchObject({ expired: true })
     await expect(again.snapshot('turn-3')).rejects.toMatchObject({ code: 'TURN_EXPIRED' })
-    await vi.waitFor(async () => expect(await again.bytesKept()).toBeLessThan(kept / 2))
+    await eventually(async () => expect(await again.bytesKept()).toBeLessThan(kept / 2))
   })
 
   test('continues after a failed commit', async () => {
@@ -77,8 +78,8 @@ describe('the sweeper', () => {
     const kept = await log.bytesKept()
     const commit = vi.spyOn(Environment.prototype, 'commit').mockRejectedValueOnce(new Error('no'))
     await clock.advance(RETENTION_MS + SWEEP_MS)
-    await vi.waitFor(() => expect(commit).toHaveBeenCalled())
-    await vi.waitFor(async () => {
+    await eventually(() => expect(commit).toHaveBeenCalled())
+    await eventually(async () => {
       await clock.advance(SWEEP_MS)
       expect(await log.bytesKept()).toBeLessThan(kept)
       expect(await log.getTurn('turn-1')).toMatchObject({ expired: true })
@@ -105,14 +106,14 @@ describe('the sweeper', () => {
     const options = { clock, retentionMs: RETENTION_MS, sweepMs: SWEEP_MS, onError }
     const again = await openLog(directory, options)
     await clock.advance(RETENTION_MS * 1.2)
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       await clock.advance(SWEEP_MS)
       expect(await again.getTurn('turn-39')).toMatchObject({ expired: true })
       expect(reported.length).toBeGreaterThanOrEqual(3)
     })
     for (const error of reported) expect(error).toMatchObject({ code: 'STORE_CORRUPT' })
     await clock.advance(RETENTION_MS * 5)
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       await clock.advance(SWEEP_MS)
       expect(await again.countThreads()).toBe(0)
     })

@@ -7,6 +7,7 @@ import { systemClock } from '../../../src/async/clock.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { message } from '../../../src/testing/turn-log/texts.ts'
+import { eventually } from '../../eventually.ts'
 import { streamsApp } from './context.ts'
 import { CountingLog } from './counting-log.ts'
 import { RawClient } from './raw-client.ts'
@@ -55,7 +56,7 @@ test.each(Object.keys(LEAVING))('a reader that disconnects %s leaks nothing', as
     LEAVING[how]?.(client)
     await client.closed()
   }
-  await vi.waitFor(() => {
+  await eventually(() => {
     expect(context.streams.size).toBe(0)
     expect(space.newTurns.size).toBe(0)
     expect(clock.pending()).toBe(0)
@@ -81,7 +82,7 @@ test('a reader that disconnects before the response leaks nothing', async () => 
   }
   client.ask('/xapi/turns/open/stream')
   await client.closed()
-  await vi.waitFor(() => expect(getTurn).toHaveResolved())
+  await eventually(() => expect(getTurn).toHaveResolved())
   expect(context.streams.size).toBe(0)
   expect(log.reading).toBe(0)
   expect(errors).toEqual([])
@@ -91,9 +92,9 @@ test('pipelined requests that were never handled leak nothing', async () => {
   const { log, context, port, responses } = await watched()
   const client = await RawClient.open(port, PATHS[0] ?? '')
   for (const path of PATHS.slice(1)) client.ask(path)
-  await vi.waitFor(() => expect(context.streams.size).toBe(PATHS.length))
+  await eventually(() => expect(context.streams.size).toBe(PATHS.length))
   client.socket.resetAndDestroy()
-  await vi.waitFor(() => expect(context.streams.size).toBe(0))
+  await eventually(() => expect(context.streams.size).toBe(0))
   await log.untilReading(0)
   expect(responses).toHaveLength(PATHS.length)
 })
@@ -126,7 +127,7 @@ test('1,000 readers leak nothing', async () => {
     for (const [index, client] of clients.entries()) hows[index % hows.length]?.(client)
     await Promise.all(clients.map((client) => client.closed()))
   }
-  await vi.waitFor(() => {
+  await eventually(() => {
     expect(context.streams.size).toBe(0)
     expect(space.newTurns.size).toBe(0)
     expect(clock.pending()).toBe(0)
@@ -160,7 +161,7 @@ test('closing the server ends every stream and leaks nothing', async () => {
   expect(context.streams.size).toBe(0)
   await Promise.all(clients.map((client) => client.whole()))
   await log.untilReading(0)
-  await vi.waitFor(() => expect(space.newTurns.size).toBe(0))
+  await eventually(() => expect(space.newTurns.size).toBe(0))
   expect(clock.pending()).toBe(0)
   for (const client of clients) client.close()
 })
