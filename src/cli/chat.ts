@@ -1,10 +1,12 @@
 import { ROUTES } from '../protocol/names.ts'
 import type {
+  Approval,
   MessageSnapshot,
   StreamOutput,
   Thinking,
   ToolCall,
 } from '../protocol/stream-output.ts'
+import { ApprovalQuestions, type CallResult, OpenCalls, readTools } from './chat-tools.ts'
 import {
   CommandError,
   defineCommand,
@@ -45,6 +47,7 @@ ${ABOUT_KEYS}`,
       about: '<provider>/<model>, such as scripted/thinking (default: chosen by the gateway)',
     },
     thread: { value: 'id', about: 'continue a thread' },
+    tools: { value: 'file', about: 'JSON list of tools; give their results with /answer' },
     json: { about: 'print snapshots as JSON lines' },
   },
   words: { takes: 'a prompt', min: 0, max: Infinity },
@@ -54,9 +57,11 @@ ${ABOUT_KEYS}`,
   ],
   exitCodes: '0 answer complete · 1 answer failed or was cancelled, or no gateway · 2 usage error',
   async run({ values, words }, terminal) {
-    const { url, model, thread, json } = values
+    const { url, model, thread, json, tools: file } = values
+    const tools = file === undefined ? undefined : readTools(file, terminal.cwd)
     const client = createGatewayClient(url, terminal)
-    const conversation: Conversation = { client, terminal, model, threadId: thread }
+    const calls = new OpenCalls()
+    const conversation: Conversation = { client, terminal, model, threadId: thread, tools, calls }
     const given = words.join(' ')
     if (given === '' && terminal.isInteractive && !json) return await converse(conversation, url)
     const prompt = given === '' ? await readPrompt(terminal.input) : given
@@ -67,12 +72,13 @@ ${ABOUT_KEYS}`,
     const listener: Listener = json
       ? { encoding: 'snapshot', show: (output) => terminal.write(jsonLine(output)) }
       : textListener(terminal)
-    const outcome = await say(conversation, prompt, listener)
+    const outcome = await say(conversation, { prompt }, listener)
     return outcome === 'complete' ? EXIT.done : EXIT.failed
   },
 })
 
 const COMMANDS = `/model <model>   use another model for the following prompts
+/answer <text>   give the result of a client tool
 /new             start a new thread
 /help            this list
 /quit            exit, like Ctrl-D
@@ -80,6 +86,8 @@ const COMMANDS = `/model <model>   use another model for the following prompts
 
 /** A slash command: a slash and one word, with an optional argument. */
 const COMMAND = /^\/([a-z]+)(?:\s+(\S+))?$/
+
+const ANSWER = /^\/answer(?=\s|$)\s*(.*)$/s
 
 async function converse(conversation: Conversation, urlOption?: string): Promise<ExitCode> {
   const { ask, style, write } = conversation.terminal
@@ -91,8 +99,10 @@ async function converse(conversation: Conversation, urlOption?: string): Promise
     const prompt = (await ask('> '))?.trim()
     if (prompt === undefined || prompt === '/quit') break
     if (prompt === '') continue
+    const [, result] = ANSWER.exec(prompt) ?? []
     const [, command, argument] = COMMAND.exec(prompt) ?? []
-    if (command === undefined) exit = await answer(conversation, prompt)
+    if (result !== undefined) exit = (await answerCall(conversation, result)) ?? exit
+    else if (command === undefined) exit = await answer(conversation, { prompt })
     else await write(runCommand(conversation, command, argument))
     await write('\n')
   }
@@ -106,15 +116,26 @@ async function converse(conversation: Conversation, urlOption?: string): Promise
 }
 
 /** A failed answer has been printed. A lost one makes the command fail, unless a later one succeeds. */
-async function answer(conversation: Conversation, prompt: string): Promise<ExitCode> {
+async function answer(conversation: Conversation, question: Question): Promise<ExitCode> {
   const { terminal } = conversation
   try {
-    await say(conversation, prompt, textListener(terminal))
+    await say(conversation, question, textListener(terminal))
     return EXIT.done
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
     return reportFailure(error, terminal, false)
   }
+}
+
+/** Continues the turn when every call has its result. */
+async function answerCall(
+  conversation: Conversation,
+  result: string,
+): Promise<ExitCode | undefined> {
+  const input = conversation.calls.answer(result)
+  if (typeof input !== 'string') return answer(conversation, { input })
+  await conversation.terminal.write(input)
+  return undefined
 }
 
 function runCommand(conversation: Conversation, command: string, argument: string | undefined) {
@@ -176,7 +197,12 @@ interface Conversation {
   threadId: string | undefined
   /** The model of the next prompt; undefined is the gateway's default. */
   model: string | undefined
+  /** Definitions of client tools. */
+  readonly tools: readonly unknown[] | undefined
+  readonly calls: OpenCalls
 }
+
+type Question = { readonly prompt: string } | { readonly input: readonly CallResult[] }
 
 /** Rejects when the gateway is unreachable or does not have the thread. */
 async function check({ client, threadId }: Conversation): Promise<void> {
@@ -188,27 +214,32 @@ async function check({ client, threadId }: Conversation): Promise<void> {
   })
 }
 
-/** Submits a prompt and passes on its outputs until the turn ends. Ctrl-C cancels the turn. */
+/** Submits a prompt or tool results and passes on the outputs until the turn ends. Ctrl-C cancels the turn. */
 async function say(
   conversation: Conversation,
-  prompt: string,
+  question: Question,
   { encoding, show, wait }: Listener,
 ): Promise<TurnOutcome> {
-  const { client, model, threadId } = conversation
+  const { client, terminal, model, threadId, tools, calls } = conversation
   const submitted = await client.submit({
     turnId: crypto.randomUUID(),
-    prompt,
+    ...question,
+    ...(tools !== undefined && { tools }),
     ...(model !== undefined && { model }),
     ...(threadId !== undefined && { threadId }),
   })
   const { runId, turnId } = submitted
   conversation.threadId = submitted.threadId
   const stopListening = cancelOnSignal(conversation, runId)
+  const approvals = new ApprovalQuestions({ client, terminal, runId })
   try {
     const route = `${ROUTES.turnOutputStream}?encoding=${encoding}`
     const feed = client.stream(route, { turnId }, { ...(wait && { onBreak: wait }) })
     for await (const { output } of turnOutputs(feed)) {
       await show(output)
+      await approvals.ask(output)
+      const hint = calls.note(output)
+      if (terminal.isInteractive && encoding === 'append' && hint !== '') await terminal.write(hint)
       const outcome = outcomeOf(output)
       if (outcome !== undefined) return outcome
     }
@@ -304,11 +335,12 @@ export class ChatView {
   }
 
   #toolCall(output: ToolCall): string {
-    const { itemId, status, errorCode, errorMessage = '' } = output
-    // A call is printed when it starts and when it has output.
+    const { itemId, status, approval, errorCode, errorMessage = '' } = output
+    // A call is printed when it starts, when its approval was answered and when it has output.
     const stage = `${itemId} ${status}`
     if (this.#settled.has(stage)) return ''
     this.#settled.add(stage)
+    if (status === 'update') return approval === undefined ? '' : this.note(describe(approval))
     const line = this.#style('cyan', clip(`⚙ ${describeCall(output)}`, this.#columns))
     const shown = `${this.#newLine()}${line}\n`
     this.#isEmpty = false
@@ -336,4 +368,9 @@ export class ChatView {
       .map((line) => (line === '' ? '' : this.#style('dim', line)))
       .join('\n')
   }
+}
+
+function describe({ status, reason, answeredBy }: Approval): string {
+  const by = answeredBy === undefined ? '' : ` by ${answeredBy}`
+  return printable(`${status}${by}${reason === undefined ? '' : `: ${reason}`}`)
 }

@@ -12,6 +12,7 @@ import {
 import { parseUrl } from '../protocol/url.ts'
 import { isKey } from '../server/auth/key-ring.ts'
 import { SseDecoder, type SseEvent } from '../sse/decode.ts'
+import type { CallResult } from './chat-tools.ts'
 import { CommandError, UsageError } from './command.ts'
 import { bearer, failureReason, readBounded, send, tooLate } from './http.ts'
 import { readSecret } from './serve/configuration.ts'
@@ -100,7 +101,9 @@ export class GatewayClient {
   /** The caller generates the turn id, so a submit can be repeated. */
   async submit(body: {
     readonly turnId: string
-    readonly prompt: string
+    readonly prompt?: string
+    readonly input?: readonly CallResult[]
+    readonly tools?: readonly unknown[]
     readonly model?: string
     readonly threadId?: string
   }): Promise<z.infer<typeof submittedSchema>> {
@@ -115,7 +118,15 @@ export class GatewayClient {
     await this.#post(this.address(ROUTES.runCancel, { runId }), { reason })
   }
 
-  /** Submit and cancel are idempotent and can be repeated. */
+  async answerApproval(
+    runId: string,
+    approvalId: string,
+    answer: { readonly approved: boolean; readonly reason?: string },
+  ): Promise<void> {
+    await this.#post(this.address(ROUTES.runApproval, { runId, approvalId }), answer)
+  }
+
+  /** Submits, cancels and answers can be repeated: the first answer counts. */
   async #post(address: string, body: unknown): Promise<Response> {
     for (let attempt = 0; ; attempt++) {
       const isLast = attempt + 1 === ATTEMPTS

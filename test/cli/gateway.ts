@@ -1,29 +1,34 @@
 import { onTestFinished } from 'vitest'
 import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
-import type { Recording } from '../../src/adapters/scripted/wire.ts'
+import type { Recordings } from '../../src/adapters/scripted/wire.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../../src/cli/recordings.ts'
 import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { KeyRing } from '../../src/server/auth/key-ring.ts'
 import { createGateway } from '../../src/server/gateway.ts'
 import { listen } from '../../src/server/listen.ts'
 import { Providers } from '../../src/turns/providers.ts'
+import type { Tool } from '../../src/turns/tools.ts'
 
 export interface GatewayUnderTest {
   /** 1 is the pace of the recordings; they are played without waiting unless given. */
   speed?: number
-  recordings?: Record<string, Recording>
+  recordings?: Recordings
+  /** Tools that the gateway runs. */
+  tools?: readonly Tool[]
   /** The API keys; none by default. */
   keys?: KeyRing
 }
 
 /** A real gateway on a free port, for as long as the test runs. */
-export async function startGateway({ speed = Infinity, recordings, keys }: GatewayUnderTest = {}) {
+export async function startGateway(options: GatewayUnderTest = {}) {
+  const { speed = Infinity, recordings, keys, tools = [] } = options
   const played = { ...builtInRecordings(), ...recordings }
   const provider = createScriptedProvider({ recordings: played, speed })
   const models = [...RECORDING_NAMES, ...Object.keys(recordings ?? {})]
   const log = new MemoryLog()
   const gateway = createGateway({
     log,
+    tools,
     providers: new Providers([{ provider, models, defaultModel: 'answer' }]),
     owner: 'test',
     shutdownGraceMs: 1,
