@@ -179,7 +179,7 @@ describe('Redis', () => {
 
   test('that goes away is reported, and acknowledged data is there when it is back', async () => {
     const server = await redis()
-    const log = await openRedisLog({ url: server.url, unavailableAfterMs: 300, onError: () => {} })
+    const log = await openRedisLog({ url: server.url, unavailableAfterMs: 1000, onError: () => {} })
     onTestFinished(() => log.close())
     const gateway = await startServer({ log })
     const { turnId, runId } = await finishedTurn(gateway)

@@ -71,6 +71,7 @@ const NAMELESS = new Set([
   'query encoding',
   'query first',
   'query limit',
+  'query replaced',
   'query token',
 ])
 
