@@ -109,14 +109,17 @@ export class UnsettledItems {
     } else if (final.type === 'function_call_output') this.#answer(final.call_id)
   }
 
-  /** Answers the oldest call with this id, as the StreamProcessor does: some vendors reuse ids. */
+  /**
+   * Answers the oldest call with this id: some vendors reuse ids. One that the client runs only if there is no other:
+   * its output comes with another turn.
+   */
   #answer(callId: string): void {
-    for (const [itemId, call] of this.#calls) {
-      if (call.call_id !== callId) continue
-      this.#calls.delete(itemId)
-      return
-    }
-    this.#earlyOutputs.add(callId)
+    const calls = [...this.#calls].filter(([, call]) => call.call_id === callId)
+    const isRunHere = ([, call]: (typeof calls)[number]) =>
+      isExecutedByProvider(call.provider_metadata)
+    const [itemId] = calls.find(isRunHere) ?? calls[0] ?? []
+    if (itemId === undefined) this.#earlyOutputs.add(callId)
+    else this.#calls.delete(itemId)
   }
 }
 
