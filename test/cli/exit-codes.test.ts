@@ -65,7 +65,7 @@ afterAll(async () => {
 
 const convert = (to: string, file: string) => ['--from', 'anthropic-messages', '--to', to, file]
 
-const SERVERS: readonly string[] = ['serve', 'codex']
+const SERVERS = new Set(['serve', 'codex'])
 
 /** Runs a command to its end. Stops a server after its banner. */
 async function run(name: string, ...args: string[]) {
@@ -76,7 +76,7 @@ async function run(name: string, ...args: string[]) {
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text
-    if (SERVERS.includes(name)) child.kill('SIGTERM')
+    if (SERVERS.has(name)) child.kill('SIGTERM')
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text
@@ -165,7 +165,7 @@ describe.each(ROWS)('$name', ({ name, failed }) => {
     const { code, stdout, stderr } = await run(name, ...failing)
     expect(code).toBe(1)
     // What a server could not do is in its log.
-    const told = checkJson(SERVERS.includes(name) ? stderr : stdout)
+    const told = checkJson(SERVERS.has(name) ? stderr : stdout)
     expect(JSON.stringify(told.at(-1))).toMatch(/"error"|"aborted"|response_error|"fail"/)
   })
 
