@@ -50,7 +50,7 @@ test.each([
   ],
   [['demo', 'extra'], "unexpected argument 'extra': this command only takes options"],
   [['tail', 'x', '--form', '1-2'], 'unknown option --form; did you mean --from?'],
-  [['chat', '-x'], 'unknown option -x; there are --url, --model, --thread, --json'],
+  [['chat', '-x'], 'unknown option -x; there are --url, --model, --thread, --tools, --json'],
   [['serve', '--telemetry'], 'unknown option --telemetry\n'],
   [['serve', '--port'], '--port needs a value'],
   [['serve', '--log-requests=yes'], '--log-requests takes no value'],
