@@ -67,7 +67,11 @@ test('V4 the commands define a tool, answer its call, and load the completed cal
     // Someone who types a command gives the turn the time to get there.
     if (code.includes(" -d '")) check()
     else await eventually(check)
-    live ??= follow(`${url}/xapi/threads/trip/stream`, texts, leave.signal)
+    if (live === undefined && code.includes('/threads/trip/')) {
+      live = follow(`${url}/xapi/threads/trip/stream`, texts, leave.signal)
+      // The next command blocks this process.
+      await eventually(() => expect(texts).not.toEqual([]))
+    }
   }
   await eventually(() => expect(texts.join('')).toContain('The tool answered'))
   leave.abort()
