@@ -70,6 +70,8 @@ class ConnectTimeoutError extends Error {
 
 function toResponse(incoming: IncomingMessage): Response {
   const { statusCode: status = 0, statusMessage: statusText = '', headersDistinct } = incoming
+  // The servers of some frameworks replace `Response` by one that does not check it.
+  if (status < 200 || status > 599) throw new RangeError(`invalid status ${status}`)
   const headers = new Headers()
   for (const [name, values = []] of Object.entries(headersDistinct)) {
     for (const value of values) headers.append(name, value)

@@ -9,8 +9,8 @@ const CONNECTIONS = 150
 const FLOOD_MS = 3000
 const MB = 1024 * 1024
 
-// Measured: 30 ms, and 250 ms without queue and time slices.
-const MAX_HOLD_MS = 100
+// Measured: 30 ms, 105 ms beside other tests, and 250 ms without queue and time slices on a quiet machine.
+const MAX_HOLD_MS = 170
 
 const input = Array.from({ length: 1000 }, () => ({
   type: 'message',
