@@ -1,0 +1,120 @@
+/** What becomes of a turn when the app-server misbehaves. A real one cannot be made to. */
+import { chmodSync, copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { ProviderRequest } from '../../src/adapters/provider.ts'
+import { findCodex } from '../../src/codex/binary.ts'
+import {
+  type CodexProvider,
+  type CodexProviderOptions,
+  createCodexProvider,
+} from '../../src/codex/provider.ts'
+import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
+
+const SCRIPT = fileURLToPath(new URL('scripted-app-server.mjs', import.meta.url))
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'turnstream-codex-'))
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+function start(MODE: string, options: Partial<CodexProviderOptions> = {}): CodexProvider {
+  const home = folder()
+  const provider = createCodexProvider({
+    binary: SCRIPT,
+    home: () => home,
+    models: ['m'],
+    modelProvider: { baseUrl: 'http://127.0.0.1:1/v1', keyVariable: 'MODE' },
+    env: { PATH: process.env['PATH'], MODE },
+    ...options,
+  })
+  onTestFinished(() => provider.stop())
+  return provider
+}
+
+const REQUEST: ProviderRequest = {
+  model: 'm',
+  input: [{ type: 'message', id: 'u', origin: 'user', content: 'hi' }],
+}
+const RUN = { runId: 'r', turnId: 't', threadId: 'h' }
+
+async function ask(provider: CodexProvider, request = REQUEST): Promise<StreamEventPayload[]> {
+  return provider.stream(request, RUN).toArray()
+}
+
+describe('an app-server that', () => {
+  test.each([
+    ['deaf', 'never completes the handshake', 'UPSTREAM_UNREACHABLE'],
+    ['exits', 'exits at once', 'UPSTREAM_UNREACHABLE'],
+    ['threadless', 'starts no thread', 'UPSTREAM_MALFORMED'],
+    ['refuses', 'refuses the turn', 'UPSTREAM_UNREACHABLE'],
+    ['silent', 'goes silent', 'UPSTREAM_TIMEOUT'],
+  ])('(%s) %s fails the turn with %s', async (mode, _what, code) => {
+    const limit = { deaf: { requestTimeoutMs: 300 }, silent: { idleTimeoutMs: 300 } }[mode]
+    const events = await ask(start(mode, limit))
+    expect(events.at(-1)).toMatchObject({ type: 'response_error', error: { code } })
+  })
+
+  test('writes other lines and asks for approval is refused, and the turn goes on', async () => {
+    const events = await ask(start('asks'))
+    expect(events).toContainEqual(
+      expect.objectContaining({
+        type: 'item_done',
+        final_item: expect.objectContaining({ content: 'Refused with -32601.' }) as unknown,
+      }),
+    )
+    expect(events.at(-1)).toMatchObject({ type: 'response_done', finish_reason: 'stop' })
+  })
+
+  test('exits every time is not started again at once', async () => {
+    const logged: string[] = []
+    const provider = start('exits', { onLog: (line) => logged.push(line) })
+    expect(provider.health).toEqual({ state: 'idle', threads: 0, restarts: 0 })
+    for (let at = 0; at < 3; at++) await ask(provider)
+    expect(provider.health).toMatchObject({
+      state: 'failing',
+      lastError: expect.stringContaining('exited with code 3') as unknown,
+    })
+    expect(logged.join('\n')).toContain('started with')
+    expect(logged.join('\n')).not.toContain('sk-ant')
+  })
+})
+
+test('a provider that was stopped fails the next turn, and its process is gone', async () => {
+  const provider = start('answers')
+  expect((await ask(provider)).at(-1)).toMatchObject({ type: 'response_done' })
+  expect(provider.health).toMatchObject({ state: 'running', threads: 1 })
+  await provider.stop()
+  expect((await ask(provider)).at(-1)).toMatchObject({ error: { code: 'UPSTREAM_UNREACHABLE' } })
+})
+
+test('a turn that was aborted before it began yields nothing', async () => {
+  const stream = start('silent').stream(REQUEST, RUN, AbortSignal.abort())
+  await expect(stream.toArray()).rejects.toThrow('abort')
+})
+
+test.each([
+  [{ thinkingBudget: 1 }, 'thinkingBudget'],
+  [{ toolChoice: { name: 'x' } }, 'toolChoice'],
+])('%j is refused by name', async (more, name) => {
+  const events = await ask(start('answers'), { ...REQUEST, ...more })
+  expect(events.at(-1)).toMatchObject({ error: { code: 'OPTION_INVALID' } })
+  expect(JSON.stringify(events.at(-1))).toContain(name)
+})
+
+describe('the binary', () => {
+  test('is found in the PATH', () => {
+    const bin = folder()
+    copyFileSync(SCRIPT, join(bin, 'codex'))
+    chmodSync(join(bin, 'codex'), 0o755)
+    expect(findCodex(undefined, `/nowhere:${bin}`)).toBe(join(bin, 'codex'))
+  })
+
+  test('that is missing is named with what to do', () => {
+    expect(() => findCodex(undefined, '/nowhere')).toThrow('npm install -g @openai/codex')
+    expect(() => findCodex('/nowhere/codex')).toThrow('/nowhere/codex is not executable')
+  })
+})
