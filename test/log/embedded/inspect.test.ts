@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { inspectEmbeddedLog } from '../../../src/log/embedded/inspect.ts'
 import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
+import { appendTo } from '../../../src/testing/turn-log/append.ts'
+import { eventsUpTo, outputsOf } from '../../../src/testing/turn-log/texts.ts'
 import { StoreProcess } from './process.ts'
 
 function folder(): string {
@@ -47,6 +49,45 @@ describe('an inspected store', () => {
     const directory = await closedStore()
     await inspectEmbeddedLog(directory)
     await expect(inspectEmbeddedLog(directory)).resolves.toBeDefined()
+  })
+})
+
+describe('the records of a store', () => {
+  async function storeWithTurns(): Promise<string> {
+    const directory = folder()
+    const log = await openEmbeddedLog({ directory })
+    for (const turnId of ['whole', 'running']) {
+      const turn = { turnId, threadId: turnId, runId: turnId, owner: 'test' }
+      const lease = await log.create(turn, 600_000)
+      const seal = turnId === 'whole'
+      await appendTo(log, lease, 'events', eventsUpTo(turnId, 300), { seal })
+      await appendTo(log, lease, 'processed', outputsOf(turnId, 'ab'), { seal })
+    }
+    await log.close()
+    return directory
+  }
+
+  test('are counted', async () => {
+    const directory = await storeWithTurns()
+    const { verification } = await inspectEmbeddedLog(directory)
+    expect(verification).toMatchObject({
+      turns: 2,
+      damagedRecords: 0,
+      damagedTurns: 0,
+      findings: [],
+    })
+  })
+
+  test('that are missing are found', async () => {
+    const directory = await storeWithTurns()
+    const { open } = await import('lmdb')
+    const root = open({ path: join(directory, 'turns.mdb'), noSubdir: true, encoding: 'binary' })
+    const chunks = root.openDB({ name: 'chunks', encoding: 'binary' })
+    for (const key of chunks.getKeys({})) await chunks.remove(key)
+    await root.close()
+    const { verification } = await inspectEmbeddedLog(directory)
+    expect(verification).toMatchObject({ damagedTurns: 1 })
+    expect(verification?.findings.join('')).toContain('event 1 is missing')
   })
 })
 
