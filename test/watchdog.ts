@@ -41,14 +41,28 @@ function leftovers(): string[] {
 
 /** Closes the connections that `fetch` keeps for its next call. Later files in this process get a new pool. */
 async function closeIdleFetches(): Promise<void> {
-  const key = Symbol.for('undici.globalDispatcher.1')
-  const dispatcher = Reflect.get(globalThis, key) as Dispatcher | undefined
-  if (dispatcher === undefined) return
-  Reflect.set(globalThis, key, new dispatcher.constructor())
-  await dispatcher.destroy()
+  const [older, newer] = [dispatcherKey(1), dispatcherKey(2)]
+  const wrapper = dispatcherAt(older)
+  // Newer versions of Node keep an agent here, and a wrapper of it in the older place.
+  const agent = dispatcherAt(newer) ?? wrapper
+  if (agent === undefined) return
+  const fresh = new agent.constructor()
+  Reflect.set(globalThis, agent === wrapper ? older : newer, fresh)
+  if (wrapper && agent !== wrapper) {
+    Reflect.set(globalThis, older, new wrapper.constructor(fresh))
+  }
+  await agent.destroy()
+}
+
+function dispatcherKey(version: number): symbol {
+  return Symbol.for(`undici.globalDispatcher.${version}`)
+}
+
+function dispatcherAt(key: symbol): Dispatcher | undefined {
+  return Reflect.get(globalThis, key) as Dispatcher | undefined
 }
 
 interface Dispatcher {
-  readonly constructor: new () => Dispatcher
+  readonly constructor: new (wrapped?: Dispatcher) => Dispatcher
   destroy(): Promise<void>
 }

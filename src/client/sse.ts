@@ -9,7 +9,9 @@ const MAX_EVENT_CHARS = 32 * 1024 * 1024
  */
 export class EventReader {
   readonly #onComment: (text: string) => void
-  readonly #utf8 = new TextDecoder()
+  // Node 26 would also remove a second byte order mark that comes in another chunk.
+  readonly #utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+  #isFirst = true
   #afterCr = false
   /** The last line so far. */
   #line = ''
@@ -27,6 +29,8 @@ export class EventReader {
     const events: SseEvent[] = []
     let text = this.#utf8.decode(chunk, { stream: true })
     if (text === '') return events
+    if (this.#isFirst && text.startsWith('\uFEFF')) text = text.slice(1)
+    this.#isFirst = false
     // The second half of a CRLF.
     if (this.#afterCr && text.startsWith('\n')) text = text.slice(1)
     this.#afterCr = text.endsWith('\r')
