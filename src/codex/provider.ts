@@ -187,9 +187,11 @@ class CodexTurn {
     try {
       if (signal.aborted) return
       const { items } = request
-      const injected = server.request('thread/inject_items', { threadId, items })
-      const { turn } = await server.request('turn/start', { threadId, ...request.turn })
-      await injected
+      // Together: if the process dies, both are rejected.
+      const [, { turn }] = await Promise.all([
+        server.request('thread/inject_items', { threadId, items }),
+        server.request('turn/start', { threadId, ...request.turn }),
+      ])
       // The notification of the start may come before the answer, or after it.
       if (isRecord(turn) && typeof turn['id'] === 'string') this.#turnId ??= turn['id']
       await this.#finished

@@ -84,7 +84,7 @@ export class CodexSupervisor {
 
   async stop(): Promise<void> {
     this.#isStopped = true
-    await this.#starting?.catch(() => {})
+    await this.#starting?.catch(() => {}) // its caller gets the error
     this.#current = undefined
     await Promise.all([...this.#all].map((server) => server.close()))
   }

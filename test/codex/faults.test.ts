@@ -51,6 +51,7 @@ describe('an app-server that', () => {
     ['exits', 'exits at once', 'UPSTREAM_UNREACHABLE'],
     ['threadless', 'starts no thread', 'UPSTREAM_MALFORMED'],
     ['refuses', 'refuses the turn', 'UPSTREAM_UNREACHABLE'],
+    ['dies', 'dies with two requests unanswered', 'UPSTREAM_TRUNCATED'],
     ['silent', 'goes silent', 'UPSTREAM_TIMEOUT'],
   ])('(%s) %s fails the turn with %s', async (mode, _what, code) => {
     const limit = { deaf: { requestTimeoutMs: 300 }, silent: { idleTimeoutMs: 300 } }[mode]

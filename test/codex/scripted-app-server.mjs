@@ -38,7 +38,10 @@ const answers = {
     if (mode !== 'deaf') reply(id, { userAgent: 'scripted' })
   },
   'thread/start': (id) => reply(id, mode === 'threadless' ? {} : { thread: { id: threadId } }),
-  'thread/inject_items': (id) => reply(id, {}),
+  'thread/inject_items'(id) {
+    if (mode === 'dies') process.exit(1)
+    reply(id, {})
+  },
   'turn/start'(id) {
     if (mode === 'refuses') send({ id, error: { code: -32600, message: 'no turns today' } })
     else {
