@@ -12,6 +12,10 @@ vi.setConfig({ testTimeout: 30_000 })
 describeTurnLog(
   'Redis',
   ({ retentionMs }) => underTest({ url: server.url }, retentionMs, () => timeOf(server)),
-  // Every case has keys of its own, and some wait for keys to expire.
-  { describe, test: test.concurrent },
+  // Every case has keys of its own. Those that wait for keys to expire take seconds.
+  {
+    describe,
+    test: (name, body) =>
+      test.concurrent(name, { tags: /\bexpires?\b/.test(name) ? ['slow'] : [] }, body),
+  },
 )
