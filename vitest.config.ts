@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config'
 /** Files that replace a module or a global, which others in their process would see. */
 const ISOLATED = [
   'test/bench/measure.test.ts',
+  'test/clients/ui/**/*.test.ts',
+  'test/react/**/*.test.ts',
   'test/scripts/**/*.test.ts',
   'test/server/auth/key-ring.test.ts',
   'test/testing/fake-clock.test.ts',

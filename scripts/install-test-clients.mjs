@@ -1,11 +1,11 @@
-// Installs what the tests of test/clients/ need beside the package itself: frameworks that people mount the
-// gateway in. It has its own lock, so that nobody who uses the package gets them.
+// Installs what the tests of test/clients/ need beside the package itself: frameworks that people use the
+// gateway with. It has its own lock, so that nobody who uses the package gets them.
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const folder = fileURLToPath(new URL('../test/clients/', import.meta.url))
-const LIMIT_MS = 180_000
+const LIMIT_MS = 300_000
 
 /**
  * Does nothing when the packages of the lock are installed already. Throws a sentence that says what to do when they

@@ -20,8 +20,8 @@ or \`?from=\`. A turn ends with one \`turn_complete\` or \`turn_error\`. Disconn
 \`http://127.0.0.1:4010/v1\` as their base URL.
 
 As a library: \`turnstream\` (adapters, processor, reducer, dialects; no Node APIs), \`turnstream/server\` (stores, turns,
-gateway), \`turnstream/client\` (a client that reconnects, for browsers too), \`turnstream/testing\` (fake clock,
-conformance suite for stores).
+gateway), \`turnstream/client\` (a client that reconnects, for browsers too), \`turnstream/react\` (hooks),
+\`turnstream/testing\` (fake clock, conformance suite for stores).
 `
 
 /** The last group is what a reader with little room can skip: llmstxt.org calls it Optional. */

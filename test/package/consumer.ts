@@ -4,6 +4,7 @@ export function importScript(schemas: readonly string[]): string {
   return `
 import { ERROR_CODES, TurnstreamError } from 'turnstream'
 import { createClient, EMPTY_VIEW } from 'turnstream/client'
+import { useThread } from 'turnstream/react'
 import { MemoryLog } from 'turnstream/server'
 import { describeTurnLog, fakeClock } from 'turnstream/testing'
 ${schemas.map((name, index) => `import schema${index} from 'turnstream/schema/${name}.json' with { type: 'json' }`).join('\n')}
@@ -27,6 +28,7 @@ process.stdout.write(JSON.stringify({
   fakeTime: fakeClock(5).now(),
   turns: EMPTY_VIEW.turns,
   client: createClient().turn('t').getSnapshot(),
+  hook: useThread.name,
   schemas: schemas.map((schema) => schema.$id),
   version: packageJson.version,
 }))
@@ -102,6 +104,7 @@ import {
 } from 'turnstream'
 import * as client from 'turnstream/client'
 import { type AppendFrame, EMPTY_VIEW, append, apply, type TurnView, type View } from 'turnstream/client'
+import { type SubmitState, type ThreadsState, useSubmit, useThread, useThreads, useTurn } from 'turnstream/react'
 import * as server from 'turnstream/server'
 import { type Lease, type LogWriter, MemoryLog, TurnExistsError, type TurnLog } from 'turnstream/server'
 import { type SuiteRunner, describeTurnLog, fakeClock } from 'turnstream/testing'
@@ -151,6 +154,10 @@ export function follow(options: client.ClientOptions, onText: (text: string) => 
     const { turn: view, connection }: client.TurnState = turn.getSnapshot()
     onText(view?.items.at(-1)?.content ?? connection.cause?.message ?? connection.status)
   })
+}
+
+export function useAll(of: client.Client): [client.ThreadState, client.TurnState, SubmitState, ThreadsState] {
+  return [useThread(of, 'thread'), useTurn(of, undefined), useSubmit(of), useThreads(of)]
 }
 
 /** With a transport of one's own. */

@@ -5,6 +5,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -41,7 +42,7 @@ beforeAll(() => {
   const modules = join(project, 'node_modules')
   mkdirSync(join(modules, 'turnstream'), { recursive: true })
   run('tar', ['-xzf', tarballName(), '-C', 'node_modules/turnstream', '--strip-components=1'])
-  for (const name of Object.keys(packageJson.dependencies)) {
+  for (const name of [...Object.keys(packageJson.dependencies), 'react']) {
     // The name of a package may have a scope, which is a folder.
     mkdirSync(dirname(join(modules, name)), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), join(modules, name))
@@ -76,6 +77,7 @@ describe('in Node', () => {
       fakeTime: 5,
       turns: [],
       client: { connection: { status: 'idle' } },
+      hook: 'useThread',
       schemas: SCHEMAS.map((name) => `turnstream/schema/${name}.json`),
       version: packageJson.version,
     })
@@ -90,6 +92,11 @@ describe('in Node', () => {
     writeFileSync(join(project, 'reach.mjs'), "await import('turnstream/dist/protocol/json.js')\n")
     expect(() => run(process.execPath, ['reach.mjs'])).toThrow('ERR_PACKAGE_PATH_NOT_EXPORTED')
   })
+})
+
+test('bundlers of server components see that the hooks are for the client', () => {
+  const hooks = readFileSync(join(project, 'node_modules/turnstream/dist/react.js'), 'utf8')
+  expect(hooks).toMatch(/^'use client';?\n/)
 })
 
 describe('the command', () => {

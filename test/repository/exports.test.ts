@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import * as client from '../../src/client.ts'
 import * as main from '../../src/index.ts'
+import * as react from '../../src/react.ts'
 import * as server from '../../src/server.ts'
 import * as testing from '../../src/testing/index.ts'
 import { exportedTypesOf } from './sources.ts'
@@ -300,6 +301,12 @@ const PUBLIC = {
       'TurnView',
       'View',
     ],
+  },
+  react: {
+    file: 'src/react.ts',
+    module: react,
+    values: ['useSubmit', 'useThread', 'useThreads', 'useTurn'],
+    types: ['SubmitState', 'ThreadsState'],
   },
   testing: {
     file: 'src/testing/index.ts',

@@ -87,6 +87,8 @@ export function literalsOf(file: string): string[] {
 export function exportedTypesOf(file: string): string[] {
   const names: string[] = []
   for (const statement of statementsOf(file, read(file))) {
+    // 'use client'
+    if (statement['directive']) continue
     if (statement.type !== 'ExportNamedDeclaration' || !isNode(statement['source'])) {
       throw new Error(`${file} holds a ${statement.type}: an entry point only re-exports, by name`)
     }

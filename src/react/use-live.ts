@@ -1,0 +1,24 @@
+import { useSyncExternalStore } from 'react'
+
+interface Store<State> {
+  readonly subscribe: (listener: () => void) => () => void
+  readonly getSnapshot: () => State
+}
+
+/**
+ * Renders with each state of a store, and with `idle` without one. `idle` is also what a server renders, and what the
+ * page hydrates with, even if the store has changed by then.
+ */
+export function useLive<State>(store: Store<State> | undefined, idle: State): State {
+  const getIdle = () => idle
+  return useSyncExternalStore(
+    store?.subscribe ?? subscribeToNothing,
+    store?.getSnapshot ?? getIdle,
+    getIdle,
+  )
+}
+
+/** The same function each time: React subscribes again to another one. */
+function subscribeToNothing(): () => void {
+  return () => {}
+}
