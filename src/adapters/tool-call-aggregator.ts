@@ -293,9 +293,11 @@ const ID = 'id'
  */
 function aliasesOf(notification: Fields, item: Fields): string[] {
   return [
-    alias(ID, item['call_id'] ?? notification['call_id']),
+    alias(ID, item['call_id']),
+    alias(ID, notification['call_id']),
     alias('index', notification['output_index']),
-    alias(ID, item['id'] ?? notification['item_id'] ?? notification['id']),
+    alias(ID, item['id']),
+    alias(ID, notification['item_id'] ?? notification['id']),
   ].filter((name) => name !== undefined)
 }
 

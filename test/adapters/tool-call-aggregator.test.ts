@@ -46,6 +46,21 @@ describe('T1 a call is found under all its names', () => {
     expect(callsOf(added(f, { output_index: 0 }), ...pieces)).toEqual(['call_1 f {"n":1}'])
   })
 
+  test.each([
+    ['the call_id', { call_id: 'call_1' }, {}],
+    ['the id of the item', { id: 'fc_1' }, {}],
+    ['the call_id under the name of the id', { id: 'call_1' }, {}],
+    ['call_id beside the item', {}, { call_id: 'call_1' }],
+    ['item_id beside the item', {}, { item_id: 'fc_1' }],
+    ['item_id beside an item with another id', { id: 'fc_x' }, { item_id: 'fc_1' }],
+    ['call_id beside an item with another id', { id: 'fc_x' }, { call_id: 'call_1' }],
+    ['output_index beside an item with another id', { id: 'fc_x' }, { output_index: 0 }],
+  ])('output_item.done reaches it by %s', (_, item, more) => {
+    const first = [added(f, { output_index: 0 }), delta('[1]', { item_id: 'fc_1' })]
+    const other = added({ id: 'fc_2', call_id: 'call_2', name: 'g' }, { output_index: 1 })
+    expect(callsOf(...first, other, done(item, more))).toEqual(['call_1 f [1]'])
+  })
+
   test.each(['item', 'output_item', 'outputItem'])('its item may be called %s', (name) => {
     const { item, ...rest } = added(f)
     expect(callsOf({ ...rest, [name]: item }, done(f))).toEqual(['call_1 f {}'])
