@@ -1,10 +1,19 @@
 import { type Clock, sleep } from '../async/clock.ts'
 import { StreamProcessor } from '../processor/stream-processor.ts'
+import { parseJsonObject } from '../protocol/json.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
 import { ResponseReducer } from '../reducer/reduce.ts'
 import { defineCommand, EXIT, parseChoice, readInput, UsageError } from './command.ts'
-import { TARGET_FLAGS, TARGET_NAMES, TARGET_OPTION, V2Source, writeEvents } from './formats.ts'
+import {
+  type Source,
+  TARGET_FLAGS,
+  TARGET_NAMES,
+  TARGET_OPTION,
+  V2Source,
+  writeEvents,
+} from './formats.ts'
+import { NotificationSource } from './notification-source.ts'
 import { RECORDED, recordToolsTurn } from './recordings.ts'
 import { type Terminal, withProgress } from './terminal.ts'
 import { clip, describeOutput, jsonLine } from './text.ts'
@@ -19,8 +28,9 @@ export const replay = defineCommand({
   name: 'replay',
   summary: 'play a recorded turn',
   usage: ['turnstream replay <file.jsonl> [--to <format>] [--speed <n>] [--json]'],
-  about: `The file contains StreamEvents as JSON lines, as written by \`turnstream convert --to v2 --json\`.
-Their timestamps set the pace.`,
+  about: `The file contains JSON lines: StreamEvents, as written by \`turnstream convert --to v2 --json\`, or
+notifications of a codex app-server, in any of its grammars. Their times set the pace: "timestamp"
+of StreamEvents; "emittedAtMs" of notifications, or "t" in {"t":<ms>,"dir":"s2c","msg":…}.`,
   options: { to: { ...TARGET_OPTION, default: 'v2' }, speed: SPEED_OPTION, ...TARGET_FLAGS },
   words: { takes: 'one file', min: 1, max: 1 },
   examples: ['turnstream replay turn.jsonl --to xapi --speed 4'],
@@ -40,15 +50,43 @@ Their timestamps set the pace.`,
 
 /** The events of the file. A truncated turn ends as an error. */
 async function readRecording(file: string, terminal: Terminal): Promise<StreamEvent[]> {
-  const source = new V2Source()
   const events: StreamEvent[] = []
-  for await (const chunk of readInput(file, terminal)) events.push(...source.feed(chunk))
-  events.push(...source.end())
-  if (source.fault !== undefined) {
+  let source: Source | undefined
+  for await (const chunk of withFirstLine(readInput(file, terminal))) {
+    source ??= chooseSource(chunk, terminal.clock)
+    for (const event of source.feed(chunk)) events.push(event)
+  }
+  for (const event of source?.end() ?? []) events.push(event)
+  if (source?.fault !== undefined) {
     throw new UsageError(`${file}: line ${source.fault.at}: ${source.fault.reason}`)
   }
   if (events.length === 0) throw new UsageError(`${file} contains no events`)
   return events
+}
+
+const LINE_FEED = 0x0a
+
+/** Joins the first chunks until they hold a complete line. */
+async function* withFirstLine(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let head: Uint8Array[] | undefined = []
+  for await (const chunk of chunks) {
+    if (head === undefined) yield chunk
+    else {
+      head.push(chunk)
+      if (!chunk.includes(LINE_FEED)) continue
+      yield Buffer.concat(head)
+      head = undefined
+    }
+  }
+  if (head !== undefined && head.length > 0) yield Buffer.concat(head)
+}
+
+/** StreamEvents have ids; everything else that is an object is a notification. */
+function chooseSource(head: Uint8Array, clock: Clock): Source {
+  const [line = ''] = new TextDecoder().decode(head).trimStart().split('\n', 1)
+  const first = parseJsonObject(line)
+  const isNotification = first !== undefined && !('event_id' in first) && !('payload' in first)
+  return isNotification ? new NotificationSource(clock.now()) : new V2Source()
 }
 
 /** `--speed`: 0 does not wait. */
