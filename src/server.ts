@@ -1,3 +1,4 @@
+export type { ProcessHealth } from './adapters/provider.ts'
 export type { StopSignal } from './async/on-abort.ts'
 export type { ModelProvider } from './codex/home.ts'
 export {
@@ -5,7 +6,6 @@ export {
   type CodexProviderOptions,
   createCodexProvider,
 } from './codex/provider.ts'
-export type { CodexHealth } from './codex/supervisor.ts'
 export { type EmbeddedLogOptions, openEmbeddedLog, type SyncPolicy } from './log/embedded/open.ts'
 export { MemoryLog, type MemoryLogOptions } from './log/memory-log.ts'
 export type { RedisLogOptions, RedisServer } from './log/redis/redis-log.ts'

@@ -51,6 +51,23 @@ export interface RunContext {
   onUnknown?: (type: string) => void
 }
 
+/** The process that a provider runs for its calls. */
+export interface ProcessHealth {
+  /** `idle`: not started yet. `failing`: the last start failed, and the next one waits. */
+  readonly state: 'idle' | 'running' | 'failing'
+  readonly pid?: number
+  /** Threads that this process has served. */
+  readonly threads: number
+  /** Turns that run now, also on replaced processes. */
+  readonly turns: number
+  /** Processes that died. */
+  readonly restarts: number
+  /** Processes that were replaced because of their threads or memory. */
+  readonly recycles: number
+  readonly residentBytes?: number
+  readonly lastError?: string
+}
+
 /** A source of response payloads; `stamp` converts them to StreamEvents. */
 export interface Provider {
   readonly id: string
@@ -63,6 +80,8 @@ export interface Provider {
     run: RunContext,
     signal?: AbortSignal,
   ): ResponseStream<StreamEventPayload>
+  /** Missing for providers without a process. */
+  readonly health?: ProcessHealth
   /** Releases what the provider holds between calls, such as a process. Running calls fail. */
   stop?(): Promise<void>
 }

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { type Clock, pause } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { redactShapes } from '../protocol/redaction.ts'
 import { Connection, type Incoming, type Params } from './connection.ts'
 import { workDirectory } from './home.ts'
+import { LogLines } from './log-lines.ts'
 
 export interface AppServerOptions {
   readonly binary: string
@@ -27,7 +27,9 @@ export interface ThreadListener {
 /** Notifications that no thread needs. */
 const OPT_OUT = [
   'account/rateLimits/updated',
+  'configWarning',
   'remoteControl/status/changed',
+  'thread/readState/changed',
   'thread/started',
   'thread/status/changed',
   'thread/settings/updated',
@@ -35,7 +37,6 @@ const OPT_OUT = [
 const CLIENT = { name: 'turnstream', title: null, version: '1' }
 const CALL_OF_CLIENT_TOOL = 'item/tool/call'
 
-const MAX_LOG_CHARS = 2000
 /** An app-server exits within 60 ms of the end of its input. */
 const EXIT_MS = 2000
 
@@ -70,7 +71,9 @@ export class AppServer {
         child.kill('SIGKILL')
       },
     })
-    child.stderr.on('data', (chunk: Uint8Array) => onLog(logText(chunk)))
+    const log = new LogLines(onLog)
+    child.stderr.on('data', (chunk: Uint8Array) => log.feed(chunk))
+    child.stderr.on('end', () => log.end())
     this.exited = new Promise((resolve) => {
       const exit = (how: string): void => {
         const reason = new TurnstreamError('UPSTREAM_TRUNCATED', `codex app-server ${how}`)
@@ -143,12 +146,4 @@ export class AppServer {
     listener?.onMessage(message)
     return message.method === CALL_OF_CLIENT_TOOL && listener !== undefined
   }
-}
-
-// Colours of the log lines.
-const STYLES = new RegExp(String.raw`\u001b\[[\d;]*m`, 'g')
-
-function logText(chunk: Uint8Array): string {
-  const text = new TextDecoder().decode(chunk).replaceAll(STYLES, '').trim()
-  return redactShapes(text).slice(0, MAX_LOG_CHARS)
 }

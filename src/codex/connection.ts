@@ -15,14 +15,12 @@ export interface Incoming {
   readonly size: number
 }
 
-/** The app-server answered a request with an error. */
-class RpcError extends Error {
-  override readonly name = 'RpcError'
-}
-
 // One line holds a whole item: a tool result or a long text.
 const MAX_LINE_CHARS = 64 * 1024 * 1024
 const METHOD_NOT_FOUND = -32601
+/** Invalid request, and invalid parameters. */
+const INVALID: ReadonlySet<unknown> = new Set([-32600, -32602])
+const MAX_REASON_CHARS = 500
 
 interface Pending {
   resolve(result: Params): void
@@ -110,7 +108,7 @@ export class Connection {
     if (typeof id !== 'number') return
     const pending = this.#pending.get(id)
     const { error, result } = message
-    if (isRecord(error)) pending?.reject(new RpcError(String(error['message']).slice(0, 500)))
+    if (isRecord(error)) pending?.reject(toRefusal(error))
     else pending?.resolve(isRecord(result) ? result : {})
   }
 
@@ -125,6 +123,15 @@ export class Connection {
       this.#send({ id, error: { code: METHOD_NOT_FOUND, message: `${method} is not supported` } })
     }
   }
+}
+
+/** An error as the answer to a request. The list of all methods may follow the reason. */
+function toRefusal({ code, message }: Params): TurnstreamError {
+  const reason = String(message).slice(0, MAX_REASON_CHARS)
+  return new TurnstreamError(
+    INVALID.has(code) ? 'OPTION_INVALID' : 'UPSTREAM_UNREACHABLE',
+    `codex refused: ${reason}`,
+  )
 }
 
 function parseMessage(line: string): Params | undefined {

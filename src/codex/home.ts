@@ -1,11 +1,15 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { copyTemplate } from './home-template.ts'
 
 /** The Responses API that codex calls. */
 export interface ModelProvider {
-  readonly baseUrl: string
+  /** May be missing with a login: codex then chooses it. */
+  readonly baseUrl?: string | undefined
   /** Environment variable of its key; none for a server without keys. */
   readonly keyVariable?: string | undefined
+  /** Whether codex uses the login in `auth.json` of its home instead of a key. */
+  readonly usesLogin?: boolean
 }
 
 export interface CodexHome {
@@ -15,6 +19,8 @@ export interface CodexHome {
   readonly modelProvider: ModelProvider
   /** How long the model may be silent. */
   readonly idleMs: number
+  /** A directory whose files the home starts with. */
+  readonly template?: string | undefined
 }
 
 /** The name of the model provider in the configuration of codex. */
@@ -28,6 +34,7 @@ export function writeCodexHome(home: CodexHome): void {
   const { directory, models } = home
   mkdirSync(workDirectory(directory), { recursive: true, mode: 0o700 })
   chmodSync(directory, 0o700)
+  if (home.template !== undefined) copyTemplate(home.template, directory)
   const catalog = join(directory, 'catalog.json')
   writeFileSync(catalog, JSON.stringify({ models: models.map(catalogEntry) }), { mode: 0o600 })
   writeFileSync(join(directory, 'config.toml'), configToml(home, catalog), { mode: 0o600 })
@@ -95,7 +102,8 @@ const FEATURES_OFF = [
 ]
 
 function configToml({ models, modelProvider, idleMs }: CodexHome, catalog: string): string {
-  const { baseUrl, keyVariable } = modelProvider
+  const { baseUrl, keyVariable, usesLogin = false } = modelProvider
+  const address = baseUrl === undefined ? [] : [`base_url = ${toml(baseUrl)}`]
   const key = keyVariable === undefined ? [] : [`env_key = ${toml(keyVariable)}`]
   return [
     `model = ${toml(models[0] ?? '')}`,
@@ -116,10 +124,10 @@ function configToml({ models, modelProvider, idleMs }: CodexHome, catalog: strin
     '',
     `[model_providers.${PROVIDER}]`,
     `name = ${toml(PROVIDER)}`,
-    `base_url = ${toml(baseUrl)}`,
+    ...address,
     'wire_api = "responses"',
     ...key,
-    'requires_openai_auth = false',
+    `requires_openai_auth = ${usesLogin}`,
     'supports_websockets = false',
     'request_max_retries = 0',
     'stream_max_retries = 0',

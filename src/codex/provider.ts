@@ -1,5 +1,10 @@
 import { translateCodex } from '../adapters/codex/translate.ts'
-import { CODEX_ID, type Provider, ProviderStream } from '../adapters/provider.ts'
+import {
+  CODEX_ID,
+  type ProcessHealth,
+  type Provider,
+  ProviderStream,
+} from '../adapters/provider.ts'
 import type { Translation } from '../adapters/translation.ts'
 import { concealing } from '../adapters/vendor-errors.ts'
 import { type Clock, systemClock } from '../async/clock.ts'
@@ -7,13 +12,14 @@ import { IdleTimer } from '../async/idle-timer.ts'
 import { onAbort } from '../async/on-abort.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isRecord } from '../protocol/json.ts'
+import { redacting } from '../protocol/redaction.ts'
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { AppServer } from './app-server.ts'
 import { findCodex } from './binary.ts'
 import type { Incoming, Params } from './connection.ts'
 import { type ModelProvider, writeCodexHome } from './home.ts'
 import { buildCodexRequest, type CodexRequest } from './request.ts'
-import { type CodexHealth, CodexSupervisor } from './supervisor.ts'
+import { CodexSupervisor } from './supervisor.ts'
 
 export interface CodexProviderOptions {
   /** Provider id of its responses. `codex` by default. */
@@ -22,6 +28,8 @@ export interface CodexProviderOptions {
   binary?: string
   /** `CODEX_HOME`: a directory of its own, created with the first process. */
   home: string | (() => string)
+  /** A directory whose files the home starts with, such as the `auth.json` of a login. */
+  homeTemplate?: string
   /** Models that codex may be asked for; the first is its default. */
   models: readonly string[]
   /** The Responses API that codex calls. */
@@ -30,6 +38,8 @@ export interface CodexProviderOptions {
   env?: Readonly<Record<string, string | undefined>>
   /** Silence of codex after which a turn fails. 300 s by default. */
   idleTimeoutMs?: number
+  /** Total time of a call, after which it fails. 30 minutes by default. */
+  maxTurnMs?: number
   /** Limit for the start of the process, and for its answers. 20 s by default. */
   requestTimeoutMs?: number
   /** Threads after which the process is replaced. 200 by default. */
@@ -43,11 +53,12 @@ export interface CodexProviderOptions {
 
 /** A codex app-server as a provider. Its process starts with the first turn; `stop` ends it. */
 export interface CodexProvider extends Provider {
-  readonly health: CodexHealth
+  readonly health: ProcessHealth
   stop(): Promise<void>
 }
 
 const IDLE_MS = 300_000
+const MAX_TURN_MS = 1_800_000
 const REQUEST_MS = 20_000
 const MAX_THREADS = 200
 const MAX_RESIDENT_BYTES = 2 ** 30
@@ -72,11 +83,16 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
   const env = childEnvironment(options.env ?? process.env, modelProvider)
   const { baseUrl, keyVariable = '' } = modelProvider
   const apiKey = env[keyVariable]
-  const conceal = concealing({ baseUrl, ...(apiKey !== undefined && { apiKey }) })
+  const redact = redacting(apiKey === undefined ? [] : [apiKey])
+  const conceal = concealing({
+    ...(baseUrl !== undefined && { baseUrl }),
+    ...(apiKey !== undefined && { apiKey }),
+  })
   const supervisor = new CodexSupervisor({
     prepare() {
       const home = typeof options.home === 'string' ? options.home : options.home()
-      writeCodexHome({ directory: home, models, modelProvider, idleMs })
+      const template = options.homeTemplate
+      writeCodexHome({ directory: home, models, modelProvider, idleMs, template })
       return { home, binary: findCodex(options.binary, env['PATH']) }
     },
     env,
@@ -84,7 +100,7 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
     requestTimeoutMs: options.requestTimeoutMs ?? REQUEST_MS,
     maxThreads: options.maxThreads ?? MAX_THREADS,
     maxResidentBytes: options.maxResidentBytes ?? MAX_RESIDENT_BYTES,
-    onLog: options.onLog ?? (() => {}),
+    onLog: (line) => options.onLog?.(redact(line)),
   })
   return {
     id,
@@ -97,7 +113,8 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
       const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
       const translation = translateCodex({ ...context, onUnknown, conceal })
       const build = () => buildCodexRequest(request)
-      void new CodexTurn({ stream, translation, clock, idleMs, supervisor }).run(build)
+      const limits = { idleMs, maxTurnMs: options.maxTurnMs ?? MAX_TURN_MS }
+      void new CodexTurn({ stream, translation, clock, supervisor, ...limits }).run(build)
       return stream
     },
   }
@@ -119,6 +136,7 @@ interface TurnParts {
   readonly translation: Translation
   readonly clock: Clock
   readonly idleMs: number
+  readonly maxTurnMs: number
   readonly supervisor: CodexSupervisor
 }
 
@@ -154,17 +172,22 @@ class CodexTurn {
 
   /** Never rejects: a failure is the end of the response. */
   async run(build: () => CodexRequest): Promise<void> {
-    const { stream, supervisor } = this.#parts
+    const { stream, supervisor, clock, maxTurnMs } = this.#parts
+    const message = `codex did not finish within ${maxTurnMs / 1000} s`
+    const stopLimit = clock.after(maxTurnMs, () =>
+      this.#fail({ code: 'UPSTREAM_TIMEOUT', message }),
+    )
     let server: AppServer | undefined
     try {
       const request = build()
       this.#originalName = request.originalName
       server = await supervisor.acquire()
-      await this.#runOn(server, request)
+      if (!stream.signal.aborted) await this.#runOn(server, request)
     } catch (error) {
       this.#fail(faultOf(error))
       await this.#finished
     } finally {
+      stopLimit()
       this.#silence.stop()
       stream.complete()
       if (server !== undefined) supervisor.release(server)
@@ -187,13 +210,16 @@ class CodexTurn {
     try {
       if (signal.aborted) return
       const { items } = request
-      // Together: if the process dies, both are rejected.
-      const [, { turn }] = await Promise.all([
+      const requests = [
         server.request('thread/inject_items', { threadId, items }),
         server.request('turn/start', { threadId, ...request.turn }),
-      ])
+      ] as const
+      // Both are awaited: a turn that started although the other failed must be interrupted.
+      const [, started] = await Promise.allSettled(requests)
+      const turn = started.status === 'fulfilled' ? started.value['turn'] : undefined
       // The notification of the start may come before the answer, or after it.
       if (isRecord(turn) && typeof turn['id'] === 'string') this.#turnId ??= turn['id']
+      await Promise.all(requests)
       await this.#finished
     } finally {
       stopWatching()

@@ -1,3 +1,4 @@
+import type { ProcessHealth } from '../adapters/provider.ts'
 import { monotonicNow, sleep } from '../async/clock.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
@@ -12,22 +13,14 @@ export interface SupervisorOptions extends Omit<AppServerOptions, 'binary' | 'ho
   readonly maxResidentBytes: number
 }
 
-export interface CodexHealth {
-  /** `idle`: not started yet. `failing`: the last start failed; the next one waits. */
-  readonly state: 'idle' | 'running' | 'failing'
-  readonly pid?: number
-  readonly threads: number
-  readonly residentBytes?: number
-  readonly restarts: number
-  readonly lastError?: string
-}
-
 const BACKOFF_MS = 500
 const MAX_BACKOFF_MS = 30_000
 /** A turn waits this long for a restart, and fails if it takes longer. */
 const MAX_WAIT_MS = 2000
 /** A process that lived this long did not fail to start. */
 const STABLE_MS = 10_000
+/** How long a failed start is reported. Then the next turn may try again. */
+const FAILING_MS = 10_000
 
 /**
  * Keeps one app-server running for new turns. A process that has served its number of threads or grown too large is
@@ -41,25 +34,34 @@ export class CodexSupervisor {
   #isStopped = false
   #failures = 0
   #restarts = 0
+  #recycles = 0
   #retryAt = 0
+  #failingUntil = 0
   #lastError: string | undefined
 
   constructor(options: SupervisorOptions) {
     this.#options = options
   }
 
-  get health(): CodexHealth {
+  get health(): ProcessHealth {
     const current = this.#current
-    const { residentBytes, pid } = current ?? {}
-    const isFailing = current === undefined && this.#failures > 0
+    const { residentBytes, pid, threads = 0 } = current ?? {}
+    const turns = [...this.#all].reduce((sum, { active }) => sum + active, 0)
     return {
-      state: current === undefined ? (isFailing ? 'failing' : 'idle') : 'running',
-      threads: current?.threads ?? 0,
+      state: current === undefined ? this.#idleState : 'running',
+      threads,
+      turns,
       restarts: this.#restarts,
+      recycles: this.#recycles,
       ...(pid !== undefined && { pid }),
       ...(residentBytes !== undefined && { residentBytes }),
       ...(this.#lastError !== undefined && { lastError: this.#lastError }),
     }
+  }
+
+  get #idleState(): 'failing' | 'idle' {
+    const now = monotonicNow(this.#options.clock)
+    return now < Math.max(this.#retryAt, this.#failingUntil) ? 'failing' : 'idle'
   }
 
   /** The process for a new thread. UPSTREAM_UNREACHABLE while it cannot be started. */
@@ -96,7 +98,7 @@ export class CodexSupervisor {
 
   #retire(server: AppServer): void {
     this.#current = undefined
-    this.#restarts += 1
+    this.#recycles += 1
     this.#closeUnused(server)
   }
 
@@ -120,6 +122,7 @@ export class CodexSupervisor {
       return server
     } catch (error) {
       this.#fail(error)
+      this.#failingUntil = monotonicNow(clock) + FAILING_MS
       throw unreachable(this.#lastError ?? 'codex cannot be started')
     }
   }

@@ -95,11 +95,24 @@ export function createGateway(options: GatewayOptions): Gateway {
   const limits = resolveLimits(options.limits)
   const closing = new AbortController()
   let closed: Promise<void> | undefined
-  const readiness = new Readiness({ log, clock, isOpen: () => closed === undefined })
+  const readiness = new Readiness({
+    log,
+    clock,
+    providers: providers.all,
+    isOpen: () => closed === undefined,
+  })
   const models = providers.allModels
   const { onTurn, onUnknownEvent, tools = [] } = options
   const toolSources = tools.filter(isToolSource)
-  const metrics = new GatewayMetrics({ log, clock, models, toolSources, onTurn, onUnknownEvent })
+  const metrics = new GatewayMetrics({
+    log,
+    clock,
+    models,
+    toolSources,
+    providers: providers.all,
+    onTurn,
+    onUnknownEvent,
+  })
 
   const onError = quietly((error, about: ErrorSubject) => {
     metrics.failed(error)

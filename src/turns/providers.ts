@@ -77,6 +77,11 @@ export class Providers {
     return toChosen(owner ?? this.#takerOfAny(model), model)
   }
 
+  /** All of them, the default one first. */
+  get all(): Provider[] {
+    return this.#all.map(({ provider }) => provider)
+  }
+
   get #all(): ConfiguredProvider[] {
     return [...this.#byId.values()]
   }

@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { ProviderRequest } from '../../src/adapters/provider.ts'
 import { findCodex } from '../../src/codex/binary.ts'
 import {
@@ -12,6 +12,8 @@ import {
   createCodexProvider,
 } from '../../src/codex/provider.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { eventually } from '../eventually.ts'
 
 const SCRIPT = fileURLToPath(new URL('scripted-app-server.mjs', import.meta.url))
 
@@ -50,11 +52,17 @@ describe('an app-server that', () => {
     ['deaf', 'never completes the handshake', 'UPSTREAM_UNREACHABLE'],
     ['exits', 'exits at once', 'UPSTREAM_UNREACHABLE'],
     ['threadless', 'starts no thread', 'UPSTREAM_MALFORMED'],
-    ['refuses', 'refuses the turn', 'UPSTREAM_UNREACHABLE'],
+    ['refuses', 'refuses the turn', 'OPTION_INVALID'],
     ['dies', 'dies with two requests unanswered', 'UPSTREAM_TRUNCATED'],
+    ['forgets', 'is too busy for the history', 'UPSTREAM_UNREACHABLE'],
     ['silent', 'goes silent', 'UPSTREAM_TIMEOUT'],
+    ['endless', 'never finishes', 'UPSTREAM_TIMEOUT'],
   ])('(%s) %s fails the turn with %s', async (mode, _what, code) => {
-    const limit = { deaf: { requestTimeoutMs: 300 }, silent: { idleTimeoutMs: 300 } }[mode]
+    const limit = {
+      deaf: { requestTimeoutMs: 300 },
+      silent: { idleTimeoutMs: 300 },
+      endless: { maxTurnMs: 300 },
+    }[mode]
     const events = await ask(start(mode, limit))
     expect(events.at(-1)).toMatchObject({ type: 'response_error', error: { code } })
   })
@@ -73,7 +81,8 @@ describe('an app-server that', () => {
   test('exits every time is not started again at once', async () => {
     const logged: string[] = []
     const provider = start('exits', { onLog: (line) => logged.push(line) })
-    expect(provider.health).toEqual({ state: 'idle', threads: 0, restarts: 0 })
+    const counts = { threads: 0, turns: 0, restarts: 0, recycles: 0 }
+    expect(provider.health).toEqual({ state: 'idle', ...counts })
     for (let at = 0; at < 3; at++) await ask(provider)
     expect(provider.health).toMatchObject({
       state: 'failing',
@@ -81,6 +90,58 @@ describe('an app-server that', () => {
     })
     expect(logged.join('\n')).toContain('started with')
     expect(logged.join('\n')).not.toContain('sk-ant')
+  })
+})
+
+describe('a turn is interrupted', () => {
+  test.each([
+    ['is too busy for the history', 'forgets', {}],
+    ['goes silent', 'silent', { idleTimeoutMs: 300 }],
+    ['never finishes', 'endless', { maxTurnMs: 300 }],
+  ])('when the app-server %s', async (_what, mode, limit) => {
+    const logged: string[] = []
+    await ask(start(mode, { ...limit, onLog: (line) => logged.push(line) }))
+    await eventually(() => expect(logged).toContain('interrupted turn-1'))
+  })
+
+  test('within a second of its cancellation', async () => {
+    const logged: string[] = []
+    const provider = start('endless', { onLog: (line) => logged.push(line) })
+    const abort = new AbortController()
+    const stream = provider.stream(REQUEST, RUN, abort.signal)
+    for await (const { type } of stream) if (type === 'item_delta') break
+    abort.abort()
+    await vi.waitFor(() => expect(logged).toContain('interrupted turn-1'), { timeout: 1000 })
+  })
+})
+
+describe('the process', () => {
+  test('is asked for no notification that no turn needs', async () => {
+    const logged: string[] = []
+    await ask(start('answers', { onLog: (line) => logged.push(line) }))
+    await eventually(() => expect(logged.join('\n')).toContain('opted out of'))
+    expect(logged.join('\n')).toContain('thread/status/changed')
+    expect(logged.join('\n')).not.toContain('item/agentMessage/delta')
+  })
+
+  test.each([{ maxThreads: 1 }, { maxResidentBytes: 1 }])('is replaced after %j', async (limit) => {
+    const provider = start('answers', limit)
+    await ask(provider)
+    const { pid } = provider.health
+    expect((await ask(provider)).at(-1)).toMatchObject({ type: 'response_done' })
+    expect(provider.health).toMatchObject({ threads: 1, restarts: 0, recycles: 1 })
+    expect(provider.health.pid).not.toBe(pid)
+  })
+
+  test('that failed to start is reported for ten seconds', async () => {
+    const clock = fakeClock()
+    const provider = start('answers', { binary: '/nowhere/codex', clock })
+    expect((await ask(provider)).at(-1)).toMatchObject({ error: { code: 'UPSTREAM_UNREACHABLE' } })
+    expect(provider.health).toMatchObject({ state: 'failing' })
+    await clock.advance(9_999)
+    expect(provider.health.state).toBe('failing')
+    await clock.advance(1)
+    expect(provider.health.state).toBe('idle')
   })
 })
 

@@ -4,18 +4,30 @@ import { createInterface } from 'node:readline'
 
 const mode = process.env['MODE']
 const threadId = 'thread-1'
+const turnId = 'turn-1'
+const APPROVAL_ID = 7
+
 /** @param {object} message */
 const send = (message) => process.stdout.write(`${JSON.stringify(message)}\n`)
 /** @param {unknown} id @param {object} result */
 const reply = (id, result) => send({ id, result })
+/** @param {unknown} id @param {number} code @param {string} message */
+const refuse = (id, code, message) => send({ id, error: { code, message } })
+/** @param {string} text */
+const log = (text) => process.stderr.write(`${text}\n`)
 
 function runTurn() {
-  const turn = { id: 'turn-1' }
-  send({ method: 'turn/started', params: { threadId, turn } })
+  send({ method: 'turn/started', params: { threadId, turn: { id: turnId } } })
   if (mode === 'silent') return
+  if (mode === 'endless') {
+    const delta = { threadId, turnId, itemId: 'msg-1', delta: 'again ' }
+    setInterval(() => send({ method: 'item/agentMessage/delta', params: delta }), 20)
+    return
+  }
   if (mode === 'asks') {
     process.stdout.write('this is no message\n[1]\n{"id":"unknown"}\n')
-    send({ method: 'item/commandExecution/requestApproval', id: 7, params: { threadId } })
+    const method = 'item/commandExecution/requestApproval'
+    send({ method, id: APPROVAL_ID, params: { threadId } })
     return
   }
   finishTurn('Hello.')
@@ -23,7 +35,6 @@ function runTurn() {
 
 /** @param {string} text */
 function finishTurn(text) {
-  const turnId = 'turn-1'
   const item = { type: 'agentMessage', id: 'msg-1', text }
   send({ method: 'item/started', params: { threadId, turnId, item: { ...item, text: '' } } })
   send({ method: 'item/completed', params: { threadId, turnId, item } })
@@ -31,31 +42,43 @@ function finishTurn(text) {
   send({ method: 'turn/completed', params: { threadId, turn } })
 }
 
-/** @type {Record<string, (id: unknown) => void>} */
+/** @type {Record<string, (id: unknown, params: any) => void>} */
 const answers = {
-  initialize(id) {
+  initialize(id, { capabilities }) {
+    log(`opted out of ${capabilities.optOutNotificationMethods.join(' ')}`)
     if (mode === 'exits') process.exit(3)
     if (mode !== 'deaf') reply(id, { userAgent: 'scripted' })
   },
-  'thread/start': (id) => reply(id, mode === 'threadless' ? {} : { thread: { id: threadId } }),
+  'thread/start'(id) {
+    // Both sides number their requests from 0.
+    if (mode === 'asks') send({ method: 'currentTime/read', id, params: {} })
+    reply(id, mode === 'threadless' ? {} : { thread: { id: threadId } })
+  },
   'thread/inject_items'(id) {
     if (mode === 'dies') process.exit(1)
-    reply(id, {})
+    if (mode === 'forgets') refuse(id, -32001, 'no history today')
+    else reply(id, {})
   },
   'turn/start'(id) {
-    if (mode === 'refuses') send({ id, error: { code: -32600, message: 'no turns today' } })
-    else {
-      reply(id, { turn: { id: 'turn-1' } })
-      runTurn()
-    }
+    if (mode === 'refuses') return refuse(id, -32600, 'no turns today')
+    reply(id, { turn: { id: turnId } })
+    return mode === 'forgets' ? undefined : runTurn()
+  },
+  'turn/interrupt'(id, params) {
+    log(`interrupted ${params.turnId}`)
+    reply(id, {})
   },
 }
 
-process.stderr.write('\u001b[31mstarted\u001b[0m with sk-ant-REDACTED\n')
-for await (const line of createInterface({ input: process.stdin })) {
-  const { method, id, error } = JSON.parse(line)
-  // Our request was refused.
-  if (method === undefined) finishTurn(`Refused with ${error.code}.`)
-  else if (method in answers) answers[method]?.(id)
-  else if (id !== undefined) reply(id, {})
+if (process.argv.includes('--version')) {
+  process.stdout.write('codex-cli 0.166.0\n')
+  process.exit()
 }
+log('\u001b[31mstarted\u001b[0m with sk-ant-REDACTED')
+for await (const line of createInterface({ input: process.stdin })) {
+  const { method, id, params, error } = JSON.parse(line)
+  if (method in answers) answers[method]?.(id, params)
+  else if (method !== undefined && id !== undefined) reply(id, {})
+  else if (id === APPROVAL_ID) finishTurn(`Refused with ${error.code}.`)
+}
+process.exit()

@@ -89,6 +89,13 @@ export interface Configuration extends ConfigurationSources {
   readonly codex: CodexSetting | undefined
 }
 
+/** The option of `turnstream codex` that wins over the file. */
+export const CODEX_BINARY = 'binary'
+
+function withBinary(codex: CodexSetting | undefined, binary: unknown): CodexSetting | undefined {
+  return codex && typeof binary === 'string' ? { ...codex, binary } : codex
+}
+
 export interface SettingEntry {
   readonly name: SettingName
   /** Missing when unset and without a fixed default. */
@@ -103,10 +110,15 @@ interface Written {
   readonly source: 'default' | 'file' | 'environment' | 'flag'
 }
 
-/** The sources that a command line with the options of `serve` names. */
-export function parseSources(args: string[], { env, cwd }: Pick<Terminal, 'env' | 'cwd'>) {
-  const options = { ...SETTING_OPTIONS, config: CONFIG_OPTION, json: { about: '' } }
-  const { config: configFile, json, ...flags } = parseOptions(args, { options }).values
+/** The sources that a command line with the options of `serve`, and perhaps more, names. */
+export function parseSources(
+  args: string[],
+  { env, cwd }: Pick<Terminal, 'env' | 'cwd'>,
+  more: Options = {},
+) {
+  const options = { ...SETTING_OPTIONS, ...more, config: CONFIG_OPTION, json: { about: '' } }
+  const { config: configFile, json, ...rest } = parseOptions(args, { options }).values
+  const flags: ConfigurationSources['flags'] = rest
   return { json, sources: { flags, env, cwd, configFile } }
 }
 
@@ -122,7 +134,10 @@ export function readConfiguration(sources: ConfigurationSources): Configuration 
   const settings = Object.fromEntries(values) as Settings
   const store = parseStore(settings, sources.cwd)
   const { providerSettings, toolSettings, folder } = file
-  const codex = file.codex ?? (sources.isForCodex ? decodeCodexSetting({}, CONFIG_FILE) : undefined)
+  const codex = withBinary(
+    file.codex ?? (sources.isForCodex ? decodeCodexSetting({}, CONFIG_FILE) : undefined),
+    sources.flags[CODEX_BINARY],
+  )
   return { ...sources, settings, entries, store, providerSettings, toolSettings, folder, codex }
 }
 

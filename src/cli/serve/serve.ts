@@ -7,9 +7,10 @@ import { parseUrl } from '../../protocol/url.ts'
 import type { GatewayOptions } from '../../server/gateway.ts'
 import { ANY_ORIGIN, LOOPBACK_NAMES } from '../../server/web/origins.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
-import { type Command, EXIT, reportFailure, UsageError } from '../command.ts'
+import { type Command, EXIT, type Options, reportFailure, UsageError } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import {
+  CODEX_BINARY,
   CONFIG_FILE,
   CONFIG_OPTION,
   type Configuration,
@@ -76,14 +77,21 @@ Each option is also a key of the configuration file (shutdownGrace) and an envir
   run: (args, terminal) => runGateway(args, terminal, false),
 }
 
+const CODEX_OPTIONS: Options = {
+  [CODEX_BINARY]: {
+    value: 'file',
+    about: 'codex binary (from an installed @openai/codex or PATH)',
+  },
+}
+
 export const codex: Command = {
   name: 'codex',
   summary: 'run the gateway in front of a codex app-server',
-  usage: ['turnstream codex [options of serve]'],
+  usage: ['turnstream codex [--binary <file>] [options of serve]'],
   about: `Point an OpenAI client at /v1 and chat through codex. Starts a codex app-server with the first turn,
 from an installed @openai/codex or the PATH. It calls the OpenAI API with OPENAI_API_KEY by default;
 the key "codex" of turnstream.config.json names another Responses API, models and limits.`,
-  options: serve.options,
+  options: { ...CODEX_OPTIONS, ...serve.options },
   examples: ['turnstream codex', 'turnstream codex --port 8080'],
   exitCodes: serve.exitCodes,
   run: (args, terminal) => runGateway(args, terminal, true),
@@ -114,7 +122,7 @@ export function parseServeOptions(
   terminal: Pick<Terminal, 'env' | 'cwd'>,
   { isForCodex = false, onCodexLog }: CodexMode = {},
 ): ServeOptions {
-  const { json, sources } = parseSources(args, terminal)
+  const { json, sources } = parseSources(args, terminal, isForCodex ? CODEX_OPTIONS : {})
   const configuration = readConfiguration({ ...sources, isForCodex })
   const { settings } = configuration
   refusePublic(settings)

@@ -50,6 +50,27 @@ export const METRICS = {
   turnstream_events_written_total: counter('Durable events.'),
   turnstream_snapshots_written_total: counter('Durable snapshots.'),
   turnstream_provider_retries_total: counter('Retried provider calls.', 'provider'),
+  turnstream_provider_process_up: gauge(
+    'Whether the process of a provider runs, or can be started: 0 after a failed start.',
+    'provider',
+  ),
+  turnstream_provider_process_restarts_total: counter(
+    'Processes of a provider that died.',
+    'provider',
+  ),
+  turnstream_provider_process_recycles_total: counter(
+    'Processes of a provider replaced because of their threads or memory.',
+    'provider',
+  ),
+  turnstream_provider_process_threads: gauge(
+    'Threads that the current process of a provider has served.',
+    'provider',
+  ),
+  turnstream_provider_process_turns: gauge('Turns running on processes of a provider.', 'provider'),
+  turnstream_provider_process_resident_memory_bytes: gauge(
+    'Resident memory of the current process of a provider.',
+    'provider',
+  ),
   turnstream_unknown_events_total: counter(
     'Unknown types of provider events, once per type and call.',
     'provider',

@@ -1,6 +1,7 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import type { MiddlewareHandler } from 'hono'
 import { matchedRoutes } from 'hono/route'
+import type { Provider } from '../../adapters/provider.ts'
 import { type Clock, monotonicNow, shared, within } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
@@ -25,6 +26,7 @@ export interface GatewayMetricsOptions {
   /** Known models, as `<provider>/<model>`. A client may name any other. */
   readonly models: readonly string[]
   readonly toolSources?: readonly ToolSource[]
+  readonly providers?: readonly Provider[]
   readonly onTurn?: TurnListener | undefined
   readonly onUnknownEvent?: ((provider: string, type: string) => void) | undefined
 }
@@ -43,13 +45,16 @@ export class GatewayMetrics implements TurnObserver {
   readonly #onUnknownEvent: GatewayMetricsOptions['onUnknownEvent']
   readonly #unknownTypes = new Set<string>()
   readonly #toolSources: readonly ToolSource[]
+  readonly #providers: readonly Provider[]
   readonly #storedBytes: StoredBytes
   readonly #loopDelay = new LoopDelay()
   readonly #metrics = createMetrics()
 
   constructor(options: GatewayMetricsOptions) {
-    const { log, clock, models, toolSources = [], onTurn, onUnknownEvent } = options
+    const { log, clock, models, toolSources = [], providers = [] } = options
+    const { onTurn, onUnknownEvent } = options
     this.#toolSources = toolSources
+    this.#providers = providers
     this.#models = new Set(models)
     this.#onTurn = onTurn
     this.#onUnknownEvent = onUnknownEvent
@@ -124,6 +129,7 @@ export class GatewayMetrics implements TurnObserver {
     const bytes = await this.#storedBytes.read()
     storeBytes.with().value = bytes ?? 0
     this.#measureTurns(streams, running)
+    this.#measureProviders()
     this.#measureProcess()
     // The store size is missing until the store has reported it.
     const families = Object.values(bytes === undefined ? others : this.#metrics)
@@ -149,6 +155,20 @@ export class GatewayMetrics implements TurnObserver {
     }
     for (const [reason, sent] of Object.entries(streams.counts.resyncs)) {
       metrics.turnstream_resyncs_total.with(reason).value = sent
+    }
+  }
+
+  #measureProviders(): void {
+    const metrics = this.#metrics
+    for (const { id, health } of this.#providers) {
+      if (health === undefined) continue
+      metrics.turnstream_provider_process_up.with(id).value = health.state === 'failing' ? 0 : 1
+      metrics.turnstream_provider_process_restarts_total.with(id).value = health.restarts
+      metrics.turnstream_provider_process_recycles_total.with(id).value = health.recycles
+      metrics.turnstream_provider_process_threads.with(id).value = health.threads
+      metrics.turnstream_provider_process_turns.with(id).value = health.turns
+      const memory = metrics.turnstream_provider_process_resident_memory_bytes
+      memory.with(id).value = health.residentBytes ?? 0
     }
   }
 

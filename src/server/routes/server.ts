@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { ProcessHealth, Provider } from '../../adapters/provider.ts'
 import { type Clock, monotonicNow, shared, within } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
@@ -12,6 +13,16 @@ import * as spec from './spec.ts'
 
 const okSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Ok' })
 
+const readySchema = z
+  .object({
+    status: z.literal('ok'),
+    processes: z
+      .record(z.string(), z.enum(['idle', 'running', 'failing']))
+      .optional()
+      .describe('States of the processes that providers run, by provider'),
+  })
+  .meta({ id: 'Ready' })
+
 const healthRoute = spec.route('get', ROUTES.health, {
   summary: 'Liveness check',
   tags: ['server'],
@@ -22,13 +33,13 @@ const healthRoute = spec.route('get', ROUTES.health, {
 const readyRoute = spec.route('get', ROUTES.ready, {
   summary: 'Readiness check',
   description:
-    'Queries the store, with a timeout of two seconds. After a failed write the server is not ready for ' +
-    'ten seconds.',
+    'Queries the store, with a timeout of two seconds. After a failed write, or a failed start of the default ' +
+    "provider's process, the server is not ready for ten seconds.",
   tags: ['server'],
   security: spec.NO_SECURITY,
   responses: {
-    200: spec.json('Turns can be submitted and read', okSchema),
-    ...spec.publicRefusals('SERVER_SHUTDOWN', 'STORE_FULL'),
+    200: spec.json('Turns can be submitted and read', readySchema),
+    ...spec.publicRefusals('SERVER_SHUTDOWN', 'STORE_FULL', 'UPSTREAM_UNREACHABLE'),
   },
 })
 
@@ -37,7 +48,9 @@ export function addHealthRoutes(app: GatewayApp, { readiness }: GatewayContext):
 
   app.openapi(readyRoute, async (c) => {
     await readiness.check()
-    return c.json({ status: 'ok' } as const, 200)
+    const { processes } = readiness
+    const hasProcesses = Object.keys(processes).length > 0
+    return c.json({ status: 'ok', ...(hasProcesses && { processes }) } as const, 200)
   })
 }
 
@@ -50,6 +63,8 @@ const REFUSED_FOR_MS = 10_000
 export interface ReadinessOptions {
   readonly log: TurnLog
   readonly clock: Clock
+  /** The default one first. */
+  readonly providers?: readonly Provider[]
   readonly isOpen: () => boolean
 }
 
@@ -77,7 +92,14 @@ export class Readiness {
     this.#refusal = { error, at: monotonicNow(this.#options.clock) }
   }
 
-  /** Rejects with the cause: SERVER_SHUTDOWN, or the store's error. */
+  /** The processes that providers run, by provider. */
+  get processes(): Record<string, ProcessHealth['state']> {
+    const { providers = [] } = this.#options
+    const states = providers.flatMap(({ id, health }) => (health ? [[id, health.state]] : []))
+    return Object.fromEntries(states) as Record<string, ProcessHealth['state']>
+  }
+
+  /** Rejects with the cause: SERVER_SHUTDOWN, the store's error, or UPSTREAM_UNREACHABLE. */
   async check(): Promise<void> {
     const { isOpen, clock } = this.#options
     if (!isOpen()) throw new TurnstreamError('SERVER_SHUTDOWN', 'no new turns')
@@ -85,6 +107,11 @@ export class Readiness {
     const isRecent = refusal !== undefined && monotonicNow(clock) - refusal.at < REFUSED_FOR_MS
     if (isRecent) throw refusal.error
     await this.#askStore()
+    const [provider] = this.#options.providers ?? []
+    // The reason is in the log: this answer is public.
+    if (provider?.health?.state === 'failing') {
+      throw new TurnstreamError('UPSTREAM_UNREACHABLE', `${provider.id} cannot be started`)
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 import { expect } from 'vitest'
 import { createOpenaiChatProvider } from '../../../src/adapters/openai-chat/adapter.ts'
 import { createOpenaiResponsesProvider } from '../../../src/adapters/openai-responses/adapter.ts'
+import type { ProcessHealth } from '../../../src/adapters/provider.ts'
 import { createScriptedProvider } from '../../../src/adapters/scripted/adapter.ts'
 import type { Clock } from '../../../src/async/clock.ts'
 import { TOOL_MODELS } from '../../../src/cli/scripted-tools.ts'
@@ -168,6 +169,37 @@ export const TURN_ROWS = {
     expect(samples.get('turnstream_tool_seconds_count{tool="works"}')).toBe(1)
   },
 
+  turnstream_provider_process_up: async () => {
+    const { valueOf, provider } = await serverWithProcess()
+    expect(await valueOf('up')).toBe(1)
+    provider.health = { ...HEALTH, state: 'failing' }
+    expect(await valueOf('up')).toBe(0)
+  },
+
+  turnstream_provider_process_restarts_total: async () => {
+    expect(await (await serverWithProcess()).valueOf('restarts_total')).toBe(3)
+  },
+
+  turnstream_provider_process_recycles_total: async () => {
+    expect(await (await serverWithProcess()).valueOf('recycles_total')).toBe(4)
+  },
+
+  turnstream_provider_process_threads: async () => {
+    expect(await (await serverWithProcess()).valueOf('threads')).toBe(12)
+  },
+
+  turnstream_provider_process_turns: async () => {
+    expect(await (await serverWithProcess()).valueOf('turns')).toBe(2)
+  },
+
+  turnstream_provider_process_resident_memory_bytes: async () => {
+    const { valueOf, provider } = await serverWithProcess()
+    expect(await valueOf('resident_memory_bytes')).toBe(5)
+    const { residentBytes: _, ...unknown } = HEALTH
+    provider.health = unknown
+    expect(await valueOf('resident_memory_bytes')).toBe(0)
+  },
+
   turnstream_tool_source_up: async () => {
     const source = { name: 'files', tools: [], isConnected: true }
     const server = await startServer({ tools: [source] })
@@ -176,6 +208,25 @@ export const TURN_ROWS = {
     source.isConnected = false
     expect(await up()).toBe(0)
   },
+}
+
+const HEALTH: ProcessHealth = {
+  state: 'running',
+  threads: 12,
+  turns: 2,
+  restarts: 3,
+  recycles: 4,
+  residentBytes: 5,
+}
+
+async function serverWithProcess() {
+  const recordings = {}
+  const plain = createScriptedProvider({ id: 'codex', recordings })
+  const provider = { id: 'codex', stream: plain.stream.bind(plain), health: HEALTH }
+  const server = await startServer({ more: [provider] })
+  const valueOf = async (name: string) =>
+    (await scrape(server)).get(`turnstream_provider_process_${name}{provider="codex"}`)
+  return { valueOf, provider }
 }
 
 /** A server whose model has called these tools, each in a turn of its own. */
