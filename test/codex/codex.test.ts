@@ -2,11 +2,9 @@
  * OpenAI's client → /v1/chat/completions → a real codex app-server → a Responses API on this machine, and back.
  * @module-tag slow
  */
-import { readdirSync } from 'node:fs'
 import OpenAI, { APIError } from 'openai'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Providers } from '../../src/turns/providers.ts'
-import { eventually } from '../eventually.ts'
 import { startServer } from '../server/support.ts'
 import { startResponsesVendor } from './responses-vendor.ts'
 import { installedCodex, KEY, startCodex } from './support.ts'
@@ -73,7 +71,7 @@ describe('a chat through codex', () => {
       'user',
     ])
     expect(request?.tools).toEqual([])
-    expect(codex.health).toMatchObject({ state: 'running', threads: 1, restarts: 0 })
+    expect(codex.health).toMatchObject({ state: 'running', threads: 1, turns: 0, restarts: 0 })
   })
 
   test('sends no instructions of codex', async () => {
@@ -127,18 +125,22 @@ describe('a chat through codex', () => {
     expect(choices[0]?.message.content || null).toBe(content)
   })
 
-  test.each([400, 401, 429, 500])(
-    'status %i of the vendor is an error, asked once',
-    async (status) => {
-      const { openai, vendor } = await start()
-      const error = await ask(openai, `status ${status}`)
-        .finalChatCompletion()
-        .catch((thrown: unknown) => thrown)
-      expect(error).toBeInstanceOf(APIError)
-      expect(String(error)).not.toContain(KEY)
-      expect(vendor.bodies).toHaveLength(1)
-    },
-  )
+  test.each([
+    [400, 'refused with 400'],
+    [401, '401'],
+    [429, '429'],
+    // codex replaces the text.
+    [500, 'high demand'],
+  ])('status %i of the vendor is an error, asked once', async (status, message) => {
+    const { openai, vendor } = await start()
+    const error = await ask(openai, `status ${status}`)
+      .finalChatCompletion()
+      .catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(APIError)
+    expect(String(error)).toContain(message)
+    expect(String(error)).not.toContain(KEY)
+    expect(vendor.bodies).toHaveLength(1)
+  })
 
   test('a broken stream is an error after the text so far', async () => {
     const { openai } = await start()
@@ -164,28 +166,15 @@ describe('a chat through codex', () => {
 })
 
 describe('a turn through codex', () => {
-  test('is cancelled at the vendor, too', async () => {
+  test('is cancelled at the vendor, too, within a second', async () => {
     const { url, vendor } = await start()
     await submit(url, 'held', 'hold')
     await vi.waitFor(() => expect(vendor.held.size).toBe(1), { timeout: 20_000 })
     await fetch(`${url}/api/v2/runs/held/cancel`, { method: 'POST' })
-    await vi.waitFor(() => expect(vendor.held.size).toBe(0), { timeout: 5000 })
-  })
-
-  test('ends truthfully when codex is killed, and the next one works', async () => {
-    const { url, vendor, codex } = await start()
-    const ids = Array.from({ length: 20 }, (_, at) => `turn-${at}`)
-    for (const id of ids) await submit(url, id, 'hold')
-    await vi.waitFor(() => expect(vendor.held.size).toBe(20), { timeout: 20_000 })
-    process.kill(codex.health.pid ?? 0, 'SIGKILL')
-    for (const id of ids) {
-      const frames = await (await fetch(`${url}/xapi/turns/${id}/stream`)).text()
-      expect(frames).toContain('UPSTREAM_TRUNCATED')
-    }
-    await submit(url, 'next', 'again')
-    const frames = await (await fetch(`${url}/xapi/turns/next/stream`)).text()
-    expect(frames).toContain('Hello from behind codex: again')
-    expect(codex.health.restarts).toBe(1)
+    await vi.waitFor(() => expect(vendor.held.size).toBe(0), { timeout: 1000 })
+    const frames = await (await fetch(`${url}/xapi/turns/held/stream`)).text()
+    expect(frames).toContain('The beginning')
+    expect(frames).toContain('"finishReason":"cancelled"')
   })
 
   test('moves to a new process after maxThreads, while running turns finish on the old one', async () => {
@@ -204,20 +193,6 @@ describe('a turn through codex', () => {
     await vi.waitFor(() => expect(isAlive(first)).toBe(false), { timeout: 5000 })
     await codex.stop()
     expect(isAlive(second)).toBe(false)
-  })
-
-  test('leaves no descriptor behind', async () => {
-    const { url, codex } = await start()
-    const run = async (id: string) => {
-      await submit(url, id, 'hello')
-      await (await fetch(`${url}/xapi/turns/${id}/stream`)).text()
-    }
-    await run('first')
-    const before = readdirSync('/proc/self/fd').length
-    process.kill(codex.health.pid ?? 0, 'SIGKILL')
-    await eventually(() => expect(codex.health.restarts).toBe(1))
-    for (let at = 0; at < 10; at++) await run(`turn-${at}`)
-    expect(readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(before + 2)
   })
 })
 

@@ -36,7 +36,11 @@ test('every check of a setup has its row', PATIENCE, async () => {
     args,
     env: { TURNSTREAM_STORE: `redis://127.0.0.1:${redis.port}` },
   })
-  const names = [...embedded.report.checks, ...shared.report.checks].map(({ name }) => name)
+  const env = { OPENAI_API_KEY: '' }
+  writeFileSync(join(cwd, 'codex.json'), JSON.stringify({ codex: { binary: '/nowhere' } }))
+  const codex = await bothReports({ cwd, args: [...args, '--config', 'codex.json'], env })
+  const reports = [embedded, shared, codex].flatMap(({ report }) => report.checks)
+  const names = reports.map(({ name }) => name)
   expect(documented('Checks of a setup').toSorted()).toEqual([...new Set(names)].toSorted())
 })
 

@@ -20,6 +20,7 @@ import type { Settings } from '../serve/settings.ts'
 import type { Terminal } from '../terminal.ts'
 import { messageOf } from '../text.ts'
 import { type Check, fail, ok, redactCheck, skipped, warn, writeReport } from './check.ts'
+import { codexChecks } from './codex-checks.ts'
 import { embeddedChecks } from './embedded-checks.ts'
 import { endpointChecks } from './endpoint/endpoint-checks.ts'
 import {
@@ -48,10 +49,15 @@ OPENAI_API_KEY_FILE, TURNSTREAM_KEY or TURNSTREAM_KEY_FILE`,
   },
 } as const
 
+const CODEX_OPTIONS = {
+  codex: { about: 'check what "turnstream codex" would use' },
+} as const
+
 const run: Command['run'] = async (args, terminal) => {
   const { clock, status } = terminal
   if (args.some((arg) => /^--(endpoint|model)(=|$)/.test(arg))) return checkEndpoint(args, terminal)
-  const { json, sources } = parseSources(args, terminal)
+  const { json, sources: given } = parseSources(args, terminal, CODEX_OPTIONS)
+  const sources = { ...given, isForCodex: given.flags['codex'] === true }
   const setup = { sources, machine: thisMachine(), clock, onProgress: status }
   const checks = await setupChecks(setup).finally(() => status(''))
   return writeReport(checks, terminal, json)
@@ -96,17 +102,17 @@ export const doctor: Command = {
   name: 'doctor',
   summary: 'check a setup or an endpoint, and print fixes',
   usage: [
-    'turnstream doctor [options of serve] [--json]',
+    'turnstream doctor [--codex] [options of serve] [--json]',
     'turnstream doctor --endpoint <url> [--model <model>] [--json]',
   ],
   about: `Without --endpoint, checks what "turnstream serve" would use here: configuration, store, port, keys,
-machine limits, providers, tools and clock. Pass the options of your server. Changes nothing and can
-run beside a server. Reads every record of an embedded store that is not in use, which takes seconds
-per gigabyte; no server can open the store meanwhile.
+machine limits, providers, codex, tools and clock. Pass the options of your server. Changes nothing
+and can run beside a server. Reads every record of an embedded store that is not in use, which takes
+seconds per gigabyte; no server can open the store meanwhile.
 
 With --endpoint, tests a Chat Completions server: responses, streams, tool calls and errors. Reports
 what clients would not expect. Costs a few thousand tokens.`,
-  options: { config: CONFIG_OPTION, ...ENDPOINT_OPTIONS },
+  options: { config: CONFIG_OPTION, ...CODEX_OPTIONS, ...ENDPOINT_OPTIONS },
   furtherOptions: SETTING_OPTIONS,
   examples: [
     'turnstream doctor',
@@ -147,10 +153,11 @@ async function checkAll(setup: Setup, configuration: Configuration): Promise<Che
   const { machine, clock } = setup
   const { settings, cwd } = configuration
   const portCheck = checkPort(settings, clock)
-  const [port, stored, providers, tools] = await Promise.all([
+  const [port, stored, providers, codex, tools] = await Promise.all([
     portCheck,
     checkStore(configuration, portCheck, setup),
     checkProviders(configuration, clock),
+    codexChecks(configuration, clock),
     toolChecks(configuration, clock),
   ])
   const keys = checkKeys(settings, cwd)
@@ -167,6 +174,7 @@ async function checkAll(setup: Setup, configuration: Configuration): Promise<Che
     ...secretsChecks(configuration),
     ...stored.checks,
     ...providers.map(({ check }) => check),
+    ...codex,
     defaultProviderCheck(configuration),
     ...tools,
     clockCheck(readings.flatMap((reading) => reading ?? [])),
