@@ -36,35 +36,39 @@ export async function startVendorProcess(port = 0): Promise<VendorProcess> {
 }
 
 /** A folder with the configuration of a gateway that calls this port through codex. */
-export function gatewayFolder(binary: string, port: number, more: object = {}): string {
+export function gatewayFolder(binary: string, port: number): string {
   const folder = mkdtempSync(join(tmpdir(), 'turnstream-codex-'))
   // codex may still write when it is told to exit.
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
   const baseUrl = `http://127.0.0.1:${port}/v1`
-  const codex = { binary, baseUrl, keyVariable: 'VENDOR_KEY', models: ['m'], ...more }
+  const codex = { binary, baseUrl, keyVariable: 'VENDOR_KEY', models: ['m'] }
   writeFileSync(join(folder, 'turnstream.config.json'), JSON.stringify({ codex }))
-  // codex reads all certificates for each request. With one it takes a third of the time.
-  writeFileSync(join(folder, 'certificates.pem'), rootCertificates[0] ?? '')
   return folder
 }
 
-const LIMITS = ['--max-running-turns', '100', '--submits-per-minute', 'unlimited']
+/** Variables that make codex read one certificate for each request and not all, in a third of the time. */
+export function certificate(folder: string): Record<string, string> {
+  const file = join(folder, 'certificate.pem')
+  writeFileSync(file, rootCertificates[0] ?? '')
+  return { SSL_CERT_FILE: file, SSL_CERT_DIR: '/nonexistent' }
+}
+
+const OPTIONS = ['--max-running-turns', '100', '--submits-per-minute', 'unlimited', '--lease', '4s']
 
 export async function startGateway(folder: string) {
-  const env = {
-    VENDOR_KEY: KEY,
-    SSL_CERT_FILE: join(folder, 'certificates.pem'),
-    SSL_CERT_DIR: '/nonexistent',
-  }
-  const server = turnstream(['codex', '--port', '0', ...LIMITS], { cwd: folder, env })
+  const env = { VENDOR_KEY: KEY, ...certificate(folder) }
+  const server = turnstream(['codex', '--port', '0', ...OPTIONS], { cwd: folder, env })
   const [, url = ''] = await server.printed(/^turnstream listening on (\S+)\n/)
   return { ...server, url, pid: server.child.pid ?? 0 }
 }
 
+/** A connection that is kept would count as an open file. */
+export const CLOSE = { connection: 'close' }
+
 export async function submit(url: string, turnId: string, prompt: string): Promise<void> {
   const response = await fetch(`${url}/api/v2/submit`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', connection: 'close' },
+    headers: { 'content-type': 'application/json', ...CLOSE },
     body: JSON.stringify({ turnId, prompt }),
   })
   if (!response.ok) throw new Error(await response.text())
@@ -73,8 +77,18 @@ export async function submit(url: string, turnId: string, prompt: string): Promi
 
 /** The snapshots of a turn to its end. */
 export async function readTurn(url: string, turnId: string): Promise<string> {
-  const headers = { connection: 'close' }
-  return (await fetch(`${url}/xapi/turns/${turnId}/stream`, { headers })).text()
+  return (await fetch(`${url}/xapi/turns/${turnId}/stream`, { headers: CLOSE })).text()
+}
+
+/** Reads a turn until its snapshots contain a text, which is durable then. */
+export async function waitForText(url: string, turnId: string, text: string): Promise<void> {
+  const { body } = await fetch(`${url}/xapi/turns/${turnId}/stream`, { headers: CLOSE })
+  let read = ''
+  for await (const chunk of body ?? []) {
+    read += Buffer.from(chunk).toString()
+    if (read.includes(text)) return
+  }
+  throw new Error(`${turnId} ended without ${text}: ${read}`)
 }
 
 /** Processes whose parent is `parent`, with their state: `Z` is a zombie. */
