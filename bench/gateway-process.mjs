@@ -14,6 +14,7 @@ import {
 } from './rival-servers.mjs'
 import { turnstream } from './turnstream.mjs'
 import {
+  createCodexProvider,
   createGateway,
   createProviderFetch,
   listen,
@@ -31,6 +32,7 @@ import {
  * @property {keyof typeof START} kind
  * @property {string} [store] A directory or the address of a Redis, by default memory; a file for a rival.
  * @property {string} [vendor] The address of a Chat Completions server.
+ * @property {{ binary: string, home: string }} [codex] Calls the vendor, a Responses server, through codex.
  * @property {import('./gateway-turns.mjs').Pace} [pace] Of the turns of a provider without a vendor.
  * @property {boolean} [spread] Offers all of `modelPaces`; by default only `model`.
  * @property {boolean} [own] The AI SDK serves its own kind of stream, and not Chat Completions.
@@ -100,7 +102,10 @@ function timedLog(log) {
 }
 
 /** @param {ServerSpec} spec @returns {Provider} */
-function createProvider({ vendor = '', pace, spread = false }) {
+function createProvider({ vendor = '', pace, codex, spread = false }) {
+  if (codex !== undefined) {
+    return createCodexProvider({ ...codex, models: ['model'], modelProvider: { baseUrl: vendor } })
+  }
   if (pace === undefined) {
     // As `turnstream serve` calls its vendors.
     const fetch = createProviderFetch()

@@ -19,6 +19,7 @@ const benches = {
   'log-embedded': async () => (await import('./log-embedded.mjs')).benchLogEmbedded(),
   'log-reopen': async () => (await import('./log-reopen.mjs')).benchLogReopen(),
   'gateway-latency': async () => (await import('./gateway-latency.mjs')).benchGatewayLatency(),
+  'codex-latency': async () => (await import('./codex-latency.mjs')).benchCodexLatency(),
   'gateway-load': async () => (await import('./gateway-load.mjs')).benchGatewayLoad(),
   'gateway-vendor': async () => (await import('./gateway-load.mjs')).benchGatewayVendor(),
   'gateway-growth': async () => (await import('./gateway-load.mjs')).benchGatewayGrowth(),

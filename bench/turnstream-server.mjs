@@ -3,6 +3,7 @@ const built = new URL('../dist/server.js', import.meta.url).href
 
 /** @type {typeof import('../src/server.ts')} */
 export const {
+  createCodexProvider,
   createGateway,
   createProviderFetch,
   listen,
@@ -11,3 +12,7 @@ export const {
   openRedisLog,
   Providers,
 } = await import(built)
+
+// It does not export this.
+/** @type {typeof import('../src/codex/binary.ts')} */
+export const { findCodex } = await import(new URL('../dist/codex/binary.js', import.meta.url).href)
