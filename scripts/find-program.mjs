@@ -35,7 +35,7 @@ import { fileURLToPath } from 'node:url'
 
 /** @typedef {{ file?: string | undefined, path?: string, cache?: string }} Where */
 
-const USUAL_FOLDERS = ['/usr/bin', '/usr/sbin', '/usr/local/bin', '/opt/homebrew/bin']
+export const USUAL_FOLDERS = ['/usr/bin', '/usr/sbin', '/usr/local/bin', '/opt/homebrew/bin']
 const CACHE = fileURLToPath(new URL('../node_modules/.cache/turnstream', import.meta.url))
 
 // An update fetches some 20 MB. Whoever needs longer than this has no network worth waiting for.

@@ -3,6 +3,10 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
+/** Longer than the first step of the gradient, so that a snapshot shows it at once. */
+export const BEGINNING = 'A beginning that is long enough to be shown at once'
+export const ENDING = ' and done.'
+
 interface ChatRequest {
   readonly messages: readonly { readonly role: string; readonly content: unknown }[]
 }
@@ -24,10 +28,15 @@ export class ChatVendor {
     await once(this.#server, 'close')
   }
 
+  /** Continues the answer to a prompt. */
+  say(prompt: string, text: string): void {
+    this.open.get(prompt)?.write(chunk({ content: text }))
+  }
+
   /** Ends the answer to a prompt. */
   finish(prompt: string): void {
     const response = this.open.get(prompt)
-    response?.write(chunk({ content: ' and done.' }))
+    response?.write(chunk({ content: ENDING }))
     response?.end(`${chunk({}, 'stop')}data: [DONE]\n\n`)
   }
 
@@ -47,8 +56,7 @@ export class ChatVendor {
       const prompt = String(last?.content)
       this.open.set(prompt, response)
       response.on('close', () => this.open.delete(prompt))
-      // Longer than the first step of the gradient, so that a snapshot shows it at once.
-      response.write(chunk({ content: 'A beginning that is long enough to be shown at once' }))
+      response.write(chunk({ content: BEGINNING }))
     }
   }
 }
