@@ -45,6 +45,10 @@ export interface RunContext {
   runId: string
   turnId: string
   threadId: string
+  /** Tenant of the turn: turn ids are unique within one only. */
+  tenant?: string
+  /** Which call of the turn this is, from 1: one per round of the tool loop. 1 by default. */
+  round?: number
   /** Called for each retry. */
   onRetry?: () => void
   /** Called for each type of vendor event that is not known, once per call. */

@@ -1,5 +1,6 @@
 /** Properties of an item that its id and metadata encode. */
 import { isRecord } from './json.ts'
+import type { StreamEvent } from './stream-event.ts'
 
 /**
  * Returns the id of the n-th input item of a run: a result of the client's tools, or an earlier message.
@@ -12,6 +13,17 @@ export function inputItemId(runId: string, place: number): string {
 /** Returns whether an item is part of the run's input. */
 export function isInputItem(runId: string, itemId: string): boolean {
   return itemId.startsWith(prefixOf(runId))
+}
+
+/**
+ * Returns whether the StreamProcessor should see an event. History is not emitted again. An output of the
+ * client's tools completes the call of an earlier turn that it answers. Without one it stays hidden: a vendor
+ * that reuses an id would have it matched to its new call.
+ */
+export function isForProcessor({ run_id, payload }: StreamEvent): boolean {
+  if (payload.type !== 'item_start' && payload.type !== 'item_done') return true
+  if (!isInputItem(run_id, payload.item_id)) return true
+  return payload.type === 'item_done' && payload.answers !== undefined
 }
 
 function prefixOf(runId: string): string {

@@ -7,7 +7,7 @@ import type { Entries, Lease, LogName, Orphan, TurnLog, TurnRecord } from '../lo
 import { LiveProcessor } from '../processor/stream-processor.ts'
 import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
-import { isInputItem } from '../protocol/item-marks.ts'
+import { isForProcessor, isInputItem } from '../protocol/item-marks.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type {
   ErrorObject,
@@ -24,7 +24,6 @@ import type {
 } from '../protocol/stream-output.ts'
 import { ResponseReducer } from '../reducer/reduce.ts'
 import type { TurnObserver } from './turn-observer.ts'
-import { isForProcessor } from './turn-request.ts'
 import { UnsettledItems, withTurnIds } from './unsettled-items.ts'
 
 export interface ReaperOptions extends Required<OrphanOptions> {

@@ -1,12 +1,7 @@
 import type { ProviderRequest } from '../adapters/provider.ts'
-import { inputItemId, isInputItem } from '../protocol/item-marks.ts'
+import { inputItemId } from '../protocol/item-marks.ts'
 import type { Attachment, OutputItem } from '../protocol/output-item.ts'
-import type {
-  AnsweredCall,
-  StreamEvent,
-  StreamEventPayload,
-  TraceContext,
-} from '../protocol/stream-event.ts'
+import type { AnsweredCall, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 
 /** New input of a turn: the user's message, or results of the client's tools. */
 export type TurnInput =
@@ -125,15 +120,4 @@ export function* inputEvents(
     const answers = answered.get(item.id)
     yield { type: 'item_done', item_id: item.id, final_item: item, ...(answers && { answers }) }
   }
-}
-
-/**
- * Returns whether the StreamProcessor should see an event. History is not emitted again. An output of the
- * client's tools completes the call of an earlier turn that it answers. Without one it stays hidden: a vendor
- * that reuses an id would have it matched to its new call.
- */
-export function isForProcessor({ run_id, payload }: StreamEvent): boolean {
-  if (payload.type !== 'item_start' && payload.type !== 'item_done') return true
-  if (!isInputItem(run_id, payload.item_id)) return true
-  return payload.type === 'item_done' && payload.answers !== undefined
 }

@@ -7,7 +7,7 @@ import type { Lease, LogWriter, NewOutput, Orphan, TurnLog } from '../log/turn-l
 import { LiveProcessor } from '../processor/stream-processor.ts'
 import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
-import { isInputItem } from '../protocol/item-marks.ts'
+import { isForProcessor, isInputItem } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
@@ -30,12 +30,7 @@ import {
 } from './turn-ending.ts'
 import type { TurnCaps } from './turn-items.ts'
 import { TIMED_EVERY, type TurnFacts, type TurnObserver } from './turn-observer.ts'
-import {
-  type AnsweredCalls,
-  inputEvents,
-  isForProcessor,
-  type TurnSettings,
-} from './turn-request.ts'
+import { type AnsweredCalls, inputEvents, type TurnSettings } from './turn-request.ts'
 import { TurnResponse, UnsettledItems } from './unsettled-items.ts'
 
 /** What all turns of a process share. */
@@ -411,12 +406,13 @@ export class Turn {
   }
 
   async #listen(request: ProviderRequest, round: number): Promise<void> {
-    const { provider, lease, threadId } = this.#task
+    const { provider, lease, threadId, tenant } = this.#task
     const { turnId, runId } = lease
     const { signal } = this.#control
     const { observer } = this.#services
     // Each round is a run of its own for the provider, which derives ids from it.
-    const ids = { runId: round === 1 ? runId : `${runId}-${round}`, turnId, threadId }
+    const roundId = round === 1 ? runId : `${runId}-${round}`
+    const ids = { runId: roundId, turnId, threadId, tenant, round }
     const callbacks = {
       onRetry: () => observer.retried(this.#facts),
       onUnknown: (type: string) => observer.unknownEvent(this.#facts, type),

@@ -1,10 +1,10 @@
 /** A client that keeps the thread itself tells what was said before. */
 import { describe, expect, test } from 'vitest'
+import { isForProcessor } from '../../src/protocol/item-marks.ts'
 import {
   type HistoryItem,
   inputEvents,
   inputItems,
-  isForProcessor,
   type TurnInput,
 } from '../../src/turns/turn-request.ts'
 import { fingerprintOf } from '../../src/turns/turn-runner.ts'

@@ -1,0 +1,56 @@
+import type { StreamEvent } from '../protocol/stream-event.ts'
+import type { StreamOutput } from '../protocol/stream-output.ts'
+import { type ProcessorOptions, resolveOptions } from './options.ts'
+import { renderEmission } from './outputs.ts'
+import { createTurn, type Emission, type StepInput, step, type TurnState } from './step.ts'
+
+type Rules = Omit<ProcessorOptions, 'onEmit' | 'clock' | 'generateId'>
+
+/**
+ * Computes what a turn emits from its events alone, with no clock: the caller says when each event arrived. The sink
+ * accepts everything at once. Times are in milliseconds and must not decrease.
+ */
+export class OutputReplay {
+  readonly #turn: TurnState
+  readonly #onOutput: (output: StreamOutput, at: number) => void
+  #wakeAt = Infinity
+
+  constructor(rules: Rules, onOutput: (output: StreamOutput, at: number) => void) {
+    this.#turn = createTurn(resolveOptions({ ...rules, onEmit: () => {} }))
+    this.#onOutput = onOutput
+  }
+
+  /** Emits what the timer would have emitted before `at`, then what the event causes. */
+  take(event: StreamEvent, at: number): void {
+    this.#runTimer(at)
+    this.#step(event, at)
+  }
+
+  /** Emits everything that is left. For recordings without an end. */
+  flush(at: number): void {
+    this.#runTimer(at)
+    this.#step({ type: 'flush' }, at)
+  }
+
+  #runTimer(until: number): void {
+    while (this.#wakeAt < until) {
+      const at = this.#wakeAt
+      this.#wakeAt = Infinity
+      this.#step({ type: 'timer' }, at)
+    }
+  }
+
+  #step(input: StepInput, at: number): void {
+    const emissions: Emission[] = []
+    for (const effect of step(this.#turn, input, at)) {
+      if (effect.do === 'wake') this.#wakeAt = effect.at
+      else if (effect.do === 'sleep') this.#wakeAt = Infinity
+      else if (effect.do === 'emit') emissions.push(effect.emission)
+    }
+    for (const emission of emissions) {
+      const output = renderEmission(this.#turn.rules, emission)
+      if (output !== undefined) this.#onOutput(output, at)
+      this.#step({ type: 'emitted', emission }, at)
+    }
+  }
+}
