@@ -5,7 +5,7 @@ import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import type { ErrorObject } from '../protocol/stream-event.ts'
-import { type Provider, type ProviderRequest, ProviderStream } from './provider.ts'
+import { type Provider, type ProviderRequest, ProviderStream, type RunContext } from './provider.ts'
 import { type ModelClient, toModelClient } from './response-events.ts'
 import type { Translation, TranslationContext } from './translation.ts'
 import { concealing } from './vendor-errors.ts'
@@ -43,6 +43,27 @@ export interface HttpProviderOptions {
   onUnknown?: (type: string) => void
   /** Maximum characters of one tool call's arguments. 1,000,000 by default. */
   maxArgumentChars?: number
+  /** Called for each attempt of each call. Returns what observes its response, if anything. Must not throw. */
+  observeCall?: (call: ObservedCall) => CallObserver | undefined
+}
+
+/** An attempt to call a vendor, as it is sent. The headers contain the key. */
+export interface ObservedCall
+  extends Pick<RunContext, 'runId' | 'turnId' | 'threadId' | 'tenant' | 'round'> {
+  /** From 1; retries count. */
+  readonly attempt: number
+  readonly method: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** Receives the response of a call as it arrives. Must not throw. */
+export interface CallObserver {
+  response(status: number, headers: Readonly<Record<string, string>>): void
+  chunk(bytes: Uint8Array): void
+  /** Called once, last. */
+  end(reason: 'complete' | 'aborted' | 'failed'): void
 }
 
 const DEFAULT_LIMITS: TimeLimits = {
@@ -90,6 +111,7 @@ export function httpProvider<Options extends HttpProviderOptions>(
         ...resolved,
         signal: stream.signal,
         buildRequest: () => buildRequest(request, options),
+        observe: (call) => options.observeCall?.({ ...run, ...call }),
         onRetry,
       }
       void pump(attempt, reader, stream)
@@ -137,6 +159,7 @@ interface Attempt extends Required<Pick<HttpProviderOptions, CallOption>> {
   limits: TimeLimits
   signal: AbortSignal
   buildRequest: () => VendorRequest
+  observe: (call: Omit<ObservedCall, keyof RunContext>) => CallObserver | undefined
   onRetry?: (() => void) | undefined
 }
 
@@ -178,7 +201,7 @@ async function openVendorStream(
 ): Promise<ErrorObject | undefined> {
   const { maxRetries, clock, random } = attempt
   for (let tries = 0; ; tries++) {
-    const call = new Call(attempt, onChunk)
+    const call = new Call(attempt, tries + 1, onChunk)
     const fault = await call.run()
     if (fault === undefined) return undefined
     if (attempt.signal.aborted || call.hasArrived || !fault.isRetryable || tries >= maxRetries) {
@@ -194,13 +217,16 @@ async function openVendorStream(
 /** One attempt. Every wait has a limit, and aborting ends it immediately. */
 class Call {
   readonly #attempt: Attempt
+  readonly #number: number
   readonly #onChunk: OnChunk
   readonly #controller = new AbortController()
   #interrupt: (reason: unknown) => void = () => {}
+  #observer: CallObserver | undefined
   hasArrived = false
 
-  constructor(attempt: Attempt, onChunk: OnChunk) {
+  constructor(attempt: Attempt, number: number, onChunk: OnChunk) {
     this.#attempt = attempt
+    this.#number = number
     this.#onChunk = onChunk
   }
 
@@ -213,8 +239,11 @@ class Call {
     if (signal.aborted) abort()
     signal.addEventListener('abort', abort, { once: true })
     try {
-      return await this.#talk()
+      const fault = await this.#talk()
+      this.#observer?.end('complete')
+      return fault
     } catch (error) {
+      this.#observer?.end(signal.aborted ? 'aborted' : 'failed')
       return this.#faultOf(error)
     } finally {
       signal.removeEventListener('abort', abort)
@@ -224,22 +253,30 @@ class Call {
 
   async #talk(): Promise<CallFault | undefined> {
     const { fetch, limits } = this.#attempt
-    const { url, headers, body } = this.#attempt.buildRequest()
+    const request = this.#attempt.buildRequest()
+    const { url } = request
+    const method = 'POST'
+    const accept = 'text/event-stream'
+    const headers = { 'content-type': 'application/json', accept, ...request.headers }
+    const body = JSON.stringify(request.body)
+    this.#observer = this.#attempt.observe({ attempt: this.#number, method, url, headers, body })
     const response = await this.#within(
       limits.firstEventMs,
       'headers',
       fetch(url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
-        body: JSON.stringify(body),
+        method,
+        headers,
+        body,
         // A redirect would forward the key to its target.
         redirect: 'manual',
         signal: this.#controller.signal,
       }),
     )
+    this.#observer?.response(response.status, Object.fromEntries(response.headers))
     if (isRedirect(response)) return redirectFault(response)
     if (!response.ok || response.body === null) {
       const text = await this.#within(limits.firstEventMs, 'the error', readStart(response))
+      this.#observer?.chunk(new TextEncoder().encode(text))
       return this.#httpFault(response, text)
     }
     return this.#read(response.body.getReader())
@@ -256,6 +293,7 @@ class Call {
         const { done, value } = await this.#unlessInterrupted(reader.read())
         silence.endWait()
         if (done) return this.hasArrived ? undefined : EMPTY_ANSWER
+        this.#observer?.chunk(value)
         const { arrived, isOver } = await this.#onChunk(value)
         if (isOver) return undefined
         if (arrived === 0) stall.add(value.length)
@@ -424,7 +462,7 @@ function retryAfter(header: string | null): number | undefined {
 }
 
 /** The message in a known vendor error format, or the body if it is a sentence. */
-function vendorMessage(body: string): string {
+export function vendorMessage(body: string): string {
   const json = parseJsonSafe(body)
   const outer = Array.isArray(json) ? (json[0] as unknown) : json
   const inner = isRecord(outer) ? (outer['error'] ?? outer) : undefined

@@ -68,7 +68,7 @@ function* play(player: Player, stream: ProviderStream): Generator<Wait, void> {
   const now = (): number => clock.now()
   const translation = replayRecording({ ...run, providerId: id, modelId: model, now })
   const found = Object.hasOwn(recordings, model) ? recordings[model] : undefined
-  const recording = typeof found === 'function' ? found(request) : found
+  const recording = typeof found === 'function' ? found(request, run) : found
   const first = recording?.[0]?.timestamp ?? 0
   const start = now()
   for (const event of recording ?? []) {

@@ -5,13 +5,13 @@ import {
   normalizeEvent,
   streamEventFault,
 } from '../../protocol/stream-event-guard.ts'
-import type { ProviderRequest } from '../provider.ts'
+import type { ProviderRequest, RunContext } from '../provider.ts'
 
 /** A recorded turn: a file of StreamEvents, one per line. Timestamps set the pace. */
 export type Recording = readonly StreamEvent[]
-/** Recorded turns by name. A function writes one for the request. */
+/** Recorded turns by name. A function writes one for a call. */
 export type Recordings = Readonly<
-  Record<string, Recording | ((request: ProviderRequest) => Recording)>
+  Record<string, Recording | ((request: ProviderRequest, run: RunContext) => Recording)>
 >
 
 /** Skips events of unknown types; other faults are reported with their line. */
