@@ -15,6 +15,8 @@ export async function writeSchemas(dist) {
     'stream-message': api.streamMessageSchema,
     response: api.responseSchema,
     'response-event': api.responseEventSchema,
+    // One line of a cassette.
+    cassette: api.cassetteLineSchema,
   }
   mkdirSync(join(dist, 'schema'), { recursive: true })
   for (const [name, schema] of Object.entries(schemas)) {

@@ -4,7 +4,12 @@ export { translateCodex } from './adapters/codex/translate.ts'
 export { type StampOptions, stamp } from './adapters/event-stamp.ts'
 export { createGeminiProvider } from './adapters/gemini/adapter.ts'
 export { translateGemini } from './adapters/gemini/translate.ts'
-export type { HttpProviderOptions, TimeLimits } from './adapters/http-provider.ts'
+export type {
+  CallObserver,
+  HttpProviderOptions,
+  ObservedCall,
+  TimeLimits,
+} from './adapters/http-provider.ts'
 export type { OpenaiChatOptions } from './adapters/openai-chat/adapter.ts'
 export { createOpenaiChatProvider } from './adapters/openai-chat/adapter.ts'
 export { translateOpenaiChat } from './adapters/openai-chat/translate.ts'
@@ -36,6 +41,23 @@ export { type Clock, sleep } from './async/clock.ts'
 export type { ResponseStreamConfig } from './async/response-stream.ts'
 export { ResponseStream, ResponseStreamError } from './async/response-stream.ts'
 export { calculateRetryDelay, RetryExhaustedError } from './async/retry.ts'
+export {
+  type Cassette,
+  type CassetteCall,
+  type CassetteChunk,
+  encodeCassette,
+  type TimedEvent,
+  type TimedOutput,
+} from './cassettes/cassette.ts'
+export {
+  type CompareOptions,
+  compareCassettes,
+  type Difference,
+  type Layer,
+} from './cassettes/compare.ts'
+export { type CassetteLimits, readCassette } from './cassettes/decode.ts'
+export { cassetteEvents } from './cassettes/layers.ts'
+export { cassetteRecording } from './cassettes/recording.ts'
 export {
   type ChatCompletionOptions,
   toChatCompletion,
@@ -72,6 +94,13 @@ export type { ProcessorOptions } from './processor/options.ts'
 export { DEFAULT_BATCH_GRADIENT, estimateTokenCount } from './processor/options.ts'
 export { StreamProcessor } from './processor/stream-processor.ts'
 export { type AppendFrame, applyAppend } from './protocol/append-frame.ts'
+export {
+  type CallEnd,
+  type CassetteHeader,
+  type CassetteRequest,
+  type CassetteResponse,
+  cassetteLineSchema,
+} from './protocol/cassette.ts'
 export { ERROR_CODES, type ErrorCode, TurnstreamError } from './protocol/errors.ts'
 export { generateEventId } from './protocol/ids.ts'
 export { isExecutedByProvider } from './protocol/item-marks.ts'

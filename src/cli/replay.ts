@@ -4,6 +4,7 @@ import { parseJsonObject } from '../protocol/json.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import type { StreamMessage, StreamOutput } from '../protocol/stream-output.ts'
 import { ResponseReducer } from '../reducer/reduce.ts'
+import { eventLines } from './cassettes/input.ts'
 import { defineCommand, EXIT, parseChoice, readInput, UsageError } from './command.ts'
 import {
   type Source,
@@ -28,9 +29,10 @@ export const replay = defineCommand({
   name: 'replay',
   summary: 'play a recorded turn',
   usage: ['turnstream replay <file.jsonl> [--to <format>] [--speed <n>] [--json]'],
-  about: `The file contains JSON lines: StreamEvents, as written by \`turnstream convert --to v2 --json\`, or
-notifications of a codex app-server, in any of its grammars. Their times set the pace: "timestamp"
-of StreamEvents; "emittedAtMs" of notifications, or "t" in {"t":<ms>,"dir":"s2c","msg":…}.`,
+  about: `The file is a cassette, or contains JSON lines: StreamEvents, as written by \`turnstream convert
+--to v2 --json\`, or notifications of a codex app-server, in any of its grammars. Their times set the
+pace: "timestamp" of StreamEvents; "emittedAtMs" of notifications, or "t" in
+{"t":<ms>,"dir":"s2c","msg":…}.`,
   options: { to: { ...TARGET_OPTION, default: 'v2' }, speed: SPEED_OPTION, ...TARGET_FLAGS },
   words: { takes: 'one file', min: 1, max: 1 },
   examples: ['turnstream replay turn.jsonl --to xapi --speed 4'],
@@ -52,7 +54,8 @@ of StreamEvents; "emittedAtMs" of notifications, or "t" in {"t":<ms>,"dir":"s2c"
 async function readRecording(file: string, terminal: Terminal): Promise<StreamEvent[]> {
   const events: StreamEvent[] = []
   let source: Source | undefined
-  for await (const chunk of withFirstLine(readInput(file, terminal))) {
+  const lines = eventLines(readInput(file, terminal), file)
+  for await (const chunk of withFirstLine(lines)) {
     source ??= chooseSource(chunk, terminal.clock)
     for (const event of source.feed(chunk)) events.push(event)
   }

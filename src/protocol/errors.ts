@@ -18,6 +18,8 @@ export const ERROR_CODES = {
   APPROVAL_UNKNOWN: { status: 404, retryable: false, summary: 'Unknown approval' },
   BACKPRESSURE: { status: 503, retryable: true, summary: 'The buffer is full' },
   BODY_TOO_LARGE: { status: 413, retryable: false, summary: 'The request body is too large' },
+  CASSETTE_INVALID: { status: 400, retryable: false, summary: 'The cassette is unreadable' },
+  CASSETTE_TOO_LARGE: { status: 413, retryable: false, summary: 'The cassette is too large' },
   COLLECTION_ERROR: { status: 500, retryable: false, summary: 'The stream failed before it ended' },
   CONNECTIONS_LIMITED: { status: 503, retryable: true, summary: 'Too many connections are open' },
   CURSOR_INVALID: { status: 400, retryable: false, summary: 'Invalid cursor' },

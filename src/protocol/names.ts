@@ -47,6 +47,12 @@ export const ROUTES = {
   docs: '/docs',
 } as const
 
+/** The first line of a cassette names its format and version. */
+export const CASSETTE_FORMAT = 'turnstream-cassette'
+export const CASSETTE_VERSION = 1
+/** Far more than the rounds and retries of a turn. */
+export const MAX_CASSETTE_CALLS = 1000
+
 /** The tenant of all turns when no keys are configured. */
 export const DEFAULT_TENANT = 'default'
 

@@ -18,16 +18,12 @@ const MIN_ENCODED_CHARS = 6
  * else that looks like a secret.
  */
 export function redacting(secrets: readonly string[]): Redact {
-  const known = [...new Set(secrets)].filter(({ length }) => length >= MIN_SECRET_CHARS)
-  const spellings = [...new Set(known.flatMap(spellingsOf))]
-  // Longest first: one may be part of another.
-  const longestFirst = spellings.toSorted((a, b) => b.length - a.length)
-  const margin = Math.max(MARGIN_CHARS, longestFirst[0]?.length ?? 0)
-  const pattern =
-    longestFirst.length === 0 ? undefined : new RegExp(longestFirst.map(escaped).join('|'), 'g')
+  const spellings = secretSpellings(secrets)
+  const margin = Math.max(MARGIN_CHARS, spellings[0]?.length ?? 0)
+  const redactValues = redactingValues(spellings)
 
   function blot(text: string): string {
-    const byValue = pattern === undefined ? text : text.replace(pattern, REDACTED)
+    const byValue = redactValues(text)
     return SECRET_SHAPES.reduce((rest, { pattern, kept }) => rest.replace(pattern, kept), byValue)
   }
 
@@ -36,6 +32,20 @@ export function redacting(secrets: readonly string[]): Redact {
     // The remainder of a split secret is within the margin, which is removed.
     return `${blot(text.slice(0, MAX_CHARS + margin)).slice(0, -margin)}…`
   }
+}
+
+/** Returns how secrets may be spelled in a text. Longest first: one may be part of another. */
+export function secretSpellings(secrets: readonly string[]): string[] {
+  const known = [...new Set(secrets)].filter(({ length }) => length >= MIN_SECRET_CHARS)
+  const spellings = [...new Set(known.flatMap(spellingsOf))]
+  return spellings.toSorted((a, b) => b.length - a.length)
+}
+
+/** Redacts exactly these texts, in a text of any length. */
+export function redactingValues(values: readonly string[]): Redact {
+  if (values.length === 0) return (text) => text
+  const pattern = new RegExp(values.map(escaped).join('|'), 'g')
+  return (text) => text.replace(pattern, REDACTED)
 }
 
 /** Redacts what looks like a secret, without knowing any. */

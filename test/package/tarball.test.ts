@@ -20,6 +20,7 @@ import { root, sourceFiles } from '../repository/sources.ts'
 import * as consumer from './consumer.ts'
 
 const SCHEMAS = [
+  'cassette',
   'output-item',
   'response',
   'response-event',

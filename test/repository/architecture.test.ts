@@ -22,6 +22,7 @@ const ALL = [
   'server',
   'client',
   'react',
+  'cassettes',
   'cli',
   'testing',
 ] as const
@@ -36,6 +37,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   processor: ['protocol', 'async'],
   reducer: ['protocol'],
   log: ['protocol', 'async'],
+  cassettes: ['protocol', 'sse', 'adapters', 'processor'],
   turns: CORE,
   tools: ['protocol', 'async', 'turns'],
   dialects: ['protocol', 'sse', 'reducer'],
@@ -57,11 +59,21 @@ const RUNTIME_NEUTRAL = [
   'dialects',
   'client',
   'react',
+  'cassettes',
 ]
 const NODE_GLOBALS = ['process', 'Buffer', 'global', 'require', '__dirname', '__filename']
 
-/** What runs once per token. A schema library there would cost more than the work itself. */
-const TOKEN_PATH = ['async', 'sse', 'adapters', 'processor', 'reducer', 'dialects', 'client']
+/** What runs once per token, where a schema library would cost more than the work itself, or in a page. */
+const TOKEN_PATH = [
+  'async',
+  'sse',
+  'adapters',
+  'processor',
+  'reducer',
+  'dialects',
+  'client',
+  'cassettes',
+]
 
 const folders = sourceFolders()
 const neutral = RUNTIME_NEUTRAL.filter((folder) => folders.includes(folder))
