@@ -18,6 +18,7 @@ import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import { builtInRecordings, RECORDING_NAMES } from '../recordings.ts'
 import { TOOL_MODELS } from '../scripted-tools.ts'
+import { readCassetteModels } from './cassette-models.ts'
 import { configuredCodex } from './codex.ts'
 import {
   type Configuration,
@@ -102,18 +103,24 @@ export function missingFor(plan: ProviderPlan, key: string | undefined): string 
   return key === undefined ? 'OPENAI_COMPATIBLE_BASE_URL' : 'address for its key'
 }
 
+/** What providers need beyond the configuration. */
+interface ProviderDeps extends Pick<HttpProviderOptions, 'observeCall'> {
+  readonly onCodexLog?: ((line: string) => void) | undefined
+}
+
 /** The usable providers, the default first: those with a key or a base URL, and the scripted one. */
 export function activeProviders(
   configuration: Configuration,
-  onCodexLog?: (line: string) => void,
+  { onCodexLog, observeCall }: ProviderDeps = {},
 ): readonly ConfiguredProvider[] {
   const { env, settings, codex, store, isForCodex = false } = configuration
   const plans = providerPlans(configuration)
-  const called = plans.flatMap((plan) => createProvider(plan, readKey(plan, env)) ?? [])
+  const observed = observeCall === undefined ? {} : { observeCall }
+  const called = plans.flatMap((plan) => createProvider(plan, readKey(plan, env), observed) ?? [])
   const onLog = onCodexLog === undefined ? {} : { onLog: onCodexLog }
   const ofCodex =
     codex === undefined ? [] : [configuredCodex(codex, { env, readSecret, store, ...onLog })]
-  const all = [...called, ...ofCodex, scripted(settings.scriptedSpeed)]
+  const all = [...called, ...ofCodex, scripted(configuration)]
   const wanted = settings.defaultProvider ?? (isForCodex ? CODEX_ID : undefined)
   if (wanted === undefined) return all
   const first = all.find(({ provider }) => provider.id === wanted)
@@ -159,7 +166,11 @@ function resolveSetting(id: ProviderKind, sources: ProviderSources): ProviderSet
   return { ...setting, ...(baseUrl && { baseUrl }), ...(defaultModel && { defaultModel }) }
 }
 
-function createProvider(plan: ProviderPlan, apiKey?: string): ConfiguredProvider | undefined {
+function createProvider(
+  plan: ProviderPlan,
+  apiKey: string | undefined,
+  observed: Pick<HttpProviderOptions, 'observeCall'>,
+): ConfiguredProvider | undefined {
   if (missingFor(plan, apiKey) !== undefined) return undefined
   const { id, kind, isOwn, setting } = plan
   const { baseUrl, firstEventTimeout: firstEventMs, stallTimeout: stallMs } = setting
@@ -181,6 +192,7 @@ function createProvider(plan: ProviderPlan, apiKey?: string): ConfiguredProvider
     },
     fetch: createProviderFetch({ connectMs: setting.connectTimeout }),
     retryTimeouts: setting.retryTimeouts ?? false,
+    ...observed,
     ...(apiKey !== undefined && { apiKey }),
     ...(baseUrl !== undefined && { baseUrl }),
   })
@@ -197,10 +209,12 @@ export function defaultModelFor({ kind, setting }: ProviderPlan): string | undef
 /** Models of the scripted provider, the default first. */
 export const SCRIPTED_MODELS: readonly string[] = [...RECORDING_NAMES, ...Object.keys(TOOL_MODELS)]
 
-function scripted(speed: number): ConfiguredProvider {
+/** The first cassette, if there is one, is the default. */
+function scripted({ settings, cwd }: Configuration): ConfiguredProvider {
+  const cassettes = readCassetteModels(settings.cassettes ?? [], cwd, SCRIPTED_MODELS)
   // Not spread: that would create every recording now.
-  const recordings: Recordings = Object.assign(builtInRecordings(), TOOL_MODELS)
-  const provider = createScriptedProvider({ recordings, speed })
-  const defaultModel = RECORDING_NAMES[0] ?? ''
-  return { provider, models: SCRIPTED_MODELS, defaultModel, unlisted: true }
+  const recordings: Recordings = Object.assign(builtInRecordings(), TOOL_MODELS, cassettes)
+  const provider = createScriptedProvider({ recordings, speed: settings.scriptedSpeed })
+  const models = [...Object.keys(cassettes), ...SCRIPTED_MODELS]
+  return { provider, models, defaultModel: models[0] ?? '', unlisted: true }
 }

@@ -11,6 +11,7 @@ import { type Crowd, type Listening, listen } from '../../server/listen.ts'
 import { listedModels, Providers } from '../../turns/providers.ts'
 import { EXIT, type ExitCode } from '../command.ts'
 import { DEFAULT_URL } from '../gateway-client.ts'
+import { failureReason } from '../http.ts'
 import { readKeysFile } from '../keys.ts'
 import { POSTCARD_TOOL } from '../scripted-tools.ts'
 import type { Terminal } from '../terminal.ts'
@@ -41,6 +42,7 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
   let stopDeadline: (() => void) | undefined
   let tools: OpenTools | undefined
   try {
+    await startRecorder(options, deps, log)
     tools = await startTools(options, deps)
     const providers = new Providers(options.providers)
     const gateway = createGateway({
@@ -80,7 +82,7 @@ export async function runServer(options: ServeOptions, deps: Deps): Promise<Exit
     stopWatch()
     // Together: a process that ignores its end is killed after four seconds.
     const providers = options.providers.flatMap(({ provider }) => provider.stop?.() ?? [])
-    await Promise.all([...providers, tools?.close(), log.close()])
+    await Promise.all([...providers, tools?.close(), log.close(), options.recorder?.stop()])
     stopDeadline?.()
   }
 }
@@ -89,6 +91,23 @@ function startTools(options: ServeOptions, { logger, terminal }: Deps): Promise<
   const { tools, secrets, settings } = options
   const { clock } = terminal
   return openTools(tools, { logger, clock, secrets, logContent: settings.logContent })
+}
+
+/** StartError when the directory cannot be used. */
+async function startRecorder(
+  { recorder }: ServeOptions,
+  { logger, terminal }: Deps,
+  log: TurnLog,
+): Promise<void> {
+  if (recorder === undefined) return
+  const onError = (error: unknown): void =>
+    logger.warn(`a response was not recorded: ${failureReason(error)}`)
+  try {
+    await recorder.start({ log, clock: terminal.clock, onError })
+  } catch (error) {
+    throw new StartError(`cannot record: ${failureReason(error)}`, { cause: error })
+  }
+  logger.warn(`recording prompts and answers in ${recorder.directory}`)
 }
 
 /** A tool of the configuration with the same name wins. */

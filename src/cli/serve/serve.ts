@@ -24,6 +24,7 @@ import { SECRET_NAMES, SETTINGS, type Setting, type Settings, toVariable } from 
 import { StartError, storeSecrets } from './store.ts'
 import { toolUrl, toolVariables } from './tool-settings.ts'
 import { type ToolPlan, toolPlans } from './tools.ts'
+import { TurnRecorder } from './turn-recorder.ts'
 
 type Run = Command['run']
 
@@ -110,6 +111,8 @@ export interface ServeOptions extends Configuration {
   /** The default one first. */
   readonly providers: readonly ConfiguredProvider[]
   readonly tools: readonly ToolPlan[]
+  /** Undefined unless provider responses are recorded. */
+  readonly recorder: TurnRecorder | undefined
   /** Values to redact. */
   readonly secrets: readonly string[]
   readonly redact: (text: string) => string
@@ -128,16 +131,30 @@ export function parseServeOptions(
   refusePublic(settings)
   refuseOpenOrigins(settings)
   const secrets = collectSecrets(configuration)
+  const recorder = createRecorder(configuration, secrets)
   return {
     ...configuration,
     json,
     instance: settings.instance ?? `${hostname()}:${process.pid}`,
-    providers: activeProviders(configuration, onCodexLog),
+    providers: activeProviders(configuration, {
+      onCodexLog,
+      ...(recorder !== undefined && { observeCall: recorder.observe }),
+    }),
+    recorder,
     tools: toolPlans(configuration),
     secrets,
     redact: redacting(secrets),
     warnings: findWarnings(configuration),
   }
+}
+
+function createRecorder(
+  { settings, cwd }: Configuration,
+  secrets: readonly string[],
+): TurnRecorder | undefined {
+  const { record, maxRecordedTurnBytes: maxTurnBytes, maxRecordedBytes: maxTotalBytes } = settings
+  if (record === undefined) return undefined
+  return new TurnRecorder({ directory: resolve(cwd, record), maxTurnBytes, maxTotalBytes, secrets })
 }
 
 /** Whether an address is only reachable from this machine. */

@@ -187,6 +187,15 @@ export const SETTINGS = {
     standard: '1',
     placeholder: 'n',
   },
+  cassettes: {
+    schema: list((written) => written),
+    takes: 'comma-separated file names',
+    about: 'cassettes that scripted plays, by file name (none)',
+    placeholder: 'list',
+  },
+  record: word('a directory', 'directory', 'record provider responses here as cassettes (off)'),
+  maxRecordedTurnBytes: count('max. recorded bytes of a turn', '4194304'),
+  maxRecordedBytes: count('max. bytes of all recordings; the oldest are deleted', '268435456'),
   keysFile: word('a file name', 'file', 'file with API keys (none: every local user has access)'),
   streamTokenSecret: {
     schema: z.string().trim().min(32),
