@@ -2,6 +2,8 @@
 import { createRequire } from 'node:module'
 import { suggestion } from '../protocol/nearest.ts'
 import { redactShapes } from '../protocol/redaction.ts'
+import { diff } from './cassettes/diff.ts'
+import { record } from './cassettes/record.ts'
 import { chat } from './chat.ts'
 import { type Command, EXIT, type ExitCode, formatHelp, UsageError } from './command.ts'
 import { compact } from './compact.ts'
@@ -27,7 +29,9 @@ const COMMANDS: readonly Command[] = [
   chat,
   tail,
   convert,
+  record,
   replay,
+  diff,
   compact,
   exportCommand,
   importCommand,

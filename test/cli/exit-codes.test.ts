@@ -66,6 +66,8 @@ afterAll(async () => {
 const convert = (to: string, file: string) => ['--from', 'anthropic-messages', '--to', to, file]
 
 const SERVERS = new Set(['serve', 'codex'])
+/** Run until a signal. */
+const RUNNING = new Set([...SERVERS, 'record'])
 
 /** Runs a command to its end. Stops a server after its banner. */
 async function run(name: string, ...args: string[]) {
@@ -76,7 +78,7 @@ async function run(name: string, ...args: string[]) {
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text
-    if (SERVERS.has(name)) child.kill('SIGTERM')
+    if (RUNNING.has(name)) child.kill('SIGTERM')
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text
@@ -113,10 +115,19 @@ const CASES: Record<string, () => [string[], string[] | undefined, string[]]> = 
     [...convert('response', 'cut.sse'), '--json'],
     [...convert('response', 'none.sse'), '--json'],
   ],
+  record: () => {
+    const [free, taken, none] = portCases().map((args) => ['openai', ...args.slice(0, 2), '--json'])
+    return [free ?? [], taken, none ?? []]
+  },
   replay: () => [
     ['good.jsonl', '--json', '--speed', '0'],
     ['cut.jsonl', '--json', '--speed', '0'],
     ['none.jsonl', '--json'],
+  ],
+  diff: () => [
+    ['good.jsonl', 'good.jsonl', '--json'],
+    ['good.jsonl', 'cut.jsonl', '--json'],
+    ['none.jsonl', 'good.jsonl', '--json'],
   ],
   compact: () => [['data', '--json'], ['nowhere', '--json'], ['--json']],
   export: () => [
@@ -166,7 +177,9 @@ describe.each(ROWS)('$name', ({ name, failed }) => {
     expect(code).toBe(1)
     // What a server could not do is in its log.
     const told = checkJson(SERVERS.has(name) ? stderr : stdout)
-    expect(JSON.stringify(told.at(-1))).toMatch(/"error"|"aborted"|response_error|"fail"/)
+    expect(JSON.stringify(told.at(-1))).toMatch(
+      /"error"|"aborted"|response_error|"fail"|"equal":false/,
+    )
   })
 
   test('2, with a message and a help hint on standard error', async () => {

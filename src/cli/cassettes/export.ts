@@ -1,0 +1,118 @@
+import { isTerminal } from '../../adapters/translation.ts'
+import {
+  type Cassette,
+  type CassetteCall,
+  encodeCassette,
+  type TimedOutput,
+} from '../../cassettes/cassette.ts'
+import { computeOutputs } from '../../cassettes/layers.ts'
+import { START } from '../../log/offsets.ts'
+import { logOf } from '../../log/tenants.ts'
+import type { TurnLog } from '../../log/turn-log.ts'
+import { parseJsonSafe } from '../../protocol/json.ts'
+import { CASSETTE_FORMAT, CASSETTE_VERSION, ROUTES, SSE_EVENTS } from '../../protocol/names.ts'
+import type { StreamEvent } from '../../protocol/stream-event.ts'
+import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
+import { CommandError } from '../command.ts'
+import { createGatewayClient } from '../gateway-client.ts'
+import type { Terminal } from '../terminal.ts'
+import { timed } from './input.ts'
+
+/** Snapshots contain all text so far. Those of a very long answer would be far larger than its events. */
+const MAX_OUTPUT_CHARS = 64 * 1024 * 1024
+
+/** Builds the cassette of a turn. Its snapshots are computed from the events. */
+export function turnCassette(events: readonly StreamEvent[], recorded?: Cassette): Cassette {
+  const start = events.find((event) => event.type === 'response_start')
+  const [first] = events
+  if (first === undefined || start === undefined) {
+    throw new CommandError('TURN_UNKNOWN', 'the turn has no events')
+  }
+  const { turn_id: turnId, thread_id: threadId } = start.payload
+  const createdAt = first.timestamp
+  const endedAt = events.at(-1)?.timestamp ?? createdAt
+  // An earlier turn with the same id may have left its recording.
+  const recordedAt = recorded?.header.createdAt ?? 0
+  const isRecorded = recordedAt >= createdAt && recordedAt <= endedAt
+  const timedEvents = timed(events)
+  return {
+    header: { format: CASSETTE_FORMAT, version: CASSETTE_VERSION, createdAt, turnId, threadId },
+    calls: recorded !== undefined && isRecorded ? shiftCalls(recorded, createdAt) : [],
+    events: timedEvents,
+    outputs: boundedOutputs(timedEvents),
+  }
+}
+
+/** Leaves out growing text, but no end, when all snapshots would be too large. */
+function boundedOutputs(events: Cassette['events']): TimedOutput[] {
+  const outputs: TimedOutput[] = []
+  let chars = 0
+  computeOutputs(events, (output, at) => {
+    const isGrowing = 'itemId' in output && ['create', 'update'].includes(output.status)
+    const size = 'itemId' in output ? output.content.length : 0
+    if (isGrowing && chars + size > MAX_OUTPUT_CHARS) return
+    chars += size
+    outputs.push({ at, output })
+  })
+  return outputs
+}
+
+/** A recording of the gateway starts with the first call, a cassette with the turn. */
+function shiftCalls({ header, calls }: Cassette, createdAt: number): CassetteCall[] {
+  const shift = header.createdAt - createdAt
+  return calls.map(({ at, response, chunks, end, ...call }) => ({
+    ...call,
+    at: at + shift,
+    ...(response !== undefined && { response: { ...response, at: response.at + shift } }),
+    chunks: chunks.map((chunk) => ({ ...chunk, at: chunk.at + shift })),
+    ...(end !== undefined && { end: { ...end, at: end.at + shift } }),
+  }))
+}
+
+/** Reads the events of an ended turn. CommandError if there is none. */
+export async function storedEvents(
+  log: TurnLog,
+  tenant: string,
+  turnId: string,
+): Promise<StreamEvent[]> {
+  const own = logOf(log, tenant)
+  const turn = await own.getTurn(turnId)
+  if (turn === undefined) {
+    throw new CommandError('TURN_UNKNOWN', `tenant ${tenant} has no turn ${turnId}`)
+  }
+  if (turn.expired) throw new CommandError('TURN_EXPIRED', `turn ${turnId} has expired`)
+  if (!turn.sealed) {
+    const advice = 'wait until it has ended, or pass --url, which waits'
+    throw new CommandError('TURN_RUNNING', `turn ${turnId} is in progress: ${advice}`)
+  }
+  const events: StreamEvent[] = []
+  for await (const record of own.tail(turnId, 'events', START, new AbortController().signal)) {
+    const event = 'data' in record ? parseJsonSafe(record.data) : undefined
+    if (isStreamEvent(event)) events.push(event)
+  }
+  return events
+}
+
+/** Reads the events of a turn from a running gateway, to the end of the turn. */
+export async function servedEvents(
+  url: string,
+  turnId: string,
+  terminal: Terminal,
+): Promise<StreamEvent[]> {
+  const client = createGatewayClient(url, terminal)
+  const feed = client.stream(ROUTES.runStream, { runId: turnId }, {})
+  let events: StreamEvent[] = []
+  for await (const { event: name, data } of feed) {
+    // The events follow from the beginning.
+    if (name === SSE_EVENTS.resync) events = []
+    const event = name === '' ? parseJsonSafe(data) : undefined
+    if (!isStreamEvent(event)) continue
+    events.push(event)
+    if (isTerminal(event.payload)) return events
+  }
+  throw new CommandError('TURN_LOST', `the stream of turn ${turnId} ended before the turn did`)
+}
+
+export async function writeCassette(cassette: Cassette, { write }: Terminal): Promise<void> {
+  for (const line of encodeCassette(cassette)) await write(line)
+}
