@@ -1,6 +1,7 @@
-export { Client, type ClientOptions, createClient } from './client/client.ts'
+export { type Client, type ClientOptions, createClient } from './client/client.ts'
 export type { ConnectionState } from './client/connection.ts'
 export { ClientError } from './client/errors.ts'
+export type { Live, Share } from './client/live.ts'
 export type { Page } from './client/page.ts'
 export type { OnAuth, Token } from './client/requests.ts'
 export type {
@@ -16,7 +17,7 @@ export type {
   ToolOutputInput,
   TurnSettings,
 } from './client/submit.ts'
-export { Thread, type ThreadState } from './client/thread.ts'
-export { Turn, type TurnState } from './client/turn.ts'
+export type { Thread, ThreadState } from './client/thread.ts'
+export type { Turn, TurnState } from './client/turn.ts'
 export { append, apply, EMPTY_VIEW, prepend, type TurnView, type View } from './client/view.ts'
 export { type AppendFrame, applyAppend } from './protocol/append-frame.ts'

@@ -25,7 +25,7 @@ export const systemClock: Clock = {
 
 /** Returns the time to measure durations with. */
 export function monotonicNow(clock: Clock): number {
-  return clock.monotonic === undefined ? clock.now() : clock.monotonic()
+  return clock.monotonic?.() ?? clock.now()
 }
 
 /** Returns a time of day that starts at `now()` and then follows the monotonic clock, so it never jumps. */

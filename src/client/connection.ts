@@ -18,45 +18,44 @@ export interface Connection {
   readonly pingMs: number
   /** When to connect again. */
   readonly retryAt: number
-  /** Since when there is no connection, after there was one. */
-  readonly lostAt: number | undefined
-  /** Without a connection for so long that a user should know. */
-  readonly isOverdue: boolean
+  /** Since when there is no connection. */
+  readonly lostAt?: number | undefined
   readonly hasOpened: boolean
-  readonly cause: ClientError | undefined
+  readonly cause?: ClientError | undefined
 }
 
-export type Happening =
-  /** Somebody wants the stream. */
-  | { readonly type: 'open' }
-  /** Nobody does any more. */
-  | { readonly type: 'close' }
-  /** The server sends the stream. */
-  | { readonly type: 'opened' }
-  /** Bytes arrived. */
-  | { readonly type: 'heard'; readonly pingMs?: number }
-  /** The connection broke, or the server asks to try later. */
-  | { readonly type: 'lost'; readonly cause: ClientError }
-  /** The server refused, and would again. */
-  | { readonly type: 'refused'; readonly cause: ClientError }
-  /** What was streamed does not exist, or no longer. */
-  | { readonly type: 'gone'; readonly cause: ClientError }
-  /** Everything arrived. */
-  | { readonly type: 'over' }
-  /** The time of `nextTickAt` has come. */
-  | { readonly type: 'tick' }
-  /** The page is visible again, or the network is back. */
-  | { readonly type: 'wake' }
+/** What comes with a happening. */
+interface Fact {
+  /** Of `lost`, `refused` and `gone`. */
+  readonly cause?: ClientError | undefined
+  /** Of `heard`, if the server announced it. */
+  readonly pingMs?: number | undefined
+}
+
+export interface Happening extends Fact {
+  readonly type:
+    | 'open' // somebody wants the stream
+    | 'close' // nobody does any more
+    | 'opened' // the server sends the stream
+    | 'heard' // bytes arrived
+    | 'lost' // the connection broke, or the server asks to try later
+    | 'refused' // the server refused, and would again
+    | 'gone' // what was streamed does not exist, or no longer
+    | 'over' // everything arrived
+    | 'tick' // the time of `nextTickAt` has come
+    | 'wake' // the page is visible again, or the network is back
+}
 
 export interface Moment {
   readonly now: number
   /** From 0 to 1, for jitter. */
   readonly random: number
+  readonly isHidden: boolean
 }
 
-const DEFAULT_PING_MS = 15_000
 const BASE_DELAY_MS = 250
-const MAX_DELAY_MS = 15_000
+/** Of back-off, and of heartbeats until the server announces its own. */
+const LONG_MS = 15_000
 /** A connection that lived this long was good: the next one starts without delay. */
 const GOOD_AFTER_MS = 5000
 /** Most cuts heal sooner. */
@@ -68,141 +67,106 @@ export const IDLE: Connection = {
   failures: 0,
   since: 0,
   heardAt: 0,
-  pingMs: DEFAULT_PING_MS,
+  pingMs: LONG_MS,
   retryAt: 0,
-  lostAt: undefined,
-  isOverdue: false,
   hasOpened: false,
-  cause: undefined,
 }
 
-/** Returns the state after a happening; the same object when it changes nothing. docs/client.md has the table. */
-export function transition(at: Connection, happening: Happening, moment: Moment): Connection {
-  switch (at.phase) {
-    case 'idle':
-      return happening.type === 'open' ? connect(at, moment) : at
-    case 'connecting':
-    case 'live':
-      return whileActive(at, happening, moment)
-    case 'waiting':
-      return whileWaiting(at, happening, moment)
-    case 'ended':
-      // What was deleted may exist again.
-      return happening.type === 'open' && at.cause
-        ? connect({ ...close(at), hasOpened: false }, moment)
-        : at
-    case 'failed':
-      return happening.type === 'open' ? connect({ ...at, failures: 0 }, moment) : at
-  }
+const startOver = ({ serial, pingMs }: Connection) => ({ ...IDLE, serial, pingMs })
+
+const close = (at: Connection) => ({ ...startOver(at), hasOpened: at.hasOpened })
+
+const connect = (at: Connection, { now }: Moment): Connection => {
+  return { ...at, phase: 'connecting', serial: at.serial + 1, since: now, heardAt: now }
 }
 
-function whileActive(at: Connection, happening: Happening, moment: Moment): Connection {
-  const { now } = moment
-  switch (happening.type) {
-    case 'open':
-      return at
-    case 'close':
-      return close(at)
-    case 'opened':
-      return at.phase === 'live' ? at : opened(at, now)
-    case 'heard':
-      return { ...at, heardAt: now, pingMs: happening.pingMs ?? at.pingMs }
-    case 'lost':
-      return lose(at, happening.cause, moment)
-    case 'refused':
-      return { ...at, phase: 'failed', since: now, cause: happening.cause }
-    case 'gone':
-      return { ...at, phase: at.hasOpened ? 'ended' : 'failed', since: now, cause: happening.cause }
-    case 'over':
-      return { ...at, phase: 'ended', since: now, cause: undefined }
-    case 'tick':
-      return silence(at, now) >= 2 * at.pingMs ? lose(at, silent(), moment) : noteOverdue(at, now)
-    case 'wake':
-      return silence(at, now) > at.pingMs ? connect({ ...at, lostAt: lostAt(at, now) }, moment) : at
-  }
-}
+const reopen = (at: Connection, moment: Moment) => connect(startOver(at), moment)
 
-function whileWaiting(at: Connection, happening: Happening, moment: Moment): Connection {
-  const { now } = moment
-  switch (happening.type) {
-    case 'close':
-      return close(at)
-    case 'tick':
-      return now >= at.retryAt ? connect(at, moment) : noteOverdue(at, now)
-    case 'open':
-    case 'wake':
-      return now >= at.since + (at.cause?.retryAfterMs ?? 0) ? connect(at, moment) : at
-    // Of a request that was given up.
-    default:
-      return at
-  }
-}
-
-function close({ serial, pingMs, hasOpened }: Connection): Connection {
-  return { ...IDLE, serial, pingMs, hasOpened }
-}
-
-function connect(at: Connection, { now }: Moment): Connection {
-  return noteOverdue(
-    { ...at, phase: 'connecting', serial: at.serial + 1, since: now, heardAt: now },
-    now,
-  )
-}
-
-function opened(at: Connection, now: number): Connection {
-  const none = { lostAt: undefined, isOverdue: false, cause: undefined }
-  return { ...at, phase: 'live', since: now, heardAt: now, hasOpened: true, ...none }
-}
-
-function lose(at: Connection, cause: ClientError, { now, random }: Moment): Connection {
+const lose = (at: Connection, { now, random }: Moment, { cause }: Fact): Connection => {
   const wasGood = at.phase === 'live' && now - at.since >= GOOD_AFTER_MS
   const failures = wasGood ? 0 : at.failures
-  const delay = random * Math.min(MAX_DELAY_MS, BASE_DELAY_MS * 2 ** failures)
-  const lost: Connection = {
+  const delay = random * Math.min(LONG_MS, BASE_DELAY_MS * 2 ** failures)
+  return {
     ...at,
     phase: 'waiting',
     since: now,
     cause,
     failures: failures + 1,
-    retryAt: now + Math.max(delay, cause.retryAfterMs),
-    lostAt: lostAt(at, now),
+    retryAt: now + Math.max(delay, cause?.retryAfterMs ?? 0),
+    lostAt: at.lostAt ?? now,
   }
-  return noteOverdue(lost, now)
 }
 
-function lostAt(at: Connection, now: number): number | undefined {
-  return at.lostAt ?? (at.hasOpened ? now : undefined)
+const settle =
+  (phase?: Phase) =>
+  (at: Connection, _moment: Moment, { cause }: Fact): Connection => {
+    return { ...at, phase: phase ?? (at.hasOpened ? 'ended' : 'failed'), cause }
+  }
+
+/** As long as the server asks to wait, nothing helps. */
+const retry = (at: Connection, moment: Moment) =>
+  moment.now >= at.since + (at.cause?.retryAfterMs ?? 0) ? connect(at, moment) : at
+
+type Step = (at: Connection, moment: Moment, fact: Fact) => Connection
+type Row = Partial<Record<Happening['type'], Step>>
+
+const ACTIVE: Row = {
+  close,
+  heard: (at, { now }, { pingMs = at.pingMs }) => ({ ...at, heardAt: now, pingMs }),
+  lost: lose,
+  refused: settle('failed'),
+  gone: settle(),
+  over: settle('ended'),
+  // Timers of hidden pages are late, and would end healthy streams.
+  tick: (at, moment) =>
+    !moment.isHidden && moment.now - at.heardAt >= 2 * at.pingMs
+      ? lose(at, moment, { cause: new ClientError('The server is silent') })
+      : at,
+  wake: (at, moment) =>
+    moment.now - at.heardAt > at.pingMs
+      ? connect({ ...at, lostAt: at.lostAt ?? moment.now }, moment)
+      : at,
 }
 
-function noteOverdue(at: Connection, now: number): Connection {
-  const isOverdue = at.lostAt !== undefined && now - at.lostAt >= OVERDUE_AFTER_MS
-  return isOverdue === at.isOverdue ? at : { ...at, isOverdue }
+/** What each happening does in each phase: nothing, if it is not listed. docs/client.md has the same table. */
+const TABLE: Record<Phase, Row> = {
+  idle: { open: connect },
+  connecting: {
+    ...ACTIVE,
+    opened: (at, { now }) => {
+      const none = { lostAt: undefined, cause: undefined }
+      return { ...at, phase: 'live', since: now, heardAt: now, hasOpened: true, ...none }
+    },
+  },
+  live: ACTIVE,
+  waiting: {
+    close,
+    open: retry,
+    wake: retry,
+    tick: (at, moment) => (moment.now >= at.retryAt ? connect(at, moment) : at),
+  },
+  // What was deleted may exist again.
+  ended: { open: (at, moment) => (at.cause ? reopen(at, moment) : at) },
+  failed: { open: reopen },
 }
 
-function silent(): ClientError {
-  return new ClientError('The server is silent')
-}
-
-function silence({ heardAt }: Connection, now: number): number {
-  return now - heardAt
-}
+/** Returns the state after a happening; the same object when it changes nothing. */
+export const transition = (at: Connection, happening: Happening, moment: Moment): Connection =>
+  TABLE[at.phase][happening.type]?.(at, moment, happening) ?? at
 
 /** Whether a request is, or should be, open. */
-export function isActive({ phase }: Connection): boolean {
-  return phase === 'connecting' || phase === 'live'
-}
+export const isActive = ({ phase }: Connection): boolean =>
+  phase === 'connecting' || phase === 'live'
 
-/**
- * When `tick` is due. A hidden page is not watched for silence: its timers are late, and would end healthy streams. It
- * is judged when it is visible again.
- */
-export function nextTickAt(at: Connection, isHidden: boolean): number | undefined {
-  const times: number[] = []
-  if (at.phase === 'waiting') times.push(at.retryAt)
-  if (isActive(at) && !isHidden) times.push(at.heardAt + 2 * at.pingMs)
-  const isLost = at.phase === 'waiting' || at.phase === 'connecting'
-  if (isLost && at.lostAt !== undefined && !at.isOverdue) times.push(at.lostAt + OVERDUE_AFTER_MS)
-  return times.length === 0 ? undefined : Math.min(...times)
+/** When `tick` is due; Infinity for never. */
+export function nextTickAt(at: Connection, { now, isHidden }: Moment): number {
+  const { phase, retryAt, heardAt, pingMs, lostAt = Number.NaN } = at
+  let next = Infinity
+  if (phase === 'waiting') next = retryAt
+  else if (!isActive(at)) return next
+  else if (!isHidden) next = heardAt + 2 * pingMs
+  const overdueAt = lostAt + OVERDUE_AFTER_MS
+  return overdueAt > now ? Math.min(next, overdueAt) : next
 }
 
 /** What to show of a connection. */
@@ -216,9 +180,10 @@ export interface ConnectionState {
   readonly cause?: ClientError
 }
 
-export function describeConnection(at: Connection): ConnectionState {
-  const cause = at.cause && { cause: at.cause }
-  if (at.phase !== 'connecting' && at.phase !== 'waiting') return { status: at.phase, ...cause }
-  if (at.isOverdue) return { status: 'reconnecting', ...cause }
-  return at.hasOpened ? { status: 'live' } : { status: 'connecting', ...cause }
+export function describeConnection(at: Connection, now: number): ConnectionState {
+  const { phase, hasOpened, cause, lostAt = now } = at
+  const shown = cause && { cause }
+  if (phase !== 'connecting' && phase !== 'waiting') return { status: phase, ...shown }
+  if (!hasOpened) return { status: 'connecting', ...shown }
+  return now - lostAt < OVERDUE_AFTER_MS ? { status: 'live' } : { status: 'reconnecting', ...shown }
 }

@@ -1,37 +1,29 @@
+import type { Approval } from '../protocol/stream-output.ts'
+
 /** A request that failed. `code` is stable: docs/errors.md explains those of the gateway. */
 export class ClientError extends Error {
   override readonly name = 'ClientError'
-  /** The gateway's code, or `CONNECTION_LOST` when there was no response. */
-  readonly code: string
+  /** The gateway's code, `HTTP_<status>`, or `CONNECTION_LOST` when there was no response. */
+  readonly code: string = 'CONNECTION_LOST'
   /** HTTP status; 0 when there was no response. */
-  readonly status: number
+  readonly status: number = 0
   /** How long the gateway asks to wait, in ms. */
-  readonly retryAfterMs: number
+  readonly retryAfterMs: number = 0
   /** To look up in the gateway's log. */
-  readonly requestId: string | undefined
+  declare readonly requestId?: string
+  /** What is wrong with the request, with `REQUEST_INVALID`. */
+  declare readonly details?: unknown
+  /** The answer that counts, with `APPROVAL_ANSWERED`. */
+  declare readonly approval?: Approval
 
-  constructor(
-    message: string,
-    { code = 'CONNECTION_LOST', status = 0, retryAfterMs = 0, requestId, cause }: ErrorFields = {},
-  ) {
-    super(message, { cause })
-    this.code = code
-    this.status = status
-    this.retryAfterMs = retryAfterMs
-    this.requestId = requestId
+  constructor(message: string, fields: Partial<Omit<ClientError, 'name' | 'message'>> = {}) {
+    super(message)
+    Object.assign(this, fields)
   }
 
   /** Whether the same request may succeed later. */
   get isRetryable(): boolean {
-    const { status } = this
-    return status === 0 || status === 408 || status === 429 || status >= 500
+    const { status, code } = this
+    return status ? status === 408 || status === 429 || status >= 500 : code === 'CONNECTION_LOST'
   }
-}
-
-interface ErrorFields {
-  readonly code?: string
-  readonly status?: number
-  readonly retryAfterMs?: number
-  readonly requestId?: string | undefined
-  readonly cause?: unknown
 }

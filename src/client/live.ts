@@ -1,132 +1,154 @@
 import type { ConnectionState } from './connection.ts'
-import { ClientError } from './errors.ts'
-import { Feed, feedAttempt } from './feed.ts'
-import { Link } from './link.ts'
-import type { Requests } from './requests.ts'
+import type { ClientError } from './errors.ts'
+import { type Attempt, createLink, type Report } from './link.ts'
+import type { Requests, RequestsOptions } from './requests.ts'
+import { type OnFrames, readStream, type Source } from './stream.ts'
 import type { View } from './view.ts'
 
 /**
  * Something of the gateway that is followed while somebody wants it: as a store (`subscribe` and `getSnapshot`), as an
  * async iterable of states, or as a promise of its end (`done`). Lost connections are resumed.
  */
-export abstract class Live<State> {
-  protected readonly feed: Feed
-  protected readonly requests: Requests
-  readonly #link: Link
-  readonly #listeners = new Set<() => void>()
-  /** Made when it is first needed: a subclass is not complete while it is constructed. */
-  #state: State | undefined
-  /** What `#state` is made of. */
-  #shown: { readonly view: View; readonly connection: ConnectionState }
-  #cancelFrame: (() => void) | undefined
-
-  constructor(requests: Requests, path: string, feed: Feed) {
-    this.requests = requests
-    this.feed = feed
-    const attempt = feedAttempt({
-      requests,
-      feed,
-      path,
-      prepare: (signal, heard) => this.prepare(signal, heard),
-      isOver: () => this.isOver(),
-      onFrames: () => this.changed(),
-    })
-    this.#link = new Link(requests.options, attempt, () => this.changed())
-    this.#shown = { view: feed.view, connection: this.#link.state }
-  }
-
-  protected abstract toState(view: View, connection: ConnectionState): State
-  protected abstract prepare(signal: AbortSignal, heard: () => void): Promise<void>
-  /** Whether everything arrived. */
-  protected abstract isOver(): boolean
-  /** Why it ended without everything; undefined when deletion is its end. */
-  protected abstract failure(connection: ConnectionState): ClientError | undefined
-
-  /** The current state. The same object until listeners are called. */
-  readonly getSnapshot = (): State => {
-    this.#state ??= this.toState(this.#shown.view, this.#shown.connection)
-    return this.#state
-  }
-
+export interface Live<State> {
+  /** Returns the current state: the same object until listeners are called. */
+  readonly getSnapshot: () => State
   /**
    * Calls `listener` after changes, at most once per frame of the page. The connection is open while there are
    * listeners. Returns how to unsubscribe.
    */
-  readonly subscribe = (listener: () => void): (() => void) => {
-    // A function may be subscribed twice.
-    const call = () => listener()
-    this.#listeners.add(call)
-    this.#link.dispatch({ type: 'open' })
-    return () => {
-      if (!this.#listeners.delete(call)) return
-      // Frameworks unsubscribe and subscribe again in one go.
-      queueMicrotask(() => {
-        if (this.#listeners.size === 0) this.#close()
-      })
-    }
-  }
-
+  readonly subscribe: (listener: () => void) => () => void
   /** Yields each state, or the newest if several came meanwhile, until the end. Throws ClientError if it fails. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<State, void> {
-    let wake: (() => void) | undefined
-    let shown: State | undefined
-    const unsubscribe = this.subscribe(() => wake?.())
-    try {
-      for (;;) {
-        const state = this.getSnapshot()
-        if (state !== shown) {
-          shown = state
-          yield state
-        } else if (this.#link.isSettled && this.#cancelFrame === undefined) {
-          break
-        } else {
-          await new Promise<void>((resolve) => {
-            wake = resolve
-          })
-        }
-      }
-    } finally {
-      unsubscribe()
-    }
-    const error = this.failure(this.#link.state)
-    if (error !== undefined) throw error
-  }
-
+  readonly [Symbol.asyncIterator]: () => AsyncGenerator<State, void>
   /** Waits for the end and returns the last state. Throws ClientError if it fails. */
-  async done(): Promise<State> {
-    for await (const state of this) void state
-    return this.getSnapshot()
-  }
-
+  readonly done: () => Promise<State>
   /** Connects again after a failure, or at once instead of waiting. Does nothing without listeners. */
-  reconnect(): void {
-    if (this.#listeners.size > 0) this.#link.dispatch({ type: 'open' })
+  readonly reconnect: () => void
+}
+
+/** What everything of a client has in common. */
+export interface Context extends RequestsOptions, Requests {
+  readonly share: Share | undefined
+  /** The first parameter of streams. */
+  readonly query: string
+}
+
+/** A stream as `turnstream/client/share` sees it. */
+export interface SharedStream extends Source {
+  readonly context: Context
+  /** Publishes what was taken. */
+  readonly changed: () => void
+  /** Reads the stream itself. */
+  readonly connect: (signal: AbortSignal, report: Report, onFrames?: OnFrames) => Promise<void>
+}
+
+/** Lets several pages use one connection. */
+export type Share = (stream: SharedStream) => Attempt
+
+export interface LiveSource<State> extends Source {
+  readonly toState: (view: View, connection: ConnectionState) => State
+  /** Why it ended without everything. */
+  readonly toFailure: (connection: ConnectionState) => ClientError | undefined
+}
+
+/** Follows a source. `publish` is for what is not part of its feed. */
+export function createLive<State>(
+  context: Context,
+  source: LiveSource<State>,
+): Live<State> & { readonly publish: () => void } {
+  const { feed, toState } = source
+  const { page, share, send } = context
+  const listeners = new Set<() => void>()
+  let cancelFrame: (() => void) | undefined
+
+  const isSettled = () => ['ended', 'failed'].includes(link.state().status)
+
+  /** Publishes with the next frame, or at once at the end and on a hidden page, which draws none. */
+  const changed = () => {
+    if (isSettled() || page.isHidden()) publish()
+    else cancelFrame ??= page.nextFrame(() => publish())
   }
 
-  /** Publishes what changed with the next frame, or at once at the end. */
-  protected changed(): void {
-    if (this.#link.isSettled) this.#publish()
-    else this.#cancelFrame ??= this.requests.options.page.nextFrame(() => this.#publish())
+  const connect: SharedStream['connect'] = (signal, report, onFrames) =>
+    readStream(send, source, signal, report, (frames) => {
+      changed()
+      onFrames?.(frames)
+    })
+  const attempt = share?.({ ...source, context, changed, connect }) ?? connect
+  const link = createLink(context, attempt, changed)
+
+  let view = feed.view
+  let connection = link.state()
+  let state = toState(view, connection)
+
+  const publish = (isForced = false) => {
+    cancelFrame?.()
+    cancelFrame = undefined
+    const next = feed.isHeld ? view : feed.view
+    if (!isForced && next === view && link.state() === connection) return
+    view = next
+    connection = link.state()
+    state = toState(view, connection)
+    for (const listener of Array.from(listeners)) listener()
   }
 
-  #publish(isForced = false): void {
-    this.#cancelFrame?.()
-    this.#cancelFrame = undefined
-    const connection = this.#link.state
-    const view = this.feed.isHeld ? this.#shown.view : this.feed.view
-    if (!isForced && view === this.#shown.view && connection === this.#shown.connection) return
-    this.#shown = { view, connection }
-    this.#state = undefined
-    for (const listener of Array.from(this.#listeners)) listener()
-  }
+  const live: Live<State> & { readonly publish: () => void } = {
+    getSnapshot: () => state,
 
-  /** Publishes what is not part of the view. */
-  protected republish(): void {
-    this.#publish(true)
-  }
+    subscribe(listener) {
+      // A function may be subscribed twice.
+      const call = () => listener()
+      listeners.add(call)
+      link.dispatch({ type: 'open' })
+      return () => {
+        listeners.delete(call)
+        // Frameworks unsubscribe and subscribe again in one go.
+        queueMicrotask(() => {
+          if (listeners.size > 0) return
+          link.dispatch({ type: 'close' })
+          publish()
+        })
+      }
+    },
 
-  #close(): void {
-    this.#link.dispatch({ type: 'close' })
-    this.#publish()
+    async *[Symbol.asyncIterator]() {
+      yield* statesOf(live, () => isSettled() && !cancelFrame)
+      const error = source.toFailure(connection)
+      if (error) throw error
+    },
+
+    async done() {
+      for await (const each of live) void each
+      return state
+    },
+
+    reconnect() {
+      if (listeners.size > 0) link.dispatch({ type: 'open' })
+    },
+
+    publish: () => publish(true),
+  }
+  return live
+}
+
+/** Yields each state of a store, or the newest if several came meanwhile. */
+async function* statesOf<State>(live: Live<State>, isLast: () => boolean): AsyncGenerator<State> {
+  let wake: (() => void) | undefined
+  let shown: State | undefined
+  const unsubscribe = live.subscribe(() => wake?.())
+  try {
+    for (;;) {
+      if (shown !== live.getSnapshot()) {
+        shown = live.getSnapshot()
+        yield shown
+      } else if (isLast()) {
+        return
+      } else {
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    }
+  } finally {
+    unsubscribe()
   }
 }

@@ -1,5 +1,5 @@
 import { ClientError } from './errors.ts'
-import { happeningOf, Link, type LinkDeps } from './link.ts'
+import { createLink, type LinkDeps } from './link.ts'
 
 /** A key, or a function that is called for every request. */
 export type Token = string | (() => string | Promise<string>)
@@ -14,124 +14,102 @@ export interface RequestsOptions extends LinkDeps {
   readonly fetch: typeof fetch
 }
 
-export interface RequestInit {
+interface RequestInit {
   readonly method?: 'GET' | 'POST' | 'DELETE'
   /** Sent as JSON. */
-  readonly body?: unknown
-  readonly signal?: AbortSignal
+  readonly body?: object
+  readonly signal?: AbortSignal | undefined
+}
+
+/** A request that is sent until it is answered. */
+export interface Delivery {
+  readonly answered: Promise<void>
+  /** Stops sending; `answered` rejects with ABORTED. */
+  readonly cancel: () => void
+}
+
+export interface Requests {
+  /** Returns the token that a request would have. */
+  readonly currentToken: () => Promise<string | undefined>
+  /** Sends a request once. Throws ClientError unless the response is 2xx. */
+  readonly send: (path: string, init?: RequestInit) => Promise<Response>
+  /** Sends an idempotent request until it is answered, over lost connections. */
+  readonly deliver: (path: string, init: RequestInit) => Delivery
 }
 
 /** A gateway waits no longer than this with good reason. */
 const MAX_RETRY_AFTER_MS = 3_600_000
 
-/** Sends requests with the current token. */
-export class Requests {
-  readonly options: RequestsOptions
-  #fresh: string | undefined
-  #refreshing: Promise<string | undefined> | undefined
+export function createRequests(options: RequestsOptions): Requests {
+  const { baseUrl, token, onAuth, fetch, clock } = options
+  let fresh: string | undefined
+  let refreshing: Promise<void> | undefined
 
-  constructor(options: RequestsOptions) {
-    this.options = options
+  const currentToken = async () => (typeof token === 'function' ? token() : (fresh ?? token))
+
+  async function refresh(error: ClientError): Promise<void> {
+    fresh = (await onAuth?.(error)) ?? fresh
   }
 
-  /** Sends a request once. Throws ClientError unless the response is 2xx. */
-  async send(path: string, init: RequestInit = {}): Promise<Response> {
-    const { token, onAuth } = this.options
-    const sent = typeof token === 'function' ? await token() : (this.#fresh ?? token)
-    try {
-      return await this.#sendWith(sent, path, init)
-    } catch (error) {
-      const isRefused =
-        error instanceof ClientError && (error.status === 401 || error.status === 403)
-      const fresh = isRefused && onAuth ? await this.#refresh(onAuth, error, sent) : undefined
-      if (fresh === undefined) throw error
-      return await this.#sendWith(fresh, path, init)
-    }
-  }
-
-  /** Sends an idempotent request until it is answered, over lost connections. ABORTED when `signal` aborts. */
-  sendUntilAnswered(path: string, init: RequestInit): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      let answer: unknown
-      const { signal } = init
-      const abort = () => {
-        link.dispatch({ type: 'close' })
-        reject(new ClientError('The request was cancelled', { code: 'ABORTED', status: 499 }))
-      }
-      const link = new Link(
-        this.options,
-        async (signal) => {
-          try {
-            const response = await this.send(path, { ...init, signal })
-            const text = await response.text()
-            answer = text === '' ? undefined : JSON.parse(text)
-            return { type: 'over' }
-          } catch (error) {
-            return happeningOf(error)
-          }
-        },
-        () => {
-          if (!link.isSettled) return
-          signal?.removeEventListener('abort', abort)
-          if (link.state.status === 'ended') resolve(answer)
-          else reject(link.state.cause)
-        },
-      )
-      if (signal?.aborted) return abort()
-      signal?.addEventListener('abort', abort)
-      link.dispatch({ type: 'open' })
-    })
-  }
-
-  async #sendWith(
-    token: string | undefined,
-    path: string,
-    { method = 'GET', body, signal }: RequestInit,
-  ): Promise<Response> {
-    const { baseUrl, fetch } = this.options
+  async function send(path: string, init: RequestInit = {}, retried?: string): Promise<Response> {
+    const { method = 'GET', body, signal = null } = init
+    const sent = retried ?? (await currentToken())
     const response = await fetch(baseUrl + path, {
       method,
       cache: 'no-store',
       headers: {
-        ...(token !== undefined && { authorization: `Bearer ${token}` }),
-        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(sent && { authorization: `Bearer ${sent}` }),
+        ...(body && { 'content-type': 'application/json' }),
       },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      ...(signal && { signal }),
+      body: body ? JSON.stringify(body) : null,
+      signal,
     })
-    if (!response.ok) throw await toError(response)
-    return response
+    if (response.ok) return response
+    const error = await toError(response, clock.now())
+    if (!retried && [401, 403].includes(error.status)) {
+      if (!fresh || fresh === sent) {
+        // Requests that are refused at the same time share one call of `onAuth`.
+        refreshing ??= refresh(error).finally(() => {
+          refreshing = undefined
+        })
+        await refreshing
+      }
+      if (fresh && fresh !== sent) return send(path, init, fresh)
+    }
+    throw error
   }
 
-  /** Requests that are refused at the same time share one call of `onAuth`. */
-  async #refresh(onAuth: OnAuth, error: ClientError, sent: string | undefined) {
-    if (this.#fresh !== undefined && this.#fresh !== sent) return this.#fresh
-    this.#refreshing ??= Promise.resolve(onAuth(error)).finally(() => {
-      this.#refreshing = undefined
+  function deliver(path: string, init: RequestInit): Delivery {
+    const attempt = async (signal: AbortSignal) => {
+      await (await send(path, { ...init, signal })).text()
+    }
+    let settle: ((error?: unknown) => void) | undefined
+    const answered = new Promise<void>((resolve, reject) => {
+      settle = (error) => (error ? reject(error) : resolve())
     })
-    this.#fresh = (await this.#refreshing) ?? this.#fresh
-    return this.#fresh === sent ? undefined : this.#fresh
+    const link = createLink(options, attempt, () => {
+      const { status, cause } = link.state()
+      if (status === 'ended' || status === 'failed') settle?.(cause)
+    })
+    link.dispatch({ type: 'open' })
+    const cancel = () => {
+      link.dispatch({ type: 'close' })
+      settle?.(new ClientError('The request was cancelled', { code: 'ABORTED' }))
+    }
+    return { answered, cancel }
   }
+
+  return { currentToken, send, deliver }
 }
 
-async function toError(response: Response): Promise<ClientError> {
-  const { status } = response
-  const { code = `HTTP_${status}`, message, requestId } = await readError(response)
-  const seconds = Number(response.headers.get('retry-after')) || 0
-  return new ClientError(message ?? `Status ${status}`, {
-    status,
-    code,
-    requestId,
-    retryAfterMs: Math.min(seconds * 1000, MAX_RETRY_AFTER_MS),
-  })
-}
-
-/** Proxies send pages in place of our errors. */
-async function readError(response: Response): Promise<Partial<Record<string, string>>> {
-  try {
-    const body = (await response.json()) as { error?: Record<string, string> } | null
-    return body?.error ?? {}
-  } catch {
-    return {}
-  }
+async function toError(response: Response, now: number): Promise<ClientError> {
+  const { status, headers } = response
+  // Proxies send pages in place of our errors.
+  const body = await response.json().catch(() => {})
+  const { message = `Status ${status}`, ...fields } = body?.error ?? {}
+  // In seconds, or a date.
+  const after = headers.get('retry-after') ?? ''
+  const wait = Number(after) * 1000 || Date.parse(after) - now || 0
+  const retryAfterMs = Math.min(Math.max(wait, 0), MAX_RETRY_AFTER_MS)
+  return new ClientError(message, { code: `HTTP_${status}`, ...fields, status, retryAfterMs })
 }

@@ -138,12 +138,20 @@ export function optimisticTurn(
   return { turnId, threadId, status: 'running', items }
 }
 
+export function toInput({ callId, output, success = true }: ToolAnswer): ToolOutputInput {
+  const text = typeof output === 'string' ? output : JSON.stringify(output)
+  return { type: 'function_call_output', call_id: callId, output: text, success }
+}
+
 function joinTexts(parts: readonly (TextPart | AttachmentPart)[]): string {
   return parts.flatMap((part) => ('text' in part ? part.text : [])).join('\n')
 }
 
 /** `randomUUID` is missing on pages without TLS. */
 export function newId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return toHex(crypto.getRandomValues(new Uint8Array(16)))
+}
+
+export function toHex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

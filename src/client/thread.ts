@@ -1,10 +1,11 @@
-import { CLIENT_ROUTES } from '../protocol/names.ts'
+import { fillRoute, THREAD_OUTPUTS_ROUTE } from '../protocol/names.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { ConnectionState } from './connection.ts'
-import { ClientError } from './errors.ts'
-import { Feed } from './feed.ts'
-import { Live } from './live.ts'
-import type { RequestInit, Requests } from './requests.ts'
+import type { ClientError } from './errors.ts'
+import { createFeed, START } from './feed.ts'
+import type { Report } from './link.ts'
+import { type Context, createLive, type Live } from './live.ts'
+import { readBody } from './stream.ts'
 import type { Submission } from './turn.ts'
 import { apply, EMPTY_VIEW, prepend, type TurnView, type View } from './view.ts'
 
@@ -16,7 +17,26 @@ export interface ThreadState {
   readonly connection: ConnectionState
 }
 
-/** A page of `GET /xapi/threads/:threadId`. */
+/**
+ * A thread of the gateway: its newest turns, then everything new, over one connection. It ends when it is deleted.
+ *
+ * @example
+ * const { subscribe, getSnapshot } = client.thread(threadId)
+ * subscribe(() => render(getSnapshot().turns))
+ */
+export interface Thread extends Live<ThreadState> {
+  readonly threadId: string
+  /** Loads the turns before those that are shown. */
+  readonly loadOlder: () => Promise<void>
+}
+
+/** With what only the client uses. */
+export interface OpenThread extends Thread {
+  /** Shows a turn that was submitted here. */
+  readonly add: (submission: Submission) => void
+}
+
+/** A page of `GET /xapi/threads/:threadId`, the newest turn first. */
 interface ThreadPage {
   readonly turns: readonly {
     readonly turnId: string
@@ -26,103 +46,86 @@ interface ThreadPage {
   readonly nextCursor?: string
 }
 
-/**
- * A thread of the gateway: its newest turns, then everything new, over one connection. It ends when it is deleted.
- *
- * @example
- * const { subscribe, getSnapshot } = client.thread(threadId)
- * subscribe(() => render(getSnapshot().turns))
- */
-export class Thread extends Live<ThreadState> {
-  readonly threadId: string
-  readonly #path: string
-  readonly #submissions = new Map<string, Submission>()
-  #olderCursor: string | undefined
+export function createThread(context: Context, threadId: string): OpenThread {
+  const route = fillRoute(THREAD_OUTPUTS_ROUTE, threadId)
+  const path = `${route}?first=newest`
+  const feed = createFeed()
+  const submitted = new Map<string, Submission>()
 
-  constructor(requests: Requests, threadId: string, submissions: readonly Submission[]) {
-    const path = CLIENT_ROUTES.threadOutputs.replace(':threadId', encodeURIComponent(threadId))
-    super(requests, `${path}/stream`, new Feed())
-    this.threadId = threadId
-    this.#path = path
-    for (const submission of submissions) this.add(submission)
-  }
+  const live = createLive<ThreadState>(context, {
+    feed,
+    path: `${route}/stream${context.query}`,
+    async prepare(signal, report) {
+      if (feed.cursor !== START) return
+      // Until then the thread may not exist.
+      await Promise.allSettled(Array.from(submitted.values(), ({ accepted }) => accepted))
+      const page = await loadPage(context, path, signal, report)
+      const [newest] = page.turns
+      feed.view = viewOf(page)
+      feed.cursor = newest ? `${newest.turnId}/${newest.offset}` : START
+      feed.older = page.nextCursor
+      feed.isHeld = false
+    },
+    isOver: () => false,
+    toState(view, connection) {
+      for (const { turnId } of view.turns) submitted.delete(turnId)
+      const turns = Array.from(submitted.values(), ({ optimistic }) => optimistic)
+      return {
+        turns: turns.length > 0 ? [...view.turns, ...turns] : view.turns,
+        hasOlder: feed.older !== undefined,
+        connection,
+      }
+    },
+    toFailure: ({ status, cause }) => (status === 'failed' ? cause : undefined),
+  })
 
-  /** Loads the turns before those that are shown. */
-  async loadOlder(): Promise<void> {
-    const { generation } = this.feed
-    const cursor = this.#olderCursor
-    if (cursor === undefined) return
-    const page = await this.#load(`&cursor=${encodeURIComponent(cursor)}`)
-    // Meanwhile the thread was loaded again, or this page by another call.
-    if (generation !== this.feed.generation || cursor !== this.#olderCursor) return
-    this.#olderCursor = page.nextCursor
-    this.feed.view = prepend(this.feed.view, viewOf(page))
-    this.republish()
-  }
-
-  /** Shows a turn that was submitted here. */
-  add(submission: Submission): void {
+  const add = (submission: Submission) => {
     const { optimistic, accepted } = submission
-    this.#submissions.set(optimistic.turnId, submission)
-    this.republish()
+    const { turnId } = optimistic
+    submitted.set(turnId, submission)
+    live.publish()
     accepted.then(
       // The thread did not exist before.
-      () => this.reconnect(),
-      (error: unknown) => this.#refuse(submission, error),
+      live.reconnect,
+      ({ code, message }: ClientError) => {
+        const end = { type: 'turn_error', turnId, threadId, error: { code, message } } as const
+        submitted.set(turnId, { accepted, optimistic: { ...optimistic, status: 'error', end } })
+        live.publish()
+      },
     )
   }
 
-  #refuse(submission: Submission, error: unknown): void {
-    const { turnId, threadId } = submission.optimistic
-    const { code, message } = error instanceof ClientError ? error : new ClientError(String(error))
-    const [optimistic = submission.optimistic] = apply(
-      { turns: [submission.optimistic] },
-      { type: 'turn_error', turnId, threadId, error: { code, message } },
-    ).turns
-    this.#submissions.set(turnId, { ...submission, optimistic })
-    this.republish()
-  }
+  return Object.assign(live, {
+    threadId,
+    add,
+    async loadOlder() {
+      const { restarts, older } = feed
+      if (older === undefined) return
+      const page = await loadPage(context, `${path}&cursor=${encodeURIComponent(older)}`)
+      // Meanwhile the thread was loaded again, or this page by another call.
+      if (restarts !== feed.restarts || older !== feed.older) return
+      feed.older = page.nextCursor
+      feed.view = prepend(feed.view, viewOf(page))
+      live.publish()
+    },
+  })
+}
 
-  protected override toState(view: View, connection: ConnectionState): ThreadState {
-    for (const { turnId } of view.turns) this.#submissions.delete(turnId)
-    const submitted = Array.from(this.#submissions.values(), ({ optimistic }) => optimistic)
-    const turns = submitted.length === 0 ? view.turns : [...view.turns, ...submitted]
-    return { turns, hasOlder: this.#olderCursor !== undefined, connection }
-  }
-
-  protected override async prepare(signal: AbortSignal, heard: () => void): Promise<void> {
-    if (!this.feed.isAtStart) return
-    // Until then the thread may not exist.
-    await Promise.allSettled(Array.from(this.#submissions.values(), ({ accepted }) => accepted))
-    const page = await this.#load('', heard, { signal })
-    signal.throwIfAborted()
-    const [newest] = page.turns
-    this.#olderCursor = page.nextCursor
-    this.feed.loaded(viewOf(page), newest && `${newest.turnId}/${newest.offset}`)
-    this.changed()
-  }
-
-  protected override isOver(): boolean {
-    return false
-  }
-
-  protected override failure({ status, cause }: ConnectionState): ClientError | undefined {
-    return status === 'failed' ? cause : undefined
-  }
-
-  /** A page may be large and the line slow: `heard` is called while it arrives. */
-  async #load(query: string, heard = () => {}, init: RequestInit = {}): Promise<ThreadPage> {
-    const { body } = await this.requests.send(`${this.#path}?first=newest${query}`, init)
-    const chunks = body?.pipeThrough(
-      new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
-        transform(chunk, controller) {
-          heard()
-          controller.enqueue(chunk)
-        },
-      }),
-    )
-    return await new Response(chunks ?? null).json()
-  }
+/** A page may be large and the line slow: what arrives is reported. */
+async function loadPage(
+  { send }: Context,
+  path: string,
+  signal?: AbortSignal,
+  report?: Report,
+): Promise<ThreadPage> {
+  const chunks: BlobPart[] = []
+  await readBody(await send(path, { signal }), signal, (chunk) => {
+    report?.({ type: 'heard' })
+    chunks.push(chunk)
+  })
+  const page: ThreadPage = JSON.parse(await new Blob(chunks).text())
+  signal?.throwIfAborted()
+  return page
 }
 
 function viewOf({ turns }: ThreadPage): View {

@@ -1,22 +1,16 @@
-import { type Clock, monotonicNow } from '../async/clock.ts'
-
-/** A step of the time of day beyond this is not drift. */
-const STEP_MS = 1000
+import type { Clock } from '../async/clock.ts'
 
 /**
- * Measures elapsed time including that in which the machine slept, which monotonic clocks of browsers leave out. A time of
- * day that is set back does not matter; one that is set forward counts as sleep, which costs one reconnect.
+ * Measures elapsed time by the time of day: monotonic clocks of browsers leave out the time in which the machine slept. A
+ * time of day that is set back does not matter; one that is set forward counts as sleep, which costs one reconnect.
  */
 export function elapsedTime(clock: Clock): () => number {
-  let wall = clock.now()
-  let steady = monotonicNow(clock)
+  let last = clock.now()
   let elapsed = 0
   return () => {
-    const passed = Math.max(0, monotonicNow(clock) - steady)
-    const shown = clock.now() - wall
-    elapsed += shown > passed + STEP_MS ? shown : passed
-    steady = monotonicNow(clock)
-    wall = clock.now()
+    const now = clock.now()
+    elapsed += Math.max(0, now - last)
+    last = now
     return elapsed
   }
 }

@@ -1,15 +1,25 @@
-import { CLIENT_ROUTES } from '../protocol/names.ts'
+import { fillRoute, TURN_STREAM_ROUTE } from '../protocol/names.ts'
 import type { ConnectionState } from './connection.ts'
-import type { ClientError } from './errors.ts'
-import { Feed } from './feed.ts'
-import { Live } from './live.ts'
-import type { Requests } from './requests.ts'
-import type { TurnView, View } from './view.ts'
+import { createFeed } from './feed.ts'
+import { type Context, createLive, type Live } from './live.ts'
+import type { TurnView } from './view.ts'
 
 export interface TurnState {
   /** Undefined until something arrived. */
   readonly turn: TurnView | undefined
   readonly connection: ConnectionState
+}
+
+/**
+ * A turn of the gateway.
+ *
+ * @example
+ * for await (const { turn } of client.turn(turnId)) render(turn?.items)
+ */
+export interface Turn extends Live<TurnState> {
+  readonly turnId: string
+  /** Resolves when the gateway has stored the turn. Throws ClientError if it refuses a submit. */
+  readonly accepted: () => Promise<void>
 }
 
 /** A turn that was submitted here. */
@@ -20,47 +30,17 @@ export interface Submission {
   readonly accepted: Promise<void>
 }
 
-/**
- * A turn of the gateway.
- *
- * @example
- * for await (const { turn } of client.turn(turnId)) render(turn.items)
- */
-export class Turn extends Live<TurnState> {
-  readonly turnId: string
-  readonly #accepted: Promise<void> | undefined
-
-  constructor(requests: Requests, turnId: string, submission?: Submission) {
-    const path = CLIENT_ROUTES.turnOutputStream.replace(':turnId', encodeURIComponent(turnId))
-    const view = submission && { turns: [submission.optimistic] }
-    super(requests, path, new Feed(view))
-    this.turnId = turnId
-    this.#accepted = submission?.accepted
-  }
-
-  /** Resolves when the gateway has stored the turn. Throws ClientError if it refuses a submit. */
-  async accepted(): Promise<void> {
-    await this.#accepted
-  }
-
-  protected override toState(view: View, connection: ConnectionState): TurnState {
-    return { turn: this.#find(view), connection }
-  }
-
-  /** A turn that is not stored yet would be unknown. */
-  protected override prepare(): Promise<void> {
-    return this.accepted()
-  }
-
-  protected override isOver(): boolean {
-    return this.#find(this.feed.view)?.end !== undefined && !this.feed.isHeld
-  }
-
-  protected override failure({ cause }: ConnectionState): ClientError | undefined {
-    return cause
-  }
-
-  #find({ turns }: View): TurnView | undefined {
-    return turns.find(({ turnId }) => turnId === this.turnId)
-  }
+export function createTurn(context: Context, turnId: string, submission?: Submission): Turn {
+  const feed = createFeed(submission && { turns: [submission.optimistic] })
+  const accepted = async () => submission?.accepted
+  const live = createLive<TurnState>(context, {
+    feed,
+    path: fillRoute(TURN_STREAM_ROUTE, turnId) + context.query,
+    // A turn that is not stored yet would be unknown.
+    prepare: accepted,
+    isOver: () => !feed.isHeld && feed.view.turns[0]?.end !== undefined,
+    toState: ({ turns: [turn] }, connection) => ({ turn, connection }),
+    toFailure: ({ cause }) => cause,
+  })
+  return Object.assign(live, { turnId, accepted })
 }

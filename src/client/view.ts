@@ -6,7 +6,6 @@ import type {
   ToolCall,
   TurnComplete,
   TurnError,
-  TurnEvent,
   TurnStarted,
 } from '../protocol/stream-output.ts'
 
@@ -40,16 +39,28 @@ export const EMPTY_VIEW: View = { turns: [] }
  * source.onmessage = ({ data }) => render((view = apply(view, JSON.parse(data))))
  */
 export function apply(view: View, output: StreamOutput): View {
-  const at = indexOfTurn(view, output.turnId)
-  const turn = view.turns[at] ?? emptyTurn(output)
-  if (!('itemId' in output)) {
-    return dropReplaced(putTurn(view, at, applyTurnEvent(turn, output)), output)
+  const { turnId, threadId } = output
+  const at = indexOfTurn(view, turnId)
+  const turn = view.turns[at] ?? { turnId, threadId, status: 'running', items: [] }
+  switch (output.type) {
+    case 'turn_started': {
+      const next = turn.started ? view : putTurn(view, at, { ...turn, started: output })
+      return output.replaces ? dropReplaced(next, output.replaces, turnId) : next
+    }
+    case 'turn_complete':
+    case 'turn_error': {
+      const status = output.type === 'turn_error' ? 'error' : output.status
+      return turn.end ? view : putTurn(view, at, { ...turn, status, end: output })
+    }
+    case 'tool_call':
+      return mergeCall(view, at, turn, output) ?? putTurn(view, at, applyItem(turn, output))
+    case 'message':
+    case 'thinking':
+      return putTurn(view, at, applyItem(turn, output))
+    // Of a later version.
+    default:
+      return view
   }
-  if (output.type === 'tool_call' && indexOfItem(turn, output.itemId) < 0) {
-    const merged = mergeCall(view, at, turn, output)
-    if (merged !== undefined) return merged
-  }
-  return putTurn(view, at, applyItem(turn, output))
 }
 
 /**
@@ -59,7 +70,7 @@ export function apply(view: View, output: StreamOutput): View {
 export function append(view: View, frame: AppendFrame): View | undefined {
   const at = view.turns.findLastIndex((turn) => indexOfItem(turn, frame.itemId) >= 0)
   const turn = view.turns[at]
-  const item = turn?.items.find(({ itemId }) => itemId === frame.itemId)
+  const item = turn?.items[indexOfItem(turn, frame.itemId)]
   const grown = item && applyAppend(item, frame)
   return turn && grown && putTurn(view, at, putItem(turn, grown))
 }
@@ -68,13 +79,21 @@ export function append(view: View, frame: AppendFrame): View | undefined {
 export function prepend(view: View, older: View): View {
   let merged = older
   for (const turn of view.turns) {
-    const { started, items, end } = turn
-    for (const output of [started, ...items, end]) if (output) merged = apply(merged, output)
+    merged = outputsOf(turn).reduce(apply, merged)
     const at = indexOfTurn(merged, turn.turnId)
     // Without merged calls the turn is the same: keep its identity.
-    if (merged.turns[at]?.items.length === items.length) merged = putTurn(merged, at, turn)
+    if (merged.turns[at]?.items.length === turn.items.length) merged = putTurn(merged, at, turn)
   }
   return merged
+}
+
+/** Everything that is known of a turn. */
+export function outputsOf({ started, items, end }: TurnView): StreamOutput[] {
+  return [started, ...items, end].filter((output) => output !== undefined)
+}
+
+export function hasTurn(view: View, turnId: string): boolean {
+  return indexOfTurn(view, turnId) >= 0
 }
 
 function indexOfTurn({ turns }: View, turnId: string): number {
@@ -85,49 +104,39 @@ function indexOfItem({ items }: TurnView, itemId: string): number {
   return items.findLastIndex((item) => item.itemId === itemId)
 }
 
-function emptyTurn({ turnId, threadId }: StreamOutput): TurnView {
-  return { turnId, threadId, status: 'running', items: [] }
+function put<T>(list: readonly T[], at: number, value: T): readonly T[] {
+  return at < 0 ? [...list, value] : list.with(at, value)
 }
 
 function putTurn(view: View, at: number, turn: TurnView): View {
-  if (at < 0) return { turns: [...view.turns, turn] }
-  return view.turns[at] === turn ? view : { turns: view.turns.with(at, turn) }
+  return view.turns[at] === turn ? view : { turns: put(view.turns, at, turn) }
 }
 
 function putItem(turn: TurnView, item: ItemSnapshot): TurnView {
-  const at = indexOfItem(turn, item.itemId)
-  return { ...turn, items: at < 0 ? [...turn.items, item] : turn.items.with(at, item) }
+  return { ...turn, items: put(turn.items, indexOfItem(turn, item.itemId), item) }
 }
 
-function applyTurnEvent(turn: TurnView, event: TurnEvent): TurnView {
-  if (event.type === 'turn_started') return turn.started ? turn : { ...turn, started: event }
-  if (turn.end !== undefined) return turn
-  return { ...turn, status: event.type === 'turn_error' ? 'error' : event.status, end: event }
-}
-
-/** Removes the turn that a new one replaces, and those between them. */
-function dropReplaced(view: View, event: TurnEvent): View {
-  if (event.type !== 'turn_started' || event.replaces === undefined) return view
-  const first = indexOfTurn(view, event.replaces)
-  const last = indexOfTurn(view, event.turnId)
+/** Removes a turn that another one replaces, and those between them. */
+function dropReplaced(view: View, replaced: string, by: string): View {
+  const first = indexOfTurn(view, replaced)
+  const last = indexOfTurn(view, by)
   return first < 0 || first >= last ? view : { turns: view.turns.toSpliced(first, last - first) }
 }
 
 function applyItem(turn: TurnView, item: ItemSnapshot): TurnView {
   const known = turn.items[indexOfItem(turn, item.itemId)]
-  return known === undefined || isNewer(item, known) ? putItem(turn, item) : turn
+  return known && !isNewer(item, known) ? turn : putItem(turn, item)
 }
 
-/** Applies a call that another turn of the thread may have; undefined when none has it. */
+/** Applies a call that another turn of the thread has; undefined when none has it. */
 function mergeCall(view: View, at: number, turn: TurnView, call: ToolCall): View | undefined {
-  const { itemId } = call
-  const hostAt = view.turns.findIndex((other) => indexOfItem(other, itemId) >= 0)
+  const hostAt = view.turns.findIndex((other) => indexOfItem(other, call.itemId) >= 0)
   const host = view.turns[hostAt]
-  const known = host?.items.find((item) => item.itemId === itemId)
-  if (host === undefined || known === undefined) return undefined
+  const known = host?.items[indexOfItem(host, call.itemId)]
+  if (!known || hostAt === at) return undefined
   if (at < 0 || hostAt < at) {
     const applied = putTurn(view, hostAt, applyItem(host, { ...call, turnId: host.turnId }))
-    return at < 0 ? putTurn(applied, -1, turn) : applied
+    return at < 0 ? putTurn(applied, at, turn) : applied
   }
   // The output arrived before the call: the card moves to the turn that made the call.
   const items = host.items.filter((item) => item !== known)
@@ -137,32 +146,25 @@ function mergeCall(view: View, at: number, turn: TurnView, call: ToolCall): View
 
 /** Whether `item` is a later state than `known`. Text only grows until it is settled. */
 function isNewer(item: ItemSnapshot, known: ItemSnapshot): boolean {
-  if (isSettled(item) !== isSettled(known)) return isSettled(item)
-  if (!isSettled(item)) return compare(progressOf(item), progressOf(known)) > 0
+  const progress = progressOf(item)
+  if (progress < Infinity || progressOf(known) < Infinity) return progress > progressOf(known)
   // Text cut by the token limit is complete twice, the second time with a reason.
-  if (known.finishReason !== undefined && item.finishReason === undefined) return false
+  if (known.finishReason && !item.finishReason) return false
   return JSON.stringify(item) !== JSON.stringify(known)
 }
 
-function isSettled({ status }: ItemSnapshot): boolean {
-  return status === 'complete' || status === 'error'
-}
+/** More than the length of any text. */
+const COMPLETE = 2 ** 32
 
-/** How far an open item is, the most significant part first. */
-function progressOf(item: ItemSnapshot): number[] {
-  const { length } = item.content
-  const isUpdate = item.status === 'update' ? 1 : 0
-  if (item.type !== 'tool_call') return [length, isUpdate]
-  // The content of a call is its arguments while they stream, and empty when they are complete.
-  return [approvalProgress(item), length === 0 ? Infinity : length, isUpdate]
-}
-
-function approvalProgress({ approval }: ToolCall): number {
-  if (approval === undefined) return 0
-  return approval.status === 'requested' ? 1 : 2
-}
-
-function compare(a: readonly number[], b: readonly number[]): number {
-  const at = a.findIndex((value, index) => value !== b[index])
-  return at < 0 ? 0 : Number(a[at]) - Number(b[at])
+/** How far an item is: the status of an open one counts least, then its text, then its approval. */
+function progressOf(item: ItemSnapshot): number {
+  const { status, content } = item
+  if (status === 'complete' || status === 'error') return Infinity
+  const isUpdate = Number(status === 'update')
+  if (item.type !== 'tool_call') return 2 * content.length + isUpdate
+  const { approval, toolArgumentsText } = item
+  // Arguments that are complete are not sent as text.
+  const length = toolArgumentsText?.length ?? COMPLETE
+  const answers = approval ? (approval.status === 'requested' ? 1 : 2) : 0
+  return 4 * COMPLETE * answers + 2 * length + isUpdate
 }

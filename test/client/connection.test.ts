@@ -83,8 +83,11 @@ const EXPECTED: Record<Phase, Record<Kind, Phase | 'ignored' | 'same'>> = {
 
 function after(at: Connection, kind: Kind | Happening, now = NOW, random = 1): Connection {
   const happening = typeof kind === 'string' ? HAPPENINGS[kind] : kind
-  return transition(at, happening, { now, random })
+  return transition(at, happening, { now, random, isHidden: false })
 }
+
+const tickAt = (at: Connection, { now = NOW, isHidden = false } = {}) =>
+  nextTickAt(at, { now, random: 1, isHidden })
 
 describe.each(Object.keys(STATES) as Phase[])('a connection that is %s', (phase) => {
   test.each(Object.entries(EXPECTED[phase]) as [Kind, string][])('%s: %s', (kind, expected) => {
@@ -163,8 +166,10 @@ describe.each(['connecting', 'live'] as const)('silence while %s', (phase) => {
   })
 
   test('is not watched while the page is hidden', () => {
-    expect(nextTickAt(silent(0), false)).toBe(NOW + 2000)
-    expect(nextTickAt(silent(0), true)).toBeUndefined()
+    expect(tickAt(silent(0))).toBe(NOW + 2000)
+    expect(tickAt(silent(0), { isHidden: true })).toBe(Infinity)
+    const late = silent(60_000)
+    expect(transition(late, { type: 'tick' }, { now: NOW, random: 1, isHidden: true })).toBe(late)
   })
 })
 
@@ -177,32 +182,36 @@ describe('what is shown', () => {
     ['ended', 'ended'],
     ['failed', 'failed'],
   ])('%s is %s', (phase, status) => {
-    expect(describeConnection(STATES[phase]).status).toBe(status)
+    expect(describeConnection(STATES[phase], NOW).status).toBe(status)
   })
 
   test('a cut shorter than 3 s is not shown, a longer one with its cause', () => {
     const lost = after(STATES.live, 'lost')
     const again = after(lost, 'tick', lost.retryAt)
     const twice = after(again, 'lost', NOW + 2999)
-    for (const at of [lost, again, twice])
-      expect(describeConnection(at)).toEqual({ status: 'live' })
-    expect(nextTickAt(twice, false)).toBe(NOW + 3000)
+    for (const at of [lost, again, twice]) {
+      expect(describeConnection(at, NOW + 2999)).toEqual({ status: 'live' })
+    }
+    expect(tickAt(twice, { now: NOW + 2999 })).toBe(NOW + 3000)
     const overdue = after(twice, 'tick', NOW + 3000)
-    expect(describeConnection(overdue)).toEqual({ status: 'reconnecting', cause: CAUSE })
+    expect(describeConnection(overdue, NOW + 3000)).toMatchObject({ status: 'reconnecting' })
     const connecting = after(overdue, 'tick', overdue.retryAt)
-    expect(describeConnection(connecting)).toEqual({ status: 'reconnecting', cause: CAUSE })
-    expect(describeConnection(after(connecting, 'opened'))).toEqual({ status: 'live' })
+    expect(tickAt(connecting, { now: overdue.retryAt })).toBe(overdue.retryAt + 30_000)
+    const shown = { status: 'reconnecting', cause: CAUSE }
+    expect(describeConnection(connecting, overdue.retryAt)).toEqual(shown)
+    const live = after(connecting, 'opened', overdue.retryAt)
+    expect(describeConnection(live, overdue.retryAt)).toEqual({ status: 'live' })
   })
 
   test('the cause of a first connection that fails is', () => {
     const lost = after(STATES.connecting, 'lost')
-    expect(describeConnection(lost)).toEqual({ status: 'connecting', cause: CAUSE })
+    expect(describeConnection(lost, NOW + 9999)).toEqual({ status: 'connecting', cause: CAUSE })
   })
 })
 
 test('what is gone has ended if it was there, and may exist again', () => {
   const ended = after(STATES.live, 'gone')
-  expect(describeConnection(ended)).toEqual({ status: 'ended', cause: REFUSAL })
+  expect(describeConnection(ended, NOW)).toEqual({ status: 'ended', cause: REFUSAL })
   expect(after(ended, 'open')).toMatchObject({ phase: 'connecting', hasOpened: false, serial: 2 })
   expect(after(STATES.ended, 'open')).toBe(STATES.ended)
 })

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { EventReader } from '../../src/client/sse.ts'
+import { createEventReader } from '../../src/client/sse.ts'
 import type { SseEvent } from '../../src/sse/decode.ts'
 import { bytesOf, everyCut } from '../sse/cuts.ts'
 import { FIXTURES } from '../sse/fixtures.ts'
 
 function read(chunks: Iterable<Uint8Array>, onComment?: (text: string) => void): SseEvent[] {
-  const reader = new EventReader(onComment)
-  return Array.from(chunks).flatMap((chunk) => reader.feed(chunk))
+  const reader = createEventReader(onComment)
+  return Array.from(chunks).flatMap((chunk) => reader(chunk))
 }
 
 describe.each(FIXTURES)('$name', ({ stream, events }) => {
@@ -27,10 +27,10 @@ test.each([
   ['a line that never ends', () => bytesOf('x'.repeat(1_000_000))],
   ['an event that never ends', () => bytesOf(`data: ${'x'.repeat(1_000_000)}\n`)],
 ])('%s is refused at 32 Mi characters', (_name, chunk) => {
-  const reader = new EventReader()
+  const reader = createEventReader()
   const bytes = chunk()
   const endless = () => {
-    for (let count = 0; count < 40; count++) reader.feed(bytes)
+    for (let count = 0; count < 40; count++) reader(bytes)
   }
-  expect(endless).toThrow(RangeError)
+  expect(endless).toThrow(expect.objectContaining({ code: 'EVENT_TOO_LARGE' }))
 })

@@ -184,8 +184,11 @@ describe('a first connection', () => {
     unsubscribe()
   })
 
-  test('waits for retry-after, also when the page wakes', async () => {
-    const busy = new Response('', { status: 429, headers: { 'retry-after': '20' } })
+  test.each([
+    ['in seconds', '20'],
+    ['as a date', new Date(1_020_000).toUTCString()],
+  ])('waits for retry-after %s, also when the page wakes', async (_name, retryAfter) => {
+    const busy = new Response('', { status: 429, headers: { 'retry-after': retryAfter } })
     const { clock, page, streams, settle, unsubscribe } = opened([busy])
     await settle()
     await clock.advance(19_999)
@@ -269,7 +272,7 @@ describe('frames', () => {
 
   test.each([
     ['not JSON', 'data: {"type":\n\n'],
-    ['not an object', 'data: 5\n\n'],
+    ['not an object', 'data: null\n\n'],
   ])('data that is %s restarts without a cursor', async (_name, frame) => {
     const { clock, stream, streams, settle, unsubscribe } = opened()
     await settle()
@@ -295,7 +298,7 @@ describe('frames', () => {
     unsubscribe()
   })
 
-  test('a resync shows the old text until the new one is complete', async () => {
+  test('a resync reads everything again, and shows the old text until the new one is complete', async () => {
     const { clock, stream, settle, text, turn, unsubscribe } = opened()
     await settle()
     stream().open()
@@ -303,8 +306,13 @@ describe('frames', () => {
     await settle()
     stream().fail('Load failed')
     await clock.advance(250)
+    expect(stream().from).toBe('1-5')
     stream().open()
     stream().event('resync', { reason: 'foreign', offset: '0-0' })
+    await settle()
+    await clock.advance(500)
+    expect(stream().from).toBe('0-0')
+    stream().open()
     stream().output({ type: 'turn_started', ...IDS })
     await settle()
     expect(text()).toBe('Old text')
@@ -347,9 +355,24 @@ describe('frames', () => {
     stream().open()
     for (let count = 0; count < 34; count++) stream().send('x'.repeat(1024 * 1024))
     for (let count = 0; count < 40; count++) await settle()
-    expect(state()).toMatchObject({ status: 'failed', cause: { status: 502 } })
+    expect(state()).toMatchObject({ status: 'failed', cause: { code: 'EVENT_TOO_LARGE' } })
     unsubscribe()
   })
+})
+
+test('a hidden page, which draws no frames, is notified at once', async () => {
+  const { page, client, stream, settle } = setUp()
+  const turn = client.turn('t')
+  const texts: (string | undefined)[] = []
+  turn.subscribe(() => texts.push(turn.getSnapshot().turn?.items[0]?.content))
+  await settle()
+  stream().open()
+  stream().output(said('One', 'create'), '1-1')
+  await settle()
+  texts.length = 0
+  page.hidden = true
+  stream().output(said('One two'), '1-2')
+  await vi.waitFor(() => expect(texts).toEqual(['One two']))
 })
 
 describe('listeners', () => {

@@ -1,4 +1,5 @@
 import type { Page } from '../../src/client/page.ts'
+import type { Locks } from '../../src/client/share.ts'
 
 /** The response to a request, with its body cut after so many bytes. */
 export async function cutAfter(bytes: number, response: Response): Promise<Response> {
@@ -48,6 +49,39 @@ export class FakePage implements Page {
     for (const task of [...this.frames]) {
       this.frames.delete(task)
       task()
+    }
+  }
+}
+
+/** As much of the Web Locks API as we use: exclusive locks, granted in the order of the requests. Node 20 has none. */
+export class TestLocks implements Locks {
+  readonly names: string[] = []
+  /** Of locks that are held or requested. */
+  pending = 0
+  readonly #last = new Map<string, Promise<void>>()
+
+  async request(...[name, { signal }, callback]: Parameters<Locks['request']>): Promise<void> {
+    this.names.push(name)
+    this.pending += 1
+    const before = this.#last.get(name) ?? Promise.resolve()
+    let release = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    this.#last.set(
+      name,
+      before.then(() => released),
+    )
+    try {
+      await new Promise<void>((resolve, reject) => {
+        signal.throwIfAborted()
+        signal.addEventListener('abort', () => reject(signal.reason))
+        void before.then(resolve)
+      })
+      await callback()
+    } finally {
+      this.pending -= 1
+      release()
     }
   }
 }

@@ -84,7 +84,16 @@ describe('an earlier state does not replace a later one', () => {
       said('One', 'complete', { finishReason: 'length' }),
     ],
     ['the output of a call', call('t1'), answered('t1')],
-    ['complete arguments', call('t1', { content: '{"at":"x' }), call('t1', { status: 'update' })],
+    [
+      'more arguments',
+      call('t1', { toolArgumentsText: '{"at', toolArguments: {} }),
+      call('t1', { toolArgumentsText: '{"at":"x', toolArguments: {}, status: 'update' }),
+    ],
+    [
+      'complete arguments',
+      call('t1', { toolArgumentsText: '{"at":"x', toolArguments: {}, status: 'update' }),
+      call('t1'),
+    ],
     [
       'a request for approval',
       call('t1'),

@@ -4,6 +4,7 @@ export function importScript(schemas: readonly string[]): string {
   return `
 import { ERROR_CODES, TurnstreamError } from 'turnstream'
 import { createClient, EMPTY_VIEW } from 'turnstream/client'
+import { shareConnections } from 'turnstream/client/share'
 import { useThread } from 'turnstream/react'
 import { MemoryLog } from 'turnstream/server'
 import { describeTurnLog, fakeClock } from 'turnstream/testing'
@@ -27,7 +28,7 @@ process.stdout.write(JSON.stringify({
   casesOfLogs: cases.length > 100,
   fakeTime: fakeClock(5).now(),
   turns: EMPTY_VIEW.turns,
-  client: createClient().turn('t').getSnapshot(),
+  client: createClient({ share: shareConnections() }).turn('t').getSnapshot(),
   hook: useThread.name,
   schemas: schemas.map((schema) => schema.$id),
   version: packageJson.version,

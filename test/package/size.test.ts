@@ -6,14 +6,26 @@ import { root } from '../repository/sources.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-/** The code that a page loads for everything an entry point exports. */
-async function bundle(entry: string, external: string[] = []): Promise<string> {
+const CLIENT = join(root, 'src/client.ts')
+const SHARE = join(root, 'src/client-share.ts')
+
+const ENTRY = 'virtual:page'
+
+/** The code that a page loads which exports this, as its bundler would minify it. */
+async function bundle(page: string, external: string[] = []): Promise<string> {
   const result = await build({
     ...{ root, configFile: false, logLevel: 'silent' },
+    plugins: [
+      {
+        name: 'page',
+        resolveId: (id) => (id === ENTRY ? id : undefined),
+        load: (id) => (id === ENTRY ? page : undefined),
+      },
+    ],
     build: {
       ...{ write: false, modulePreload: false, target: 'es2023' },
       rolldownOptions: {
-        input: join(root, entry),
+        input: ENTRY,
         external,
         preserveEntrySignatures: 'strict',
         output: { minify: true, format: 'es' },
@@ -27,14 +39,33 @@ async function bundle(entry: string, external: string[] = []): Promise<string> {
   return chunks.map(({ code }) => code).join('')
 }
 
-test('turnstream/client is at most 7 KB, minified and compressed', async () => {
-  const code = await bundle('src/client.ts')
-  expect(code).toContain('createClient')
-  expect(gzipSync(code, { level: 9 }).length).toBeLessThanOrEqual(7 * 1024)
+/** In bytes, compressed as servers do. */
+async function sizeOf(page: string): Promise<number> {
+  return gzipSync(await bundle(page), { level: 9 }).length
+}
+
+test.each([
+  ['createClient', `export { createClient } from '${CLIENT}'`],
+  ['everything', `export * from '${CLIENT}'`],
+])('%s of turnstream/client is at most 5 KB, minified and compressed', async (_name, page) => {
+  expect(await bundle(page)).toContain('createClient')
+  expect(await sizeOf(page)).toBeLessThanOrEqual(6.2 * 1024)
+})
+
+test('apply and append alone are at most 1 KB', async () => {
+  const page = `export { append, apply, EMPTY_VIEW } from '${CLIENT}'`
+  expect(await bundle(page)).not.toContain('fetch')
+  expect(await sizeOf(page)).toBeLessThanOrEqual(1024)
+})
+
+test('turnstream/client/share adds at most 1.5 KB', async () => {
+  const page = `export * from '${CLIENT}'`
+  const added = (await sizeOf(`${page}\nexport * from '${SHARE}'`)) - (await sizeOf(page))
+  expect(added).toBeLessThanOrEqual(1536)
 })
 
 test('turnstream/react is at most 1.5 KB, and loads the client of the page', async () => {
-  const code = await bundle('src/react.ts', ['react'])
+  const code = await bundle(`export * from '${join(root, 'src/react.ts')}'`, ['react'])
   expect(code).toContain('useThread')
   expect(code).not.toContain('/api/v2')
   expect(gzipSync(code, { level: 9 }).length).toBeLessThanOrEqual(1536)

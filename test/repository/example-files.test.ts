@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { readConfiguration } from '../../src/cli/serve/configuration.ts'
+import type { createClient as createClientOfSources } from '../../src/client.ts'
 import { cuttingProxy } from '../cli/cutting-proxy.ts'
 import { type Process, turnstream } from '../cli/process.ts'
 import { freePort } from '../cli/support.ts'
@@ -252,6 +253,120 @@ describe('eventsource.html', () => {
     expect((await fetch(`${origin}/nothing`)).status).toBe(404)
     expect((await post('/turns', {})).status).toBe(200)
     expect((await fetch(`${origin}/turns`, { method: 'POST', body: '{' })).status).toBe(502)
+  })
+})
+
+/** As much of a browser as the chat needs. */
+function chatAt(page: string, script: string, createClient: typeof createClientOfSources) {
+  const location = { hash: '' }
+  const output = { textContent: '' }
+  let lines: { textContent: string }[] = []
+  const listeners = new Map<string, (event: object) => void>()
+  const listening = (name: string) => ({
+    addEventListener: (_type: string, listener: (event: object) => void) => {
+      listeners.set(name, listener)
+    },
+  })
+  const form = {
+    ...listening('form'),
+    elements: { prompt: { value: 'What is turnstream?' } },
+    reset: () => {},
+    querySelector: (selector: string) => (selector === 'output' ? output : listening('stop')),
+  }
+  const main = {
+    replaceChildren: (...children: typeof lines) => {
+      lines = children
+    },
+  }
+  const document = {
+    querySelector: (selector: string) => (selector === 'main' ? main : form),
+    createElement: () => ({ textContent: '' }),
+  }
+  return {
+    location,
+    load: () =>
+      runInNewContext(script, {
+        ...{ location, document, crypto },
+        createClient: () => {
+          const client = createClient({ baseUrl: page })
+          const thread = (threadId: string) => {
+            const opened = client.thread(threadId)
+            // As when the page is closed.
+            const subscribe: typeof opened.subscribe = (listener) => {
+              const unsubscribe = opened.subscribe(listener)
+              onTestFinished(unsubscribe)
+              return unsubscribe
+            }
+            return { ...opened, subscribe }
+          }
+          return { ...client, thread }
+        },
+      }),
+    fire: (name: 'form' | 'stop') => listeners.get(name)?.({ preventDefault: () => {} }),
+    text: () => lines.map(({ textContent }) => textContent).join('\n'),
+    state: () => output.textContent,
+  }
+}
+
+describe('chat.html', () => {
+  const IMPORT = "import { createClient } from '/turnstream/client.js'"
+
+  async function startBackend() {
+    const backend = start(lineFor('chat.html'), { PORT: new URL(origin).port })
+    await once(backend.child.stdout, 'data')
+    expect(backend.text()).toBe(`open ${origin}\n`)
+    const html = await (await fetch(origin)).text()
+    expect(html).toBe(read('examples/chat.html'))
+    expect(html).toContain(IMPORT)
+    const script =
+      /<script type="module">(.*)<\/script>/s.exec(html)?.[1]?.replace(IMPORT, '') ?? ''
+    const { createClient } = await import(join(root, 'dist/client.js'))
+    return { html, script, createClient }
+  }
+
+  test('continues after a reload in the middle of an answer, and stops', {
+    tags: ['slow'],
+  }, async () => {
+    const { html, script, createClient } = await startBackend()
+    expect(html.split('\n').length).toBeLessThanOrEqual(60)
+    expect(html).not.toContain(key)
+    const before = chatAt(origin, script, createClient)
+    before.load()
+    before.fire('form')
+    await expect.poll(before.text).toMatch(/^user: What is turnstream\?\nagent: \*\*This/)
+    const after = chatAt(origin, script, createClient)
+    after.location.hash = before.location.hash
+    after.load()
+    await expect.poll(after.text).toContain('agent: **This')
+    await expect.poll(() => after.text() === before.text() && after.text().length > 500).toBe(true)
+    after.fire('form')
+    after.fire('stop')
+    await expect.poll(() => after.text().split('user: ').length).toBe(3)
+    expect(before.state()).toBe('live')
+  })
+
+  test('its backend serves the client with everything that it imports, and nothing else', async () => {
+    await startBackend()
+    const seen = new Set<string>()
+    const crawl = async (url: string): Promise<void> => {
+      if (seen.has(url)) return
+      seen.add(url)
+      const response = await fetch(url)
+      expect(response.headers.get('content-type'), url).toBe('text/javascript; charset=utf-8')
+      const code = await response.text()
+      const imports = [...code.matchAll(/(?:from|import) '([^']+)'/g)]
+      for (const [, target = ''] of imports) await crawl(new URL(target, url).href)
+    }
+    await crawl(`${origin}/turnstream/client.js`)
+    expect(seen.size).toBeGreaterThan(5)
+    for (const path of [
+      '/turnstream/nothing.js',
+      '/turnstream/../package.json',
+      '/x',
+      '/healthz',
+    ]) {
+      expect((await fetch(origin + path)).status, path).toBe(404)
+    }
   })
 })
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import * as client from '../../src/client.ts'
+import * as share from '../../src/client-share.ts'
 import * as main from '../../src/index.ts'
 import * as react from '../../src/react.ts'
 import * as server from '../../src/server.ts'
@@ -288,11 +289,8 @@ const PUBLIC = {
     file: 'src/client.ts',
     module: client,
     values: [
-      'Client',
       'ClientError',
       'EMPTY_VIEW',
-      'Thread',
-      'Turn',
       'append',
       'apply',
       'applyAppend',
@@ -303,25 +301,36 @@ const PUBLIC = {
       'AppendFrame',
       'ApprovalAnswer',
       'AttachmentPart',
+      'Client',
       'ClientOptions',
       'ClientTool',
       'ConnectionState',
       'HistoryInput',
+      'Live',
       'MessageInput',
       'OnAuth',
       'Page',
+      'Share',
       'SubmitRequest',
       'TextPart',
+      'Thread',
       'ThreadList',
       'ThreadState',
       'Token',
       'ToolAnswer',
       'ToolOutputInput',
+      'Turn',
       'TurnSettings',
       'TurnState',
       'TurnView',
       'View',
     ],
+  },
+  share: {
+    file: 'src/client-share.ts',
+    module: share,
+    values: ['shareConnections'],
+    types: ['Locks', 'ShareOptions'],
   },
   react: {
     file: 'src/react.ts',

@@ -1,0 +1,1 @@
+export { type Locks, type ShareOptions, shareConnections } from './client/share.ts'

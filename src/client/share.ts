@@ -1,0 +1,160 @@
+import type { SseEvent } from '../sse/decode.ts'
+import { ClientError } from './errors.ts'
+import { type Feed, START, take } from './feed.ts'
+import type { Report } from './link.ts'
+import type { Share, SharedStream } from './live.ts'
+import type { OnFrames } from './stream.ts'
+import { toHex } from './submit.ts'
+import { apply, hasTurn, outputsOf } from './view.ts'
+
+/** What is used of the browser's `navigator.locks`. */
+export interface Locks {
+  request(
+    name: string,
+    options: { readonly signal: AbortSignal },
+    callback: () => Promise<void> | undefined,
+  ): Promise<unknown>
+}
+
+export interface ShareOptions {
+  /**
+   * Who is signed in: pages with the same key share. Default: the client's token. Needed when every page has a token of its
+   * own, or when cookies authenticate.
+   */
+  readonly key?: string
+  /** Default: those of the browser. */
+  readonly locks?: Locks | undefined
+}
+
+/** What the page with the connection sends to the others. */
+interface Message {
+  /** Everything so far, for a page that asked. */
+  readonly state?: Omit<Feed, 'restarts' | 'misfits'>
+  readonly pingMs?: number | undefined
+  /** What arrived, and the cursor before it. A heartbeat has no frames. */
+  readonly frames?: readonly SseEvent[]
+  readonly from?: string
+}
+
+/** What a page sends that has missed something. */
+const ASK = 'ask'
+
+/** A page that has the connection and does not answer for so long is frozen. */
+const PATIENCE_MS = 3000
+
+/**
+ * Lets all pages of a browser use one connection per turn or thread. The page that holds a Web Lock has the connection, and
+ * sends what arrives to the others. When it is closed, another page continues from its own cursor. Without Web Locks, or
+ * without an answer, a page uses a connection of its own.
+ *
+ * @example
+ * const client = createClient({ baseUrl, token, share: shareConnections() })
+ */
+export function shareConnections(options: ShareOptions = {}): Share {
+  const { key, locks = globalThis.navigator?.locks } = options
+  return (stream) => async (signal, report) => {
+    if (!locks || typeof BroadcastChannel !== 'function') return stream.connect(signal, report)
+    const name = await nameOf(stream, key)
+    signal.throwIfAborted()
+    const channel = new BroadcastChannel(name)
+    try {
+      await shareStream({ stream, locks, channel, signal, report })
+    } finally {
+      channel.close()
+    }
+  }
+}
+
+interface Sharing {
+  readonly stream: SharedStream
+  readonly locks: Locks
+  readonly channel: BroadcastChannel
+  readonly signal: AbortSignal
+  readonly report: Report
+}
+
+/** Follows the page with the connection, until this page gets the lock or nobody answers: then it reads the stream. */
+function shareStream({ stream, locks, channel, signal, report }: Sharing): Promise<void> {
+  const { feed } = stream
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
+  const post = (message: Message | typeof ASK) => channel.postMessage(message)
+  let role: 'follower' | 'leader' | 'alone' = 'follower'
+  /** Whether frames continue what this page has. */
+  let isJoined = false
+  let pingMs: number | undefined
+  let stopWaiting: (() => void) | undefined
+
+  const note: Report = (happening) => {
+    pingMs = happening.pingMs ?? pingMs
+    report(happening)
+  }
+
+  const ended = new Promise<void>((resolve, reject) => {
+    const read = (as: 'leader' | 'alone') => {
+      role = as
+      stopWaiting?.()
+      let from = feed.cursor
+      const tell: OnFrames = (frames) => {
+        if (as === 'leader') post({ frames, from })
+        from = feed.cursor
+      }
+      stream.connect(signal, note, tell).then(resolve, reject)
+    }
+
+    const follow = (message: Message) => {
+      stopWaiting?.()
+      report({ type: 'heard', pingMs: message.pingMs })
+      const { state, frames } = message
+      if (state) {
+        if (!isJoined || state.cursor !== feed.cursor) adopt(feed, state)
+        isJoined = true
+      } else if (!frames) return
+      else if (!isJoined || message.from !== feed.cursor) return post(ASK)
+      else if (!frames.every((frame) => take(feed, frame))) {
+        return reject(new ClientError('The frames of another page do not fit'))
+      }
+      report({ type: 'opened' })
+      stream.changed()
+      if (stream.isOver()) resolve()
+    }
+
+    channel.addEventListener('message', ({ data }: MessageEvent<Message | typeof ASK>) => {
+      if (data !== ASK) {
+        // Meanwhile another attempt may take frames.
+        if (role === 'follower' && !signal.aborted) follow(data)
+      } else if (role === 'leader') {
+        const { view, cursor, older, isHeld } = feed
+        // Without anything yet, at least it answers.
+        post(cursor === START ? {} : { state: { view, cursor, older, isHeld }, pingMs })
+      }
+    })
+    stopWaiting = stream.context.clock.after(PATIENCE_MS, () => read('alone'))
+    signal.addEventListener('abort', reject)
+    post(ASK)
+    locks
+      .request(channel.name, { signal }, () => {
+        if (role === 'alone') return undefined
+        read('leader')
+        return ended
+      })
+      .catch(reject)
+  })
+  return ended.finally(() => stopWaiting?.())
+}
+
+/** Replaces what a page has by what another one has, except for what is newer here. */
+function adopt(feed: Feed, { view, cursor, older, isHeld }: NonNullable<Message['state']>): void {
+  const known = feed.view.turns.filter(({ turnId }) => hasTurn(view, turnId))
+  feed.view = known.flatMap(outputsOf).reduce(apply, view)
+  feed.cursor = cursor
+  feed.older = older
+  feed.isHeld = isHeld
+  feed.restarts += 1
+}
+
+/** Pages of another user, of another gateway or with another version of these messages have nothing in common. */
+async function nameOf({ context, path }: SharedStream, key?: string): Promise<string> {
+  const credential = new TextEncoder().encode(key ?? (await context.currentToken()) ?? '')
+  const hash = toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', credential)))
+  return `turnstream/1 ${context.baseUrl}${path} ${hash}`
+}

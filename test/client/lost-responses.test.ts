@@ -1,0 +1,89 @@
+/** Commands whose responses are lost: they are sent again, and must not fail because the first one has worked. */
+import { describe, expect, test } from 'vitest'
+import { type ClientOptions, createClient } from '../../src/client/client.ts'
+import { eventually } from '../eventually.ts'
+import { finishedTurn, startServer, type TestServer } from '../server/support.ts'
+import { end, answer as say, call as toolCall } from '../turns/payloads.ts'
+import { puppet } from '../turns/rig.ts'
+import { tool } from '../turns/some-tools.ts'
+
+/** Loses the first response to a request with this method and path. */
+function losing(server: TestServer, method: string, path: RegExp, options: ClientOptions = {}) {
+  let sent = 0
+  const client = createClient({
+    ...{ baseUrl: server.url, random: () => 0, ...options },
+    async fetch(input, init) {
+      const response = await fetch(input, init)
+      const isMeant = init?.method === method && typeof input === 'string' && path.test(input)
+      if (!isMeant || sent++ > 0) return response
+      await response.text()
+      throw new TypeError('Load failed')
+    },
+  })
+  return { client, sent: () => sent }
+}
+
+describe('V8 an answer to an approval', () => {
+  async function asked() {
+    const asking = puppet(
+      [
+        [...toolCall('1', 'delete'), end('tool_calls')],
+        [...say('2', 'Thanks.'), end()],
+      ],
+      'asking',
+    )
+    const needing = tool('delete', () => 'deleted', { needsApproval: true })
+    const server = await startServer({ tools: [needing], more: [asking] })
+    const { client, sent } = losing(server, 'POST', /approvals/)
+    const turn = client.submit({ prompt: 'Delete it', model: 'asking/m' })
+    const unsubscribe = turn.subscribe(() => {})
+    const approvalId = await eventually(() => {
+      const card = turn.getSnapshot().turn?.items.find((item) => item.type === 'tool_call')
+      expect(card?.approval?.status).toBe('requested')
+      return card?.approval?.id ?? ''
+    })
+    return { client, sent, turn, approvalId, unsubscribe }
+  }
+
+  test.each([{ approved: true }, { approved: false, reason: 'not on a Friday' }])(
+    '%o counts when its response is lost',
+    async (answer) => {
+      const { client, sent, turn, approvalId, unsubscribe } = await asked()
+      await client.approve(turn.turnId, approvalId, answer)
+      expect(sent()).toBe(2)
+      await turn.done()
+      unsubscribe()
+    },
+  )
+
+  test.each([{ approved: true }, { approved: false, reason: 'never' }])(
+    '%o does not count after another',
+    async (answer) => {
+      const { client, turn, approvalId, unsubscribe } = await asked()
+      await client.approve(turn.turnId, approvalId, { approved: false, reason: 'no' })
+      const late = client.approve(turn.turnId, approvalId, answer)
+      await expect(late).rejects.toMatchObject({
+        ...{ code: 'APPROVAL_ANSWERED', status: 409 },
+        approval: { id: approvalId, status: 'declined', reason: 'no' },
+      })
+      unsubscribe()
+    },
+  )
+})
+
+describe('a thread', () => {
+  test('is deleted once', async () => {
+    const server = await startServer()
+    const { threadId } = await finishedTurn(server, { model: 'plain/m' })
+    const { client, sent } = losing(server, 'DELETE', /threads/)
+    await client.delete(threadId)
+    expect(sent()).toBe(2)
+    expect(await server.log.getThread(threadId)).toBeUndefined()
+  })
+
+  test('that may not be deleted is not', async () => {
+    const refused = async () => new Response('{}', { status: 400 })
+    const client = createClient({ baseUrl: 'http://x', fetch: refused })
+    await expect(client.delete('h')).rejects.toMatchObject({ status: 400 })
+  })
+})

@@ -1,0 +1,304 @@
+/** Pages that share a connection, over real BroadcastChannels. */
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { type ClientOptions, createClient } from '../../src/client/client.ts'
+import type { Live } from '../../src/client/live.ts'
+import { type ShareOptions, shareConnections } from '../../src/client/share.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { Random } from '../../src/testing/turn-log/random.ts'
+import { eventually } from '../eventually.ts'
+import { finishedTurn, heldTurn, startServer, type TestServer } from '../server/support.ts'
+import { TestLocks } from './support.ts'
+
+afterEach(() => {
+  vi.unstubAllGlobals()
+})
+
+/** Longer than every threshold of the processor, which emits it at once. */
+const LONG = 'All work and no play makes a long text. '.repeat(250)
+
+interface PageOptions extends ClientOptions {
+  readonly sharing?: ShareOptions
+}
+
+/** A page of the browser whose locks these are. */
+function openPage(server: TestServer, { sharing, ...options }: PageOptions) {
+  const requests: string[] = []
+  const client = createClient({
+    ...{ baseUrl: server.url, random: () => 0, share: shareConnections(sharing) },
+    fetch(input, init) {
+      const { pathname, search } = new URL(typeof input === 'string' ? input : '')
+      requests.push(`${init?.method} ${pathname}${search}`)
+      return fetch(input, init)
+    },
+    ...options,
+  })
+  return { client, requests }
+}
+
+/** A page that follows the thread `h`. */
+function openThread(server: TestServer, options: PageOptions) {
+  const page = openPage(server, options)
+  const thread = page.client.thread('h')
+  return {
+    ...page,
+    thread,
+    ...watch(thread),
+    text: () => textOf(thread.getSnapshot().turns.at(-1)),
+  }
+}
+
+function watch(live: Live<unknown>) {
+  const close = live.subscribe(() => {})
+  onTestFinished(close)
+  return { close }
+}
+
+function textOf(turn: { readonly items: readonly { readonly content: string }[] } | undefined) {
+  return turn?.items[1]?.content
+}
+
+async function holdTurn(server: TestServer) {
+  return heldTurn(server, { threadId: 'h' })
+}
+
+describe('two pages', () => {
+  test('use one connection, and the second one gets everything so far', async () => {
+    const server = await startServer()
+    const sharing = { locks: new TestLocks() }
+    const { call } = await holdTurn(server)
+    call.say(LONG)
+    const first = openThread(server, { sharing })
+    await eventually(() => expect(first.text()).toBe(LONG))
+    const second = openThread(server, { sharing })
+    await eventually(() => expect(second.text()).toBe(LONG))
+    call.say(LONG)
+    await eventually(() => {
+      expect(second.text()).toBe(LONG + LONG)
+      expect(first.text()).toBe(LONG + LONG)
+    })
+    expect(second.thread.getSnapshot().connection).toEqual({ status: 'live' })
+    call.finish()
+    await eventually(() => expect(second.thread.getSnapshot().turns[0]?.status).toBe('complete'))
+    expect(second.thread.getSnapshot()).toEqual(first.thread.getSnapshot())
+    expect(first.requests).toHaveLength(2)
+    expect(second.requests).toEqual([])
+  })
+
+  test('continue without the first one, from the cursor of the second', async () => {
+    const server = await startServer()
+    const sharing = { locks: new TestLocks() }
+    const { call, turnId } = await holdTurn(server)
+    call.say(LONG)
+    const first = openThread(server, { sharing })
+    const second = openThread(server, { sharing })
+    await eventually(() => expect([first.text(), second.text()]).toEqual([LONG, LONG]))
+    first.close()
+    call.say(LONG)
+    await eventually(() => expect(second.text()).toBe(LONG + LONG))
+    const from = encodeURIComponent(`${turnId}/1-`)
+    expect(second.requests).toEqual([
+      expect.stringMatching(
+        new RegExp(`/xapi/threads/h/stream\\?arguments=final&encoding=append&from=${from}\\d+$`),
+      ),
+    ])
+    expect(second.thread.getSnapshot().connection).toEqual({ status: 'live' })
+    // It goes on for those that come back, too.
+    const third = openThread(server, { sharing })
+    await eventually(() => expect(third.text()).toBe(LONG + LONG))
+    expect(third.requests).toEqual([])
+    call.finish()
+  })
+
+  test('a turn is stopped from the one without the connection', async () => {
+    const server = await startServer()
+    const sharing = { locks: new TestLocks() }
+    const { call, turnId } = await holdTurn(server)
+    call.say(LONG)
+    const pages = [openThread(server, { sharing }), openThread(server, { sharing })]
+    await eventually(() => expect(pages.map(({ text }) => text())).toEqual([LONG, LONG]))
+    const follower = pages.find(({ requests }) => requests.length === 0)
+    await follower?.client.cancel(turnId)
+    await eventually(() => {
+      for (const { thread } of pages) expect(thread.getSnapshot().turns[0]?.status).toBe('aborted')
+    })
+    expect(follower?.requests).toEqual([`POST /api/v2/runs/${turnId}/cancel`])
+  })
+
+  test('a turn that one of them submits is shown by both', async () => {
+    const server = await startServer()
+    await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+    const sharing = { locks: new TestLocks() }
+    const pages = [openThread(server, { sharing }), openThread(server, { sharing })]
+    await eventually(() => {
+      for (const { thread } of pages) expect(thread.getSnapshot().turns).toHaveLength(1)
+    })
+    const follower = pages.find(({ requests }) => requests.length === 0)
+    follower?.client.submit({ prompt: 'Again', threadId: 'h', model: 'plain/m' })
+    expect(follower?.thread.getSnapshot().turns[1]?.items[0]?.content).toBe('Again')
+    await eventually(() => {
+      for (const { thread } of pages) {
+        expect(thread.getSnapshot().turns[1]?.status).toBe('complete')
+      }
+    })
+  })
+
+  test('end with the turn that they follow, and nothing is left', async () => {
+    const server = await startServer()
+    const locks = new TestLocks()
+    const clock = fakeClock(Date.now())
+    const { call, turnId } = await holdTurn(server)
+    const pages = [1, 2].map(() => openPage(server, { sharing: { locks }, clock }))
+    const turns = pages.map(({ client }) => client.turn(turnId))
+    const ends = turns.map((turn) => turn.done())
+    await eventually(() => {
+      for (const turn of turns) expect(turn.getSnapshot().turn).toBeDefined()
+    })
+    call.say(LONG)
+    call.finish()
+    const [one, other] = await Promise.all(ends)
+    expect(one?.turn?.items[1]?.content).toBe(LONG)
+    expect(other).toEqual(one)
+    // The lock may be released before the last frames are delivered: then the other page asks, and gets 204.
+    expect(pages.flatMap(({ requests }) => requests).length).toBeLessThanOrEqual(2)
+    await eventually(() => expect([locks.pending, clock.pending()]).toEqual([0, 0]))
+  })
+
+  test('load older turns each for itself', async () => {
+    const server = await startServer()
+    for (let at = 0; at < 22; at++) await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+    const sharing = { locks: new TestLocks() }
+    const pages = [openThread(server, { sharing }), openThread(server, { sharing })]
+    await eventually(() => {
+      for (const { thread } of pages) expect(thread.getSnapshot().turns).toHaveLength(20)
+    })
+    const follower = pages.find(({ requests }) => requests.length === 0)
+    expect(follower?.thread.getSnapshot().hasOlder).toBe(true)
+    await follower?.thread.loadOlder()
+    expect(follower?.thread.getSnapshot()).toMatchObject({ hasOlder: false })
+    expect(follower?.thread.getSnapshot().turns).toHaveLength(22)
+    await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+    await eventually(() => expect(follower?.thread.getSnapshot().turns).toHaveLength(23))
+  })
+})
+
+describe('a page has a connection of its own', () => {
+  const checkTwoStreams = async (pages: ReturnType<typeof openThread>[]) => {
+    await eventually(() => {
+      for (const { thread, requests } of pages) {
+        expect(thread.getSnapshot().turns).toHaveLength(1)
+        expect(requests).toHaveLength(2)
+      }
+    })
+  }
+
+  test('for another user', async () => {
+    const server = await startServer()
+    await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+    const locks = new TestLocks()
+    const tokens = ['secret-of-one', 'secret-of-two']
+    await checkTwoStreams(tokens.map((token) => openThread(server, { sharing: { locks }, token })))
+    expect(new Set(locks.names).size).toBe(2)
+    for (const name of locks.names) {
+      expect(name).toContain(`${server.url}/xapi/threads/h/stream`)
+      expect(name).not.toContain('secret')
+    }
+  })
+
+  test('but not for another token of the same user', async () => {
+    const server = await startServer()
+    await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+    const sharing = { locks: new TestLocks(), key: 'user-1' }
+    const pages = ['one', 'two'].map((token) => openThread(server, { sharing, token }))
+    await eventually(() => {
+      for (const { thread } of pages) expect(thread.getSnapshot().turns).toHaveLength(1)
+    })
+    expect(pages.flatMap(({ requests }) => requests)).toHaveLength(2)
+  })
+
+  test('for another gateway', async () => {
+    const locks = new TestLocks()
+    const servers = [await startServer(), await startServer()]
+    for (const server of servers) await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+    await checkTwoStreams(servers.map((server) => openThread(server, { sharing: { locks } })))
+  })
+
+  test.each(['locks', 'channels'])('without %s', async (missing) => {
+    const server = await startServer()
+    await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+    if (missing === 'channels') vi.stubGlobal('BroadcastChannel', undefined)
+    else vi.stubGlobal('navigator', {})
+    const sharing = missing === 'channels' ? { locks: new TestLocks() } : {}
+    await checkTwoStreams([openThread(server, { sharing }), openThread(server, { sharing })])
+  })
+
+  test('when the page with the connection does not answer for 3 s', async () => {
+    const server = await startServer()
+    await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+    const locks = new TestLocks()
+    const clock = fakeClock(Date.now())
+    const page = openThread(server, { sharing: { locks }, clock })
+    await eventually(() => expect(locks.names).toHaveLength(1))
+    page.close()
+    await eventually(() => expect(locks.pending).toBe(0))
+    // A page that is frozen.
+    const thaw = new AbortController()
+    const frozen = locks.request(locks.names[0] ?? '', thaw, () => {
+      return new Promise<void>((resolve) => {
+        thaw.signal.addEventListener('abort', () => resolve())
+      })
+    })
+    const other = openThread(server, { sharing: { locks }, clock })
+    await eventually(() => expect(locks.names).toHaveLength(3))
+    await clock.advance(2999)
+    expect(other.requests).toEqual([])
+    await clock.advance(1)
+    await eventually(() => expect(other.thread.getSnapshot().turns).toHaveLength(1))
+    thaw.abort()
+    await frozen
+    await finishedTurn(server, { threadId: 'h', model: 'plain/m' })
+    await eventually(() => expect(other.thread.getSnapshot().turns).toHaveLength(2))
+    expect(other.requests).toHaveLength(2)
+  })
+})
+
+test.each(Array.from({ length: 12 }, (_, seed) => seed))(
+  'pages that come and go end with what the gateway has, seed %i',
+  async (seed) => {
+    const random = new Random(seed)
+    const server = await startServer()
+    const sharing = { locks: new TestLocks() }
+    const { call } = await holdTurn(server)
+    const shrunk: string[] = []
+    const open = () => {
+      const page = openThread(server, { sharing })
+      let before = ''
+      const stop = page.thread.subscribe(() => {
+        const text = page.text() ?? ''
+        if (!text.startsWith(before)) shrunk.push(text)
+        before = text
+      })
+      const close = () => {
+        stop()
+        page.close()
+      }
+      onTestFinished(close)
+      return { ...page, close }
+    }
+    const pages = [open()]
+    let said = ''
+    for (let step = 0; step < 12; step++) {
+      if (random.oneIn(2)) pages.push(open())
+      if (pages.length > 1 && random.oneIn(2))
+        pages.splice(random.below(pages.length), 1)[0]?.close()
+      said += LONG
+      call.say(LONG)
+      if (random.oneIn(2)) await eventually(() => expect(pages[0]?.text()).toBe(said))
+    }
+    call.finish()
+    await eventually(() => {
+      for (const { thread } of pages) expect(thread.getSnapshot().turns[0]?.status).toBe('complete')
+    })
+    for (const { text } of pages) expect(text()).toBe(said)
+    expect(shrunk).toEqual([])
+  },
+)
