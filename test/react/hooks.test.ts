@@ -1,5 +1,5 @@
 import type { FC } from 'react'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { type ClientOptions, createClient } from '../../src/client/client.ts'
 import type { TurnView } from '../../src/client/view.ts'
 import type { ItemSnapshot } from '../../src/protocol/stream-output.ts'
@@ -7,6 +7,9 @@ import { FakePage } from '../client/support.ts'
 import { eventually } from '../eventually.ts'
 import { finishedTurn, heldTurn, startServer, type TestServer } from '../server/support.ts'
 import { openReactPage, type ReactPage } from './support.ts'
+
+// The first test loads the libraries.
+vi.setConfig({ testTimeout: 60_000 })
 
 /** Longer than every threshold of the processor, which emits it at once. */
 const LONG = 'All work and no play makes a long text. '.repeat(250)
@@ -32,8 +35,7 @@ function watchedClient(server: TestServer, options: ClientOptions = {}) {
     return new Response(response.body?.pipeThrough(counting), response)
   }
   const client = createClient({ baseUrl: server.url, random: () => 0, fetch: watching, ...options })
-  const streams = () => requests.filter((request) => request.endsWith('/stream')).length
-  return { client, requests, open, streams, chunks: () => chunks }
+  return { client, requests, open, chunks: () => chunks }
 }
 
 type Watched = ReturnType<typeof watchedClient>
@@ -123,13 +125,13 @@ describe.each(['newest', 18] as const)('with React %s', (version) => {
       frames.draw()
       expect(page.find('main').dataset['status']).toBe('live')
     })
-    expect(watched.streams()).toBe(1)
+    expect(watched.requests).toEqual(['GET /xapi/threads/h', 'GET /xapi/threads/h/stream'])
     expect(watched.open.size).toBe(1)
     mounted.unmount()
     await eventually(() => expect(watched.open.size).toBe(0))
     expect(frames.listeners.size).toBe(0)
     expect(frames.frames.size).toBe(0)
-    expect(watched.streams()).toBe(1)
+    expect(watched.requests).toHaveLength(2)
   })
 
   test('a server renders without requests, and the page takes over without corrections', async () => {
@@ -212,6 +214,11 @@ describe.each(['newest', 18] as const)('with React %s', (version) => {
     click('nobody/m')
     await eventually(() => expect(states.at(-1)).toMatch(/^3 false [A-Z_]+$/))
     expect(page.find('output').textContent).toMatch(/^h [A-Z_]+ true$/)
+    // Of two submits, the last one counts.
+    click('nobody/m')
+    click('plain/m')
+    await eventually(() => expect(states.at(-1)).toBe('5 false complete'))
+    expect(page.find('output').textContent).toBe('h undefined true')
     click('new')
     await eventually(() =>
       expect(page.find('output').textContent).toBe('undefined undefined false'),

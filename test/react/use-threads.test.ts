@@ -7,6 +7,9 @@ import { eventually } from '../eventually.ts'
 import { finishedTurn, startServer } from '../server/support.ts'
 import { openReactPage } from './support.ts'
 
+// The first test loads the libraries.
+vi.setConfig({ testTimeout: 60_000 })
+
 /** Components that show the list of a client, and what the last one to render got. */
 async function showThreads(client: Client, copies = 1) {
   const page = await openReactPage('newest')
@@ -97,5 +100,14 @@ test('only the newest load counts, and nothing is loaded for a list that nobody 
   threads.mockClear()
   await (submit('Hi') as ReturnType<Client['submit']>).accepted()
   await Promise.resolve()
+  expect(threads).not.toHaveBeenCalled()
+})
+
+test('a server renders the list as loading, without a request', async () => {
+  const client = createClient()
+  const threads = vi.spyOn(client, 'threads')
+  const { hooks, React, renderToString } = await openReactPage('newest')
+  const List: FC = () => `${hooks.useThreads(client).isLoading}`
+  expect(renderToString(React.createElement(List))).toBe('true')
   expect(threads).not.toHaveBeenCalled()
 })
