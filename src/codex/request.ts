@@ -2,6 +2,7 @@ import { asString } from '../adapters/fields.ts'
 import { toInput } from '../adapters/openai-responses/adapter.ts'
 import type { ProviderRequest } from '../adapters/provider.ts'
 import { invalidOption } from '../adapters/vendor-request.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
 import type { Params } from './connection.ts'
 
 /** What a request becomes: a thread with its tools, the history, and a turn without input. */
@@ -52,9 +53,14 @@ function refuseUnsupported(request: ProviderRequest): void {
   if (responseFormat?.type === 'json_object') {
     refuse('responseFormat', 'takes a json_schema, not json_object')
   }
+  if (request.input.some(hasFile)) refuse('attachments', 'takes images, not files')
   if (toolChoice === 'required' || typeof toolChoice === 'object') {
     refuse('toolChoice', 'cannot force a tool call')
   }
+}
+
+function hasFile(item: OutputItem): boolean {
+  return item.type === 'message' && (item.attachments ?? []).some(({ type }) => type === 'file')
 }
 
 function refuse(name: string, reason: string): never {

@@ -2,9 +2,14 @@
  * OpenAI's client → /v1/chat/completions → a real codex app-server → a Responses API on this machine, and back.
  * @module-tag slow
  */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { IncomingHttpHeaders } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import OpenAI, { APIError } from 'openai'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Providers } from '../../src/turns/providers.ts'
+import { startVendor } from '../adapters/vendor-server.ts'
 import { startServer } from '../server/support.ts'
 import { startResponsesVendor } from './responses-vendor.ts'
 import { installedCodex, KEY, startCodex } from './support.ts'
@@ -164,6 +169,52 @@ describe('a chat through codex', () => {
     expect(vendor.bodies).toEqual([])
   })
 })
+
+describe('what codex sends to the vendor', () => {
+  const RUN = { runId: 'r', turnId: 't', threadId: 'h' }
+  const prompt = { type: 'message', id: 'u', origin: 'user', content: 'hi' } as const
+
+  test('includes images', async () => {
+    const { vendor, codex } = await start()
+    const attachments = [{ type: 'image', media_type: 'image/png', data: PNG } as const]
+    await codex.stream({ model: 'm', input: [{ ...prompt, attachments }] }, RUN).toArray()
+    expect(vendor.bodies[0]).toContain(`"image_url":"data:image/png;base64,${PNG}"`)
+  })
+
+  // With a real account it is untested.
+  test('has the login of the template, and no key', async () => {
+    const template = mkdtempSync(join(tmpdir(), 'turnstream-codex-'))
+    onTestFinished(() => rmSync(template, { recursive: true, force: true }))
+    const tokens = { id_token: jwt(), access_token: jwt(), refresh_token: 'r', account_id: 'me' }
+    const login = { auth_mode: 'chatgpt', tokens, last_refresh: new Date().toISOString() }
+    writeFileSync(join(template, 'auth.json'), JSON.stringify(login))
+    const headers: IncomingHttpHeaders[] = []
+    const vendor = await startVendor((response, request) => {
+      headers.push(request.headers)
+      response.writeHead(400).end('{}')
+    })
+    onTestFinished(() => vendor.close())
+    const modelProvider = { baseUrl: `${vendor.url}/v1`, usesLogin: true }
+    const codex = startCodex(vendor.url, { binary, homeTemplate: template, modelProvider })
+    const events = await codex.stream({ model: 'm', input: [prompt] }, RUN).toArray()
+    expect(headers).toMatchObject([
+      { authorization: `Bearer ${tokens.access_token}`, 'chatgpt-account-id': 'me' },
+    ])
+    expect(JSON.stringify(events)).not.toContain(tokens.access_token)
+  })
+})
+
+/** A red square. */
+const PNG =
+  'iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEklEQVR4nGP4z8CAFWEXHbQSACj/P8Fu7N9hAAAAAElFTkSuQmCC'
+
+/** A token as of OpenAI, valid until 2100. */
+function jwt(): string {
+  const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url')
+  const account = { chatgpt_plan_type: 'pro', chatgpt_account_id: 'me' }
+  const claims = { exp: 4_102_444_800, 'https://api.openai.com/auth': account }
+  return [encode({ alg: 'none' }), encode(claims), 'c2ln'].join('.')
+}
 
 describe('a turn through codex', () => {
   test('is cancelled at the vendor, too, within a second', async () => {

@@ -11,6 +11,7 @@ import {
   type CodexProviderOptions,
   createCodexProvider,
 } from '../../src/codex/provider.ts'
+import type { Attachment, OutputItem } from '../../src/protocol/output-item.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { eventually } from '../eventually.ts'
@@ -40,6 +41,10 @@ function start(MODE: string, options: Partial<CodexProviderOptions> = {}): Codex
 const REQUEST: ProviderRequest = {
   model: 'm',
   input: [{ type: 'message', id: 'u', origin: 'user', content: 'hi' }],
+}
+function messageWith(attachment: Attachment): OutputItem {
+  const attachments = [attachment]
+  return { type: 'message', id: 'u', origin: 'user', content: 'see', attachments }
 }
 const RUN = { runId: 'r', turnId: 't', threadId: 'h' }
 
@@ -161,6 +166,10 @@ test('a turn that was aborted before it began yields nothing', async () => {
 test.each([
   [{ thinkingBudget: 1 }, 'thinkingBudget'],
   [{ toolChoice: { name: 'x' } }, 'toolChoice'],
+  [
+    { input: [messageWith({ type: 'file', media_type: 'text/plain', data: 'eA==' })] },
+    'attachments',
+  ],
 ])('%j is refused by name', async (more, name) => {
   const events = await ask(start('answers'), { ...REQUEST, ...more })
   expect(events.at(-1)).toMatchObject({ error: { code: 'OPTION_INVALID' } })
