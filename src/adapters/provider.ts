@@ -53,6 +53,11 @@ export interface RunContext {
   onRetry?: () => void
   /** Called for each type of vendor event that is not known, once per call. */
   onUnknown?: (type: string) => void
+  /**
+   * Waits until a client has answered an `approval_request` item of the stream, under its `approval_id`. False as well
+   * when nobody answers in time or the turn ends. Missing if nobody can be asked.
+   */
+  isApproved?: (approvalId: string) => Promise<boolean>
 }
 
 /** The process that a provider runs for its calls. */

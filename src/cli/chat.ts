@@ -337,10 +337,13 @@ export class ChatView {
   #toolCall(output: ToolCall): string {
     const { itemId, status, approval, errorCode, errorMessage = '' } = output
     // A call is printed when it starts, when its approval was answered and when it has output.
-    const stage = `${itemId} ${status}`
+    const stage = `${itemId} ${status} ${approval?.status ?? ''}`
     if (this.#settled.has(stage)) return ''
     this.#settled.add(stage)
-    if (status === 'update') return approval === undefined ? '' : this.note(describe(approval))
+    if (status === 'update') {
+      const isAnswered = approval !== undefined && approval.status !== 'requested'
+      return isAnswered ? this.note(describe(approval)) : ''
+    }
     const line = this.#style('cyan', clip(`⚙ ${describeCall(output)}`, this.#columns))
     const shown = `${this.#newLine()}${line}\n`
     this.#isEmpty = false

@@ -10,6 +10,7 @@ import type {
 import type { ContentType, ItemSnapshot } from '../protocol/stream-output.ts'
 import { ContentBuffer } from './content-buffer.ts'
 import {
+  type ApprovalRequestItem,
   type ApprovalResponseItem,
   answeredCall,
   approvalOf,
@@ -140,6 +141,9 @@ export function finishItem(
       return answers === undefined
         ? completeCall(turn, item)
         : completeEarlierCall(turn, item, answers)
+    case 'approval_request':
+      turn.finished.add(itemId)
+      return requestApproval(turn, item)
     case 'approval_response':
       turn.finished.add(itemId)
       return showApproval(turn, item)
@@ -273,6 +277,15 @@ function completeEarlierCall(
   const call = new ContentBuffer(itemId, 'tool_call')
   call.finishCall(name, item.call_id, text)
   return [conclude(turn, 'final', call, answeredCall(turn.rules, call, item))]
+}
+
+/** Emits a call of its provider again: it waits for approval. */
+function requestApproval(turn: TurnState, item: ApprovalRequestItem): readonly Effect[] {
+  const calls = turn.calls.get(item.call_id) ?? []
+  const call = calls.find(({ approval }) => approval === undefined)
+  if (call === undefined) return NOTHING
+  call.approval = { id: item.approval_id, status: 'requested' }
+  return [conclude(turn, 'final', call, snapshot(turn.rules, call, 'update', call.getContent()))]
 }
 
 /** Emits the call again, with the answer. */

@@ -16,6 +16,7 @@ import type {
 import type { ContentBuffer } from './content-buffer.ts'
 import type { Emission, ToolOutputItem, TurnRules, TurnState } from './step.ts'
 
+export type ApprovalRequestItem = Extract<OutputItem, { type: 'approval_request' }>
 export type ApprovalResponseItem = Extract<OutputItem, { type: 'approval_response' }>
 type TextItem = Extract<OutputItem, { type: 'message' | 'reasoning' }>
 

@@ -54,6 +54,14 @@ export const functionCallOutputItemSchema = openObject({
   success: z.boolean(),
 })
 
+/** Asks for approval of an earlier call, which its provider runs itself. */
+export const approvalRequestItemSchema = openObject({
+  type: z.literal('approval_request'),
+  ...common,
+  approval_id: idSchema,
+  call_id: z.string(),
+})
+
 /** Whether a call may run. `answered_by` is the name of a key. */
 export const approvalResponseItemSchema = openObject({
   type: z.literal('approval_response'),
@@ -85,6 +93,7 @@ export const outputItemSchema = z.discriminatedUnion('type', [
   reasoningItemSchema,
   functionCallItemSchema,
   functionCallOutputItemSchema,
+  approvalRequestItemSchema,
   approvalResponseItemSchema,
   errorItemSchema,
   cancelledItemSchema,

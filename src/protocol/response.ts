@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import {
+  approvalRequestItemSchema,
   approvalResponseItemSchema,
   cancelledItemSchema,
   errorItemSchema,
@@ -30,6 +31,7 @@ const responseItemSchema = z.discriminatedUnion('type', [
   reasoningItemSchema.extend(outcome),
   functionCallItemSchema.extend(outcome),
   functionCallOutputItemSchema.extend(outcome),
+  approvalRequestItemSchema.extend(outcome),
   approvalResponseItemSchema.extend(outcome),
   errorItemSchema.extend(outcome),
   cancelledItemSchema.extend(outcome),

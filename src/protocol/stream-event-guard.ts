@@ -129,6 +129,7 @@ const ITEM_CHECKS: Record<OutputItem['type'], Checks> = {
     { approval: isApprovalRequest },
   ],
   function_call_output: [{ id: isId, call_id: isString, output: isString, success: isBoolean }],
+  approval_request: [{ id: isId, approval_id: isId, call_id: isString }],
   approval_response: [
     { id: isId, approval_id: isId, call_id: isString, approved: isBoolean, answered_at: isNumber },
     { reason: isString, answered_by: isString },

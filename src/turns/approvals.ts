@@ -32,6 +32,7 @@ export class TurnApprovals {
   readonly #options: TurnApprovalsOptions
   /** What a call needs before it runs, or why that is unknown. */
   readonly #requests = new Map<FunctionCall, ApprovalRequest | { readonly error: unknown }>()
+  #requested = 0
   #waiting = 0
   #stop: (() => void) | undefined
 
@@ -45,16 +46,21 @@ export class TurnApprovals {
     if (tool === undefined) return undefined
     try {
       if (!needsApproval(tool, call)) return undefined
-      if (this.#requests.size >= MAX_APPROVALS) {
-        throw new Error(`a turn may ask for ${MAX_APPROVALS} approvals`)
-      }
+      const request = this.requestForProvider(place)
+      if (request === undefined) throw new Error(`a turn may ask for ${MAX_APPROVALS} approvals`)
+      this.#requests.set(call, request)
+      return request
     } catch (error) {
       this.#requests.set(call, { error })
       return undefined
     }
-    const request: ApprovalRequest = { id: `approval-${place}`, status: 'requested' }
-    this.#requests.set(call, request)
-    return request
+  }
+
+  /** Returns a request for a call that the provider runs; undefined if the turn has asked too often. */
+  requestForProvider(place: number): ApprovalRequest | undefined {
+    if (this.#requested >= MAX_APPROVALS) return undefined
+    this.#requested += 1
+    return { id: `approval-${place}`, status: 'requested' }
   }
 
   /**
@@ -69,7 +75,7 @@ export class TurnApprovals {
     const request = this.#requests.get(call)
     if (request === undefined) return undefined
     if ('error' in request) return failedAnswer(call.name, request.error, this.#options.onError)
-    const answer = await this.#answerTo(request.id, signal)
+    const answer = await this.answerTo(request.id, signal)
     if (answer === undefined) return undefined
     await onAnswer(request.id, answer)
     return answer.approved ? undefined : { output: declined(answer), success: false }
@@ -81,7 +87,8 @@ export class TurnApprovals {
     if (this.#waiting > 0) stop()
   }
 
-  async #answerTo(approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer | undefined> {
+  /** Waits for an answer, or for the time limit, which declines. Undefined when `signal` aborts first. */
+  async answerTo(approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer | undefined> {
     const { clock, limitMs } = this.#options
     const waiting = new AbortController()
     const forgetTurn = onAbort(signal, () => waiting.abort())

@@ -1,7 +1,6 @@
 import { CallSlots } from '../async/call-slots.ts'
 import { type Clock, monotonicNow } from '../async/clock.ts'
 import type { Lease, TurnLog } from '../log/turn-log.ts'
-import type { ApprovalRequest } from '../protocol/output-item.ts'
 import { type OnApproval, TurnApprovals } from './approvals.ts'
 import { runTool, type ToolRegistry } from './tools.ts'
 import type { FunctionCall, ToolAnswer } from './transcript.ts'
@@ -22,20 +21,15 @@ export interface ServerCallsOptions {
 /** The calls of a turn that this server runs: approved first, and a few at a time. */
 export class ServerCalls {
   readonly #options: ServerCallsOptions
-  readonly #approvals: TurnApprovals
+  readonly approvals: TurnApprovals
   /** A call that waits for approval takes none. */
   readonly #slots: CallSlots
 
   constructor(options: ServerCallsOptions) {
     const { maxApprovalMs, maxParallelTools } = options.caps
     this.#options = options
-    this.#approvals = new TurnApprovals({ ...options, limitMs: maxApprovalMs })
+    this.approvals = new TurnApprovals({ ...options, limitMs: maxApprovalMs })
     this.#slots = new CallSlots(maxParallelTools)
-  }
-
-  /** Returns the request to write with a finished call, if its tool needs approval. */
-  requestApproval(call: FunctionCall, place: number): ApprovalRequest | undefined {
-    return this.#approvals.request(call, place)
   }
 
   /** Returns the result of a call. Undefined when `signal` aborts: the turn was stopped. */
@@ -48,7 +42,7 @@ export class ServerCalls {
     const { turnId, threadId } = facts
     const tool = tools.get(call.name)
     if (tool === undefined) return undefined
-    const refusal = await this.#approvals.refusal(call, signal, onApproval)
+    const refusal = await this.approvals.refusal(call, signal, onApproval)
     if (signal.aborted || refusal !== undefined) return refusal
     const since = monotonicNow(clock)
     const context = { turnId, threadId, clock, slots: this.#slots, signal, onError }
@@ -58,10 +52,5 @@ export class ServerCalls {
     const durationMs = monotonicNow(clock) - since
     observer.toolEnded?.(facts, { tool: tool.name, status, durationMs })
     return answer
-  }
-
-  /** Calls `stop` when a call waits for approval, now or later. */
-  stopWaiting(stop: () => void): void {
-    this.#approvals.close(stop)
   }
 }

@@ -126,7 +126,7 @@ function pairedItems(items: readonly OutputItem[], input: readonly OutputItem[])
     }
   }
   return items.filter((item) => {
-    if (item.type === 'approval_response') return false
+    if (item.type === 'approval_request' || item.type === 'approval_response') return false
     if (item.type !== 'function_call' && item.type !== 'function_call_output') return true
     return paired.has(item) || isRunByVendor(item)
   })
@@ -256,6 +256,7 @@ function tokensOf(item: OutputItem): number {
       return estimateTokensOfLength(item.name.length + item.arguments.length)
     case 'function_call_output':
       return estimateTokensOfLength(item.output.length)
+    case 'approval_request':
     case 'approval_response':
     case 'error':
     case 'cancelled':

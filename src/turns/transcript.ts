@@ -9,6 +9,7 @@ import {
   normalizePayload,
   payloadFault,
 } from '../protocol/stream-event-guard.ts'
+import type { ApprovalRequestItem, ProviderApprovals } from './provider-approvals.ts'
 import { markedAsRunHere } from './tools.ts'
 import { boundEnd, boundError, extraChars } from './turn-ending.ts'
 import { type TurnCaps, type TurnItem, TurnItems } from './turn-items.ts'
@@ -26,6 +27,8 @@ export interface TranscriptOptions {
   readonly caps: TurnCaps
   /** Returns the request for approval of a finished call, if it needs one. */
   readonly requestApproval?: (call: FunctionCall, place: number) => ApprovalRequest | undefined
+  /** Asks clients about calls that the provider runs itself. */
+  readonly providerApprovals?: Pick<ProviderApprovals, 'request' | 'decline'>
   /** Updated with everything that is written. */
   readonly unsettled: UnsettledItems
   /** Called for ignored events, once per item. */
@@ -59,6 +62,9 @@ export class Transcript {
   readonly usage = new TurnUsage()
   readonly #unsettled: UnsettledItems
   readonly #requestApproval: TranscriptOptions['requestApproval']
+  readonly #providerApprovals: TranscriptOptions['providerApprovals']
+  /** Items of calls that the provider asked about. */
+  readonly #asked = new Set<string>()
   readonly #onError: (error: unknown) => void
   /** Ids of ignored events that were reported. */
   readonly #ignored = new Set<string>()
@@ -73,6 +79,7 @@ export class Transcript {
     const { runId, registry, caps, requestApproval, unsettled, onError } = options
     this.#runId = runId
     this.#requestApproval = requestApproval
+    this.#providerApprovals = options.providerApprovals
     this.#unsettled = unsettled
     this.#onError = onError
     this.#items = new TurnItems(runId, caps)
@@ -123,6 +130,7 @@ export class Transcript {
         return this.#start(payload)
       case 'item_done':
         if (payload.final_item.type === 'approval_response') return undefined
+        if (payload.final_item.type === 'approval_request') return this.#ask(payload.final_item)
         return this.#finish(payload)
       case 'item_error':
       case 'item_cancelled':
@@ -209,6 +217,23 @@ export class Transcript {
     return approval === undefined ? call : { ...call, approval }
   }
 
+  /** Each call that the provider runs may be asked about once. Undefined if nobody is asked. */
+  #ask(said: ApprovalRequestItem): StreamEventPayload | undefined {
+    const { type, call_id } = said
+    const call = this.#unsettled.runningCall(call_id)
+    const item = call === undefined || this.#asked.has(call) ? undefined : this.#items.add()
+    const request = item && this.#providerApprovals?.request(said, item.place + 1)
+    if (call === undefined || item === undefined || request === undefined) {
+      this.#providerApprovals?.decline(said.approval_id)
+      return undefined
+    }
+    this.#asked.add(call)
+    const final_item: OutputItem = { type, id: item.id, approval_id: request.id, call_id }
+    if (!this.#items.spend(JSON.stringify(final_item).length)) return undefined
+    this.#items.end(item)
+    return { type: 'item_done', item_id: item.id, final_item }
+  }
+
   #giveUp(
     payload: StreamEventPayload<'item_error' | 'item_cancelled'>,
   ): StreamEventPayload | undefined {
@@ -261,7 +286,7 @@ export class Transcript {
 
   /** Yields the answer to an approval as an item, unless it exceeds a cap. Providers are not sent it. */
   *answerApproval(
-    { call_id }: FunctionCall,
+    call_id: string,
     approval_id: string,
     { approved, reason, by, at }: ApprovalAnswer,
   ): Generator<StreamEventPayload> {

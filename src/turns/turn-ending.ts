@@ -1,3 +1,4 @@
+import { isTurnGone } from '../log/rules.ts'
 import { ERROR_CODES, type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
 import { type Usage, usageSchema } from '../protocol/stream-event.ts'
@@ -111,6 +112,14 @@ export function providerFault(error: unknown): ErrorObject {
   if (hasCode(inner, 'TIMEOUT')) return { code: 'UPSTREAM_TIMEOUT', message: inner.message }
   if (inner instanceof TurnstreamError) return { code: inner.code, message: inner.message }
   return { code: 'STREAM_ERROR', message: 'The provider stream failed' }
+}
+
+/** Returns what the caller of a submit gets when the input was not stored. It knows nothing of leases. */
+export function submitError(turnId: string, cause: unknown): unknown {
+  if (!hasCode(cause, 'LEASE_LOST')) return cause
+  if (isTurnGone(cause)) return new TurnstreamError('TURN_DELETED', turnId, { cause })
+  const detail = `turn ${turnId} was created, but its input could not be stored`
+  return new TurnstreamError('STORE_UNAVAILABLE', detail, { cause })
 }
 
 /** A terminal event must fit into an append, whatever the provider sent. */

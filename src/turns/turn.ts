@@ -3,14 +3,21 @@ import { type Clock, monotonicNow } from '../async/clock.ts'
 import { onAbort } from '../async/on-abort.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { isTurnGone } from '../log/rules.ts'
-import type { Lease, LogWriter, NewOutput, Orphan, TurnLog } from '../log/turn-log.ts'
+import type {
+  ApprovalAnswer,
+  Lease,
+  LogWriter,
+  NewOutput,
+  Orphan,
+  TurnLog,
+} from '../log/turn-log.ts'
 import { LiveProcessor } from '../processor/stream-processor.ts'
-import { hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
 import { isForProcessor, isInputItem } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
+import { ProviderApprovals } from './provider-approvals.ts'
 import type { ChosenModel } from './providers.ts'
 import { ServerCalls } from './server-calls.ts'
 import { type InputSize, NO_HISTORY, type ThreadHistory, threadHistory } from './thread-history.ts'
@@ -26,6 +33,7 @@ import {
   outcomeOf,
   providerFault,
   stoppedEnd,
+  submitError,
   type Terminal,
 } from './turn-ending.ts'
 import type { TurnCaps } from './turn-items.ts'
@@ -98,6 +106,7 @@ export class Turn {
   readonly #unsettled = new UnsettledItems()
   readonly #response = new TurnResponse(this.#unsettled)
   readonly #serverCalls: ServerCalls
+  readonly #providerApprovals: ProviderApprovals
   readonly #transcript: Transcript
   readonly #events: LogWriter<StreamEvent>
   readonly #processor: LiveProcessor
@@ -125,11 +134,15 @@ export class Turn {
     this.#nextEventId = eventIdsOf(runId, next.events - 1)
     this.#nextOutputId = eventIdsOf(`${turnId}/processed`, next.processed - 1)
     this.#serverCalls = new ServerCalls({ ...services, lease, facts: this.#facts, onError })
+    const { approvals } = this.#serverCalls
+    const onAnswer = this.#onApproval
+    this.#providerApprovals = new ProviderApprovals({ approvals, onAnswer, onError })
     this.#transcript = new Transcript({
       runId,
       registry: tools.names,
       caps,
-      requestApproval: (call, place) => this.#serverCalls.requestApproval(call, place),
+      requestApproval: (call, place) => approvals.request(call, place),
+      providerApprovals: this.#providerApprovals,
       unsettled: this.#unsettled,
       onError,
     })
@@ -184,7 +197,7 @@ export class Turn {
 
   /** Ends the turn if it waits for an approval, now or later. */
   stopWaiting(reason: EndReason): void {
-    this.#serverCalls.stopWaiting(() => this.stop(reason))
+    this.#serverCalls.approvals.close(() => this.stop(reason))
   }
 
   async #run(): Promise<void> {
@@ -262,12 +275,7 @@ export class Turn {
       await this.#events.flush()
     } catch (error) {
       const { reason } = this.#control
-      const cause = reason?.kind === 'lost' ? reason.error : error
-      // Callers of submit know nothing of leases.
-      if (!hasCode(cause, 'LEASE_LOST')) throw cause
-      if (isTurnGone(cause)) throw new TurnstreamError('TURN_DELETED', turnId, { cause })
-      const detail = `turn ${turnId} was created, but its input could not be stored`
-      throw new TurnstreamError('STORE_UNAVAILABLE', detail, { cause })
+      throw submitError(turnId, reason?.kind === 'lost' ? reason.error : error)
     }
   }
 
@@ -416,6 +424,7 @@ export class Turn {
     const callbacks = {
       onRetry: () => observer.retried(this.#facts),
       onUnknown: (type: string) => observer.unknownEvent(this.#facts, type),
+      isApproved: this.#providerApprovals.beginRound(signal),
     }
     const stream = provider.stream(request, { ...ids, ...callbacks }, signal)
     // Do not wait for a provider that ignores the signal.
@@ -424,19 +433,24 @@ export class Turn {
       await stream.consume(this.#hear)
     } finally {
       forget()
+      this.#providerApprovals.endRound()
     }
   }
 
   async #runTool(call: FunctionCall): Promise<void> {
     const { signal } = this.#control
-    const answer = await this.#serverCalls.run(call, signal, async (approvalId, approval) => {
-      await this.#writeAll(this.#transcript.answerApproval(call, approvalId, approval))
-      // The log must say that a call was approved before the call has effects.
-      if (!this.#isPastCap()) await this.#events.flush()
-    })
+    const answer = await this.#serverCalls.run(call, signal, (approvalId, approval) =>
+      this.#onApproval(call.call_id, approvalId, approval),
+    )
     if (answer === undefined || this.#control.reason !== undefined) return
     await this.#writeAll(this.#transcript.answer(call, answer))
     this.#isPastCap()
+  }
+
+  readonly #onApproval = async (callId: string, id: string, answer: ApprovalAnswer) => {
+    await this.#writeAll(this.#transcript.answerApproval(callId, id, answer))
+    // The log must say that a call was approved before the call has effects.
+    if (!this.#isPastCap()) await this.#events.flush()
   }
 
   // The end.
@@ -453,33 +467,19 @@ export class Turn {
     this.#end = this.#terminal(reason)
     const event = this.#stamp(this.#end)
     this.#response.take(event)
-    await this.#events.seal(event, this.#responseJson())
+    await this.#events.seal(event, this.#response.toJson(this.#onError))
     await this.#outputs.flush()
   }
 
   #terminal(reason: EndReason | undefined): Terminal {
     const { lease } = this.#task
     const { end, usage, calls } = this.#transcript
-    if (reason !== undefined) return stoppedEnd(reason, lease, usage.sum)
-    // Rounds have an end unless they were stopped.
-    if (end === undefined) {
-      return stoppedEnd(
-        failed('INTERNAL_ERROR', 'the turn has no terminal event'),
-        lease,
-        usage.sum,
-      )
+    if (reason !== undefined || end === undefined) {
+      // Rounds have an end unless they were stopped.
+      const why = reason ?? failed('INTERNAL_ERROR', 'the turn has no terminal event')
+      return stoppedEnd(why, lease, usage.sum)
     }
     return naturalEnd(end, lease, usage.sum, calls.hasForClient)
-  }
-
-  /** Readers fall back to the events, so a failure here must not cost the end. */
-  #responseJson(): string | undefined {
-    try {
-      return this.#response.toJson()
-    } catch (error) {
-      this.#onError(error)
-      return undefined
-    }
   }
 
   #tellEnd(): void {

@@ -43,6 +43,11 @@ export class UnsettledItems {
     return this.#open.has(itemId) || this.#calls.has(itemId)
   }
 
+  /** Returns the item of the oldest call with this id that its provider runs now. */
+  runningCall(callId: string): string | undefined {
+    return this.#callsOf(callId).find(isRunByProvider)?.[0]
+  }
+
   /** Returns the text that deltas have added to an open item. */
   streamedText(itemId: string): string {
     const item = this.#open.get(itemId)
@@ -83,9 +88,7 @@ export class UnsettledItems {
 
   /** Returns the events that end every item except finished calls left to the client. */
   settleAll(how: Settlement): StreamEventPayload[] {
-    const unanswered = [...this.#calls].filter(([, call]) =>
-      isExecutedByProvider(call.provider_metadata),
-    )
+    const unanswered = [...this.#calls].filter(isRunByProvider)
     return [...this.settleOpen(how), ...unanswered.map(([id]) => settleCall(id, how))]
   }
 
@@ -114,13 +117,20 @@ export class UnsettledItems {
    * its output comes with another turn.
    */
   #answer(callId: string): void {
-    const calls = [...this.#calls].filter(([, call]) => call.call_id === callId)
-    const isRunHere = ([, call]: (typeof calls)[number]) =>
-      isExecutedByProvider(call.provider_metadata)
-    const [itemId] = calls.find(isRunHere) ?? calls[0] ?? []
+    const calls = this.#callsOf(callId)
+    const [itemId] = calls.find(isRunByProvider) ?? calls[0] ?? []
     if (itemId === undefined) this.#earlyOutputs.add(callId)
     else this.#calls.delete(itemId)
   }
+
+  #callsOf(callId: string): [itemId: string, call: FunctionCall][] {
+    return [...this.#calls].filter(([, call]) => call.call_id === callId)
+  }
+}
+
+/** Also true for calls that this server runs. */
+function isRunByProvider([, call]: readonly [string, FunctionCall]): boolean {
+  return isExecutedByProvider(call.provider_metadata)
 }
 
 function settleOpenItem({ start, text }: OpenItem, how: Settlement): StreamEventPayload {
@@ -185,10 +195,15 @@ export class TurnResponse {
     this.#reducer.apply(event)
   }
 
-  /** Undefined if it is too large for a store. Readers then use the events. */
-  toJson(): string | undefined {
-    const json = JSON.stringify(this.#reducer.response)
-    return json.length <= MAX_RECORD_CHARS ? json : undefined
+  /** Undefined if it is too large for a store, or fails. Readers then use the events. */
+  toJson(onError: (error: unknown) => void): string | undefined {
+    try {
+      const json = JSON.stringify(this.#reducer.response)
+      return json.length <= MAX_RECORD_CHARS ? json : undefined
+    } catch (error) {
+      onError(error)
+      return undefined
+    }
   }
 }
 

@@ -139,6 +139,23 @@ export const itemRows: Row[] = [
     ],
   },
   {
+    name: 'V8 a request for a call of the provider is an update of it, once',
+    script: [
+      call('f1', 'c', '{}'),
+      finish('q1', { type: 'approval_request', id: 'q1', approval_id: 'a1', call_id: 'c' }),
+      finish('q2', { type: 'approval_request', id: 'q2', approval_id: 'a2', call_id: 'c' }),
+      finish('q3', { type: 'approval_request', id: 'q3', approval_id: 'a3', call_id: 'other' }),
+      finish('v1', response('v1', 'a1')),
+      output('o1', 'c', 'one'),
+    ],
+    shows: [
+      { itemId: 'f1', status: 'create' },
+      { itemId: 'f1', status: 'update', approval: { id: 'a1', status: 'requested' } },
+      { itemId: 'f1', status: 'update', approval: { id: 'a1', status: 'approved' } },
+      { itemId: 'f1', status: 'complete', toolOutput: 'one', approval: { status: 'approved' } },
+    ],
+  },
+  {
     name: 'V8 the answer to an unknown approval is ignored',
     script: [call('f1', 'c', '{}'), finish('v1', response('v1', 'a1'))],
     shows: [{ itemId: 'f1', status: 'create' }],

@@ -31,6 +31,7 @@ const finalItems: StreamEventPayload<'item_done'>['final_item'][] = [
     call_id: 'd',
     approval: { id: 'a', status: 'requested' },
   },
+  { type: 'approval_request', id: 'w', approval_id: 'b', call_id: 'd' },
   {
     type: 'approval_response',
     id: 'v',

@@ -37,6 +37,7 @@ function textOf(item: ResponseItem): string {
       return item.output
     case 'error':
       return item.message
+    case 'approval_request':
     case 'approval_response':
     case 'cancelled':
       return ''

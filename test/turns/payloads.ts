@@ -39,6 +39,8 @@ function textOf(item: OutputItem): string {
       return `${item.name}(${item.arguments})`
     case 'function_call_output':
       return `${item.call_id} ${item.success ? '=' : '!'} ${item.output}`
+    case 'approval_request':
+      return `${item.approval_id} for ${item.call_id}`
     case 'approval_response':
       return `${item.approval_id} ${item.approved ? 'approved' : 'declined'} ${item.reason ?? ''}`
     case 'error':

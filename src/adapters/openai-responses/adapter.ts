@@ -123,6 +123,7 @@ class History {
         return this.#addCall(item)
       case 'function_call_output':
         return this.#addOutput(item)
+      case 'approval_request':
       case 'approval_response':
       case 'error':
       case 'cancelled':

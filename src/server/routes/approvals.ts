@@ -85,6 +85,7 @@ async function isRequested(log: TurnLog, turnId: string, approvalId: string): Pr
     if (!('event' in record) || record.event.type !== 'item_done') continue
     const { final_item: item } = record.event.payload
     if (item.type === 'function_call' && item.approval?.id === approvalId) return true
+    if (item.type === 'approval_request' && item.approval_id === approvalId) return true
   }
   return false
 }
