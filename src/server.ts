@@ -1,5 +1,6 @@
 export type { ProcessHealth } from './adapters/provider.ts'
 export type { StopSignal } from './async/on-abort.ts'
+export type { AgentApprovals, AgentSandbox, CodexAgent } from './codex/agent.ts'
 export type { ModelProvider } from './codex/home.ts'
 export {
   type CodexProvider,

@@ -20,7 +20,8 @@ export interface AppServerOptions {
 
 /** Reads one thread. `onExit` is called once, when the process is gone. */
 export interface ThreadListener {
-  onMessage(message: Incoming): void
+  /** Returns whether it answers the request, if the message is one. Others are refused at once. */
+  onMessage(message: Incoming): boolean
   onExit(reason: TurnstreamError): void
 }
 
@@ -33,9 +34,11 @@ const OPT_OUT = [
   'thread/started',
   'thread/status/changed',
   'thread/settings/updated',
+  // Repeats all changes of the turn with each one.
+  'turn/diff/updated',
+  'item/fileChange/patchUpdated',
 ]
 const CLIENT = { name: 'turnstream', title: null, version: '1' }
-const CALL_OF_CLIENT_TOOL = 'item/tool/call'
 
 /** An app-server exits within 60 ms of the end of its input. */
 const EXIT_MS = 2000
@@ -120,6 +123,11 @@ export class AppServer {
     return this.#connection.request(method, params)
   }
 
+  /** Answers a request of the app-server that a listener took. */
+  respond(id: string | number, result: Params): void {
+    this.#connection.respond(id, result)
+  }
+
   /** Passes the messages of a thread on, until the returned function is called. */
   listen(threadId: string, listener: ThreadListener): () => void {
     this.#listeners.set(threadId, listener)
@@ -136,14 +144,9 @@ export class AppServer {
     await this.exited
   }
 
-  /**
-   * A call of a client tool stays open: its turn is interrupted instead, which resolves it. All other requests ask for
-   * approvals or input that nobody here can give.
-   */
   #route(message: Incoming): boolean {
     const { threadId } = message.params
     const listener = typeof threadId === 'string' ? this.#listeners.get(threadId) : undefined
-    listener?.onMessage(message)
-    return message.method === CALL_OF_CLIENT_TOOL && listener !== undefined
+    return listener?.onMessage(message) ?? false
   }
 }

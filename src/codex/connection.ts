@@ -75,6 +75,11 @@ export class Connection {
     }
   }
 
+  /** Answers a request that `onMessage` took. */
+  respond(id: string | number, result: Params): void {
+    this.#send({ id, result })
+  }
+
   notify(method: string): void {
     this.#send({ method })
   }

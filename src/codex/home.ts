@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { approvalPolicy, type CodexAgent } from './agent.ts'
 import { copyTemplate } from './home-template.ts'
 
 /** The Responses API that codex calls. */
@@ -21,22 +22,26 @@ export interface CodexHome {
   readonly idleMs: number
   /** A directory whose files the home starts with. */
   readonly template?: string | undefined
+  /** Without it codex is a plain model server. */
+  readonly agent?: CodexAgent | undefined
 }
 
 /** The name of the model provider in the configuration of codex. */
 const PROVIDER = 'upstream'
 
 /**
- * Writes the configuration with which codex is a plain model server: only the tools of the request, no prompts of its
- * own, no retries (they would repeat text that was sent), no compaction, and no other host than the model provider's.
+ * Writes the configuration of codex: no retries (they would repeat text that was sent), and no other host than the model
+ * provider's. Unless it is an agent, codex is a plain model server: only the tools of the request, no prompts of its own,
+ * no compaction.
  */
 export function writeCodexHome(home: CodexHome): void {
-  const { directory, models } = home
+  const { directory, models, agent } = home
   mkdirSync(workDirectory(directory), { recursive: true, mode: 0o700 })
   chmodSync(directory, 0o700)
   if (home.template !== undefined) copyTemplate(home.template, directory)
   const catalog = join(directory, 'catalog.json')
-  writeFileSync(catalog, JSON.stringify({ models: models.map(catalogEntry) }), { mode: 0o600 })
+  const entries = JSON.stringify({ models: models.map(catalogEntry) })
+  if (agent === undefined) writeFileSync(catalog, entries, { mode: 0o600 })
   writeFileSync(join(directory, 'config.toml'), configToml(home, catalog), { mode: 0o600 })
 }
 
@@ -77,7 +82,6 @@ function catalogEntry(slug: string) {
 }
 
 const FEATURES_OFF = [
-  'shell_tool',
   'unified_exec',
   'unbounded_connection_retries',
   'apps',
@@ -101,61 +105,91 @@ const FEATURES_OFF = [
   'in_app_browser',
 ]
 
-function configToml({ models, modelProvider, idleMs }: CodexHome, catalog: string): string {
-  const { baseUrl, keyVariable, usesLogin = false } = modelProvider
-  const address = baseUrl === undefined ? [] : [`base_url = ${toml(baseUrl)}`]
-  const key = keyVariable === undefined ? [] : [`env_key = ${toml(keyVariable)}`]
+function configToml(home: CodexHome, catalog: string): string {
+  const { models, agent } = home
   return [
     `model = ${toml(models[0] ?? '')}`,
     `model_provider = ${toml(PROVIDER)}`,
-    `model_catalog_json = ${toml(catalog)}`,
-    'approval_policy = "never"',
-    'sandbox_mode = "read-only"',
     'check_for_update_on_startup = false',
     'web_search = "disabled"',
     'cli_auth_credentials_store = "file"',
     'suppress_unstable_features_warning = true',
+    ...(agent === undefined ? plainModel(catalog) : agentRules(agent, home.modelProvider)),
+    ...providerTable(home),
+    ...NOTHING_SENT_OR_KEPT,
+    '[features]',
+    ...FEATURES_OFF.map((feature) => `${feature} = false`),
+    `shell_tool = ${agent !== undefined}`,
+    '',
+  ].join('\n')
+}
+
+function plainModel(catalog: string): string[] {
+  return [
+    `model_catalog_json = ${toml(catalog)}`,
+    'approval_policy = "never"',
+    'sandbox_mode = "read-only"',
     `tool_output_token_limit = ${UNLIMITED}`,
     'project_doc_max_bytes = 0',
     'include_permissions_instructions = false',
     'include_environment_context = false',
     'include_apps_instructions = false',
     'include_collaboration_mode_instructions = false',
-    '',
+    '[tools.update_plan]',
+    'enabled = false',
+  ]
+}
+
+/** Commands get no key. Configuration in the directory, which the agent could write itself, is not read. */
+function agentRules(agent: CodexAgent, { keyVariable }: ModelProvider): string[] {
+  return [
+    `approval_policy = ${toml(approvalPolicy(agent))}`,
+    `sandbox_mode = ${toml(agent.sandbox)}`,
+    '[tools.update_plan]',
+    'enabled = true',
+    '[shell_environment_policy]',
+    'inherit = "core"',
+    'ignore_default_excludes = false',
+    ...(keyVariable === undefined ? [] : [`exclude = [${toml(keyVariable)}]`]),
+    `[projects.${toml(agent.directory)}]`,
+    'trust_level = "untrusted"',
+  ]
+}
+
+function providerTable({ modelProvider, idleMs }: CodexHome): string[] {
+  const { baseUrl, keyVariable, usesLogin = false } = modelProvider
+  return [
     `[model_providers.${PROVIDER}]`,
     `name = ${toml(PROVIDER)}`,
-    ...address,
+    ...(baseUrl === undefined ? [] : [`base_url = ${toml(baseUrl)}`]),
     'wire_api = "responses"',
-    ...key,
+    ...(keyVariable === undefined ? [] : [`env_key = ${toml(keyVariable)}`]),
     `requires_openai_auth = ${usesLogin}`,
     'supports_websockets = false',
     'request_max_retries = 0',
     'stream_max_retries = 0',
     `stream_idle_timeout_ms = ${idleMs}`,
-    '',
-    '[analytics]',
-    'enabled = false',
-    '[feedback]',
-    'enabled = false',
-    '[otel]',
-    'exporter = "none"',
-    'trace_exporter = "none"',
-    'metrics_exporter = "none"',
-    '[history]',
-    'persistence = "none"',
-    '[skills]',
-    'include_instructions = false',
-    '[skills.bundled]',
-    'enabled = false',
-    '[tools.experimental_request_user_input]',
-    'enabled = false',
-    '[tools.update_plan]',
-    'enabled = false',
-    '[features]',
-    ...FEATURES_OFF.map((feature) => `${feature} = false`),
-    '',
-  ].join('\n')
+  ]
 }
+
+const NOTHING_SENT_OR_KEPT = [
+  '[analytics]',
+  'enabled = false',
+  '[feedback]',
+  'enabled = false',
+  '[otel]',
+  'exporter = "none"',
+  'trace_exporter = "none"',
+  'metrics_exporter = "none"',
+  '[history]',
+  'persistence = "none"',
+  '[skills]',
+  'include_instructions = false',
+  '[skills.bundled]',
+  'enabled = false',
+  '[tools.experimental_request_user_input]',
+  'enabled = false',
+]
 
 /** A TOML basic string has the escapes of JSON. */
 function toml(text: string): string {

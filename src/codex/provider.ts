@@ -14,11 +14,13 @@ import { TurnstreamError } from '../protocol/errors.ts'
 import { isRecord } from '../protocol/json.ts'
 import { redacting } from '../protocol/redaction.ts'
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
+import { type CodexAgent, checkAgent } from './agent.ts'
+import { AgentTurn } from './agent-turn.ts'
 import type { AppServer } from './app-server.ts'
 import { findCodex } from './binary.ts'
 import type { Incoming, Params } from './connection.ts'
 import { type ModelProvider, writeCodexHome } from './home.ts'
-import { buildCodexRequest, type CodexRequest } from './request.ts'
+import { buildAgentRequest, buildCodexRequest, type CodexRequest } from './request.ts'
 import { CodexSupervisor } from './supervisor.ts'
 
 export interface CodexProviderOptions {
@@ -34,6 +36,8 @@ export interface CodexProviderOptions {
   models: readonly string[]
   /** The Responses API that codex calls. */
   modelProvider: ModelProvider
+  /** Lets codex work with its own tools, in a directory. Without it codex is a plain model server. */
+  agent?: CodexAgent
   /** Environment of the process. `PATH`, proxies, certificates and the provider's key are passed on. */
   env?: Readonly<Record<string, string | undefined>>
   /** Silence of codex after which a turn fails. 300 s by default. */
@@ -78,7 +82,7 @@ const PASSED_ON = [
 
 /** Runs a real `codex app-server` and calls it as a model. */
 export function createCodexProvider(options: CodexProviderOptions): CodexProvider {
-  const { id = CODEX_ID, models, modelProvider, clock = systemClock } = options
+  const { id = CODEX_ID, models, modelProvider, agent, clock = systemClock } = options
   const idleMs = options.idleTimeoutMs ?? IDLE_MS
   const env = childEnvironment(options.env ?? process.env, modelProvider)
   const { baseUrl, keyVariable = '' } = modelProvider
@@ -92,7 +96,8 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
     prepare() {
       const home = typeof options.home === 'string' ? options.home : options.home()
       const template = options.homeTemplate
-      writeCodexHome({ directory: home, models, modelProvider, idleMs, template })
+      if (agent !== undefined) checkAgent(agent)
+      writeCodexHome({ directory: home, models, modelProvider, idleMs, template, agent })
       return { home, binary: findCodex(options.binary, env['PATH']) }
     },
     env,
@@ -108,13 +113,15 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
       return supervisor.health
     },
     stop: () => supervisor.stop(),
-    stream(request, { onUnknown = options.onUnknown, ...run }, signal) {
+    stream(request, { onUnknown = options.onUnknown, isApproved, ...run }, signal) {
       const stream = new ProviderStream(signal, clock)
       const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
       const translation = translateCodex({ ...context, onUnknown, conceal })
-      const build = () => buildCodexRequest(request)
+      const build = () => (agent ? buildAgentRequest(request, agent) : buildCodexRequest(request))
       const limits = { idleMs, maxTurnMs: options.maxTurnMs ?? MAX_TURN_MS }
-      void new CodexTurn({ stream, translation, clock, supervisor, ...limits }).run(build)
+      const parts = { stream, translation, clock, supervisor, ...limits }
+      const turn = new CodexTurn({ ...parts, agent: agent && new AgentTurn(agent, isApproved) })
+      void turn.run(build)
       return stream
     },
   }
@@ -138,7 +145,11 @@ interface TurnParts {
   readonly idleMs: number
   readonly maxTurnMs: number
   readonly supervisor: CodexSupervisor
+  /** Set if codex works with tools of its own. */
+  readonly agent?: AgentTurn | undefined
 }
+
+const CALL_OF_CLIENT_TOOL = 'item/tool/call'
 
 /**
  * One request: a thread of its own, the history injected, one turn. When the model has called tools of the client, the
@@ -157,6 +168,7 @@ class CodexTurn {
   /** After an interrupt only the end of the turn counts: codex may already ask the model again. */
   #state: 'running' | 'interrupted' | 'over' = 'running'
   #requestInterrupt = (_turnId: string): void => {}
+  #respond = (_id: string | number, _result: Params): void => {}
   #finish: () => void = () => {}
   readonly #finished = new Promise<void>((resolve) => {
     this.#finish = resolve
@@ -195,12 +207,14 @@ class CodexTurn {
   }
 
   async #runOn(server: AppServer, request: CodexRequest): Promise<void> {
-    const { signal } = this.#parts.stream
+    const { stream, agent } = this.#parts
+    const { signal } = stream
     const { thread } = await server.request('thread/start', request.thread)
     const threadId = isRecord(thread) ? thread['id'] : undefined
     if (typeof threadId !== 'string') throw malformed('thread/start has no thread id')
     this.#requestInterrupt = (turnId) =>
       ignore(server.request('turn/interrupt', { threadId, turnId }))
+    this.#respond = (id, result) => server.respond(id, result)
     const stopListening = server.listen(threadId, {
       onMessage: (message) => this.#receive(message),
       onExit: ({ code, message }) => this.#enqueue({ code, message }),
@@ -225,6 +239,9 @@ class CodexTurn {
       stopWatching()
       if (this.#state === 'running') this.#interrupt()
       stopListening()
+      // Commands that the model left running.
+      if (agent !== undefined)
+        ignore(server.request('thread/backgroundTerminals/clean', { threadId }))
       ignore(server.request('thread/unsubscribe', { threadId }))
     }
   }
@@ -234,9 +251,21 @@ class CodexTurn {
     if (this.#turnId !== undefined) this.#requestInterrupt(this.#turnId)
   }
 
-  #receive(message: Incoming): void {
+  /**
+   * Returns whether a request is answered here. A call of a client tool never is: the turn is interrupted instead, which
+   * resolves it.
+   */
+  #receive(message: Incoming): boolean {
+    const { agent } = this.#parts
+    const admitted = agent === undefined ? [message] : agent.admit(message)
+    if (agent?.isBusy) this.#silence.endWait()
+    else this.#silence.startWait()
+    for (const each of admitted) this.#keep(each)
+    return agent === undefined ? message.method === CALL_OF_CLIENT_TOOL : agent.takes(message)
+  }
+
+  #keep(message: Incoming): void {
     this.#queuedChars += message.size
-    this.#silence.startWait()
     if (this.#queuedChars <= MAX_QUEUED_CHARS) return this.#enqueue(message)
     const text = `more than ${MAX_QUEUED_CHARS} characters from codex are unread`
     this.#fail({ code: 'BACKPRESSURE', message: text })
@@ -271,12 +300,23 @@ class CodexTurn {
       this.#turnId ??= String(params['turn']['id'])
     }
     if (this.#state === 'interrupted' && method !== 'turn/completed') return []
+    if (this.#parts.agent?.takes(message)) return this.#decide(this.#parts.agent, message)
     // Injected items are echoed under the id of another turn.
     if (params['turnId'] !== undefined && params['turnId'] !== this.#turnId) return []
     const payloads = this.#parts.translation.translate({ method, params: this.#restore(message) })
     if (method === 'turn/completed') this.#state = 'over'
     else if (method === 'rawResponse/completed' && this.#hasCalls) this.#interrupt()
     return payloads
+  }
+
+  /** Answers a request for approval, and returns the item that asks for it. */
+  #decide(agent: AgentTurn, { id = '', params }: Incoming): readonly StreamEventPayload[] {
+    const request = agent.decide(id, params, (result) => {
+      // An interrupt resolves what is open. An answer before it would let the model go on.
+      if (this.#state !== 'running' || this.#parts.stream.signal.aborted) return
+      this.#respond(id, result)
+    })
+    return request === undefined ? [] : [request]
   }
 
   /** Gives tools the names that the client knows. */

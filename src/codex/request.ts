@@ -1,8 +1,10 @@
 import { asString } from '../adapters/fields.ts'
+import { vendorFields } from '../adapters/metadata.ts'
 import { toInput } from '../adapters/openai-responses/adapter.ts'
 import type { ProviderRequest } from '../adapters/provider.ts'
 import { invalidOption } from '../adapters/vendor-request.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
+import { approvalPolicy, type CodexAgent } from './agent.ts'
 import type { Params } from './connection.ts'
 
 /** What a request becomes: a thread with its tools, the history, and a turn without input. */
@@ -17,7 +19,7 @@ export interface CodexRequest {
 /** Translates a request. Throws for options that the app-server cannot honour. */
 export function buildCodexRequest(request: ProviderRequest): CodexRequest {
   refuseUnsupported(request)
-  const { model, tools = [], toolChoice, responseFormat, reasoningEffort: effort } = request
+  const { model, tools = [], toolChoice } = request
   const names = new ToolNames()
   const offered = toolChoice === 'none' ? [] : tools
   return {
@@ -34,13 +36,44 @@ export function buildCodexRequest(request: ProviderRequest): CodexRequest {
       }),
     },
     items: toInput(request.input).map((item) => toCodexItem(item, names)),
-    turn: {
-      input: [],
-      ...(effort !== undefined && { effort }),
-      ...(effort !== undefined && effort !== 'none' && { summary: 'auto' }),
-      ...(responseFormat?.type === 'json_schema' && { outputSchema: responseFormat.schema }),
-    },
+    turn: turnParams(request),
     originalName: (name) => names.toClient(name),
+  }
+}
+
+/** Translates a request to an agent, which has tools of its own. Those of the request are not offered to it. */
+export function buildAgentRequest(request: ProviderRequest, agent: CodexAgent): CodexRequest {
+  refuseUnsupported(request)
+  const names = new ToolNames()
+  return {
+    thread: {
+      ephemeral: true,
+      model: request.model,
+      cwd: agent.directory,
+      sandbox: agent.sandbox,
+      approvalPolicy: approvalPolicy(agent),
+      experimentalRawEvents: true,
+    },
+    items: toInput(request.input.map(withoutCodexMark)).map((item) => toCodexItem(item, names)),
+    turn: turnParams(request),
+    originalName: (name) => names.toClient(name),
+  }
+}
+
+/** What codex ran in earlier turns is history: the model sees it as calls with their results. */
+function withoutCodexMark(item: OutputItem): OutputItem {
+  if (vendorFields('codex', item) === undefined) return item
+  if (item.type !== 'function_call' && item.type !== 'function_call_output') return item
+  const { provider_metadata: _, ...rest } = item
+  return rest
+}
+
+function turnParams({ responseFormat, reasoningEffort: effort }: ProviderRequest): Params {
+  return {
+    input: [],
+    ...(effort !== undefined && { effort }),
+    ...(effort !== undefined && effort !== 'none' && { summary: 'auto' }),
+    ...(responseFormat?.type === 'json_schema' && { outputSchema: responseFormat.schema }),
   }
 }
 

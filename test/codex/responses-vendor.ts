@@ -8,6 +8,7 @@ interface ResponsesRequest {
     readonly role?: string
     readonly content?: readonly { readonly text?: string }[]
     readonly output?: string
+    readonly name?: string
   }[]
   readonly tools?: readonly { readonly name: string }[]
 }
@@ -56,6 +57,8 @@ function answer(
     return
   }
   const stream = new ResponseEvents(response)
+  const [, verb, rest = ''] = /^(run|run outside|start|patch|plan):(.*)$/s.exec(prompt) ?? []
+  if (verb !== undefined) return work(request, stream, verb, rest.trim())
   switch (prompt) {
     case 'think':
       stream.reason('I should greet.')
@@ -92,6 +95,32 @@ function answer(
       stream.say(['Hello ', 'from ', `behind codex: ${prompt}`])
       return stream.complete()
   }
+}
+
+/** Calls a tool of codex, and then tells what it returned. */
+function work(request: ResponsesRequest, stream: ResponseEvents, verb: string, text: string): void {
+  const prompted = request.input.findLastIndex(({ role }) => role === 'user')
+  const result = request.input.slice(prompted).find(({ type }) => type.endsWith('_call_output'))
+  if (result !== undefined) stream.say([`It returned ${JSON.stringify(result.output)}`])
+  else if (verb === 'plan') {
+    const plan = [
+      { step: 'look', status: 'completed' },
+      { step: text, status: 'in_progress' },
+    ]
+    stream.call('call_plan', 'update_plan', JSON.stringify({ plan }))
+  } else if (verb === 'patch') {
+    stream.custom('call_patch', 'apply_patch', `*** Begin Patch\n${text}\n*** End Patch\n`)
+  } else {
+    const isEscalated = verb === 'run outside'
+    const why = { sandbox_permissions: 'require_escalated', justification: 'It must be outside.' }
+    const args = {
+      cmd: text,
+      yield_time_ms: verb === 'start' ? 250 : 30_000,
+      ...(isEscalated && why),
+    }
+    stream.call('call_run', 'exec_command', JSON.stringify(args))
+  }
+  stream.complete()
 }
 
 function lastPrompt({ input }: ResponsesRequest): string {
@@ -167,6 +196,15 @@ class ResponseEvents {
       item: { ...item, status: 'in_progress', arguments: '' },
     })
     this.#done({ ...item, status: 'completed', arguments: args })
+  }
+
+  custom(call_id: string, name: string, input: string): void {
+    const item = { id: `ctc_${this.#output.length}`, type: 'custom_tool_call', call_id, name }
+    this.send('response.output_item.added', {
+      output_index: this.#output.length,
+      item: { ...item, status: 'in_progress', input: '' },
+    })
+    this.#done({ ...item, status: 'completed', input })
   }
 
   complete(): void {

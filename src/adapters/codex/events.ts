@@ -311,6 +311,20 @@ function plan(item: Fields, type: string) {
   })
 }
 
+/** The agent's list of steps, with each change of it. It is no item, so it has no id. */
+export function planUpdate({ explanation, plan: steps }: Fields): Decoded {
+  const lines = asList(steps).map((step) => stepLine(asFields(step)))
+  if (lines.length === 0) return undefined
+  const text = [...textsOf([explanation]), lines.join('\n')].join('\n\n')
+  const metadata = fieldsWithout({ type: 'plan', explanation, plan: steps })
+  return { type: 'item_completed', item: { kind: 'reasoning', id: undefined, text, metadata } }
+}
+
+function stepLine({ step, status }: Fields): string {
+  const note = status === 'inProgress' ? ' (in progress)' : ''
+  return `- [${status === 'completed' ? 'x' : ' '}] ${asString(step) ?? ''}${note}`
+}
+
 /** The query is known only when the search has ended. */
 function webSearch(item: Fields, type: string) {
   const { query, action, results } = item

@@ -12,6 +12,7 @@ import {
   itemEvent,
   missing,
   modelKnown,
+  planUpdate,
   rawItemEvent,
   reasoningDelta,
   requireId,
@@ -138,6 +139,7 @@ const NOTIFICATIONS = new Map<string, (params: Fields) => Decoded>([
   ['item/tool/call', toolCall],
   ['rawResponseItem/completed', ({ item }) => rawItemEvent(item)],
   ['rawResponse/completed', ({ usage }) => ({ type: 'response_completed', usage: usageOf(usage) })],
+  ['turn/plan/updated', planUpdate],
   ['thread/tokenUsage/updated', tokenUsage],
   [
     'thread/settings/updated',
@@ -163,7 +165,6 @@ const IDLE = new Set([
   'item/reasoning/summaryPartAdded',
   'turn/diff/updated',
   'turn/moderationMetadata',
-  'turn/plan/updated',
   // Server requests about permissions, not content.
   'applyPatchApproval',
   'execCommandApproval',

@@ -1,11 +1,22 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import * as z from 'zod'
 import { BASE_URL } from '../../adapters/openai-responses/adapter.ts'
-import type { Provider } from '../../adapters/provider.ts'
+import type { ProcessHealth, Provider } from '../../adapters/provider.ts'
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
-import { type CodexProviderOptions, createCodexProvider } from '../../codex/provider.ts'
+import {
+  APPROVALS,
+  ASKS_IN_VAIN,
+  asksInVain,
+  type CodexAgent,
+  SANDBOXES,
+} from '../../codex/agent.ts'
+import {
+  type CodexProvider,
+  type CodexProviderOptions,
+  createCodexProvider,
+} from '../../codex/provider.ts'
 import type { ConfiguredProvider } from '../../turns/providers.ts'
 import { UsageError } from '../command.ts'
 import type { Environment } from './configuration.ts'
@@ -13,6 +24,25 @@ import { durationSchema } from './settings.ts'
 import type { StoreChoice } from './store.ts'
 
 const name = z.string().trim().min(1, 'must be a name')
+
+/** The model of the agent: `agent` for its first one, or `agent/<model>`. */
+const AGENT = 'agent'
+
+function isAgentName(model: string): boolean {
+  return model === AGENT || model.startsWith(`${AGENT}/`)
+}
+
+const models = z.array(name).min(1, 'must be a list of at least one model')
+
+const agentSchema = z.strictObject({
+  /** Where the agent works; relative to the file. */
+  directory: name,
+  sandbox: z.enum(SANDBOXES, oneOf(SANDBOXES)),
+  approvals: z.enum(APPROVALS, oneOf(APPROVALS)).default('never'),
+  /** Those of `codex` by default. */
+  models: models.exactOptional(),
+  maxOutputChars: z.int('must be an integer').min(1000).max(1_000_000).exactOptional(),
+})
 
 const codexSchema = z.strictObject({
   /** The codex binary; found by itself where it is installed. */
@@ -32,22 +62,43 @@ const codexSchema = z.strictObject({
     .regex(/^[A-Z][A-Z0-9_]*$/, 'must be the name of an environment variable')
     .nullable()
     .default('OPENAI_API_KEY'),
-  models: z.array(name).min(1, 'must be a list of at least one model').default(['gpt-5.5']),
+  models: models
+    .refine((names) => !names.some(isAgentName), { error: `must not contain ${AGENT}` })
+    .default(['gpt-5.5']),
   idleTimeout: durationSchema('must be a duration such as 500ms, 10s or 5m').exactOptional(),
   turnTimeout: durationSchema('must be a duration such as 500ms, 10s or 5m').exactOptional(),
   maxThreads: z.int('must be an integer').min(1).exactOptional(),
   maxMemoryBytes: z.int('must be an integer').min(1).exactOptional(),
+  /** Codex with its own tools, as `codex/agent`. Off without this key. */
+  agent: agentSchema.exactOptional(),
 })
+
+function oneOf(names: readonly string[]): string {
+  return `must be ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
+}
 
 /** How to run codex: the key `codex` of the file. */
 export type CodexSetting = z.infer<typeof codexSchema>
 
-export function decodeCodexSetting(value: unknown, file: string): CodexSetting {
+/** Relative paths are resolved from `folder`. */
+export function decodeCodexSetting(value: unknown, file: string, folder: string): CodexSetting {
   const result = codexSchema.safeParse(value)
-  if (result.success) return result.data
-  const [issue] = result.error.issues
-  const path = ['codex', ...(issue?.path ?? [])].join('.')
-  throw new UsageError(`${path} of ${file}: ${issue?.message}`)
+  if (!result.success) {
+    const [issue] = result.error.issues
+    const path = ['codex', ...(issue?.path ?? [])].join('.')
+    throw new UsageError(`${path} of ${file}: ${issue?.message}`)
+  }
+  const { agent, ...rest } = result.data
+  if (agent === undefined) return rest
+  const { sandbox, approvals } = agent
+  if (asksInVain(sandbox, approvals)) {
+    throw new UsageError(`codex.agent.approvals of ${file}: ${ASKS_IN_VAIN}`)
+  }
+  const directory = resolve(folder, agent.directory)
+  if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new UsageError(`codex.agent.directory of ${file}: ${directory} is not a directory`)
+  }
+  return { ...rest, agent: { ...agent, directory } }
 }
 
 interface CodexDeps {
@@ -57,15 +108,76 @@ interface CodexDeps {
   readonly onLog?: (line: string) => void
 }
 
-/** The provider that runs codex. Nothing is started or written before its first turn. */
+/**
+ * The provider that runs codex: as a plain model server and, if configured, as an agent, each in a process of its own.
+ * Nothing is started or written before its first turn.
+ */
 export function configuredCodex(setting: CodexSetting, deps: CodexDeps): ConfiguredProvider {
-  const { models, binary, homeTemplate, idleTimeout, turnTimeout } = setting
+  const { agent } = setting
+  const chat = startable(setting, deps, { name: 'codex', models: setting.models })
+  if (agent === undefined) {
+    return { provider: chat, models: setting.models, defaultModel: setting.models[0] ?? '' }
+  }
+  const run = agent.models ?? setting.models
+  const worker = startable(setting, deps, { name: 'codex-agent', models: run, agent })
+  const provider: Provider = {
+    id: chat.id,
+    get health() {
+      return combinedHealth(chat.health, worker.health)
+    },
+    stream(request, context, signal) {
+      if (!isAgentName(request.model)) return chat.stream(request, context, signal)
+      const model = request.model.slice(AGENT.length + 1) || (run[0] ?? '')
+      return worker.stream({ ...request, model }, context, signal)
+    },
+    stop: async () => {
+      await Promise.all([chat.stop(), worker.stop()])
+    },
+  }
+  const agents = run.length > 1 ? run.map((model) => `${AGENT}/${model}`) : []
+  const offered = [...setting.models, AGENT, ...agents]
+  return { provider, models: offered, defaultModel: setting.models[0] ?? '' }
+}
+
+interface Role {
+  /** Of its home, in the directory of the store. */
+  readonly name: string
+  readonly models: readonly string[]
+  readonly agent?: CodexAgent
+}
+
+/** Of two processes: failing if one is, and counted together. */
+function combinedHealth(chat: ProcessHealth, agent: ProcessHealth): ProcessHealth {
+  const [worse, other] = agent.state === 'failing' ? [agent, chat] : [chat, agent]
+  const isRunning = chat.state === 'running' || agent.state === 'running'
+  return {
+    ...other,
+    ...worse,
+    state: worse.state === 'failing' ? 'failing' : isRunning ? 'running' : 'idle',
+    threads: chat.threads + agent.threads,
+    turns: chat.turns + agent.turns,
+    restarts: chat.restarts + agent.restarts,
+    recycles: chat.recycles + agent.recycles,
+    ...sumOf(chat.residentBytes, agent.residentBytes),
+  }
+}
+
+function sumOf(...sizes: readonly (number | undefined)[]): Pick<ProcessHealth, 'residentBytes'> {
+  const known = sizes.filter((size) => size !== undefined)
+  return known.length === 0 ? {} : { residentBytes: known.reduce((sum, size) => sum + size, 0) }
+}
+
+type Startable = Pick<CodexProvider, 'health' | 'id' | 'stream' | 'stop'>
+
+function startable(setting: CodexSetting, deps: CodexDeps, role: Role): Startable {
+  const { binary, homeTemplate, idleTimeout, turnTimeout } = setting
   const { maxThreads, maxMemoryBytes } = setting
-  const home = codexHome(deps.store)
+  const home = codexHome(deps.store, role.name)
   const codex = createCodexProvider({
     home: () => home.directory,
-    models,
+    models: role.models,
     ...codexAccess(setting, deps),
+    ...(role.agent !== undefined && { agent: role.agent }),
     ...(binary !== undefined && { binary }),
     ...(homeTemplate !== undefined && { homeTemplate }),
     ...(idleTimeout !== undefined && { idleTimeoutMs: idleTimeout }),
@@ -74,7 +186,7 @@ export function configuredCodex(setting: CodexSetting, deps: CodexDeps): Configu
     ...(maxMemoryBytes !== undefined && { maxResidentBytes: maxMemoryBytes }),
     ...(deps.onLog !== undefined && { onLog: deps.onLog }),
   })
-  const provider: Provider = {
+  return {
     id: codex.id,
     get health() {
       return codex.health
@@ -82,7 +194,6 @@ export function configuredCodex(setting: CodexSetting, deps: CodexDeps): Configu
     stream: (request, run, signal) => codex.stream(request, run, signal),
     stop: () => codex.stop().finally(() => home.remove()),
   }
-  return { provider, models, defaultModel: models[0] ?? '' }
 }
 
 /** The API that codex calls, and the environment with its key. */
@@ -98,12 +209,15 @@ function codexAccess(
 }
 
 /** In the directory of an embedded store; with other stores a private one that is removed. */
-function codexHome(store: StoreChoice): { readonly directory: string; remove(): void } {
-  if (store.kind === 'embedded') return { directory: join(store.directory, 'codex'), remove() {} }
+function codexHome(
+  store: StoreChoice,
+  name: string,
+): { readonly directory: string; remove(): void } {
+  if (store.kind === 'embedded') return { directory: join(store.directory, name), remove() {} }
   let made: string | undefined
   return {
     get directory() {
-      made ??= mkdtempSync(join(tmpdir(), 'turnstream-codex-'))
+      made ??= mkdtempSync(join(tmpdir(), `turnstream-${name}-`))
       return made
     },
     remove() {

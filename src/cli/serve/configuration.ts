@@ -135,7 +135,7 @@ export function readConfiguration(sources: ConfigurationSources): Configuration 
   const store = parseStore(settings, sources.cwd)
   const { providerSettings, toolSettings, folder } = file
   const codex = withBinary(
-    file.codex ?? (sources.isForCodex ? decodeCodexSetting({}, CONFIG_FILE) : undefined),
+    file.codex ?? (sources.isForCodex ? decodeCodexSetting({}, CONFIG_FILE, folder) : undefined),
     sources.flags[CODEX_BINARY],
   )
   return { ...sources, settings, entries, store, providerSettings, toolSettings, folder, codex }
@@ -209,7 +209,7 @@ function readConfigFile({ configFile, cwd }: ConfigurationSources) {
     folder,
     providerSettings: decodeProviderSettings(providers, name),
     toolSettings: decodeToolSettings(tools, name),
-    codex: codex === undefined ? undefined : decodeCodexSetting(codex, name),
+    codex: codex === undefined ? undefined : decodeCodexSetting(codex, name, folder),
   }
 }
 

@@ -16,6 +16,12 @@ import {
 const summaryDelta = (summaryIndex: number, delta: string) =>
   note('item/reasoning/summaryTextDelta', { itemId: 'r', summaryIndex, delta })
 
+const planOf = (status: string) => [
+  { step: 'look', status },
+  { step: 'go', status: 'pending' },
+]
+const planned = (status: string, explanation: string | null = null) =>
+  note('turn/plan/updated', { explanation, plan: planOf(status) })
 export const textRows: Row[] = [
   {
     name: 'a message is its deltas',
@@ -113,6 +119,14 @@ export const textRows: Row[] = [
     name: 'surrogates in pieces and controls pass as they are',
     events: said('m', '\ud83d', '\ude00', '\u0000\u2028'),
     items: [message('😀\u0000\u2028')],
+  },
+  {
+    name: 'each change of the plan is a thought',
+    events: [planned('inProgress', 'First look.'), planned('completed')],
+    items: [
+      reasoning('First look.\n\n- [ ] look (in progress)\n- [ ] go'),
+      reasoning('- [x] look\n- [ ] go'),
+    ],
   },
   {
     name: 'things that happen to the thread, and housekeeping, are no items',

@@ -198,6 +198,30 @@ describe('refuses', () => {
     [{ codex: { modles: ['m'] } }, 'codex of turnstream.config.json: '],
     [{ codex: { models: [] } }, 'codex.models of turnstream.config.json: must be a list of at'],
     [
+      { codex: { models: ['agent'] } },
+      'codex.models of turnstream.config.json: must not contain agent',
+    ],
+    [
+      { codex: { agent: { directory: '.' } } },
+      'codex.agent.sandbox of turnstream.config.json: must be read-only, workspace-write or danger-',
+    ],
+    [
+      { codex: { agent: { directory: '.', sandbox: 'none' } } },
+      'codex.agent.sandbox of turnstream.config.json: must be read-only, workspace-write or danger-',
+    ],
+    [
+      { codex: { agent: { directory: '.', sandbox: 'read-only', approvals: 'always' } } },
+      'codex.agent.approvals of turnstream.config.json: must be never, refuse or ask',
+    ],
+    [
+      { codex: { agent: { directory: '.', sandbox: 'danger-full-access', approvals: 'ask' } } },
+      'codex.agent.approvals of turnstream.config.json: with danger-full-access codex needs no',
+    ],
+    [
+      { codex: { agent: { directory: 'missing', sandbox: 'read-only' } } },
+      'missing is not a directory',
+    ],
+    [
       { codex: { baseUrl: 'localhost' } },
       'codex.baseUrl of turnstream.config.json: must be an http',
     ],
