@@ -1,4 +1,4 @@
-// Compiles src/ into dist/ and writes the JSON Schemas beside it.
+// Compiles src/ into dist/, writes the JSON Schemas beside it, and builds web/, the page, into dist/web.
 // With --if-stale it does nothing when dist/ is newer than everything it is made from.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const stamp = join(root, 'dist', '.built')
-const inputs = ['src', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json']
+const inputs = ['src', 'web', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json']
 
 /** @param {string} path @returns {number} */
 function newestChange(path) {
@@ -35,6 +35,8 @@ async function build() {
   chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755)
   const schemas = await import(pathToFileURL(join(root, 'scripts', 'schemas.mjs')).href)
   await schemas.writeSchemas(join(root, 'dist'))
+  const vite = await import('vite')
+  await vite.build({ configFile: join(root, 'web', 'vite.config.ts'), logLevel: 'warn' })
   writeFileSync(stamp, '')
 }
 

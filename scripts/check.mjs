@@ -7,6 +7,7 @@ const lanes = [
     ['format', 'npx', 'biome', 'check', '--error-on-warnings', '.'],
     ['lint', 'npx', 'oxlint', '--type-aware', '--deny-warnings'],
     ['types', 'npx', 'tsc', '-p', 'tsconfig.json'],
+    ['types of the page', 'npx', 'tsc', '-p', 'web/tsconfig.json'],
   ],
   [
     ['unused code', 'npx', 'knip'],

@@ -1,8 +1,8 @@
 import { ClientError } from './errors.ts'
 import { createLink, type LinkDeps } from './link.ts'
 
-/** A key, or a function that is called for every request. */
-export type Token = string | (() => string | Promise<string>)
+/** A key, or a function that is called for every request; undefined sends none. */
+export type Token = string | (() => string | undefined | Promise<string | undefined>)
 
 /** Returns a new token, or undefined to give up. When it throws, the request is tried again later. */
 export type OnAuth = (error: ClientError) => string | undefined | Promise<string | undefined>

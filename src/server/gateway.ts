@@ -21,6 +21,7 @@ import {
 import { boundedBody } from './request-body.ts'
 import { addApprovalRoute } from './routes/approvals.ts'
 import { addChatCompletionsRoute, addModelRoutes } from './routes/chat-completions.ts'
+import { addPageRoutes } from './routes/page.ts'
 import { addRunRoutes } from './routes/runs.ts'
 import { addDocumentRoutes, addHealthRoutes, addMetricsRoute, Readiness } from './routes/server.ts'
 import { addStreamTokenRoute, StreamTokens } from './routes/stream-tokens.ts'
@@ -53,6 +54,8 @@ export interface GatewayOptions
   /** Signing secret of stream tokens, the same on all instances. At least 32 characters; random by default. */
   readonly streamTokenSecret?: string
   readonly clock?: Clock
+  /** Whether `/` is a chat page. True by default; otherwise it leads to the docs. */
+  readonly page?: boolean
   /** Whether metrics are public on a server without keys. True by default. */
   readonly openMetrics?: boolean
   /** Called for every answered request. */
@@ -197,6 +200,7 @@ function createApp(
   addHealthRoutes(app, context)
   addMetricsRoute(app, context, { metrics, isOpen: hasKeys || openMetrics })
   addDocumentRoutes(app)
+  addPageRoutes(app, { hasPage: options.page ?? true })
   app.notFound(refuseUnmatched(app, onError))
   return app
 }

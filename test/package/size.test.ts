@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build, type Rolldown } from 'vite'
@@ -69,4 +70,15 @@ test('turnstream/react is at most 1.5 KB, and loads the client of the page', asy
   expect(code).toContain('useThread')
   expect(code).not.toContain('/api/v2')
   expect(gzipSync(code, { level: 9 }).length).toBeLessThanOrEqual(1536)
+})
+
+test('the page loads at most 60 KB at first, compressed', () => {
+  const page = join(root, 'dist/web')
+  const html = readFileSync(join(page, 'index.html'), 'utf8')
+  const loaded = Array.from(html.matchAll(/(?:src|href)="(\.\/[^"]+)"/g), ([, path = '']) => path)
+  expect(loaded).toHaveLength(3)
+  const sizes = ['index.html', ...loaded].map(
+    (path) => gzipSync(readFileSync(join(page, path)), { level: 9 }).length,
+  )
+  expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(60 * 1024)
 })

@@ -63,7 +63,7 @@ test('the tarball contains exactly the build, its sources and the documents', ()
   })
   const schemas = SCHEMAS.map((name) => `dist/schema/${name}.json`)
   const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'llms.txt', 'package.json']
-  const shown = ['docs', 'examples'].flatMap(filesUnder)
+  const shown = ['dist/web', 'docs', 'examples'].flatMap(filesUnder)
   const expected = [...sources, ...compiled, ...schemas, ...documents, ...shown]
   const advice = 'if dist/ is older than src/, run `npm run build`'
   expect(packed.toSorted(), advice).toEqual(expected.toSorted())

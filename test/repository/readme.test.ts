@@ -27,8 +27,11 @@ test('its picture is recorded by scripts/picture.mjs: a cut and a resume to the 
   const lines = await recordSession()
   const commands = lines.filter(({ kind }) => kind === 'command').map(({ text }) => text)
   expect(commands).toHaveLength(3)
-  const offsets = lines.flatMap(({ text }) => /^1-(\d+) /.exec(text)?.[1] ?? []).map(Number)
-  expect(offsets).toEqual([...new Set(offsets)].toSorted((a, b) => a - b))
+  // Records that replace one another are skipped, and then the reader keeps its cursor until it has caught up.
+  const records = lines.map(({ text }) => text).filter((text) => /^1-\d+ /.test(text))
+  expect(records).toEqual([...new Set(records)])
+  const offsets = records.map((text) => Number.parseInt(text.slice(2), 10))
+  expect(offsets).toEqual(offsets.toSorted((a, b) => a - b))
   expect(lines.at(-1)?.text).toContain('turn_complete')
 
   const picture = readFileSync('docs/resume.svg', 'utf8')

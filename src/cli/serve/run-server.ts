@@ -224,6 +224,7 @@ function gatewayOptions(
     ...webAccess(settings),
     ...(settings.logRequests && accessLog(logger)),
     openMetrics: isLoopback(settings.host),
+    page: !settings.noPage,
     shutdownGraceMs: settings.shutdownGrace,
     ...(streamTokenSecret !== undefined && { streamTokenSecret }),
     onUnknownEvent: (provider, type) => {
@@ -341,6 +342,7 @@ function banner(url: string, options: ServeOptions, keys?: ServerKeys): string {
           `  keys       required: ${keys.ring.size} in ${keys.file}`,
           `             reload after a change: kill -HUP ${process.pid}`,
         ]),
+    ...(settings.noPage ? [] : [`  chat       ${local}/`]),
     `  docs       ${local}${ROUTES.docs}`,
     '',
     `Try it in another terminal${keys === undefined ? '' : ', with a key in TURNSTREAM_KEY'}:`,

@@ -218,6 +218,7 @@ export const SETTINGS = {
   },
   logContent: toggle('log prompts and answers where an error quotes them'),
   logRequests: toggle('log every request, and the start and end of every turn'),
+  noPage: toggle('serve no chat page and no inspector'),
   allowPublicWithoutKeys: toggle('listen publicly without keys: anyone can use the server'),
 } as const satisfies Record<string, Setting<string | number | boolean | readonly string[]>>
 

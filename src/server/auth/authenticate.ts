@@ -3,6 +3,7 @@ import type { TurnRecord } from '../../log/turn-log.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT, HEADERS, ROUTES } from '../../protocol/names.ts'
 import type { GatewayEnv, TenantSpaces } from '../context.ts'
+import { isPagePath } from '../routes/page.ts'
 import type { StreamTokens } from '../routes/stream-tokens.ts'
 import type { KeyRing } from './key-ring.ts'
 
@@ -15,7 +16,6 @@ export interface Access {
 
 /** Routes that need no key: they serve no tenant data. */
 const PUBLIC: ReadonlySet<string> = new Set([
-  '/',
   ROUTES.health,
   ROUTES.ready,
   ROUTES.openapi,
@@ -42,7 +42,8 @@ export function authenticate({ keys, tokens, spaces }: Access): MiddlewareHandle
 }
 
 function isPublic({ req: { method, path } }: Context): boolean {
-  return method === 'OPTIONS' || ((method === 'GET' || method === 'HEAD') && PUBLIC.has(path))
+  if (method === 'OPTIONS') return true
+  return (method === 'GET' || method === 'HEAD') && (PUBLIC.has(path) || isPagePath(path))
 }
 
 function identify(c: Context<GatewayEnv>, keys: KeyRing, tokens: StreamTokens): Caller {

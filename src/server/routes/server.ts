@@ -190,7 +190,4 @@ export function addDocumentRoutes(app: GatewayApp): void {
     const page = documents().pageFor(c.get('address').origin)
     return c.html(page, 200, { 'content-security-policy': DOCS_POLICY })
   })
-
-  // Relative, because the gateway may be mounted under a prefix.
-  app.get('/', (c) => c.redirect(ROUTES.docs.slice(1)))
 }

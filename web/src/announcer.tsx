@@ -1,0 +1,20 @@
+import type { ItemSnapshot } from '../../src/protocol/stream-output.ts'
+
+/** Reads an answer to screen readers paragraph by paragraph: word by word nobody could follow. */
+export function Announcer({ items }: { items: readonly ItemSnapshot[] }) {
+  const paragraphs = items.flatMap(({ itemId, content, status }) => {
+    const isFinal = status === 'complete' || status === 'error'
+    const parts = content.split(/\n{2,}/)
+    return (isFinal ? parts : parts.slice(0, -1)).map((text, index) => ({
+      key: `${itemId} ${index}`,
+      text,
+    }))
+  })
+  return (
+    <div class="hidden" role="log" aria-live="polite" aria-label="Answer">
+      {paragraphs.map(({ key, text }) => (
+        <p key={key}>{text}</p>
+      ))}
+    </div>
+  )
+}

@@ -1,0 +1,63 @@
+import { lazy, Suspense } from 'preact/compat'
+import { useEffect, useState } from 'preact/hooks'
+import { Chat } from './chat.tsx'
+import { listModels } from './gateway.ts'
+import { KeyDialog } from './key-dialog.tsx'
+import { useThreadId } from './location.ts'
+import { Sidebar } from './sidebar.tsx'
+
+/** Loaded only where it is shown. */
+const Inspector = lazy(async () => (await import('./inspect/inspector.tsx')).Inspector)
+
+export function App() {
+  const inspected = /\/inspect\/([^/]+)$/.exec(location.pathname)?.[1]
+  return (
+    <>
+      {inspected === undefined ? (
+        <Conversations />
+      ) : (
+        <Suspense fallback={<p class="hint loading">Loading…</p>}>
+          <Inspector turnId={decodeURIComponent(inspected)} />
+        </Suspense>
+      )}
+      <KeyDialog />
+    </>
+  )
+}
+
+function Conversations() {
+  const threadId = useThreadId()
+  const { models, error } = useModels()
+  const [isMenuOpen, setMenuOpen] = useState(false)
+
+  useEffect(() => setMenuOpen(false), [threadId])
+
+  return (
+    <div class="app">
+      <button
+        type="button"
+        class="skip"
+        onClick={() => document.getElementById('composer')?.focus()}
+      >
+        Skip to the message field
+      </button>
+      <Sidebar threadId={threadId} isOpen={isMenuOpen} onClose={() => setMenuOpen(false)} />
+      <Chat
+        key={threadId ?? ''}
+        threadId={threadId}
+        models={models}
+        modelsError={error}
+        onMenu={() => setMenuOpen(true)}
+      />
+    </div>
+  )
+}
+
+function useModels(): { models: readonly string[] | undefined; error: string | undefined } {
+  const [models, setModels] = useState<readonly string[]>()
+  const [error, setError] = useState<string>()
+  useEffect(() => {
+    listModels().then(setModels, (cause: Error) => setError(cause.message))
+  }, [])
+  return { models, error }
+}

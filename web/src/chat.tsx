@@ -1,0 +1,200 @@
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import type { ThreadState, TurnView } from '../../src/client.ts'
+import { useThread } from '../../src/react.ts'
+import { Composer } from './composer.tsx'
+import { ConnectionNotice } from './connection-notice.tsx'
+import { client, renameThread } from './gateway.ts'
+import { MenuIcon } from './icons.tsx'
+import { showThread } from './location.ts'
+import { useModelChoice } from './model-choice.ts'
+import { threadsChanged } from './threads.ts'
+import { noteSubmit } from './timings.ts'
+import { Turn } from './turn.tsx'
+import { Welcome } from './welcome.tsx'
+
+interface ChatProps {
+  readonly threadId: string | undefined
+  readonly models: readonly string[] | undefined
+  readonly modelsError: string | undefined
+  readonly onMenu: () => void
+}
+
+/** One conversation, or the start of a new one. */
+export function Chat({ threadId, models, modelsError, onMenu }: ChatProps) {
+  const [model, setModel] = useModelChoice(models)
+  const [draft, setDraft] = useState('')
+  const followed = useThread(client, threadId)
+  const state = threadId === undefined ? undefined : followed
+  const running = state?.turns.findLast(({ status }) => status === 'running')
+  const title = state === undefined ? 'New conversation' : firstPrompt(state.turns)
+
+  useEffect(() => {
+    document.title = title === undefined ? 'turnstream' : `${title.slice(0, 60)} · turnstream`
+  }, [title])
+
+  const submit = (prompt: string, options: { model?: string; replaces?: string } = {}) => {
+    const { replaces } = options
+    const turn = client.submit({
+      prompt,
+      ...(threadId !== undefined && { threadId }),
+      ...optional('model', options.model ?? model),
+      ...optional('replaces', replaces),
+    })
+    noteSubmit(turn.turnId)
+    const { threadId: id } = turn.getSnapshot().turn ?? {}
+    const nameThread = threadId === undefined && id !== undefined
+    turn.accepted().then(
+      async () => {
+        if (nameThread) await renameThread(id, prompt.trim().split('\n', 1)[0]?.slice(0, 80) ?? '')
+        threadsChanged()
+      },
+      // The turn shows why it was refused.
+      () => {},
+    )
+    if (nameThread) showThread(id)
+  }
+
+  return (
+    <main class="chat">
+      <header>
+        <button type="button" class="quiet menu" aria-label="Conversations" onClick={onMenu}>
+          <MenuIcon />
+        </button>
+        <h1>{title ?? 'Conversation'}</h1>
+        {state && (
+          <ConnectionNotice
+            connection={state.connection}
+            onRetry={() => client.thread(threadId ?? '').reconnect()}
+          />
+        )}
+      </header>
+      <Scroller turns={state?.turns}>
+        {state === undefined ? (
+          <Welcome
+            models={models}
+            error={modelsError}
+            onPrompt={(prompt, example) => {
+              setModel(example)
+              submit(prompt, { model: example })
+            }}
+          />
+        ) : (
+          <Turns threadId={threadId ?? ''} state={state} onSubmit={submit} model={model} />
+        )}
+      </Scroller>
+      <Composer
+        models={models}
+        model={model}
+        onModel={setModel}
+        draft={draft}
+        onDraft={setDraft}
+        isRunning={running !== undefined}
+        onSubmit={(prompt) => submit(prompt)}
+        onStop={() => running && void client.cancel(running.turnId, 'stopped by the user')}
+      />
+    </main>
+  )
+}
+
+function optional<K extends string, V>(name: K, value: V | undefined): Partial<Record<K, V>> {
+  return value === undefined ? {} : ({ [name]: value } as Record<K, V>)
+}
+
+function firstPrompt(turns: readonly TurnView[]): string | undefined {
+  const items = turns[0]?.items
+  return items?.find((item) => item.type === 'message' && item.origin === 'user')?.content
+}
+
+function Turns(props: {
+  threadId: string
+  state: ThreadState
+  model: string | undefined
+  onSubmit: (prompt: string, options: { replaces?: string }) => void
+}) {
+  const { threadId, state, model, onSubmit } = props
+  const [isLoading, setLoading] = useState(false)
+  const loadOlder = async () => {
+    setLoading(true)
+    // A failed page can be asked for again.
+    await client
+      .thread(threadId)
+      .loadOlder()
+      .catch(() => {})
+    setLoading(false)
+  }
+  const { status } = state.connection
+  return (
+    <>
+      {state.hasOlder && (
+        <button
+          type="button"
+          class="quiet older"
+          disabled={isLoading}
+          onClick={() => void loadOlder()}
+        >
+          {isLoading ? 'Loading…' : 'Show earlier messages'}
+        </button>
+      )}
+      {state.turns.length === 0 && status === 'connecting' && <p class="hint loading">Loading…</p>}
+      {state.turns.map((turn, index) => (
+        <Turn
+          key={turn.turnId}
+          turn={turn}
+          isLast={index === state.turns.length - 1}
+          model={model}
+          onSubmit={onSubmit}
+        />
+      ))}
+    </>
+  )
+}
+
+/** Follows the newest text while the reader is at the end. */
+function Scroller(props: {
+  turns: readonly TurnView[] | undefined
+  children: preact.ComponentChildren
+}) {
+  const box = useRef<HTMLDivElement>(null)
+  const isAtEnd = useRef(true)
+  const [showsJump, setShowsJump] = useState(false)
+
+  const toEnd = () => {
+    const element = box.current
+    if (element !== null) element.scrollTop = element.scrollHeight
+  }
+  const onScroll = () => {
+    const element = box.current
+    if (element === null) return
+    isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < 48
+    setShowsJump(!isAtEnd.current)
+  }
+  useLayoutEffect(() => {
+    if (isAtEnd.current) toEnd()
+  }, [props.turns])
+  // Cards open, code is highlighted, the keyboard of a phone appears: the size changes without new turns.
+  useEffect(() => {
+    const content = box.current?.firstElementChild
+    if (content == null) return undefined
+    const observer = new ResizeObserver(() => isAtEnd.current && toEnd())
+    observer.observe(content)
+    return () => observer.disconnect()
+  }, [])
+
+  return (
+    <div
+      class="scroller"
+      ref={box}
+      onScroll={onScroll}
+      tabIndex={0}
+      role="region"
+      aria-label="Messages"
+    >
+      <div class="messages">{props.children}</div>
+      {showsJump && (
+        <button type="button" class="jump" onClick={toEnd}>
+          ↓ Newest
+        </button>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,81 @@
+import { createEventReader } from '../../../src/client/sse.ts'
+import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import { request } from '../gateway.ts'
+import type { Recording } from './recording.ts'
+
+/** What the reader should know while events are loaded. */
+export interface FeedState {
+  readonly status: 'loading' | 'live' | 'lost' | 'ended' | 'failed'
+  readonly message?: string
+  /** The numbers of events after which this page connected again. */
+  readonly reconnects: readonly number[]
+}
+
+const RETRY_MS = 1000
+
+/** Reads the events of a turn into a recording until they end or `signal` aborts. */
+export async function follow(
+  turnId: string,
+  recording: Recording,
+  onChange: (state: FeedState) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const reconnects: number[] = []
+  let path: string | undefined
+  while (!signal.aborted && !recording.isOver) {
+    try {
+      path ??= await streamPath(turnId)
+      await readStream(path, recording, () => onChange({ status: 'live', reconnects }), signal)
+    } catch (error) {
+      if (signal.aborted) return
+      const { code, message } = error as { code?: string; message: string }
+      if (code !== undefined && !/^HTTP_5|UNAVAILABLE|SHUTDOWN|LIMITED/.test(code)) {
+        onChange({ status: 'failed', message, reconnects })
+        return
+      }
+      onChange({ status: 'lost', message, reconnects })
+    }
+    if (recording.isOver || signal.aborted) break
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+    reconnects.push(recording.length)
+  }
+  onChange({ status: 'ended', reconnects })
+}
+
+/** The address has the id of the run, which is that of the turn unless the client chose both. */
+async function streamPath(turnId: string): Promise<string> {
+  const { threadId } = await (await request(`/xapi/turns/${encodeURIComponent(turnId)}`)).json()
+  let cursor: string | undefined
+  do {
+    const query = `replaced=true&limit=200${cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`}`
+    const page = await (
+      await request(`/api/v2/threads/${encodeURIComponent(threadId)}?${query}`)
+    ).json()
+    const found = page.turns.find((turn: { turnId: string }) => turn.turnId === turnId)
+    if (found !== undefined) return `/api/v2/stream/${encodeURIComponent(found.runId)}`
+    cursor = page.nextCursor
+  } while (cursor !== undefined)
+  throw Object.assign(new Error('The turn is not in its thread any more'), { code: 'TURN_UNKNOWN' })
+}
+
+async function readStream(
+  path: string,
+  recording: Recording,
+  onEvents: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const cursor = recording.offsets.at(-1)
+  const query = cursor === undefined ? '' : `?from=${encodeURIComponent(cursor)}`
+  const response = await request(`${path}${query}`, { signal })
+  if (response.body === null) return
+  const decode = createEventReader()
+  const reader = response.body.getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    for (const { id, data } of decode(value)) {
+      recording.add(id, JSON.parse(data) as StreamEvent)
+    }
+    onEvents()
+  }
+}

@@ -1,0 +1,112 @@
+import { apply, EMPTY_VIEW, type View } from '../../../src/client.ts'
+import { OutputReplay } from '../../../src/processor/recompute.ts'
+import { isForProcessor } from '../../../src/protocol/item-marks.ts'
+import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import type { StreamOutput } from '../../../src/protocol/stream-output.ts'
+
+/** A snapshot that the processor emitted, computed again from the events and their times. */
+export interface Emission {
+  /** How many events had arrived by then. */
+  readonly events: number
+  /** In ms after the first event. */
+  readonly at: number
+  readonly output: StreamOutput
+}
+
+/** How many emissions lie between two views that are kept, so that seeking applies few. */
+const CHECKPOINT_EVERY = 500
+
+/** The events of one turn as they arrived, and everything that follows from them. It grows while the turn runs. */
+export class Recording {
+  readonly events: StreamEvent[] = []
+  /** Where to resume after each event. */
+  readonly offsets: string[] = []
+  /** In ms after the first event. Never decreases, even if the clock of the server did. */
+  readonly times: number[] = []
+  /** Characters of text that have arrived by each event. */
+  readonly received: number[] = []
+  readonly emissions: Emission[] = []
+  readonly #checkpoints: View[] = [EMPTY_VIEW]
+  #replay: OutputReplay | undefined
+
+  get length(): number {
+    return this.events.length
+  }
+
+  /** In ms, from the first event to the last. */
+  get duration(): number {
+    return this.times.at(-1) ?? 0
+  }
+
+  get isOver(): boolean {
+    const type = this.events.at(-1)?.type
+    return type === 'response_done' || type === 'response_error' || type === 'turn_aborted_by_user'
+  }
+
+  add(offset: string, event: StreamEvent): void {
+    const start = this.events[0]?.timestamp ?? event.timestamp
+    const at = Math.max(event.timestamp - start, this.duration)
+    this.events.push(event)
+    this.offsets.push(offset)
+    this.times.push(at)
+    this.received.push((this.received.at(-1) ?? 0) + textLengthOf(event))
+    if (event.type === 'response_start') {
+      const { turn_id: turnId, thread_id: threadId } = event.payload
+      this.#replay ??= new OutputReplay({ turnId, threadId }, (output, time) =>
+        this.#emit(output, time),
+      )
+    }
+    if (isForProcessor(event)) this.#replay?.take(event, at)
+  }
+
+  /** The number of events that had arrived at a time. */
+  indexAt(ms: number): number {
+    return upperBound(this.times, ms)
+  }
+
+  /** The number of snapshots that had been emitted when so many events had arrived. */
+  emissionsAt(events: number): number {
+    return upperBound(this.emissions, events, (emission) => emission.events)
+  }
+
+  /** What a reader of snapshots saw when so many events had arrived. */
+  viewAt(events: number): View {
+    const count = this.emissionsAt(events)
+    const checkpoint = Math.floor(count / CHECKPOINT_EVERY)
+    let view = this.#checkpoints[checkpoint] ?? EMPTY_VIEW
+    for (let index = checkpoint * CHECKPOINT_EVERY; index < count; index++) {
+      const emission = this.emissions[index]
+      if (emission !== undefined) view = apply(view, emission.output)
+    }
+    return view
+  }
+
+  #emit(output: StreamOutput, at: number): void {
+    this.emissions.push({ events: this.events.length, at, output })
+    if (this.emissions.length % CHECKPOINT_EVERY !== 0) return
+    const before = this.#checkpoints.at(-1) ?? EMPTY_VIEW
+    const added = this.emissions.slice(-CHECKPOINT_EVERY)
+    this.#checkpoints.push(added.reduce((view, { output: each }) => apply(view, each), before))
+  }
+}
+
+/** The number of leading values that are not larger than `limit`. The values never decrease. */
+export function upperBound<T>(
+  values: readonly T[],
+  limit: number,
+  valueOf: (value: T) => number = Number,
+): number {
+  let low = 0
+  let high = values.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const value = values[middle]
+    if (value !== undefined && valueOf(value) <= limit) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+function textLengthOf(event: StreamEvent): number {
+  return event.type === 'item_delta' ? event.payload.delta_content.length : 0
+}

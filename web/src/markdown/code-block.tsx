@@ -1,0 +1,61 @@
+import { type ComponentChildren, Fragment, h } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { CopyButton } from '../copy-button.tsx'
+
+type Highlighted = ReturnType<typeof import('./highlight.ts').highlight>
+
+/** Plain while it is written, highlighted in idle time when its fence is closed. */
+export function CodeBlock(props: { code: string; language?: string; isClosed: boolean }) {
+  const { code, isClosed } = props
+  const language = props.language?.trim().split(/\s/, 1)[0] ?? ''
+  const [highlighted, setHighlighted] = useState<{ code: string; nodes: Highlighted }>()
+
+  useEffect(() => {
+    if (!isClosed || language === '' || code.length > MAX_HIGHLIGHTED) return undefined
+    let isWanted = true
+    const show = async () => {
+      const { highlight } = await import('./highlight.ts')
+      if (isWanted) setHighlighted({ code, nodes: highlight(code, language) })
+    }
+    const cancel = whenIdle(() => void show())
+    return () => {
+      isWanted = false
+      cancel()
+    }
+  }, [code, language, isClosed])
+
+  const nodes = highlighted?.code === code ? highlighted.nodes : undefined
+  return (
+    <figure class="code">
+      <figcaption>
+        <span>{language || 'text'}</span>
+        <CopyButton text={code} />
+      </figcaption>
+      <pre tabIndex={0}>
+        <code>{nodes === undefined ? code : toElements(nodes)}</code>
+      </pre>
+    </figure>
+  )
+}
+
+/** Longer code would block the page for more than a frame. */
+const MAX_HIGHLIGHTED = 50_000
+
+function whenIdle(run: () => void): () => void {
+  if (typeof requestIdleCallback === 'function') {
+    const handle = requestIdleCallback(run, { timeout: 1000 })
+    return () => cancelIdleCallback(handle)
+  }
+  const timer = setTimeout(run, 50)
+  return () => clearTimeout(timer)
+}
+
+function toElements(nodes: NonNullable<Highlighted>): ComponentChildren {
+  return nodes.map((node) => {
+    if (node.type === 'text') return node.value
+    if (node.type !== 'element') return null
+    const names = node.properties['className']
+    const props = { class: Array.isArray(names) ? names.join(' ') : undefined }
+    return h(Fragment, null, h('span', props, toElements(node.children)))
+  })
+}

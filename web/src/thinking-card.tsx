@@ -1,0 +1,24 @@
+import { useState } from 'preact/hooks'
+import type { Thinking } from '../../src/protocol/stream-output.ts'
+
+/** Two lines, the newest while it is written; a click shows all of it. */
+export function ThinkingCard({ item }: { item: Thinking }) {
+  const [isOpen, setOpen] = useState(false)
+  const isRunning = item.status !== 'complete' && item.status !== 'error'
+  return (
+    <section class={isOpen ? 'card thinking open' : 'card thinking'}>
+      <button
+        type="button"
+        class="card-head"
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <span class={isRunning ? 'dot busy' : 'dot'}>{isRunning ? 'Thinking' : 'Thought'}</span>
+        <span class="chevron" aria-hidden="true" />
+      </button>
+      <div class="card-body" tabIndex={isOpen ? 0 : -1} role="group" aria-label="Thinking">
+        <p>{item.content}</p>
+      </div>
+    </section>
+  )
+}

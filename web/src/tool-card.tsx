@@ -1,0 +1,100 @@
+import { useState } from 'preact/hooks'
+import type { ToolCall } from '../../src/protocol/stream-output.ts'
+import { client } from './gateway.ts'
+
+/** A call of a tool: its arguments, while they are written too, its approval and its output. */
+export function ToolCard({ call }: { call: ToolCall }) {
+  const [isOpen, setOpen] = useState(false)
+  const state = stateOf(call)
+  const asks = call.approval?.status === 'requested'
+  return (
+    <section class={isOpen || asks ? 'card tool open' : 'card tool'}>
+      <button
+        type="button"
+        class="card-head"
+        aria-expanded={isOpen || asks}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <span class={`dot ${state.tone}`}>
+          <code>{call.toolName}</code> {state.text}
+        </span>
+        <span class="chevron" aria-hidden="true" />
+      </button>
+      {(isOpen || asks) && (
+        <div class="card-body">
+          <h4>Arguments</h4>
+          <pre tabIndex={0}>{argumentsOf(call)}</pre>
+          {call.toolOutput !== undefined && (
+            <>
+              <h4>{call.success === false ? 'Error' : 'Output'}</h4>
+              <pre tabIndex={0}>{textOf(call.toolOutput)}</pre>
+            </>
+          )}
+          {call.errorMessage !== undefined && <p class="notice error">{call.errorMessage}</p>}
+          {call.approval?.reason !== undefined && (
+            <p class="hint">Reason: {call.approval.reason}</p>
+          )}
+          {asks && <Approval call={call} />}
+        </div>
+      )}
+    </section>
+  )
+}
+
+function stateOf(call: ToolCall): { text: string; tone: 'busy' | 'live' | 'lost' | '' } {
+  const { approval, status, toolOutput, success, toolArgumentsText } = call
+  if (approval?.status === 'declined') return { text: 'was declined', tone: 'lost' }
+  if (status === 'error' || success === false) return { text: 'failed', tone: 'lost' }
+  if (toolOutput !== undefined) return { text: 'is done', tone: 'live' }
+  if (status === 'complete') return { text: 'has no output', tone: '' }
+  if (approval?.status === 'requested') return { text: 'waits for your approval', tone: 'busy' }
+  if (toolArgumentsText !== undefined) return { text: 'is being called', tone: 'busy' }
+  return { text: 'runs', tone: 'busy' }
+}
+
+function argumentsOf({ toolArguments, toolArgumentsText, content }: ToolCall): string {
+  return toolArgumentsText ?? (content || JSON.stringify(toolArguments, null, 2))
+}
+
+function textOf(output: string | Readonly<Record<string, unknown>>): string {
+  return typeof output === 'string' ? output : JSON.stringify(output, null, 2)
+}
+
+function Approval({ call }: { call: ToolCall }) {
+  const [error, setError] = useState<string>()
+  const [isSending, setSending] = useState(false)
+  const answer = async (approved: boolean) => {
+    const { turnId, approval } = call
+    if (approval === undefined) return
+    setSending(true)
+    try {
+      await client.approve(turnId, approval.id, { approved })
+      setError(undefined)
+    } catch (cause) {
+      setError((cause as Error).message)
+    }
+    setSending(false)
+  }
+  return (
+    <>
+      <div class="actions">
+        <button type="button" disabled={isSending} onClick={() => void answer(false)}>
+          Decline
+        </button>
+        <button
+          type="button"
+          class="primary"
+          disabled={isSending}
+          onClick={() => void answer(true)}
+        >
+          Approve
+        </button>
+      </div>
+      {error !== undefined && (
+        <p class="notice error" role="alert">
+          {error}
+        </p>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,189 @@
+import { memo } from 'preact/compat'
+import { useEffect, useState } from 'preact/hooks'
+import type { TurnView } from '../../src/client.ts'
+import type { ItemSnapshot } from '../../src/protocol/stream-output.ts'
+import { adviceFor } from './advice.ts'
+import { Announcer } from './announcer.tsx'
+import { CopyButton } from './copy-button.tsx'
+import { Markdown } from './markdown/markdown.tsx'
+import { PendingCalls } from './pending-calls.tsx'
+import { ThinkingCard } from './thinking-card.tsx'
+import { noteFirstToken, timeToFirstToken } from './timings.ts'
+import { ToolCard } from './tool-card.tsx'
+
+interface TurnProps {
+  readonly turn: TurnView
+  readonly isLast: boolean
+  readonly model: string | undefined
+  readonly onSubmit: (prompt: string, options: { replaces?: string }) => void
+}
+
+/** One prompt and its answer. It renders only when its own turn changes. */
+export const Turn = memo(TurnCard, (before, after) => {
+  return (
+    before.turn === after.turn && before.isLast === after.isLast && before.model === after.model
+  )
+})
+
+function TurnCard({ turn, isLast, model, onSubmit }: TurnProps) {
+  const { turnId, items, status } = turn
+  const isRunning = status === 'running'
+  const answer = items.filter((item) => item.type === 'message' && item.origin === 'agent')
+  const prompt = items.find((item) => item.type === 'message' && item.origin === 'user')?.content
+  const hasAnswer = items.some((item) => !isPrompt(item))
+
+  useEffect(() => {
+    if (hasAnswer) noteFirstToken(turnId)
+  }, [hasAnswer, turnId])
+
+  const retry = prompt === undefined ? undefined : () => onSubmit(prompt, { replaces: turnId })
+  return (
+    <article class={isRunning ? 'turn' : 'turn settled'} aria-busy={isRunning}>
+      {items
+        .toSorted((a, b) => rankOf(a) - rankOf(b))
+        .map((item) => (
+          <Item
+            key={item.itemId}
+            item={item}
+            onEdit={isRunning ? undefined : (text) => onSubmit(text, { replaces: turnId })}
+          />
+        ))}
+      {isRunning && !hasAnswer && <p class="waiting">Waiting for the first words</p>}
+      <Ending turn={turn} onRetry={retry} />
+      {isLast && <PendingCalls turn={turn} model={model} />}
+      {!isRunning && (
+        <footer>
+          {answer.length > 0 && (
+            <CopyButton text={answer.map(({ content }) => content).join('\n\n')} />
+          )}
+          {retry && status !== 'error' && (
+            <button type="button" class="quiet" onClick={retry}>
+              Retry
+            </button>
+          )}
+          <a class="quiet" href={`inspect/${encodeURIComponent(turnId)}`}>
+            Inspect
+          </a>
+          <Facts turn={turn} />
+        </footer>
+      )}
+      {isLast && <Announcer items={answer} />}
+    </article>
+  )
+}
+
+function isPrompt(item: ItemSnapshot): boolean {
+  return item.type === 'message' && item.origin !== 'agent'
+}
+
+/** The prompt, then thinking, tools and the answer. */
+function rankOf(item: ItemSnapshot): number {
+  if (isPrompt(item)) return 0
+  return { thinking: 1, tool_call: 2, message: 3 }[item.type]
+}
+
+/** An item renders only when it changes. */
+const Item = memo(
+  ({ item, onEdit }: { item: ItemSnapshot; onEdit: ((text: string) => void) | undefined }) => {
+    if (item.type === 'thinking') return <ThinkingCard item={item} />
+    if (item.type === 'tool_call') return <ToolCard call={item} />
+    if (item.origin !== 'agent') return <Prompt text={item.content} onEdit={onEdit} />
+    const isFinal = item.status === 'complete' || item.status === 'error'
+    return (
+      <div class="answer">
+        <Markdown text={item.content} isFinal={isFinal} />
+      </div>
+    )
+  },
+  (before, after) =>
+    before.item === after.item && (before.onEdit === undefined) === (after.onEdit === undefined),
+)
+
+function Prompt({ text, onEdit }: { text: string; onEdit: ((text: string) => void) | undefined }) {
+  const [draft, setDraft] = useState<string>()
+  if (draft === undefined) {
+    return (
+      <div class="prompt">
+        <p>{text}</p>
+        {onEdit && (
+          <button type="button" class="quiet" onClick={() => setDraft(text)}>
+            Edit
+          </button>
+        )}
+      </div>
+    )
+  }
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault()
+    setDraft(undefined)
+    if (draft.trim() !== '') onEdit?.(draft)
+  }
+  return (
+    <form class="prompt editing" onSubmit={submit}>
+      <textarea
+        aria-label="Edited message"
+        rows={Math.min(12, draft.split('\n').length + 1)}
+        value={draft}
+        onInput={(event) => setDraft(event.currentTarget.value)}
+        ref={(field) => field?.focus()}
+      />
+      <p class="hint">What follows this message is replaced.</p>
+      <div class="actions">
+        <button type="button" onClick={() => setDraft(undefined)}>
+          Cancel
+        </button>
+        <button type="submit" class="primary">
+          Send again
+        </button>
+      </div>
+    </form>
+  )
+}
+
+/** How the turn ended, unless it simply ended. */
+function Ending({ turn, onRetry }: { turn: TurnView; onRetry: (() => void) | undefined }) {
+  const { end } = turn
+  if (end === undefined) return null
+  if (end.type === 'turn_error') {
+    return (
+      <div class="notice error" role="alert">
+        <p>
+          <b>{end.error.message}</b>
+        </p>
+        <p>
+          {adviceFor(end.error.code)} <code>{end.error.code}</code>
+        </p>
+        {onRetry && (
+          <button type="button" onClick={onRetry}>
+            Retry
+          </button>
+        )}
+      </div>
+    )
+  }
+  if (end.status === 'aborted') return <p class="notice">Stopped.</p>
+  if (end.finishReason === 'length') {
+    return <p class="notice">The answer reached the limit of tokens and was cut off.</p>
+  }
+  if (end.finishReason === 'content_filter') {
+    return <p class="notice">The provider withheld the rest of this answer.</p>
+  }
+  return null
+}
+
+function Facts({ turn }: { turn: TurnView }) {
+  const { started, end } = turn
+  const first = timeToFirstToken(turn.turnId)
+  const { usage, startedAt, endedAt } = end ?? {}
+  const facts = [
+    started?.modelId &&
+      (started.providerId ? `${started.providerId}/${started.modelId}` : started.modelId),
+    usage &&
+      `${usage.estimated ? 'about ' : ''}${usage.promptTokens} → ${usage.completionTokens} tokens`,
+    first !== undefined && `first words after ${first.toFixed(1)} s`,
+    startedAt !== undefined &&
+      endedAt !== undefined &&
+      `${((endedAt - startedAt) / 1000).toFixed(1)} s`,
+  ]
+  return <span class="facts">{facts.filter(Boolean).join(' · ')}</span>
+}
