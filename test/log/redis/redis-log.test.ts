@@ -16,6 +16,7 @@ describeTurnLog(
   {
     describe,
     test: (name, body) =>
+      // oxlint-disable-next-line vitest/expect-expect, vitest/valid-title -- they are the suite's
       test.concurrent(name, { tags: /\bexpires?\b/.test(name) ? ['slow'] : [] }, body),
   },
 )
