@@ -175,14 +175,13 @@ function normalizer({ ids = false, times = false }: CompareOptions): (value: unk
   const plain = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(plain)
     if (!isRecord(value)) return value
-    const fields: Record<string, unknown> = {}
-    for (const [name, field] of Object.entries(value)) {
-      if (!times && TIMES.test(name)) continue
-      if (!ids && OPAQUE.test(name)) continue
+    const fields = Object.entries(value).flatMap(([name, field]) => {
+      if (!times && TIMES.test(name)) return []
+      if (!ids && OPAQUE.test(name)) return []
       const isId = !ids && typeof field === 'string' && IDS.test(name) && !NOT_IDS.test(name)
-      fields[name] = isId ? placeOf(field) : plain(field)
-    }
-    return fields
+      return [[name, isId ? placeOf(field) : plain(field)] as const]
+    })
+    return Object.fromEntries(fields)
   }
   return plain
 }

@@ -1,4 +1,4 @@
-import { isRecord } from '../protocol/json.ts'
+import { isNestedDeeperThan, isRecord, MAX_JSON_NESTING } from '../protocol/json.ts'
 import { REDACTED, type Redact, redactingValues, secretSpellings } from '../protocol/redaction.ts'
 import { parseUrl } from '../protocol/url.ts'
 import { fromBinary, toBinary } from './cassette.ts'
@@ -93,6 +93,8 @@ export class Redaction {
 
   /** The body of a request: a JSON value, or text. */
   body(text: string): unknown {
+    // Too deep to search for credentials.
+    if (isNestedDeeperThan(text, MAX_JSON_NESTING)) return REDACTED
     try {
       return this.json(JSON.parse(text))
     } catch {

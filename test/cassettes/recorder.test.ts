@@ -151,6 +151,11 @@ describe('redaction', () => {
     })
   })
 
+  test('of a body that is nested too deeply leaves nothing', () => {
+    const deep = `${'['.repeat(10_000)}{"password":"hunter2"}${']'.repeat(10_000)}`
+    expect(new Redaction([]).body(deep)).toBe('[redacted]')
+  })
+
   test('of a body that is not JSON covers known values', () => {
     expect(new Redaction([KEY]).body(`a=${KEY}`)).toBe('a=[redacted]')
     expect(new Redaction([KEY]).url(`no url ${KEY}`)).toBe('no url [redacted]')

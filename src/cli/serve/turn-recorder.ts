@@ -37,7 +37,6 @@ interface RecordedTurn extends TurnIdentity {
   readonly file: CassetteFile
   readonly startedAt: number
   calls: number
-  openCalls: number
 }
 
 /** How often recordings of turns that were deleted or have expired are looked for. */
@@ -85,10 +84,26 @@ export class TurnRecorder {
 
   /** The `observeCall` of providers. */
   readonly observe = (call: ObservedCall): CallObserver | undefined => {
+    let observer: CallObserver | undefined
+    this.#guard(() => {
+      observer = this.#observe(call)
+    })
+    return observer
+  }
+
+  /** Runs work whose failure must not reach the turn. */
+  #guard(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#deps?.onError(error)
+    }
+  }
+
+  #observe(call: ObservedCall): CallObserver | undefined {
     const turn = this.#turnOf(call)
     if (turn === undefined || turn.calls >= MAX_CASSETTE_CALLS) return undefined
     turn.calls += 1
-    turn.openCalls += 1
     const { clock } = this.#deps ?? {}
     const recorder = new CallRecorder(call, {
       call: turn.calls,
@@ -97,13 +112,12 @@ export class TurnRecorder {
       secrets: this.#options.secrets,
     })
     return {
-      response: (status, headers) => recorder.response(status, headers),
-      chunk: (bytes) => recorder.chunk(bytes),
+      response: (status, headers) => this.#guard(() => recorder.response(status, headers)),
+      chunk: (bytes) => this.#guard(() => recorder.chunk(bytes)),
       end: (reason) => {
-        recorder.end(reason)
-        turn.openCalls -= 1
+        this.#guard(() => recorder.end(reason))
         // A later round opens it again.
-        if (turn.openCalls === 0) turn.file.close()
+        turn.file.close()
       },
     }
   }
@@ -137,7 +151,7 @@ export class TurnRecorder {
     const file = this.#directory.create(name, { createdAt, turnId, threadId, tenant })
     if (file === undefined) return undefined
     const startedAt = monotonicNow(clock)
-    const turn = { tenant, turnId, file, startedAt, calls: 0, openCalls: 0 }
+    const turn = { tenant, turnId, file, startedAt, calls: 0 }
     this.#turns.set(name, turn)
     return turn
   }

@@ -112,6 +112,17 @@ describe('a recorder of turns', () => {
     await recorder.stop()
   })
 
+  test('never fails a turn', async () => {
+    const { recorder, errors, read } = await setUp()
+    expect(recorder.observe(call({ headers: null as never }))).toBeUndefined()
+    const observer = recorder.observe(call())
+    observer?.response(200, null as never)
+    observer?.chunk(null as never)
+    observer?.end('failed')
+    expect(errors).toHaveLength(3)
+    expect((await read('default', 't'))?.calls[0]?.end?.reason).toBe('failed')
+  })
+
   test('refuses to start in a directory that cannot be made', async () => {
     await expect(setUp({ directory: '/dev/null/x' })).rejects.toThrow('/dev/null')
   })
