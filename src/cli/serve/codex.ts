@@ -88,8 +88,15 @@ export function decodeCodexSetting(value: unknown, file: string, folder: string)
     const path = ['codex', ...(issue?.path ?? [])].join('.')
     throw new UsageError(`${path} of ${file}: ${issue?.message}`)
   }
-  const { agent, ...rest } = result.data
+  const { agent, homeTemplate, ...others } = result.data
+  const rest = {
+    ...others,
+    ...(homeTemplate !== undefined && { homeTemplate: resolve(folder, homeTemplate) }),
+  }
   if (agent === undefined) return rest
+  if (rest.login !== undefined) {
+    throw new UsageError(`codex.login of ${file}: commands of the agent could read it; use a key`)
+  }
   const { sandbox, approvals } = agent
   if (asksInVain(sandbox, approvals)) {
     throw new UsageError(`codex.agent.approvals of ${file}: ${ASKS_IN_VAIN}`)

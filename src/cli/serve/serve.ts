@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
+import { CODEX_ID } from '../../adapters/provider.ts'
 import { redacting } from '../../protocol/redaction.ts'
 import { parseUrl } from '../../protocol/url.ts'
 import type { GatewayOptions } from '../../server/gateway.ts'
@@ -16,6 +17,7 @@ import {
   type Configuration,
   parseSources,
   readConfiguration,
+  readSecret,
   SETTING_OPTIONS,
 } from './configuration.ts'
 import { createLogger } from './logger.ts'
@@ -202,12 +204,14 @@ export function webAccess(
 
 /** Warnings about secrets and turns that other users or the network can see. */
 export function findWarnings(configuration: Configuration): string[] {
-  const plainHttp = providerPlans(configuration)
-    .filter((plan) => readKey(plan, configuration.env) && isPlainHttp(plan.setting.baseUrl ?? ''))
-    .map(
-      ({ id }) =>
-        `the key of ${id} is sent over plain http: anyone on the network path can read it`,
-    )
+  const { codex, env } = configuration
+  const ids = providerPlans(configuration)
+    .filter((plan) => readKey(plan, env) && isPlainHttp(plan.setting.baseUrl ?? ''))
+    .map(({ id }) => id)
+  if (isPlainHttp(codex?.baseUrl ?? '') && hasCodexKey(codex, env)) ids.push(CODEX_ID)
+  const plainHttp = ids.map(
+    (id) => `the key of ${id} is sent over plain http: anyone on the network path can read it`,
+  )
   const tools = configuration.toolSettings
     .filter((setting) => toolVariables([setting]).length > 0 && isPlainHttp(toolUrl(setting)))
     .map((setting) => ('name' in setting ? setting.name : ''))
@@ -215,6 +219,12 @@ export function findWarnings(configuration: Configuration): string[] {
       (id) => `secrets of ${id} are sent over plain http: anyone on the network path can read them`,
     )
   return [...secretWarnings(configuration), ...fileWarnings(configuration), ...plainHttp, ...tools]
+}
+
+function hasCodexKey(codex: Configuration['codex'], env: Configuration['env']): boolean {
+  const { keyVariable = null, login } = codex ?? {}
+  if (login !== undefined) return true
+  return keyVariable !== null && readSecret(env, keyVariable) !== undefined
 }
 
 const EVERY_USER = 'every user of this machine'
@@ -243,8 +253,9 @@ function fileWarnings(configuration: Configuration): string[] {
   const { env, cwd, settings, store } = configuration
   const keyVariables = providerPlans(configuration).flatMap(({ keyVariable }) => keyVariable ?? [])
   const ofTools = toolVariables(configuration.toolSettings)
-  const variables = [...SECRET_NAMES.map(toVariable), ...keyVariables, ...ofTools]
-  const warnings = variables.flatMap((name) => {
+  const ofCodex = configuration.codex?.keyVariable ?? []
+  const variables = [...SECRET_NAMES.map(toVariable), ...keyVariables, ...ofTools].concat(ofCodex)
+  const warnings = [...new Set(variables)].flatMap((name) => {
     const path = env[`${name}_FILE`]?.trim()
     return path ? readableWarning(`the file of ${name}_FILE`, path) : []
   })

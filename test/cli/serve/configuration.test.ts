@@ -222,6 +222,11 @@ describe('refuses', () => {
       'missing is not a directory',
     ],
     [
+      { codex: { login: 'chatgpt', agent: { directory: '.', sandbox: 'read-only' } } },
+      'codex.login of turnstream.config.json: commands of the agent could read it',
+    ],
+    [{ codex: { login: 'me' } }, "codex.login of turnstream.config.json: must be 'chatgpt'"],
+    [
       { codex: { baseUrl: 'localhost' } },
       'codex.baseUrl of turnstream.config.json: must be an http',
     ],

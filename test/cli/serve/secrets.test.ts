@@ -135,6 +135,31 @@ describe('startup warnings', () => {
     expect(warnings([], env)).toEqual(count === 1 ? [warning] : [])
   })
 
+  test.each([
+    [{ baseUrl: 'http://10.0.0.1/v1' }, 'key', 1],
+    [{ baseUrl: 'http://10.0.0.1/v1' }, '', 0],
+    [{ baseUrl: 'http://10.0.0.1/v1', keyVariable: null }, 'key', 0],
+    [{ baseUrl: 'http://10.0.0.1/v1', login: 'chatgpt' }, '', 1],
+    [{ baseUrl: 'https://10.0.0.1/v1' }, 'key', 0],
+    [{}, 'key', 0],
+  ])('for a key that codex sends over plain http: %j with key %j', (codex, key, count) => {
+    const cwd = folder()
+    writeFileSync(join(cwd, CONFIG_FILE), JSON.stringify({ codex }))
+    const warning =
+      'the key of codex is sent over plain http: anyone on the network path can read it'
+    expect(warnings([], { OPENAI_API_KEY: key }, cwd)).toEqual(count === 1 ? [warning] : [])
+  })
+
+  test('for the file of the key of codex that others can read', () => {
+    const cwd = folder()
+    const codex = { keyVariable: 'VENDOR_KEY' }
+    writeFileSync(join(cwd, CONFIG_FILE), JSON.stringify({ codex }))
+    const path = fileOf('hidden-word', 0o644)
+    expect(warnings([], { VENDOR_KEY_FILE: path }, cwd)).toEqual([
+      expect.stringContaining(`chmod o-r ${path}`),
+    ])
+  })
+
   test('for a keys file that others can change', () => {
     const path = fileOf('', 0o646)
     expect(warnings(['--keys-file', path])).toEqual([
