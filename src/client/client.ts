@@ -88,7 +88,8 @@ export function createClient(options: ClientOptions = {}): Client {
   const post = (path: string, body: object) => deliver(path, { method: 'POST', body })
 
   const client: Client = {
-    turn: (turnId) => turns.get(turnId) ?? turns.set(turnId, createTurn(context, turnId)),
+    turn: (turnId) =>
+      turns.get(turnId) ?? turns.set(turnId, createTurn(context, turnId, submissions.get(turnId))),
 
     thread(threadId) {
       const known = threads.get(threadId)
