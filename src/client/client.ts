@@ -75,8 +75,8 @@ export function createClient(options: ClientOptions = {}): Client {
   const { send, deliver } = context
   const turns = weakValues<Turn>()
   const threads = weakValues<OpenThread>()
-  /** How to stop sending submits that are not answered yet, by turn. They keep their threads. */
-  const unsent = new Map<string, { readonly cancel: () => void; readonly thread: OpenThread }>()
+  /** How to stop submits that are not answered yet, by turn. Until then turn and thread are not collected. */
+  const unsent = new Map<string, { cancel: () => void; turn: Turn; thread: OpenThread }>()
 
   const post = (path: string, body: object, onCancel?: (cancel: () => void) => void) =>
     deliver(path, { method: 'POST', body }, onCancel)
@@ -85,8 +85,10 @@ export function createClient(options: ClientOptions = {}): Client {
     threads.get(threadId) ?? threads.set(threadId, createThread(context, threadId))
 
   const client: Client = {
-    turn: (turnId) =>
-      turns.get(turnId) ?? turns.set(turnId, createTurn(context, turnId, submissions.get(turnId))),
+    turn(turnId) {
+      const known = turns.get(turnId) ?? unsent.get(turnId)?.turn
+      return known ?? turns.set(turnId, createTurn(context, turnId))
+    },
 
     thread: openThread,
 
@@ -100,11 +102,14 @@ export function createClient(options: ClientOptions = {}): Client {
       const body = { ...request, turnId, threadId }
       const optimistic = optimisticTurn(body)
       const thread = openThread(threadId)
+      let stop: (() => void) | undefined
       const accepted = post(SUBMIT_PATH, body, (cancel) => {
-        unsent.set(turnId, { cancel, thread })
+        stop = cancel
       }).finally(() => unsent.delete(turnId))
+      const turn = turns.set(turnId, createTurn(context, turnId, optimistic, accepted))
+      unsent.set(turnId, { cancel: () => stop?.(), turn, thread })
       thread.add(optimistic, accepted)
-      return turns.set(turnId, createTurn(context, turnId, optimistic, accepted))
+      return turn
     },
 
     answer(threadId, answers, settings) {
