@@ -28,7 +28,7 @@ export interface Connection {
 interface Fact {
   /** Of `lost`, `refused` and `gone`. */
   readonly cause?: ClientError | undefined
-  /** Of `opened`, if the server announced it. */
+  /** Of `heard`, if the server announced it. */
   readonly pingMs?: number | undefined
 }
 
@@ -55,7 +55,7 @@ export interface Moment {
 
 const BASE_DELAY_MS = 250
 /** Of back-off, and of heartbeats until the server announces its own. */
-const LONG_MS = 15_000
+export const LONG_MS = 15_000
 /** A connection that lived this long was good: the next one starts without delay. */
 const GOOD_AFTER_MS = 5000
 /** Most cuts heal sooner. */
@@ -112,7 +112,7 @@ type Row = Partial<Record<Happening['type'], Step>>
 
 const ACTIVE: Row = {
   close,
-  heard: (at, { now }) => ({ ...at, heardAt: now }),
+  heard: (at, { now }, { pingMs = at.pingMs }) => ({ ...at, heardAt: now, pingMs }),
   lost: lose,
   refused: settle('failed'),
   gone: settle(),
@@ -120,7 +120,7 @@ const ACTIVE: Row = {
   // Timers of hidden pages are late, and would end healthy streams.
   tick: (at, moment) =>
     !moment.isHidden && moment.now - at.heardAt >= 2 * at.pingMs
-      ? lose(at, moment, { cause: new ClientError('Silence') })
+      ? lose(at, moment, { cause: new ClientError('The server is silent') })
       : at,
   wake: (at, moment) =>
     moment.now - at.heardAt > at.pingMs
@@ -133,15 +133,14 @@ const TABLE: Record<Phase, Row> = {
   idle: { open: connect },
   connecting: {
     ...ACTIVE,
-    opened: (at, { now }, { pingMs = at.pingMs }) => {
+    opened: (at, { now }) => {
       const none = { lostAt: undefined, cause: undefined }
-      return { ...at, phase: 'live', since: now, heardAt: now, pingMs, hasOpened: true, ...none }
+      return { ...at, phase: 'live', since: now, heardAt: now, hasOpened: true, ...none }
     },
   },
   live: ACTIVE,
   waiting: {
     close,
-    refused: settle('failed'),
     open: retry,
     wake: retry,
     tick: (at, moment) => (moment.now >= at.retryAt ? connect(at, moment) : at),

@@ -1,9 +1,11 @@
 import type { SseEvent } from '../sse/decode.ts'
+import { LONG_MS } from './connection.ts'
 import { ClientError } from './errors.ts'
 import { type Feed, START, take } from './feed.ts'
 import type { Report } from './link.ts'
 import type { Share, SharedStream } from './live.ts'
 import type { OnFrames } from './stream.ts'
+import { toHex } from './submit.ts'
 import { apply, hasTurn, outputsOf } from './view.ts'
 
 /** What is used of the browser's `navigator.locks`. */
@@ -28,7 +30,7 @@ export interface ShareOptions {
 /** What the page with the connection sends to the others. */
 interface Message {
   /** Everything so far, for a page that asked. */
-  readonly state?: Omit<Feed, 'restarts'>
+  readonly state?: Omit<Feed, 'restarts' | 'misfits'>
   readonly pingMs?: number | undefined
   /** What arrived, and the cursor before it. A heartbeat has no frames. */
   readonly frames?: readonly SseEvent[]
@@ -75,16 +77,19 @@ interface Sharing {
 /** Follows the page with the connection, until this page gets the lock or nobody answers: then it reads the stream. */
 function shareStream({ stream, locks, channel, signal, report }: Sharing): Promise<void> {
   const { feed } = stream
+  const { clock } = stream.context
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
   const post = (message: Message | typeof ASK) => channel.postMessage(message)
   let role: 'follower' | 'leader' | 'alone' = 'follower'
   /** Whether frames continue what this page has. */
   let isJoined = false
-  let pingMs: number | undefined
+  let pingMs = LONG_MS
+  let heardAt = clock.now()
   let stopWaiting: (() => void) | undefined
 
   const note: Report = (happening) => {
     pingMs = happening.pingMs ?? pingMs
+    heardAt = clock.now()
     report(happening)
   }
 
@@ -102,7 +107,7 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
 
     const follow = (message: Message) => {
       stopWaiting?.()
-      report({ type: 'heard' })
+      report({ type: 'heard', pingMs: message.pingMs })
       const { state, frames } = message
       if (state) {
         if (!isJoined || state.cursor !== feed.cursor) adopt(feed, state)
@@ -110,9 +115,9 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
       } else if (!frames) return
       else if (!isJoined || message.from !== feed.cursor) return post(ASK)
       else if (!frames.every((frame) => take(feed, frame))) {
-        return reject(new ClientError('Out of step'))
+        return reject(new ClientError('The frames of another page do not fit'))
       }
-      report({ type: 'opened', pingMs: message.pingMs })
+      report({ type: 'opened' })
       stream.changed()
       if (stream.isOver()) resolve()
     }
@@ -122,12 +127,16 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
         // Meanwhile another attempt may take frames.
         if (role === 'follower' && !signal.aborted) follow(data)
       } else if (role === 'leader') {
+        // Nobody watches the connection of a hidden page. The page that asks gets the lock.
+        if (clock.now() - heardAt >= 2 * pingMs) {
+          return report({ type: 'lost', cause: new ClientError('The server is silent') })
+        }
         const { view, cursor, older, isHeld } = feed
         // Without anything yet, at least it answers.
         post(cursor === START ? {} : { state: { view, cursor, older, isHeld }, pingMs })
       }
     })
-    stopWaiting = stream.context.clock.after(PATIENCE_MS, () => read('alone'))
+    stopWaiting = clock.after(PATIENCE_MS, () => read('alone'))
     signal.addEventListener('abort', reject)
     post(ASK)
     locks
@@ -148,11 +157,12 @@ function adopt(feed: Feed, { view, cursor, older, isHeld }: NonNullable<Message[
   feed.cursor = cursor
   feed.older = older
   feed.isHeld = isHeld
+  feed.restarts += 1
 }
 
 /** Pages of another user, of another gateway or with another version of these messages have nothing in common. */
 async function nameOf({ context, path }: SharedStream, key?: string): Promise<string> {
   const credential = new TextEncoder().encode(key ?? (await context.currentToken()) ?? '')
-  const hash = new Uint32Array(await crypto.subtle.digest('SHA-256', credential)).join('-')
+  const hash = toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', credential)))
   return `turnstream/1 ${context.baseUrl}${path} ${hash}`
 }

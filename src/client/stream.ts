@@ -29,23 +29,26 @@ export async function readStream(
 ): Promise<void> {
   const misfit = () => {
     restart(feed)
-    return new ClientError('Out of step')
+    return new ClientError('The stream does not fit what was received')
   }
   await prepare(signal, report)
   signal.throwIfAborted()
   onFrames([])
   if (isOver()) return
-  const encoding = feed.restarts < 2 ? 'append' : 'snapshot'
+  const encoding = feed.misfits < 2 ? 'append' : 'snapshot'
   const query = `&encoding=${encoding}&from=${encodeURIComponent(feed.cursor)}`
   const response = await send(path + query, { signal }).catch((error: ClientError) => {
     throw error.code === 'CURSOR_INVALID' && !signal.aborted ? misfit() : error
   })
   // The cursor is past the end of another turn with the same id.
   if (response.status === 204) throw misfit()
+  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
+    throw new ClientError('Not an event stream')
+  }
+  report({ type: 'opened' })
   const read = createEventReader((comment) => {
     const pingMs = parseHeartbeatAnnouncement(comment)
-    // Before it, this may be the page of a proxy.
-    if (pingMs) report({ type: 'opened', pingMs })
+    if (pingMs) report({ type: 'heard', pingMs })
   })
   await readBody(response, signal, (chunk) => {
     report({ type: 'heard' })
@@ -54,7 +57,7 @@ export async function readStream(
     onFrames(frames)
     return isOver()
   })
-  if (!isOver()) throw new ClientError('Ended early')
+  if (!isOver()) throw new ClientError('The stream ended early')
 }
 
 /** Reads a body until `onChunk` returns true. */

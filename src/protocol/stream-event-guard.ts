@@ -173,7 +173,6 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
       history_truncated: isHistoryTruncated,
       history_given: isBoolean,
       replaces: isId,
-      parameters: isRecord,
     },
   ],
   item_start: [

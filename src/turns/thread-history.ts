@@ -237,8 +237,7 @@ function tooLarge(size: number, unit: string, max: number): TurnstreamError {
   return new TurnstreamError('INPUT_TOO_LARGE', `about ${size} ${unit}; the limit is ${max}`)
 }
 
-/** Estimates from the length of the text. */
-export function estimateTokens(items: readonly OutputItem[]): number {
+function estimateTokens(items: readonly OutputItem[]): number {
   let tokens = 0
   for (const item of items) tokens += tokensOf(item)
   return tokens

@@ -7,7 +7,7 @@ import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { Random } from '../../src/testing/turn-log/random.ts'
 import { eventually } from '../eventually.ts'
 import { finishedTurn, heldTurn, startServer, type TestServer } from '../server/support.ts'
-import { TestLocks } from './support.ts'
+import { FakePage, TestLocks } from './support.ts'
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -161,6 +161,43 @@ describe('two pages', () => {
     // The lock may be released before the last frames are delivered: then the other page asks, and gets 204.
     expect(pages.flatMap(({ requests }) => requests).length).toBeLessThanOrEqual(2)
     await eventually(() => expect([locks.pending, clock.pending()]).toEqual([0, 0]))
+  })
+
+  test('change roles when the connection of the first one went silent', async () => {
+    const server = await startServer()
+    const sharing = { locks: new TestLocks() }
+    const clock = fakeClock(Date.now())
+    const { call } = await holdTurn(server)
+    call.say(LONG)
+    let isStalled = false
+    const stalling: typeof fetch = async (...args) => {
+      const { body, status, headers } = await fetch(...args)
+      const passed = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+        transform(chunk, controller) {
+          if (!isStalled) controller.enqueue(chunk)
+        },
+      })
+      return new Response(body?.pipeThrough(passed) ?? null, { status, headers })
+    }
+    // Nobody watches the connection of a hidden page.
+    const page = new FakePage()
+    page.hidden = true
+    const first = openThread(server, { sharing, clock, page, fetch: stalling })
+    await eventually(() => expect(first.text()).toBe(LONG))
+    const second = openThread(server, { sharing, clock })
+    await eventually(() => expect(second.text()).toBe(LONG))
+    isStalled = true
+    call.say(LONG)
+    await clock.advance(30_000)
+    await eventually(async () => {
+      await clock.advance(1)
+      expect([first.text(), second.text()].map((text) => text === LONG + LONG)).toEqual([
+        true,
+        true,
+      ])
+    })
+    expect(second.requests).toHaveLength(1)
+    call.finish()
   })
 
   test('load older turns each for itself', async () => {

@@ -153,13 +153,14 @@ interface Role {
   readonly agent?: CodexAgent
 }
 
-/** Counts both processes. The gateway is ready if the plain models are: the agent may be missing its directory. */
+/** Of two processes: failing if one is, and counted together. */
 function combinedHealth(chat: ProcessHealth, agent: ProcessHealth): ProcessHealth {
-  const isOnlyAgent = chat.state === 'idle' && agent.state === 'running'
+  const [worse, other] = agent.state === 'failing' ? [agent, chat] : [chat, agent]
+  const isRunning = chat.state === 'running' || agent.state === 'running'
   return {
-    ...agent,
-    ...chat,
-    state: isOnlyAgent ? 'running' : chat.state,
+    ...other,
+    ...worse,
+    state: worse.state === 'failing' ? 'failing' : isRunning ? 'running' : 'idle',
     threads: chat.threads + agent.threads,
     turns: chat.turns + agent.turns,
     restarts: chat.restarts + agent.restarts,
