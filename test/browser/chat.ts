@@ -30,6 +30,8 @@ export interface ChatOptions {
   readonly freshToken?: string
   /** `none` leaves out the text, whose layout takes longer than everything else. */
   readonly render?: 'none'
+  /** Lets all tabs use one connection. */
+  readonly share?: 'yes'
 }
 
 export class Chat {
@@ -46,6 +48,7 @@ export class Chat {
   ): Promise<Chat> {
     const page = await context.newPage()
     await page.goto(`${site}/chat.html?${new URLSearchParams(query)}`)
+    await untilTrue(() => page.evaluate(() => 'app' in globalThis))
     return new Chat(page)
   }
 

@@ -230,6 +230,48 @@ describe('hidden pages', () => {
   })
 })
 
+describe('tabs that share', () => {
+  const share = { share: 'yes' } as const
+
+  test('use one connection, and stop the turn of each other', async () => {
+    const { chat, turnId, open, streams, say, isOpen } = await startAnswer(shared, share)
+    const before = streams()
+    const others = [await open(), await open()]
+    const tabs = [chat, ...others]
+    for (const tab of tabs) await checkShows(tab, BEGINNING)
+    say(MORE)
+    for (const tab of tabs) await checkShows(tab, BEGINNING + MORE)
+    expect(streams()).toBe(before)
+    await expect.poll(() => shared.openStreams()).toBe(1)
+    await others[0]?.cancel(turnId)
+    for (const tab of tabs) await checkEnds(tab, 'aborted')
+    await expect.poll(isOpen).toBe(false)
+  })
+
+  test.each([
+    ['is closed', ({ page }: Chat) => page.close()],
+    ['leaves', ({ page }: Chat) => page.goto(`${site.url}/away.html`)],
+    ['is reloaded', ({ page }: Chat) => page.reload()],
+    [
+      'is frozen',
+      async ({ page }: Chat, context: BrowserContext, other: Chat) =>
+        (await hidePage(context, page, other.page)).freeze(),
+    ],
+  ])('go on when the one with the connection %s', async (_name, happen) => {
+    const { context, chat, open, streams, say, finish } = await startAnswer(shared, share)
+    const other = await open()
+    await checkShows(other, BEGINNING)
+    const before = streams()
+    await happen(chat, context, other)
+    say(MORE)
+    await checkShows(other, BEGINNING + MORE)
+    expect(streams()).toBe(before + 1)
+    finish()
+    await checkShows(other, BEGINNING + MORE + ENDING)
+    await checkEnds(other, 'complete')
+  })
+})
+
 describe('an answer of 100,000 tokens', () => {
   /** The longest task of a page while something is done. */
   async function traceTasks(chat: Chat, act: () => Promise<unknown>) {

@@ -20,8 +20,12 @@ export interface HiddenPage {
   show(): Promise<void>
 }
 
-/** Minimizes the window of a page. */
-export async function hidePage(context: BrowserContext, page: Page): Promise<HiddenPage> {
+/** Shows another page of the window in place of this one, or minimizes the window. */
+export async function hidePage(
+  context: BrowserContext,
+  page: Page,
+  other?: Page,
+): Promise<HiddenPage> {
   const { _connection } = page as unknown as Internals
   const { _mainFrameSession } = _connection.toImpl(page).delegate
   const { _client: own } = _mainFrameSession
@@ -30,7 +34,8 @@ export async function hidePage(context: BrowserContext, page: Page): Promise<Hid
   const target = (await session.send('Browser.getWindowForTarget')) as { windowId: number }
   const setWindow = (windowState: string) =>
     session.send('Browser.setWindowBounds', { windowId: target.windowId, bounds: { windowState } })
-  await setWindow('minimized')
+  if (other) await other.bringToFront()
+  else await setWindow('minimized')
   return {
     async freeze() {
       await session.send('Page.setWebLifecycleState', { state: 'frozen' })

@@ -55,9 +55,7 @@ export class ChatVendor {
     } else {
       const prompt = String(last?.content)
       this.open.set(prompt, response)
-      response.on('close', () => {
-        if (this.open.get(prompt) === response) this.open.delete(prompt)
-      })
+      response.on('close', () => this.open.delete(prompt))
       response.write(chunk({ content: BEGINNING }))
     }
   }

@@ -22,11 +22,11 @@ export function ToolCard({ call }: { call: ToolCall }) {
       </button>
       {(isOpen || asks) && (
         <div class="card-body">
-          <p class="label">Arguments</p>
+          <h4>Arguments</h4>
           <pre tabIndex={0}>{argumentsOf(call)}</pre>
           {call.toolOutput !== undefined && (
             <>
-              <p class="label">{call.success === false ? 'Error' : 'Output'}</p>
+              <h4>{call.success === false ? 'Error' : 'Output'}</h4>
               <pre tabIndex={0}>{textOf(call.toolOutput)}</pre>
             </>
           )}

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import type { EventRecord, Tail } from '../../../src/log/turn-log.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
-import { chatAnswerEncoder } from '../../../src/server/routes/chat-completions.ts'
-import { AnswerStream } from '../../../src/server/streams/answer-stream.ts'
+import { ChatAnswer } from '../../../src/server/routes/chat-completions.ts'
 import type { Frame } from '../../../src/server/streams/frames.ts'
 import type { SseConnection } from '../../../src/server/streams/sse-connection.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
@@ -24,7 +23,7 @@ async function answerTo(events: readonly unknown[]): Promise<string> {
       return true
     },
   } as unknown as SseConnection
-  const answer = new AnswerStream(tail, chatAnswerEncoder(HEAD))
+  const answer = new ChatAnswer(tail, HEAD)
   expect(await answer.begin(fakeClock(), 1000)).toBeUndefined()
   await answer.sendTo(connection)
   expect(answer.isWhole).toBe(true)
