@@ -216,16 +216,22 @@ function* textChunks(item: ItemSnapshot, before?: ItemSnapshot): Generator<UIMes
 function* toolChunks(item: ToolCall, before?: ItemSnapshot): Generator<UIMessageChunk> {
   const { callId: toolCallId, toolName, toolArguments: input } = item
   const call = { toolCallId, toolName, dynamic: true } as const
-  if (!before) {
-    yield { type: 'tool-input-start', ...call }
-    yield { type: 'tool-input-delta', toolCallId, inputTextDelta: JSON.stringify(input) }
-  }
+  if (!before) yield { type: 'tool-input-start', ...call }
+  const known = before?.type === 'tool_call' ? argumentsOf(before) : ''
+  const text = argumentsOf(item)
+  const delta = text.startsWith(known) ? text.slice(known.length) : ''
+  if (delta !== '') yield { type: 'tool-input-delta', toolCallId, inputTextDelta: delta }
   if (!isSettled(item) || (before && isSettled(before))) return
   // Only now is it known that the call is not for the page.
   yield { type: 'tool-input-available', ...call, input, providerExecuted: true }
   yield item.status === 'error'
     ? { type: 'tool-output-error', toolCallId, errorText: item.errorMessage ?? 'The tool failed' }
     : { type: 'tool-output-available', toolCallId, output: item.toolOutput ?? null }
+}
+
+/** What the model has written so far, with `streamArguments`. */
+function argumentsOf({ toolArgumentsText, toolArguments }: ToolCall): string {
+  return toolArgumentsText ?? JSON.stringify(toolArguments)
 }
 
 function* endOf(view: TurnView | undefined, cause?: Error): Generator<UIMessageChunk> {

@@ -97,7 +97,7 @@ function toPart(item: ItemSnapshot): Exclude<ThreadMessageLike['content'], strin
     type: 'tool-call',
     toolCallId: item.callId,
     toolName: item.toolName,
-    argsText: JSON.stringify(item.toolArguments),
+    argsText: item.toolArgumentsText ?? JSON.stringify(item.toolArguments),
     ...(toolOutput !== undefined && { result: toolOutput, isError: item.success === false }),
     ...(approval && {
       approval: {

@@ -7,6 +7,8 @@ import {
   chatCompletionsJsonLines,
   chatCompletionsSse,
 } from '../dialects/chat-completions/encode.ts'
+import { MessagesEncoder } from '../dialects/messages/encode.ts'
+import { ResponsesEncoder } from '../dialects/responses/encode.ts'
 import { v2Sse } from '../dialects/v2/encode.ts'
 import { xapiSse } from '../dialects/xapi/encode.ts'
 import { StreamProcessor } from '../processor/stream-processor.ts'
@@ -119,13 +121,20 @@ export class V2Source implements Source {
   }
 }
 
-export const TARGET_NAMES = ['v2', 'xapi', 'response', 'chat-completions'] as const
+export const TARGET_NAMES = [
+  'v2',
+  'xapi',
+  'response',
+  'chat-completions',
+  'openai-responses',
+  'anthropic-messages',
+] as const
 export type TargetName = (typeof TARGET_NAMES)[number]
 
 /** The options of every command that writes events. */
 export const TARGET_OPTION = {
   value: 'format',
-  about: TARGET_NAMES.join(' | '),
+  about: TARGET_NAMES.join(' | ').replace('| openai', '|\nopenai'),
   choices: TARGET_NAMES,
 } as const
 export const TARGET_FLAGS = {
@@ -238,4 +247,24 @@ const ENCODERS: Record<TargetName, Encoder> = {
       end() {},
     }
   },
+  'openai-responses': (start, { json, write }) => {
+    const { turn_id: turnId, model_id: model, created_at: createdAt } = start
+    return vendorTarget(new ResponsesEncoder({ turnId, model, createdAt }), json, write)
+  },
+  'anthropic-messages': ({ turn_id: turnId, model_id: model }, { json, write }) =>
+    vendorTarget(new MessagesEncoder({ turnId, model }), json, write),
+}
+
+function vendorTarget(
+  encoder: ResponsesEncoder | MessagesEncoder,
+  json: boolean,
+  write: TargetOptions['write'],
+): Target {
+  return {
+    event(event) {
+      const text = json ? encoder.encode(event).map(jsonLine).join('') : encoder.encodeSse(event)
+      return text === '' ? undefined : write(text)
+    },
+    end() {},
+  }
 }

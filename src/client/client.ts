@@ -1,16 +1,9 @@
-import { type Clock, systemClock } from '../async/clock.ts'
-import {
-  APPROVAL_ROUTE,
-  CANCEL_ROUTE,
-  fillRoute,
-  SUBMIT_ROUTE,
-  THREAD_ROUTE,
-  THREADS_ROUTE,
-} from '../protocol/names.ts'
+import type { Clock } from '../async/clock.ts'
 import type { ClientError } from './errors.ts'
 import type { Context, Share } from './live.ts'
-import { currentPage, type Page } from './page.ts'
-import { createRequests, type Delivery, type OnAuth, type Token } from './requests.ts'
+import { currentClock, currentPage, type Page } from './page.ts'
+import { approvalPath, cancelPath, SUBMIT_PATH, THREADS_PATH, threadPath } from './paths.ts'
+import { createRequests, type OnAuth, type Token } from './requests.ts'
 import {
   type ApprovalAnswer,
   newId,
@@ -22,7 +15,7 @@ import {
   toInput,
 } from './submit.ts'
 import { createThread, type OpenThread, type Thread } from './thread.ts'
-import { createTurn, type Submission, type Turn } from './turn.ts'
+import { createTurn, type Turn } from './turn.ts'
 
 export interface ClientOptions {
   /** Of the gateway, such as `https://gateway.example.com`. Default: that of the page. */
@@ -82,40 +75,41 @@ export function createClient(options: ClientOptions = {}): Client {
   const { send, deliver } = context
   const turns = weakValues<Turn>()
   const threads = weakValues<OpenThread>()
-  /** Not answered yet, by turn. */
-  const submissions = new Map<string, Submission & Delivery>()
+  /** How to stop submits that are not answered yet, by turn. Until then turn and thread are not collected. */
+  const unsent = new Map<string, { cancel: () => void; turn: Turn; thread: OpenThread }>()
 
-  const post = (path: string, body: object) => deliver(path, { method: 'POST', body })
+  const post = (path: string, body: object, onCancel?: (cancel: () => void) => void) =>
+    deliver(path, { method: 'POST', body }, onCancel)
+
+  const openThread = (threadId: string) =>
+    threads.get(threadId) ?? threads.set(threadId, createThread(context, threadId))
 
   const client: Client = {
-    turn: (turnId) => turns.get(turnId) ?? turns.set(turnId, createTurn(context, turnId)),
-
-    thread(threadId) {
-      const known = threads.get(threadId)
-      if (known) return known
-      const thread = threads.set(threadId, createThread(context, threadId))
-      for (const each of submissions.values()) {
-        if (each.optimistic.threadId === threadId) thread.add(each)
-      }
-      return thread
+    turn(turnId) {
+      const known = turns.get(turnId) ?? unsent.get(turnId)?.turn
+      return known ?? turns.set(turnId, createTurn(context, turnId))
     },
+
+    thread: openThread,
 
     async threads(page = {}) {
       const query = new URLSearchParams(page as Record<string, string>)
-      return (await send(`${THREADS_ROUTE}?${query}`)).json()
+      return (await send(`${THREADS_PATH}?${query}`)).json()
     },
 
     submit(request) {
       const { turnId = newId(), threadId = newId() } = request
       const body = { ...request, turnId, threadId }
-      const delivery = post(SUBMIT_ROUTE, body)
-      const accepted = delivery.answered.finally(() => submissions.delete(turnId))
-      // Whoever wants to know calls `accepted`.
-      accepted.catch(() => {})
-      const submission = { ...delivery, accepted, optimistic: optimisticTurn(body) }
-      submissions.set(turnId, submission)
-      threads.get(threadId)?.add(submission)
-      return turns.set(turnId, createTurn(context, turnId, submission))
+      const optimistic = optimisticTurn(body)
+      const thread = openThread(threadId)
+      let stop: (() => void) | undefined
+      const accepted = post(SUBMIT_PATH, body, (cancel) => {
+        stop = cancel
+      }).finally(() => unsent.delete(turnId))
+      const turn = turns.set(turnId, createTurn(context, turnId, optimistic, accepted))
+      unsent.set(turnId, { cancel: () => stop?.(), turn, thread })
+      thread.add(optimistic, accepted)
+      return turn
     },
 
     answer(threadId, answers, settings) {
@@ -123,20 +117,20 @@ export function createClient(options: ClientOptions = {}): Client {
     },
 
     async cancel(turnId, reason) {
-      const submission = submissions.get(turnId)
-      submission?.cancel()
+      const sending = unsent.get(turnId)
+      sending?.cancel()
       const body = reason === undefined ? {} : { reason }
       try {
-        await post(fillRoute(CANCEL_ROUTE, turnId), body).answered
+        await post(cancelPath(turnId), body)
       } catch (error) {
         // It may not have reached the gateway.
-        if (!submission) throw error
+        if (!sending) throw error
       }
     },
 
     async approve(turnId, approvalId, answer) {
       try {
-        await post(fillRoute(APPROVAL_ROUTE, turnId, approvalId), answer).answered
+        await post(approvalPath(turnId, approvalId), answer)
       } catch (error) {
         // Sent again after a lost response, it may be the answer that counts.
         const { status, reason } = (error as ClientError).approval ?? {}
@@ -148,7 +142,7 @@ export function createClient(options: ClientOptions = {}): Client {
 
     async delete(threadId) {
       try {
-        await deliver(fillRoute(THREAD_ROUTE, threadId), { method: 'DELETE' }).answered
+        await deliver(threadPath(threadId), { method: 'DELETE' })
       } catch (error) {
         if ((error as ClientError).status !== 404) throw error
       }
@@ -165,7 +159,7 @@ function createContext({
   share,
   // Called as a method it would not work.
   fetch = (...args) => globalThis.fetch(...args),
-  clock = systemClock,
+  clock = currentClock,
   random = Math.random,
   page = currentPage,
 }: ClientOptions): Context {
@@ -178,21 +172,19 @@ function createContext({
     random,
     page,
   }
-  const query = `?arguments=${streamArguments ? 'stream' : 'final'}`
+  const query = `/stream?arguments=${streamArguments ? 'stream' : 'final'}`
   return { ...options, ...createRequests(options), share, query }
 }
 
 /** Values by key, as long as somebody else holds them. */
 function weakValues<T extends object>() {
   const references = new Map<string, WeakRef<T>>()
-  const get = (key: string) => references.get(key)?.deref()
-  const collected = new FinalizationRegistry((key: string) => {
-    if (!get(key)) references.delete(key)
-  })
-  const set = (key: string, value: T) => {
-    references.set(key, new WeakRef(value))
-    collected.register(value, key)
-    return value
+  return {
+    get: (key: string) => references.get(key)?.deref(),
+    set(key: string, value: T) {
+      for (const [each, reference] of references) if (!reference.deref()) references.delete(each)
+      references.set(key, new WeakRef(value))
+      return value
+    },
   }
-  return { get, set }
 }

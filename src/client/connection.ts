@@ -28,7 +28,7 @@ export interface Connection {
 interface Fact {
   /** Of `lost`, `refused` and `gone`. */
   readonly cause?: ClientError | undefined
-  /** Of `heard`, if the server announced it. */
+  /** Of `opened`, if the server announced it. */
   readonly pingMs?: number | undefined
 }
 
@@ -112,7 +112,7 @@ type Row = Partial<Record<Happening['type'], Step>>
 
 const ACTIVE: Row = {
   close,
-  heard: (at, { now }, { pingMs = at.pingMs }) => ({ ...at, heardAt: now, pingMs }),
+  heard: (at, { now }) => ({ ...at, heardAt: now }),
   lost: lose,
   refused: settle('failed'),
   gone: settle(),
@@ -120,7 +120,7 @@ const ACTIVE: Row = {
   // Timers of hidden pages are late, and would end healthy streams.
   tick: (at, moment) =>
     !moment.isHidden && moment.now - at.heardAt >= 2 * at.pingMs
-      ? lose(at, moment, { cause: new ClientError('The server is silent') })
+      ? lose(at, moment, { cause: new ClientError('Silence') })
       : at,
   wake: (at, moment) =>
     moment.now - at.heardAt > at.pingMs
@@ -133,14 +133,15 @@ const TABLE: Record<Phase, Row> = {
   idle: { open: connect },
   connecting: {
     ...ACTIVE,
-    opened: (at, { now }) => {
+    opened: (at, { now }, { pingMs = at.pingMs }) => {
       const none = { lostAt: undefined, cause: undefined }
-      return { ...at, phase: 'live', since: now, heardAt: now, hasOpened: true, ...none }
+      return { ...at, phase: 'live', since: now, heardAt: now, pingMs, hasOpened: true, ...none }
     },
   },
   live: ACTIVE,
   waiting: {
     close,
+    refused: settle('failed'),
     open: retry,
     wake: retry,
     tick: (at, moment) => (moment.now >= at.retryAt ? connect(at, moment) : at),

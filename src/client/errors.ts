@@ -5,7 +5,7 @@ export class ClientError extends Error {
   override readonly name = 'ClientError'
   /** The gateway's code, `HTTP_<status>`, or `CONNECTION_LOST` when there was no response. */
   readonly code: string = 'CONNECTION_LOST'
-  /** HTTP status; 0 when there was no response. */
+  /** HTTP status, 0 when there was no response, or the nearest one when the client itself refuses. */
   readonly status: number = 0
   /** How long the gateway asks to wait, in ms. */
   readonly retryAfterMs: number = 0
@@ -16,14 +16,8 @@ export class ClientError extends Error {
   /** The answer that counts, with `APPROVAL_ANSWERED`. */
   declare readonly approval?: Approval
 
-  constructor(message: string, fields: Partial<Omit<ClientError, 'name' | 'message'>> = {}) {
+  constructor(message: string, fields?: Partial<Omit<ClientError, 'name' | 'message'>>) {
     super(message)
     Object.assign(this, fields)
-  }
-
-  /** Whether the same request may succeed later. */
-  get isRetryable(): boolean {
-    const { status, code } = this
-    return status ? status === 408 || status === 429 || status >= 500 : code === 'CONNECTION_LOST'
   }
 }

@@ -16,14 +16,12 @@ export interface Feed {
   older?: string | undefined
   /** After a restart the view is incomplete until its first records with a cursor: show the previous one. */
   isHeld?: boolean | undefined
-  /** How often the view started over. */
+  /** How often the view started over. From the second time on, appends are not requested any more. */
   restarts: number
-  /** How many appends did not fit. After the second they are not requested any more. */
-  misfits: number
 }
 
 export function createFeed(view: View = EMPTY_VIEW): Feed {
-  return { view, cursor: START, restarts: 0, misfits: 0 }
+  return { view, cursor: START, restarts: 0 }
 }
 
 /** Reads everything again. */
@@ -37,7 +35,7 @@ export function restart(feed: Feed): void {
 /** Takes a frame. False when it does not continue what was received: then restart. */
 export function take(feed: Feed, { event, data, id }: SseEvent): boolean {
   try {
-    const view = takeData(feed, event, JSON.parse(data))
+    const view = viewAfter(feed, event, JSON.parse(data))
     if (!view) return false
     feed.view = view
   } catch {
@@ -51,13 +49,8 @@ export function take(feed: Feed, { event, data, id }: SseEvent): boolean {
 /** What a frame says, by its name. */
 type Data = AppendFrame & StreamOutput & { readonly reason?: string; readonly replaces?: string }
 
-function takeData(feed: Feed, event: string, data: Data): View | undefined {
-  const { view, cursor } = feed
-  if (event === APPEND_EVENT) {
-    const grown = append(view, data)
-    if (!grown) feed.misfits += 1
-    return grown
-  }
+function viewAfter({ view, cursor }: Feed, event: string, data: Data): View | undefined {
+  if (event === APPEND_EVENT) return append(view, data)
   // Nothing follows in a turn that has expired. The other turns of its thread do.
   if (event === RESYNC_EVENT) {
     return data.reason === 'trimmed' && cursor.includes('/') ? view : undefined

@@ -63,7 +63,7 @@ export function createLink(deps: LinkDeps, attempt: Attempt, onChange: () => voi
     }
 
     // Bytes only postpone a tick, which looks at the time itself.
-    if (happening.type !== 'heard' || happening.pingMs) {
+    if (happening.type !== 'heard') {
       cancelTimer?.()
       const wait = nextTickAt(at, moment) - now
       cancelTimer =
@@ -98,6 +98,7 @@ function toHappening(error: unknown): Happening {
     error instanceof ClientError
       ? error
       : new ClientError((error as Error | undefined)?.message ?? '', { cause: error })
-  if (cause.isRetryable) return { type: 'lost', cause }
-  return { type: cause.status === 404 || cause.status === 410 ? 'gone' : 'refused', cause }
+  const { status } = cause
+  if (!status || status >= 500 || status === 408 || status === 429) return { type: 'lost', cause }
+  return { type: status === 404 || status === 410 ? 'gone' : 'refused', cause }
 }

@@ -28,7 +28,7 @@ export interface Live<State> {
 /** What everything of a client has in common. */
 export interface Context extends RequestsOptions, Requests {
   readonly share: Share | undefined
-  /** The first parameter of streams. */
+  /** The end of the path of a stream, with the first parameter. */
   readonly query: string
 }
 
@@ -50,7 +50,7 @@ export interface LiveSource<State> extends Source {
   readonly toFailure: (connection: ConnectionState) => ClientError | undefined
 }
 
-/** Follows a source. `publish` is for what is not part of its feed. */
+/** Follows a source. `publish` is for what else changes its feed. */
 export function createLive<State>(
   context: Context,
   source: LiveSource<State>,
@@ -63,9 +63,9 @@ export function createLive<State>(
   const isSettled = () => ['ended', 'failed'].includes(link.state().status)
 
   /** Publishes with the next frame, or at once at the end and on a hidden page, which draws none. */
-  const changed = () => {
+  const changed = (): void => {
     if (isSettled() || page.isHidden()) publish()
-    else cancelFrame ??= page.nextFrame(() => publish())
+    else cancelFrame ??= page.nextFrame(publish)
   }
 
   const connect: SharedStream['connect'] = (signal, report, onFrames) =>
@@ -80,11 +80,11 @@ export function createLive<State>(
   let connection = link.state()
   let state = toState(view, connection)
 
-  const publish = (isForced = false) => {
+  const publish = () => {
     cancelFrame?.()
     cancelFrame = undefined
     const next = feed.isHeld ? view : feed.view
-    if (!isForced && next === view && link.state() === connection) return
+    if (next === view && link.state() === connection) return
     view = next
     connection = link.state()
     state = toState(view, connection)
@@ -125,7 +125,7 @@ export function createLive<State>(
       if (listeners.size > 0) link.dispatch({ type: 'open' })
     },
 
-    publish: () => publish(true),
+    publish,
   }
   return live
 }

@@ -1,3 +1,5 @@
+import type { Clock } from '../async/clock.ts'
+
 /** What a client needs to know of the page that it runs in. */
 export interface Page {
   readonly isHidden: () => boolean
@@ -10,31 +12,37 @@ export interface Page {
 /** Frozen pages may get only one of these, and `pagehide` none. */
 const WAKE_EVENTS = ['visibilitychange', 'pageshow', 'online']
 
-const hasDocument = () => typeof document === 'object'
+const isHidden = () => globalThis.document?.visibilityState === 'hidden'
 
-const isHidden = () => hasDocument() && document.visibilityState === 'hidden'
-
-/** The page of a browser. In workers and on servers nothing is hidden, and nothing is drawn. */
+/** The page of a browser. On servers nothing is hidden, and nothing is drawn. */
 export const currentPage: Page = {
   isHidden,
 
   onWake(listener) {
+    const stop = new AbortController()
     const wake = () => {
       if (!isHidden()) listener()
     }
     // Node has no global events.
-    for (const type of WAKE_EVENTS) globalThis.addEventListener?.(type, wake)
-    return () => {
-      for (const type of WAKE_EVENTS) globalThis.removeEventListener?.(type, wake)
-    }
+    for (const type of WAKE_EVENTS) globalThis.addEventListener?.(type, wake, stop)
+    return () => stop.abort()
   },
 
   nextFrame(task) {
-    if (hasDocument()) {
+    if (globalThis.document) {
       const frame = requestAnimationFrame(task)
       return () => cancelAnimationFrame(frame)
     }
     queueMicrotask(task)
     return () => {}
+  },
+}
+
+/** As much of a clock as a client needs: it measures no time in which the machine does not sleep. */
+export const currentClock: Clock = {
+  now: () => Date.now(),
+  after(ms, task) {
+    const timer = setTimeout(task, ms)
+    return () => clearTimeout(timer)
   },
 }

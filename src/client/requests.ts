@@ -21,20 +21,20 @@ interface RequestInit {
   readonly signal?: AbortSignal | undefined
 }
 
-/** A request that is sent until it is answered. */
-export interface Delivery {
-  readonly answered: Promise<void>
-  /** Stops sending; `answered` rejects with ABORTED. */
-  readonly cancel: () => void
-}
-
 export interface Requests {
   /** Returns the token that a request would have. */
   readonly currentToken: () => Promise<string | undefined>
   /** Sends a request once. Throws ClientError unless the response is 2xx. */
   readonly send: (path: string, init?: RequestInit) => Promise<Response>
-  /** Sends an idempotent request until it is answered, over lost connections. */
-  readonly deliver: (path: string, init: RequestInit) => Delivery
+  /**
+   * Sends an idempotent request until it is answered, over lost connections. `onCancel` gets how to stop, which rejects
+   * with ABORTED.
+   */
+  readonly deliver: (
+    path: string,
+    init: RequestInit,
+    onCancel?: (cancel: () => void) => void,
+  ) => Promise<void>
 }
 
 /** A gateway waits no longer than this with good reason. */
@@ -56,7 +56,6 @@ export function createRequests(options: RequestsOptions): Requests {
     const sent = retried ?? (await currentToken())
     const response = await fetch(baseUrl + path, {
       method,
-      cache: 'no-store',
       headers: {
         ...(sent && { authorization: `Bearer ${sent}` }),
         ...(body && { 'content-type': 'application/json' }),
@@ -79,25 +78,22 @@ export function createRequests(options: RequestsOptions): Requests {
     throw error
   }
 
-  function deliver(path: string, init: RequestInit): Delivery {
-    const attempt = async (signal: AbortSignal) => {
-      await (await send(path, { ...init, signal })).text()
-    }
-    let settle: ((error?: unknown) => void) | undefined
-    const answered = new Promise<void>((resolve, reject) => {
-      settle = (error) => (error ? reject(error) : resolve())
+  const deliver: Requests['deliver'] = (path, init, onCancel) =>
+    new Promise((resolve, reject) => {
+      const attempt = async (signal: AbortSignal) => {
+        await (await send(path, { ...init, signal })).text()
+        resolve()
+      }
+      const link = createLink(options, attempt, () => {
+        const { status, cause } = link.state()
+        if (status === 'failed') reject(cause)
+      })
+      link.dispatch({ type: 'open' })
+      onCancel?.(() => {
+        const cause = new ClientError('Cancelled', { code: 'ABORTED', status: 499 })
+        link.dispatch({ type: 'refused', cause })
+      })
     })
-    const link = createLink(options, attempt, () => {
-      const { status, cause } = link.state()
-      if (status === 'ended' || status === 'failed') settle?.(cause)
-    })
-    link.dispatch({ type: 'open' })
-    const cancel = () => {
-      link.dispatch({ type: 'close' })
-      settle?.(new ClientError('The request was cancelled', { code: 'ABORTED' }))
-    }
-    return { answered, cancel }
-  }
 
   return { currentToken, send, deliver }
 }
@@ -106,10 +102,11 @@ async function toError(response: Response, now: number): Promise<ClientError> {
   const { status, headers } = response
   // Proxies send pages in place of our errors.
   const body = await response.json().catch(() => {})
-  const { message = `Status ${status}`, ...fields } = body?.error ?? {}
+  const code = `HTTP_${status}`
+  const { message = code, ...fields } = body?.error ?? {}
   // In seconds, or a date.
   const after = headers.get('retry-after') ?? ''
   const wait = Number(after) * 1000 || Date.parse(after) - now || 0
   const retryAfterMs = Math.min(Math.max(wait, 0), MAX_RETRY_AFTER_MS)
-  return new ClientError(message, { code: `HTTP_${status}`, ...fields, status, retryAfterMs })
+  return new ClientError(message, { code, ...fields, status, retryAfterMs })
 }

@@ -5,7 +5,6 @@ import { type Feed, START, take } from './feed.ts'
 import type { Report } from './link.ts'
 import type { Share, SharedStream } from './live.ts'
 import type { OnFrames } from './stream.ts'
-import { toHex } from './submit.ts'
 import { apply, hasTurn, outputsOf } from './view.ts'
 
 /** What is used of the browser's `navigator.locks`. */
@@ -30,7 +29,7 @@ export interface ShareOptions {
 /** What the page with the connection sends to the others. */
 interface Message {
   /** Everything so far, for a page that asked. */
-  readonly state?: Omit<Feed, 'restarts' | 'misfits'>
+  readonly state?: Omit<Feed, 'restarts'>
   readonly pingMs?: number | undefined
   /** What arrived, and the cursor before it. A heartbeat has no frames. */
   readonly frames?: readonly SseEvent[]
@@ -107,7 +106,7 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
 
     const follow = (message: Message) => {
       stopWaiting?.()
-      report({ type: 'heard', pingMs: message.pingMs })
+      report({ type: 'heard' })
       const { state, frames } = message
       if (state) {
         if (!isJoined || state.cursor !== feed.cursor) adopt(feed, state)
@@ -115,9 +114,9 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
       } else if (!frames) return
       else if (!isJoined || message.from !== feed.cursor) return post(ASK)
       else if (!frames.every((frame) => take(feed, frame))) {
-        return reject(new ClientError('The frames of another page do not fit'))
+        return reject(new ClientError('Out of step'))
       }
-      report({ type: 'opened' })
+      report({ type: 'opened', pingMs: message.pingMs })
       stream.changed()
       if (stream.isOver()) resolve()
     }
@@ -157,12 +156,11 @@ function adopt(feed: Feed, { view, cursor, older, isHeld }: NonNullable<Message[
   feed.cursor = cursor
   feed.older = older
   feed.isHeld = isHeld
-  feed.restarts += 1
 }
 
 /** Pages of another user, of another gateway or with another version of these messages have nothing in common. */
 async function nameOf({ context, path }: SharedStream, key?: string): Promise<string> {
   const credential = new TextEncoder().encode(key ?? (await context.currentToken()) ?? '')
-  const hash = toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', credential)))
+  const hash = new Uint32Array(await crypto.subtle.digest('SHA-256', credential)).join('-')
   return `turnstream/1 ${context.baseUrl}${path} ${hash}`
 }

@@ -12,37 +12,31 @@ const MAX_EVENT_CHARS = 32 * 1024 * 1024
 export function createEventReader(
   onComment: (text: string) => void = () => {},
 ): (chunk: Uint8Array) => SseEvent[] {
-  // Node 26 would also remove a second byte order mark that comes in another chunk.
-  const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
-  /** A character that does not count at the start of the next chunk: the byte order mark, or the end of a CRLF. */
-  let ignored = '\uFEFF'
+  const utf8 = new TextDecoder()
   /** The last line so far. */
-  let line = ''
+  let rest = ''
   let event = ''
   let data: string | undefined
   let id = ''
 
   return (chunk) => {
     const events: SseEvent[] = []
-    const text = utf8.decode(chunk, { stream: true })
-    if (text === '') return events
-    const lines = text.slice(Number(text[0] === ignored)).split(/\r\n?|\n/)
-    ignored = text.endsWith('\r') ? '\n' : ''
-    lines[0] = line + lines[0]
-    line = lines.pop() ?? ''
-    for (const each of lines) {
-      const [, name, value = ''] = /^([^:]*):? ?(.*)$/s.exec(each) ?? []
-      if (each === '') {
+    // A CR at the end may be half of a CRLF.
+    const lines = (rest + utf8.decode(chunk, { stream: true })).split(/\r\n|\n|\r(?!$)/)
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      const [, name, value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? []
+      if (!line) {
         if (data !== undefined) events.push({ event, data, id })
         data = undefined
         event = ''
-      } else if (name === '') onComment(value)
+      } else if (!name) onComment(value)
       else if (name === 'data') data = data === undefined ? value : `${data}\n${value}`
       else if (name === 'event') event = value
       else if (name === 'id' && !value.includes('\0')) id = value
     }
-    if (line.length + (data?.length ?? 0) > MAX_EVENT_CHARS) {
-      throw new ClientError('An event is too large', { code: 'EVENT_TOO_LARGE' })
+    if (rest.length + (data?.length ?? 0) > MAX_EVENT_CHARS) {
+      throw new ClientError('Too large', { code: 'EVENT_TOO_LARGE', status: 413 })
     }
     return events
   }

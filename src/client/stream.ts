@@ -29,26 +29,23 @@ export async function readStream(
 ): Promise<void> {
   const misfit = () => {
     restart(feed)
-    return new ClientError('The stream does not fit what was received')
+    return new ClientError('Out of step')
   }
   await prepare(signal, report)
   signal.throwIfAborted()
   onFrames([])
   if (isOver()) return
-  const encoding = feed.misfits < 2 ? 'append' : 'snapshot'
+  const encoding = feed.restarts < 2 ? 'append' : 'snapshot'
   const query = `&encoding=${encoding}&from=${encodeURIComponent(feed.cursor)}`
   const response = await send(path + query, { signal }).catch((error: ClientError) => {
     throw error.code === 'CURSOR_INVALID' && !signal.aborted ? misfit() : error
   })
   // The cursor is past the end of another turn with the same id.
   if (response.status === 204) throw misfit()
-  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
-    throw new ClientError('Not an event stream')
-  }
-  report({ type: 'opened' })
   const read = createEventReader((comment) => {
     const pingMs = parseHeartbeatAnnouncement(comment)
-    if (pingMs) report({ type: 'heard', pingMs })
+    // Before it, this may be the page of a proxy.
+    if (pingMs) report({ type: 'opened', pingMs })
   })
   await readBody(response, signal, (chunk) => {
     report({ type: 'heard' })
@@ -57,7 +54,7 @@ export async function readStream(
     onFrames(frames)
     return isOver()
   })
-  if (!isOver()) throw new ClientError('The stream ended early')
+  if (!isOver()) throw new ClientError('Ended early')
 }
 
 /** Reads a body until `onChunk` returns true. */

@@ -130,10 +130,13 @@ export function optimisticTurn(
   const messages = input?.filter((each) => each.type === 'message') ?? [
     { type: 'message', origin: 'user', content: prompt ?? '' } as const,
   ]
-  const items = messages.map(({ content, origin }, index): MessageSnapshot => {
+  const items = messages.map((message, index): MessageSnapshot => {
     const itemId = `${turnId}-user-prompt${index === 0 ? '' : `-${index + 1}`}`
-    const text = typeof content === 'string' ? content : joinTexts(content)
-    return { type: 'message', turnId, threadId, itemId, status: 'create', content: text, origin }
+    const texts = [message.content]
+      .flat()
+      .flatMap((part) => (part as Partial<TextPart>).text ?? part)
+    const content = texts.filter((text) => typeof text === 'string').join('\n')
+    return { ...message, turnId, threadId, itemId, status: 'create', content }
   })
   return { turnId, threadId, status: 'running', items }
 }
@@ -143,15 +146,7 @@ export function toInput({ callId, output, success = true }: ToolAnswer): ToolOut
   return { type: 'function_call_output', call_id: callId, output: text, success }
 }
 
-function joinTexts(parts: readonly (TextPart | AttachmentPart)[]): string {
-  return parts.flatMap((part) => ('text' in part ? part.text : [])).join('\n')
-}
-
 /** `randomUUID` is missing on pages without TLS. */
 export function newId(): string {
-  return toHex(crypto.getRandomValues(new Uint8Array(16)))
-}
-
-export function toHex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return crypto.getRandomValues(new Uint32Array(4)).join('-')
 }

@@ -1,12 +1,11 @@
-import { fillRoute, THREAD_OUTPUTS_ROUTE } from '../protocol/names.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { ConnectionState } from './connection.ts'
 import type { ClientError } from './errors.ts'
 import { createFeed, START } from './feed.ts'
 import type { Report } from './link.ts'
 import { type Context, createLive, type Live } from './live.ts'
+import { threadOutputsPath } from './paths.ts'
 import { readBody } from './stream.ts'
-import type { Submission } from './turn.ts'
 import { apply, EMPTY_VIEW, prepend, type TurnView, type View } from './view.ts'
 
 export interface ThreadState {
@@ -32,8 +31,8 @@ export interface Thread extends Live<ThreadState> {
 
 /** With what only the client uses. */
 export interface OpenThread extends Thread {
-  /** Shows a turn that was submitted here. */
-  readonly add: (submission: Submission) => void
+  /** Shows a turn that is submitted here; `accepted` settles when the gateway has it. */
+  readonly add: (optimistic: TurnView, accepted: Promise<void>) => void
 }
 
 /** A page of `GET /xapi/threads/:threadId`, the newest turn first. */
@@ -47,18 +46,18 @@ interface ThreadPage {
 }
 
 export function createThread(context: Context, threadId: string): OpenThread {
-  const route = fillRoute(THREAD_OUTPUTS_ROUTE, threadId)
+  const route = threadOutputsPath(threadId)
   const path = `${route}?first=newest`
   const feed = createFeed()
-  const submitted = new Map<string, Submission>()
+  let submitted: Promise<unknown> | undefined
 
   const live = createLive<ThreadState>(context, {
     feed,
-    path: `${route}/stream${context.query}`,
+    path: route + context.query,
     async prepare(signal, report) {
       if (feed.cursor !== START) return
       // Until then the thread may not exist.
-      await Promise.allSettled(Array.from(submitted.values(), ({ accepted }) => accepted))
+      await submitted
       const page = await loadPage(context, path, signal, report)
       const [newest] = page.turns
       feed.view = viewOf(page)
@@ -67,37 +66,29 @@ export function createThread(context: Context, threadId: string): OpenThread {
       feed.isHeld = false
     },
     isOver: () => false,
-    toState(view, connection) {
-      for (const { turnId } of view.turns) submitted.delete(turnId)
-      const turns = Array.from(submitted.values(), ({ optimistic }) => optimistic)
-      return {
-        turns: turns.length > 0 ? [...view.turns, ...turns] : view.turns,
-        hasOlder: feed.older !== undefined,
-        connection,
-      }
+    toState({ turns }, connection) {
+      return { turns, hasOlder: feed.older !== undefined, connection }
     },
     toFailure: ({ status, cause }) => (status === 'failed' ? cause : undefined),
   })
 
-  const add = (submission: Submission) => {
-    const { optimistic, accepted } = submission
-    const { turnId } = optimistic
-    submitted.set(turnId, submission)
-    live.publish()
-    accepted.then(
-      // The thread did not exist before.
-      live.reconnect,
-      ({ code, message }: ClientError) => {
-        const end = { type: 'turn_error', turnId, threadId, error: { code, message } } as const
-        submitted.set(turnId, { accepted, optimistic: { ...optimistic, status: 'error', end } })
-        live.publish()
-      },
-    )
-  }
-
   return Object.assign(live, {
     threadId,
-    add,
+    add(optimistic: TurnView, accepted: Promise<void>) {
+      const { turnId } = optimistic
+      submitted = Promise.allSettled([submitted, accepted])
+      feed.view = { turns: [...feed.view.turns, optimistic] }
+      live.publish()
+      accepted.then(
+        // The thread did not exist before.
+        live.reconnect,
+        ({ code, message }: ClientError) => {
+          const error = { code, message }
+          feed.view = apply(feed.view, { type: 'turn_error', turnId, threadId, error })
+          live.publish()
+        },
+      )
+    },
     async loadOlder() {
       const { restarts, older } = feed
       if (older === undefined) return

@@ -1,7 +1,7 @@
-import { fillRoute, TURN_STREAM_ROUTE } from '../protocol/names.ts'
 import type { ConnectionState } from './connection.ts'
 import { createFeed } from './feed.ts'
 import { type Context, createLive, type Live } from './live.ts'
+import { turnOutputsPath } from './paths.ts'
 import type { TurnView } from './view.ts'
 
 export interface TurnState {
@@ -22,20 +22,18 @@ export interface Turn extends Live<TurnState> {
   readonly accepted: () => Promise<void>
 }
 
-/** A turn that was submitted here. */
-export interface Submission {
-  /** The turn as it will be, with the messages of the user. */
-  readonly optimistic: TurnView
-  /** Settles when the gateway has, or refuses, the turn. */
-  readonly accepted: Promise<void>
-}
-
-export function createTurn(context: Context, turnId: string, submission?: Submission): Turn {
-  const feed = createFeed(submission && { turns: [submission.optimistic] })
-  const accepted = async () => submission?.accepted
+/** Creates a turn. One that is submitted here has its messages at once; `submitted` settles when the gateway has it. */
+export function createTurn(
+  context: Context,
+  turnId: string,
+  optimistic?: TurnView,
+  submitted?: Promise<void>,
+): Turn {
+  const feed = createFeed(optimistic && { turns: [optimistic] })
+  const accepted = async () => submitted
   const live = createLive<TurnState>(context, {
     feed,
-    path: fillRoute(TURN_STREAM_ROUTE, turnId) + context.query,
+    path: turnOutputsPath(turnId) + context.query,
     // A turn that is not stored yet would be unknown.
     prepare: accepted,
     isOver: () => !feed.isHeld && feed.view.turns[0]?.end !== undefined,

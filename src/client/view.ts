@@ -42,25 +42,17 @@ export function apply(view: View, output: StreamOutput): View {
   const { turnId, threadId } = output
   const at = indexOfTurn(view, turnId)
   const turn = view.turns[at] ?? { turnId, threadId, status: 'running', items: [] }
-  switch (output.type) {
-    case 'turn_started': {
-      const next = turn.started ? view : putTurn(view, at, { ...turn, started: output })
-      return output.replaces ? dropReplaced(next, output.replaces, turnId) : next
-    }
-    case 'turn_complete':
-    case 'turn_error': {
-      const status = output.type === 'turn_error' ? 'error' : output.status
-      return turn.end ? view : putTurn(view, at, { ...turn, status, end: output })
-    }
-    case 'tool_call':
-      return mergeCall(view, at, turn, output) ?? putTurn(view, at, applyItem(turn, output))
-    case 'message':
-    case 'thinking':
-      return putTurn(view, at, applyItem(turn, output))
-    // Of a later version.
-    default:
-      return view
+  if ('itemId' in output) {
+    const merged = output.type === 'tool_call' && mergeCall(view, at, turn, output)
+    return merged || putTurn(view, at, applyItem(turn, output))
   }
+  if (output.type === 'turn_started') {
+    const next = turn.started ? view : putTurn(view, at, { ...turn, started: output })
+    return output.replaces ? dropReplaced(next, output.replaces, turnId) : next
+  }
+  const status = output.type === 'turn_error' ? 'error' : output.status
+  // Without a status it is of a later version.
+  return turn.end || !status ? view : putTurn(view, at, { ...turn, status, end: output })
 }
 
 /**

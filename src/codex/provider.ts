@@ -14,7 +14,7 @@ import { TurnstreamError } from '../protocol/errors.ts'
 import { isRecord } from '../protocol/json.ts'
 import { redacting } from '../protocol/redaction.ts'
 import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
-import { type CodexAgent, checkAgent } from './agent.ts'
+import type { CodexAgent } from './agent.ts'
 import { AgentTurn } from './agent-turn.ts'
 import type { AppServer } from './app-server.ts'
 import { findCodex } from './binary.ts'
@@ -96,7 +96,6 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
     prepare() {
       const home = typeof options.home === 'string' ? options.home : options.home()
       const template = options.homeTemplate
-      if (agent !== undefined) checkAgent(agent)
       writeCodexHome({ directory: home, models, modelProvider, idleMs, template, agent })
       return { home, binary: findCodex(options.binary, env['PATH']) }
     },
@@ -117,7 +116,8 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
       const stream = new ProviderStream(signal, clock)
       const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
       const translation = translateCodex({ ...context, onUnknown, conceal })
-      const build = () => (agent ? buildAgentRequest(request, agent) : buildCodexRequest(request))
+      const build = () =>
+        agent ? buildAgentRequest(request, agent, models) : buildCodexRequest(request)
       const limits = { idleMs, maxTurnMs: options.maxTurnMs ?? MAX_TURN_MS }
       const parts = { stream, translation, clock, supervisor, ...limits }
       const turn = new CodexTurn({ ...parts, agent: agent && new AgentTurn(agent, isApproved) })

@@ -4,7 +4,7 @@ import { toInput } from '../adapters/openai-responses/adapter.ts'
 import type { ProviderRequest } from '../adapters/provider.ts'
 import { invalidOption } from '../adapters/vendor-request.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import { approvalPolicy, type CodexAgent } from './agent.ts'
+import { approvalPolicy, type CodexAgent, checkAgent } from './agent.ts'
 import type { Params } from './connection.ts'
 
 /** What a request becomes: a thread with its tools, the history, and a turn without input. */
@@ -42,8 +42,15 @@ export function buildCodexRequest(request: ProviderRequest): CodexRequest {
 }
 
 /** Translates a request to an agent, which has tools of its own. Those of the request are not offered to it. */
-export function buildAgentRequest(request: ProviderRequest, agent: CodexAgent): CodexRequest {
+export function buildAgentRequest(
+  request: ProviderRequest,
+  agent: CodexAgent,
+  models: readonly string[],
+): CodexRequest {
   refuseUnsupported(request)
+  checkAgent(agent)
+  // The tools of codex depend on the model.
+  if (!models.includes(request.model)) refuse('model', `runs the agent with ${models.join(', ')}`)
   const names = new ToolNames()
   return {
     thread: {

@@ -7,6 +7,5 @@ export function heartbeatAnnouncement(intervalMs: number): string {
 
 /** Reads the interval from a comment, if it announces one. */
 export function parseHeartbeatAnnouncement(comment: string): number | undefined {
-  const ms = ANNOUNCEMENT.exec(comment)?.[1]
-  return ms ? Math.max(1, Number(ms)) : undefined
+  return Number(ANNOUNCEMENT.exec(comment)?.[1]) || undefined
 }

@@ -7,39 +7,25 @@ export const HEADERS = {
   lastEventId: 'last-event-id',
   idempotencyKey: 'idempotency-key',
   cancelOnDisconnect: 'turnstream-cancel-on-disconnect',
+  ignored: 'x-turnstream-ignored',
   traceparent: 'traceparent',
   tracestate: 'tracestate',
 } as const
-
-// What our client uses are constants of their own: a page loads no others.
 
 /** Names of SSE control frames. Records have no name, so `onmessage` receives all of them. */
 export const APPEND_EVENT = 'append'
 export const RESYNC_EVENT = 'resync'
 export const SSE_EVENTS = { append: APPEND_EVENT, resync: RESYNC_EVENT } as const
 
-export const SUBMIT_ROUTE = '/api/v2/submit'
-export const CANCEL_ROUTE = '/api/v2/runs/:runId/cancel'
-export const APPROVAL_ROUTE = '/api/v2/runs/:runId/approvals/:approvalId'
-export const THREADS_ROUTE = '/api/v2/threads'
-export const THREAD_ROUTE = '/api/v2/threads/:threadId'
-export const TURN_STREAM_ROUTE = '/xapi/turns/:turnId/stream'
-export const THREAD_OUTPUTS_ROUTE = '/xapi/threads/:threadId'
-
-/** Fills the parameters of a path, in their order. */
-export function fillRoute(route: string, ...values: string[]): string {
-  return route.replace(/:\w+/g, () => encodeURIComponent(values.shift() ?? ''))
-}
-
 /** Paths of the HTTP API; `:name` is a parameter. */
 export const ROUTES = {
-  submit: SUBMIT_ROUTE,
-  runCancel: CANCEL_ROUTE,
-  runApproval: APPROVAL_ROUTE,
-  threads: THREADS_ROUTE,
-  thread: THREAD_ROUTE,
-  turnOutputStream: TURN_STREAM_ROUTE,
-  threadOutputs: THREAD_OUTPUTS_ROUTE,
+  submit: '/api/v2/submit',
+  runCancel: '/api/v2/runs/:runId/cancel',
+  runApproval: '/api/v2/runs/:runId/approvals/:approvalId',
+  threads: '/api/v2/threads',
+  thread: '/api/v2/threads/:threadId',
+  turnOutputStream: '/xapi/turns/:turnId/stream',
+  threadOutputs: '/xapi/threads/:threadId',
   run: '/api/v2/runs/:runId',
   threadOutputStream: '/xapi/threads/:threadId/stream',
   runStream: '/api/v2/stream/:runId',
@@ -47,6 +33,14 @@ export const ROUTES = {
   turnOutputs: '/xapi/turns/:turnId',
   threadTurn: '/xapi/threads/:threadId/turn',
   chatCompletions: '/v1/chat/completions',
+  responses: '/v1/responses',
+  response: '/v1/responses/:responseId',
+  responseCancel: '/v1/responses/:responseId/cancel',
+  responseInputItems: '/v1/responses/:responseId/input_items',
+  responseInputTokens: '/v1/responses/input_tokens',
+  messages: '/v1/messages',
+  message: '/v1/messages/:messageId',
+  messagesCountTokens: '/v1/messages/count_tokens',
   models: '/v1/models',
   model: '/v1/models/:model',
   health: '/healthz',

@@ -173,6 +173,7 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
       history_truncated: isHistoryTruncated,
       history_given: isBoolean,
       replaces: isId,
+      parameters: isRecord,
     },
   ],
   item_start: [

@@ -67,6 +67,8 @@ const payloads = {
     history_given: z.boolean().exactOptional(),
     /** The turn of the thread that this one replaces, together with all later ones. */
     replaces: idSchema.exactOptional(),
+    /** Parameters of the request that the response repeats in the caller's dialect. */
+    parameters: metadataSchema.exactOptional(),
   }),
   item_start: openObject({
     type: z.literal('item_start'),

@@ -106,6 +106,25 @@ function toAttachment(part: Exclude<ContentPart, { readonly type: 'text' }>): At
   return { type: 'file', ...parseDataUrl(file_data), ...(filename !== undefined && { filename }) }
 }
 
+/** Reads an image from a data URL, or returns why it is none. */
+export function toImage(url: unknown): Attachment | string {
+  return fromDataUrl('image', url, IMAGES)
+}
+
+/** Reads a file from a data URL, or returns why it is none. */
+export function toFile(url: unknown): Attachment | string {
+  return fromDataUrl('file', url, FILES)
+}
+
+function fromDataUrl(
+  type: Attachment['type'],
+  url: unknown,
+  signatures: Signatures,
+): Attachment | string {
+  if (typeof url !== 'string') return 'must be a data URL'
+  return dataUrlFault(url, signatures) ?? { type, ...parseDataUrl(url) }
+}
+
 function parseDataUrl(url: string): { media_type: string; data: string } {
   const [prefix = '', type = ''] = DATA_URL.exec(url) ?? []
   return { media_type: mediaTypeOf(type), data: url.slice(prefix.length) }

@@ -3,6 +3,7 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import type { Approval } from '../protocol/stream-output.ts'
+import { anthropicError, isAnthropicRequest } from './anthropic/errors.ts'
 import type { ErrorHandler, GatewayApp, GatewayEnv } from './context.ts'
 import { ApprovalAnsweredError, LimitedError, RequestInvalidError } from './errors.ts'
 import {
@@ -61,12 +62,29 @@ export function toErrorResponse(error: unknown, requestId: string, path = ''): E
 
 /** Sends an error response, and reports server errors. */
 export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHandler): Response {
-  if (error instanceof TurnFailedError) return c.json(error.body, error.status, error.headers)
   const requestId = c.get('requestId')
-  const { code, status, body, headers } = toErrorResponse(error, requestId, c.req.path)
+  const isAnthropics = isAnthropicRequest(c.req)
+  if (error instanceof TurnFailedError) {
+    const { body, status, headers } = error
+    if (!isAnthropics) return c.json(body, status, headers)
+    return refuseAsAnthropic(c, body.error.message, status, headers)
+  }
+  const path = isAnthropics ? '' : c.req.path
+  const { code, status, body, headers } = toErrorResponse(error, requestId, path)
   c.set('refusal', code)
   if (status >= 500 && code !== 'SERVER_SHUTDOWN') onError(error, { requestId })
+  if (isAnthropics) return refuseAsAnthropic(c, body.error.message, status, headers)
   return c.json(body, status, headers)
+}
+
+function refuseAsAnthropic(
+  c: Context<GatewayEnv>,
+  message: string,
+  given: number,
+  headers: Record<string, string>,
+): Response {
+  const { status, body } = anthropicError(message, given, c.get('requestId'))
+  return c.json(body, status, { ...headers, 'request-id': c.get('requestId') })
 }
 
 /** Hono only reports that a body is not JSON, by content or type. */

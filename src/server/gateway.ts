@@ -20,10 +20,14 @@ import {
 } from './metrics/gateway-metrics.ts'
 import { boundedBody } from './request-body.ts'
 import { addApprovalRoute } from './routes/approvals.ts'
-import { addChatCompletionsRoute, addModelRoutes } from './routes/chat-completions.ts'
+import { addChatCompletionsRoute } from './routes/chat-completions.ts'
+import { addMessagesRoutes } from './routes/messages.ts'
+import { addModelRoutes } from './routes/models.ts'
 import { addPageRoutes } from './routes/page.ts'
+import { addResponsesRoutes } from './routes/responses.ts'
 import { addRunRoutes } from './routes/runs.ts'
 import { addDocumentRoutes, addHealthRoutes, addMetricsRoute, Readiness } from './routes/server.ts'
+import { addStoredResponseRoutes } from './routes/stored-responses.ts'
 import { addStreamTokenRoute, StreamTokens } from './routes/stream-tokens.ts'
 import { addOutputRoutes, addStreamRoutes } from './routes/streams.ts'
 import { addSubmitRoutes } from './routes/submit.ts'
@@ -196,6 +200,9 @@ function createApp(
   addStreamRoutes(app, context)
   addStreamTokenRoute(app, access.tokens)
   addChatCompletionsRoute(app, context)
+  addResponsesRoutes(app, context)
+  addStoredResponseRoutes(app, context)
+  addMessagesRoutes(app, context)
   addModelRoutes(app, context)
   addHealthRoutes(app, context)
   addMetricsRoute(app, context, { metrics, isOpen: hasKeys || openMetrics })

@@ -237,7 +237,8 @@ function tooLarge(size: number, unit: string, max: number): TurnstreamError {
   return new TurnstreamError('INPUT_TOO_LARGE', `about ${size} ${unit}; the limit is ${max}`)
 }
 
-function estimateTokens(items: readonly OutputItem[]): number {
+/** Estimates from the length of the text. */
+export function estimateTokens(items: readonly OutputItem[]): number {
   let tokens = 0
   for (const item of items) tokens += tokensOf(item)
   return tokens

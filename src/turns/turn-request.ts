@@ -19,15 +19,36 @@ export type TurnInput =
       readonly success: boolean
     }
 
-/** Earlier messages, calls and outputs, for clients that keep the thread themselves. */
+/**
+ * Earlier messages, reasoning, calls and outputs, for clients that keep the thread themselves. Items of the agent may
+ * have the metadata that their vendor wants back.
+ */
 export type HistoryItem =
   | TurnInput
-  | { readonly type: 'message'; readonly origin: 'agent'; readonly content: string }
+  | {
+      readonly type: 'message'
+      readonly origin: 'agent'
+      readonly content: string
+      readonly provider_metadata?: Record<string, unknown>
+    }
+  | {
+      readonly type: 'reasoning'
+      readonly content: string
+      readonly provider_metadata?: Record<string, unknown>
+    }
   | {
       readonly type: 'function_call'
       readonly call_id: string
       readonly name: string
       readonly arguments: string
+      readonly provider_metadata?: Record<string, unknown>
+    }
+  | {
+      readonly type: 'function_call_output'
+      readonly call_id: string
+      readonly output: string
+      readonly success: boolean
+      readonly provider_metadata?: Record<string, unknown>
     }
 
 /** What a client may choose of a provider request, apart from input and model. */
@@ -51,7 +72,12 @@ export interface Submission {
   /** Whether the model is offered the tools of the server. True by default. */
   readonly serverTools?: boolean
   readonly traceContext?: TraceContext
+  /** Parameters that the response repeats in the caller's dialect: `parameters` of `response_start`. */
+  readonly parameters?: Record<string, unknown>
 }
+
+/** What `response_start` repeats of a submission. */
+export type TurnDetails = Pick<Submission, 'agentId' | 'replaces' | 'parameters'>
 
 export interface Submitted {
   readonly turnId: string
@@ -84,18 +110,28 @@ function itemOf(id: string, item: HistoryItem): OutputItem {
   switch (item.type) {
     case 'function_call_output': {
       const { type, call_id, output, success } = item
-      return { type, id, call_id, output, success }
+      return { type, id, call_id, output, success, ...metadataOf(item) }
     }
     case 'function_call': {
       const { type, call_id, name, arguments: text } = item
-      return { type, id, name, arguments: text, call_id }
+      return { type, id, name, arguments: text, call_id, ...metadataOf(item) }
+    }
+    case 'reasoning': {
+      const { type, content } = item
+      return { type, id, content, ...metadataOf(item) }
     }
     case 'message': {
       const { type, content, origin } = item
       const attachments = 'attachments' in item ? [...(item.attachments ?? [])] : []
-      return { type, id, content, origin, ...(attachments.length > 0 && { attachments }) }
+      const given = attachments.length > 0 ? { attachments } : {}
+      return { type, id, content, origin, ...given, ...metadataOf(item) }
     }
   }
+}
+
+function metadataOf(item: HistoryItem): Pick<OutputItem, 'provider_metadata'> {
+  const metadata = 'provider_metadata' in item ? item.provider_metadata : undefined
+  return metadata === undefined ? {} : { provider_metadata: metadata }
 }
 
 /** The calls of earlier turns that a turn's input answers, by the item id of the output. */

@@ -286,14 +286,15 @@ export class TurnRunner {
     { tenant, log, submission, ids }: SubmitRequest,
     begun: Omit<
       TurnTask,
-      'tenant' | 'agentId' | 'replaces' | 'threadId' | 'settings' | 'traceContext'
+      'tenant' | 'agentId' | 'replaces' | 'parameters' | 'threadId' | 'settings' | 'traceContext'
     >,
   ): Turn {
     const { threadId } = ids
-    const { agentId, replaces, settings = {}, traceContext = NO_TRACE } = submission
+    const { agentId, replaces, parameters, settings = {}, traceContext = NO_TRACE } = submission
     const named = {
       ...(agentId !== undefined && { agentId }),
       ...(replaces !== undefined && { replaces }),
+      ...(parameters !== undefined && { parameters }),
     }
     const task = { ...begun, ...named, tenant, threadId, settings, traceContext }
     const tools = this.#toolsFor(submission)
@@ -405,8 +406,9 @@ function isNamed({ turnId, runId }: Submission): boolean {
  */
 export function fingerprintOf(submission: Submission): string {
   const { threadId, model, providerId, agentId, replaces, history, input, settings } = submission
+  const { parameters } = submission
   const body = JSON.stringify(
-    { threadId, model, providerId, agentId, replaces, history, input, settings },
+    { threadId, model, providerId, agentId, replaces, history, input, settings, parameters },
     inOrder,
   )
   return createHash('sha256').update(body).digest('hex')

@@ -38,7 +38,12 @@ import {
 } from './turn-ending.ts'
 import type { TurnCaps } from './turn-items.ts'
 import { TIMED_EVERY, type TurnFacts, type TurnObserver } from './turn-observer.ts'
-import { type AnsweredCalls, inputEvents, type TurnSettings } from './turn-request.ts'
+import {
+  type AnsweredCalls,
+  inputEvents,
+  type TurnDetails,
+  type TurnSettings,
+} from './turn-request.ts'
 import { TurnResponse, UnsettledItems } from './unsettled-items.ts'
 
 /** What all turns of a process share. */
@@ -53,12 +58,9 @@ export interface TurnServices {
 }
 
 /** The request to a model, and its turn. */
-export interface TurnTask extends ChosenModel {
+export interface TurnTask extends ChosenModel, TurnDetails {
   readonly tenant: string
   readonly threadId: string
-  readonly agentId?: string
-  /** The turn that this one replaces. */
-  readonly replaces?: string
   readonly settings: TurnSettings
   readonly traceContext: TraceContext
   readonly lease: Lease
@@ -246,7 +248,7 @@ export class Turn {
   }
 
   async #open(): Promise<void> {
-    const { lease, threadId, agentId, replaces, model, provider } = this.#task
+    const { lease, threadId, agentId, replaces, parameters, model, provider } = this.#task
     const { input, answers, isHistoryGiven } = this.#task
     const { turnId, runId } = lease
     const turns_dropped = await this.#history.then(
@@ -265,8 +267,10 @@ export class Turn {
       ...(turns_dropped > 0 && { history_truncated: { turns_dropped } }),
       ...(isHistoryGiven && { history_given: true }),
       ...(replaces !== undefined && { replaces }),
+      ...(parameters !== undefined && { parameters }),
     })
-    this.#transcript.countInput(charsOfAnswers(answers))
+    const chars = parameters === undefined ? 0 : JSON.stringify(parameters).length
+    this.#transcript.countInput(charsOfAnswers(answers) + chars)
     for (let at = 0; at < input.length; at += INPUT_ITEMS_PER_SLICE) {
       if (at > 0 && isSliceOver()) await nextSlice()
       await this.#writeAll(inputEvents(input.slice(at, at + INPUT_ITEMS_PER_SLICE), answers))

@@ -24,6 +24,8 @@ const DERIVED: readonly [target: TargetName, json: boolean][] = [
   ['xapi', true],
   ['response', true],
   ['chat-completions', false],
+  ['openai-responses', true],
+  ['anthropic-messages', true],
 ]
 
 interface Fixture {

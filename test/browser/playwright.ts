@@ -44,6 +44,9 @@ export interface Page {
   bringToFront(): Promise<void>
   close(): Promise<void>
   url(): string
+  context(): BrowserContext
+  /** Runs a function before the scripts of every page. */
+  addInitScript(run: () => void): Promise<void>
   /** Runs a function in the page. It is sent as text, so it sees nothing of the test. */
   evaluate<T>(run: () => T | Promise<T>): Promise<T>
   evaluate<T, A>(run: (argument: A) => T | Promise<T>, argument: A): Promise<T>

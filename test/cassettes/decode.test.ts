@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import { encodeEntry, encodeHeader } from '../../src/cassettes/cassette.ts'
-import { CassetteDecoder, readCassette } from '../../src/cassettes/decode.ts'
+import { CassetteDecoder, decodeHeader, readCassette } from '../../src/cassettes/decode.ts'
 import { computeOutputs } from '../../src/cassettes/layers.ts'
 import { cassetteLineSchema } from '../../src/protocol/cassette.ts'
 import { caseCount } from '../case-count.ts'
@@ -37,6 +37,24 @@ describe('a cassette', () => {
     expect(decode(HEAD + bom).calls[0]?.chunks[0]?.bytes).toEqual(
       new Uint8Array([0xef, 0xbb, 0xbf, 0x61]),
     )
+  })
+
+  test('may have calls of which little is known', () => {
+    const cassette = cassetteOf({
+      calls: [
+        { number: 1, at: 0, chunks: [], end: { at: 5, reason: 'failed' } },
+        { number: 2, at: 7, chunks: [{ at: 7, bytes: new Uint8Array([97]) }] },
+      ],
+    })
+    const [first, second] = decode(encode(cassette)).calls
+    // Without a request the first line of a call is its start.
+    expect(first).toEqual({ ...cassette.calls[0], at: 5 })
+    expect(second).toEqual(cassette.calls[1])
+  })
+
+  test('has a header that can be read alone', () => {
+    expect(decodeHeader(HEAD.trimEnd())).toEqual(HEADER)
+    expect(() => decodeHeader('{}')).toThrow('not a turnstream-cassette header')
   })
 
   test('may be split anywhere', () => {

@@ -91,6 +91,18 @@ describe('recorded calls', () => {
     expect(read).toThrow(vendor === undefined ? 'no vendor' : `unknown vendor ${vendor}`)
   })
 
+  test.each([
+    [{ model: 'asked' }, '/v1/messages', 'asked'],
+    [{}, '/v1beta/models/gemini-9:streamGenerateContent', 'gemini-9'],
+    ['text', '/v1/messages', 'unknown'],
+  ])('with the body %j ask for a model', (body, path, model) => {
+    const { request, ...call } = recordedCall('chat')
+    const asked = { ...request!, url: `https://h.example${path}`, body }
+    const { response: _response, ...failed } = { ...call, request: asked, chunks: [] }
+    const [start] = cassetteEvents(cassetteOf({ calls: [failed] }))
+    expect(start?.event.payload).toMatchObject({ model_id: model, turn_id: 'cassette' })
+  })
+
   test('without a request have no vendor', () => {
     const { request: _request, ...call } = recordedCall('chat')
     expect(() => cassetteEvents(cassetteOf({ header, calls: [call] }))).toThrow('no vendor')

@@ -85,6 +85,13 @@ describe('a recorder', () => {
   })
 
   test('passes bytes on unchanged without credentials', () => {
+    const lines: string[] = []
+    const write = (line: string) => lines.push(line) > 0
+    const request = { ...REQUEST, headers: {}, url: 'https://a.example/x' }
+    const recorder = new CallRecorder(request, { call: 1, at: () => 0, write })
+    recorder.chunk(new Uint8Array([0x73, 0x6b]))
+    recorder.end('complete')
+    expect(lines.join('')).toContain('"text":"sk"')
     const { call } = record({ ...REQUEST, headers: {}, url: 'https://a.example/x' }, ['sk-abc'])
     expect(call.request).not.toHaveProperty('vendor')
     expect(bodyOf(call)).toBe('sk-abc')

@@ -30,7 +30,7 @@ describe('the output', () => {
     expect(sse.code).toBe(0)
     expect(sse.output.trimEnd().split('\n\n').length).toBeGreaterThan(0)
     for (const frame of sse.output.trimEnd().split('\n\n'))
-      expect(frame).toMatch(/^(id: .*\n)?data: /)
+      expect(frame).toMatch(/^((id|event): .*\n)?data: /)
     const json = await run(TEXT, ...from('anthropic-messages', target, '--json'))
     expect(lines(json.output).length).toBeGreaterThan(0)
   })

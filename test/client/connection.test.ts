@@ -66,7 +66,7 @@ const EXPECTED: Record<Phase, Record<Kind, Phase | 'ignored' | 'same'>> = {
   },
   waiting: {
     ...{ open: 'connecting', close: 'idle', opened: 'ignored', heard: 'ignored' },
-    ...{ lost: 'ignored', refused: 'ignored', gone: 'ignored', over: 'ignored' },
+    ...{ lost: 'ignored', refused: 'failed', gone: 'ignored', over: 'ignored' },
     ...{ tick: 'connecting', wake: 'connecting' },
   },
   ended: {
@@ -159,10 +159,8 @@ describe.each(['connecting', 'live'] as const)('silence while %s', (phase) => {
     expect(after(silent(1001), 'wake')).toMatchObject({ phase: 'connecting', serial: 2 })
   })
 
-  test('bytes end it, and may announce another interval', () => {
+  test('bytes end it', () => {
     expect(after(silent(5000), 'heard')).toMatchObject({ heardAt: NOW, pingMs: 1000 })
-    const announced = after(silent(5000), { type: 'heard', pingMs: 30 })
-    expect(announced).toMatchObject({ heardAt: NOW, pingMs: 30 })
   })
 
   test('is not watched while the page is hidden', () => {
@@ -207,6 +205,11 @@ describe('what is shown', () => {
     const lost = after(STATES.connecting, 'lost')
     expect(describeConnection(lost, NOW + 9999)).toEqual({ status: 'connecting', cause: CAUSE })
   })
+})
+
+test('a stream that opens may announce its heartbeat interval', () => {
+  const opened = after(STATES.connecting, { type: 'opened', pingMs: 30 })
+  expect(opened).toMatchObject({ phase: 'live', pingMs: 30 })
 })
 
 test('what is gone has ended if it was there, and may exist again', () => {

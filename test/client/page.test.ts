@@ -12,14 +12,17 @@ function browser() {
   const document = { visibilityState: 'visible' }
   const listening = vi.fn<(change: number) => void>()
   vi.stubGlobal('document', document)
-  vi.stubGlobal('addEventListener', (type: string, listener: () => void) => {
+  const listen: typeof globalThis.addEventListener = (
+    type: string,
+    listener: EventListenerOrEventListenerObject,
+    options?: AddEventListenerOptions | boolean,
+  ) => {
     listening(1)
-    events.addEventListener(type, listener)
-  })
-  vi.stubGlobal('removeEventListener', (type: string, listener: () => void) => {
-    listening(-1)
-    events.removeEventListener(type, listener)
-  })
+    events.addEventListener(type, listener, options)
+    const signal = typeof options === 'object' ? options.signal : undefined
+    signal?.addEventListener('abort', () => listening(-1))
+  }
+  vi.stubGlobal('addEventListener', listen)
   let next = 0
   vi.stubGlobal('requestAnimationFrame', (task: () => void) => {
     next += 1

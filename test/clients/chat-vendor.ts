@@ -55,7 +55,9 @@ export class ChatVendor {
     } else {
       const prompt = String(last?.content)
       this.open.set(prompt, response)
-      response.on('close', () => this.open.delete(prompt))
+      response.on('close', () => {
+        if (this.open.get(prompt) === response) this.open.delete(prompt)
+      })
       response.write(chunk({ content: BEGINNING }))
     }
   }

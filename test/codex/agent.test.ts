@@ -33,7 +33,7 @@ interface Options extends Partial<CodexAgent> {
 
 async function start({ idleTimeoutMs, maxApprovalMs, ...agent }: Options = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'turnstream-agent-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }))
   const vendor = await startResponsesVendor()
   onTestFinished(() => vendor.close())
   const codex = startCodex(vendor.url, {

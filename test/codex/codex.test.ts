@@ -10,6 +10,7 @@ import OpenAI, { APIError } from 'openai'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Providers } from '../../src/turns/providers.ts'
 import { startVendor } from '../adapters/vendor-server.ts'
+import { eventually } from '../eventually.ts'
 import { startServer } from '../server/support.ts'
 import { startResponsesVendor } from './responses-vendor.ts'
 import { installedCodex, KEY, startCodex } from './support.ts'
@@ -220,7 +221,10 @@ describe('a turn through codex', () => {
   test('is cancelled at the vendor, too, within a second', async () => {
     const { url, vendor } = await start()
     await submit(url, 'held', 'hold')
-    await vi.waitFor(() => expect(vendor.held.size).toBe(1), { timeout: 20_000 })
+    await eventually(async () => {
+      const outputs = await (await fetch(`${url}/xapi/turns/held`)).text()
+      expect(outputs).toContain('The beginning')
+    })
     await fetch(`${url}/api/v2/runs/held/cancel`, { method: 'POST' })
     await vi.waitFor(() => expect(vendor.held.size).toBe(0), { timeout: 1000 })
     const frames = await (await fetch(`${url}/xapi/turns/held/stream`)).text()

@@ -24,6 +24,10 @@ function runTurn() {
     setInterval(() => send({ method: 'item/agentMessage/delta', params: delta }), 20)
     return
   }
+  if (mode?.startsWith('command')) {
+    runCommand()
+    return
+  }
   if (mode === 'asks') {
     process.stdout.write('this is no message\n[1]\n{"id":"unknown"}\n')
     const method = 'item/commandExecution/requestApproval'
@@ -31,6 +35,27 @@ function runTurn() {
     return
   }
   finishTurn('Hello.')
+}
+
+/** A command of an agent, about which the mode says what happens. */
+function runCommand() {
+  const item = {
+    type: 'commandExecution',
+    id: 'c1',
+    command: 'make',
+    cwd: '/',
+    status: 'inProgress',
+  }
+  send({ method: 'item/started', params: { threadId, turnId, item } })
+  if (mode === 'command dies') process.exit(1)
+  if (mode === 'command is quiet') {
+    setTimeout(() => finishTurn('At last.'), 700)
+    return
+  }
+  const itemId = mode === 'command is unnamed' ? null : 'c1'
+  const subject = mode === 'command wants permissions' ? 'permissions' : 'commandExecution'
+  const method = `item/${subject}/requestApproval`
+  send({ method, id: APPROVAL_ID, params: { threadId, turnId, itemId } })
 }
 
 /** @param {string} text */
@@ -76,9 +101,11 @@ if (process.argv.includes('--version')) {
 }
 log('\u001b[31mstarted\u001b[0m with sk-ant-REDACTED')
 for await (const line of createInterface({ input: process.stdin })) {
-  const { method, id, params, error } = JSON.parse(line)
+  const { method, id, params, error, result } = JSON.parse(line)
   if (method in answers) answers[method]?.(id, params)
   else if (method !== undefined && id !== undefined) reply(id, {})
-  else if (id === APPROVAL_ID) finishTurn(`Refused with ${error.code}.`)
+  else if (id === APPROVAL_ID) {
+    finishTurn(error ? `Refused with ${error.code}.` : `Decided: ${result.decision}.`)
+  }
 }
 process.exit()

@@ -64,6 +64,16 @@ test('the timer emits text before a long pause', () => {
   expect(recomputed(events).some(({ at }) => !times.has(at))).toBe(true)
 })
 
+test('an event for an unknown item is ignored', () => {
+  const shown: StreamOutput[] = []
+  const replay = new OutputReplay(IDS, (output) => shown.push(output))
+  const [start] = recordToolsTurn()
+  const payload = { type: 'item_delta', item_id: 'none', delta_content: 'x' } as const
+  replay.take({ ...start!, type: 'item_delta', payload }, 0)
+  replay.flush(0)
+  expect(shown).toEqual([])
+})
+
 test('a flush emits what is left of a turn without an end', () => {
   const shown: StreamOutput[] = []
   const replay = new OutputReplay(IDS, (output) => shown.push(output))

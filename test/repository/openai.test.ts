@@ -1,4 +1,4 @@
-/** The examples of docs/openai.md, run in order against a server. */
+/** The examples of docs/openai.md and docs/anthropic.md, run in order against a server. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { type Process, turnstream } from '../cli/process.ts'
 import { linesOf, outdent, pattern } from './printed.ts'
 import { read, root } from './sources.ts'
 
-const DOCUMENT = read('docs/openai.md')
+const DOCUMENT = read('docs/openai.md') + read('docs/anthropic.md')
 const BLOCKS = [...DOCUMENT.matchAll(/^```(js|sh)\n(.*?)^```\n\n((?: {4}[^\n]*\n)+)/gms)].map(
   ([, language = '', code = '', printed = '']) => ({ language, code, printed: outdent(printed) }),
 )
@@ -45,7 +45,7 @@ test.each(BLOCKS)(
   30_000,
 )
 
-test('every block of the document is run', () => {
+test('every block of the documents is run', () => {
   expect(DOCUMENT.match(/^```\w+$/gm)).toHaveLength(BLOCKS.length)
-  expect(BLOCKS).toHaveLength(2)
+  expect(BLOCKS).toHaveLength(4)
 })

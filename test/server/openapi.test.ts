@@ -115,7 +115,8 @@ describe('the OpenAPI document', () => {
   })
 
   test.each(operations)('$method $path documents its responses', ({ path, operation }) => {
-    const error = path.startsWith('/v1/') ? 'OpenaiError' : 'Error'
+    const vendor = path.startsWith('/v1/messages') ? 'AnthropicError' : 'OpenaiError'
+    const error = path.startsWith('/v1/') ? vendor : 'Error'
     const codes = Object.keys(operation.responses)
     expect(codes.some((code) => code.startsWith('2'))).toBe(true)
     for (const code of codes.filter((each) => !each.startsWith('2'))) {

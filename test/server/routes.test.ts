@@ -148,6 +148,62 @@ const ROUTE_ROWS: Record<string, Row> = {
     status: 200,
     answers: expect.objectContaining({ object: 'chat.completion', model: 'm' }),
   },
+  postResponses: {
+    ask: (server) => call(server, 'POST /v1/responses', { body: { model: 'm', input: 'Hi' } }),
+    status: 200,
+    answers: expect.objectContaining({ object: 'response', model: 'm', status: 'completed' }),
+  },
+  getResponse: {
+    ask: async (server) => call(server, `GET /v1/responses/${await responseId(server)}`),
+    status: 200,
+    answers: expect.objectContaining({ object: 'response', status: 'completed' }),
+  },
+  postResponseCancel: {
+    ask: async (server) => {
+      const { turnId } = await heldTurn(server)
+      return call(server, `POST /v1/responses/resp_${turnId}/cancel`)
+    },
+    status: 200,
+    answers: expect.objectContaining({ status: 'cancelled' }),
+  },
+  deleteResponse: {
+    ask: async (server) => call(server, `DELETE /v1/responses/${await responseId(server)}`),
+    status: 200,
+    answers: { id: expect.stringMatching(/^resp_/), object: 'response', deleted: true },
+  },
+  getResponseInputItems: {
+    ask: async (server) =>
+      call(server, `GET /v1/responses/${await responseId(server)}/input_items`),
+    status: 200,
+    answers: expect.objectContaining({ object: 'list', has_more: false }),
+  },
+  postResponseInputTokens: {
+    ask: (server) => call(server, 'POST /v1/responses/input_tokens', { body: { input: 'Hello' } }),
+    status: 200,
+    answers: { object: 'response.input_tokens', input_tokens: 2 },
+  },
+  postMessages: {
+    ask: (server) =>
+      call(server, 'POST /v1/messages', {
+        body: { model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] },
+      }),
+    status: 200,
+    answers: expect.objectContaining({ type: 'message', model: 'm', stop_reason: 'end_turn' }),
+  },
+  getMessage: {
+    ask: async (server) =>
+      call(server, `GET /v1/messages/msg_${(await finishedTurn(server)).turnId}`),
+    status: 200,
+    answers: expect.objectContaining({ content: [{ type: 'text', text: 'Hello, world.' }] }),
+  },
+  postMessagesCountTokens: {
+    ask: (server) =>
+      call(server, 'POST /v1/messages/count_tokens', {
+        body: { model: 'm', messages: [{ role: 'user', content: 'Hello' }] },
+      }),
+    status: 200,
+    answers: { input_tokens: 2 },
+  },
   getModels: {
     ask: (server) => call(server, 'GET /v1/models'),
     status: 200,
@@ -188,6 +244,10 @@ const ROUTE_ROWS: Record<string, Row> = {
     status: 200,
     answers: expect.stringMatching(/^<!doctype html>/),
   },
+}
+
+async function responseId(server: TestServer): Promise<string> {
+  return `resp_${(await finishedTurn(server)).turnId}`
 }
 
 test.each(Object.entries(ROUTE_ROWS))('%s', async (_name, { ask, status, answers }) => {

@@ -22,11 +22,11 @@ export function ToolCard({ call }: { call: ToolCall }) {
       </button>
       {(isOpen || asks) && (
         <div class="card-body">
-          <h4>Arguments</h4>
+          <p class="label">Arguments</p>
           <pre tabIndex={0}>{argumentsOf(call)}</pre>
           {call.toolOutput !== undefined && (
             <>
-              <h4>{call.success === false ? 'Error' : 'Output'}</h4>
+              <p class="label">{call.success === false ? 'Error' : 'Output'}</p>
               <pre tabIndex={0}>{textOf(call.toolOutput)}</pre>
             </>
           )}

@@ -153,14 +153,13 @@ interface Role {
   readonly agent?: CodexAgent
 }
 
-/** Of two processes: failing if one is, and counted together. */
+/** Counts both processes. The gateway is ready if the plain models are: the agent may be missing its directory. */
 function combinedHealth(chat: ProcessHealth, agent: ProcessHealth): ProcessHealth {
-  const [worse, other] = agent.state === 'failing' ? [agent, chat] : [chat, agent]
-  const isRunning = chat.state === 'running' || agent.state === 'running'
+  const isOnlyAgent = chat.state === 'idle' && agent.state === 'running'
   return {
-    ...other,
-    ...worse,
-    state: worse.state === 'failing' ? 'failing' : isRunning ? 'running' : 'idle',
+    ...agent,
+    ...chat,
+    state: isOnlyAgent ? 'running' : chat.state,
     threads: chat.threads + agent.threads,
     turns: chat.turns + agent.turns,
     restarts: chat.restarts + agent.restarts,

@@ -10,6 +10,7 @@ export type ParameterFault =
   | 'invalid_type'
   | 'invalid_value'
   | 'missing_required_parameter'
+  | 'previous_response_not_found'
   | 'unknown_parameter'
   | 'unsupported_parameter'
 
@@ -78,7 +79,7 @@ export function isVendorPath(path: string): boolean {
 }
 
 /** OpenAI's codes. Without one, our code is sent. */
-const CODES: Partial<Record<ErrorCode, string>> = {
+const CODES: Partial<Record<ErrorCode, string | null>> = {
   KEY_INVALID: 'invalid_api_key',
   KEY_REQUIRED: 'invalid_api_key',
   MODEL_UNKNOWN: 'model_not_found',
@@ -86,6 +87,8 @@ const CODES: Partial<Record<ErrorCode, string>> = {
   SUBMITS_LIMITED: 'rate_limit_exceeded',
   THREADS_LIMITED: 'rate_limit_exceeded',
   TURNS_LIMITED: 'rate_limit_exceeded',
+  TURN_EXPIRED: 'response_expired',
+  TURN_UNKNOWN: null,
   UNREAD_LIMITED: 'rate_limit_exceeded',
 }
 
@@ -98,7 +101,15 @@ export function openaiErrorBody(error: unknown, body: ErrorBody, status: number)
     const text = param === null ? why : `${param}: ${why}`
     return { error: { message: text, type, param, code: reason } }
   }
-  return { error: { message, type, param: findParam(error), code: CODES[code] ?? code } }
+  const vendorCode = CODES[code]
+  return {
+    error: {
+      message,
+      type,
+      param: findParam(error),
+      code: vendorCode === undefined ? code : vendorCode,
+    },
+  }
 }
 
 function errorType(status: number): string {

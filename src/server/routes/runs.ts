@@ -170,15 +170,6 @@ async function encodeRun(log: TurnLog, turn: TurnRecord): Promise<ResponseJson> 
   )
 }
 
-/** Builds the Response when the turn ends or `signal` aborts. */
-export function followRun(
-  log: TurnLog,
-  turn: TurnRecord,
-  signal: AbortSignal,
-): Promise<ReducedResponse> {
-  return reduced(log.tail(turn.turnId, 'events', START, signal), turn)
-}
-
 async function reduced(tail: Tail<EventRecord>, turn: TurnRecord): Promise<ReducedResponse> {
   const reducer = new ResponseReducer()
   for await (const record of tail) {

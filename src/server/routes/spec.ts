@@ -149,6 +149,17 @@ const openaiErrorSchema = z
   })
   .meta({ id: 'OpenaiError', description: "An error in OpenAI's format" })
 
+const anthropicErrorSchema = z
+  .object({
+    type: z.literal('error'),
+    error: z.object({
+      type: z.string(),
+      message: z.string().meta({ description: 'Human-readable explanation' }),
+    }),
+    request_id: z.string().nullable(),
+  })
+  .meta({ id: 'AnthropicError', description: "An error in Anthropic's format" })
+
 /** Errors that any request may get. */
 const ALWAYS: readonly ErrorCode[] = [
   'CONNECTIONS_LIMITED',
@@ -178,6 +189,11 @@ export function refusals(...codes: ErrorCode[]): object {
 /** The same for an OpenAI-compatible route. */
 export function openaiRefusals(...codes: ErrorCode[]): object {
   return describeRefusals([...WITHOUT_KEY, ...codes], openaiErrorSchema)
+}
+
+/** The same for an Anthropic-compatible route. */
+export function anthropicRefusals(...codes: ErrorCode[]): object {
+  return describeRefusals([...WITHOUT_KEY, ...codes], anthropicErrorSchema)
 }
 
 /** The same for a route that needs no key. */

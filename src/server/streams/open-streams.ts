@@ -4,8 +4,8 @@ import type { Resync } from '../../log/turn-log.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import type { SseConnection } from './sse-connection.ts'
 
-/** What a stream carries: raw events, the snapshots of a turn or of a thread, or Chat Completions chunks. */
-export type StreamKind = 'v2' | 'xapi' | 'thread' | 'chat'
+/** What a stream carries: raw events, the snapshots of a turn or of a thread, or a turn in a vendor's dialect. */
+export type StreamKind = 'v2' | 'xapi' | 'thread' | 'chat' | 'responses' | 'messages'
 
 /** Stream statistics of a server. */
 export interface StreamCounts {
@@ -28,7 +28,7 @@ export interface OpenStreamsOptions {
  */
 export class OpenStreams {
   readonly counts: StreamCounts = {
-    clients: { v2: 0, xapi: 0, thread: 0, chat: 0 },
+    clients: { v2: 0, xapi: 0, thread: 0, chat: 0, responses: 0, messages: 0 },
     resyncs: { foreign: 0, trimmed: 0 },
     skipped: 0,
   }

@@ -39,7 +39,9 @@ export abstract class SseConnection {
   /** Time of the last write, for `OpenStreams`. */
   silentSince = 0
   /** Sent before the end, for clients that take a stream that stops for a complete one. */
-  lastWords: Frame | undefined
+  lastWords: (() => Frame) | undefined
+  /** What is sent in place of a comment while the stream is silent; a comment if it is empty. */
+  heartbeat: (() => string) | undefined
   /** Since when the client has read nothing of what is buffered; undefined while it keeps up. */
   behindSince: number | undefined
   readonly kind: StreamKind
@@ -120,11 +122,13 @@ export abstract class SseConnection {
 
   /** Sends a comment, unless other data is buffered. */
   beat(): void {
-    if (this.#isOpen && this.waitingBytes === 0) this.write(HEARTBEAT)
+    if (!this.#isOpen || this.waitingBytes > 0) return
+    const text = this.heartbeat?.() ?? ''
+    this.write(text === '' ? HEARTBEAT : new Frame(text))
   }
 
   end(): void {
-    if (this.lastWords !== undefined) this.send(this.lastWords)
+    if (this.lastWords !== undefined) this.send(this.lastWords())
     if (this.#isOpen) {
       this.close()
       this.endBody()

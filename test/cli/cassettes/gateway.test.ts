@@ -8,7 +8,7 @@ import { diff } from '../../../src/cli/cassettes/diff.ts'
 import { serve } from '../../../src/cli/serve/serve.ts'
 import { turnRecordingName } from '../../../src/cli/serve/turn-recorder.ts'
 import { exportCommand } from '../../../src/cli/transfer/export.ts'
-import { startVendor } from '../../adapters/vendor-server.ts'
+import { sse, startVendor } from '../../adapters/vendor-server.ts'
 import { cassetteOf, encode, recordedCall } from '../../cassettes/samples.ts'
 import { fakeTerminal } from '../fake-terminal.ts'
 import { refusingPort, untilTrue } from '../support.ts'
@@ -118,6 +118,50 @@ describe('a turn', PATIENCE, () => {
     // They differ only in who answered.
     expect(compared.output()).toMatch(/\(turn_started\), field (modelId|providerId)/)
     await second.end()
+  })
+
+  test('with a server tool is played round by round, and its tool runs again', async () => {
+    const cwd = testFolder()
+    const call = {
+      index: 0,
+      id: 'c',
+      type: 'function',
+      function: { name: 'work', arguments: '{}' },
+    }
+    const chunk = (delta: object, finish_reason: string | null = null) =>
+      JSON.stringify({ model: 'm', choices: [{ index: 0, delta, finish_reason }] })
+    const rounds = [
+      sse(chunk({ tool_calls: [call] }), chunk({}, 'tool_calls'), '[DONE]'),
+      sse(chunk({ content: 'It is done.' }), chunk({}, 'stop'), '[DONE]'),
+    ]
+    const server = await startVendor((response, request, count) =>
+      rounds[count - 1]?.(response, request, count),
+    )
+    onTestFinished(() => server.close())
+    const tool = `import { appendFileSync } from 'node:fs'
+export default [{
+  name: 'work',
+  parameters: { type: 'object' },
+  execute: () => { appendFileSync(new URL('runs', import.meta.url), 'run '); return 'worked' },
+}]`
+    writeFileSync(join(cwd, 'tools.mjs'), tool)
+    const config = { store: 'memory', tools: [{ module: './tools.mjs' }] }
+    writeFileSync(join(cwd, 'turnstream.config.json'), JSON.stringify(config))
+    const env = { OPENAI_COMPATIBLE_BASE_URL: server.url, OPENAI_COMPATIBLE_MODEL: 'm' }
+    const first = await start(['--record', 'tapes'], { cwd, env })
+    const outputs = await runTurn(first.url, { prompt: 'Work' })
+    await first.end()
+    const [name = ''] = recordingsIn(join(cwd, 'tapes'))
+    expect(readCassetteAt(join(cwd, 'tapes', name)).calls).toHaveLength(2)
+
+    const model = name.replace('.cassette.jsonl', '')
+    const second = await start(['--cassettes', join('tapes', name)], { cwd })
+    const again = await runTurn(second.url, { model, prompt: 'Work' })
+    const shown = (all: typeof outputs) => all.map(({ type, content }) => [type, content])
+    expect(shown(again)).toEqual(shown(outputs))
+    expect(shown(again)).toContainEqual(['message', 'It is done.'])
+    expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('run run ')
+    expect(server.bodies).toHaveLength(2)
   })
 
   test('of recorded calls alone is played, and its pace is that of the chunks', async () => {

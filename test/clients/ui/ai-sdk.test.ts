@@ -3,10 +3,11 @@
 import { expect, test, vi } from 'vitest'
 import { type ClientOptions, createClient } from '../../../src/client/client.ts'
 import type { TurnSettings } from '../../../src/client/submit.ts'
+import { payloads } from '../../../src/testing/payloads.ts'
 import { eventually } from '../../eventually.ts'
 import type { HeldCall } from '../../server/held-provider.ts'
 import { startServer, type TestServer } from '../../server/support.ts'
-import { answer, broken, call, end } from '../../turns/payloads.ts'
+import { answer, broken, call, delta, end } from '../../turns/payloads.ts'
 import { puppet } from '../../turns/rig.ts'
 import { tool } from '../../turns/some-tools.ts'
 import { openPage } from './browser.ts'
@@ -58,12 +59,12 @@ interface Example {
 }
 
 /** A page with a chat of the example, as after a load. */
-async function openChat(server: TestServer, settings: TurnSettings = {}) {
-  const more = `
+async function openChat(server: TestServer, settings: TurnSettings = {}, more: ClientOptions = {}) {
+  const sdk = `
     export { Chat as SdkChat } from '@ai-sdk/react'
     export { lastAssistantMessageIsCompleteWithToolCalls } from 'ai'`
-  const example = await loadExample<Example>('ai-sdk.tsx', { more })
-  const options = { baseUrl: server.url, random: () => 0 }
+  const example = await loadExample<Example>('ai-sdk.tsx', { more: sdk })
+  const options = { baseUrl: server.url, random: () => 0, ...more }
   const openTransport = () => new example.TurnstreamTransport(options, settings)
   const load = async () => {
     const transport = openTransport()
@@ -211,6 +212,29 @@ test('a message whose tools ran in the page is resumed with all of its turns', a
       ],
     },
   ])
+})
+
+test('arguments are shown while the model writes them', async () => {
+  const provider = puppet([({ say }) => say(...call('c', 'look').slice(0, 1))])
+  const server = await startServer({ more: [provider] })
+  const settings = { providerId: 'puppet', tools: [{ name: 'look', parameters: {} }] }
+  const { SdkChat, openTransport } = await openChat(server, settings, { streamArguments: true })
+  const chat = new SdkChat({ id: 'chat', transport: openTransport() })
+  const sent = chat.sendMessage({ text: 'Look' })
+  const { say, stream } = await provider.called(1)
+  const text = JSON.stringify({ where: LONG })
+  const part = () => chat.messages[1]?.parts[1]
+  say(delta('c', text.slice(0, LONG.length)))
+  await eventually(() => expect(part()).toMatchObject({ state: 'input-streaming' }))
+  await eventually(() => {
+    expect(String((part()?.['input'] as { where?: string })?.where)).toMatch(/^All work and no/)
+  })
+  const whole = { name: 'look', call_id: 'call-c', arguments: text }
+  say(delta('c', text.slice(LONG.length)), payloads.itemDone(payloads.functionCall('c', whole)))
+  say(end('tool_calls'))
+  stream.complete()
+  await sent
+  expect(part()).toMatchObject({ state: 'input-available', input: { where: LONG } })
 })
 
 test('a turn that fails is an error of the chat', async () => {

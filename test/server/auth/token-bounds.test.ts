@@ -36,8 +36,10 @@ describe('a token only opens streams', () => {
         await ask(server, method, filled, { 'x-api-key': token }),
       ]
       const isVendors = path.startsWith('/v1/')
+      const isAnthropics = path.startsWith('/v1/messages')
+      const vendorCode = isAnthropics ? 'authentication_error' : 'invalid_api_key'
       const refused = isVendors
-        ? Array.from({ length: 3 }, () => 'invalid_api_key')
+        ? Array.from({ length: 3 }, () => vendorCode)
         : ['KEY_REQUIRED', 'KEY_INVALID', 'KEY_INVALID']
       const codes = security.length === 0 ? [''] : refused
       for (const [index, { status, text }] of answers.entries()) {

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import type { EventRecord, Tail } from '../../../src/log/turn-log.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
-import { ChatAnswer } from '../../../src/server/routes/chat-completions.ts'
+import { chatAnswerEncoder } from '../../../src/server/routes/chat-completions.ts'
+import { AnswerStream } from '../../../src/server/streams/answer-stream.ts'
 import type { Frame } from '../../../src/server/streams/frames.ts'
 import type { SseConnection } from '../../../src/server/streams/sse-connection.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
@@ -23,7 +24,7 @@ async function answerTo(events: readonly unknown[]): Promise<string> {
       return true
     },
   } as unknown as SseConnection
-  const answer = new ChatAnswer(tail, HEAD)
+  const answer = new AnswerStream(tail, chatAnswerEncoder(HEAD))
   expect(await answer.begin(fakeClock(), 1000)).toBeUndefined()
   await answer.sendTo(connection)
   expect(answer.isWhole).toBe(true)

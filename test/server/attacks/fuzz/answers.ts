@@ -104,8 +104,12 @@ function isFrames(body: string): boolean {
 }
 
 function faultOfRefusal(status: number, body: string): string | undefined {
-  const { error } = JSON.parse(body) as { error?: Record<string, unknown> }
+  const { error, type } = JSON.parse(body) as { error?: Record<string, unknown>; type?: string }
   const { code, message } = error ?? {}
+  // Anthropic's errors have a type, and OpenAI's for an unknown response have no code.
+  if (type === 'error' && typeof error?.['type'] === 'string') return undefined
+  if (status === 404 && code === null && error?.['type'] === 'invalid_request_error')
+    return undefined
   const isOurs = typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)
   // What is refused in the form of OpenAI may have a code of theirs.
   const isVendors = typeof error?.['type'] === 'string' && 'param' in error

@@ -1,0 +1,403 @@
+import { ERROR_CODES, type ErrorCode } from '../protocol/errors.ts'
+import { isExecutedByProvider, isInputItem, isRefusal } from '../protocol/item-marks.ts'
+import { isRecord, parseJsonSafe } from '../protocol/json.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import type {
+  ErrorObject,
+  StreamEvent,
+  StreamEventPayload,
+  Usage,
+} from '../protocol/stream-event.ts'
+
+/** An item of a response that a vendor dialect shows. */
+export interface AnswerItem {
+  /** Its id in the log. */
+  readonly id: string
+  readonly kind: 'text' | 'refusal' | 'reasoning' | 'call'
+  /** The content: what `grow` has reported, and when the item ends the final one. The arguments of a call. */
+  text: string
+  /** Whether the final content does not start with what `grow` has reported. */
+  isRewritten: boolean
+  /** Of a call. */
+  callId: string
+  name: string
+  /** Known when the item has ended. */
+  metadata: Metadata | undefined
+}
+
+/** How an item ended. `cut`: with the turn. `withdrawn`: the provider started again. */
+export type AnswerItemEnd = 'done' | 'cut' | 'failed' | 'withdrawn'
+
+/** How a response ended. */
+export type AnswerEnd = { readonly usage: Usage | undefined; readonly at: number } & (
+  | { readonly kind: 'done'; readonly finishReason: string; readonly providerReason: string }
+  | { readonly kind: 'failed'; readonly error: ErrorObject }
+  | { readonly kind: 'cancelled'; readonly reason: string }
+)
+
+/** Receives a response: items open before they grow, and close before the end. */
+export interface AnswerSink {
+  start(payload: StreamEventPayload<'response_start'>): void
+  /** The name and id of a call are known. A text opens with its first character, or when it ends without any. */
+  open(item: AnswerItem): void
+  grow(item: AnswerItem, piece: string): void
+  close(item: AnswerItem, how: AnswerItemEnd): void
+  /** An item without content that only its vendor can read. */
+  opaque(metadata: Metadata): void
+  end(end: AnswerEnd): void
+}
+
+type Metadata = Record<string, unknown>
+
+/** A call is held until its id and name are known. */
+interface HeldItem {
+  readonly item: AnswerItem
+  isOpen: boolean
+}
+type Known = HeldItem | 'hidden' | 'ended'
+
+type AnswerKind = AnswerItem['kind']
+
+const USER_PROMPT_ID = 'user-prompt'
+
+/**
+ * Reads the events of one response and reports what a vendor dialect shows of it: the agent's texts, its reasoning and
+ * the calls that the client must run. Input, calls that the provider or this server runs, and approvals are hidden.
+ * Deterministic: the same events give the same reports.
+ */
+export class AnswerReader {
+  readonly #sink: AnswerSink
+  readonly #items = new Map<string, Known>()
+  /** Call ids that have an output: the provider or this server ran the call. */
+  readonly #answered = new Set<string>()
+  #usage: Usage | undefined
+  /** Why the client cannot rely on the calls it received, or missed one. */
+  #failure: ErrorObject | undefined
+  #inputChars = 0
+  #isOver = false
+
+  constructor(sink: AnswerSink) {
+    this.#sink = sink
+  }
+
+  /** Whether the response has ended. Later events are ignored. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** Characters of the input that was read so far. */
+  get inputChars(): number {
+    return this.#inputChars
+  }
+
+  /** Adds a delta to an open item without a report. Undefined if the item is not open: then `take` the event. */
+  growOpen(itemId: string, piece: string): AnswerItem | undefined {
+    const known = this.#items.get(itemId)
+    if (typeof known !== 'object' || !known.isOpen) return undefined
+    known.item.text += piece
+    return known.item
+  }
+
+  take(event: StreamEvent): void {
+    if (this.#isOver) return
+    switch (event.type) {
+      case 'response_start':
+        return this.#sink.start(event.payload)
+      case 'item_start':
+        if (!isInputItem(event.run_id, event.payload.item_id)) this.#start(event.payload)
+        return
+      case 'item_delta':
+        return this.#grow(event.payload)
+      case 'item_done':
+        if (isInputItem(event.run_id, event.payload.item_id)) {
+          return this.#countInput(event.payload.final_item)
+        }
+        return this.#finish(event.payload)
+      case 'item_error':
+        return this.#fail(event.payload.item_id, event.payload.error)
+      case 'item_cancelled':
+        return this.#withdraw(event.payload.item_id, event.payload.reason)
+      case 'usage_update':
+        this.#usage = event.payload.usage ?? this.#usage
+        return
+      case 'response_done':
+      case 'response_error':
+      case 'turn_aborted_by_user':
+        return this.#end(event)
+      case 'heartbeat':
+        return
+      default:
+        return ignoreUnknown(event)
+    }
+  }
+
+  #countInput(item: OutputItem): void {
+    if (item.type === 'message') this.#inputChars += item.content.length
+    else if (item.type === 'function_call') this.#inputChars += item.arguments.length
+    else if (item.type === 'function_call_output') this.#inputChars += item.output.length
+  }
+
+  #start(payload: StreamEventPayload<'item_start'>): void {
+    const { item_id: id, item_type: type, origin, initial_content: content = '' } = payload
+    if (this.#items.has(id)) return
+    if (type === 'function_call_output') this.#answer(payload.call_id)
+    // The author of a prompt without an origin is known only when it is done.
+    if (type === 'message' && origin === undefined && id.includes(USER_PROMPT_ID)) return
+    const kind = kindOf(type, payload)
+    if (kind === undefined) {
+      this.#items.set(id, 'hidden')
+      return
+    }
+    const { call_id = '', name = '' } = payload
+    const known = this.#add({ id, kind, callId: call_id, name })
+    const text = kind === 'call' ? (payload.arguments ?? content) : content
+    if (kind === 'call') this.#openCall(known)
+    this.#append(known, text)
+  }
+
+  #grow({ item_id: id, delta_content: piece }: StreamEventPayload<'item_delta'>): void {
+    const known = this.#items.get(id)
+    if (typeof known === 'object') this.#append(known, piece)
+  }
+
+  #finish(payload: StreamEventPayload<'item_done'>): void {
+    const { item_id: id, final_item: final } = payload
+    let known = this.#items.get(id)
+    if (known === 'ended') return
+    if (final.type === 'error') return this.#fail(id, final)
+    if (final.type === 'cancelled') return this.#withdraw(id, final.reason)
+    if (final.type === 'function_call_output') this.#answer(final.call_id)
+    // A call that was shown stays a call, even if its end says that the provider ran it.
+    const isCall = typeof known === 'object' && known.item.kind === 'call'
+    const kind = isCall && final.type === 'function_call' ? 'call' : kindOf(final.type, final)
+    if (typeof known === 'object' && !isSameKind(known.item.kind, kind)) {
+      this.#withdraw(id, undefined)
+      known = undefined
+    }
+    this.#items.set(id, 'ended')
+    if (kind === undefined || known === 'hidden') return this.#countPrompt(final)
+    const held = known ?? { item: newItem({ id, kind }), isOpen: false }
+    const isCut = payload.finish_reason === 'cancelled'
+    if (final.type === 'function_call') this.#finishCall(held, final)
+    else if (final.type === 'message' || final.type === 'reasoning') {
+      this.#finishText(held, final, isCut)
+    }
+  }
+
+  /** The origin of a prompt may be known only at its end. */
+  #countPrompt(final: OutputItem): void {
+    if (final.type === 'message' && final.origin !== 'agent') this.#countInput(final)
+  }
+
+  #finishText(
+    known: HeldItem,
+    final: Extract<OutputItem, { type: 'message' | 'reasoning' }>,
+    isCut: boolean,
+  ): void {
+    const { item } = known
+    item.metadata = final.provider_metadata
+    if (final.content === '' && !known.isOpen && isOpaque(final.provider_metadata)) {
+      return this.#sink.opaque(final.provider_metadata)
+    }
+    if (final.content.startsWith(item.text)) {
+      this.#append(known, final.content.slice(item.text.length))
+    } else {
+      item.isRewritten = true
+      item.text = final.content
+    }
+    if (!known.isOpen) this.#open(known)
+    this.#sink.close(item, isCut ? 'cut' : 'done')
+  }
+
+  #finishCall(known: HeldItem, final: Extract<OutputItem, { type: 'function_call' }>): void {
+    const { item } = known
+    item.metadata = final.provider_metadata
+    if (!known.isOpen) {
+      item.callId = final.call_id || item.callId || item.id
+      item.name = final.name || item.name
+      if (isExecutedByProvider(final.provider_metadata) || this.#answered.has(item.callId)) return
+      this.#openWithText(known)
+    }
+    this.#completeCall(known, final.arguments)
+  }
+
+  #completeCall(known: HeldItem, final: string): void {
+    const { item } = known
+    const args = final || item.text || '{}'
+    if (args.startsWith(item.text)) this.#append(known, args.slice(item.text.length))
+    // Vendors that repeat the arguments at the end may format them differently.
+    else if (!isSameJson(args, item.text)) {
+      item.isRewritten = true
+      item.text = args
+    }
+    this.#sink.close(item, 'done')
+  }
+
+  #fail(id: string, error: ErrorObject): void {
+    const known = this.#items.get(id)
+    this.#items.set(id, 'ended')
+    if (typeof known !== 'object') return
+    const { item, isOpen } = known
+    const isHidden = !isOpen && this.#answered.has(item.callId)
+    // Without an error the client would take the rest for a complete answer.
+    if (item.kind === 'call' && !isHidden) this.#failure ??= error
+    if (isOpen) this.#sink.close(item, 'failed')
+  }
+
+  #withdraw(id: string, reason: string | undefined): void {
+    const known = this.#items.get(id)
+    this.#items.set(id, 'ended')
+    if (typeof known !== 'object' || !known.isOpen) return
+    const { item } = known
+    if (item.kind === 'call') {
+      this.#failure ??= codedError('ITEM_CANCELLED', reason ?? `call "${item.callId}"`)
+    }
+    this.#sink.close(item, 'withdrawn')
+  }
+
+  #end(event: Extract<StreamEvent, { type: 'response_done' | EarlyEnd }>): void {
+    const { payload, timestamp: at } = event
+    const usage = payload.usage ?? this.#usage
+    if (payload.type === 'response_done' && payload.status === 'complete') {
+      this.#completeOpen()
+      const { finish_reason, provider_finish_reason } = payload
+      const failure = this.#failure
+      this.#isOver = true
+      if (failure !== undefined)
+        return this.#sink.end({ kind: 'failed', error: failure, usage, at })
+      const [finishReason, providerReason] = [finish_reason ?? '', provider_finish_reason ?? '']
+      return this.#sink.end({ kind: 'done', finishReason, providerReason, usage, at })
+    }
+    this.#cutOpen()
+    this.#isOver = true
+    this.#sink.end({ ...earlyEnd(payload), usage, at })
+  }
+
+  #completeOpen(): void {
+    for (const known of this.#held()) {
+      const { item } = known
+      if (item.kind === 'call') {
+        item.callId ||= item.id
+        if (!known.isOpen && this.#answered.has(item.callId)) continue
+        if (!known.isOpen) this.#openWithText(known)
+        this.#completeCall(known, item.text)
+      } else if (known.isOpen) this.#sink.close(item, 'done')
+    }
+  }
+
+  #cutOpen(): void {
+    for (const { item, isOpen } of this.#held()) if (isOpen) this.#sink.close(item, 'cut')
+  }
+
+  #held(): HeldItem[] {
+    return [...this.#items.values()].filter((known) => typeof known === 'object')
+  }
+
+  #answer(callId: string | undefined): void {
+    if (callId !== undefined && callId !== '') this.#answered.add(callId)
+  }
+
+  #add(fields: NewItem): HeldItem {
+    const known = { item: newItem(fields), isOpen: false }
+    this.#items.set(fields.id, known)
+    return known
+  }
+
+  #openCall(known: HeldItem): void {
+    const { callId, name } = known.item
+    if (callId !== '' && name !== '' && !this.#answered.has(callId)) this.#open(known)
+  }
+
+  #open(known: HeldItem): void {
+    known.isOpen = true
+    this.#sink.open(known.item)
+  }
+
+  /** Opens a call whose arguments came before its name. */
+  #openWithText(known: HeldItem): void {
+    const { text } = known.item
+    known.item.text = ''
+    this.#open(known)
+    this.#append(known, text)
+  }
+
+  #append(known: HeldItem, piece: string): void {
+    if (piece === '') return
+    const { item } = known
+    if (!known.isOpen && item.kind !== 'call') this.#open(known)
+    item.text += piece
+    if (known.isOpen) this.#sink.grow(item, piece)
+  }
+}
+
+type EarlyEnd = 'response_error' | 'turn_aborted_by_user'
+type NewItem = Pick<AnswerItem, 'id' | 'kind'> & Partial<Pick<AnswerItem, 'callId' | 'name'>>
+
+function newItem({ id, kind, callId = '', name = '' }: NewItem): AnswerItem {
+  return { id, kind, text: '', isRewritten: false, callId, name, metadata: undefined }
+}
+
+type Described = Pick<StreamEventPayload<'item_start'>, 'origin' | 'provider_metadata'>
+
+/** Undefined for items that are not shown. */
+function kindOf(type: OutputItem['type'], item: Described): AnswerKind | undefined {
+  const { origin = 'agent', provider_metadata: metadata } = item
+  switch (type) {
+    case 'message':
+      if (origin !== 'agent') return undefined
+      return isRefusal(metadata) ? 'refusal' : 'text'
+    case 'reasoning':
+      return origin === 'agent' ? 'reasoning' : undefined
+    case 'function_call':
+      return isExecutedByProvider(metadata) ? undefined : 'call'
+    default:
+      return undefined
+  }
+}
+
+/** Whether an item that started as one kind may end as the other. A message may turn out to be a refusal. */
+function isSameKind(one: AnswerKind, other: AnswerKind | undefined): boolean {
+  const isMessage = (kind: AnswerKind | undefined) => kind === 'text' || kind === 'refusal'
+  return one === other || (isMessage(one) && isMessage(other))
+}
+
+/** Types of OpenAI's items that are a message or reasoning here, too. */
+const OWN_TYPES = new Set<unknown>([undefined, 'message', 'reasoning'])
+
+/** Whether the vendor's item has another type than ours: it can only be sent back to the vendor. */
+function isOpaque(metadata: Metadata | undefined): metadata is Metadata {
+  const { openai, anthropic } = metadata ?? {}
+  if (isRecord(anthropic) && isRecord(anthropic['block'])) return true
+  return isRecord(openai) && !OWN_TYPES.has(openai['type'])
+}
+
+function earlyEnd(
+  payload: StreamEventPayload<'response_done' | EarlyEnd>,
+): { kind: 'failed'; error: ErrorObject } | { kind: 'cancelled'; reason: string } {
+  switch (payload.type) {
+    case 'response_error':
+      return { kind: 'failed', error: payload.error }
+    case 'turn_aborted_by_user':
+      return { kind: 'cancelled', reason: payload.reason ?? '' }
+    case 'response_done':
+      return payload.status === 'aborted'
+        ? { kind: 'cancelled', reason: '' }
+        : { kind: 'failed', error: codedError('STREAM_ERROR', 'the response failed') }
+  }
+}
+
+export function codedError(code: ErrorCode, detail: string): ErrorObject {
+  return { code, message: `${ERROR_CODES[code].summary}: ${detail}` }
+}
+
+function isSameJson(one: string, other: string): boolean {
+  return JSON.stringify(parseJsonSafe(one)) === JSON.stringify(parseJsonSafe(other))
+}
+
+/** Whether the arguments of a call are complete. */
+export function isJson(text: string): boolean {
+  return parseJsonSafe(text) !== text
+}
+
+/** Does not compile when one of our types is missing; types of later versions are ignored. */
+function ignoreUnknown(_event: never): void {}

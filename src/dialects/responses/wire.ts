@@ -1,0 +1,290 @@
+/** The wire format of OpenAI's Responses API. */
+
+import { isRecord } from '../../protocol/json.ts'
+import type { ErrorObject, Usage } from '../../protocol/stream-event.ts'
+
+/** Data of the last frame of a stream. */
+export const DONE = '[DONE]'
+
+export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
+
+export type ResponsesPart =
+  | { type: 'output_text'; text: string; annotations: unknown[]; logprobs: [] }
+  | { type: 'refusal'; refusal: string }
+
+interface ResponsesMessage {
+  id: string
+  type: 'message'
+  status: ItemStatus
+  role: 'assistant'
+  content: ResponsesPart[]
+}
+
+interface ReasoningText {
+  type: 'reasoning_text'
+  text: string
+}
+
+interface SummaryText {
+  type: 'summary_text'
+  text: string
+}
+
+export interface ResponsesReasoning {
+  id: string
+  type: 'reasoning'
+  summary: SummaryText[]
+  content?: ReasoningText[]
+  encrypted_content?: string | null
+  status: ItemStatus
+}
+
+interface ResponsesFunctionCall {
+  id: string
+  type: 'function_call'
+  status: ItemStatus
+  call_id: string
+  name: string
+  arguments: string
+  namespace?: string
+}
+
+interface ResponsesCustomCall {
+  id: string
+  type: 'custom_tool_call'
+  call_id: string
+  name: string
+  input: string
+  namespace?: string
+}
+
+export type ResponsesItem =
+  | ResponsesMessage
+  | ResponsesReasoning
+  | ResponsesFunctionCall
+  | ResponsesCustomCall
+
+type ResponsesStatus =
+  | 'queued'
+  | 'in_progress'
+  | 'completed'
+  | 'incomplete'
+  | 'failed'
+  | 'cancelled'
+
+export interface ResponsesUsage {
+  input_tokens: number
+  input_tokens_details: { cached_tokens: number; cache_write_tokens: number }
+  output_tokens: number
+  output_tokens_details: { reasoning_tokens: number }
+  total_tokens: number
+}
+
+export interface ResponsesError {
+  code: string
+  message: string
+}
+
+/** Every member is always present: strict clients refuse a response without one. */
+export interface ResponsesObject extends ResponsesParameters {
+  id: string
+  object: 'response'
+  /** Seconds since the epoch. */
+  created_at: number
+  completed_at: number | null
+  status: ResponsesStatus
+  error: ResponsesError | null
+  incomplete_details: { reason: string } | null
+  output: ResponsesItem[]
+  usage: ResponsesUsage | null
+}
+
+/** Parameters of the request, repeated in the response. */
+export interface ResponsesParameters {
+  background: boolean
+  frequency_penalty: number
+  instructions: unknown
+  max_output_tokens: number | null
+  max_tool_calls: number | null
+  metadata: Record<string, unknown>
+  model: string
+  parallel_tool_calls: boolean
+  presence_penalty: number
+  previous_response_id: string | null
+  prompt_cache_key: string | null
+  reasoning: { effort: string | null; summary: string | null } | null
+  safety_identifier: string | null
+  service_tier: string
+  store: boolean
+  temperature: number
+  text: Record<string, unknown>
+  tool_choice: unknown
+  tools: unknown[]
+  top_logprobs: number
+  top_p: number
+  truncation: string
+}
+
+/** The parameters of the request, with the vendor's defaults for those that it left out. */
+export function responsesParameters(
+  given: Record<string, unknown> | undefined,
+  model: string,
+): ResponsesParameters {
+  const defaults: ResponsesParameters = {
+    background: false,
+    frequency_penalty: 0,
+    instructions: null,
+    max_output_tokens: null,
+    max_tool_calls: null,
+    metadata: {},
+    model,
+    parallel_tool_calls: true,
+    presence_penalty: 0,
+    previous_response_id: null,
+    prompt_cache_key: null,
+    reasoning: null,
+    safety_identifier: null,
+    service_tier: 'default',
+    store: true,
+    temperature: 1,
+    text: { format: { type: 'text' } },
+    tool_choice: 'auto',
+    tools: [],
+    top_logprobs: 0,
+    top_p: 1,
+    truncation: 'disabled',
+  }
+  const names = Object.keys(defaults)
+  const kept = Object.entries(given ?? {}).filter(
+    ([name, value]) => names.includes(name) && value !== null && value !== undefined,
+  )
+  return { ...defaults, ...Object.fromEntries(kept) }
+}
+
+interface InItem {
+  item_id: string
+  output_index: number
+}
+
+type Sequenced<Event> = Event & { sequence_number: number }
+
+export type ResponsesEvent = Sequenced<UnnumberedEvent>
+
+/** An event without its place in the stream. */
+export type UnnumberedEvent =
+  | {
+      type:
+        | 'response.created'
+        | 'response.in_progress'
+        | 'response.completed'
+        | 'response.incomplete'
+        | 'response.failed'
+      response: ResponsesObject
+    }
+  | {
+      type: 'response.output_item.added' | 'response.output_item.done'
+      output_index: number
+      item: ResponsesItem
+    }
+  | (InItem & {
+      type: 'response.content_part.added' | 'response.content_part.done'
+      content_index: 0
+      part: ResponsesPart | ReasoningText
+    })
+  | (InItem & {
+      type: 'response.output_text.delta'
+      content_index: 0
+      delta: string
+      logprobs: []
+    })
+  | (InItem & {
+      type: 'response.output_text.done'
+      content_index: 0
+      text: string
+      logprobs: []
+    })
+  | (InItem & { type: 'response.refusal.delta'; content_index: 0; delta: string })
+  | (InItem & { type: 'response.refusal.done'; content_index: 0; refusal: string })
+  | (InItem & { type: 'response.reasoning_text.delta'; content_index: 0; delta: string })
+  | (InItem & { type: 'response.reasoning_text.done'; content_index: 0; text: string })
+  | (InItem & {
+      type: 'response.reasoning_summary_part.added' | 'response.reasoning_summary_part.done'
+      summary_index: 0
+      part: SummaryText
+    })
+  | (InItem & { type: 'response.reasoning_summary_text.delta'; summary_index: 0; delta: string })
+  | (InItem & { type: 'response.reasoning_summary_text.done'; summary_index: 0; text: string })
+  | (InItem & { type: 'response.function_call_arguments.delta'; delta: string })
+  | (InItem & { type: 'response.function_call_arguments.done'; name: string; arguments: string })
+  | (InItem & { type: 'response.custom_tool_call_input.delta'; delta: string })
+  | (InItem & { type: 'response.custom_tool_call_input.done'; input: string })
+  | { type: 'error'; error: { type: string; code: string; message: string; param: null } }
+
+export function responsesUsage(usage: Usage): ResponsesUsage {
+  const { cached_tokens = 0, cache_write_tokens = 0, reasoning_tokens = 0 } = usage
+  return {
+    input_tokens: usage.prompt_tokens,
+    input_tokens_details: { cached_tokens, cache_write_tokens },
+    output_tokens: usage.completion_tokens,
+    output_tokens_details: { reasoning_tokens },
+    total_tokens: usage.total_tokens,
+  }
+}
+
+/**
+ * OpenAI's codes for failures of other vendors, where a client acts on them: codex repeats a request after any other
+ * code.
+ */
+const CODES: Record<string, string> = {
+  HTTP_400: 'invalid_prompt',
+  HTTP_402: 'insufficient_quota',
+  HTTP_422: 'invalid_prompt',
+  HTTP_429: 'rate_limit_exceeded',
+  HTTP_503: 'server_is_overloaded',
+  HTTP_529: 'server_is_overloaded',
+  OPTION_INVALID: 'invalid_prompt',
+  billing_error: 'insufficient_quota',
+  invalid_request_error: 'invalid_prompt',
+  overloaded_error: 'server_is_overloaded',
+  rate_limit_error: 'rate_limit_exceeded',
+}
+
+/** Clients read the delay from the message. */
+export function responsesError(error: ErrorObject): ResponsesError {
+  const { code, message } = error
+  const known = Object.hasOwn(CODES, code) ? CODES[code] : undefined
+  const ms = 'retry_after_ms' in error ? error.retry_after_ms : undefined
+  const hint =
+    typeof ms === 'number' ? ` Please try again in ${Math.max(1, Math.ceil(ms / 1000))}s.` : ''
+  return { code: known ?? code, message: message + hint }
+}
+
+/** The type of an `error` event, from the code. */
+export function errorTypeOf(code: string): string {
+  if (code === 'rate_limit_exceeded') return 'rate_limit_error'
+  return CLIENT_CODES.has(code) ? 'invalid_request_error' : 'server_error'
+}
+
+const CLIENT_CODES = new Set(['context_length_exceeded', 'invalid_prompt'])
+
+const ANNOTATIONS = new Set<unknown>([
+  'container_file_citation',
+  'file_citation',
+  'file_path',
+  'url_citation',
+])
+
+/** The annotations of a text that came from OpenAI. */
+export function annotationsOf(metadata: Record<string, unknown> | undefined): unknown[] {
+  const openai = metadata?.['openai']
+  const all = isRecord(openai) ? openai['annotations'] : undefined
+  if (!Array.isArray(all)) return []
+  return all.filter((each) => isRecord(each) && ANNOTATIONS.has(each['type']))
+}
+
+/** The reasoning that only OpenAI can read, byte for byte. */
+export function encryptedContentOf(metadata: Record<string, unknown> | undefined): string | null {
+  const openai = metadata?.['openai']
+  const content = isRecord(openai) ? openai['encrypted_content'] : undefined
+  return typeof content === 'string' ? content : null
+}

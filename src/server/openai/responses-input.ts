@@ -1,0 +1,231 @@
+import { customArguments, type NamedTool } from '../../dialects/responses/tool-names.ts'
+import { isRecord } from '../../protocol/json.ts'
+import type { Attachment } from '../../protocol/output-item.ts'
+import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'
+import { joinTexts, MAX_ATTACHMENTS, MAX_TEXT_CHARS, toFile, toImage } from '../content-parts.ts'
+import { ParameterError } from './errors.ts'
+
+type Item = Record<string, unknown>
+
+/** Ids and names in items, which another server may have created. */
+const MAX_NAME_CHARS = 300
+const MAX_PARTS = 1000
+
+/** Items that only OpenAI can read. They go back to it as they came. */
+const OPAQUE = new Set<unknown>(['compaction', 'compaction_summary'])
+
+/** What a request says, in order. */
+export interface DecodedInput {
+  readonly items: HistoryItem[]
+  /** Where something was ignored: `input[3]`. */
+  readonly ignored: string[]
+}
+
+/** Finds an item of an earlier response by its id. */
+export type FindItem = (id: string) => HistoryItem | undefined
+
+/** Decodes the input of a Responses request. Unknown items are ignored. Throws ParameterError. */
+export function decodeResponsesInput(
+  input: string | readonly Item[],
+  tools: readonly NamedTool[],
+  findItem: FindItem,
+): DecodedInput {
+  if (typeof input === 'string') {
+    return { items: [{ type: 'message', origin: 'user', content: input }], ignored: [] }
+  }
+  const reader = new InputReader(tools, findItem)
+  for (const [index, item] of input.entries()) reader.add(item, `input[${index}]`)
+  return reader.end()
+}
+
+class InputReader {
+  readonly #tools: readonly NamedTool[]
+  readonly #findItem: FindItem
+  readonly #items: HistoryItem[] = []
+  readonly #ignored: string[] = []
+  /** Images of outputs. The outputs of one step stay together, so they follow them. */
+  #images: Attachment[] = []
+  #attachments = 0
+
+  constructor(tools: readonly NamedTool[], findItem: FindItem) {
+    this.#tools = tools
+    this.#findItem = findItem
+  }
+
+  end(): DecodedInput {
+    this.#addImages()
+    return { items: this.#items, ignored: this.#ignored }
+  }
+
+  add(item: Item, param: string): void {
+    const { type = 'message' } = item
+    if (type === 'function_call_output' || type === 'custom_tool_call_output') {
+      return this.#addOutput(item, param)
+    }
+    this.#addImages()
+    if (type === null || type === 'message') this.#addMessage(item, param)
+    else if (type === 'function_call' || type === 'custom_tool_call') this.#addCall(item, param)
+    else if (type === 'reasoning') this.#addReasoning(item)
+    else if (type === 'item_reference') this.#addReference(item, param)
+    else if (OPAQUE.has(type)) {
+      this.#items.push({ type: 'reasoning', content: '', provider_metadata: { openai: item } })
+    } else if (type !== 'additional_tools') this.#ignored.push(`${param} (${name(type)})`)
+  }
+
+  #addMessage({ role, content }: Item, param: string): void {
+    const parts = this.#readParts(content, `${param}.content`)
+    switch (role) {
+      case 'assistant':
+        if (parts.text !== '') {
+          this.#items.push({ type: 'message', origin: 'agent', content: parts.text })
+        }
+        return
+      case 'system':
+      case 'developer':
+        this.#items.push({ type: 'message', origin: 'system', content: parts.text })
+        return
+      case 'user': {
+        const { attachments } = parts
+        const given = attachments.length > 0 ? { attachments } : {}
+        this.#items.push({ type: 'message', origin: 'user', content: parts.text, ...given })
+        return
+      }
+      default:
+        throw new ParameterError(`${param}.role`, 'must be user, assistant, system or developer')
+    }
+  }
+
+  #addCall(item: Item, param: string): void {
+    const call_id = text(item['call_id'], `${param}.call_id`, MAX_NAME_CHARS)
+    const called = text(item['name'], `${param}.name`, MAX_NAME_CHARS)
+    const isCustom = item['type'] === 'custom_tool_call'
+    const args = isCustom
+      ? customArguments(text(item['input'], `${param}.input`))
+      : text(item['arguments'], `${param}.arguments`)
+    this.#items.push({
+      type: 'function_call',
+      call_id,
+      name: this.#flatName(called, item['namespace']),
+      arguments: args,
+    })
+  }
+
+  #flatName(called: string, namespace: unknown): string {
+    const tool = this.#tools.find(
+      (each) => each.name === called && (each.namespace ?? null) === (namespace ?? null),
+    )
+    if (tool !== undefined) return tool.flatName
+    return typeof namespace === 'string' ? `${namespace}__${called}` : called
+  }
+
+  #addOutput(item: Item, param: string): void {
+    const call_id = text(item['call_id'], `${param}.call_id`, MAX_NAME_CHARS)
+    const { text: output, attachments } = this.#readParts(item['output'], `${param}.output`)
+    this.#items.push({ type: 'function_call_output', call_id, output, success: true })
+    this.#images.push(...attachments)
+  }
+
+  #addImages(): void {
+    if (this.#images.length === 0) return
+    const attachments = this.#images
+    this.#images = []
+    this.#items.push({ type: 'message', origin: 'user', content: '', attachments })
+  }
+
+  /** Encrypted reasoning goes back to OpenAI, without our id. Other reasoning is kept for people. */
+  #addReasoning({ summary, content, encrypted_content: encrypted }: Item): void {
+    const parts = [...list(summary), ...list(content)].filter(isRecord)
+    const texts = parts.map((part) => part['text']).filter((each) => typeof each === 'string')
+    const openai = { type: 'reasoning', summary: list(summary), encrypted_content: encrypted }
+    this.#items.push({
+      type: 'reasoning',
+      content: texts.join('\n\n').slice(0, MAX_TEXT_CHARS),
+      ...(typeof encrypted === 'string' && { provider_metadata: { openai } }),
+    })
+  }
+
+  #addReference({ id }: Item, param: string): void {
+    const found = typeof id === 'string' ? this.#findItem(id) : undefined
+    if (found === undefined) {
+      throw new ParameterError(`${param}.id`, `item ${name(id)} was not found`)
+    }
+    this.#items.push(found)
+  }
+
+  #readParts(content: unknown, param: string): { text: string; attachments: Attachment[] } {
+    if (typeof content === 'string') return { text: text(content, param), attachments: [] }
+    if (!Array.isArray(content) || content.length > MAX_PARTS) {
+      throw new ParameterError(param, `must be a string or up to ${MAX_PARTS} parts`)
+    }
+    const texts: string[] = []
+    const attachments: Attachment[] = []
+    for (const [index, part] of content.entries()) {
+      this.#readPart(part, `${param}[${index}]`, { texts, attachments })
+    }
+    this.#attachments += attachments.length
+    if (this.#attachments > MAX_ATTACHMENTS) {
+      throw new ParameterError(param, `exceeds the limit of ${MAX_ATTACHMENTS} images and files`)
+    }
+    return { text: joinTexts(texts), attachments }
+  }
+
+  #readPart(
+    part: unknown,
+    param: string,
+    into: { readonly texts: string[]; readonly attachments: Attachment[] },
+  ): void {
+    if (!isRecord(part)) throw new ParameterError(param, 'must be an object', 'invalid_type')
+    const { type } = part
+    if (type === 'input_text' || type === 'output_text' || type === 'text') {
+      into.texts.push(text(part['text'], `${param}.text`))
+    } else if (type === 'refusal') into.texts.push(text(part['refusal'], `${param}.refusal`))
+    else if (type === 'input_image') {
+      into.attachments.push(attachment(toImage(part['image_url']), `${param}.image_url`))
+    } else if (type === 'input_file') {
+      const { file_data, filename } = part
+      const file = attachment(toFile(file_data), `${param}.file_data`)
+      into.attachments.push({ ...file, ...(typeof filename === 'string' && { filename }) })
+    } else this.#ignored.push(`${param} (${name(type)})`)
+  }
+}
+
+function attachment(read: Attachment | string, param: string): Attachment {
+  if (typeof read === 'string') throw new ParameterError(param, read)
+  return read
+}
+
+function text(value: unknown, param: string, maxChars = MAX_TEXT_CHARS): string {
+  if (typeof value !== 'string') {
+    const [why, reason] =
+      value === undefined
+        ? (['is missing', 'missing_required_parameter'] as const)
+        : (['must be a string', 'invalid_type'] as const)
+    throw new ParameterError(param, why, reason)
+  }
+  if (value.length <= maxChars) return value
+  throw new ParameterError(param, `is longer than ${maxChars} characters`)
+}
+
+function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+/** A name from outside for a header or a message. */
+function name(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, 64) : typeof value
+}
+
+/** Splits items into history, up to the last one of the agent, and new input. */
+export function splitItems(items: readonly HistoryItem[]): {
+  readonly history: HistoryItem[]
+  readonly input: TurnInput[]
+} {
+  const last = items.findLastIndex((item) => !isInput(item))
+  return { history: items.slice(0, last + 1), input: items.slice(last + 1).filter(isInput) }
+}
+
+function isInput(item: HistoryItem): item is TurnInput {
+  return (
+    item.type === 'function_call_output' || (item.type === 'message' && item.origin !== 'agent')
+  )
+}

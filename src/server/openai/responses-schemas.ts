@@ -1,0 +1,134 @@
+import * as z from 'zod'
+import { MAX_TEXT_CHARS } from '../content-parts.ts'
+import * as spec from '../routes/spec.ts'
+import { MAX_TOKENS } from '../routes/submit.ts'
+import { UNSUPPORTED } from './errors.ts'
+
+/** Each becomes two records of the turn. */
+export const MAX_INPUT_ITEMS = 4096
+const MAX_TOOLS = 512
+
+function unsupported(isSupported: (value: unknown) => boolean, message: string) {
+  return z
+    .unknown()
+    .refine((value) => value == null || isSupported(value), {
+      message,
+      params: { reason: UNSUPPORTED },
+    })
+    .optional()
+    .meta({ description: message })
+}
+
+const nullableText = (maxChars: number) => z.string().max(maxChars).nullish()
+
+/** Items and tools have too many forms to list: `decodeResponsesInput` and `namedTools` read those that they know. */
+const itemSchema = z.looseObject({ type: z.string().max(100).nullish() })
+
+const responsesFields = {
+  model: z
+    .string()
+    .min(1)
+    .max(300)
+    .meta({ description: '`<providerId>/<modelId>`, or only the model' }),
+  input: z
+    .union(
+      [z.string().max(MAX_TEXT_CHARS), z.array(itemSchema).min(1).max(MAX_INPUT_ITEMS)],
+      'must be a string or a list of items',
+    )
+    .meta({ description: 'A prompt, or messages, calls, outputs and reasoning' }),
+  instructions: nullableText(MAX_TEXT_CHARS),
+  tools: z.array(itemSchema).max(MAX_TOOLS).nullish(),
+  tool_choice: z.union([z.string().max(100), itemSchema]).nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  reasoning: z.looseObject({ effort: nullableText(100), summary: nullableText(100) }).nullish(),
+  text: z.looseObject({ format: itemSchema.nullish() }).nullish(),
+}
+
+/** `POST /v1/responses`. What cannot be honoured and changes the answer is refused; anything unknown is ignored. */
+export const responsesBodySchema = z
+  .looseObject({
+    ...responsesFields,
+    stream: z.boolean().nullish(),
+    background: z.boolean().nullish(),
+    store: z.boolean().nullish(),
+    previous_response_id: nullableText(300),
+    include: z.array(z.string().max(100)).max(20).nullish(),
+    max_output_tokens: z.int().min(1).max(MAX_TOKENS).nullish(),
+    temperature: z.number().min(0).max(2).nullish(),
+    top_p: z.number().min(0).max(1).nullish(),
+    metadata: z
+      .record(z.string().max(64), z.string().max(512))
+      .refine((pairs) => Object.keys(pairs).length <= 16, 'has more than 16 pairs')
+      .nullish(),
+    prompt_cache_key: nullableText(512),
+    safety_identifier: nullableText(512),
+    conversation: unsupported(
+      () => false,
+      'is not supported: send previous_response_id or the items',
+    ),
+    prompt: unsupported(() => false, 'is not supported: send instructions and input'),
+    top_logprobs: unsupported((value) => value === 0, 'is not supported: leave it out'),
+  })
+  .refine(({ background, store }) => !(background === true && store === false), {
+    path: ['background'],
+    message: 'requires store',
+  })
+  .meta({
+    id: 'ResponsesRequest',
+    examples: [{ model: 'MODEL', input: 'Hello', stream: true }],
+  })
+
+export type ResponsesBody = z.infer<typeof responsesBodySchema>
+
+/** `POST /v1/responses/input_tokens`. */
+export const inputTokensBodySchema = z
+  .looseObject({ ...responsesFields, model: responsesFields.model.optional() })
+  .meta({ id: 'InputTokensRequest', examples: [{ model: 'MODEL', input: 'Hello' }] })
+
+/** OpenAI documents all members. */
+export const responseObjectSchema = z
+  .looseObject({
+    id: z.string(),
+    object: z.literal('response'),
+    status: z.enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled']),
+    output: z.array(z.looseObject({ type: z.string() })),
+  })
+  .meta({ id: 'ResponseObject', description: "A response in OpenAI's format" })
+
+/** The `data` of a frame; the last frame is `[DONE]`. */
+export const responsesEventSchema = z
+  .looseObject({ type: z.string(), sequence_number: z.int() })
+  .meta({ id: 'ResponsesEvent' })
+
+export const inputItemsSchema = z
+  .object({
+    object: z.literal('list'),
+    data: z.array(z.looseObject({ id: z.string(), type: z.string() })),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+    has_more: z.boolean(),
+  })
+  .meta({ id: 'ResponseInputItems' })
+
+export const deletedResponseSchema = z
+  .object({ id: z.string(), object: z.literal('response'), deleted: z.literal(true) })
+  .meta({ id: 'DeletedResponse' })
+
+export const inputTokensSchema = z
+  .object({ object: z.literal('response.input_tokens'), input_tokens: z.int() })
+  .meta({ id: 'InputTokens' })
+
+/** The query of `GET /v1/responses/{id}`. */
+export const retrieveQuerySchema = z.object({
+  stream: z.enum(['true', 'false']).exactOptional(),
+  starting_after: spec.optional(
+    z.coerce.number().int().min(0),
+    'With `stream`: sends the events after this sequence number',
+  ),
+})
+
+export const inputItemsQuerySchema = z.object({
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  order: z.enum(['asc', 'desc']).default('desc'),
+  after: spec.optional(z.string().max(300), 'The id of an item: the page starts after it'),
+})

@@ -1,0 +1,193 @@
+import type { Context } from 'hono'
+import type * as z from 'zod'
+import { ResponsesEncoder } from '../../dialects/responses/encode.ts'
+import { DONE, errorTypeOf, type ResponsesObject } from '../../dialects/responses/wire.ts'
+import { START } from '../../log/offsets.ts'
+import type { TurnLog } from '../../log/turn-log.ts'
+import { ROUTES } from '../../protocol/names.ts'
+import type { ErrorObject } from '../../protocol/stream-event.ts'
+import { encodeSse } from '../../sse/encode.ts'
+import { estimateTokens } from '../../turns/thread-history.ts'
+import { inputItems } from '../../turns/turn-request.ts'
+import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
+import { requestInvalid } from '../errors.ts'
+import { encodeJson, sendJson } from '../json-response.ts'
+import { parameterError, TurnFailedError } from '../openai/errors.ts'
+import {
+  inputTokensBodySchema,
+  inputTokensSchema,
+  type ResponsesBody,
+  responseObjectSchema,
+  responsesBodySchema,
+  responsesEventSchema,
+} from '../openai/responses-schemas.ts'
+import { type Earlier, responsesSubmission } from '../openai/responses-submission.ts'
+import { previousItems, referencedItems, withoutPrefix } from '../openai/stored-responses.ts'
+import type { AnswerEncoder } from '../streams/answer-stream.ts'
+import * as spec from './spec.ts'
+import { withStreamSlot } from './submit.ts'
+import {
+  ANSWER_REFUSALS,
+  followAnswer,
+  setIgnored,
+  startVendorTurn,
+  streamAnswer,
+  type VendorTurn,
+  vendorHeadersSchema,
+} from './vendor-turns.ts'
+
+const createRoute = spec.route('post', ROUTES.responses, {
+  summary: 'Create a response (OpenAI compatible)',
+  description:
+    'Runs one turn in a new thread. It continues when the client disconnects, and every response can be retrieved, ' +
+    'resumed and cancelled.',
+  tags: ['openai'],
+  request: { headers: vendorHeadersSchema, body: spec.jsonBody(responsesBodySchema) },
+  responses: {
+    200: {
+      description: 'The response, or with `stream` its events and then `[DONE]`',
+      headers: spec.turnHeaders,
+      content: {
+        ...spec.json('', responseObjectSchema).content,
+        ...spec.sse('', responsesEventSchema).content,
+      },
+    },
+    ...spec.openaiRefusals(...ANSWER_REFUSALS),
+  },
+})
+
+const inputTokensRoute = spec.route('post', ROUTES.responseInputTokens, {
+  summary: 'Estimate the input tokens of a response (OpenAI compatible)',
+  tags: ['openai'],
+  request: { body: spec.jsonBody(inputTokensBodySchema) },
+  responses: {
+    200: spec.json('The estimate', inputTokensSchema),
+    ...spec.openaiRefusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED'),
+  },
+})
+
+type Validated = { success: true } | { success: false; target: string; error: z.ZodError }
+
+/** Refuses invalid requests in OpenAI's terms. */
+function refuseInvalid(result: Validated): undefined {
+  if (result.success) return undefined
+  if (result.target === 'json') throw parameterError(result.error)
+  throw requestInvalid('headers', result.error)
+}
+
+export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): void {
+  app.openapi(
+    createRoute,
+    (c) =>
+      withStreamSlot(c, context, async (slot) => {
+        const body = c.req.valid('json')
+        const headers = c.req.valid('header')
+        const earlier = await readEarlier(c.get('space').log, body)
+        const { submission, ignored } = responsesSubmission(body, headers, earlier)
+        setIgnored(c, ignored)
+        const started = await startVendorTurn(c, context, submission, headers)
+        if (body.stream === true) return await streamResponse(c, started, body)
+        const response = await completeResponse(started, body)
+        slot.free()
+        return sendJson<z.infer<typeof responseObjectSchema>>(c, context, encodeJson(response))
+      }),
+    refuseInvalid,
+  )
+
+  app.openapi(
+    inputTokensRoute,
+    async (c) => {
+      const json = c.req.valid('json')
+      const body = { ...json, model: json.model ?? '' }
+      const earlier = await readEarlier(c.get('space').log, body)
+      const { submission } = responsesSubmission(body, {}, earlier)
+      const { history = [], input, settings } = submission
+      const items = inputItems('', history, input)
+      const tools = JSON.stringify(settings?.tools ?? []).length - 2
+      const input_tokens = estimateTokens(items) + Math.ceil(tools / 4)
+      return c.json({ object: 'response.input_tokens' as const, input_tokens }, 200)
+    },
+    refuseInvalid,
+  )
+}
+
+/** What the request refers to. */
+async function readEarlier(
+  log: TurnLog,
+  { previous_response_id: previous, input }: Pick<ResponsesBody, 'previous_response_id' | 'input'>,
+): Promise<Earlier> {
+  const items = previous ? await previousItems(log, previous) : []
+  const references = await referencedItems(log, input)
+  return { items, findItem: (id) => references.get(withoutPrefix(id)) }
+}
+
+/** The events of a background response start at once: its client needs the id. */
+function streamResponse(
+  c: Context<GatewayEnv>,
+  started: VendorTurn,
+  { model, background }: ResponsesBody,
+): Promise<Response> {
+  const { turnId, createdAt } = started.turn
+  const encoder = responsesAnswerEncoder(new ResponsesEncoder({ turnId, createdAt, model }), c)
+  return streamAnswer(started, encoder, 'responses', background === true ? 0 : undefined)
+}
+
+async function completeResponse(
+  started: VendorTurn,
+  { model, background }: ResponsesBody,
+): Promise<ResponsesObject> {
+  const { turnId, createdAt } = started.turn
+  const encoder = new ResponsesEncoder({ turnId, createdAt, model })
+  if (background === true) return queuedResponse(started, encoder)
+  let failure: ErrorObject | undefined
+  await followAnswer(started, (event) => {
+    encoder.encode(event)
+    // The turn's own error also says when to retry.
+    if (event.type === 'response_error') failure = event.payload.error
+  })
+  const { response } = encoder
+  if (response.error === null) return response
+  throw new TurnFailedError(failure ?? response.error, started.isNamed)
+}
+
+/** The response as its first event describes it, which is durable. */
+async function queuedResponse(
+  { c, turn }: VendorTurn,
+  encoder: ResponsesEncoder,
+): Promise<ResponsesObject> {
+  const { log } = c.get('space')
+  const reading = new AbortController()
+  for await (const record of log.tail(turn.turnId, 'events', START, reading.signal)) {
+    if ('event' in record) encoder.encode(record.event)
+    break
+  }
+  reading.abort()
+  return { ...encoder.response, status: 'queued' }
+}
+
+/** An encoder for a client: some need data to keep waiting, and others refuse it. */
+export function responsesAnswerEncoder(
+  encoder: ResponsesEncoder,
+  c: Context<GatewayEnv>,
+): AnswerEncoder {
+  const needsData = [c.req.header('originator'), c.req.header('user-agent')].some((name) =>
+    name?.toLowerCase().startsWith('codex'),
+  )
+  return {
+    get isOver() {
+      return encoder.isOver
+    },
+    encodeSse: (event) => encoder.encodeSse(event),
+    interruptionSse({ code, message }) {
+      const error = { type: errorTypeOf(code), code, message, param: null }
+      const event = { type: 'error', sequence_number: Math.max(0, encoder.lastNumber), error }
+      return encodeSse({ event: 'error', data: JSON.stringify(event) }) + encodeSse({ data: DONE })
+    },
+    heartbeatSse() {
+      if (!needsData || encoder.lastNumber < 0) return ''
+      // Not part of the log, so it has no number of its own.
+      const event = { type: 'keepalive', sequence_number: encoder.lastNumber }
+      return encodeSse({ event: 'keepalive', data: JSON.stringify(event) })
+    },
+  }
+}

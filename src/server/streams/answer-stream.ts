@@ -1,0 +1,166 @@
+import type { Clock } from '../../async/clock.ts'
+import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
+import type { EventRecord, Resync, Tail } from '../../log/turn-log.ts'
+import { TurnstreamError } from '../../protocol/errors.ts'
+import type { ErrorObject, StreamEvent } from '../../protocol/stream-event.ts'
+import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
+import { Frame } from './frames.ts'
+import type { SseConnection } from './sse-connection.ts'
+
+// A larger frame would only be buffered as a whole.
+const MAX_FRAME_CHARS = 32 * 1024
+
+/** Encodes a turn as SSE in the dialect of a vendor. */
+export interface AnswerEncoder {
+  /** Whether the answer has ended. */
+  readonly isOver: boolean
+  encodeSse(event: StreamEvent): string
+  /** The last text of a stream that ends before the turn. Clients take a stream that stops for a complete one. */
+  interruptionSse(error: ErrorObject): string
+  /**
+   * For an encoder that returns nothing for what is stored when the stream opens: all of it, once it was read. What
+   * follows is encoded as usual.
+   */
+  joinSse?(): string
+  /** Data that keeps clients waiting which ignore comments; empty for a comment. */
+  heartbeatSse?(): string
+}
+
+/** Streams a turn in the dialect of a vendor, read from the log `events` as it grows. */
+export class AnswerStream {
+  readonly #records: AsyncIterator<EventRecord | Resync, void>
+  readonly #encoder: AnswerEncoder
+  /** A pending read. */
+  #next: Promise<IteratorResult<EventRecord | Resync, void>> | undefined
+  /** Encoded but not sent yet. */
+  #text = ''
+  #connection: SseConnection | undefined
+  #isFlushing = false
+  #hasJoined = false
+  #isBehind = false
+
+  constructor(tail: Tail<EventRecord>, encoder: AnswerEncoder) {
+    this.#records = tail[Symbol.asyncIterator]() as AsyncIterator<EventRecord | Resync, void>
+    this.#encoder = encoder
+    if (encoder.joinSse !== undefined) void tail.caughtUp.then(this.#join)
+  }
+
+  /** Whether the answer has ended. */
+  get isWhole(): boolean {
+    return this.#encoder.isOver
+  }
+
+  /**
+   * Waits up to `ms` for the first output. Resolves with the error of a turn that ends without output, while the
+   * response can still have an error status.
+   */
+  async begin(clock: Clock, ms: number): Promise<ErrorObject | undefined> {
+    let stopWaiting: (() => void) | undefined
+    const late = new Promise<'late'>((resolve) => {
+      stopWaiting = clock.after(ms, () => resolve('late'))
+    })
+    try {
+      for (;;) {
+        this.#next ??= this.#records.next()
+        const result = await Promise.race([this.#next, late])
+        if (result === 'late') return undefined
+        this.#next = undefined
+        if (result.done === true) return undefined
+        const event = eventOf(result.value)
+        if (!isStreamEvent(event)) continue
+        const failure = failureOf(event)
+        if (failure !== undefined) return failure
+        const text = this.#encode(event)
+        this.#text += text
+        // The start of a response has a frame, but no output.
+        if (text !== '' && event.type !== 'response_start') return undefined
+      }
+    } finally {
+      stopWaiting?.()
+    }
+  }
+
+  /** Sends the answer to the end of the turn. */
+  async sendTo(connection: SseConnection): Promise<void> {
+    this.#connection = connection
+    const encoder = this.#encoder
+    connection.lastWords = () =>
+      interruption(encoder, 'STREAM_ERROR', 'The stream ended before the turn')
+    if (encoder.heartbeatSse !== undefined)
+      connection.heartbeat = () => encoder.heartbeatSse?.() ?? ''
+    try {
+      await this.#follow(connection)
+    } catch (error) {
+      if (error instanceof TurnstreamError && error.code === 'TURN_DELETED') {
+        connection.lastWords = () => interruption(encoder, 'TURN_DELETED', 'The turn was deleted')
+      }
+      throw error
+    }
+    if (this.isWhole) connection.lastWords = undefined
+  }
+
+  async #follow(connection: SseConnection): Promise<void> {
+    this.#flushSoon()
+    for (;;) {
+      const result = await (this.#next ?? this.#records.next())
+      this.#next = undefined
+      if (result.done === true) break
+      if (isSliceOver()) await nextSlice()
+      this.#text += this.#encode(eventOf(result.value))
+      if (this.#text.length > MAX_FRAME_CHARS) this.#flush()
+      else this.#flushSoon()
+      if (this.#isBehind) {
+        await connection.drained()
+        this.#isBehind = false
+      }
+    }
+    // The turn may have ended before the stream was opened.
+    this.#join()
+    this.#flush()
+  }
+
+  /** Ignores malformed records and unknown types. Deltas, nearly all records, need no full check. */
+  #encode(event: StreamEvent): string {
+    const isDelta = event.type === 'item_delta' && typeof event.payload?.delta_content === 'string'
+    return isDelta || isStreamEvent(event) ? this.#encoder.encodeSse(event) : ''
+  }
+
+  readonly #join = (): void => {
+    if (this.#hasJoined) return
+    this.#hasJoined = true
+    this.#text += this.#encoder.joinSse?.() ?? ''
+    if (this.#connection !== undefined) this.#flushSoon()
+  }
+
+  /** Sends everything encoded in one frame, once all available records have been read. */
+  #flushSoon(): void {
+    if (this.#isFlushing) return
+    this.#isFlushing = true
+    process.nextTick(this.#flush)
+  }
+
+  readonly #flush = (): void => {
+    this.#isFlushing = false
+    if (this.#text === '') return
+    const frame = new Frame(this.#text)
+    this.#text = ''
+    if (this.#connection?.send(frame) === false) this.#isBehind = true
+  }
+}
+
+/** A log whose beginning was removed has no complete answer. */
+function eventOf(record: EventRecord | Resync): StreamEvent {
+  if ('event' in record) return record.event
+  throw new TurnstreamError('TURN_EXPIRED', `the log is ${record.resync}`)
+}
+
+/** The error of a failed or cancelled turn. */
+function failureOf({ payload }: StreamEvent): ErrorObject | undefined {
+  if (payload.type === 'response_error') return payload.error
+  if (payload.type !== 'turn_aborted_by_user') return undefined
+  return { code: 'ABORTED', message: `The turn was stopped: ${payload.reason ?? 'cancelled'}` }
+}
+
+function interruption(encoder: AnswerEncoder, code: string, message: string): Frame {
+  return new Frame(encoder.interruptionSse({ code, message }))
+}

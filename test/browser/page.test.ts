@@ -1,0 +1,313 @@
+/**
+ * The page that the gateway serves, in a real Chromium, as visitors use it.
+ *
+ * @module-tag slow
+ */
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { BEGINNING, ENDING } from '../clients/chat-vendor.ts'
+import { useBrowser } from './browser.ts'
+import { Gateway } from './gateway.ts'
+import type { BrowserContext, Page } from './playwright.ts'
+
+const { newContext } = useBrowser()
+
+let vendor: Gateway
+let scripted: Gateway
+
+beforeAll(async () => {
+  vendor = await new Gateway().start({ heartbeat: '1s' })
+  scripted = await new Gateway().start({ providers: {}, scriptedSpeed: 0 })
+})
+afterAll(() => Promise.all([vendor.close(), scripted.close()]))
+
+/** Opens a tab. What the policy of the page refuses is collected. */
+async function openTab(context: BrowserContext, url: string): Promise<Page> {
+  const page = await context.newPage()
+  await page.addInitScript(() => {
+    const found: string[] = []
+    Object.assign(globalThis, { refused: found })
+    addEventListener('securitypolicyviolation', (event) => {
+      found.push(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`)
+    })
+  })
+  await page.goto(url)
+  return page
+}
+
+async function open(gateway: Gateway) {
+  const context = await newContext()
+  return { context, page: await openTab(context, `${gateway.url}/`) }
+}
+
+function refusedOn(page: Page): Promise<readonly string[]> {
+  return page.evaluate(() => (globalThis as unknown as { refused: string[] }).refused)
+}
+
+let prompts = 0
+
+/** Sends a prompt that was not used before, so that the vendor's answers are told apart. */
+async function ask(page: Page, text = 'Prompt'): Promise<string> {
+  prompts += 1
+  const prompt = `${text} ${prompts}`
+  const field = page.getByRole('textbox', { name: 'Message' })
+  await field.fill(prompt)
+  await field.press('Enter')
+  return prompt
+}
+
+function answers(page: Page): Promise<string[]> {
+  return page.locator('.answer').allInnerTexts()
+}
+
+async function checkAnswer(page: Page, text: string): Promise<void> {
+  await expect.poll(() => answers(page)).toEqual([text])
+}
+
+const axePath = fileURLToPath(new URL('../clients/browser/', import.meta.url))
+
+/** The rules of accessibility that the page breaks. */
+async function faultsOf(page: Page): Promise<string[]> {
+  const { source } = createRequire(axePath)('axe-core') as { source: string }
+  // As a debugger would: the policy of the page allows no script of ours.
+  const session = await page.context().newCDPSession(page)
+  await session.send('Runtime.evaluate', { expression: source })
+  return page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+    }
+    const { violations } = await axe.run()
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
+  })
+}
+
+describe('a conversation', () => {
+  test('goes on after a reload, and is in sync in a second tab', async () => {
+    const { context, page } = await open(vendor)
+    const prompt = await ask(page)
+    await checkAnswer(page, BEGINNING)
+    await page.reload()
+    await checkAnswer(page, BEGINNING)
+    const other = await openTab(context, page.url())
+    await checkAnswer(other, BEGINNING)
+    vendor.vendor.finish(prompt)
+    for (const each of [page, other]) {
+      await checkAnswer(each, BEGINNING + ENDING)
+      expect(await refusedOn(each)).toEqual([])
+    }
+    expect(await page.locator('nav li a').first().innerText()).toBe(prompt)
+  })
+
+  test('can be stopped, retried and edited', async () => {
+    const { page } = await open(vendor)
+    const prompt = await ask(page)
+    await checkAnswer(page, BEGINNING)
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await expect.poll(() => page.locator('.notice').allInnerTexts()).toEqual(['Stopped.'])
+    const isAnswering = () => vendor.vendor.open.has(prompt)
+    await expect.poll(isAnswering).toBe(false)
+    await page.getByRole('button', { name: 'Retry' }).click()
+    await expect.poll(isAnswering).toBe(true)
+    await checkAnswer(page, BEGINNING)
+    vendor.vendor.finish(prompt)
+    await checkAnswer(page, BEGINNING + ENDING)
+    await page.getByRole('button', { name: 'Edit' }).click()
+    await page.getByRole('textbox', { name: 'Edited message' }).fill(`${prompt}, edited`)
+    await page.getByRole('button', { name: 'Send again' }).click()
+    await expect
+      .poll(() => page.locator('.prompt > p').allInnerTexts())
+      .toEqual([`${prompt}, edited`])
+    await checkAnswer(page, BEGINNING)
+    vendor.vendor.finish(`${prompt}, edited`)
+  })
+
+  test('is renamed, found and deleted', async () => {
+    const { page } = await open(vendor)
+    const prompt = await ask(page)
+    await checkAnswer(page, BEGINNING)
+    vendor.vendor.finish(prompt)
+    await page.getByRole('button', { name: `Rename ${prompt}` }).click()
+    const field = page.getByRole('textbox', { name: 'New title' })
+    await field.fill(`Title of ${prompt}`)
+    await field.press('Enter')
+    await page.getByRole('searchbox', { name: 'Search conversations' }).fill(`title OF ${prompt}`)
+    const titles = () => page.locator('nav li a').allInnerTexts()
+    await expect.poll(titles).toEqual([`Title of ${prompt}`])
+    await page.getByRole('button', { name: `Delete Title of ${prompt}` }).click()
+    await page.locator('dialog[open] .danger').click()
+    await expect.poll(titles).toEqual([])
+    expect(page.url()).toBe(`${vendor.url}/`)
+  })
+
+  test('says that it reconnects while the server is away, and goes on', async () => {
+    const gateway = new Gateway()
+    onTestFinished(() => gateway.close())
+    await gateway.start({ heartbeat: '1s', lease: '1s' })
+    const { page } = await open(gateway)
+    await ask(page)
+    await checkAnswer(page, BEGINNING)
+    await gateway.kill()
+    const connection = () => page.locator('.connection').innerText()
+    await expect.poll(connection, { timeout: 15_000 }).toContain('Reconnecting')
+    await gateway.run()
+    await expect.poll(connection, { timeout: 30_000 }).toBe('Live')
+    await expect
+      .poll(() => page.locator('.notice.error').innerText(), { timeout: 15_000 })
+      .toContain('The server stopped while it wrote')
+    expect(await answers(page)).toEqual([BEGINNING])
+  })
+
+  test('asks for a key once, and keeps it out of addresses', async () => {
+    const gateway = new Gateway()
+    onTestFinished(() => gateway.close())
+    const key = gateway.addKey('someone')
+    await gateway.start({ keysFile: 'keys' })
+    const { context, page } = await open(gateway)
+    const addresses: string[] = []
+    context.on('request', (request) => addresses.push(request.url()))
+    await page.locator('dialog[open] input').fill(key)
+    await page.getByRole('button', { name: 'Use key' }).click()
+    const prompt = await ask(page)
+    await checkAnswer(page, BEGINNING)
+    await page.reload()
+    await checkAnswer(page, BEGINNING)
+    gateway.vendor.finish(prompt)
+    await checkAnswer(page, BEGINNING + ENDING)
+    expect(await page.locator('dialog[open]').count()).toBe(0)
+    expect(addresses.filter((address) => address.includes(key))).toEqual([])
+  })
+})
+
+describe('a first visit', () => {
+  test('shows thinking', async () => {
+    const { page } = await open(scripted)
+    await page.getByRole('button', { name: /See it think/ }).click()
+    await expect.poll(() => page.locator('.turn.settled').count()).toBe(1)
+    expect(await page.locator('.thinking').innerText()).toContain('Thought')
+    expect(await page.locator('.answer table').count()).toBe(1)
+    expect(await faultsOf(page)).toEqual([])
+  })
+
+  test('lets a tool be approved', async () => {
+    const { page } = await open(scripted)
+    await page.getByRole('button', { name: /Approve a tool/ }).click()
+    await expect.poll(() => page.locator('.tool').innerText()).toContain('waits for your approval')
+    expect(await faultsOf(page)).toEqual([])
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await expect.poll(() => page.locator('.tool').innerText()).toContain('is done')
+    await expect.poll(() => page.locator('.turn.settled').count()).toBe(1)
+  })
+
+  test('shows a failure and what to do', async () => {
+    const { page } = await open(scripted)
+    await page.getByRole('button', { name: /Watch a failure/ }).click()
+    await expect.poll(() => page.locator('.notice.error').count()).toBe(1)
+    expect(await page.locator('.notice.error').innerText()).toContain('Retry')
+    expect(await faultsOf(page)).toEqual([])
+  })
+
+  test('works on a phone', async () => {
+    const { page } = await open(scripted)
+    await page.setViewportSize({ width: 360, height: 640 })
+    expect(await faultsOf(page)).toEqual([])
+    await page.getByRole('button', { name: /See it think/ }).click()
+    await expect.poll(() => page.locator('.turn.settled').count()).toBe(1)
+    const width = await page.evaluate(() => document.documentElement.scrollWidth)
+    expect(width).toBe(360)
+    await page.getByRole('button', { name: 'Conversations' }).click()
+    await page.getByRole('button', { name: 'New conversation' }).click()
+    await expect.poll(() => page.locator('.welcome').count()).toBe(1)
+  })
+})
+
+test('what a model writes is text, never markup', async () => {
+  const { page } = await open(vendor)
+  const prompt = await ask(page, '<img src=x onerror="pwned=1">')
+  await checkAnswer(page, BEGINNING)
+  const payloads = [
+    '<script>pwned=1</script>',
+    '<img src=x onerror="pwned=1">',
+    '[link](javascript:pwned=1)',
+    '![image](https://evil.example/a.png?secret)',
+    '<svg/onload=pwned=1>',
+    '`<b onmouseover=pwned=1>`',
+    '| <script>pwned=1</script> | b |\n|---|---|\n| c | [d](data:text/html,x) |',
+    'The end',
+  ]
+  for (const payload of payloads) vendor.vendor.say(prompt, `\n\n${payload}`)
+  vendor.vendor.finish(prompt)
+  await expect.poll(() => answers(page)).toEqual([expect.stringContaining(ENDING.trim())])
+  const inAnswer = (selector: string) => page.locator(`.answer ${selector}`).count()
+  expect([await inAnswer('script'), await inAnswer('img'), await inAnswer('svg')]).toEqual([
+    0, 0, 0,
+  ])
+  const hrefs = await page.evaluate(() =>
+    Array.from(document.querySelectorAll<HTMLAnchorElement>('.answer a'), ({ href }) => href),
+  )
+  expect(hrefs).toEqual(['https://evil.example/a.png?secret'])
+  expect(await page.evaluate(() => 'pwned' in globalThis)).toBe(false)
+  expect(await refusedOn(page)).toEqual([])
+})
+
+describe('the inspector', () => {
+  async function inspect() {
+    const { context, page } = await open(scripted)
+    await page.getByRole('button', { name: /See it think/ }).click()
+    await page.getByRole('link', { name: 'Inspect' }).click()
+    await expect.poll(() => page.locator('.connection').innerText()).toBe('Complete')
+    return { context, page }
+  }
+
+  const fact = (page: Page, name: string) =>
+    page.evaluate((wanted) => {
+      const terms = Array.from(document.querySelectorAll('.totals dt'))
+      return terms.find((term) => term.textContent === wanted)?.nextElementSibling?.textContent
+    }, name)
+
+  test('has the bytes that the server sends', async () => {
+    const { page } = await inspect()
+    const turnId = page.url().split('/').at(-1) ?? ''
+    const sent = await (await fetch(`${scripted.url}/api/v2/stream/${turnId}`)).text()
+    const frames = sent.split('\n\n').filter((frame) => frame.includes('data: '))
+    const shown = await page.locator('.columns section:last-child pre').textContent()
+    const last = frames.slice(-20).map((frame) => `${frame}\n\n`)
+    expect(shown).toBe(last.join(''))
+    expect(await fact(page, 'events')).toBe(`${frames.length} of ${frames.length}`)
+    expect(await refusedOn(page)).toEqual([])
+  })
+
+  test('is steered by keys, and a link shows the same instant', async () => {
+    const { context, page } = await inspect()
+    await page.locator('h1').click()
+    for (const key of ['Home', 'ArrowRight', 'ArrowRight', 'ArrowRight', 'ArrowLeft']) {
+      await page.locator('body').press(key)
+    }
+    await expect.poll(() => fact(page, 'events')).toMatch(/^3 of /)
+    const other = await openTab(context, page.url())
+    await expect.poll(() => fact(other, 'events')).toMatch(/^3 of /)
+    await other.getByRole('button', { name: 'End' }).click()
+    await expect.poll(() => fact(other, 'events')).toMatch(/^(\d+) of \1$/)
+    expect(await faultsOf(other)).toEqual([])
+  })
+
+  test('tells what a client gets that comes back', async () => {
+    const { page } = await inspect()
+    await page.locator('h1').click()
+    await page.locator('body').press('Home')
+    await page.locator('summary').click()
+    const rows = await page.locator('.resume tbody tr').allInnerTexts()
+    expect(rows).toEqual([
+      expect.stringMatching(/^v2\s.*last event id\s+\d+ frames, \d+ bytes$/),
+      expect.stringMatching(/^xapi\s.*last snapshot\s+\d+ frames, \d+ bytes$/),
+      expect.stringMatching(/^chat-completions\s.*cannot resume/),
+    ])
+    expect(await page.locator('.changes ins').count()).toBeGreaterThan(1)
+  })
+
+  test('says when there is no such turn', async () => {
+    const context = await newContext()
+    const page = await openTab(context, `${scripted.url}/inspect/nothing`)
+    await expect.poll(() => page.locator('.notice.error').innerText()).toContain('Unknown turn')
+  })
+})
