@@ -299,7 +299,13 @@ function chatAt(page: string, script: string, createClient: typeof createClientO
             }
             return { ...opened, subscribe }
           }
-          return { ...client, thread }
+          // Sent until it is answered, which it never is once the gateway is gone.
+          const cancel: typeof client.cancel = (turnId) => {
+            const answered = client.cancel(turnId)
+            onTestFinished(() => answered)
+            return answered
+          }
+          return { ...client, thread, cancel }
         },
       }),
     fire: (name: 'form' | 'stop') => listeners.get(name)?.({ preventDefault: () => {} }),
