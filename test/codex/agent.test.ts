@@ -2,7 +2,16 @@
  * codex as an agent: its commands really run, in a temporary directory.
  * @module-tag slow
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import OpenAI from 'openai'
@@ -181,6 +190,14 @@ describe('a command', () => {
     expect(JSON.stringify(outputs)).not.toContain(KEY)
   })
 
+  test('in a sandbox cannot read the key of another process', async () => {
+    const { url, codex } = await start({ sandbox: 'workspace-write' })
+    const outputs = await run(url, "run: cat /proc/*/environ | tr '\\0' '\\n'; echo read all")
+    expect(readFileSync(`/proc/${codex.health.pid}/environ`, 'utf8')).toContain(KEY)
+    expect(callIn(outputs).toolOutput).toContain('read all')
+    expect(JSON.stringify(outputs)).not.toContain(KEY)
+  })
+
   test('may be silent for longer than the model', async () => {
     const { url } = await start({ idleTimeoutMs: 1000 })
     const outputs = await run(url, 'run: sleep 3; echo late')
@@ -270,6 +287,28 @@ test('a patch is a tool call with its diff', async () => {
   })
   expect(readFileSync(join(directory, 'hello.txt'), 'utf8')).toBe('Hello.\n')
 })
+
+test.each(['.', 'part', 'link'])(
+  'configuration in a repository starts nothing, if the agent works in %s',
+  async (place) => {
+    const repository = mkdtempSync(join(tmpdir(), 'turnstream-agent-'))
+    onTestFinished(() => rmSync(repository, { recursive: true, force: true, maxRetries: 10 }))
+    for (const folder of [repository, join(repository, 'part')]) {
+      const server = ['[mcp_servers.other]', 'command = "touch"', `args = ["${folder}/started"]`]
+      mkdirSync(join(folder, '.codex'), { recursive: true })
+      writeFileSync(join(folder, '.codex/config.toml'), server.join('\n'))
+    }
+    symlinkSync('part', join(repository, 'link'))
+    execFileSync('git', ['init', '-q', repository])
+    const { url } = await start({ directory: join(repository, place) })
+    for (const id of ['first', 'second']) {
+      const outputs = await run(url, 'run: sleep 1; ls -a', id)
+      expect(callIn(outputs).toolOutput).toContain('.codex')
+    }
+    expect(existsSync(join(repository, 'part/started'))).toBe(false)
+    expect(existsSync(join(repository, 'started'))).toBe(false)
+  },
+)
 
 test('the plan is thinking', async () => {
   const { url } = await start()
