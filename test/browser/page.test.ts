@@ -6,6 +6,8 @@
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { type Cassette, encodeCassette } from '../../src/cassettes/cassette.ts'
+import { CASSETTE_FORMAT, CASSETTE_VERSION } from '../../src/protocol/names.ts'
 import { BEGINNING, ENDING } from '../clients/chat-vendor.ts'
 import { useBrowser } from './browser.ts'
 import { Gateway } from './gateway.ts'
@@ -250,11 +252,37 @@ test('what a model writes is text, never markup', async () => {
   expect(await refusedOn(page)).toEqual([])
 })
 
+/** Two chunks of a Chat Completions server. */
+function cassette(): Cassette {
+  const chunk = (delta: object) =>
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta }] })}\n\n`
+  const bytes = (text: string) => new TextEncoder().encode(text)
+  const request = { method: 'POST', url: 'https://vendor.example/v1/chat/completions' }
+  return {
+    header: { format: CASSETTE_FORMAT, version: CASSETTE_VERSION, createdAt: 0, turnId: 'bug' },
+    calls: [
+      {
+        number: 1,
+        at: 0,
+        request: { ...request, headers: {}, vendor: 'openai-chat' },
+        response: { at: 1, status: 200, headers: {} },
+        chunks: [
+          { at: 10, bytes: bytes(chunk({ content: '<img src=x onerror=pwned=1>' })) },
+          { at: 400, bytes: bytes(`${chunk({ content: ' more' })}data: [DONE]\n\n`) },
+        ],
+        end: { at: 401, reason: 'complete' },
+      },
+    ],
+    events: [],
+    outputs: [],
+  }
+}
+
 describe('the inspector', () => {
   async function inspect() {
     const { context, page } = await open(scripted)
     await page.getByRole('button', { name: /See it think/ }).click()
-    await page.getByRole('link', { name: 'Inspect' }).click()
+    await page.getByRole('link', { name: /^Inspect$/ }).click()
     await expect.poll(() => page.locator('.connection').innerText()).toBe('Complete')
     return { context, page }
   }
@@ -303,6 +331,39 @@ describe('the inspector', () => {
       expect.stringMatching(/^chat-completions\s.*cannot resume/),
     ])
     expect(await page.locator('.changes ins').count()).toBeGreaterThan(1)
+  })
+
+  test('opens a cassette from disk, with what the provider sent', async () => {
+    const context = await newContext()
+    const page = await openTab(context, `${scripted.url}/inspect`)
+    const requests: string[] = []
+    context.on('request', (request) => requests.push(request.url()))
+    await page.locator('input[type=file]').setInputFiles({
+      name: 'bug.cassette.jsonl',
+      mimeType: 'application/jsonl',
+      buffer: Buffer.from([...encodeCassette(cassette())].join('')),
+    })
+    await expect.poll(() => page.locator('h1').innerText()).toBe('Turn bug')
+    await expect
+      .poll(() => page.locator('.columns h2').allInnerTexts())
+      .toContain('From the provider')
+    const sent = page.locator('.columns section:nth-child(2) pre')
+    await page.locator('h1').click()
+    await page.locator('body').press('End')
+    expect(await sent.textContent()).toContain('[DONE]')
+    await page.locator('body').press('Home')
+    expect(await sent.textContent()).toContain('<img src=x onerror=pwned=1>')
+    expect(await page.locator('main img').count()).toBe(0)
+    expect(requests.filter((url) => /\/(?:xapi|api|v1)\//.test(url))).toEqual([])
+  })
+
+  test('says when a file is no cassette', async () => {
+    const page = await openTab(await newContext(), `${scripted.url}/inspect`)
+    const buffer = Buffer.from('{"format":"<b>other</b>"}\n')
+    await page
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'a.jsonl', mimeType: 'application/jsonl', buffer })
+    await expect.poll(() => page.locator('.notice.error').innerText()).toContain('line 1')
   })
 
   test('says when there is no such turn', async () => {

@@ -61,6 +61,7 @@ interface Locator {
   click(): Promise<void>
   fill(text: string): Promise<void>
   press(key: string): Promise<void>
+  setInputFiles(file: { name: string; mimeType: string; buffer: Buffer }): Promise<void>
   count(): Promise<number>
   first(): Locator
   last(): Locator

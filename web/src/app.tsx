@@ -10,14 +10,14 @@ import { Sidebar } from './sidebar.tsx'
 const Inspector = lazy(async () => (await import('./inspect/inspector.tsx')).Inspector)
 
 export function App() {
-  const inspected = /\/inspect\/([^/]+)$/.exec(location.pathname)?.[1]
+  const inspected = /\/inspect(?:\/([^/]+))?$/.exec(location.pathname)
   return (
     <>
-      {inspected === undefined ? (
+      {inspected === null ? (
         <Conversations />
       ) : (
         <Suspense fallback={<p class="hint loading">Loading…</p>}>
-          <Inspector turnId={decodeURIComponent(inspected)} />
+          <Inspector turnId={inspected[1] && decodeURIComponent(inspected[1])} />
         </Suspense>
       )}
       <KeyDialog />

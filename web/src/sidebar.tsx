@@ -74,7 +74,7 @@ export function Sidebar(props: {
           </button>
         )}
         <footer>
-          <a href="docs">API reference</a>
+          <a href="docs">API reference</a> · <a href="inspect">Inspector</a>
         </footer>
       </nav>
     </>

@@ -42,7 +42,7 @@ interface File {
   readonly etag: string
 }
 
-/** Serves the chat page at `/` and the inspector at `/inspect/:turnId`. Without it, `/` leads to the docs. */
+/** Serves the chat page at `/` and the inspector at `/inspect`. Without it, `/` leads to the docs. */
 export function addPageRoutes(app: GatewayApp, { hasPage }: { readonly hasPage: boolean }): void {
   if (!hasPage || !existsSync(FOLDER)) {
     // Relative, because the gateway may be mounted under a prefix.
@@ -65,12 +65,13 @@ export function addPageRoutes(app: GatewayApp, { hasPage }: { readonly hasPage: 
   const chat = pageAt('./')
   const inspector = pageAt('../')
   app.get('/', (c) => sendFile(c, chat(), CHECK_FIRST))
+  app.get('/inspect', (c) => sendFile(c, chat(), CHECK_FIRST))
   app.get('/inspect/:turnId', (c) => sendFile(c, inspector(), CHECK_FIRST))
 }
 
 /** Whether a path belongs to the page. It holds no data of tenants, so it needs no key. */
 export function isPagePath(path: string): boolean {
-  return path === '/' || path === '/icon.svg' || /^\/(?:assets|inspect)\/[^/]+$/.test(path)
+  return /^\/(?:|icon\.svg|inspect|(?:assets|inspect)\/[^/]+)$/.test(path)
 }
 
 function once<T>(make: () => T): () => T {

@@ -9,9 +9,16 @@ import { ResumePanel } from './resume-panel.tsx'
 
 const SPEEDS = [0.5, 1, 2, 5, 10] as const
 
+/** Loaded only when it is used: it reads what every provider sends. */
+const cassettes = () => import('./cassette.ts')
+
 /** One turn, instant by instant: what arrived, what it became, and what a client had received by then. */
-export function Inspector({ turnId }: { turnId: string }) {
-  const { recording, feed } = useRecording(turnId)
+export function Inspector({ turnId }: { turnId: string | undefined }) {
+  const [opened, setOpened] = useState<OpenedFile>()
+  const loaded = useRecording(opened === undefined ? turnId : undefined)
+  const recording = opened?.recording ?? loaded.recording
+  const feed = opened === undefined ? loaded.feed : FROM_FILE
+  const name = opened?.name ?? turnId
   const { length } = recording
   const { cursor, seek, isLive, goLive } = useCursor(recording)
   const [isPlaying, setPlaying] = useState(false)
@@ -32,9 +39,10 @@ export function Inspector({ turnId }: { turnId: string }) {
     <main class="inspector">
       <header>
         <a href="./">← Conversations</a>
-        <h1>Turn {turnId}</h1>
+        <h1>{name === undefined ? 'Inspector' : `Turn ${name}`}</h1>
         <span class="facts">{model}</span>
-        <Status feed={feed} />
+        <Files recording={recording} name={name} onOpen={setOpened} />
+        {name !== undefined && <Status feed={feed} />}
       </header>
       {feed.status === 'failed' && <p class="notice error">{feed.message}</p>}
       <Plot
@@ -61,6 +69,12 @@ export function Inspector({ turnId }: { turnId: string }) {
           <h2>Events</h2>
           <EventList recording={recording} length={length} cursor={cursor} onSeek={seek} />
         </section>
+        {recording.vendor.length > 0 && (
+          <section>
+            <h2>From the provider</h2>
+            <VendorBytes recording={recording} cursor={cursor} />
+          </section>
+        )}
         <section>
           <h2>This event</h2>
           <pre tabIndex={0}>{pretty(recording.events[cursor - 1])}</pre>
@@ -137,12 +151,80 @@ function pretty(value: unknown): string {
     : text
 }
 
-function useRecording(turnId: string): { recording: Recording; feed: FeedState } {
+interface OpenedFile {
+  readonly name: string
+  readonly recording: Recording
+}
+
+const FROM_FILE: FeedState = { status: 'ended', reconnects: [] }
+
+/** Opens a cassette from disk, or saves this turn as one. */
+function Files(props: {
+  recording: Recording
+  name: string | undefined
+  onOpen: (file: OpenedFile) => void
+}) {
+  const { recording, name, onOpen } = props
+  const [error, setError] = useState<string>()
+  const open = async (file: File | undefined) => {
+    if (file === undefined) return
+    try {
+      const { openCassette } = await cassettes()
+      onOpen({
+        name: file.name.replace(/(\.cassette)?\.jsonl$/, ''),
+        recording: await openCassette(file),
+      })
+      setError(undefined)
+    } catch (cause) {
+      setError((cause as Error).message)
+    }
+  }
+  const save = async (as: string) => (await cassettes()).exportCassette(recording, as)
+  return (
+    <>
+      <label class="file">
+        Open a cassette
+        <input
+          type="file"
+          accept=".jsonl"
+          onChange={(event) => void open(event.currentTarget.files?.[0])}
+        />
+      </label>
+      {name !== undefined && recording.length > 0 && (
+        <button type="button" onClick={() => void save(name)}>
+          Export
+        </button>
+      )}
+      {error !== undefined && (
+        <p class="notice error" role="alert">
+          {error}
+        </p>
+      )}
+    </>
+  )
+}
+
+function VendorBytes({ recording, cursor }: { recording: Recording; cursor: number }) {
+  const chunk = recording.vendorAt(cursor)
+  return (
+    <>
+      {chunk && (
+        <p class="hint">
+          call {chunk.call}, {(chunk.at / 1000).toFixed(3)} s
+        </p>
+      )}
+      <pre tabIndex={0}>{chunk?.text.slice(0, MAX_SHOWN) ?? 'Nothing yet.'}</pre>
+    </>
+  )
+}
+
+function useRecording(turnId: string | undefined): { recording: Recording; feed: FeedState } {
   const recording = useMemo(() => new Recording(), [turnId])
   const [feed, setFeed] = useState<FeedState>({ status: 'loading', reconnects: [] })
   const [, changed] = useReducer((count: number) => count + 1, 0)
 
   useEffect(() => {
+    if (turnId === undefined) return undefined
     const abort = new AbortController()
     let frame: number | undefined
     let newest: FeedState | undefined

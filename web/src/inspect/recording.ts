@@ -13,6 +13,15 @@ export interface Emission {
   readonly output: StreamOutput
 }
 
+/** Bytes of the provider as they arrived. */
+export interface VendorChunk {
+  /** The number of the call, from 1. */
+  readonly call: number
+  /** In ms after the start. */
+  readonly at: number
+  readonly text: string
+}
+
 /** How many emissions lie between two views that are kept, so that seeking applies few. */
 const CHECKPOINT_EVERY = 500
 
@@ -26,8 +35,14 @@ export class Recording {
   /** Characters of text that have arrived by each event. */
   readonly received: number[] = []
   readonly emissions: Emission[] = []
+  /** In order of time. Empty if they were not recorded. */
+  readonly vendor: readonly VendorChunk[]
   readonly #checkpoints: View[] = [EMPTY_VIEW]
   #replay: OutputReplay | undefined
+
+  constructor(vendor: readonly VendorChunk[] = []) {
+    this.vendor = vendor
+  }
 
   get length(): number {
     return this.events.length
@@ -43,9 +58,10 @@ export class Recording {
     return type === 'response_done' || type === 'response_error' || type === 'turn_aborted_by_user'
   }
 
-  add(offset: string, event: StreamEvent): void {
+  /** `ms` is the time since the start, if it is known better than from the event. */
+  add(offset: string, event: StreamEvent, ms?: number): void {
     const start = this.events[0]?.timestamp ?? event.timestamp
-    const at = Math.max(event.timestamp - start, this.duration)
+    const at = Math.max(ms ?? event.timestamp - start, this.duration)
     this.events.push(event)
     this.offsets.push(offset)
     this.times.push(at)
@@ -67,6 +83,12 @@ export class Recording {
   /** The number of snapshots that had been emitted when so many events had arrived. */
   emissionsAt(events: number): number {
     return upperBound(this.emissions, events, (emission) => emission.events)
+  }
+
+  /** What the provider had sent last when so many events had arrived. */
+  vendorAt(events: number): VendorChunk | undefined {
+    const at = this.times[events - 1] ?? 0
+    return this.vendor[upperBound(this.vendor, at, (chunk) => chunk.at) - 1]
   }
 
   /** What a reader of snapshots saw when so many events had arrived. */
