@@ -14,7 +14,7 @@ import { ParameterError } from './errors.ts'
 const RESPONSE_PREFIX = 'resp_'
 const ITEM_ID = /^(?:msg|fc|rs|ctc)_(.+)$/
 
-/** As much as a provider may be sent. */
+/** Of all stored responses that a request refers to. */
 const MAX_CONTEXT_BYTES = 8 * 1024 * 1024
 
 /** Of different responses in one request: each is a read of the store. */
@@ -37,7 +37,7 @@ export async function previousItems(log: TurnLog, responseId: string): Promise<H
   if (turn.status === 'in_progress') {
     throw new ParameterError('previous_response_id', 'is still in progress')
   }
-  const { items, instructions } = await readContext(log, turn)
+  const { items, instructions } = await readContext(log, turn, MAX_CONTEXT_BYTES)
   return withoutInstructions(items, instructions).flatMap(toHistory)
 }
 
@@ -63,10 +63,12 @@ export async function referencedItems(
   if (runs.size > MAX_REFERENCED_RUNS) {
     throw new ParameterError('input', `refers to more than ${MAX_REFERENCED_RUNS} responses`)
   }
+  let room = MAX_CONTEXT_BYTES
   for (const runId of runs) {
     const turn = runId === '' ? undefined : await log.getTurnOfRun(runId)
     if (turn === undefined || turn.expired || turn.status === 'in_progress') continue
-    const { items } = await readContext(log, turn)
+    const { items, bytes } = await readContext(log, turn, room)
+    room -= bytes
     for (const item of items) {
       const [history] = toHistory(item)
       if (history !== undefined) found.set(wireId(item.id), history)
@@ -92,14 +94,15 @@ function wireId(itemId: string): string {
 async function readContext(
   log: TurnLog,
   turn: TurnRecord,
-): Promise<{ items: readonly ResponseItem[]; instructions: unknown }> {
+  room: number,
+): Promise<{ items: readonly ResponseItem[]; bytes: number; instructions: unknown }> {
   const reading = new AbortController()
   const { instructions } = (await readParameters(log, turn.turnId)) ?? {}
-  const stored = await readStoredItems(log, turn, MAX_CONTEXT_BYTES, reading.signal)
+  const stored = await readStoredItems(log, turn, room, reading.signal)
   if (stored === undefined) {
-    throw new ParameterError('previous_response_id', `has more than ${MAX_CONTEXT_BYTES} bytes`)
+    throw new ParameterError('input', `refers to more than ${MAX_CONTEXT_BYTES} bytes`)
   }
-  return { items: stored.items, instructions }
+  return { ...stored, instructions }
 }
 
 /** The parameters of the request that started a turn. */

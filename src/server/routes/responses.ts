@@ -3,7 +3,6 @@ import type * as z from 'zod'
 import { ResponsesEncoder } from '../../dialects/responses/encode.ts'
 import { DONE, errorTypeOf, type ResponsesObject } from '../../dialects/responses/wire.ts'
 import { START } from '../../log/offsets.ts'
-import type { TurnLog } from '../../log/turn-log.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
@@ -52,7 +51,7 @@ const createRoute = spec.route('post', ROUTES.responses, {
         ...spec.sse('', responsesEventSchema).content,
       },
     },
-    ...spec.openaiRefusals(...ANSWER_REFUSALS),
+    ...spec.openaiRefusals(...ANSWER_REFUSALS, 'READS_LIMITED'),
   },
 })
 
@@ -62,7 +61,7 @@ const inputTokensRoute = spec.route('post', ROUTES.responseInputTokens, {
   request: { body: spec.jsonBody(inputTokensBodySchema) },
   responses: {
     200: spec.json('The estimate', inputTokensSchema),
-    ...spec.openaiRefusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED'),
+    ...spec.openaiRefusals('BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED', ...spec.READ_REFUSALS),
   },
 })
 
@@ -82,7 +81,7 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
       withStreamSlot(c, context, async (slot) => {
         const body = c.req.valid('json')
         const headers = c.req.valid('header')
-        const earlier = await readEarlier(c.get('space').log, body)
+        const earlier = await readEarlier(c, context, body)
         const { submission, ignored } = responsesSubmission(body, headers, earlier)
         setIgnored(c, ignored)
         const started = await startVendorTurn(c, context, submission, headers)
@@ -99,7 +98,7 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
     async (c) => {
       const json = c.req.valid('json')
       const body = { ...json, model: json.model ?? '' }
-      const earlier = await readEarlier(c.get('space').log, body)
+      const earlier = await readEarlier(c, context, body)
       const { submission } = responsesSubmission(body, {}, earlier)
       const { history = [], input, settings } = submission
       const items = inputItems('', history, input)
@@ -111,14 +110,25 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
   )
 }
 
-/** What the request refers to. */
+/** What the request refers to, read like any stored turn: in the caller's queue. READS_LIMITED. */
 async function readEarlier(
-  log: TurnLog,
+  c: Context<GatewayEnv>,
+  { limits }: GatewayContext,
   { previous_response_id: previous, input }: Pick<ResponsesBody, 'previous_response_id' | 'input'>,
 ): Promise<Earlier> {
-  const items = previous ? await previousItems(log, previous) : []
-  const references = await referencedItems(log, input)
-  return { items, findItem: (id) => references.get(withoutPrefix(id)) }
+  if (!previous && !hasReferences(input)) return NOTHING_EARLIER
+  const { log } = c.get('space')
+  return limits.read(c.get('caller'), async () => {
+    const items = previous ? await previousItems(log, previous) : []
+    const references = await referencedItems(log, input)
+    return { items, findItem: (id) => references.get(withoutPrefix(id)) }
+  })
+}
+
+const NOTHING_EARLIER: Earlier = { items: [], findItem: () => undefined }
+
+function hasReferences(input: ResponsesBody['input']): boolean {
+  return typeof input !== 'string' && input.some(({ type }) => type === 'item_reference')
 }
 
 /** The events of a background response start at once: its client needs the id. */

@@ -1,10 +1,12 @@
 /** What `/v1/responses` accepts, ignores and refuses. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { caseCount } from '../../case-count.ts'
 import { fixtures, stage } from '../openai/stage.ts'
 import { PNG } from '../openai/vendor-forms.ts'
 import { startServer } from '../support.ts'
+import { UNLIMITED } from '../unlimited.ts'
 import { json, send } from './support.ts'
 
 const vendor = 'openai-responses'
@@ -315,4 +317,52 @@ test('any body gets an answer in OpenAI’s format, never a server error', async
     { numRuns: caseCount(200) },
   )
   expect(server.errors).toEqual([])
+})
+
+test('a request cannot refer to more than 8 MB of stored responses', async () => {
+  const server = await startServer({ maxBodyBytes: 4_000_000 })
+  const ids: string[] = []
+  for (let count = 0; count < 3; count++) {
+    const body = { model: 'plain/m', input: 'x'.repeat(3_000_000) }
+    ids.push(json(await send(server, 'POST /v1/responses', body)).output[0].id)
+  }
+  const input = ids.map((id) => ({ type: 'item_reference', id }))
+  const answer = await send(server, 'POST /v1/responses', { model: 'plain/m', input })
+  expect([answer.status, json(answer).error.param]).toEqual([400, 'input'])
+  const few = await send(server, 'POST /v1/responses', { model: 'plain/m', input: input.slice(1) })
+  expect(few.status).toBe(200)
+})
+
+/** A store whose next lookup of a turn waits. */
+class WaitingLog extends MemoryLog {
+  #onLookup: (() => Promise<void>) | undefined
+
+  /** Resolves when a lookup waits, with the function that lets it go on. */
+  nextLookup(): Promise<() => void> {
+    return new Promise((resolve) => {
+      this.#onLookup = () => new Promise<void>((go) => resolve(go))
+    })
+  }
+
+  override async getTurn(turnId: string) {
+    const wait = this.#onLookup
+    this.#onLookup = undefined
+    await wait?.()
+    return super.getTurn(turnId)
+  }
+}
+
+test('what a request refers to is read within the limits of its key', async () => {
+  const log = new WaitingLog()
+  const server = await startServer({ log, limits: { ...UNLIMITED, concurrentReads: 1 } })
+  const body = { model: 'plain/m', input: 'Hi' }
+  const { id } = json(await send(server, 'POST /v1/responses', body))
+  const next = log.nextLookup()
+  const continued = { ...body, previous_response_id: id }
+  const first = send(server, 'POST /v1/responses', continued)
+  const goOn = await next
+  const second = await send(server, 'POST /v1/responses', continued)
+  expect([second.status, json(second).error.code]).toEqual([429, 'READS_LIMITED'])
+  goOn()
+  expect((await first).status).toBe(200)
 })
