@@ -12,12 +12,14 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
 }
 
-/** Serves test/browser/site/, and the built package below /dist/. */
-export async function startSite() {
+/** Serves test/browser/site/, the built package below /dist/, and `pages` by their paths. */
+export async function startSite(pages: ReadonlyMap<string, string> = new Map()) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://site')
     const file = pathname.startsWith('/dist/') ? pathname : join('test/browser/site', pathname)
-    readFile(join(root, file)).then(
+    const page = pages.get(pathname)
+    const read = page === undefined ? readFile(join(root, file)) : Promise.resolve(page)
+    read.then(
       (content) => {
         const type = TYPES[extname(file)] ?? 'application/octet-stream'
         response.writeHead(200, { 'content-type': type }).end(content)

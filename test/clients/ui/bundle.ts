@@ -18,7 +18,8 @@ export async function runBundle<T>(files: Readonly<Record<string, string>>): Pro
   return runInThisContext(`${await built}\nbundled`) as T
 }
 
-async function bundleFiles(files: Readonly<Record<string, string>>): Promise<string> {
+/** Returns a script that sets `bundled` to what the entry exports. */
+export async function bundleFiles(files: Readonly<Record<string, string>>): Promise<string> {
   const folder = mkdtempSync(join(clients, 'node_modules/.bundle-'))
   try {
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
@@ -32,6 +33,7 @@ async function bundleFiles(files: Readonly<Record<string, string>>): Promise<str
 async function bundle(entry: string): Promise<string> {
   const result = await build({
     ...{ root: clients, configFile: false, logLevel: 'error' },
+    define: { 'process.env.NODE_ENV': '"development"' },
     resolve: {
       // Our sources would find another copy.
       dedupe: ['react', 'react-dom'],
