@@ -46,7 +46,7 @@ function modelEvents(events: readonly TimedEvent[]): TimedEvent[] {
     const isUser =
       (item !== undefined && 'origin' in item && item.origin === 'user') ||
       (payload.type === 'item_start' && payload.origin === 'user')
-    const isApproval = item?.type === 'approval_response'
+    const isApproval = item?.type === 'approval_request' || item?.type === 'approval_response'
     if (isUser || isApproval || isInputItem(run_id, payload.item_id)) input.add(payload.item_id)
     else if (item?.type === 'function_call_output') answered.add(item.call_id)
   }

@@ -71,6 +71,7 @@ describe('a recorded turn', () => {
     const added = [
       done({ ...out, id: 'recorded-turn-input-1', call_id: 'old' }),
       done({ ...fn, id: 'a', call_id: 'server', approval }),
+      done({ type: 'approval_request', id: 'q', approval_id: 'approval-1', call_id: 'server' }),
       done({
         type: 'approval_response',
         id: 'b',
