@@ -99,10 +99,8 @@ test('streams an answer, goes on after a reload, and stops it', async () => {
   held.say(LONG)
   mountExample(example, props())
   await eventually(() => expect(shown()[1]).toBe('assistant: <long><long>'))
-  await eventually(() => {
-    page.find('button:nth-of-type(2):not([disabled])').click()
-    expect(held.signal.aborted).toBe(true)
-  })
+  await eventually(() => page.find('button:nth-of-type(2):not([disabled])').click())
+  await eventually(() => expect(held.signal.aborted).toBe(true))
   await eventually(() => {
     expect(page.find('button:nth-of-type(2)').hasAttribute('disabled')).toBe(true)
   })
