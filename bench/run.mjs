@@ -11,6 +11,7 @@ const benches = {
   processor: async () => (await import('./processor.mjs')).benchProcessor(),
   reducer: async () => (await import('./reducer.mjs')).benchReducer(),
   pipeline: async () => (await import('./pipeline.mjs')).benchPipeline(),
+  client: async () => (await import('./client.mjs')).benchClient(),
   sse: async () => (await import('./sse.mjs')).benchSse(),
   'log-redis': async () => (await import('./log-redis.mjs')).benchLogRedis(),
   'log-join': async () => (await import('./log-join.mjs')).benchLogJoin(),

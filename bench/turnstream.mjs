@@ -8,6 +8,13 @@ export const turnstream = await import(new URL('index.js', dist).href)
 /** @type {typeof import('../src/testing/index.ts')} */
 export const { fakeClock } = await import(new URL('testing/index.js', dist).href)
 
+/** The files that pages load. */
+export const clientFile = new URL('client.js', dist).pathname
+export const shareFile = new URL('client-share.js', dist).pathname
+
+/** @type {typeof import('../src/client.ts')} */
+export const client = await import(clientFile)
+
 // Parts that it does not export.
 
 /** @type {typeof import('../src/adapters/event-stamp.ts')} */

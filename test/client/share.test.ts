@@ -218,6 +218,35 @@ describe('two pages', () => {
   })
 })
 
+test.each([
+  ['of another place', { frames: [], from: 'elsewhere' }],
+  ['that do not fit', { frames: [{ event: 'append', data: '{"itemId":"x"}', id: 'x' }] }],
+])('a page that gets frames %s asks for everything, and continues', async (_name, message) => {
+  const server = await startServer()
+  const locks = new TestLocks()
+  const { call } = await holdTurn(server)
+  call.say(LONG)
+  const pages = [1, 2].map(() => openThread(server, { sharing: { locks } }))
+  await eventually(() => expect(pages.map(({ text }) => text())).toEqual([LONG, LONG]))
+  const follower = pages.find(({ requests }) => requests.length === 0)
+  const channel = new BroadcastChannel(locks.names[0] ?? '')
+  onTestFinished(() => channel.close())
+  const asked = new Promise<unknown>((resolve) => {
+    channel.addEventListener('message', ({ data }: MessageEvent) => {
+      if (data.state !== undefined) resolve(data.state.cursor)
+    })
+  })
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
+  const post = (sent: unknown) => channel.postMessage(sent)
+  post('ask')
+  const from = await asked
+  post({ from, ...message })
+  call.say(LONG)
+  await eventually(() => expect(follower?.text()).toBe(LONG + LONG))
+  expect(follower?.requests).toEqual([])
+  call.finish()
+})
+
 describe('a page has a connection of its own', () => {
   const checkTwoStreams = async (pages: ReturnType<typeof openThread>[]) => {
     await eventually(() => {
