@@ -124,6 +124,51 @@ describe('a conversation', () => {
     vendor.vendor.finish(`${prompt}, edited`)
   })
 
+  test('has tools that are answered by hand', async () => {
+    const { page } = await open(scripted)
+    const body = {
+      ...{ turnId: 'by-hand', threadId: 'by-hand', prompt: 'How warm is it?' },
+      model: 'scripted/client-tools',
+      tools: [{ name: 'thermometer', parameters: { type: 'object' } }],
+    }
+    await fetch(`${scripted.url}/api/v2/submit`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    await page.goto(`${scripted.url}/?thread=by-hand`)
+    await page.getByRole('textbox', { name: 'Output of thermometer' }).fill('21 °C')
+    expect(await faultsOf(page)).toEqual([])
+    await page.getByRole('button', { name: 'Send output' }).click()
+    await expect.poll(() => page.locator('.tool').innerText()).toContain('is done')
+    await expect.poll(() => page.locator('.turn.settled').count()).toBe(2)
+  })
+
+  test('of 100,000 tokens stays responsive', async () => {
+    const { page } = await open(vendor)
+    const prompt = await ask(page)
+    await checkAnswer(page, BEGINNING)
+    await page.evaluate(() => {
+      const tasks: number[] = []
+      Object.assign(globalThis, { tasks })
+      new PerformanceObserver((list) => {
+        tasks.push(...list.getEntries().map(({ duration }) => duration))
+      }).observe({ entryTypes: ['longtask'] })
+    })
+    const part = 'Some words of a long answer, **bold** and `code` among them. '.repeat(6)
+    for (let index = 0; index < 1000; index++) {
+      vendor.vendor.say(prompt, `${part}\n\n${index % 20 === 0 ? `## Part ${index}\n\n` : ''}`)
+      // In the order in which it is written, while the page shows it.
+      if (index % 20 === 0) await page.evaluate(() => new Promise(requestAnimationFrame))
+    }
+    vendor.vendor.finish(prompt)
+    await expect.poll(() => page.locator('.turn.settled').count(), { timeout: 30_000 }).toBe(1)
+    const tasks = await page.evaluate(() => (globalThis as unknown as { tasks: number[] }).tasks)
+    expect(await page.locator('.answer p').count()).toBeGreaterThan(1000)
+    // A page that parsed or rendered everything again would take seconds.
+    expect(Math.max(0, ...tasks)).toBeLessThan(1000)
+  })
+
   test('is renamed, found and deleted', async () => {
     const { page } = await open(vendor)
     const prompt = await ask(page)

@@ -1,5 +1,8 @@
 import type { ItemSnapshot } from '../../src/protocol/stream-output.ts'
 
+/** Only what is added is read. */
+const KEPT = 10
+
 /** Reads an answer to screen readers paragraph by paragraph: word by word nobody could follow. */
 export function Announcer({ items }: { items: readonly ItemSnapshot[] }) {
   const paragraphs = items.flatMap(({ itemId, content, status }) => {
@@ -12,7 +15,7 @@ export function Announcer({ items }: { items: readonly ItemSnapshot[] }) {
   })
   return (
     <div class="hidden" role="log" aria-live="polite" aria-label="Answer">
-      {paragraphs.map(({ key, text }) => (
+      {paragraphs.slice(-KEPT).map(({ key, text }) => (
         <p key={key}>{text}</p>
       ))}
     </div>
