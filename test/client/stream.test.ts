@@ -323,6 +323,26 @@ describe('frames', () => {
     unsubscribe()
   })
 
+  test('a turn of a thread that has expired stays, and the others follow', async () => {
+    const outputs = [said('One', 'complete'), END]
+    const page = { turns: [{ turnId: 't', offset: '1-3', outputs }] }
+    const { client, stream, streams, settle } = setUp([Response.json(page)])
+    const thread = client.thread('h')
+    const unsubscribe = thread.subscribe(() => {})
+    await vi.waitFor(() => expect(streams).toHaveLength(1))
+    expect(stream().from).toBe('t/1-3')
+    stream().open()
+    stream().event('resync', { reason: 'trimmed', offset: 't/0-0' })
+    stream().output({ type: 'turn_started', turnId: 't2', threadId: 'h' }, 't2/1-1')
+    await settle()
+    await vi.waitFor(async () => {
+      await settle()
+      expect(thread.getSnapshot().turns.map(({ turnId }) => turnId)).toEqual(['t', 't2'])
+    })
+    expect(streams).toHaveLength(1)
+    unsubscribe()
+  })
+
   test('a cursor that the gateway does not accept restarts without one', async () => {
     const invalid = { error: { code: 'CURSOR_INVALID', message: 'no' } }
     const { clock, stream, streams, settle, unsubscribe } = opened([
