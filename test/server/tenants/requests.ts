@@ -38,8 +38,21 @@ export function routesOf(document: OpenApiDocument): Route[] {
   )
 }
 
+interface Body {
+  plain: object
+  names: readonly (keyof Ids)[]
+  /** Other ways to name something. */
+  references?: Readonly<Record<string, (ids: Ids) => object>>
+}
+
+/** How a response may name an earlier one, or an item of it. */
+const REFERENCES: Body['references'] = {
+  previous_response_id: ({ turnId }) => ({ previous_response_id: `resp_${turnId}` }),
+  item_reference: ({ runId }) => ({ input: [{ type: 'item_reference', id: `msg_${runId}_1` }] }),
+}
+
 /** A body of each operation that takes one: what it needs besides ids, and which ids it may name. */
-const BODIES: Record<string, { plain: object; names: readonly (keyof Ids)[] }> = {
+const BODIES: Record<string, Body> = {
   postSubmit: { plain: { prompt: 'Hi' }, names: ['turnId', 'runId', 'threadId'] },
   postThreadTurn: { plain: { prompt: 'Hi' }, names: ['turnId', 'runId'] },
   postRunCancel: { plain: {}, names: [] },
@@ -52,6 +65,16 @@ const BODIES: Record<string, { plain: object; names: readonly (keyof Ids)[] }> =
     plain: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], stream: true },
     names: [],
   },
+  postResponses: { plain: { model: 'm', input: 'Hi' }, names: [], references: REFERENCES },
+  postResponseInputTokens: { plain: { input: 'Hi' }, names: [], references: REFERENCES },
+  postMessages: {
+    plain: { model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] },
+    names: [],
+  },
+  postMessagesCountTokens: {
+    plain: { model: 'm', messages: [{ role: 'user', content: 'Hi' }] },
+    names: [],
+  },
 }
 
 /** Where else than in paths and bodies a request may name something. */
@@ -59,6 +82,7 @@ const PARAMETERS: Record<string, (ids: Ids) => string> = {
   'header idempotency-key': ({ runId }) => runId,
   'header last-event-id': ({ turnId }) => `${turnId}/1-1`,
   'query from': ({ turnId }) => `${turnId}/1-1`,
+  'query after': ({ runId }) => `msg_${runId}-user-prompt`,
   'query cursor': ({ threadId }) => `999999999999999:${threadId}`,
 }
 
@@ -71,7 +95,10 @@ const NAMELESS = new Set([
   'query encoding',
   'query first',
   'query limit',
+  'query order',
   'query replaced',
+  'query starting_after',
+  'query stream',
   'query token',
 ])
 
@@ -108,14 +135,18 @@ function inPath({ method, template, operation }: Route): Attack[] {
 function inBody({ method, template, operation }: Route): Attack[] {
   const { operationId, requestBody } = operation
   if (requestBody === undefined) return []
-  const { plain, names } = bodyOf(operationId)
-  return names.map((name) => ({
+  const { plain, names, references = {} } = bodyOf(operationId)
+  const ways = [
+    ...names.map((name) => [name, (ids: Ids): object => ({ [name]: ids[name] })] as const),
+    ...Object.entries(references),
+  ]
+  return ways.map(([name, write]) => ({
     operationId,
     naming: `${name} in the body`,
     request: (ids) => ({
       method,
       path: fill(template, OWN),
-      body: { ...plain, [name]: ids[name] },
+      body: { ...plain, ...write(ids) },
     }),
   }))
 }
@@ -166,6 +197,8 @@ export function fill(template: string, ids: Ids): string {
     // The models are the same for everybody.
     if (name === 'model') return encodeURIComponent('plain/m')
     if (name === 'approvalId') return 'approval-1'
+    if (name === 'responseId') return encodeURIComponent(`resp_${ids.turnId}`)
+    if (name === 'messageId') return encodeURIComponent(`msg_${ids.turnId}`)
     const id = (ids as unknown as Record<string, string | undefined>)[name]
     if (id === undefined) throw new Error(`${template}: what is ${name}?`)
     return encodeURIComponent(id)

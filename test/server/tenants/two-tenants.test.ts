@@ -224,7 +224,7 @@ describe('W8 resources of another tenant look unknown', () => {
 })
 
 /** In our words, and in those of OpenAI. */
-const KEY_REFUSED = /"KEY_|"invalid_api_key"/
+const KEY_REFUSED = /"KEY_|"invalid_api_key"|"authentication_error"/
 
 describe('W8 without a key', () => {
   const open = routes.filter(({ operation }) => operation.security?.length === 0)
