@@ -328,6 +328,11 @@ describe('the inspector', () => {
     const { context, page } = await open(scripted)
     await page.getByRole('button', { name: /See it think/ }).click()
     await page.getByRole('link', { name: /^Inspect$/ }).click()
+    const beside = page.locator('.beside .connection')
+    await expect.poll(() => beside.innerText()).toBe('Complete')
+    expect(await faultsOf(page)).toEqual([])
+    const address = await page.locator('.turn footer a').first().getAttribute('href')
+    await page.goto(`${scripted.url}/${address}`)
     await expect.poll(() => page.locator('.connection').innerText()).toBe('Complete')
     return { context, page }
   }

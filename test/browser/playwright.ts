@@ -65,6 +65,7 @@ interface Locator {
   count(): Promise<number>
   first(): Locator
   last(): Locator
+  getAttribute(name: string): Promise<string | null>
   textContent(): Promise<string | null>
   innerText(): Promise<string>
   allInnerTexts(): Promise<string[]>

@@ -17,7 +17,9 @@ export function App() {
         <Conversations />
       ) : (
         <Suspense fallback={<p class="hint loading">Loading…</p>}>
-          <Inspector turnId={inspected[1] && decodeURIComponent(inspected[1])} />
+          <main>
+            <Inspector turnId={inspected[1] && decodeURIComponent(inspected[1])} />
+          </main>
         </Suspense>
       )}
       <KeyDialog />
@@ -30,10 +32,15 @@ function Conversations() {
   const { models, error } = useModels()
   const [isMenuOpen, setMenuOpen] = useState(false)
 
-  useEffect(() => setMenuOpen(false), [threadId])
+  const [inspected, setInspected] = useState<string>()
+
+  useEffect(() => {
+    setMenuOpen(false)
+    setInspected(undefined)
+  }, [threadId])
 
   return (
-    <div class="app">
+    <div class={inspected === undefined ? 'app' : 'app with-inspector'}>
       <button
         type="button"
         class="skip"
@@ -48,7 +55,15 @@ function Conversations() {
         models={models}
         modelsError={error}
         onMenu={() => setMenuOpen(true)}
+        onInspect={setInspected}
       />
+      {inspected !== undefined && (
+        <aside class="beside">
+          <Suspense fallback={<p class="hint loading">Loading…</p>}>
+            <Inspector key={inspected} turnId={inspected} onClose={() => setInspected(undefined)} />
+          </Suspense>
+        </aside>
+      )}
     </div>
   )
 }

@@ -17,10 +17,11 @@ interface ChatProps {
   readonly models: readonly string[] | undefined
   readonly modelsError: string | undefined
   readonly onMenu: () => void
+  readonly onInspect: (turnId: string) => void
 }
 
 /** One conversation, or the start of a new one. */
-export function Chat({ threadId, models, modelsError, onMenu }: ChatProps) {
+export function Chat({ threadId, models, modelsError, onMenu, onInspect }: ChatProps) {
   const [model, setModel] = useModelChoice(models)
   const [draft, setDraft] = useState('')
   const followed = useThread(client, threadId)
@@ -79,7 +80,13 @@ export function Chat({ threadId, models, modelsError, onMenu }: ChatProps) {
             }}
           />
         ) : (
-          <Turns threadId={threadId ?? ''} state={state} onSubmit={submit} model={model} />
+          <Turns
+            threadId={threadId ?? ''}
+            state={state}
+            onSubmit={submit}
+            onInspect={onInspect}
+            model={model}
+          />
         )}
       </Scroller>
       <Composer
@@ -110,8 +117,9 @@ function Turns(props: {
   state: ThreadState
   model: string | undefined
   onSubmit: (prompt: string, options: { replaces?: string }) => void
+  onInspect: (turnId: string) => void
 }) {
-  const { threadId, state, model, onSubmit } = props
+  const { threadId, state, model, onSubmit, onInspect } = props
   const [isLoading, setLoading] = useState(false)
   const loadOlder = async () => {
     setLoading(true)
@@ -143,6 +151,7 @@ function Turns(props: {
           isLast={index === state.turns.length - 1}
           model={model}
           onSubmit={onSubmit}
+          onInspect={onInspect}
         />
       ))}
     </>

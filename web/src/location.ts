@@ -30,9 +30,13 @@ export function showThread(id: string | undefined): void {
   for (const listener of listeners) listener()
 }
 
-/** For links: a click shows the thread here, a click with a modifier key opens a tab as usual. */
-export function followLink(event: MouseEvent, id: string | undefined): void {
+/** For links: a click does something here, a click with a modifier key opens a tab as usual. */
+export function onPlainClick(event: MouseEvent, act: () => void): void {
   if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
   event.preventDefault()
-  showThread(id)
+  act()
+}
+
+export function followLink(event: MouseEvent, id: string | undefined): void {
+  onPlainClick(event, () => showThread(id))
 }

@@ -5,6 +5,7 @@ import type { ItemSnapshot } from '../../src/protocol/stream-output.ts'
 import { adviceFor } from './advice.ts'
 import { Announcer } from './announcer.tsx'
 import { CopyButton } from './copy-button.tsx'
+import { onPlainClick } from './location.ts'
 import { Markdown } from './markdown/markdown.tsx'
 import { PendingCalls } from './pending-calls.tsx'
 import { ThinkingCard } from './thinking-card.tsx'
@@ -16,6 +17,8 @@ interface TurnProps {
   readonly isLast: boolean
   readonly model: string | undefined
   readonly onSubmit: (prompt: string, options: { replaces?: string }) => void
+  /** Shows the inspector beside the chat. */
+  readonly onInspect: (turnId: string) => void
 }
 
 /** One prompt and its answer. It renders only when its own turn changes. */
@@ -25,7 +28,7 @@ export const Turn = memo(TurnCard, (before, after) => {
   )
 })
 
-function TurnCard({ turn, isLast, model, onSubmit }: TurnProps) {
+function TurnCard({ turn, isLast, model, onSubmit, onInspect }: TurnProps) {
   const { turnId, items, status } = turn
   const isRunning = status === 'running'
   const answer = items.filter((item) => item.type === 'message' && item.origin === 'agent')
@@ -61,7 +64,11 @@ function TurnCard({ turn, isLast, model, onSubmit }: TurnProps) {
               Retry
             </button>
           )}
-          <a class="quiet" href={`inspect/${encodeURIComponent(turnId)}`}>
+          <a
+            class="quiet"
+            href={`inspect/${encodeURIComponent(turnId)}`}
+            onClick={(event) => onPlainClick(event, () => onInspect(turnId))}
+          >
             Inspect
           </a>
           <Facts turn={turn} />

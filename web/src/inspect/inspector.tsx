@@ -13,12 +13,14 @@ const SPEEDS = [0.5, 1, 2, 5, 10] as const
 const cassettes = () => import('./cassette.ts')
 
 /** One turn, instant by instant: what arrived, what it became, and what a client had received by then. */
-export function Inspector({ turnId }: { turnId: string | undefined }) {
+export function Inspector(props: { turnId: string | undefined; onClose?: () => void }) {
+  const { turnId, onClose } = props
   const [opened, setOpened] = useState<OpenedFile>()
   const loaded = useRecording(opened === undefined ? turnId : undefined)
   const recording = opened?.recording ?? loaded.recording
   const feed = opened === undefined ? loaded.feed : FROM_FILE
   const name = opened?.name ?? turnId
+  const Heading = onClose === undefined ? 'h1' : 'h2'
   const { length } = recording
   const { cursor, seek, isLive, goLive } = useCursor(recording)
   const [isPlaying, setPlaying] = useState(false)
@@ -36,10 +38,16 @@ export function Inspector({ turnId }: { turnId: string | undefined }) {
   const model =
     start?.type === 'response_start' ? `${start.payload.provider_id}/${start.payload.model_id}` : ''
   return (
-    <main class="inspector">
+    <section class="inspector" aria-label="Inspector">
       <header>
-        <a href="./">← Conversations</a>
-        <h1>{name === undefined ? 'Inspector' : `Turn ${name}`}</h1>
+        {onClose === undefined ? (
+          <a href="./">← Conversations</a>
+        ) : (
+          <button type="button" onClick={onClose}>
+            Close
+          </button>
+        )}
+        <Heading>{name === undefined ? 'Inspector' : `Turn ${name}`}</Heading>
         <span class="facts">{model}</span>
         <Files recording={recording} name={name} onOpen={setOpened} />
         {name !== undefined && <Status feed={feed} />}
@@ -86,7 +94,7 @@ export function Inspector({ turnId }: { turnId: string | undefined }) {
         <Bytes recording={recording} length={length} cursor={cursor} />
       </div>
       <ResumePanel recording={recording} length={length} cursor={cursor} />
-    </main>
+    </section>
   )
 }
 
@@ -307,12 +315,9 @@ function useKeys(keys: Readonly<Record<string, () => void>>): void {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement
-      if (
-        target.closest('input, select, textarea, button') !== null ||
-        event.ctrlKey ||
-        event.metaKey
-      )
-        return
+      const isElsewhere = target !== document.body && target.closest('.inspector') === null
+      const isControl = target.closest('input, select, textarea, button') !== null
+      if (isElsewhere || isControl || event.ctrlKey || event.metaKey) return
       const action = latest.current[event.key]
       if (action === undefined) return
       event.preventDefault()
