@@ -29,9 +29,7 @@ export function Chat({ threadId, models, modelsError, onMenu, onInspect }: ChatP
   const running = state?.turns.findLast(({ status }) => status === 'running')
   const title = state === undefined ? 'New conversation' : firstPrompt(state.turns)
 
-  useEffect(() => {
-    document.title = title === undefined ? 'turnstream' : `${title.slice(0, 60)} · turnstream`
-  }, [title])
+  useTitle(title)
 
   const submit = (prompt: string, options: { model?: string; replaces?: string } = {}) => {
     const { replaces } = options
@@ -105,6 +103,12 @@ export function Chat({ threadId, models, modelsError, onMenu, onInspect }: ChatP
 
 function optional<K extends string, V>(name: K, value: V | undefined): Partial<Record<K, V>> {
   return value === undefined ? {} : ({ [name]: value } as Record<K, V>)
+}
+
+function useTitle(title: string | undefined): void {
+  useEffect(() => {
+    document.title = title === undefined ? 'turnstream' : `${title.slice(0, 60)} · turnstream`
+  }, [title])
 }
 
 function firstPrompt(turns: readonly TurnView[]): string | undefined {

@@ -72,29 +72,42 @@ export function Inspector(props: { turnId: string | undefined; onClose?: () => v
         goLive={goLive}
       />
       <Totals recording={recording} cursor={cursor} />
-      <div class="columns">
-        <section>
-          <h2>Events</h2>
-          <EventList recording={recording} length={length} cursor={cursor} onSeek={seek} />
-        </section>
-        {recording.vendor.length > 0 && (
-          <section>
-            <h2>From the provider</h2>
-            <VendorBytes recording={recording} cursor={cursor} />
-          </section>
-        )}
-        <section>
-          <h2>This event</h2>
-          <pre tabIndex={0}>{pretty(recording.events[cursor - 1])}</pre>
-        </section>
-        <section>
-          <h2>Shown by then</h2>
-          <pre tabIndex={0}>{pretty(recording.viewAt(cursor).turns[0])}</pre>
-        </section>
-        <Bytes recording={recording} length={length} cursor={cursor} />
-      </div>
+      <Columns recording={recording} length={length} cursor={cursor} onSeek={seek} />
       <ResumePanel recording={recording} length={length} cursor={cursor} />
     </section>
+  )
+}
+
+/** The same instant in every form. */
+function Columns(props: {
+  recording: Recording
+  length: number
+  cursor: number
+  onSeek: (events: number) => void
+}) {
+  const { recording, length, cursor } = props
+  return (
+    <div class="columns">
+      <section>
+        <h2>Events</h2>
+        <EventList recording={recording} length={length} cursor={cursor} onSeek={props.onSeek} />
+      </section>
+      {recording.vendor.length > 0 && (
+        <section>
+          <h2>From the provider</h2>
+          <VendorBytes recording={recording} cursor={cursor} />
+        </section>
+      )}
+      <section>
+        <h2>This event</h2>
+        <pre tabIndex={0}>{pretty(recording.events[cursor - 1])}</pre>
+      </section>
+      <section>
+        <h2>Shown by then</h2>
+        <pre tabIndex={0}>{pretty(recording.viewAt(cursor).turns[0])}</pre>
+      </section>
+      <Bytes recording={recording} length={length} cursor={cursor} />
+    </div>
   )
 }
 
