@@ -2,7 +2,7 @@ const ANNOUNCEMENT = /^ ?heartbeat every (\d{1,9}) ms$/
 
 /** The comment at the start of a stream: how long it may be silent before the server sends another. */
 export function heartbeatAnnouncement(intervalMs: number): string {
-  return `heartbeat every ${intervalMs} ms`
+  return `heartbeat every ${Math.max(1, intervalMs)} ms`
 }
 
 /** Reads the interval from a comment, if it announces one. */

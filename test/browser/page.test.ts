@@ -297,6 +297,37 @@ test('what a model writes is text, never markup', async () => {
   expect(await refusedOn(page)).toEqual([])
 })
 
+test('what a tool or an error says is text, never markup', async () => {
+  const { page } = await open(scripted)
+  const payload = '<img src=x onerror="pwned=1"><script>pwned=1</script>'
+  const body = { threadId: payload.replaceAll(' ', '_'), prompt: payload, model: payload }
+  const submit = (fields: object) =>
+    fetch(`${scripted.url}/api/v2/submit`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(fields),
+    })
+  expect((await submit(body)).status).toBe(404)
+  const call = {
+    ...{ threadId: 'payloads', turnId: 'payloads', prompt: payload },
+    model: 'scripted/client-tools',
+    tools: [{ name: 'look', description: payload, parameters: { type: 'object' } }],
+  }
+  expect((await submit(call)).status).toBe(202)
+  await page.goto(`${scripted.url}/?thread=payloads`)
+  await page.getByRole('textbox', { name: 'Output of look' }).fill(payload)
+  await page.getByRole('button', { name: 'Send output' }).click()
+  await expect.poll(() => page.locator('.tool').innerText()).toContain('is done')
+  await page.locator('.tool .card-head').click()
+  expect(await page.locator('.tool pre').last().innerText()).toBe(payload)
+  await expect.poll(() => answers(page)).toEqual([expect.stringContaining(payload)])
+  await page.goto(`${scripted.url}/inspect/${encodeURIComponent('<script>pwned=1</script>')}`)
+  await expect.poll(() => page.locator('.notice.error').innerText()).toContain('<script>')
+  expect(await page.locator('img').count()).toBe(0)
+  expect(await page.evaluate(() => 'pwned' in globalThis)).toBe(false)
+  expect(await refusedOn(page)).toEqual([])
+})
+
 /** Two chunks of a Chat Completions server. */
 function cassette(): Cassette {
   const chunk = (delta: object) =>
@@ -379,6 +410,8 @@ describe('the inspector', () => {
       expect.stringMatching(/^v2\s.*last event id\s+\d+ frames, \d+ bytes$/),
       expect.stringMatching(/^xapi\s.*last snapshot\s+\d+ frames, \d+ bytes$/),
       expect.stringMatching(/^chat-completions\s.*cannot resume/),
+      expect.stringMatching(/^responses\s.*sequence number\s+\d+ frames, \d+ bytes$/),
+      expect.stringMatching(/^messages\s.*joins/),
     ])
     expect(await page.locator('.changes ins').count()).toBeGreaterThan(1)
   })

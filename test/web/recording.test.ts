@@ -5,7 +5,7 @@ import { StreamProcessor } from '../../src/processor/stream-processor.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import type { StreamOutput } from '../../src/protocol/stream-output.ts'
 import { fakeClock } from '../../src/testing/index.ts'
-import { DialectFrames } from '../../web/src/inspect/dialects.ts'
+import { DIALECTS, DialectFrames } from '../../web/src/inspect/dialects.ts'
 import { Recording, upperBound } from '../../web/src/inspect/recording.ts'
 import { delta, done, open, responseDone, start } from '../processor/events.ts'
 import { randomTurn } from '../processor/turns.ts'
@@ -111,7 +111,7 @@ describe('frames of a dialect', () => {
     fc.assert(
       fc.property(randomTurn, ({ events }) => {
         const recording = new Recording()
-        const growing = (['v2', 'xapi', 'chat-completions'] as const).map((dialect) => ({
+        const growing = DIALECTS.map((dialect) => ({
           dialect,
           frames: new DialectFrames(recording, dialect),
         }))

@@ -35,6 +35,7 @@ function newKey(message: string): Promise<string | undefined> {
 export const client: Client = createClient({
   baseUrl,
   token: keyOrUndefined,
+  streamArguments: true,
   onAuth: (error) => newKey(error.message),
 })
 

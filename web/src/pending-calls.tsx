@@ -3,7 +3,7 @@ import type { TurnView } from '../../src/client.ts'
 import { client } from './gateway.ts'
 
 /** Calls that the client has to answer. This page runs no tools, so the person answers for them. */
-export function PendingCalls({ turn, model }: { turn: TurnView; model: string | undefined }) {
+export function PendingCalls({ turn }: { turn: TurnView }) {
   const calls = turn.end?.pendingCalls ?? []
   const [outputs, setOutputs] = useState<Readonly<Record<string, string>>>({})
   const [failed, setFailed] = useState<Readonly<Record<string, boolean>>>({})
@@ -16,7 +16,7 @@ export function PendingCalls({ turn, model }: { turn: TurnView; model: string | 
       output: outputs[callId] ?? '',
       success: failed[callId] !== true,
     }))
-    client.answer(turn.threadId, answers, model === undefined ? {} : { model })
+    client.answer(turn.threadId, answers, modelOf(turn))
   }
   return (
     <form class="card open answers" onSubmit={submit}>
@@ -51,4 +51,12 @@ export function PendingCalls({ turn, model }: { turn: TurnView; model: string | 
       </div>
     </form>
   )
+}
+
+/** The model that asked gets the answer. */
+function modelOf({ started }: TurnView): { model?: string } {
+  const { providerId, modelId } = started ?? {}
+  return providerId === undefined || modelId === undefined
+    ? {}
+    : { model: `${providerId}/${modelId}` }
 }

@@ -15,6 +15,7 @@ import { ToolCard } from './tool-card.tsx'
 interface TurnProps {
   readonly turn: TurnView
   readonly isLast: boolean
+  /** What `onSubmit` uses: a new one renders again. */
   readonly model: string | undefined
   readonly onSubmit: (prompt: string, options: { replaces?: string }) => void
   /** Shows the inspector beside the chat. */
@@ -28,7 +29,7 @@ export const Turn = memo(TurnCard, (before, after) => {
   )
 })
 
-function TurnCard({ turn, isLast, model, onSubmit, onInspect }: TurnProps) {
+function TurnCard({ turn, isLast, onSubmit, onInspect }: TurnProps) {
   const { turnId, items, status } = turn
   const isRunning = status === 'running'
   const answer = items.filter((item) => item.type === 'message' && item.origin === 'agent')
@@ -53,7 +54,7 @@ function TurnCard({ turn, isLast, model, onSubmit, onInspect }: TurnProps) {
         ))}
       {isRunning && !hasAnswer && <p class="waiting">Waiting for the first words</p>}
       <Ending turn={turn} onRetry={retry} />
-      {isLast && <PendingCalls turn={turn} model={model} />}
+      {isLast && <PendingCalls turn={turn} />}
       {!isRunning && (
         <footer>
           {answer.length > 0 && (

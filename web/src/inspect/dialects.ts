@@ -2,12 +2,14 @@ import {
   ChatCompletionsEncoder,
   chatCompletionsSse,
 } from '../../../src/dialects/chat-completions/encode.ts'
+import { MessagesEncoder } from '../../../src/dialects/messages/encode.ts'
+import { ResponsesEncoder } from '../../../src/dialects/responses/encode.ts'
 import { v2Sse } from '../../../src/dialects/v2/encode.ts'
 import { xapiSse } from '../../../src/dialects/xapi/encode.ts'
-import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
+import type { StreamEvent, StreamEventPayload } from '../../../src/protocol/stream-event.ts'
 import type { Recording } from './recording.ts'
 
-export const DIALECTS = ['v2', 'xapi', 'chat-completions'] as const
+export const DIALECTS = ['v2', 'xapi', 'chat-completions', 'responses', 'messages'] as const
 export type Dialect = (typeof DIALECTS)[number]
 
 /** What a client is sent, frame by frame. Only frames that are new since the last call are encoded. */
@@ -22,7 +24,13 @@ export class DialectFrames {
 
   constructor(recording: Recording, dialect: Dialect) {
     this.#recording = recording
-    this.#encode = { v2: this.#v2, xapi: this.#xapi, 'chat-completions': this.#chat() }[dialect]
+    this.#encode = {
+      v2: this.#v2,
+      xapi: this.#xapi,
+      'chat-completions': this.#vendor(chatEncoder),
+      responses: this.#vendor(responsesEncoder),
+      messages: this.#vendor(messagesEncoder),
+    }[dialect]
     this.#source = dialect === 'xapi' ? recording.emissions : recording.events
   }
 
@@ -45,13 +53,13 @@ export class DialectFrames {
     this.#push(xapiSse(`…/${index + 1}`, JSON.stringify(emission.output)), emission.events)
   }
 
-  #chat(): (index: number) => void {
-    let encoder: ChatCompletionsEncoder | undefined
+  #vendor(createEncoder: (start: Start) => Encode): (index: number) => void {
+    let encode: Encode | undefined
     return (index) => {
       const event = this.#recording.events[index]
       if (event === undefined) return
-      encoder ??= chatEncoder(event)
-      const text = encoder === undefined ? '' : chatCompletionsSse(encoder, event)
+      if (event.type === 'response_start') encode ??= createEncoder(event.payload)
+      const text = encode?.(event) ?? ''
       if (text !== '') this.#push(text, index + 1)
     }
   }
@@ -63,11 +71,26 @@ export class DialectFrames {
   }
 }
 
-function chatEncoder(event: StreamEvent): ChatCompletionsEncoder | undefined {
-  if (event.type !== 'response_start') return undefined
-  const { response_id, model_id, created_at } = event.payload
+type Start = StreamEventPayload<'response_start'>
+/** Returns the frames that an event adds. */
+type Encode = (event: StreamEvent) => string
+
+function chatEncoder({ response_id, model_id, created_at }: Start): Encode {
   const created = Math.floor(created_at / 1000)
-  return new ChatCompletionsEncoder({ id: `chatcmpl-${response_id}`, model: model_id, created })
+  const id = `chatcmpl-${response_id}`
+  const encoder = new ChatCompletionsEncoder({ id, model: model_id, created })
+  return (event) => chatCompletionsSse(encoder, event)
+}
+
+function responsesEncoder({ turn_id, model_id, created_at }: Start): Encode {
+  const head = { turnId: turn_id, model: model_id, createdAt: created_at }
+  const encoder = new ResponsesEncoder(head)
+  return (event) => encoder.encodeSse(event)
+}
+
+function messagesEncoder({ turn_id, model_id }: Start): Encode {
+  const encoder = new MessagesEncoder({ turnId: turn_id, model: model_id })
+  return (event) => encoder.encodeSse(event)
 }
 
 const utf8 = new TextEncoder()

@@ -24,7 +24,12 @@ const RESUMES: Readonly<Record<Dialect, string>> = {
   v2: 'continues after its last event id',
   xapi: 'continues after its last snapshot',
   'chat-completions': 'cannot resume: this API has no cursor',
+  responses: 'continues after its last sequence number',
+  messages: 'joins: gets each block so far at once, then the rest',
 }
+
+/** Clients of these start over. */
+const RESTARTS: ReadonlySet<Dialect> = new Set(['chat-completions', 'messages'])
 
 function Missed(props: { recording: Recording; length: number; cursor: number }) {
   const { recording, length, cursor } = props
@@ -46,13 +51,14 @@ function Missed(props: { recording: Recording; length: number; cursor: number })
       </thead>
       <tbody>
         {encoded.map(([dialect, { eventsOf, bytes }]) => {
-          const had = dialect === 'chat-completions' ? 0 : upperBound(eventsOf, cursor)
+          const had = RESTARTS.has(dialect) ? 0 : upperBound(eventsOf, cursor)
           const missed = (bytes.at(-1) ?? 0) - (bytes[had - 1] ?? 0)
           return (
             <tr key={dialect}>
               <th scope="row">{dialect}</th>
               <td>{RESUMES[dialect]}</td>
               <td>
+                {RESTARTS.has(dialect) && 'at most '}
                 {eventsOf.length - had} frames, {missed} bytes
               </td>
             </tr>
