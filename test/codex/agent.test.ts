@@ -214,7 +214,6 @@ describe('a command', () => {
     expect((await log.getResponse('turn'))?.length).toBeLessThan(100_000)
     const events = await (await fetch(`${url}/api/v2/stream/turn`)).text()
     expect(events.length).toBeLessThan(200_000)
-    expect(events).toContain('[output truncated]')
     expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
   })
 
