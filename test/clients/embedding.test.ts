@@ -188,9 +188,11 @@ describe.each(SERVERS)('%s', (program, prefix) => {
     await untilTrue(() => !vendor.open.has('three'))
   })
 
-  test('serves its docs page under the prefix and leaves other routes alone', async () => {
+  test('serves its pages under the prefix and leaves other routes alone', async () => {
     expect((await fetch(`${url}/docs`)).headers.get('content-type')).toMatch(/^text\/html/)
-    expect((await fetch(`${url}/`)).url).toBe(`${url}/docs`)
+    const page = await (await fetch(`${url}/`)).text()
+    const [, script = ''] = /src="\.\/([^"]+\.js)"/.exec(page) ?? []
+    expect((await fetch(`${url}/${script}`)).status).toBe(200)
     const isMounted = prefix !== ''
     expect((await (await fetch(new URL('/', url))).text()) === 'my app').toBe(isMounted)
     expect((await fetch(new URL('/api/v2/threads', url))).status).toBe(isMounted ? 404 : 200)

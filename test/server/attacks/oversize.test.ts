@@ -26,13 +26,18 @@ function operationsOf({ document }: TestServer) {
 
 interface Refusal {
   readonly code: string
+  readonly message: string
   readonly param?: string
   readonly details?: readonly { readonly path: string }[]
 }
 
-/** Whether a refusal names a field: in our own form exactly, in that of OpenAI by what it is part of. */
-function isNamed(field: string, { code, param, details = [] }: Refusal, at: string): boolean {
-  if (at.startsWith('/v1/')) return param?.match(/^\w+/)?.[0] === field.split('.')[0]
+/** Whether a refusal names a field: in our own form exactly, in those of vendors by what it is part of. */
+function isNamed(field: string, refusal: Refusal, at: string): boolean {
+  const { code, message, param, details = [] } = refusal
+  const [whole = ''] = field.split('.')
+  // Anthropic's form has no place for the name but the message.
+  if (at.startsWith('/v1/messages')) return message.split(/\W+/).includes(whole)
+  if (at.startsWith('/v1/')) return param?.match(/^\w+/)?.[0] === whole
   return code === 'REQUEST_INVALID' && details.some(({ path }) => path === `body.${field}`)
 }
 
