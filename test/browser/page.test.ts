@@ -110,6 +110,7 @@ describe('a conversation', () => {
     const isAnswering = () => vendor.vendor.open.has(prompt)
     await expect.poll(isAnswering).toBe(false)
     await page.getByRole('button', { name: 'Retry' }).click()
+    await expect.poll(() => page.locator('.notice').count()).toBe(0)
     await expect.poll(isAnswering).toBe(true)
     await checkAnswer(page, BEGINNING)
     vendor.vendor.finish(prompt)

@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { ThreadState, TurnView } from '../../src/client.ts'
+import type { ConnectionState, ThreadState, TurnView } from '../../src/client.ts'
 import { useThread } from '../../src/react.ts'
 import { Composer } from './composer.tsx'
 import { ConnectionNotice } from './connection-notice.tsx'
@@ -24,8 +24,10 @@ interface ChatProps {
 export function Chat({ threadId, models, modelsError, onMenu, onInspect }: ChatProps) {
   const [model, setModel] = useModelChoice(models)
   const [draft, setDraft] = useState('')
+  const [replacing, setReplacing] = useState<Replacing>()
   const followed = useThread(client, threadId)
-  const state = threadId === undefined ? undefined : followed
+  const turns = withoutReplaced(followed.turns, replacing)
+  const state = threadId === undefined ? undefined : { ...followed, turns }
   const running = state?.turns.findLast(({ status }) => status === 'running')
   const title = state === undefined ? 'New conversation' : firstPrompt(state.turns)
 
@@ -40,6 +42,7 @@ export function Chat({ threadId, models, modelsError, onMenu, onInspect }: ChatP
       ...optional('replaces', replaces),
     })
     noteSubmit(turn.turnId)
+    if (replaces !== undefined) setReplacing({ old: replaces, by: turn.turnId })
     const { threadId: id } = turn.getSnapshot().turn ?? {}
     const nameThread = threadId === undefined && id !== undefined
     turn.accepted().then(
@@ -55,18 +58,12 @@ export function Chat({ threadId, models, modelsError, onMenu, onInspect }: ChatP
 
   return (
     <main class="chat">
-      <header>
-        <button type="button" class="quiet menu" aria-label="Conversations" onClick={onMenu}>
-          <MenuIcon />
-        </button>
-        <h1>{title ?? 'Conversation'}</h1>
-        {state && (
-          <ConnectionNotice
-            connection={state.connection}
-            onRetry={() => client.thread(threadId ?? '').reconnect()}
-          />
-        )}
-      </header>
+      <Header
+        title={title ?? 'Conversation'}
+        connection={state?.connection}
+        onMenu={onMenu}
+        onRetry={() => client.thread(threadId ?? '').reconnect()}
+      />
       <Scroller turns={state?.turns}>
         {state === undefined ? (
           <Welcome
@@ -99,6 +96,38 @@ export function Chat({ threadId, models, modelsError, onMenu, onInspect }: ChatP
       />
     </main>
   )
+}
+
+function Header(props: {
+  title: string
+  connection: ConnectionState | undefined
+  onMenu: () => void
+  onRetry: () => void
+}) {
+  const { title, connection, onMenu, onRetry } = props
+  return (
+    <header>
+      <button type="button" class="quiet menu" aria-label="Conversations" onClick={onMenu}>
+        <MenuIcon />
+      </button>
+      <h1>{title}</h1>
+      {connection && <ConnectionNotice connection={connection} onRetry={onRetry} />}
+    </header>
+  )
+}
+
+interface Replacing {
+  readonly old: string
+  readonly by: string
+}
+
+/** The gateway drops replaced turns when the new one starts. A person expects it at once. */
+function withoutReplaced(turns: readonly TurnView[], replacing: Replacing | undefined) {
+  const first = turns.findIndex(({ turnId }) => turnId === replacing?.old)
+  const last = turns.findIndex(({ turnId }) => turnId === replacing?.by)
+  // A submit that was refused replaces nothing.
+  const isRefused = turns[last]?.status === 'error' && turns[last].started === undefined
+  return first < 0 || last < first || isRefused ? turns : turns.toSpliced(first, last - first)
 }
 
 function optional<K extends string, V>(name: K, value: V | undefined): Partial<Record<K, V>> {
