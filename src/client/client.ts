@@ -2,7 +2,7 @@ import type { Clock } from '../async/clock.ts'
 import type { ClientError } from './errors.ts'
 import type { Context, Share } from './live.ts'
 import { currentClock, currentPage, type Page } from './page.ts'
-import { approvalPath, cancelPath, SUBMIT_PATH, THREADS_PATH, threadPath } from './paths.ts'
+import { path } from './paths.ts'
 import { createRequests, type OnAuth, type Token } from './requests.ts'
 import {
   type ApprovalAnswer,
@@ -78,8 +78,8 @@ export function createClient(options: ClientOptions = {}): Client {
   /** How to stop submits that are not answered yet, by turn. Until then turn and thread are not collected. */
   const unsent = new Map<string, { cancel: () => void; turn: Turn; thread: OpenThread }>()
 
-  const post = (path: string, body: object, onCancel?: (cancel: () => void) => void) =>
-    deliver(path, { method: 'POST', body }, onCancel)
+  const post = (to: string, body: object, onCancel?: (cancel: () => void) => void) =>
+    deliver(to, { method: 'POST', body }, onCancel)
 
   const openThread = (threadId: string) =>
     threads.get(threadId) ?? threads.set(threadId, createThread(context, threadId))
@@ -94,7 +94,7 @@ export function createClient(options: ClientOptions = {}): Client {
 
     async threads(page = {}) {
       const query = new URLSearchParams(page as Record<string, string>)
-      return (await send(`${THREADS_PATH}?${query}`)).json()
+      return (await send(`/api/v2/threads?${query}`)).json()
     },
 
     submit(request) {
@@ -103,7 +103,7 @@ export function createClient(options: ClientOptions = {}): Client {
       const optimistic = optimisticTurn(body)
       const thread = openThread(threadId)
       let stop: (() => void) | undefined
-      const accepted = post(SUBMIT_PATH, body, (cancel) => {
+      const accepted = post('/api/v2/submit', body, (cancel) => {
         stop = cancel
       }).finally(() => unsent.delete(turnId))
       const turn = turns.set(turnId, createTurn(context, turnId, optimistic, accepted))
@@ -119,9 +119,8 @@ export function createClient(options: ClientOptions = {}): Client {
     async cancel(turnId, reason) {
       const sending = unsent.get(turnId)
       sending?.cancel()
-      const body = reason === undefined ? {} : { reason }
       try {
-        await post(cancelPath(turnId), body)
+        await post(path`/api/v2/runs/${turnId}/cancel`, { reason })
       } catch (error) {
         // It may not have reached the gateway.
         if (!sending) throw error
@@ -130,7 +129,7 @@ export function createClient(options: ClientOptions = {}): Client {
 
     async approve(turnId, approvalId, answer) {
       try {
-        await post(approvalPath(turnId, approvalId), answer)
+        await post(path`/api/v2/runs/${turnId}/approvals/${approvalId}`, answer)
       } catch (error) {
         // Sent again after a lost response, it may be the answer that counts.
         const { status, reason } = (error as ClientError).approval ?? {}
@@ -142,7 +141,7 @@ export function createClient(options: ClientOptions = {}): Client {
 
     async delete(threadId) {
       try {
-        await deliver(threadPath(threadId), { method: 'DELETE' })
+        await deliver(path`/api/v2/threads/${threadId}`, { method: 'DELETE' })
       } catch (error) {
         if ((error as ClientError).status !== 404) throw error
       }
@@ -151,29 +150,15 @@ export function createClient(options: ClientOptions = {}): Client {
   return client
 }
 
-function createContext({
-  baseUrl = '',
-  token,
-  onAuth,
-  streamArguments,
-  share,
-  // Called as a method it would not work.
-  fetch = (...args) => globalThis.fetch(...args),
-  clock = currentClock,
-  random = Math.random,
-  page = currentPage,
-}: ClientOptions): Context {
+function createContext({ baseUrl = '', streamArguments, ...rest }: ClientOptions): Context {
   const options = {
+    clock: currentClock,
+    page: currentPage,
+    ...rest,
     baseUrl: baseUrl.replace(/\/+$/, ''),
-    token,
-    onAuth,
-    fetch,
-    clock,
-    random,
-    page,
   }
-  const query = `/stream?arguments=${streamArguments ? 'stream' : 'final'}`
-  return { ...options, ...createRequests(options), share, query }
+  const query = `/stream?${streamArguments ? 'arguments=stream' : ''}`
+  return { ...options, ...createRequests(options), query }
 }
 
 /** Values by key, as long as somebody else holds them. */

@@ -16,7 +16,7 @@ export class ClientError extends Error {
   /** The answer that counts, with `APPROVAL_ANSWERED`. */
   declare readonly approval?: Approval
 
-  constructor(message: string, fields?: Partial<Omit<ClientError, 'name' | 'message'>>) {
+  constructor(message?: string, fields?: Partial<Omit<ClientError, 'name' | 'message'>>) {
     super(message)
     Object.assign(this, fields)
   }

@@ -1,7 +1,7 @@
 import type { AppendFrame } from '../protocol/append-frame.ts'
 import { APPEND_EVENT, RESYNC_EVENT } from '../protocol/names.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
-import type { SseEvent } from '../sse/decode.ts'
+import type { Frame } from './sse.ts'
 import { append, apply, EMPTY_VIEW, hasTurn, type View } from './view.ts'
 
 /** The cursor before the first record. */
@@ -33,7 +33,8 @@ export function restart(feed: Feed): void {
 }
 
 /** Takes a frame. False when it does not continue what was received: then restart. */
-export function take(feed: Feed, { event, data, id }: SseEvent): boolean {
+export function take(feed: Feed, { event, data, id }: Frame): boolean {
+  if (!data) return true
   try {
     const view = viewAfter(feed, event, JSON.parse(data))
     if (!view) return false

@@ -2,9 +2,10 @@ import type { Clock } from '../async/clock.ts'
 import {
   type ConnectionState,
   describeConnection,
+  type Fact,
   type Happening,
   IDLE,
-  isActive,
+  IDLE_STATE,
   nextTickAt,
   transition,
 } from './connection.ts'
@@ -15,90 +16,82 @@ import { elapsedTime } from './time.ts'
 export interface LinkDeps {
   readonly clock: Clock
   readonly page: Page
-  readonly random: () => number
+  readonly random?: () => number
 }
 
-export type Report = (happening: Happening) => void
+export type Report = (happening: Happening, fact?: Fact) => void
 
 /** One request. Reports what happens meanwhile, and resolves when everything arrived. */
 export type Attempt = (signal: AbortSignal, report: Report) => Promise<void>
 
-export interface Link {
-  readonly dispatch: Report
-  readonly state: () => ConnectionState
-}
-
 /**
- * Makes requests, timers and listeners match the state of a connection. Decides nothing: `transition` does. `onChange` is
- * called when `state` is another.
+ * Makes requests, timers and listeners match the state of a connection. Decides nothing: `transition` does. `onChange` gets
+ * what to show when it is not the same any more. Returns how to dispatch happenings.
  */
-export function createLink(deps: LinkDeps, attempt: Attempt, onChange: () => void): Link {
-  const { clock, page, random } = deps
+export function createLink(
+  { clock, page, random = Math.random }: LinkDeps,
+  attempt: Attempt,
+  onChange: (state: ConnectionState) => void,
+): Report {
   const elapsed = elapsedTime(clock)
   let at = IDLE
-  let state = describeConnection(at, 0)
-  /** Of the request that is open; 0 without one. */
-  let serial = 0
+  let state = IDLE_STATE
+  let request: object | undefined
   let abort: AbortController | undefined
   let cancelTimer: (() => void) | undefined
   let stopListening: (() => void) | undefined
 
-  const dispatch: Report = (happening) => {
+  const dispatch: Report = (happening, fact) => {
     const now = elapsed()
     const moment = { now, random: random(), isHidden: page.isHidden() }
-    at = transition(at, happening, moment)
+    at = transition(at, happening, moment, fact)
 
-    const wanted = isActive(at) ? at.serial : 0
-    if (wanted !== serial) {
+    if (at.request !== request) {
       abort?.abort()
-      serial = wanted
-      if (wanted) start(wanted)
+      request = at.request
+      if (request) start(request)
     }
 
-    if (wanted || at.phase === 'waiting') {
-      stopListening ??= page.onWake(() => dispatch({ type: 'wake' }))
-    } else {
+    if (at.dueAt < Infinity) stopListening ??= page.onWake(() => dispatch('wake'))
+    else {
       stopListening?.()
       stopListening = undefined
     }
 
     // Bytes only postpone a tick, which looks at the time itself.
-    if (happening.type !== 'heard') {
+    if (happening !== 'heard') {
       cancelTimer?.()
       const wait = nextTickAt(at, moment) - now
-      cancelTimer =
-        wait < Infinity
-          ? clock.after(Math.max(0, wait), () => dispatch({ type: 'tick' }))
-          : undefined
+      cancelTimer = wait < Infinity ? clock.after(wait, () => dispatch('tick')) : undefined
     }
 
     const next = describeConnection(at, now)
-    if (next.status === state.status && next.cause === state.cause) return
-    state = next
-    onChange()
+    if (next.status !== state.status || next.cause !== state.cause) onChange((state = next))
   }
 
-  function start(own: number): void {
-    const report: Report = (happening) => {
-      if (serial === own) dispatch(happening)
+  function start(own: object): void {
+    const report: Report = (happening, fact) => {
+      if (request === own) dispatch(happening, fact)
     }
     abort = new AbortController()
-    void attempt(abort.signal, report)
-      .then((): Happening => ({ type: 'over' }), toHappening)
-      .then(report)
+    attempt(abort.signal, report).then(
+      () => report('over'),
+      (error: unknown) => {
+        // Browsers name the loss of a connection in many ways: whatever we did not cause is one.
+        const cause =
+          error instanceof ClientError
+            ? error
+            : new ClientError((error as Error | undefined)?.message, { cause: error })
+        report(meaningOf(cause.status), { cause })
+      },
+    )
   }
 
-  return { dispatch, state: () => state }
+  return dispatch
 }
 
-/** What an error means for a connection. */
-function toHappening(error: unknown): Happening {
-  // Browsers name the loss of a connection in many ways: whatever we did not cause is one.
-  const cause =
-    error instanceof ClientError
-      ? error
-      : new ClientError((error as Error | undefined)?.message ?? '', { cause: error })
-  const { status } = cause
-  if (!status || status >= 500 || status === 408 || status === 429) return { type: 'lost', cause }
-  return { type: status === 404 || status === 410 ? 'gone' : 'refused', cause }
+/** What the HTTP status of an error means for a connection. */
+function meaningOf(status: number): Happening {
+  if (status >= 500 || [0, 408, 429].includes(status)) return 'lost'
+  return [404, 410].includes(status) ? 'gone' : 'refused'
 }

@@ -1,5 +1,4 @@
-import type { ConnectionState } from './connection.ts'
-import type { ClientError } from './errors.ts'
+import { type ConnectionState, IDLE_STATE } from './connection.ts'
 import { type Attempt, createLink, type Report } from './link.ts'
 import type { Requests, RequestsOptions } from './requests.ts'
 import { type OnFrames, readStream, type Source } from './stream.ts'
@@ -26,8 +25,8 @@ export interface Live<State> {
 }
 
 /** What everything of a client has in common. */
-export interface Context extends RequestsOptions, Requests {
-  readonly share: Share | undefined
+export interface Context extends Omit<RequestsOptions, 'token'>, Requests {
+  readonly share?: Share
   /** The end of the path of a stream, with the first parameter. */
   readonly query: string
 }
@@ -46,12 +45,10 @@ export type Share = (stream: SharedStream) => Attempt
 
 export interface LiveSource<State> extends Source {
   readonly toState: (view: View, connection: ConnectionState) => State
-  /** Why it ended without everything. */
-  readonly toFailure: (connection: ConnectionState) => ClientError | undefined
 }
 
 /** Follows a source. `publish` is for what else changes its feed. */
-export function createLive<State>(
+export function createLive<State extends { readonly connection: ConnectionState }>(
   context: Context,
   source: LiveSource<State>,
 ): Live<State> & { readonly publish: () => void } {
@@ -60,11 +57,24 @@ export function createLive<State>(
   const listeners = new Set<() => void>()
   let cancelFrame: (() => void) | undefined
 
-  const isSettled = () => ['ended', 'failed'].includes(link.state().status)
+  /** Of the connection as it is now. What listeners know may be older. */
+  let current = IDLE_STATE
+  let { view } = feed
+  let state = toState(view, current)
+
+  const publish = () => {
+    cancelFrame?.()
+    cancelFrame = undefined
+    const next = feed.isHeld ? view : feed.view
+    if (next === view && current === state.connection) return
+    view = next
+    state = toState(view, current)
+    for (const listener of Array.from(listeners)) listener()
+  }
 
   /** Publishes with the next frame, or at once at the end and on a hidden page, which draws none. */
   const changed = (): void => {
-    if (isSettled() || page.isHidden()) publish()
+    if (isSettled(current) || page.isHidden()) publish()
     else cancelFrame ??= page.nextFrame(publish)
   }
 
@@ -74,22 +84,10 @@ export function createLive<State>(
       onFrames?.(frames)
     })
   const attempt = share?.({ ...source, context, changed, connect }) ?? connect
-  const link = createLink(context, attempt, changed)
-
-  let view = feed.view
-  let connection = link.state()
-  let state = toState(view, connection)
-
-  const publish = () => {
-    cancelFrame?.()
-    cancelFrame = undefined
-    const next = feed.isHeld ? view : feed.view
-    if (next === view && link.state() === connection) return
-    view = next
-    connection = link.state()
-    state = toState(view, connection)
-    for (const listener of Array.from(listeners)) listener()
-  }
+  const dispatch = createLink(context, attempt, (next) => {
+    current = next
+    changed()
+  })
 
   const live: Live<State> & { readonly publish: () => void } = {
     getSnapshot: () => state,
@@ -98,22 +96,22 @@ export function createLive<State>(
       // A function may be subscribed twice.
       const call = () => listener()
       listeners.add(call)
-      link.dispatch({ type: 'open' })
+      dispatch('open')
       return () => {
         listeners.delete(call)
         // Frameworks unsubscribe and subscribe again in one go.
         queueMicrotask(() => {
-          if (listeners.size > 0) return
-          link.dispatch({ type: 'close' })
+          if (listeners.size) return
+          dispatch('close')
           publish()
         })
       }
     },
 
     async *[Symbol.asyncIterator]() {
-      yield* statesOf(live, () => isSettled() && !cancelFrame)
-      const error = source.toFailure(connection)
-      if (error) throw error
+      yield* statesOf(live, () => isSettled(current) && !cancelFrame)
+      const { status, cause } = current
+      if (cause && (source.isOver || status === 'failed')) throw cause
     },
 
     async done() {
@@ -122,13 +120,15 @@ export function createLive<State>(
     },
 
     reconnect() {
-      if (listeners.size > 0) link.dispatch({ type: 'open' })
+      if (listeners.size) dispatch('open')
     },
 
     publish,
   }
   return live
 }
+
+const isSettled = ({ status }: ConnectionState) => ['ended', 'failed'].includes(status)
 
 /** Yields each state of a store, or the newest if several came meanwhile. */
 async function* statesOf<State>(live: Live<State>, isLast: () => boolean): AsyncGenerator<State> {

@@ -12,7 +12,7 @@ export interface Page {
 /** Frozen pages may get only one of these, and `pagehide` none. */
 const WAKE_EVENTS = ['visibilitychange', 'pageshow', 'online']
 
-const isHidden = () => globalThis.document?.visibilityState === 'hidden'
+const isHidden = () => globalThis.document?.hidden ?? false
 
 /** The page of a browser. On servers nothing is hidden, and nothing is drawn. */
 export const currentPage: Page = {

@@ -9,21 +9,21 @@ export type OnAuth = (error: ClientError) => string | undefined | Promise<string
 
 export interface RequestsOptions extends LinkDeps {
   readonly baseUrl: string
-  readonly token: Token | undefined
-  readonly onAuth: OnAuth | undefined
-  readonly fetch: typeof fetch
+  readonly token?: Token | undefined
+  readonly onAuth?: OnAuth | undefined
+  readonly fetch?: typeof fetch
 }
 
 interface RequestInit {
   readonly method?: 'GET' | 'POST' | 'DELETE'
   /** Sent as JSON. */
   readonly body?: object
-  readonly signal?: AbortSignal | undefined
+  readonly signal?: AbortSignal | null
 }
 
 export interface Requests {
   /** Returns the token that a request would have. */
-  readonly currentToken: () => Promise<string | undefined>
+  readonly token: () => Promise<string | undefined>
   /** Sends a request once. Throws ClientError unless the response is 2xx. */
   readonly send: (path: string, init?: RequestInit) => Promise<Response>
   /**
@@ -37,11 +37,8 @@ export interface Requests {
   ) => Promise<void>
 }
 
-/** A gateway waits no longer than this with good reason. */
-const MAX_RETRY_AFTER_MS = 3_600_000
-
 export function createRequests(options: RequestsOptions): Requests {
-  const { baseUrl, token, onAuth, fetch, clock } = options
+  const { baseUrl, token, onAuth, fetch = globalThis.fetch, clock } = options
   let fresh: string | undefined
   let refreshing: Promise<void> | undefined
 
@@ -52,16 +49,15 @@ export function createRequests(options: RequestsOptions): Requests {
   }
 
   async function send(path: string, init: RequestInit = {}, retried?: string): Promise<Response> {
-    const { method = 'GET', body, signal = null } = init
+    const { body } = init
     const sent = retried ?? (await currentToken())
     const response = await fetch(baseUrl + path, {
-      method,
+      ...init,
       headers: {
         ...(sent && { authorization: `Bearer ${sent}` }),
         ...(body && { 'content-type': 'application/json' }),
       },
-      body: body ? JSON.stringify(body) : null,
-      signal,
+      body: JSON.stringify(body),
     })
     if (response.ok) return response
     const error = await toError(response, clock.now())
@@ -84,29 +80,29 @@ export function createRequests(options: RequestsOptions): Requests {
         await (await send(path, { ...init, signal })).text()
         resolve()
       }
-      const link = createLink(options, attempt, () => {
-        const { status, cause } = link.state()
+      const dispatch = createLink(options, attempt, ({ status, cause }) => {
         if (status === 'failed') reject(cause)
       })
-      link.dispatch({ type: 'open' })
+      dispatch('open')
       onCancel?.(() => {
         const cause = new ClientError('Cancelled', { code: 'ABORTED', status: 499 })
-        link.dispatch({ type: 'refused', cause })
+        dispatch('refused', { cause })
       })
     })
 
-  return { currentToken, send, deliver }
+  return { token: currentToken, send, deliver }
 }
 
 async function toError(response: Response, now: number): Promise<ClientError> {
-  const { status, headers } = response
+  const { status } = response
   // Proxies send pages in place of our errors.
   const body = await response.json().catch(() => {})
   const code = `HTTP_${status}`
-  const { message = code, ...fields } = body?.error ?? {}
+  // A gateway waits no longer than this with good reason.
+  const maxMs = 3_600_000
   // In seconds, or a date.
-  const after = headers.get('retry-after') ?? ''
-  const wait = Number(after) * 1000 || Date.parse(after) - now || 0
-  const retryAfterMs = Math.min(Math.max(wait, 0), MAX_RETRY_AFTER_MS)
-  return new ClientError(message, { code, ...fields, status, retryAfterMs })
+  const after = response.headers.get('retry-after') ?? ''
+  const wait = Number(after) * 1000 || Math.max(0, Date.parse(after) - now) || 0
+  const retryAfterMs = Math.min(wait, maxMs)
+  return new ClientError(code, { code, ...body?.error, status, retryAfterMs })
 }

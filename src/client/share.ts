@@ -1,9 +1,9 @@
-import type { SseEvent } from '../sse/decode.ts'
 import { LONG_MS } from './connection.ts'
 import { ClientError } from './errors.ts'
 import { type Feed, START, take } from './feed.ts'
 import type { Report } from './link.ts'
 import type { Share, SharedStream } from './live.ts'
+import type { Frame } from './sse.ts'
 import type { OnFrames } from './stream.ts'
 import { apply, hasTurn, outputsOf } from './view.ts'
 
@@ -32,7 +32,7 @@ interface Message {
   readonly state?: Omit<Feed, 'restarts'>
   readonly pingMs?: number | undefined
   /** What arrived, and the cursor before it. A heartbeat has no frames. */
-  readonly frames?: readonly SseEvent[]
+  readonly frames?: readonly Frame[]
   readonly from?: string
 }
 
@@ -86,10 +86,10 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
   let heardAt = clock.now()
   let stopWaiting: (() => void) | undefined
 
-  const note: Report = (happening) => {
-    pingMs = happening.pingMs ?? pingMs
+  const note: Report = (happening, fact) => {
+    pingMs = fact?.pingMs ?? pingMs
     heardAt = clock.now()
-    report(happening)
+    report(happening, fact)
   }
 
   const ended = new Promise<void>((resolve, reject) => {
@@ -106,7 +106,7 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
 
     const follow = (message: Message) => {
       stopWaiting?.()
-      report({ type: 'heard' })
+      report('heard')
       const { state, frames } = message
       if (state) {
         if (!isJoined || state.cursor !== feed.cursor) adopt(feed, state)
@@ -116,9 +116,9 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
       else if (!frames.every((frame) => take(feed, frame))) {
         return reject(new ClientError('Out of step'))
       }
-      report({ type: 'opened', pingMs: message.pingMs })
+      report('opened', { pingMs: message.pingMs })
       stream.changed()
-      if (stream.isOver()) resolve()
+      if (stream.isOver?.()) resolve()
     }
 
     channel.addEventListener('message', ({ data }: MessageEvent<Message | typeof ASK>) => {
@@ -128,7 +128,7 @@ function shareStream({ stream, locks, channel, signal, report }: Sharing): Promi
       } else if (role === 'leader') {
         // Nobody watches the connection of a hidden page. The page that asks gets the lock.
         if (clock.now() - heardAt >= 2 * pingMs) {
-          return report({ type: 'lost', cause: new ClientError('The server is silent') })
+          return report('lost', { cause: new ClientError('Silence') })
         }
         const { view, cursor, older, isHeld } = feed
         // Without anything yet, at least it answers.
@@ -160,7 +160,7 @@ function adopt(feed: Feed, { view, cursor, older, isHeld }: NonNullable<Message[
 
 /** Pages of another user, of another gateway or with another version of these messages have nothing in common. */
 async function nameOf({ context, path }: SharedStream, key?: string): Promise<string> {
-  const credential = new TextEncoder().encode(key ?? (await context.currentToken()) ?? '')
+  const credential = new TextEncoder().encode(key ?? (await context.token()) ?? '')
   const hash = new Uint32Array(await crypto.subtle.digest('SHA-256', credential)).join('-')
   return `turnstream/1 ${context.baseUrl}${path} ${hash}`
 }

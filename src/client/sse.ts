@@ -1,43 +1,37 @@
-import type { SseEvent } from '../sse/decode.ts'
 import { ClientError } from './errors.ts'
 
-/** A stream may not make a page hold more than this, in UTF-16 units. */
-const MAX_EVENT_CHARS = 32 * 1024 * 1024
+/** The fields of a frame by name. The comment of a frame has no name. */
+export interface Frame {
+  readonly event: string
+  readonly id: string
+  readonly data?: string
+  readonly ['']?: string
+}
 
 /**
- * Returns a decoder of one event stream: a function that returns the events which a chunk completes. It does what
- * `SseDecoder` does, with the same tests, in a fifth of its size. That one is for servers with thousands of streams.
- * Throws EVENT_TOO_LARGE.
+ * Returns a reader of one event stream: a function that returns the frames which a text completes. It reads what a gateway
+ * sends, with the line ends of any proxy: each field at most once per frame, with a colon. `SseDecoder` reads the streams
+ * of others. Throws EVENT_TOO_LARGE.
  */
-export function createEventReader(
-  onComment: (text: string) => void = () => {},
-): (chunk: Uint8Array) => SseEvent[] {
-  const utf8 = new TextDecoder()
-  /** The last line so far. */
+export function createFrameReader(): (text: string) => Frame[] {
   let rest = ''
-  let event = ''
-  let data: string | undefined
   let id = ''
 
-  return (chunk) => {
-    const events: SseEvent[] = []
-    // A CR at the end may be half of a CRLF.
-    const lines = (rest + utf8.decode(chunk, { stream: true })).split(/\r\n|\n|\r(?!$)/)
-    rest = lines.pop() ?? ''
-    for (const line of lines) {
-      const [, name, value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? []
-      if (!line) {
-        if (data !== undefined) events.push({ event, data, id })
-        data = undefined
-        event = ''
-      } else if (!name) onComment(value)
-      else if (name === 'data') data = data === undefined ? value : `${data}\n${value}`
-      else if (name === 'event') event = value
-      else if (name === 'id' && !value.includes('\0')) id = value
-    }
-    if (rest.length + (data?.length ?? 0) > MAX_EVENT_CHARS) {
+  return (text) => {
+    const blocks = (rest + text).split(/\r?\n\r?\n/)
+    rest = blocks.pop() ?? ''
+    // A stream may not make a page hold more than this, in UTF-16 units.
+    const maxLength = 2 ** 25
+    if (rest.length > maxLength) {
       throw new ClientError('Too large', { code: 'EVENT_TOO_LARGE', status: 413 })
     }
-    return events
+    return blocks.map((block) => {
+      // An id holds until the next one.
+      const fields: Frame & Record<string, string> = { event: '', id }
+      const lines = block.matchAll(/^(\w*): ?([^\r\n]*)/gm)
+      for (const [, name, value] of lines) fields[name as string] = value as string
+      id = fields.id
+      return fields
+    })
   }
 }

@@ -126,15 +126,13 @@ export interface ThreadList {
 export function optimisticTurn(
   request: SubmitRequest & { readonly turnId: string; readonly threadId: string },
 ): TurnView {
-  const { turnId, threadId, prompt, input } = request
+  const { turnId, threadId, prompt = '', input } = request
   const messages = input?.filter((each) => each.type === 'message') ?? [
-    { type: 'message', origin: 'user', content: prompt ?? '' } as const,
+    { type: 'message', origin: 'user', content: prompt } as const,
   ]
   const items = messages.map((message, index): MessageSnapshot => {
-    const itemId = `${turnId}-user-prompt${index === 0 ? '' : `-${index + 1}`}`
-    const texts = [message.content]
-      .flat()
-      .flatMap((part) => (part as Partial<TextPart>).text ?? part)
+    const itemId = `${turnId}-user-prompt${index ? `-${index + 1}` : ''}`
+    const texts = [message.content].flat().map((part) => (part as Partial<TextPart>).text ?? part)
     const content = texts.filter((text) => typeof text === 'string').join('\n')
     return { ...message, turnId, threadId, itemId, status: 'create', content }
   })

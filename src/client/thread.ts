@@ -2,10 +2,9 @@ import type { StreamOutput } from '../protocol/stream-output.ts'
 import type { ConnectionState } from './connection.ts'
 import type { ClientError } from './errors.ts'
 import { createFeed, START } from './feed.ts'
-import type { Report } from './link.ts'
 import { type Context, createLive, type Live } from './live.ts'
-import { threadOutputsPath } from './paths.ts'
-import { readBody } from './stream.ts'
+import { path } from './paths.ts'
+import { readText } from './stream.ts'
 import { apply, EMPTY_VIEW, prepend, type TurnView, type View } from './view.ts'
 
 export interface ThreadState {
@@ -46,8 +45,9 @@ interface ThreadPage {
 }
 
 export function createThread(context: Context, threadId: string): OpenThread {
-  const route = threadOutputsPath(threadId)
-  const path = `${route}?first=newest`
+  const { send } = context
+  const route = path`/xapi/threads/${threadId}`
+  const newest = `${route}?first=newest`
   const feed = createFeed()
   let submitted: Promise<unknown> | undefined
 
@@ -58,18 +58,20 @@ export function createThread(context: Context, threadId: string): OpenThread {
       if (feed.cursor !== START) return
       // Until then the thread may not exist.
       await submitted
-      const page = await loadPage(context, path, signal, report)
-      const [newest] = page.turns
+      let json = ''
+      await readText(await send(newest, { signal }), signal, report, (text) => {
+        json += text
+      })
+      const page: ThreadPage = JSON.parse(json)
+      const [last] = page.turns
       feed.view = viewOf(page)
-      feed.cursor = newest ? `${newest.turnId}/${newest.offset}` : START
+      feed.cursor = last ? `${last.turnId}/${last.offset}` : START
       feed.older = page.nextCursor
       feed.isHeld = false
     },
-    isOver: () => false,
     toState({ turns }, connection) {
-      return { turns, hasOlder: feed.older !== undefined, connection }
+      return { turns, hasOlder: !!feed.older, connection }
     },
-    toFailure: ({ status, cause }) => (status === 'failed' ? cause : undefined),
   })
 
   return Object.assign(live, {
@@ -90,11 +92,11 @@ export function createThread(context: Context, threadId: string): OpenThread {
       )
     },
     async loadOlder() {
-      const { restarts, older } = feed
-      if (older === undefined) return
-      const page = await loadPage(context, `${path}&cursor=${encodeURIComponent(older)}`)
-      // Meanwhile the thread was loaded again, or this page by another call.
-      if (restarts !== feed.restarts || older !== feed.older) return
+      const { older } = feed
+      if (!older) return
+      const page: ThreadPage = await (await send(newest + path`&cursor=${older}`)).json()
+      // Meanwhile this page was loaded by another call, or the thread again.
+      if (older !== feed.older) return
       feed.older = page.nextCursor
       feed.view = prepend(feed.view, viewOf(page))
       live.publish()
@@ -102,28 +104,12 @@ export function createThread(context: Context, threadId: string): OpenThread {
   })
 }
 
-/** A page may be large and the line slow: what arrives is reported. */
-async function loadPage(
-  { send }: Context,
-  path: string,
-  signal?: AbortSignal,
-  report?: Report,
-): Promise<ThreadPage> {
-  const chunks: BlobPart[] = []
-  await readBody(await send(path, { signal }), signal, (chunk) => {
-    report?.({ type: 'heard' })
-    chunks.push(chunk)
-  })
-  const page: ThreadPage = JSON.parse(await new Blob(chunks).text())
-  signal?.throwIfAborted()
-  return page
-}
-
 function viewOf({ turns }: ThreadPage): View {
-  let view = EMPTY_VIEW
-  for (const { turnId, outputs } of turns.toReversed()) {
-    // A call may be listed as completed by a later turn.
-    for (const output of outputs) view = apply(view, { ...output, turnId })
-  }
-  return view
+  return (
+    turns
+      .toReversed()
+      // A call may be listed as completed by a later turn.
+      .flatMap(({ turnId, outputs }) => outputs.map((output) => ({ ...output, turnId })))
+      .reduce(apply, EMPTY_VIEW)
+  )
 }

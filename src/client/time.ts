@@ -5,7 +5,7 @@ import type { Clock } from '../async/clock.ts'
  * time of day that is set back does not matter; one that is set forward counts as sleep, which costs one reconnect.
  */
 export function elapsedTime(clock: Clock): () => number {
-  let last = clock.now()
+  let last = 0
   let elapsed = 0
   return () => {
     const now = clock.now()

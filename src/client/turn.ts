@@ -1,7 +1,7 @@
 import type { ConnectionState } from './connection.ts'
 import { createFeed } from './feed.ts'
 import { type Context, createLive, type Live } from './live.ts'
-import { turnOutputsPath } from './paths.ts'
+import { path } from './paths.ts'
 import type { TurnView } from './view.ts'
 
 export interface TurnState {
@@ -33,12 +33,11 @@ export function createTurn(
   const accepted = async () => submitted
   const live = createLive<TurnState>(context, {
     feed,
-    path: turnOutputsPath(turnId) + context.query,
+    path: path`/xapi/turns/${turnId}` + context.query,
     // A turn that is not stored yet would be unknown.
     prepare: accepted,
-    isOver: () => !feed.isHeld && feed.view.turns[0]?.end !== undefined,
+    isOver: () => !feed.isHeld && !!feed.view.turns[0]?.end,
     toState: ({ turns: [turn] }, connection) => ({ turn, connection }),
-    toFailure: ({ cause }) => cause,
   })
   return Object.assign(live, { turnId, accepted })
 }

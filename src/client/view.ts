@@ -42,10 +42,7 @@ export function apply(view: View, output: StreamOutput): View {
   const { turnId, threadId } = output
   const at = indexOfTurn(view, turnId)
   const turn = view.turns[at] ?? { turnId, threadId, status: 'running', items: [] }
-  if ('itemId' in output) {
-    const merged = output.type === 'tool_call' && mergeCall(view, at, turn, output)
-    return merged || putTurn(view, at, applyItem(turn, output))
-  }
+  if ('itemId' in output) return applyItem(view, at, turn, output)
   if (output.type === 'turn_started') {
     const next = turn.started ? view : putTurn(view, at, { ...turn, started: output })
     return output.replaces ? dropReplaced(next, output.replaces, turnId) : next
@@ -60,7 +57,7 @@ export function apply(view: View, output: StreamOutput): View {
  * without a cursor and start with an empty view.
  */
 export function append(view: View, frame: AppendFrame): View | undefined {
-  const at = view.turns.findLastIndex((turn) => indexOfItem(turn, frame.itemId) >= 0)
+  const at = indexOfHost(view, frame.itemId)
   const turn = view.turns[at]
   const item = turn?.items[indexOfItem(turn, frame.itemId)]
   const grown = item && applyAppend(item, frame)
@@ -81,7 +78,7 @@ export function prepend(view: View, older: View): View {
 
 /** Everything that is known of a turn. */
 export function outputsOf({ started, items, end }: TurnView): StreamOutput[] {
-  return [started, ...items, end].filter((output) => output !== undefined)
+  return [started, ...items, end].filter((output) => !!output)
 }
 
 export function hasTurn(view: View, turnId: string): boolean {
@@ -94,6 +91,11 @@ function indexOfTurn({ turns }: View, turnId: string): number {
 
 function indexOfItem({ items }: TurnView, itemId: string): number {
   return items.findLastIndex((item) => item.itemId === itemId)
+}
+
+/** Of the turn that has the item. */
+function indexOfHost({ turns }: View, itemId: string): number {
+  return turns.findLastIndex((turn) => indexOfItem(turn, itemId) >= 0)
 }
 
 function put<T>(list: readonly T[], at: number, value: T): readonly T[] {
@@ -115,48 +117,49 @@ function dropReplaced(view: View, replaced: string, by: string): View {
   return first < 0 || first >= last ? view : { turns: view.turns.toSpliced(first, last - first) }
 }
 
-function applyItem(turn: TurnView, item: ItemSnapshot): TurnView {
+function putNewer(turn: TurnView, item: ItemSnapshot): TurnView {
   const known = turn.items[indexOfItem(turn, item.itemId)]
   return known && !isNewer(item, known) ? turn : putItem(turn, item)
 }
 
-/** Applies a call that another turn of the thread has; undefined when none has it. */
-function mergeCall(view: View, at: number, turn: TurnView, call: ToolCall): View | undefined {
-  const hostAt = view.turns.findIndex((other) => indexOfItem(other, call.itemId) >= 0)
+/** Applies an item in the turn that has it. A call may be in another turn than the one that completes it. */
+function applyItem(view: View, at: number, turn: TurnView, item: ItemSnapshot): View {
+  const { itemId } = item
+  const hostAt = indexOfHost(view, itemId)
   const host = view.turns[hostAt]
-  const known = host?.items[indexOfItem(host, call.itemId)]
-  if (!known || hostAt === at) return undefined
+  const known = host?.items[indexOfItem(host, itemId)]
+  if (item.type !== 'tool_call' || !known || hostAt === at)
+    return putTurn(view, at, putNewer(turn, item))
   if (at < 0 || hostAt < at) {
-    const applied = putTurn(view, hostAt, applyItem(host, { ...call, turnId: host.turnId }))
-    return at < 0 ? putTurn(applied, at, turn) : applied
+    const { turnId } = host
+    return putTurn(putTurn(view, hostAt, putNewer(host, { ...item, turnId })), at, turn)
   }
   // The output arrived before the call: the card moves to the turn that made the call.
-  const items = host.items.filter((item) => item !== known)
-  const moved = applyItem(putItem(turn, call), { ...known, turnId: turn.turnId })
+  const items = host.items.filter((each) => each !== known)
+  const moved = putNewer(putItem(turn, item), { ...known, turnId: turn.turnId })
   return putTurn(putTurn(view, hostAt, { ...host, items }), at, moved)
 }
 
 /** Whether `item` is a later state than `known`. Text only grows until it is settled. */
 function isNewer(item: ItemSnapshot, known: ItemSnapshot): boolean {
   const progress = progressOf(item)
-  if (progress < Infinity || progressOf(known) < Infinity) return progress > progressOf(known)
+  if (progress > progressOf(known)) return true
   // Text cut by the token limit is complete twice, the second time with a reason.
-  if (known.finishReason && !item.finishReason) return false
+  if (progress < Infinity || (known.finishReason && !item.finishReason)) return false
   return JSON.stringify(item) !== JSON.stringify(known)
 }
 
 /** More than the length of any text. */
-const COMPLETE = 2 ** 32
+const COMPLETE = 1e10
 
 /** How far an item is: the status of an open one counts least, then its text, then its approval. */
 function progressOf(item: ItemSnapshot): number {
-  const { status, content } = item
-  if (status === 'complete' || status === 'error') return Infinity
-  const isUpdate = Number(status === 'update')
-  if (item.type !== 'tool_call') return 2 * content.length + isUpdate
-  const { approval, toolArgumentsText } = item
+  const { approval, toolArgumentsText } = item as Partial<ToolCall>
+  const isUpdate = ['create', 'update'].indexOf(item.status)
+  if (isUpdate < 0) return Infinity
   // Arguments that are complete are not sent as text.
-  const length = toolArgumentsText?.length ?? COMPLETE
+  const length =
+    item.type === 'tool_call' ? (toolArgumentsText?.length ?? COMPLETE) : item.content.length
   const answers = approval ? (approval.status === 'requested' ? 1 : 2) : 0
   return 4 * COMPLETE * answers + 2 * length + isUpdate
 }

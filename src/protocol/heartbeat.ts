@@ -6,6 +6,6 @@ export function heartbeatAnnouncement(intervalMs: number): string {
 }
 
 /** Reads the interval from a comment, if it announces one. */
-export function parseHeartbeatAnnouncement(comment: string): number | undefined {
+export function parseHeartbeatAnnouncement(comment = ''): number | undefined {
   return Number(ANNOUNCEMENT.exec(comment)?.[1]) || undefined
 }

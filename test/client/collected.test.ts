@@ -4,11 +4,11 @@ import { startServer } from '../server/support.ts'
 
 test('a submitted turn is waited for by its id, even if nobody held on to it', async () => {
   const server = await startServer()
-  const methods: (string | undefined)[] = []
+  const methods: string[] = []
   const client = createClient({
     baseUrl: server.url,
     fetch: async (input, init) => {
-      methods.push(init?.method)
+      methods.push(init?.method ?? 'GET')
       // Node's own fetch needs the global, too.
       await Promise.resolve()
       return fetch(input, init)

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import {
   type Connection,
   describeConnection,
+  type Fact,
   type Happening,
   IDLE,
   nextTickAt,
@@ -16,39 +17,39 @@ const CAUSE = new ClientError('cut')
 const REFUSAL = new ClientError('no', { status: 400, code: 'REQUEST_INVALID' })
 const NOW = 100_000
 
-type Kind = Happening['type']
-
-const HAPPENINGS: Record<Kind, Happening> = {
-  open: { type: 'open' },
-  close: { type: 'close' },
-  opened: { type: 'opened' },
-  heard: { type: 'heard' },
-  lost: { type: 'lost', cause: CAUSE },
-  refused: { type: 'refused', cause: REFUSAL },
-  gone: { type: 'gone', cause: REFUSAL },
-  over: { type: 'over' },
-  tick: { type: 'tick' },
-  wake: { type: 'wake' },
+const FACTS: Record<Happening, Fact> = {
+  open: {},
+  close: {},
+  opened: {},
+  heard: {},
+  lost: { cause: CAUSE },
+  refused: { cause: REFUSAL },
+  gone: { cause: REFUSAL },
+  over: {},
+  tick: {},
+  wake: {},
 }
+
+const REQUEST = {}
 
 /** A connection in each phase, one second after the last byte, and due if it waits. */
 const STATES: Record<Phase, Connection> = {
   idle: IDLE,
-  connecting: { ...IDLE, phase: 'connecting', serial: 1, since: NOW - 1000, heardAt: NOW - 1000 },
+  connecting: { ...IDLE, phase: 'connecting', request: REQUEST, dueAt: NOW - 1000 + 30_000 },
   live: {
-    ...{ ...IDLE, phase: 'live', serial: 1, hasOpened: true },
-    ...{ since: NOW - 1000, heardAt: NOW - 1000 },
+    ...{ ...IDLE, phase: 'live', request: REQUEST, hasOpened: true },
+    ...{ since: NOW - 1000, dueAt: NOW - 1000 + 30_000 },
   },
   waiting: {
-    ...{ ...IDLE, phase: 'waiting', serial: 1, hasOpened: true, cause: CAUSE, failures: 1 },
-    ...{ since: NOW - 1000, retryAt: NOW, lostAt: NOW - 1000 },
+    ...{ ...IDLE, phase: 'waiting', hasOpened: true, cause: CAUSE, failures: 1 },
+    ...{ since: NOW - 1000, dueAt: NOW, lostAt: NOW - 1000 },
   },
-  ended: { ...IDLE, phase: 'ended', serial: 1, hasOpened: true },
-  failed: { ...IDLE, phase: 'failed', serial: 1, cause: REFUSAL },
+  ended: { ...IDLE, phase: 'ended' },
+  failed: { ...IDLE, phase: 'failed', cause: REFUSAL },
 }
 
 /** `same` is the same phase with other facts. */
-const EXPECTED: Record<Phase, Record<Kind, Phase | 'ignored' | 'same'>> = {
+const EXPECTED: Record<Phase, Record<Happening, Phase | 'ignored' | 'same'>> = {
   idle: {
     ...{ open: 'connecting', close: 'ignored', opened: 'ignored', heard: 'ignored' },
     ...{ lost: 'ignored', refused: 'ignored', gone: 'ignored', over: 'ignored' },
@@ -81,23 +82,33 @@ const EXPECTED: Record<Phase, Record<Kind, Phase | 'ignored' | 'same'>> = {
   },
 }
 
-function after(at: Connection, kind: Kind | Happening, now = NOW, random = 1): Connection {
-  const happening = typeof kind === 'string' ? HAPPENINGS[kind] : kind
-  return transition(at, happening, { now, random, isHidden: false })
+function after(
+  at: Connection,
+  kind: Happening,
+  now = NOW,
+  random = 1,
+  fact = FACTS[kind],
+): Connection {
+  return transition(at, kind, { now, random, isHidden: false }, fact)
 }
 
 const tickAt = (at: Connection, { now = NOW, isHidden = false } = {}) =>
   nextTickAt(at, { now, random: 1, isHidden })
 
 describe.each(Object.keys(STATES) as Phase[])('a connection that is %s', (phase) => {
-  test.each(Object.entries(EXPECTED[phase]) as [Kind, string][])('%s: %s', (kind, expected) => {
-    const before = STATES[phase]
-    const next = after(before, kind)
-    if (expected === 'ignored') expect(next).toBe(before)
-    else expect(next.phase).toBe(expected === 'same' ? phase : expected)
-    // Only `connect` starts a request.
-    expect(next.serial).toBe(expected === 'connecting' ? before.serial + 1 : before.serial)
-  })
+  test.each(Object.entries(EXPECTED[phase]) as [Happening, string][])(
+    '%s: %s',
+    (kind, expected) => {
+      const before = STATES[phase]
+      const next = after(before, kind)
+      if (expected === 'ignored') expect(next).toBe(before)
+      else expect(next.phase).toBe(expected === 'same' ? phase : expected)
+      // Only `connect` starts a request, and only `opened` and bytes keep it.
+      if (expected === 'connecting') expect([undefined, before.request]).not.toContain(next.request)
+      else
+        expect(next.request).toBe(['connecting', 'live'].includes(next.phase) ? REQUEST : undefined)
+    },
+  )
 })
 
 describe('back-off', () => {
@@ -105,11 +116,11 @@ describe('back-off', () => {
     let at = after(STATES.live, 'lost', NOW, random)
     const found: number[] = []
     for (let round = 0; round < 9; round++) {
-      found.push(at.retryAt - at.since)
-      at = after(at, 'tick', at.retryAt, random)
-      const { since } = at
-      if (lifeMs > 0) at = after(at, 'opened', since, random)
-      at = after(at, 'lost', since + lifeMs, random)
+      const { since, dueAt } = at
+      found.push(dueAt - since)
+      at = after(at, 'tick', dueAt, random)
+      if (lifeMs > 0) at = after(at, 'opened', dueAt, random)
+      at = after(at, 'lost', dueAt + lifeMs, random)
     }
     return found
   }
@@ -128,8 +139,8 @@ describe('back-off', () => {
 
   test('waits as long as the server asks, whatever happens meanwhile', () => {
     const cause = new ClientError('busy', { status: 429, retryAfterMs: 20_000 })
-    const waiting = after(STATES.live, { type: 'lost', cause })
-    expect(waiting.retryAt).toBe(NOW + 20_000)
+    const waiting = after(STATES.live, 'lost', NOW, 1, { cause })
+    expect(waiting.dueAt).toBe(NOW + 20_000)
     for (const kind of ['wake', 'open', 'tick'] as const) {
       expect(after(waiting, kind, NOW + 2999)).toBe(waiting)
       expect(after(waiting, kind, NOW + 20_000).phase).toBe('connecting')
@@ -137,7 +148,7 @@ describe('back-off', () => {
   })
 
   test('ends at once when the page wakes, or somebody asks', () => {
-    const waiting = { ...STATES.waiting, retryAt: NOW + 10_000 }
+    const waiting = { ...STATES.waiting, dueAt: NOW + 10_000 }
     expect(after(waiting, 'tick')).toBe(waiting)
     expect(after(waiting, 'wake').phase).toBe('connecting')
     expect(after(waiting, 'open').phase).toBe('connecting')
@@ -145,7 +156,12 @@ describe('back-off', () => {
 })
 
 describe.each(['connecting', 'live'] as const)('silence while %s', (phase) => {
-  const silent = (ms: number) => ({ ...STATES[phase], since: 0, heardAt: NOW - ms, pingMs: 1000 })
+  const silent = (ms: number) => ({
+    ...STATES[phase],
+    since: 0,
+    dueAt: NOW - ms + 2000,
+    pingMs: 1000,
+  })
 
   test('a tick after twice the heartbeat interval loses it', () => {
     expect(after(silent(1999), 'tick').phase).toBe(phase)
@@ -156,18 +172,20 @@ describe.each(['connecting', 'live'] as const)('silence while %s', (phase) => {
   test('a wake after the heartbeat interval replaces the request at once', () => {
     const kept = silent(1000)
     expect(after(kept, 'wake')).toBe(kept)
-    expect(after(silent(1001), 'wake')).toMatchObject({ phase: 'connecting', serial: 2 })
+    const replaced = after(silent(1001), 'wake')
+    expect(replaced.phase).toBe('connecting')
+    expect(replaced.request).not.toBe(REQUEST)
   })
 
   test('bytes end it', () => {
-    expect(after(silent(5000), 'heard')).toMatchObject({ heardAt: NOW, pingMs: 1000 })
+    expect(after(silent(5000), 'heard')).toMatchObject({ dueAt: NOW + 2000, pingMs: 1000 })
   })
 
   test('is not watched while the page is hidden', () => {
     expect(tickAt(silent(0))).toBe(NOW + 2000)
     expect(tickAt(silent(0), { isHidden: true })).toBe(Infinity)
     const late = silent(60_000)
-    expect(transition(late, { type: 'tick' }, { now: NOW, random: 1, isHidden: true })).toBe(late)
+    expect(transition(late, 'tick', { now: NOW, random: 1, isHidden: true })).toBe(late)
   })
 })
 
@@ -185,7 +203,7 @@ describe('what is shown', () => {
 
   test('a cut shorter than 3 s is not shown, a longer one with its cause', () => {
     const lost = after(STATES.live, 'lost')
-    const again = after(lost, 'tick', lost.retryAt)
+    const again = after(lost, 'tick', lost.dueAt)
     const twice = after(again, 'lost', NOW + 2999)
     for (const at of [lost, again, twice]) {
       expect(describeConnection(at, NOW + 2999)).toEqual({ status: 'live' })
@@ -193,12 +211,12 @@ describe('what is shown', () => {
     expect(tickAt(twice, { now: NOW + 2999 })).toBe(NOW + 3000)
     const overdue = after(twice, 'tick', NOW + 3000)
     expect(describeConnection(overdue, NOW + 3000)).toMatchObject({ status: 'reconnecting' })
-    const connecting = after(overdue, 'tick', overdue.retryAt)
-    expect(tickAt(connecting, { now: overdue.retryAt })).toBe(overdue.retryAt + 30_000)
+    const connecting = after(overdue, 'tick', overdue.dueAt)
+    expect(tickAt(connecting, { now: overdue.dueAt })).toBe(overdue.dueAt + 30_000)
     const shown = { status: 'reconnecting', cause: CAUSE }
-    expect(describeConnection(connecting, overdue.retryAt)).toEqual(shown)
-    const live = after(connecting, 'opened', overdue.retryAt)
-    expect(describeConnection(live, overdue.retryAt)).toEqual({ status: 'live' })
+    expect(describeConnection(connecting, overdue.dueAt)).toEqual(shown)
+    const live = after(connecting, 'opened', overdue.dueAt)
+    expect(describeConnection(live, overdue.dueAt)).toEqual({ status: 'live' })
   })
 
   test('the cause of a first connection that fails is', () => {
@@ -208,14 +226,14 @@ describe('what is shown', () => {
 })
 
 test('a stream that opens may announce its heartbeat interval', () => {
-  const opened = after(STATES.connecting, { type: 'opened', pingMs: 30 })
+  const opened = after(STATES.connecting, 'opened', NOW, 1, { pingMs: 30 })
   expect(opened).toMatchObject({ phase: 'live', pingMs: 30 })
 })
 
 test('what is gone has ended if it was there, and may exist again', () => {
   const ended = after(STATES.live, 'gone')
   expect(describeConnection(ended, NOW)).toEqual({ status: 'ended', cause: REFUSAL })
-  expect(after(ended, 'open')).toMatchObject({ phase: 'connecting', hasOpened: false, serial: 2 })
+  expect(after(ended, 'open')).toMatchObject({ phase: 'connecting', hasOpened: false })
   expect(after(STATES.ended, 'open')).toBe(STATES.ended)
 })
 
@@ -228,7 +246,7 @@ test('docs/client.md has the same table', () => {
   const rows = tableRows(section(read('docs/client.md'), 'Reconnecting'))
   const phases = Object.keys(EXPECTED) as Phase[]
   const shown = { ignored: '–', same: '=' } as Record<string, string>
-  const expected = (Object.keys(HAPPENINGS) as Kind[]).map((kind) => [
+  const expected = (Object.keys(FACTS) as Happening[]).map((kind) => [
     kind,
     ...phases.map((phase) => shown[EXPECTED[phase][kind]] ?? EXPECTED[phase][kind]),
   ])

@@ -9,7 +9,7 @@ afterEach(() => {
 function browser() {
   const events = new EventTarget()
   const frames = new Map<number, () => void>()
-  const document = { visibilityState: 'visible' }
+  const document = { hidden: false }
   const listening = vi.fn<(change: number) => void>()
   vi.stubGlobal('document', document)
   const listen: typeof globalThis.addEventListener = (
@@ -36,7 +36,7 @@ function browser() {
     left: () => listening.mock.calls.reduce((sum, [count]) => sum + count, 0),
     fire: (type: string) => events.dispatchEvent(new Event(type)),
     show: (isVisible: boolean) => {
-      document.visibilityState = isVisible ? 'visible' : 'hidden'
+      document.hidden = !isVisible
       events.dispatchEvent(new Event('visibilitychange'))
     },
   }

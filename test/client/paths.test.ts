@@ -1,19 +1,38 @@
 import { expect, test } from 'vitest'
-import * as paths from '../../src/client/paths.ts'
+import { createClient } from '../../src/client/client.ts'
+import { path } from '../../src/client/paths.ts'
 import { ROUTES } from '../../src/protocol/names.ts'
 
-test('the paths of the client are those of the gateway', () => {
-  const filled = {
-    [ROUTES.submit]: paths.SUBMIT_PATH,
-    [ROUTES.threads]: paths.THREADS_PATH,
-    [ROUTES.thread]: paths.threadPath(':threadId'),
-    [ROUTES.runCancel]: paths.cancelPath(':runId'),
-    [ROUTES.runApproval]: paths.approvalPath(':runId', ':approvalId'),
-    [ROUTES.turnOutputs]: paths.turnOutputsPath(':turnId'),
-    [ROUTES.turnOutputStream]: `${paths.turnOutputsPath(':turnId')}/stream`,
-    [ROUTES.threadOutputs]: paths.threadOutputsPath(':threadId'),
-    [ROUTES.threadOutputStream]: `${paths.threadOutputsPath(':threadId')}/stream`,
-  }
-  for (const [route, path] of Object.entries(filled)) expect(decodeURIComponent(path)).toBe(route)
-  expect(paths.threadPath('a/b')).toBe('/api/v2/threads/a%2Fb')
+test('the paths of the client are those of the gateway', async () => {
+  const requested: string[] = []
+  const client = createClient({
+    fetch: async (url) => {
+      const [route = ''] = (url as string).split('?')
+      requested.push(decodeURIComponent(route))
+      return route.endsWith('/stream')
+        ? Response.json({}, { status: 404 })
+        : Response.json({ turns: [] })
+    },
+  })
+  await client.submit({ prompt: 'Hi' }).accepted()
+  await client.threads()
+  await client.delete(':threadId')
+  await client.cancel(':runId')
+  await client.approve(':runId', ':approvalId', { approved: true })
+  await client
+    .turn(':turnId')
+    .done()
+    .catch(() => {})
+  await client
+    .thread(':threadId')
+    .done()
+    .catch(() => {})
+  expect(requested).toEqual([
+    ...[ROUTES.submit, ROUTES.threads, ROUTES.thread, ROUTES.runCancel, ROUTES.runApproval],
+    ...[ROUTES.turnOutputStream, ROUTES.threadOutputs, ROUTES.threadOutputStream],
+  ])
+})
+
+test('ids are encoded', () => {
+  expect(path`/threads/${'a/b'}?from=${'c&d'}`).toBe('/threads/a%2Fb?from=c%26d')
 })

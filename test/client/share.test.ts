@@ -98,7 +98,7 @@ describe('two pages', () => {
     const from = encodeURIComponent(`${turnId}/1-`)
     expect(second.requests).toEqual([
       expect.stringMatching(
-        new RegExp(`/xapi/threads/h/stream\\?arguments=final&encoding=append&from=${from}\\d+$`),
+        new RegExp(`/xapi/threads/h/stream\\?&encoding=append&from=${from}\\d+$`),
       ),
     ])
     expect(second.thread.getSnapshot().connection).toEqual({ status: 'live' })

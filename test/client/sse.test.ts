@@ -1,39 +1,46 @@
-import { describe, expect, test } from 'vitest'
-import { createEventReader } from '../../src/client/sse.ts'
-import type { SseEvent } from '../../src/sse/decode.ts'
-import { bytesOf, everyCut } from '../sse/cuts.ts'
-import { FIXTURES } from '../sse/fixtures.ts'
+import { expect, test } from 'vitest'
+import { createFrameReader, type Frame } from '../../src/client/sse.ts'
 
-function read(chunks: Iterable<Uint8Array>, onComment?: (text: string) => void): SseEvent[] {
-  const reader = createEventReader(onComment)
-  return Array.from(chunks).flatMap((chunk) => reader(chunk))
+function read(texts: Iterable<string>): Frame[] {
+  const reader = createFrameReader()
+  return Array.from(texts).flatMap((text) => reader(text))
 }
 
-/** Browsers and Node up to 25 read the second byte order mark as text. No gateway sends one. */
-const READ = FIXTURES.filter(({ name }) => !name.startsWith('two byte order marks'))
+const STREAM = [
+  'retry: 1000\n: heartbeat every 15000 ms\n\nid: 0-0\n\n',
+  'data: {"a":1}\n\n',
+  'id: 1-2\nevent: append\ndata:{"text":"x: y\u2028\u2029event: z"}\n\n',
+  ': ping\n\n',
+  'data: last\n\n',
+  'data: cut off\n',
+].join('')
 
-describe.each(READ)('$name', ({ stream, events }) => {
-  test('is decoded as by SseDecoder, wherever it is split', () => {
-    for (const chunks of everyCut(bytesOf(stream))) expect(read(chunks)).toEqual(events)
-  })
-})
+const FRAMES = [
+  { event: '', id: '', retry: '1000', '': 'heartbeat every 15000 ms' },
+  { event: '', id: '0-0' },
+  { event: '', id: '0-0', data: '{"a":1}' },
+  { event: 'append', id: '1-2', data: '{"text":"x: y\u2028\u2029event: z"}' },
+  { event: '', id: '1-2', '': 'ping' },
+  { event: '', id: '1-2', data: 'last' },
+]
 
-test('comments are reported', () => {
-  for (const chunks of everyCut(bytesOf(': one\n\ndata: a\n:two\r\n:\n\n: cut'))) {
-    const comments: string[] = []
-    expect(read(chunks, (text) => comments.push(text))).toHaveLength(1)
-    expect(comments).toEqual(['one', 'two', ''])
+test.each([
+  ['as the gateway sends it', STREAM],
+  ['with the line ends of a proxy', STREAM.replaceAll('\n', '\r\n')],
+])('a stream %s is read, wherever it is cut', (_name, stream) => {
+  for (let at = 0; at <= stream.length; at++) {
+    expect(read([stream.slice(0, at), stream.slice(at)])).toEqual(FRAMES)
   }
+  expect(read(stream)).toEqual(FRAMES)
 })
 
 test.each([
-  ['a line that never ends', () => bytesOf('x'.repeat(1_000_000))],
-  ['an event that never ends', () => bytesOf(`data: ${'x'.repeat(1_000_000)}\n`)],
-])('%s is refused at 32 Mi characters', (_name, chunk) => {
-  const reader = createEventReader()
-  const bytes = chunk()
+  ['a line that never ends', 'x'.repeat(1_000_000)],
+  ['a frame that never ends', `data: ${'x'.repeat(1_000_000)}\n`],
+])('%s is refused at 32 Mi characters', (_name, text) => {
+  const reader = createFrameReader()
   const endless = () => {
-    for (let count = 0; count < 40; count++) reader(bytes)
+    for (let count = 0; count < 40; count++) reader(text)
   }
   expect(endless).toThrow(expect.objectContaining({ code: 'EVENT_TOO_LARGE' }))
 })

@@ -266,7 +266,7 @@ describe('frames', () => {
     await settle()
     expect(text()).toBe('One')
     expect(streams.map(({ from }) => from)).toEqual(['0-0', '0-0', '0-0'])
-    expect(streams.map(({ encoding }) => encoding)).toEqual(['append', 'append', 'snapshot'])
+    expect(streams.map(({ encoding }) => encoding)).toEqual(['append', 'append', null])
     unsubscribe()
   })
 

@@ -4,9 +4,10 @@ import { elapsedTime } from '../../src/client/time.ts'
 function setUp() {
   let now = 1_000_000
   const elapsed = elapsedTime({ now: () => now, after: () => () => {} })
+  const start = elapsed()
   return (ms: number) => {
     now += ms
-    return elapsed()
+    return elapsed() - start
   }
 }
 

@@ -21,7 +21,7 @@ function watchedClient(server: TestServer, options: ClientOptions = {}) {
   let chunks = 0
   const watching: typeof fetch = async (input, init) => {
     const { pathname } = new URL(typeof input === 'string' ? input : '')
-    requests.push(`${init?.method} ${pathname}`)
+    requests.push(`${init?.method ?? 'GET'} ${pathname}`)
     const response = await fetch(input, init)
     if (!pathname.endsWith('/stream') || !response.ok) return response
     open.add(pathname)
@@ -103,7 +103,7 @@ describe.each(['newest', 18] as const)('with React %s', (version) => {
   test('a hidden page, which draws no frames, is up to date', async () => {
     const server = await startServer()
     const page = await openReactPage(version)
-    Object.defineProperty(page.document, 'visibilityState', { value: 'hidden' })
+    Object.defineProperty(page.document, 'hidden', { value: true })
     globalThis.requestAnimationFrame = () => 0
     const watched = watchedClient(server)
     const { Chat } = countingChat(page, watched, 'h')

@@ -1,4 +1,4 @@
-import { createEventReader } from '../../../src/client/sse.ts'
+import { createFrameReader } from '../../../src/client/sse.ts'
 import type { StreamEvent } from '../../../src/protocol/stream-event.ts'
 import { request } from '../gateway.ts'
 import type { Recording } from './recording.ts'
@@ -68,13 +68,14 @@ async function readStream(
   const query = cursor === undefined ? '' : `?from=${encodeURIComponent(cursor)}`
   const response = await request(`${path}${query}`, { signal })
   if (response.body === null) return
-  const decode = createEventReader()
+  const utf8 = new TextDecoder()
+  const read = createFrameReader()
   const reader = response.body.getReader()
   for (;;) {
     const { done, value } = await reader.read()
     if (done) return
-    for (const { id, data } of decode(value)) {
-      recording.add(id, JSON.parse(data) as StreamEvent)
+    for (const { id, data } of read(utf8.decode(value, { stream: true }))) {
+      if (data) recording.add(id, JSON.parse(data) as StreamEvent)
     }
     onEvents()
   }
