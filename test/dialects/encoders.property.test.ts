@@ -113,8 +113,9 @@ function messageEvents(turn: readonly StreamEvent[]): MessagesEvent[] {
 /** The text of each block, however it is cut. */
 function contentOf(sse: string): Record<number, string> {
   const content: Record<number, string> = {}
-  for (const [, data = ''] of sse.matchAll(/^data: (.*)$/gm)) {
-    const event = JSON.parse(data) as MessagesEvent
+  // Not by a pattern: `$` also stops at U+2028, which JSON does not escape.
+  for (const line of sse.split('\n').filter((each) => each.startsWith('data: '))) {
+    const event = JSON.parse(line.slice('data: '.length)) as MessagesEvent
     if (event.type === 'content_block_start') content[event.index] = event.content_block.type
     if (event.type !== 'content_block_delta') continue
     const { type: _, ...text } = event.delta
