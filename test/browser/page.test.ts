@@ -259,6 +259,7 @@ describe('a first visit', () => {
     const { page } = await open(scripted)
     await page.setViewportSize({ width: 360, height: 640 })
     expect(await faultsOf(page)).toEqual([])
+    expect(await page.evaluate(() => document.querySelector('.scroller')?.scrollTop)).toBe(0)
     await page.getByRole('button', { name: /See it think/ }).click()
     await expect.poll(() => page.locator('.turn.settled').count()).toBe(1)
     const width = await page.evaluate(() => document.documentElement.scrollWidth)

@@ -197,7 +197,9 @@ function Scroller(props: {
   children: preact.ComponentChildren
 }) {
   const box = useRef<HTMLDivElement>(null)
-  const isAtEnd = useRef(true)
+  const hasTurns = props.turns !== undefined
+  // A new conversation is read from the top.
+  const isAtEnd = useRef(hasTurns)
   const [showsJump, setShowsJump] = useState(false)
 
   const toEnd = () => {
