@@ -144,7 +144,7 @@ export class VendorReader {
     this.#input = new VendorInput((event) => this.#add(translation.translate(event)), format)
   }
 
-  /** Set when the input is malformed; the last payload reports it, too. */
+  /** Set when the input is malformed; the last payload also reports it. */
   get fault(): InputFault | undefined {
     return this.#input.fault
   }

@@ -11,7 +11,7 @@ export type Layer = (typeof LAYERS)[number]
 export interface CompareOptions {
   /** All by default. The vendor's bytes are compared only where both cassettes have them. */
   layers?: readonly Layer[]
-  /** Compares ids and opaque values of the vendors, too. */
+  /** Also compares ids and opaque values of the vendors. */
   ids?: boolean
   /** Compares times, and how text was split: every chunk, every delta, every snapshot. */
   times?: boolean

@@ -26,7 +26,7 @@ function toPlayed({ at, event }: TimedEvent): StreamEvent {
 function playedRounds(cassette: Cassette): readonly (readonly TimedEvent[])[] {
   if (cassette.events.length > 0) return [modelEvents(cassette.events)]
   const accepted = cassette.calls.filter(hasStream)
-  // A provider that accepted no call failed, and why is what its last call says.
+  // A provider that accepted no call failed for the reason of its last call.
   const played = accepted.length > 0 ? accepted : cassette.calls.slice(-1)
   return played.map((call) => {
     const [first, ...rest] = callEvents(cassette, call)

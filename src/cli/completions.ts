@@ -61,7 +61,7 @@ type Assign = (words: readonly string[]) => string
 const assignInBash: Assign = (words) => `found='${words.join(' ')}'`
 const assignInZsh: Assign = (words) => `found=(${words.join(' ')})`
 
-/** The cases of an option that takes a value: one of a few names, or a file. */
+/** The cases of an option that takes a value: a fixed name or a file. */
 function valueCases(table: readonly Completion[], assign: Assign): string {
   const cases = table.flatMap(({ name, options }) =>
     options

@@ -8,7 +8,7 @@ import { Script } from './recordings.ts'
 
 /** Models that call a tool they are offered, and answer with what it returned. They need no key. */
 export const TOOL_MODELS = {
-  /** Prefers tools of the request, which come after those of the server. */
+  /** Prefers tools of the request, which follow the server's. */
   'client-tools': (request: ProviderRequest) =>
     callTool('client-tools', request, (request.tools ?? []).toReversed()),
   'server-tools': (request: ProviderRequest) =>
@@ -37,7 +37,7 @@ function callTool(model: string, request: ProviderRequest, tools: readonly ToolD
     .end('tool_calls')
 }
 
-/** The tool of `scripted/approval`. No other model knows of it. */
+/** The tool of `scripted/approval`. It is not offered to other models. */
 export const POSTCARD_TOOL: Tool = {
   name: 'send_postcard',
   description: 'Sends a postcard. It only pretends to.',

@@ -1,6 +1,14 @@
 import type { Approval } from '../protocol/stream-output.ts'
 
-/** A request that failed. `code` is stable: docs/errors.md explains those of the gateway. */
+/**
+ * A request that failed. `code` is stable: docs/errors.md explains those of the gateway.
+ *
+ * @example
+ * await client.turn(turnId).done().catch((error) => {
+ *   if (error instanceof ClientError && error.status === 404) showNotFound()
+ *   else throw error
+ * })
+ */
 export class ClientError extends Error {
   override readonly name = 'ClientError'
   /** The gateway's code, `HTTP_<status>`, or `CONNECTION_LOST` when there was no response. */

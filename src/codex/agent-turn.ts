@@ -23,7 +23,7 @@ export class AgentTurn {
   readonly #limits: OutputLimits
   readonly #running = new Set<unknown>()
 
-  /** Without `isApproved` nobody can be asked, and everything is declined. */
+  /** Without `isApproved` everything is declined. */
   constructor(agent: CodexAgent, isApproved: IsApproved | undefined) {
     const { approvals, directory, maxOutputChars } = agent
     this.#isAsked = approvals === 'ask' && isApproved !== undefined
@@ -56,7 +56,7 @@ export class AgentTurn {
     return id !== undefined && APPROVAL_REQUESTS.has(method)
   }
 
-  /** Calls `respond` once it is decided. Returns the item that asks a client, if one is asked. */
+  /** Calls `respond` with the decision. Returns the approval request for clients, if there is one. */
   decide(
     id: string | number,
     { itemId }: Params,

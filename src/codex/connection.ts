@@ -53,7 +53,7 @@ export class Connection {
     this.#output = output
     this.#options = options
     input.on('data', (chunk: Uint8Array) => this.#read(chunk))
-    // The exit of the process says why; a write to a closed pipe must not end ours.
+    // The exit of the process has the reason; a write to a closed pipe must not end ours.
     output.on('error', () => {})
     input.on('error', () => {})
   }
@@ -123,7 +123,7 @@ export class Connection {
     const isRequest = typeof id === 'string' || typeof id === 'number'
     const incoming = { method, params, size }
     const isTaken = this.#options.onMessage(isRequest ? { ...incoming, id } : incoming)
-    // An open request would wait for ever.
+    // An open request would wait forever.
     if (isRequest && !isTaken) {
       this.#send({ id, error: { code: METHOD_NOT_FOUND, message: `${method} is not supported` } })
     }

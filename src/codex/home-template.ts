@@ -2,7 +2,7 @@ import { chmodSync, copyFileSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { TurnstreamError } from '../protocol/errors.ts'
 
-/** Written for each start, or belonging to the sessions of somebody else. */
+/** Files that are written at each start, or that belong to other sessions. */
 const NOT_COPIED = /^(?:config\.toml|catalog\.json|history\.jsonl|.*\.sqlite.*)$/
 const MAX_BYTES = 1024 * 1024
 

@@ -31,7 +31,7 @@ const PROVIDER = 'upstream'
 
 /**
  * Writes the configuration of codex: no retries (they would repeat text that was sent), and no other host than the model
- * provider's. Unless it is an agent, codex is a plain model server: only the tools of the request, no prompts of its own,
+ * provider's. Unless it is an agent, codex is a plain model server: only the tools of the request, no built-in prompts,
  * no compaction.
  */
 export function writeCodexHome(home: CodexHome): void {

@@ -40,7 +40,7 @@ export function epochOf(epochs: readonly EpochStart[], seq: number): number {
   return epochs.findLast(({ from }) => from <= seq)?.epoch ?? 0
 }
 
-/** What resuming needs to know of a log. */
+/** The state of a log that resuming needs. */
 export interface LogExtent {
   /** The `seq` of the oldest stored record; 1 unless the log was trimmed. */
   readonly first: number

@@ -8,7 +8,7 @@ export interface Block<Rec extends LogRecord> {
   readonly records: readonly Rec[]
   /** The `seq` up to which the log has been read, including superseded records. */
   readonly head: number
-  /** The offset of `head`, for a reader that has seen the whole block. */
+  /** The offset of `head`, for a reader that has seen the complete block. */
   readonly cursor: string
   /** Nothing follows. */
   readonly last: boolean

@@ -162,7 +162,7 @@ export class ContentBuffer {
     return this.#hasOffered || this.#hasEmittedCreate || this.#isComplete
   }
 
-  /** Returns the whole content. Until the sink responds it counts as neither emitted nor pending. */
+  /** Returns the complete content. Until the sink responds it counts as neither emitted nor pending. */
   offer(): string {
     this.#hasOffered = true
     this.#offeredLength = this.#text.length

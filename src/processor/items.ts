@@ -188,7 +188,7 @@ export function failItem(turn: TurnState, itemId: string, error: ErrorObject): r
   return endItem(turn, buffer, withError(content, error.code, error.message))
 }
 
-/** A reader who has seen the item must learn that nothing follows; others need not know of it. */
+/** A reader that has seen the item must learn that nothing follows; others need not. */
 export function cancelItem(
   turn: TurnState,
   itemId: string,
@@ -225,9 +225,10 @@ function stray(turn: TurnState, itemId: string): readonly Effect[] {
   return reportOnce(turn, 'ITEM_UNKNOWN', itemId, `${itemId} is not open`)
 }
 
-/** A call and its output are two provider items but one item for the reader. */
-
-/** The call is complete: emit it, and keep it until its output arrives, unless the output came first. */
+/**
+ * Emits a complete call, and keeps it until its output arrives, unless the output came first: call and output are two
+ * provider items, but one item for the reader.
+ */
 function registerCall(
   turn: TurnState,
   call: ContentBuffer,
@@ -316,7 +317,7 @@ export function emit(emission: Emission): Effect {
   return { do: 'emit', emission }
 }
 
-/** Offers the whole text of an item and advances its position in the gradient. */
+/** Offers the complete text of an item and advances its position in the gradient. */
 function showGrowth(turn: TurnState, buffer: ContentBuffer): Effect {
   const tokens = buffer.getTokenCount()
   while (isPastThreshold(buffer, tokens)) {

@@ -119,7 +119,7 @@ export function completedCall(
   return { type: 'tool_call', ...common, ...callFields(call), toolOutput, success }
 }
 
-/** A call that the client ran. If it failed there, nobody tries again: the card shows the error. */
+/** A call that the client ran. If it failed there, it is not retried: the card shows the error. */
 export function answeredCall(
   rules: TurnRules,
   call: ContentBuffer,

@@ -140,7 +140,7 @@ function endingOutput(turn: TurnState, { payload, timestamp }: Terminal): TurnCo
       return { ...output, ...callsForClient(turn) }
     }
     case 'turn_aborted_by_user':
-      // The user stopped the turn: a client must not go on by itself.
+      // The user stopped the turn: a client must not continue by itself.
       return turnComplete(turn, 'aborted', { ...end, finishReason: 'cancelled' })
     case 'response_error': {
       const output = turnError(turn, payload.error, { ...end, finishReason: 'error' })
@@ -153,7 +153,7 @@ function callsForClient({ pendingCalls }: TurnState): Pick<TurnComplete, 'pendin
   return pendingCalls.size === 0 ? {} : { pendingCalls: [...pendingCalls.values()] }
 }
 
-/** Only now is it certain that the call will not come. */
+/** Only now is it certain that the call will not follow. */
 function reportOrphans(turn: TurnState): Effect[] {
   return [...turn.waitingOutputs.values()].map(({ id, call_id }) => ({
     do: 'report',

@@ -21,7 +21,7 @@ import {
   type TurnState,
 } from './step.ts'
 
-// A sink this far behind is stuck, not slow, and each pending snapshot holds the whole text.
+// A sink this far behind is stuck, not slow, and each pending snapshot holds the full text.
 const MAX_UNDELIVERED = 1000
 
 const SETTLED: Promise<void> = Promise.resolve()

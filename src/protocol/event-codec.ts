@@ -16,7 +16,7 @@
  *
  * The first kind defines or redefines a template and gives counter and timestamp in full, so a writer may
  * start over at any line. `idPrefix`, `before` and `after` are the lengths of the template's parts; its first
- * `shared` characters equal those of the template with the previous number. The second kind is the common
+ * `shared` characters equal the template with the previous number. The second kind is the common
  * case, an event with the next counter a few milliseconds later: one character for the template, one or two
  * for the milliseconds. The third kind is the same for any numbers. The fourth is the JSON of an event that
  * fits no template. The last is the same as a JSON string, which older versions wrote. These two do not

@@ -1,7 +1,7 @@
 /** Returns a text without its secrets. Never throws. */
 export type Redact = (text: string) => string
 
-/** Longer texts are cut. Nobody reads more, and searching them takes time. */
+/** Longer texts are cut: searching them takes time. */
 const MAX_CHARS = 32_768
 
 /** The cut may split a secret. No token in a header line is longer than this. */

@@ -53,7 +53,7 @@ const toolCallSchema = openObject({
   ...contentBase,
   toolName: z.string(),
   toolArguments: jsonObjectSchema,
-  /** The arguments so far, as the model writes them. Only for readers that asked for them. */
+  /** The arguments so far, as the model writes them. Only for readers that request them. */
   toolArgumentsText: z.string().exactOptional(),
   callId: z.string(),
   toolOutput: z.union([jsonObjectSchema, z.string()]).exactOptional(),
@@ -89,7 +89,7 @@ const pendingCallSchema = openObject({
 })
 export type PendingCall = z.infer<typeof pendingCallSchema>
 
-/** Fields of every turn end. Times are those of the first and the last event, in ms since the epoch. */
+/** Fields of every turn end. The times are of the first and the last event, in ms since the epoch. */
 const turnEnd = {
   finishReason: z.string().exactOptional(),
   usage: openObject({

@@ -49,7 +49,7 @@ export function useSubmit(client: Client, threadId?: string): SubmitState {
     },
     [client, threadId],
   )
-  // What was said of another thread does not matter here.
+  // Ignores results for another thread.
   const { isSubmitting, error, turn } = last.threadId === threadId ? last : none
   return { submit, isSubmitting, error, turn }
 }

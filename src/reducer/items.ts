@@ -29,7 +29,7 @@ export function startedType(items: Items, itemId: string): ItemType | undefined 
 }
 
 /**
- * Deltas are kept beside the item until it is read: copying the item for each one would double the cost of an
+ * Deltas are stored beside the item until it is read: copying the item for each one would double the cost of an
  * event. Text grows by `+`, which engines store as a rope, so a delta costs the same in a long text.
  */
 export function growItem(items: Items, payload: StreamEventPayload<'item_delta'>): Items {

@@ -4,7 +4,7 @@ import type { Approval } from '../protocol/stream-output.ts'
 
 /** An invalid field of a request. */
 export interface FieldFault {
-  /** Such as `body.input.0.content` or `query.limit`; `body` for the whole body. */
+  /** Such as `body.input.0.content` or `query.limit`; `body` for the body itself. */
   readonly path: string
   readonly message: string
 }
@@ -49,7 +49,7 @@ export function innermost(issue: Issue, parent: Path): { issue: Issue; path: Pat
   return deepest !== undefined && deepest.path.length > path.length ? deepest : { issue, path }
 }
 
-/** A union's issue only says that no variant matches; an unknown field is more useful. */
+/** A union's issue only states that no variant matches; an unknown field is more useful. */
 function toMessage(issue: Issue): string {
   if (issue.code !== 'invalid_union') return issue.message
   return (

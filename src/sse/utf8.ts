@@ -4,7 +4,7 @@ const SMALL = 256
 
 /**
  * Decodes UTF-8 from chunks that may end inside a character. Malformed bytes become U+FFFD. Byte order marks
- * are kept, because only the caller knows where the text starts.
+ * stay, because only the caller knows where the text starts.
  */
 export class Utf8Decoder {
   readonly #streaming = newTextDecoder()

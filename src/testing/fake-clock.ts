@@ -17,7 +17,7 @@ interface Task {
   run: () => void
 }
 
-/** Creates a clock that moves only when told to. */
+/** Creates a clock that moves only on `advance`. */
 export function fakeClock(start = 0): FakeClock {
   let time = start
   let stepped = 0

@@ -27,7 +27,7 @@ function responseStart(fields: Fields<'response_start'> = {}): Payload<'response
   }
 }
 
-/** Starts a message, unless `fields` says otherwise. */
+/** Starts a message by default; `fields` can override it. */
 function itemStart(item_id: string, fields: Fields<'item_start'> = {}): Payload<'item_start'> {
   return { type: 'item_start', item_id, item_type: 'message', ...fields }
 }

@@ -1,7 +1,7 @@
 import { TurnstreamError } from '../protocol/errors.ts'
 import { type Tool, ToolRegistry } from './tools.ts'
 
-/** Tools that may come and go, such as those of an MCP server. */
+/** Tools that may change, such as the tools of an MCP server. */
 export interface ToolSource {
   readonly name: string
   /** The tools now. A changed list is another array. */
@@ -33,7 +33,7 @@ export class ServerTools {
     this.#registry = new ToolRegistry(entries.filter(isTool))
   }
 
-  /** The tools as they are now. A turn keeps what it started with. */
+  /** The current tools. A turn keeps its initial ones. */
   current(): ToolRegistry {
     const lists = this.#entries.filter(isToolSource).map(({ tools }) => tools)
     const isSame = lists.every((list, index) => list === this.#lists[index])

@@ -27,7 +27,7 @@ export interface TranscriptOptions {
   readonly caps: TurnCaps
   /** Returns the request for approval of a finished call, if it needs one. */
   readonly requestApproval?: (call: FunctionCall, place: number) => ApprovalRequest | undefined
-  /** Asks clients about calls that the provider runs itself. */
+  /** Requests approval of calls that the provider runs itself. */
   readonly providerApprovals?: Pick<ProviderApprovals, 'request' | 'decline'>
   /** Updated with everything that is written. */
   readonly unsettled: UnsettledItems
@@ -164,7 +164,7 @@ export class Transcript {
     const item = this.#items.known(payload.item_id)
     if (item === undefined || !item.isOpen) return this.#ignore(payload.item_id)
     const { length } = payload.delta_content
-    // Nothing to emit, and a provider could send these for ever.
+    // Nothing to emit, and a provider could send these forever.
     if (length === 0) return undefined
     if (!this.#items.grow(item, length)) return undefined
     if (!isPlainDelta(payload) && !this.#items.spend(extraChars(payload))) return undefined
@@ -217,7 +217,7 @@ export class Transcript {
     return approval === undefined ? call : { ...call, approval }
   }
 
-  /** Each call that the provider runs may be asked about once. Undefined if nobody is asked. */
+  /** Requests approval once per call that the provider runs. Undefined if none is requested. */
   #ask(said: ApprovalRequestItem): StreamEventPayload | undefined {
     const { type, call_id } = said
     const call = this.#unsettled.runningCall(call_id)
@@ -314,7 +314,7 @@ export class Transcript {
   }
 }
 
-/** Only this server asks for approval. */
+/** Only this server requests approval. */
 function withoutApproval(item: OutputItem): OutputItem {
   if (item.type !== 'function_call' || item.approval === undefined) return item
   const { approval: _, ...call } = item

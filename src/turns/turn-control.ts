@@ -146,7 +146,7 @@ export class TurnControl {
     const { clock, leaseMs, lease, stalledMs } = this.#options
     const { turnId } = lease
     const now = monotonicNow(clock)
-    // A paused process did not ask for renewal. Only the store can say whether the lease is lost.
+    // A paused process renewed nothing. Only the store knows whether the lease is lost.
     const lateMs = now - this.#ringsAt
     const isLate = lateMs > leaseMs / RETRIES_PER_LEASE
     if (isLate) this.#heldSince += lateMs

@@ -114,7 +114,7 @@ export function providerFault(error: unknown): ErrorObject {
   return { code: 'STREAM_ERROR', message: 'The provider stream failed' }
 }
 
-/** Returns what the caller of a submit gets when the input was not stored. It knows nothing of leases. */
+/** Returns what the caller of a submit gets when the input was not stored. The caller has no notion of leases. */
 export function submitError(turnId: string, cause: unknown): unknown {
   if (!hasCode(cause, 'LEASE_LOST')) return cause
   if (isTurnGone(cause)) return new TurnstreamError('TURN_DELETED', turnId, { cause })
@@ -214,7 +214,7 @@ function charsOf(value: object): number {
   try {
     return JSON.stringify(value).length
   } catch {
-    return Infinity // what JSON cannot say cannot be stored
+    return Infinity // JSON cannot represent it, so it cannot be stored
   }
 }
 

@@ -32,7 +32,7 @@ export type CodexEvent =
   | { type: 'error'; error: ErrorObject }
 
 export type TurnEnding =
-  /** Without a verdict it only says that the turn ended, whatever the outcome. */
+  /** Without a verdict the outcome is unknown: the turn has only ended. */
   | { outcome: 'completed'; word: string; isVerdict: boolean }
   | { outcome: 'interrupted'; word: string }
   | { outcome: 'failed'; error: ErrorObject | undefined }

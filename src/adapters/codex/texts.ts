@@ -14,7 +14,7 @@ interface Progress {
   hasItems: boolean
   /** Id assigned to the item that is streamed without one. */
   open: string | undefined
-  /** A complete text that came before its item, if that comes at all. */
+  /** A complete text that came before its item, which may never come. */
   said: string | undefined
 }
 

@@ -274,7 +274,7 @@ function stepOf(position: Position, event: CodexEvent, scope: Scope): Step {
   }
 }
 
-/** Other turns, such as those of sub-agents, share the connection. */
+/** Other turns, such as turns of sub-agents, share the connection. */
 function isForeign(own: Scope, other: Scope): boolean {
   return isForeignThread(own, other) || isOther(own.turnId, other.turnId)
 }
@@ -288,7 +288,7 @@ function secondStart(own: Scope, other: Scope): Step {
   return isOther(own.turnId, other.turnId) && !isForeignThread(own, other) ? 'replace' : 'ignore'
 }
 
-/** Raw items also repeat the history, and counts those of earlier turns. */
+/** Raw items also repeat the history, and counts include earlier turns. */
 function beginsFirst({ type }: CodexEvent): boolean {
   return type !== 'raw_item' && type !== 'response_completed' && type !== 'thread_usage'
 }

@@ -67,7 +67,7 @@ export class TurnUsage {
     this.#total = total
   }
 
-  /** The thread's counts so far, and those of its last response. */
+  /** The counts of the thread so far, and of its last response. */
   addThreadTotal(total: Usage, last: Usage | undefined): void {
     this.#total = total
     if (isEstimate(total) || isEstimate(last)) {

@@ -73,7 +73,7 @@ function decodeError(name: string, fields: Fields, spoken: Grammar | undefined):
   return responseMessage({ ...fields, type: 'error' })
 }
 
-/** The position of the name decides: in `codex/event/raw_response_item` the type is that of the item. */
+/** The position of the name decides: in `codex/event/raw_response_item` the item has the type. */
 function decodeMethod(method: string, params: Fields): CodexMessage {
   if (method.startsWith(RESPONSE_PREFIX)) return responseMessage({ ...params, type: method })
   if (method.startsWith(LEGACY_PREFIX)) {
@@ -252,7 +252,7 @@ function reasoning(params: Fields, index: 'summaryIndex' | 'contentIndex'): Deco
   return reasoningDelta(requireId(params['itemId'], 'itemId'), params, index)
 }
 
-/** The client is asked to run its own tool. */
+/** Requests that the client run its own tool. */
 function toolCall({ callId, ...call }: Fields): Decoded {
   if (callId === undefined) throw missing('callId')
   return itemEvent('item_started', { ...call, type: 'dynamicToolCall', id: callId })

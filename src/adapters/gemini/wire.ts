@@ -15,7 +15,7 @@ import type { FinishReason } from '../translation.ts'
 /** Namespace in `provider_metadata`. */
 export const NAMESPACE = 'google'
 
-/** Metadata of an item: that of the response, its signature, and `fields`. */
+/** Metadata of an item: the response's metadata, the item's signature, and `fields`. */
 export type ItemMetadata = (
   signature: string | undefined,
   fields?: Fields,
@@ -170,7 +170,7 @@ function decodeCall(call: Fields): WireCall {
   }
 }
 
-/** A fragment without a value only says that more follows. */
+/** A fragment without a value only announces more. */
 function decodePartialArg(arg: unknown): PartialArg[] {
   if (!isRecord(arg) || typeof arg['jsonPath'] !== 'string') {
     throw new Malformed('an element of functionCall.partialArgs has no jsonPath')
@@ -185,7 +185,7 @@ function isScalar(value: unknown): value is string | number | boolean {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
 }
 
-/** Grounding metadata of the whole answer. */
+/** Grounding metadata of the complete answer. */
 function sourcesOf(candidate: Fields): Fields {
   const { groundingMetadata, urlContextMetadata, citationMetadata } = candidate
   return {

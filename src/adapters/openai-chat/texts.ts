@@ -57,7 +57,7 @@ export class ChatTexts {
     this.#open = undefined
   }
 
-  /** The open item of this kind. Ends one of another kind. */
+  /** The open item of this kind. Ends an item of another kind. */
   #reach(kind: TextKind): OpenText {
     if (this.#open?.kind === kind) return this.#open
     this.close()

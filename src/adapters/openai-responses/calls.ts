@@ -175,7 +175,7 @@ export class Calls {
     call.args = args || call.args
   }
 
-  /** The concatenated fragments are JSON, too. */
+  /** The concatenated fragments are also JSON. */
   #closeInput(call: OpenCall, input = ''): void {
     if (call.isSettled) return
     this.#writer.append(call.key, (call.hasGrown ? '' : escaped(input)) + INPUT_END)
@@ -213,7 +213,7 @@ const RESULT_FIELDS = new Set([
 /** Identifying fields. */
 const NAME_FIELDS = new Set(['call_id', 'id', 'type'])
 
-/** Their output is a separate item, whoever runs them. */
+/** Their output is a separate item, also if the vendor runs them. */
 const ANSWERED_APART = new Set([
   'apply_patch_call',
   'computer_call',

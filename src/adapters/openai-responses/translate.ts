@@ -188,7 +188,7 @@ class OpenaiResponsesTranslation extends ResponsesTranslation {
   }
 
   /**
-   * The end repeats the whole output. Used for items without their own end, and if nothing was streamed. Some servers
+   * The end repeats the complete output. Used for items without their own end, and if nothing was streamed. Some servers
    * omit items from it, so a position alone is not reliable.
    */
   protected finishItems(output: readonly WireItem[]): boolean {

@@ -153,7 +153,7 @@ export function decodeEnd(event: Fields): ResponseEnd | ResponseFailure {
   return { kind: 'ended', status, word, output, usage }
 }
 
-/** The response's status takes precedence over the event name, unless the event says it failed. */
+/** The response's status takes precedence over the event name, unless the event reports a failure. */
 function statusOf(type: unknown, status: unknown): Status {
   if (type === 'response.failed') return 'failed'
   if (status === 'incomplete' || status === 'failed' || status === 'cancelled') return status

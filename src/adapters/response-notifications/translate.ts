@@ -133,7 +133,7 @@ class NotificationTranslation extends ResponsesTranslation {
     }
   }
 
-  /** The end repeats the whole output; some proxies send nothing else. */
+  /** The end repeats the complete output; some proxies send nothing else. */
   protected finishItems(output: readonly WireItem[]): boolean {
     if (!this.hasItems) {
       for (const [output_index, item] of output.entries()) {

@@ -19,7 +19,7 @@ const RECORDED = /^rec-[\w-]{1,120}\.cassette\.jsonl$/
 /** Bounds the memory for names, and the time to read the directory. */
 const MAX_FILES = 10_000
 
-/** Left for the last line, which says that the recording is full. */
+/** Reserved for the last line, which marks the recording as full. */
 const END_BYTES = 128
 
 /** The name of a recording in its directory. */

@@ -54,7 +54,7 @@ const NOT_FORWARDED = new Set([
 
 /**
  * A proxy to one vendor that records calls to its generating endpoints. Bytes pass through unchanged and as they arrive.
- * Only the request headers change: the vendor is asked not to compress, so that cassettes are readable.
+ * Only the request headers change: compression is disabled to keep cassettes readable.
  */
 export function createRecordProxy(options: RecordProxyOptions): Server {
   let running = 0
@@ -141,7 +141,7 @@ function forward(exchange: Exchange, options: RecordProxyOptions): void {
       response.destroy()
     })
   })
-  // Not once: closing it may fail, too.
+  // Not once: closing it may also fail.
   upstream.on('error', (error) => {
     breakOff()
     if (response.headersSent || response.destroyed) response.destroy()

@@ -83,7 +83,7 @@ async function versionCheck(binary: string, path = ''): Promise<Check> {
 
 const REPLY = 'codex works'
 
-/** Starts a process with a home of its own, and runs one turn through it. */
+/** Starts a process with a separate home, and runs one turn through it. */
 async function runChecks(
   options: Pick<CodexProviderOptions, 'binary' | 'models' | 'env' | 'clock'>,
 ) {

@@ -132,7 +132,7 @@ async function isGateway(url: string, clock: Clock): Promise<boolean> {
   const answer = await call({ url: `${url}${ROUTES.health}`, clock })
   if ('reason' in answer || answer.status !== 200) return false
   const health = parseJsonSafe(answer.body)
-  // Other servers have this route, too.
+  // Other servers also have this route.
   return isRecord(health) && health['status'] === 'ok' && answer.headers.has(HEADERS.requestId)
 }
 

@@ -39,7 +39,7 @@ interface RecordedTurn extends TurnIdentity {
   calls: number
 }
 
-/** How often recordings of turns that were deleted or have expired are looked for. */
+/** How often to sweep recordings of deleted and expired turns. */
 const SWEEP_MS = 60_000
 
 /** The file of a turn. A hash: ids of clients may be longer than a file name. */
@@ -135,7 +135,7 @@ export class TurnRecorder {
       const names = new Set(directory.names())
       for (const name of this.#turns.keys()) if (!names.has(name)) this.#turns.delete(name)
     } catch {
-      // The store is away, which it reports itself. The next sweep tries again.
+      // The store is unavailable, and reports that itself. The next sweep tries again.
     }
     if (!this.#isStopped) this.#cancelSweep = deps.clock.after(SWEEP_MS, () => void this.#sweep())
   }
@@ -169,7 +169,7 @@ async function isGone(log: TurnLog, { tenant, turnId }: TurnIdentity): Promise<b
 
 const HEADER_BYTES = 4096
 
-/** Reads the header of a recording; undefined if it is not one of a turn. */
+/** Reads the header of a recording; undefined if it does not record a turn. */
 async function readIdentity(path: string): Promise<TurnIdentity | undefined> {
   try {
     const file = await open(path)

@@ -9,7 +9,7 @@ export function xapiSse(offset: string, payload: string): string {
   return encodeSse({ id: offset, data: payload })
 }
 
-/** What appending needs to know of a text snapshot. */
+/** The fields of a text snapshot that an append needs. */
 export interface TextSnapshot {
   readonly itemId: string
   readonly content: string

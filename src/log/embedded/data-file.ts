@@ -164,8 +164,8 @@ export class DiskRoom {
 }
 
 /*
- * File errors come in three forms: Node errors with a code, LMDB errors with a number (errno, or a negative one of
- * its own), and failed commits, which hold the number in a promise.
+ * File errors come in three forms: Node errors with a code, LMDB errors with a number (errno, or a negative LMDB
+ * code), and failed commits, which hold the number in a promise.
  */
 
 const { errno } = constants

@@ -16,7 +16,7 @@ export interface Write {
 
 /* Ids are shown for the tenant `default`; see `TenantKeys` for other tenants. */
 export const TABLE_NAMES = [
-  /** `format` and `nextNumber`. */
+  /** `format`, `nextNumber`, marks of damaged turns, and the notes of each key. */
   'store',
   /** Turn id to StoredTurn. */
   'turns',
@@ -30,7 +30,9 @@ export const TABLE_NAMES = [
   'recency',
   /** Numbers of unsealed turns to their ids: all that is read at startup. */
   'open',
-  /** ['logs' or 'record', end of the turn, turn id] to nothing: the sweeper's index. */
+  /**
+   * ['logs' or 'record', end of the turn, turn id], or ['note', expiry, key], to nothing: the sweeper's index.
+   */
   'ended',
   /** [turn number, key position] to the newest snapshot. */
   'processed',
@@ -105,7 +107,7 @@ export class Environment {
     await plainStore(this.#root).put('format', String(FORMAT_VERSION))
   }
 
-  /** Resolves when everything is stored, as durably as the policy says; rejects if nothing is. */
+  /** Resolves when everything is stored, as durably as configured; rejects if nothing is. */
   async commit(writes: readonly Write[]): Promise<void> {
     let bytes = 0
     for (const { value } of writes) bytes += value?.length ?? 0

@@ -6,7 +6,7 @@ import { EmbeddedStore } from './embedded-store.ts'
 
 /**
  * Durability of an acknowledged record. `commit`: on disk; survives a power failure. `system`: handed to the operating
- * system; survives the death of the process, but a machine crash may damage the whole store.
+ * system; survives the death of the process, but a machine crash may damage the store.
  */
 export type SyncPolicy = 'commit' | 'system'
 

@@ -15,7 +15,7 @@ export interface PortLimits {
   readonly maxHeaders: number
   /** Time to send the request head. 20 s by default. */
   readonly headersTimeoutMs: number
-  /** Time to send the whole request. 60 s by default. */
+  /** Time to send the complete request. 60 s by default. */
   readonly requestTimeoutMs: number
   /** How long a connection may stay idle. 72 s by default. */
   readonly keepAliveTimeoutMs: number

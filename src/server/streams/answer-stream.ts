@@ -7,7 +7,7 @@ import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
 import { Frame } from './frames.ts'
 import type { SseConnection } from './sse-connection.ts'
 
-// A larger frame would only be buffered as a whole.
+// A larger frame would only be buffered.
 const MAX_FRAME_CHARS = 32 * 1024
 
 /** Encodes a turn as SSE in the dialect of a vendor. */
@@ -22,7 +22,7 @@ export interface AnswerEncoder {
    * follows is encoded as usual.
    */
   joinSse?(): string
-  /** Data that keeps clients waiting which ignore comments; empty for a comment. */
+  /** Data sent to clients that ignore comments, to keep them waiting; empty for a comment. */
   heartbeatSse?(): string
 }
 

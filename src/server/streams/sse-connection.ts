@@ -273,7 +273,7 @@ const SSE_HEADERS = {
   'x-accel-buffering': 'no',
 }
 
-/** Sends a whole stream. The stream ends when this resolves or the turn was deleted, and is cut when it fails. */
+/** Sends a stream to its end. The stream ends when this resolves or the turn was deleted, and is cut when it fails. */
 export type SendStream = (connection: SseConnection) => Promise<void>
 
 export interface SseResponseOptions {
@@ -300,7 +300,7 @@ export function openSse(
   if (c.req.method === 'HEAD') return head
   const slot = c.get('slot') ?? context.limits.takeStream(caller)
   const outgoing = c.env?.outgoing
-  // The client disconnected during the lookup: no further event would tell.
+  // The client disconnected during the lookup: no further event would report it.
   if (outgoing?.destroyed === true) {
     slot.free()
     return RESPONSE_ALREADY_SENT

@@ -1,4 +1,4 @@
-/** Tool arguments while they stream, derived from the events for the readers that ask for them. */
+/** Tool arguments while they stream, derived from the events for the readers that request them. */
 
 import type { Clock } from '../../async/clock.ts'
 import { isSliceOver, nextSlice } from '../../async/time-slice.ts'
@@ -24,7 +24,7 @@ export interface ArgumentsOptions {
 }
 
 /**
- * Sends the arguments of open calls, without an `id`: the cursor is that of `processed`. Nothing about a call follows
+ * Sends the arguments of open calls, without an `id`: the cursor is a position in `processed`. Nothing about a call follows
  * its record in `processed`.
  */
 export class ArgumentSender {
@@ -143,7 +143,7 @@ function feedOf(log: TurnLog, turn: Turn, clock: Clock): ArgumentFeed {
 
 /** Reads the events of a turn while anyone listens. */
 class ArgumentFeed {
-  /** Resolves when nothing more will come: the turn ended, is gone or cannot be read, or nobody listens. */
+  /** Resolves when the turn has ended, was deleted or cannot be read, or when there are no listeners left. */
   readonly done: Promise<void>
   readonly #stop = new AbortController()
   readonly #listeners = new Set<Listener>()
@@ -159,7 +159,7 @@ class ArgumentFeed {
     this.done = this.#read(log, turnId).finally(() => this.#processor.release())
   }
 
-  /** Whether nobody listens any more. */
+  /** Whether the last listener has left. */
   get isOver(): boolean {
     return this.#stop.signal.aborted
   }

@@ -227,7 +227,7 @@ async function sendThread(
 ): Promise<void> {
   const { log, newTurns, threadId, creation } = reading
   const { signal } = connection
-  // Of the last turn that was sent.
+  // The ordinal of the last turn that was sent.
   let ordinal = 0
   if (cursor !== undefined) {
     const turn = await log.getTurn(cursor.turnId)

@@ -7,7 +7,7 @@ import { delta, deltas, eventsUpTo, eventText, newestOf, outputsOf } from './tex
 /** Six records of each log. The last one ends it. */
 const SIX = { events: eventsUpTo('turn', 6), processed: outputsOf('turn', 'abca') }
 
-/** What a reader of the whole log gets. */
+/** What a reader of the complete log gets. */
 const STATE = { events: texts(SIX.events), processed: texts(newestOf(SIX.processed)) }
 
 const MANY_ITEMS = Array.from({ length: 58 }, (_, index) => String.fromCharCode(0x41 + index))

@@ -78,7 +78,7 @@ export const tenantStoreCases: readonly Case[] = [
           await tail.caughtUp
         }
       }
-      // The others have more to do than the one that is closed.
+      // The other logs have more work than the closed one.
       const counts = [600, 1, 600]
       const writing = all.flatMap(({ log }, at) =>
         deltas('turn', 1, counts[at] ?? 0).map((record) =>

@@ -9,7 +9,7 @@ type AnyEntry = Entries[LogName]
 /** Six records of each log. The last one ends it. */
 const SIX = { events: eventsUpTo('turn', 6), processed: outputsOf('turn', 'abca') }
 
-/** What a reader of the whole log gets. */
+/** What a reader of the complete log gets. */
 const STATE = { events: texts(SIX.events), processed: texts(newestOf(SIX.processed)) }
 
 /** More than a writer has room for. */

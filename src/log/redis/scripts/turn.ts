@@ -2,7 +2,7 @@ import { script } from '../client.ts'
 import { EVENTS_STATE, NOW } from './log.ts'
 
 /**
- * Reads the record of one log of a turn. The state of log A is that of its last chunk.
+ * Reads the record of one log of a turn. The state of log A is in its last chunk.
  * KEYS  state, meta, stream
  * Returns the time (ms), the state ('' if there is none), 1 if the stream exists, the fields of meta.
  */
@@ -11,11 +11,11 @@ return { text(now), redis.call('GET', KEYS[1]) or '', redis.call('EXISTS', KEYS[
   redis.call('HGETALL', KEYS[2]) }`)
 
 /**
- * Creates log A, with an epoch beyond those of a deleted log of this run. A run whose turn was never created may be
+ * Creates log A, with a higher epoch than any deleted log of this run. A run whose turn was never created may be
  * taken over after its time limit.
  * KEYS  state, events, meta, fence
  * ARGV  turn id, lease (ms), retention of an open log (ms), turn to take the run from, creation
- * Returns '', the creation, which is that of the first attempt, and the epoch; or the turn that owns the run.
+ * Returns '', the creation id of the first attempt, and the epoch; or the turn that owns the run.
  */
 export const CREATE_RUN = script(`${NOW}${EVENTS_STATE}
 local owner, until_ = unpack(redis.call('HMGET', KEYS[3], 'turn', 'until'))
@@ -79,7 +79,7 @@ end
 return { 'ok', ends, redis.call('HGET', KEYS[2], 'threadId') }`)
 
 /**
- * Extends the expiry of log A to that of log B, while the turn is open.
+ * Extends the expiry of log A to match log B, while the turn is open.
  * KEYS  meta, and the other keys of the log
  * ARGV  retention of an open log (ms)
  */
