@@ -8,7 +8,7 @@ const client = createClient({
 })
 
 const turn = client.submit({ prompt: process.argv[2] ?? 'What is turnstream?' })
-// Ctrl-C stops the turn. Leaving without it would let it run on.
+// Ctrl-C stops the turn. Otherwise it would continue after the program exits.
 process.once('SIGINT', () => client.cancel(turn.turnId))
 
 let shown = ''

@@ -3,7 +3,7 @@ import type { ItemSnapshot } from '../../src/protocol/stream-output.ts'
 /** Only what is added is read. */
 const KEPT = 10
 
-/** Reads an answer to screen readers paragraph by paragraph: word by word nobody could follow. */
+/** Reads an answer to screen readers paragraph by paragraph: single words could not be followed. */
 export function Announcer({ items }: { items: readonly ItemSnapshot[] }) {
   const paragraphs = items.flatMap(({ itemId, content, status }) => {
     const isFinal = status === 'complete' || status === 'error'

@@ -1,6 +1,6 @@
 import type { ConnectionState } from '../../src/client.ts'
 
-/** What the reader should know of the connection. Nothing while all is well. */
+/** The state of the connection. Empty while it is healthy. */
 export function ConnectionNotice(props: { connection: ConnectionState; onRetry: () => void }) {
   const { status, cause } = props.connection
   const isTroubled = status === 'reconnecting' || status === 'failed'

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 
 const KEY = 'turnstream.model'
 
-/** The chosen model, kept in this browser, or the first one. */
+/** The chosen model, stored in this browser, or the first one. */
 export function useModelChoice(
   models: readonly string[] | undefined,
 ): [string | undefined, (model: string) => void] {

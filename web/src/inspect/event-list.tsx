@@ -6,7 +6,7 @@ import type { Recording } from './recording.ts'
 const ROW = 26
 const SPARE = 8
 
-/** The events, of which only those in sight are in the page. */
+/** The events. Only visible ones are in the document. */
 export function EventList(props: {
   recording: Recording
   length: number

@@ -42,7 +42,7 @@ export async function follow(
   onChange({ status: 'ended', reconnects })
 }
 
-/** The address has the id of the run, which is that of the turn unless the client chose both. */
+/** The URL has the id of the run, which is the turn id unless the client chose both. */
 async function streamPath(turnId: string): Promise<string> {
   const { threadId } = await (await request(`/xapi/turns/${encodeURIComponent(turnId)}`)).json()
   let cursor: string | undefined

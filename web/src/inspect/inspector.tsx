@@ -162,7 +162,7 @@ function Player(props: {
   )
 }
 
-/** A long text is cut: nobody reads it here, and the page would stop. */
+/** A long text is cut: rendering it would block the page. */
 const MAX_SHOWN = 20_000
 
 function pretty(value: unknown): string {
@@ -271,7 +271,7 @@ function useRecording(turnId: string | undefined): { recording: Recording; feed:
   return { recording, feed }
 }
 
-/** The number of events that have arrived at the cursor, kept in the address. Undefined follows the newest. */
+/** The number of events that have arrived at the cursor, stored in the URL. Undefined follows the newest. */
 function useCursor(recording: Recording) {
   const [chosen, setChosen] = useState(() => {
     const given = Number.parseInt(location.hash.slice(1), 10)

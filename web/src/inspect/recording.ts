@@ -22,7 +22,7 @@ export interface VendorChunk {
   readonly text: string
 }
 
-/** How many emissions lie between two views that are kept, so that seeking applies few. */
+/** Emissions between two stored views: seeking applies at most this many. */
 const CHECKPOINT_EVERY = 500
 
 /** The events of one turn as they arrived, and everything that follows from them. It grows while the turn runs. */
@@ -80,18 +80,18 @@ export class Recording {
     return upperBound(this.times, ms)
   }
 
-  /** The number of snapshots that had been emitted when so many events had arrived. */
+  /** The number of snapshots emitted after this many events. */
   emissionsAt(events: number): number {
     return upperBound(this.emissions, events, (emission) => emission.events)
   }
 
-  /** What the provider had sent last when so many events had arrived. */
+  /** What the provider sent last, after this many events. */
   vendorAt(events: number): VendorChunk | undefined {
     const at = this.times[events - 1] ?? 0
     return this.vendor[upperBound(this.vendor, at, (chunk) => chunk.at) - 1]
   }
 
-  /** What a reader of snapshots saw when so many events had arrived. */
+  /** What a reader of snapshots saw after this many events. */
   viewAt(events: number): View {
     const count = this.emissionsAt(events)
     const checkpoint = Math.floor(count / CHECKPOINT_EVERY)

@@ -3,7 +3,7 @@ import type { ItemSnapshot } from '../../../src/protocol/stream-output.ts'
 import { DIALECTS, type Dialect, DialectFrames } from './dialects.ts'
 import { type Recording, upperBound } from './recording.ts'
 
-/** What a client that left at the cursor gets when it comes back now, and what that changes for its reader. */
+/** What a client that left at the cursor gets when it resumes now, and how its view changes. */
 export function ResumePanel(props: { recording: Recording; length: number; cursor: number }) {
   const { recording, length, cursor } = props
   const [isOpen, setOpen] = useState(false)

@@ -4,7 +4,7 @@ import { Lexer, type Token } from 'marked'
 export interface MarkdownDocument {
   readonly text: string
   readonly blocks: readonly Token[]
-  /** How many of the blocks stay as they are when text is added. */
+  /** How many of the blocks stay unchanged when text is added. */
   readonly finished: number
 }
 
@@ -12,8 +12,8 @@ export interface MarkdownDocument {
 const SPANS_BLOCKS = /^ {0,3}\[[^\]\n]+\]:|[\r\uFEFF]/m
 
 /**
- * Parses `text`. When it continues `previous`, only the blocks at its end are parsed again. `isFinal` says that nothing
- * follows: then the text is parsed as a whole, and marks that are still open stay as they are written.
+ * Parses `text`. When it continues `previous`, only the blocks at its end are parsed again. `isFinal`: nothing
+ * follows, so the text is parsed at once, and open marks stay literal.
  */
 export function parseMarkdown(
   text: string,

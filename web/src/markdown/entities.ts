@@ -15,7 +15,7 @@ const NAMED: Readonly<Record<string, string>> = {
   rdquo: '”',
 }
 
-/** Decodes the entities that models write. Unknown ones stay as they are. */
+/** Decodes the entities that models write. Unknown ones stay unchanged. */
 export function decodeEntities(text: string): string {
   if (!text.includes('&')) return text
   return text.replace(
