@@ -1,9 +1,8 @@
-// Question: what does one event cost on its way through a ResponseStream, and does that depend on
-//   how many others are waiting?
+// Question: what does one event cost in a ResponseStream, and does the cost grow with the queue?
 // Load: text deltas of a few characters. "Producer ahead": a turn of 1,000 events is written, then
 //   read with for await. "Ping-pong": the consumer waits, one event comes, 50,000 times.
 // Rivals: it-pushable, @repeaterjs/repeater, PassThrough in object mode, web ReadableStream. None
-//   of them has an idle timeout; ours is on, as it is by default.
+//   of them has an idle timeout; ours is on, as by default.
 import { channels, TURN } from './channels.mjs'
 import { expectRatio, heapAfterGc, measure, nsOf, printTable } from './measure.mjs'
 import { turnstream } from './turnstream.mjs'

@@ -1,11 +1,11 @@
-// The channels that are compared, each behind the same three verbs.
+// The compared channels, behind one interface: push, end, output.
 import { PassThrough } from 'node:stream'
 import { FixedBuffer, pushable, Repeater } from './rivals.mjs'
 import { turnstream } from './turnstream.mjs'
 
 const { ResponseStream } = turnstream
 
-/** How many events a turn has: what every channel must be able to buffer. */
+/** Events of a turn. Every channel must be able to buffer them. */
 export const TURN = 1000
 
 /**
@@ -49,7 +49,7 @@ function openRepeater() {
   let stop = () => {
     ended = true
   }
-  // The executor runs at the first next(); what a producer has before that it must keep itself.
+  // The executor runs at the first next(). Until then the producer must buffer its events.
   const execute = (/** @type {typeof push} */ pushNow, /** @type {typeof stop} */ stopNow) => {
     for (const event of early) pushNow(event)
     push = pushNow

@@ -1,4 +1,4 @@
-// A vendor that speaks Chat Completions, as little of it as a bench needs.
+// A minimal Chat Completions server.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
@@ -13,7 +13,7 @@ export function chatChunk(delta, finish_reason = null) {
 export const CHAT_END = `${chatChunk({}, 'stop')}data: [DONE]\n\n`
 
 /**
- * Answers every request by what `say` writes, until `use` is done.
+ * Answers every request with what `say` writes, until `use` resolves.
  * @template T
  * @param {(response: import('node:http').ServerResponse) => Promise<void>} say
  * @param {(url: string) => Promise<T>} use

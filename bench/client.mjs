@@ -1,4 +1,4 @@
-// Q1: what does a frame cost a page, from its bytes to the notification of whoever renders it? Load: an answer of 1k to
+// Q1: what does a frame cost a page, from its bytes to the notification of the renderer? Load: an answer of 1k to
 //     100k tokens, a frame and a chunk per token, a notification per frame as on a hidden page. Rivals: the AI SDK's
 //     `useChat` (its `Chat`, without React) and AG-UI's `HttpAgent`, each with its own format of the same tokens.
 // Q2: how much does a page load? Each client bundled and minified by esbuild, compressed, without React.
@@ -22,7 +22,7 @@ function tokens(count) {
   return Array.from({ length: count }, (_, at) => ` t${String(at % 1000).padStart(3, '0')}`)
 }
 
-/** @param {readonly (object | string)[]} frames SSE data, or whole frames. */
+/** @param {readonly (object | string)[]} frames SSE data, or complete frames. */
 function chunksOf(frames) {
   return frames.map((frame) =>
     utf8.encode(typeof frame === 'string' ? frame : `data: ${JSON.stringify(frame)}\n\n`),
@@ -138,7 +138,7 @@ const agUi = {
 const label = (/** @type {Reader} */ { name }, /** @type {number} */ count) =>
   `${name}, ${count / 1000}k tokens`
 
-/** Reads so many tokens at least. @param {Reader} reader @param {number} count @param {number} least */
+/** Reads at least `count` tokens. @param {Reader} reader @param {number} count @param {number} least */
 function subject(reader, count, least) {
   const chunks = reader.chunks(count)
   const expected = tokens(count).join('').length
@@ -179,7 +179,7 @@ async function benchFrames() {
   }
 }
 
-/** What a page imports of each, and the peer that it has anyway. */
+/** What a page imports of each client, and the peer dependency it already has. */
 const PAGES = {
   'turnstream/client': `export { createClient } from '${clientFile}'`,
   'turnstream/client with share': `export { createClient } from '${clientFile}'; export { shareConnections } from '${shareFile}'`,

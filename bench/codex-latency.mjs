@@ -1,8 +1,8 @@
-// Q: how much later does a reader have a token than the notification of the codex app-server that brings it?
-// Load: a Responses server says 50 tokens a second, each with the time at which it was said. A client of the app-server
-//     takes the time at which it has the notification, a client of the gateway the time at which it has the chunk of
-//     Chat Completions. Both app-servers have the same configuration. They and the gateway run in processes of their
-//     own, in turns; the gateway has an embedded store. Needs the codex of test/clients/codex (436 MB, from npm).
+// Q: how much latency does the gateway add to a notification of the codex app-server?
+// Load: a Responses server sends 50 timestamped tokens a second. A client of the app-server measures the age of each
+//     notification, a client of the gateway the age of each Chat Completions chunk. Both app-servers have the same
+//     configuration. They and the gateway run in separate processes, alternately; the gateway has an embedded store.
+//     Needs the codex of test/clients/codex (436 MB, from npm).
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ import { findCodex } from './turnstream-server.mjs'
 const TOKENS = 150
 const GAP_MS = 20
 const ROUNDS = isQuick ? 2 : 5
-/** Goal of the added median. */
+/** Limit of the added median. */
 const LIMIT_MS = 10
 
 const CLIENTS = fileURLToPath(new URL('../test/clients/codex/', import.meta.url))
@@ -28,7 +28,7 @@ function send(response, type, fields) {
   response.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`)
 }
 
-/** Says the time, token by token, as a Responses API. @param {import('node:http').ServerResponse} response */
+/** Sends the current time as tokens, as a Responses API. @param {import('node:http').ServerResponse} response */
 async function sayTheTime(response) {
   const about = { id: 'resp_1', object: 'response', created_at: 1, model: 'model' }
   const message = { id: 'msg_1', type: 'message', role: 'assistant' }
@@ -70,7 +70,7 @@ async function withResponsesVendor(use) {
   }
 }
 
-/** A client of an app-server that only notes when tokens come. @param {string} binary @param {string} home */
+/** A client of an app-server that only records when tokens arrive. @param {string} binary @param {string} home */
 function openAppServer(binary, home) {
   const env = { PATH: process.env['PATH'] ?? '', HOME: home, CODEX_HOME: home, RUST_LOG: 'error' }
   const child = spawn(binary, ['app-server'], { env, stdio: ['pipe', 'pipe', 'ignore'] })

@@ -1,4 +1,4 @@
-// What the benches of the gateway share: a server in its own process, and clients that read from it.
+// Shared by the gateway benches: a server in its own process, and its clients.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, get, request } from 'node:http'
@@ -22,7 +22,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: Infinity })
  * @typedef {object} Server
  * @property {string} url
  * @property {() => Promise<Spent>} spent
- * @property {() => Promise<number>} cpu The CPU time alone, without tidying up.
+ * @property {() => Promise<number>} cpu The CPU time only, without a garbage collection.
  */
 
 /**
@@ -114,7 +114,7 @@ export function readStream(url, take, signal) {
 }
 
 /**
- * Reads a stream to its end without looking at it; resolves with so many of its last characters.
+ * Reads a stream to its end without parsing it. Resolves with its last `chars` characters.
  * @param {string} url @param {number} chars
  * @returns {Promise<string>}
  */

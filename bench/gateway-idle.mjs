@@ -1,4 +1,4 @@
-// Q: what does a reader cost that has nothing to read?
+// Q: what does an idle reader cost?
 // Load: 5,000 connections to the xapi stream of a silent turn. Rival: as many connections to the few lines of
 //     `node:http` that keep one open. Growth of the resident memory of the server's process, each in a fresh
 //     process without any warm-up.
@@ -8,7 +8,7 @@ import { expectRatio, interleave, isQuick, median, printTable } from './measure.
 const CONNECTIONS = 5000
 const AT_ONCE = 250
 const ROUNDS = isQuick ? 1 : 7
-// Silent for as long as the bench takes.
+// Silent until the bench ends.
 const SILENT = { atOnce: 1, tokens: 1, perSecond: 1 / 600 }
 
 /** @param {import('./gateway-process.mjs').ServerSpec} spec @param {(url: string) => Promise<string>} target */

@@ -1,8 +1,7 @@
-// Q: how much later does a reader see a token because it is kept first?
-// Load: a Chat Completions server says 50 tokens a second, each with the time at which it was said; a reader
-//     of the gateway's v2 stream takes the time at which it has the token. Floor: the same reader on a
-//     server that fetches from the vendor and passes the bytes on. Unit: how long one append to the bare
-//     store takes at the same pace. The gateway and the floor run in processes of their own, in turns.
+// Q: how much latency does storing a token before sending it add?
+// Load: a Chat Completions server sends 50 timestamped tokens a second; a reader of the gateway's v2 stream measures
+//     their age. Floor: the same reader on a server that passes the vendor's bytes through. Unit: the time of one
+//     append to the store alone, at the same pace. The gateway and the floor run in separate processes, alternately.
 
 import { CHAT_END, chatChunk, withChatVendor } from './chat-vendor.mjs'
 import { readStream, submit, withServer } from './gateway-clients.mjs'
@@ -17,7 +16,7 @@ const ROUNDS = 5
 const LIMIT_COMMITS = 2
 const LIMIT_REDIS = 3
 
-/** Says the time, token by token. @param {import('node:http').ServerResponse} response */
+/** Sends the current time as tokens. @param {import('node:http').ServerResponse} response */
 async function sayTheTime(response) {
   for (let token = 0; token < TOKENS; token++) {
     response.write(chatChunk({ content: `${performance.now()} ` }))
@@ -26,7 +25,7 @@ async function sayTheTime(response) {
   response.end(CHAT_END)
 }
 
-/** How old the token is that a frame brings. @param {string} data @returns {number | undefined} */
+/** The age of the token in a frame. @param {string} data @returns {number | undefined} */
 function ageOf(data) {
   const now = performance.now()
   if (data === '[DONE]') return undefined

@@ -1,16 +1,15 @@
-// Q1: what does a delta cost the gateway, all in? Load: 300 turns at once, 30 deltas a second each, by the
+// Q1: what does a delta cost the gateway in total? Load: 300 turns at once, 30 deltas a second each, by the
 //     scripted provider, on the embedded store, with one xapi reader each over real HTTP; a turn has 600
-//     tokens, then another takes its place. Floor: timers that say the same tokens, a file with one
-//     fdatasync every 30 ms, and the same SSE emissions to as many readers.
-// Q2: the same with a vendor in a third process, over real sockets. Floor: a server that passes the vendor's
-//     bytes on and appends them to a file with one fdatasync every 30 ms.
+//     tokens, then another takes its place. Floor: timers that produce the same tokens, a file with one fdatasync
+//     every 30 ms, and the same SSE frames to as many readers.
+// Q2: the same with a vendor in a third process, over real sockets. Floor: a server that passes the vendor's bytes
+//     through and appends them to a file with one fdatasync every 30 ms.
 // Q3: does the cost of a delta grow with the number of turns? Load: as Q1, from 10 to 3,000 turns.
 //
-// CPU (user and system) of the server's process with all of its threads, divided by the tokens that readers
-// received, over a steady window of a fresh process in each round: turns start spread over their lives, and
-// nothing is subtracted. Every reader checks that its turn has the whole text. `first turn` is the first one
-// of the process, sent without waiting. On a machine without idle cores the goal for deltas/s is missed, and the
-// other figures do not count.
+// Measures CPU (user and system, all threads) of the server per token received by readers, over a steady window of a
+// fresh process in each round. Turns start at different points, and nothing is subtracted. Every reader checks that
+// its text is complete. `first turn` is the first turn of the process, sent without delays. On a machine without idle
+// cores the goal for deltas/s is missed, and the other figures are void.
 import { setMaxListeners } from 'node:events'
 import { readStream, submit, withServer } from './gateway-clients.mjs'
 import { countTokens, modelPaces, PHASES, turnText } from './gateway-turns.mjs'
@@ -26,13 +25,13 @@ const TEXT = turnText(PACE)
 const TURNS = 300
 const ROUNDS = isQuick ? 1 : 7
 const WINDOW_SECONDS = isQuick ? 5 : 8
-/** All at once would be more than a server takes. */
+/** A server would refuse all at once. */
 const STARTS_AT_ONCE = 30
-/** As many at most wait for the next snapshot, which comes within 3 s. */
+/** At most this many wait for the next snapshot, which arrives within 3 s. */
 const UNSEEN_TOKENS = 150
 const SETTLE_SECONDS = 4
 
-/** One turn after the other in each of so many places, each read to its end. */
+/** Runs turns in `turns` slots, one after the other, each read to its end. */
 class Load {
   #over = new AbortController()
   /** @type {unknown} */
@@ -48,7 +47,7 @@ class Load {
     setMaxListeners(0, this.#over.signal)
   }
 
-  /** Resolves when every turn is where it starts to be paced. @param {number} turns */
+  /** Resolves when every turn has reached its paced part. @param {number} turns */
   async start(turns) {
     let started = 0
     const startInOrder = async () => {
@@ -97,7 +96,7 @@ class Load {
   }
 }
 
-/** By a frame of xapi, or of Chat Completions. @param {string} content @param {string} data */
+/** The frame is of xapi or of Chat Completions. @param {string} content @param {string} data */
 function contentAfter(content, data) {
   if (data === '[DONE]') return content
   const json = JSON.parse(data)
@@ -174,7 +173,7 @@ async function compare(title, goal, servers) {
 }
 
 /**
- * A server that lags behind does more at a time, which costs less per delta: its figures do not count.
+ * A server that lags behind works in larger batches, which cost less per delta: its figures are void.
  * @param {Sample[]} samples @param {number} nominal
  */
 function expectPace(samples, nominal) {
@@ -203,9 +202,9 @@ export function benchGatewayVendor() {
 }
 
 /**
- * Turns and deltas a second of each. A core cannot do 3,000 turns x 30/s, so that those say as much in all as 300
- * do. At 3/s a snapshot is due after 9 deltas instead of 37 on average, which costs more per delta on both sides.
- * The goal is for the plain growth; that of the floor is printed to show how much of it is the load's.
+ * Turns, and deltas per second of each. A core cannot run 3,000 turns x 30/s, so their total rate equals that of 300
+ * turns. At 3/s a snapshot is due after 9 deltas instead of 37 on average, which costs more per delta on both sides.
+ * The goal limits the plain growth; the floor's is printed to show how much of it the load causes.
  */
 const GROWTH = [
   { turns: 10, perSecond: 30 },
@@ -217,9 +216,8 @@ const GROWTH = [
 const SIDES = ['gateway', 'floor']
 
 /**
- * The fixed cost of a process with turns (timers, commits: most of what 10 turns cost) and the cost of a delta
- * are those of the line through 10 and 300 turns. Growth is what a delta of 3,000 turns costs without the
- * fixed cost, by what one of 300 turns costs.
+ * A line through 10 and 300 turns gives the fixed cost of a process with turns (timers, commits) and the cost of a
+ * delta. Growth is the cost of a delta at 3,000 turns without the fixed cost, divided by the cost at 300 turns.
  */
 export async function benchGatewayGrowth() {
   const subjects = SIDES.flatMap((kind) =>

@@ -1,6 +1,6 @@
-// A server in a process of its own, so that its cost is not mixed with that of its clients: the gateway, with a
-// provider in its process or one that calls a vendor, or a server of rival-servers.mjs. Its first message says
-// which; it replies with its address, then to each request with what it has spent.
+// A server in a separate process, so that its cost excludes its clients: the gateway, with an in-process provider or
+// one that calls a vendor, or a server of rival-servers.mjs. The first message selects it. It replies with its URL,
+// then to each request with the resources used.
 import { once } from 'node:events'
 import { createRecording, modelPaces } from './gateway-turns.mjs'
 import {
@@ -33,20 +33,20 @@ import {
  * @property {string} [store] A directory or the address of a Redis, by default memory; a file for a rival.
  * @property {string} [vendor] The address of a Chat Completions server.
  * @property {{ binary: string, home: string }} [codex] Calls the vendor, a Responses server, through codex.
- * @property {import('./gateway-turns.mjs').Pace} [pace] Of the turns of a provider without a vendor.
+ * @property {import('./gateway-turns.mjs').Pace} [pace] Pace of turns without a vendor.
  * @property {boolean} [spread] Offers all of `modelPaces`; by default only `model`.
- * @property {boolean} [own] The AI SDK serves its own kind of stream, and not Chat Completions.
- * @property {boolean} [timed] Takes the time from token to log; right for one turn at a time.
+ * @property {boolean} [own] The AI SDK serves its own format instead of Chat Completions.
+ * @property {boolean} [timed] Measures the time from token to log; valid for one turn at a time.
  *
  * @typedef {object} Spent
- * @property {number} cpu Of the whole process so far, in µs.
+ * @property {number} cpu Of the process so far, in µs.
  * @property {number} rss
  * @property {number} heap
  * @property {readonly number[]} kept How long each token took from the provider until it was stored, in ms,
  *   since the last request.
  */
 
-/** When the tokens were sent that are not stored yet. @type {number[]} */
+/** Send times of tokens that are not stored yet. @type {number[]} */
 const sent = []
 /** @type {number[]} */
 const kept = []
@@ -75,7 +75,7 @@ function timedProvider(provider) {
         note(event)
         add(event)
       }
-      // Only when there is no room to add.
+      // A promise only when the buffer is full.
       events.send = (event) => {
         note(event)
         return send(event)
@@ -158,7 +158,7 @@ const START = {
 const [spec] = /** @type {[ServerSpec]} */ (await once(process, 'message'))
 process.on('message', (request) => {
   const { user, system } = process.cpuUsage()
-  // Garbage is not memory in use. Between short samples of CPU time it is not collected: see `sample` in
+  // Excludes garbage from memory in use. Between short samples of CPU time it is not collected: see `sample` in
   // measure.mjs.
   if (request !== 'cpu') globalThis.gc?.()
   const { rss, heapUsed: heap } = process.memoryUsage()

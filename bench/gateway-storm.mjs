@@ -1,8 +1,8 @@
-// Q: does a crowd that joins a turn slow its writer down?
-// Load: a turn with 100k tokens that goes on at 30 a second, on the embedded store; 500 readers join its xapi
-//     stream within a second and stay. Time of a token from the provider to the log, before they come and
-//     during the seconds in which they do; memory of the gateway's process, before and at the end. The
-//     readers look at no byte but the last ones: 500 browsers have 500 machines to parse with.
+// Q: do many readers that join a turn at once slow down its writer?
+// Load: a turn with 100k tokens that continues at 30 a second, on the embedded store; 500 readers join its xapi
+//     stream within a second and stay. Measures the time of a token from the provider to the log, before and while
+//     they join, and the memory of the gateway's process, before and at the end. Readers only check the last bytes:
+//     500 browsers would parse on 500 machines.
 import { readTail, submit, withServer } from './gateway-clients.mjs'
 import { turnText } from './gateway-turns.mjs'
 import { withFolder } from './log-stores.mjs'
@@ -15,7 +15,7 @@ const STORM_MS = 3000
 const JOIN_MS = 1000
 const LIMIT_SLOWER = 3
 const LIMIT_MB = 64
-/** How a stream ends that was not cut. */
+/** The end of a complete stream. */
 const ENDING = /"totalTokens":20\},"startedAt":\d+,"endedAt":\d+\}\n\n$/
 const ENDING_CHARS = 100
 

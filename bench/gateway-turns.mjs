@@ -1,5 +1,5 @@
-// The turns that the gateway benches run: recordings for the scripted provider, and what readers must
-// have received at the end. `test/bench/gateway-turns.test.ts` checks that they are what they claim.
+// The turns of the gateway benches: recordings for the scripted provider, and the output that readers must receive.
+// Tested by `test/bench/gateway-turns.test.ts`.
 import { fakeClock, turnstream } from './turnstream.mjs'
 
 /** @typedef {import('../src/index.ts').StreamEvent} StreamEvent */
@@ -11,8 +11,8 @@ import { fakeClock, turnstream } from './turnstream.mjs'
  * @property {number} tokens Tokens that follow, one at a time.
  * @property {number} perSecond
  *
- * @typedef {object} Emission What the processor emits at one moment of a turn.
- * @property {number} tokens How many tokens it has seen by then.
+ * @typedef {object} Emission One emission of the processor.
+ * @property {number} tokens Tokens processed by then.
  * @property {Record<string, unknown>} output
  */
 
@@ -21,10 +21,10 @@ const RUN = 'recorded'
 const ITEM = 'recorded:1'
 const TRACE = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }
 
-/** How many different points of its life a turn can start at: see `modelPaces`. */
+/** Number of points at which a turn can start: see `modelPaces`. */
 export const PHASES = 20
 
-/** No two tokens of a turn are the same, so that a missing one is noticed. @param {number} index */
+/** The tokens of a turn are distinct, so that a missing one is detected. @param {number} index */
 export function tokenAt(index) {
   return `${index.toString(36)} `
 }
@@ -98,7 +98,7 @@ export function createRecording(pace) {
   return events
 }
 
-/** What a reader is sent of a turn, and when. @param {Pace} pace @returns {Promise<Emission[]>} */
+/** What a reader of a turn receives, and when. @param {Pace} pace @returns {Promise<Emission[]>} */
 export async function emissionsAt(pace) {
   const clock = fakeClock()
   let tokens = 0

@@ -1,9 +1,9 @@
 // Q: how long does an append to the embedded store take?
 // Load: 10 turns, 30 deltas a second each, one delta to an append; time from the call until the record is
 //     stored. Floor: the same records at the same rate, appended to a file on the same disk; the time of each
-//     fdatasync, one after the other with all records that came in between. The two take turns of some
-//     seconds; the figures are medians over the rounds, after a first one that is printed apart. The goal is for
-//     the fdatasync; the time until a record of the floor is stored is printed too: when the disk stalls, many
+//     fdatasync, one after the other with all records that came in between. The two alternate every few seconds; the
+//     figures are medians over the rounds, without the first one, which is printed separately. The goal applies to
+//     the fdatasync. The time until a record of the floor is stored is also printed: when the disk stalls, many
 //     records wait for one fdatasync.
 import { open } from 'node:fs/promises'
 import { append, createTurn, withFolder } from './log-stores.mjs'
@@ -25,7 +25,7 @@ const TURNS = 10
 const PER_SECOND = 30
 const SECONDS = isQuick ? 4 : 8
 const ROUNDS = isQuick ? 2 : 7
-/** A turn lasts five seconds, then it is sealed and another takes its place. */
+/** A turn lasts five seconds, then it is sealed and replaced by another. */
 const TOKENS = 150
 const ENDING = {
   seq: 1,
@@ -156,7 +156,7 @@ export async function benchLogEmbedded() {
   expectRatio('embedded: append p99 / fdatasync p99', (ours ?? NaN) / (floor ?? NaN), 3)
 }
 
-/** @param {string} name @param {number[][]} times by round, the first apart */
+/** @param {string} name @param {number[][]} times by round, the first separately */
 function toRow(name, [first = [], ...rounds]) {
   /** @param {number} share */
   const typical = (share) => median(rounds.map((own) => quantile(own, share)))

@@ -1,5 +1,5 @@
-// Q: what do readers cost whom the writer knows nothing of?
-// Load: whole turns of 10k tokens, from StreamEvents through the processor to `processed`, with one
+// Q: what do readers cost the writer?
+// Load: complete turns of 10k tokens, from StreamEvents through the processor to `processed`, with one
 //     local reader and with 100. As at a real pace, where snapshots are half a second apart, each
 //     snapshot reaches every reader before the next is made: none is skipped, which would be cheaper.
 // Compared with: the same turn with one reader. On Redis the server's CPU is counted too.
@@ -16,7 +16,7 @@ const TOKENS = 10_000
 const TURNS_PER_SAMPLE = 4
 const MANY = 100
 
-/** Counts what a number of readers got, and lets the writer wait until all of them got it. */
+/** Counts deliveries, and lets the writer wait until all readers have a record. */
 class Deliveries {
   #readers
   #wanted = 0
@@ -74,7 +74,7 @@ async function turnWithReaders(log, turn, count) {
   return deliveries.got
 }
 
-/** A reader that fails would leave the writer waiting for it. @param {Promise<unknown>[]} readers */
+/** The writer would wait for a failed reader forever. @param {Promise<unknown>[]} readers */
 function failureOf(readers) {
   return new Promise((_, reject) => {
     for (const reader of readers) reader.catch(reject)
@@ -86,7 +86,7 @@ function subjectOf(log, readers) {
   const turns = Array.from({ length: TURNS_PER_SAMPLE }, (_, index) => {
     const turn = turnOf(index, TOKENS)
     const events = [...turn.events()]
-    // What makes the events is not part of the question.
+    // Creating the events is not measured.
     return { ...turn, events: () => events }
   })
   const subject = {

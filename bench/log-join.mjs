@@ -1,9 +1,9 @@
 // Q: what does it cost to join a turn late?
 // Load: one turn of 100k tokens (400 kB of text), still open and finished; each join is the first one
-//     in a store that was just opened. `processed` is read from the beginning until the reader has all.
+//     in a store that was just opened. `processed` is read from the beginning to the end.
 // Rivals: replaying every event from the same store; `resumable-stream` on Redis, which holds the chunks
-//     of an AI SDK text stream for the same deltas. Those are a sixth of our events in bytes, and a
-//     finished stream it no longer gives to anyone.
+//     of an AI SDK text stream for the same deltas. They have a sixth of our events' bytes, and a finished stream can
+//     no longer be read.
 import { append, createTurn, processedRecord, withFolder, withRedis } from './log-stores.mjs'
 import { eventTexts, snapshotsOf, turnOf } from './log-turns.mjs'
 import { expectRatio, measure, nsOf, printTable, wallTime } from './measure.mjs'
@@ -51,7 +51,7 @@ async function writeTurn(log, turn, isFinished) {
   return { turnId: turn.turnId, heads }
 }
 
-/** Reads until there is nothing more. @param {TurnLog} log @param {Written} written @param {LogName} name */
+/** Reads to the current end. @param {TurnLog} log @param {Written} written @param {LogName} name */
 async function readAll(log, { turnId, heads }, name) {
   const tail = log.tail(turnId, name, '0-0', new AbortController().signal)
   let bytes = 0

@@ -1,12 +1,12 @@
 // Q: what does a record cost on Redis, in CPU of client and server together?
 // Load: `events`: 100 turns at once, one delta to an append and each append awaited (the hard case);
 //     the same turns with 16 deltas to an append (the easy one). `processed`: the
-//     snapshots of turns of 10k tokens at the default gradient, 40 turns at once. The last append of a
-//     turn seals the log, so that what a seal does is part of the figure. Making the text of a record is part of
-//     it, too; the events and snapshots themselves exist before, as the rival's texts do.
+//     snapshots of turns of 10k tokens at the default gradient, 40 turns at once. The last append of a turn seals the
+//     log, so the figure includes the seal. It also includes encoding a record; events, snapshots and the rival's
+//     texts are created before.
 // Rival: XADD of the same bytes by the same client, as many in one explicit pipeline as we have on the
-//     way: the JSON of the event in one field; the fields of a snapshot. It keeps everything, expires
-//     nothing, and lets anyone write anything.
+//     way: the JSON of the event in one field; the fields of a snapshot. It stores everything, expires nothing and
+//     checks no lease.
 import { connectTo, cpuWithRedis, createTurn, withRedis } from './log-stores.mjs'
 import { eventTexts, snapshotsOf, turnOf } from './log-turns.mjs'
 import { expectRatio, isQuick, measure, nsOf, printTable } from './measure.mjs'
@@ -32,7 +32,7 @@ const turnsOf = (count, tokens) =>
   Array.from({ length: count }, (_, index) => turnOf(index, tokens))
 
 /**
- * A subject that writes to turns of ours, which are made before each sample and deleted after it.
+ * A subject that writes to our turns, which are created before each sample and deleted after it.
  * @param {string} name @param {TurnLog} log @param {Turn[]} turns
  * @param {(leases: Lease[]) => Promise<number>} write
  */
@@ -52,7 +52,7 @@ function ours(name, log, turns, write) {
 }
 
 /**
- * Writes all turns at once, so many records of a turn to an append, each after the one before; the last one seals.
+ * Writes all turns at once, `size` records of a turn per append, sequentially; the last append seals.
  * @template {import('../src/log/turn-log.ts').LogName} Name
  * @param {TurnLog} log @param {Lease[]} leases @param {Name} name
  * @param {import('../src/log/turn-log.ts').Entries[Name][][]} perTurn @param {number} size

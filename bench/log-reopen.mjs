@@ -1,5 +1,5 @@
-// Q: does a store that has seen much take long to open?
-// Load: the embedded store with 10,000 finished turns: time until it is open and has answered for one.
+// Q: does opening a store take longer when it has many ended turns?
+// Load: the embedded store with 10,000 finished turns: time until it is open and one turn was read.
 // Compared with: the same with 100 turns.
 import { append, createTurn, processedRecord, withFolder } from './log-stores.mjs'
 import { eventTexts, snapshotsOf, turnOf } from './log-turns.mjs'

@@ -1,9 +1,9 @@
-// Q: how many bytes are kept of a turn that has ended?
+// Q: how many bytes does an ended turn take?
 // Load: 200 turns of 10k tokens (40 kB of text each), 50 at a time, one delta to an append, one snapshot
 //     to an append, both logs sealed.
-// Compared with: the text. Redis: MEMORY USAGE with SAMPLES 0, which looks at every element, of all keys
-//     of the turns, each counted to the log whose slot it is in. Embedded: the pages of each database in
-//     the file, and the whole directory, free pages included.
+// Compared with: the text. Redis: MEMORY USAGE with SAMPLES 0, which visits every element, of all keys of the turns,
+//     each attributed to the log of its slot. Embedded: the pages of each database in the file, and the directory
+//     including free pages.
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open } from 'lmdb'
@@ -32,7 +32,7 @@ async function writeAll(log, turns) {
   if (turn) await checkKept(log, turn)
 }
 
-/** A store that lost something would be small. @param {TurnLog} log @param {Turn} turn */
+/** A store that lost data would be small. @param {TurnLog} log @param {Turn} turn */
 async function checkKept(log, turn) {
   const texts = eventTexts(turn)
   let index = 0
@@ -130,7 +130,7 @@ export async function benchLogSize() {
     report('redis', await redisBytes(url), text)
   })
   await withFolder(async (directory) => {
-    // In haste: how often and how safely it commits changes no byte of what is kept.
+    // Fast settings: commit interval and durability do not change the stored bytes.
     const log = await openEmbeddedLog({ directory, commitIntervalMs: 0, sync: 'system' })
     await writeAll(log, turns)
     await log.close()

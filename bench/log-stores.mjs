@@ -1,4 +1,4 @@
-// What the benches of the log share: stores that are gone afterwards, and owners that write turns.
+// Shared by the log benches: temporary stores, and owners that write turns.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { processCpu } from './measure.mjs'
 /** @typedef {import('./log-turns.mjs').StreamMessage} StreamMessage */
 /** @typedef {import('./log-turns.mjs').Turn} Turn */
 
-// Longer than any bench runs: nobody renews here.
+// Longer than any bench runs: leases are not renewed here.
 const LEASE_MS = 60 * 60 * 1000
 
 /** @template T @param {(folder: string) => Promise<T>} use @returns {Promise<T>} */
@@ -28,7 +28,7 @@ export async function withFolder(use) {
 }
 
 /**
- * A Redis of its own, so that what its processor does is done for this bench.
+ * A private Redis, so that its CPU time belongs to this bench.
  * @template T @param {(server: Awaited<ReturnType<typeof startRedis>>) => Promise<T>} use
  * @returns {Promise<T>}
  */
@@ -44,15 +44,14 @@ export async function withRedis(use) {
 /** @param {string} url */
 export async function connectTo(url) {
   const client = createClient({ url })
-  // The client says on an event what it also says by rejecting; without a listener it ends the process.
+  // The client also emits rejections as an event, which would end the process without a listener.
   client.on('error', () => {})
   await client.connect()
   return client
 }
 
 /**
- * CPU time of this process and of Redis, in µs. `INFO` is asked on a connection that is closed again,
- * so that nothing of it is left in either.
+ * CPU time of this process and of Redis, in µs. `INFO` uses a separate connection, which is closed again.
  * @param {{ host: string, port: number }} server
  */
 export async function cpuWithRedis(server) {
@@ -74,7 +73,7 @@ export function createTurn(log, { turnId, threadId }) {
 const writers = new WeakMap()
 
 /**
- * Writes records and resolves once they are stored. Every bench that writes to a log does it here.
+ * Writes records and resolves once they are stored. All benches write to logs through this function.
  * @param {TurnLog} log @param {Lease} lease @param {LogName} name
  * @param {readonly NewRecord[]} records @param {boolean} [seal]
  */
@@ -111,7 +110,7 @@ export function processedSink(log, lease) {
 }
 
 /**
- * Both logs of a turn, one record to an append. An event goes on to the processor once it is kept.
+ * Both logs of a turn, one record to an append. An event goes to the processor once it is stored.
  * @param {TurnLog} log @param {Turn} turn
  */
 export async function writeTurn(log, turn) {

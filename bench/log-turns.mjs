@@ -1,5 +1,5 @@
-// Whole turns, as their owner writes them to the log. `test/bench/log-turns.test.ts` checks that they
-// are what they claim. The same number always gives the same turn, to the byte.
+// Complete turns, as their owner writes them to the log. The same number always gives the same bytes. Tested by
+// `test/bench/log-turns.test.ts`.
 import { eventIdsOf, turnstream } from './turnstream.mjs'
 
 /** @typedef {import('../src/index.ts').StreamEvent} StreamEvent */
@@ -10,9 +10,8 @@ import { eventIdsOf, turnstream } from './turnstream.mjs'
  * @typedef {object} Turn
  * @property {string} turnId
  * @property {string} threadId
- * @property {string} text What the deltas say.
- * @property {() => Iterable<StreamEvent>} events Made as they are asked for: 200 turns of 10k
- *   tokens at once would fill the heap, and what is measured is not the heap.
+ * @property {string} text The text of all deltas.
+ * @property {() => Iterable<StreamEvent>} events Created on demand: 200 turns of 10k tokens would fill the heap.
  */
 
 const { StreamProcessor } = turnstream
@@ -48,8 +47,7 @@ const WORDS = (() => {
 })()
 
 /**
- * Prose of exactly so many characters. Some words are so frequent that it can be compressed as far as
- * real prose can, and JSON has something to escape.
+ * Prose of exactly `length` characters. It compresses like real prose, and contains characters that JSON escapes.
  * @param {number} length @param {() => number} random
  */
 function prose(length, random) {
@@ -80,8 +78,7 @@ function idOf(number) {
 }
 
 /**
- * A question and an answer of so many tokens, each of which arrives as a delta of four characters
- * 20 to 46 ms after the one before.
+ * A question and an answer of `tokens` deltas of four characters, 20 to 46 ms apart.
  * @param {number} number @param {number} tokens @returns {Turn}
  */
 export function turnOf(number, tokens) {
@@ -164,15 +161,15 @@ function* stamped(runId, number, inner) {
   }
 }
 
-/** What `append` to `events` takes. @param {Turn} turn @returns {string[]} */
+/** The records of `events`. @param {Turn} turn @returns {string[]} */
 export function eventTexts(turn) {
   return Array.from(turn.events(), (event) => JSON.stringify(event))
 }
 
-// Snapshots come by the gradient alone: in a bench a turn of minutes takes milliseconds.
+// Only the gradient triggers snapshots: here a turn of minutes takes milliseconds.
 const stopped = { now: () => FIRST_TIMESTAMP, after: () => () => {} }
 
-/** What comes of the turn at the default gradient. @param {Turn} turn @returns {Promise<StreamMessage[]>} */
+/** The snapshots of the turn at the default gradient. @param {Turn} turn @returns {Promise<StreamMessage[]>} */
 export async function snapshotsOf(turn) {
   /** @type {StreamMessage[]} */
   const messages = []
@@ -183,8 +180,7 @@ export async function snapshotsOf(turn) {
 }
 
 /**
- * Hands each snapshot to `onEmit` and waits for it, as the owner of a turn does; each event first to
- * `keep`, if there is one.
+ * Passes each event to `keep`, if given, and each snapshot to `onEmit`, and awaits both, like the owner of a turn.
  * @param {Turn} turn
  * @param {(message: StreamMessage) => Promise<void> | void} onEmit
  * @param {(event: StreamEvent) => Promise<void>} [keep]

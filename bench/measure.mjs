@@ -1,21 +1,19 @@
-// How every bench here measures. All subjects run interleaved, in an order that is rotated each round,
-// so that a noisy machine is unfair to nobody; the figure is the median of the rounds. It is CPU time of
-// the whole process, so work moved to another thread (GC) is counted, unless a bench says that it measures
-// something else. With --quick there are few rounds: enough to see what a change did, too few to quote.
+// How every bench measures. Subjects run interleaved, in an order that rotates each round, so that noise affects all
+// equally. A figure is the median of the rounds. By default it is CPU time of the process, including other threads
+// (GC). --quick runs few rounds: enough to see the effect of a change, too few to quote.
 
 /**
  * @typedef {object} Subject
  * @property {string} name
- * @property {() => number | Promise<number>} run Does one sample; returns how many operations it was.
- * @property {number} [every] Takes part in every so many rounds only: for rivals that are so slow that
- *   a few samples are enough.
+ * @property {() => number | Promise<number>} run Runs one sample and returns its number of operations.
+ * @property {number} [every] Runs only in every n-th round: for slow rivals, where a few samples are enough.
  * @property {() => Promise<void>} [before] Prepares the sample; this and `after` are not measured.
  * @property {() => Promise<void>} [after]
  *
  * @typedef {object} Figure
  * @property {string} name
  * @property {number} ns Median time of one operation once warm.
- * @property {number} first The same for the first sample of all, before the compiler knew the code.
+ * @property {number} first The same for the first sample, before the code was optimised.
  */
 
 /** @type {{ name: string, actual: number, limit: number, aim: number | string }[]} */
@@ -24,13 +22,13 @@ const ratios = []
 export const isQuick = process.argv.includes('--quick')
 export const isProfiled = process.argv.includes('--profile')
 
-/** CPU time of this process so far, in µs, all of its threads together. */
+/** CPU time of this process so far, in µs, for all threads. */
 export function processCpu() {
   const { user, system } = process.cpuUsage()
   return user + system
 }
 
-/** Time that passes, in µs, whoever uses the machine. */
+/** Wall-clock time in µs. */
 export function wallTime() {
   return performance.now() * 1000
 }
@@ -41,7 +39,7 @@ export function pause(ms) {
 }
 
 /**
- * Runs each of so many subjects once per round, in an order that is rotated each round.
+ * Runs each subject once per round, in an order that rotates each round.
  * @param {number} rounds @param {number} subjects
  * @param {(subject: number, round: number) => Promise<void>} run
  */
@@ -52,7 +50,7 @@ export async function interleave(rounds, subjects, run) {
 }
 
 /**
- * `spent` tells what is measured: how many µs were spent so far.
+ * `spent` returns what is measured: the µs used so far.
  * @param {Subject[]} subjects
  * @param {{ rounds?: number, warmup?: number, spent?: () => number | Promise<number> }} [options]
  * @returns {Promise<Figure[]>}
@@ -81,9 +79,9 @@ export async function measure(subjects, { rounds = 11, warmup = 3, spent = proce
  */
 async function sample({ name, run, before, after }, spent) {
   await before?.()
-  // No gc() here, tempting as it is: when the last object of a kind dies in a full collection, V8
-  // throws the code away that it optimised for that kind (--trace-deopt: "weak objects"), and a
-  // short sample measures the compiler. ResponseStream: 1,210 ns per event with it, 91 without.
+  // No gc() here: when the last object of a kind dies in a full collection, V8 discards the code optimised for it
+  // (--trace-deopt: "weak objects"), and a short sample measures the compiler. ResponseStream: 1,210 ns per event
+  // with it, 91 without.
   const start = await spent()
   const operations = await run()
   const end = await spent()

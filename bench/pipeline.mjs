@@ -1,7 +1,7 @@
-// Q: what does a delta cost on its whole way, from a provider's bytes to the SSE of a user interface?
+// Q: what does a delta cost from a provider's bytes to the SSE of a user interface?
 // Load: reasoning, text and a tool call, one event to a chunk, 1k to 100k tokens, for OpenAI's
 //   Responses and Anthropic's Messages; and one tool call of 10,000 fragments.
-// Floor: eventsource-parser and JSON.parse of the same bytes, and nothing done with the result.
+// Floor: eventsource-parser and JSON.parse of the same bytes, without using the result.
 // Rivals: the vendors' own SDKs, raw and with their stream helpers, and the AI SDK's streamText served
 //   as its UI message stream. All get the same chunks, the SDKs through `fetch`.
 import { expectRatio, heapAfterGc, isQuick, measure, nsOf, printTable } from './measure.mjs'
@@ -194,7 +194,7 @@ async function benchArguments() {
   expectRatio('tool call: growth 1k to 10k / that of parse only', growth, 1.3)
 }
 
-/** What a translation under way keeps: the items that are open, not the events that came. */
+/** Memory of a translation in progress: it holds open items, not past events. */
 async function benchHeap() {
   const rows = []
   for (const tokens of [10_000, 100_000]) {
@@ -206,7 +206,7 @@ async function benchHeap() {
     const before = heapAfterGc()
     for (const chunk of chunks.slice(0, -3)) reader.feed(chunk)
     const kept = heapAfterGc() - before
-    // Read once more, or the chunks would be gone by now and count as freed.
+    // Read again: otherwise the chunks would count as freed.
     if (chunks.length === 0) throw new Error('nothing was read')
     rows.push({ tokens: String(tokens), 'text KB': text.length / 1000, 'kept KB': kept / 1000 })
     expectRatio(

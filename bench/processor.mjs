@@ -1,16 +1,15 @@
 // Q1: what does a delta cost that only adds to the text? Load: four-character deltas, one and 32 open
-//     items, 1k to 100k tokens. Rival: awaiting a promise that is settled already, the least that any
-//     asynchronous call can cost.
+//     items, 1k to 100k tokens. Rival: awaiting a settled promise, the minimum cost of an asynchronous call.
 // Q2: what does a snapshot cost? Load: every delta emits, with a text of 1k to 100k tokens, to a sink
 //     that does nothing. Rival: JSON.stringify of the same object with the same growing text.
-// Q3: what is kept of a turn? Load: 100k tokens at the default gradient. Floor: the text itself.
+// Q3: how much memory does a turn take? Load: 100k tokens at the default gradient. Floor: the text itself.
 import { expectRatio, heapAfterGc, measure, nsOf, printTable } from './measure.mjs'
 import { itemStart, TURN_ID, tokenDeltas } from './turns.mjs'
 import { turnstream } from './turnstream.mjs'
 
 const { StreamProcessor } = turnstream
 
-// With its timer: nothing emits because no macrotask passes in which it could ring.
+// With its timer, which never fires: no macrotask runs in between.
 const SILENT = { batchGradient: [] }
 const DELTAS_PER_SAMPLE = 200_000
 const CHARS_PER_TOKEN = 4
@@ -83,7 +82,7 @@ function snapshots(tokens) {
         await processor.processEvent(itemStart('item-0', 'message', text))
         for (let sent = 0; sent < count; sent++) {
           const delta = deltas[sent % deltas.length]
-          // Two tokens each, so that every delta is past the threshold of the one before.
+          // Two tokens each, so that every delta exceeds the threshold.
           if (delta) await processor.processEvent(delta)
         }
         await processor.destroy()

@@ -1,10 +1,9 @@
-// Question: what does one event cost in the reducer, and does that depend on how many came before
-//   it, or on how many items there are?
+// Question: what does one event cost in the reducer, and does the cost grow with earlier events or with items?
 // Load: text deltas of a few characters. Every sample reduces 100,000 events, as turns of 1,000,
 //   10,000 or 100,000. In the second load every 50 deltas are an item: 2,000 items in the longest
-//   turn. Event ids sort, as those we make do; the third load has random ones.
-//   What a sample makes is kept to its end: the collector has the same to carry in every load.
-// Rival: the same done in place, with a Set of ids and a Map of texts, keeping no earlier state.
+//   turn. Event ids sort, like ours; the third load has random ones.
+//   Results are held until the end of a sample, so that garbage collection is the same in every load.
+// Rival: the same in place, with a Set of ids and a Map of texts, without earlier states.
 import { randomUUID } from 'node:crypto'
 import { expectRatio, measure, nsOf, printTable } from './measure.mjs'
 import { messageTurn, sortableId, TEXT } from './turns.mjs'

@@ -1,5 +1,5 @@
-// `resumable-stream` on Redis, with the client that we use: its producer keeps the chunks in memory and
-// sends them to a reader who asks for them.
+// `resumable-stream` on Redis, with the client that we use: its producer holds the chunks in memory and sends them to
+// readers on request.
 import { connectTo } from './log-stores.mjs'
 import { TOKEN_CHARS } from './log-turns.mjs'
 import { createResumableStreamContext } from './rivals.mjs'
@@ -15,7 +15,7 @@ function* chunksOf(text) {
 }
 
 /**
- * A stream that has every chunk and is not done, and a reader in another place who comes then.
+ * A stream with every chunk that has not ended, and a reader that joins then.
  * @param {string} url @param {import('./log-turns.mjs').Turn} turn
  */
 export async function startResumableStream(url, { text }) {

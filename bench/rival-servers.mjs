@@ -1,4 +1,4 @@
-// The servers that the gateway is compared with. Each runs in a process of its own: see gateway-process.mjs.
+// The servers that the gateway is compared with, each in a separate process: see gateway-process.mjs.
 import { once } from 'node:events'
 import { fdatasync, openSync, write } from 'node:fs'
 import { Agent, createServer, request } from 'node:http'
@@ -12,7 +12,7 @@ import { emissionsAt, modelPaces, tokenAt } from './gateway-turns.mjs'
 /** @typedef {import('./gateway-turns.mjs').Pace} Pace */
 
 const COMMIT_MS = 30
-/** Lets go of an idle connection before the vendor closes it. */
+/** Closes an idle connection before the vendor does. */
 const agent = new Agent({ keepAlive: true, timeout: 4000 })
 const EVENT_STREAM = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' }
 
@@ -32,7 +32,7 @@ async function readJson(incoming) {
   return JSON.parse(text)
 }
 
-/** A file that is written and synced at most every 30 ms, for all who append to it together. */
+/** A file that is written and synced at most every 30 ms, for all writers together. */
 class GroupCommittedFile {
   #file
   #queued = ''
@@ -82,14 +82,15 @@ function sayTokens({ atOnce, tokens, perSecond }, send, end) {
   const sayNext = () => {
     if (next === atOnce + tokens) return end()
     send(tokenAt(next++))
-    // From the start, as the scripted provider does: a late token does not delay those after it.
+    // Relative to the start, as in the scripted provider: a late token does not delay later ones.
     setTimeout(sayNext, start + ((next - atOnce) * 1000) / perSecond - performance.now())
   }
   setTimeout(sayNext, 1000 / perSecond)
 }
 
 /**
- * Accepts turns and streams them by the gateway's paths. `run` starts a turn and returns what attaches its reader.
+ * Accepts turns and streams them at the gateway's paths. `run` starts a turn and returns a function that attaches its
+ * reader.
  * @param {(turnId: string, model: string) => (response: ServerResponse) => void} run
  */
 function startTurnServer(run) {
@@ -115,7 +116,7 @@ function startTurnServer(run) {
 }
 
 /**
- * The floor: timers say the tokens, a group-committed file keeps them, and the reader gets one write per
+ * The floor: timers produce the tokens, a group-committed file stores them, and the reader gets one write per
  * emission of the gateway, with the same content, once its tokens are durable.
  * @param {ServerSpec} spec
  */
@@ -181,7 +182,7 @@ function post(url, body, onResponse) {
 }
 
 /**
- * Passes on what a vendor sends, and appends it to a group-committed file.
+ * Passes a vendor's bytes through, and appends them to a group-committed file.
  * @param {ServerSpec} spec
  */
 export function startFilePipe({ store = '', vendor = '' }) {
@@ -197,7 +198,7 @@ export function startFilePipe({ store = '', vendor = '' }) {
   })
 }
 
-/** Passes on what a vendor sends: no gateway can be faster. @param {ServerSpec} spec */
+/** Passes a vendor's bytes through: no gateway can be faster. @param {ServerSpec} spec */
 export function startPipe({ vendor = '' }) {
   return startServer((incoming, response) => {
     incoming.resume()
@@ -235,7 +236,7 @@ export function startVendor({ pace }) {
   return startServer((incoming, response) => void answer(incoming, response))
 }
 
-/** Keeps connections open, in as few lines as `node:http` needs. */
+/** Holds connections open, with the minimum of `node:http`. */
 export function startRaw() {
   return startServer((_request, response) => {
     response.writeHead(200, EVENT_STREAM)
@@ -244,12 +245,12 @@ export function startRaw() {
 }
 
 /**
- * What one writes with the AI SDK: it reads the vendor's stream and serves it in its own form, or
- * as Chat Completions chunks made by hand.
+ * A typical server with the AI SDK: reads the vendor's stream and serves it in the SDK's format, or as Chat
+ * Completions chunks written in the route.
  * @param {ServerSpec} spec
  */
 export async function startSdk({ vendor, own }) {
-  // Only this server needs it, and it takes long to load.
+  // Only this server needs it, and it loads slowly.
   const { createOpenAI, streamText } = await import('./sdks.mjs')
   const model = createOpenAI({ baseURL: vendor, apiKey: 'none' }).chat('m')
   if (own) {

@@ -1,5 +1,5 @@
-// Dependencies of this folder alone. Loaded by a name the type checker does not follow, so that
-// checking the repository does not need them installed.
+// Dependencies of this folder only. The type checker cannot resolve the dynamic names, so it does not need them
+// installed.
 
 /**
  * @template T

@@ -1,5 +1,4 @@
-// The SDKs of this folder alone, loaded by names that the type checker does not follow: checking the
-// repository does not need them installed.
+// SDKs of this folder only. The type checker cannot resolve the dynamic names, so it does not need them installed.
 
 // Its warnings are for people who choose a model.
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })

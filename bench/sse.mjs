@@ -2,10 +2,10 @@
 //     completions (unnamed) and of Anthropic's messages (named), a chunk for each event as they arrive
 //     from a model, or 64 KB chunks as when a log is replayed; one token in 16 is not ASCII. Rival:
 //     eventsource-parser behind a streaming TextDecoder, the usual pair. The same with JSON.parse of
-//     every event, which every adapter does, and with chunks that are text already.
+//     every event, which every adapter does, and with chunks of text.
 // Q2: does a line cost more the longer it is? Load: lines of 1 and 10 MB in chunks of four characters.
-// Q3: what does it cost to write a frame? Load: JSON of 300 characters with an id. Rival: splitting
-//     the data into lines without looking whether it has any.
+// Q3: what does it cost to write a frame? Load: JSON of 300 characters with an id. Rival: splitting the data into
+//     lines unconditionally.
 import { createParser } from 'eventsource-parser'
 import { expectRatio, measure, nsOf, printTable } from './measure.mjs'
 import {

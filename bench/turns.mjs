@@ -1,4 +1,4 @@
-// Turns to feed to the benches. `test/bench/turns.test.ts` checks that they are what they claim.
+// Turns for the benches. Tested by `test/bench/turns.test.ts`.
 
 /** @typedef {import('../src/index.ts').StreamEvent} StreamEvent */
 
@@ -28,7 +28,7 @@ export function itemStart(itemId, itemType, text = '') {
 }
 
 /**
- * Deltas of four characters, one estimated token each, that go round the items in turn.
+ * Deltas of four characters, one estimated token each, distributed over the items in turn.
  * @param {number} count @param {number} items
  */
 export function tokenDeltas(count, items) {
@@ -67,8 +67,8 @@ export function messageTurn(length, itemLength, idOf) {
 }
 
 /**
- * Events come from JSON. Objects made by spreading are not the same to Node 20: it took four
- * times as long to read them as to reduce them.
+ * Events come from JSON. Spread objects have other hidden classes in Node 20: reading them took four times as long as
+ * reducing them.
  * @param {object} value @returns {StreamEvent}
  */
 function parsed(value) {

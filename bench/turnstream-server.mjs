@@ -1,4 +1,4 @@
-// The stores as they are published: an entry of their own, because they need Node and two packages.
+// The published stores: a separate entry, because they need Node and two packages.
 const built = new URL('../dist/server.js', import.meta.url).href
 
 /** @type {typeof import('../src/server.ts')} */

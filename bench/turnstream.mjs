@@ -1,5 +1,4 @@
-// The package as it is published. Loaded by address, so that the types come from the sources and
-// checking them needs no build.
+// The published package. Loaded by URL: the types come from the sources, and checking them needs no build.
 const dist = new URL('../dist/', import.meta.url)
 
 /** @type {typeof import('../src/index.ts')} */

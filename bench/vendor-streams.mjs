@@ -15,7 +15,7 @@ function pieces(tokens) {
   return Array.from({ length: tokens }, (_, index) => WORDS[index % WORDS.length] ?? '')
 }
 
-/** A JSON text of about so many tokens, in pieces. @param {number} tokens */
+/** A JSON text of about `tokens` tokens, in fragments. @param {number} tokens */
 function argumentPieces(tokens) {
   const json = JSON.stringify({ path: '/tmp/file.txt', content: 'x'.repeat(tokens * 4) })
   return json.match(/.{1,4}/gs) ?? []
@@ -121,7 +121,7 @@ export function anthropicMessages(tokens) {
 }
 
 /**
- * Nothing but a tool call, in so many fragments.
+ * A single tool call in `fragments` fragments.
  * @param {number} fragments @returns {VendorStream}
  */
 export function anthropicToolCall(fragments) {

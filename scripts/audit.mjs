@@ -1,9 +1,8 @@
-// Asks the npm registry whether anything that is installed with this package is known to be dangerous:
+// Checks the installed dependencies for known vulnerabilities:
 //
 //     node scripts/audit.mjs [--required]
 //
-// A registry that cannot be asked (mirrors seldom can) is a note, because it says nothing of the package;
-// with --required, which is for releases, it is a failure.
+// A registry without audits (most mirrors) is only noted; with --required, for releases, it is a failure.
 import { spawnSync } from 'node:child_process'
 
 const isRequired = process.argv.includes('--required')
@@ -42,6 +41,6 @@ function reportOf(text) {
   try {
     return JSON.parse(text)
   } catch {
-    return {} // it failed before it had anything to report
+    return {} // npm failed without a report
   }
 }

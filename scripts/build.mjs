@@ -1,5 +1,5 @@
 // Compiles src/ into dist/, writes the JSON Schemas beside it, and builds web/, the page, into dist/web.
-// With --if-stale it does nothing when dist/ is newer than everything it is made from.
+// With --if-stale it does nothing when dist/ is newer than its sources.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

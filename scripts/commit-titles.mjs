@@ -1,9 +1,9 @@
 // Checks that commit titles are conventional: `type(scope): imperative`, at most 72 characters.
-// Older commits, and merges, are not checked. In a shallow clone only the commits that are there are checked.
+// Older commits, and merges, are not checked. In a shallow clone only the available commits are checked.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-/** The last commit from before the rule. */
+/** The last commit before the rule. */
 const SINCE = 'caf923cb2508af34074f02875ad2b93c9d272865'
 
 const TYPES = 'build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test'

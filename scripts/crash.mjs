@@ -1,4 +1,4 @@
-// Kills processes, and Redis, at random moments while turns are written, and proves that the stores keep
+// Kills processes, and Redis, at random moments while turns are written, and verifies that the stores keep
 // what they promise.
 //
 //     npm run crash -- --kills 50 --target embedded --seed 7

@@ -1,4 +1,4 @@
-// npm run dev: builds and starts the gateway, and does both again when a file in src/ changes.
+// npm run dev: builds and starts the gateway, and again when a file in src/ changes.
 // Options are passed on: npm run dev -- --port 8080
 import { spawn } from 'node:child_process'
 import { watch } from 'node:fs'
@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 /** Editors write a file in several steps. */
 const QUIET_MS = 100
 
-/** A server that still runs turns gets a second signal after this, which ends it at once. */
+/** A server with running turns gets a second signal after this, which ends it at once. */
 const GRACE_MS = 1000
 
 /**
@@ -83,7 +83,7 @@ export function startDev({ folder, build, server, write }) {
 }
 
 /**
- * A line of the log for people: the time of day, then the message, with its fields dimmed.
+ * Formats a log line: the time of day, then the message, with its fields dimmed.
  * @param {string} line
  */
 export function formatLine(line) {

@@ -1,5 +1,5 @@
-// Finds a program that tests and benchmarks run, or unpacks it from the packages of Debian and its
-// kin: nothing is installed and nobody has to be root.
+// Finds a program that tests and benchmarks run, or unpacks it from Debian or Ubuntu packages: nothing is installed,
+// and root is not needed.
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
   accessSync,
@@ -16,20 +16,20 @@ import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
- * What is looked for.
+ * The program to find.
  * @typedef {object} Wanted
- * @property {string} title what people call it
+ * @property {string} title its display name
  * @property {string} program the name of its file
  * @property {string} variable of the environment, which may name the file
- * @property {string[]} packages of Debian, the one that is installed by hand first
+ * @property {string[]} packages of Debian, the main one first
  * @property {string} folder of the program inside its package
  * @property {string} formula of Homebrew
  * @property {string[]} versionArgs
- * @property {RegExp} versionPattern what finds the version in what the program says then
+ * @property {RegExp} versionPattern finds the version in the output
  */
 
 /**
- * A program that runs on this machine. The environment is what it needs besides the usual.
+ * A program that runs on this machine. `env` are additional environment variables.
  * @typedef {{ file: string, env: Record<string, string>, version: string }} Program
  */
 
@@ -38,13 +38,13 @@ import { fileURLToPath } from 'node:url'
 export const USUAL_FOLDERS = ['/usr/bin', '/usr/sbin', '/usr/local/bin', '/opt/homebrew/bin']
 const CACHE = fileURLToPath(new URL('../node_modules/.cache/turnstream', import.meta.url))
 
-// An update fetches some 20 MB. Whoever needs longer than this has no network worth waiting for.
+// An update fetches about 20 MB. A slower network is not worth waiting for.
 const APT_LIMIT_MS = 180_000
 
 /**
  * Looks in this order: `file`, the folders of `path`, the copy in `cache`, the packages of the
- * distribution. `{ path: '' }` looks in no folder, so that the copy is used. Throws one sentence that
- * says what was tried and what to do.
+ * distribution. `{ path: '' }` looks in no folder, so that the copy is used. Throws an error with what was tried and
+ * what to do.
  * @param {Wanted} wanted
  * @param {Where} [where]
  * @returns {Program}
@@ -80,9 +80,9 @@ function fromPackages(wanted, cache) {
 }
 
 /**
- * Fetches the packages and unpacks them, first to a folder of our own: what has the final name is
- * complete and was seen to run. Of two processes that do this at once the slower one throws its
- * copy away, which costs a second and needs no lock that a crash could leave behind.
+ * Fetches the packages and unpacks them to a temporary folder first: a folder with the final name is complete and
+ * tested. Of two concurrent processes the slower one deletes its copy, which needs no lock that a crash could leave
+ * behind.
  * @param {Wanted} wanted
  * @param {string} folder
  */
@@ -120,7 +120,7 @@ function publish(copy, folder) {
 
 /**
  * The packages as files. If the machine's package lists are missing or too old, they are fetched
- * into the temporary folder: that needs no root, and the machine's own stay as they are.
+ * into the temporary folder: that needs no root, and the system's lists stay unchanged.
  * @param {Wanted} wanted
  * @param {string} apt
  * @param {string} temporary
@@ -148,7 +148,7 @@ function download({ packages }, apt, temporary) {
 function ownLists(temporary) {
   const lists = join(temporary, 'lists')
   const cache = join(temporary, 'cache')
-  // apt-get makes neither of them by itself.
+  // apt-get creates neither of them.
   mkdirSync(join(lists, 'partial'), { recursive: true })
   mkdirSync(join(cache, 'archives', 'partial'), { recursive: true })
   // Without the last one, root's apt-get works as a user who may not enter this folder.
@@ -177,7 +177,7 @@ function describe({ versionArgs, versionPattern }, file, env) {
   const options = { encoding: /** @type {const} */ ('utf8'), env: { ...process.env, ...env } }
   const { stdout, stderr, status, error } = spawnSync(file, versionArgs, options)
   if (error) throw error
-  // nginx tells its version on standard error.
+  // nginx prints its version on standard error.
   const text = `${stdout}${stderr}`
   if (status !== 0) throw new Error(text.trim().split('\n').at(-1) || `it exits with ${status}`)
   const version = versionPattern.exec(text)?.[1]
@@ -185,7 +185,7 @@ function describe({ versionArgs, versionPattern }, file, env) {
   return { file, env, version }
 }
 
-// A tree that is shared with a container must not hand the one's programs to the other.
+// A tree shared with a container must not share programs between the two systems.
 function platform() {
   const release = existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : ''
   const names = ['ID', 'VERSION_ID'].map(
@@ -195,7 +195,7 @@ function platform() {
 }
 
 /**
- * The first file of this name in these folders that can be run.
+ * The first executable with this name in these folders.
  * @param {string} name
  * @param {string} path
  */
@@ -218,7 +218,7 @@ function run(program, args, cwd) {
 }
 
 /**
- * The last line that a program wrote about its failure, or else the failure to start it.
+ * The last line of a failed program's output, or why it did not start.
  * @param {unknown} error
  */
 function reason(error) {

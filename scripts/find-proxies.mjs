@@ -1,10 +1,10 @@
-// The proxies that docs/security.md has recipes for, for the tests of these recipes.
+// The proxies in docs/security.md, for the tests of its recipes.
 import { findProgram } from './find-program.mjs'
 
 /** @typedef {import('./find-program.mjs').Wanted} Wanted */
 /** @typedef {import('./find-program.mjs').Where} Where */
 
-// What nginx loads (libssl, libpcre2, zlib) is there wherever curl is, which the tests need as well.
+// The libraries of nginx (libssl, libpcre2, zlib) come with curl, which the tests also need.
 /** @satisfies {Wanted} */
 const NGINX = {
   title: 'nginx',

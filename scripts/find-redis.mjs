@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { findFile, findProgram } from './find-program.mjs'
 
 /**
- * A Redis that runs on this machine. The environment is what its programs need besides the usual.
+ * A Redis that runs on this machine. `env` are additional environment variables.
  * @typedef {{ server: string, cli: string | undefined, env: Record<string, string>, version: string }} Redis
  */
 
@@ -12,8 +12,7 @@ const REDIS = {
   title: 'Redis',
   program: 'redis-server',
   variable: 'REDIS_SERVER_PATH',
-  // redis-server is a link to a program of redis-tools; the rest is what a small image lacks of the
-  // libraries that the program loads.
+  // redis-server is a link to a program of redis-tools; the rest are libraries that a small image lacks.
   packages: ['redis-server', 'redis-tools', 'libjemalloc2', 'liblzf1', 'libatomic1'],
   folder: 'usr/bin',
   formula: 'redis',

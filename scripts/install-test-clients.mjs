@@ -1,6 +1,5 @@
-// Installs what the tests of test/clients/ need beside the package itself: frameworks that people use the
-// gateway with. It has its own lock, so that nobody who uses the package gets them. Its subfolders hold packages that are
-// large and that few tests need.
+// Installs what the tests of test/clients/ need besides the package: client frameworks. They have a separate lock
+// file, so users of the package do not install them. Subfolders hold large packages that few tests need.
 import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -11,8 +10,7 @@ const folder = fileURLToPath(new URL('../test/clients', import.meta.url))
 const LIMIT_MS = 300_000
 
 /**
- * Does nothing when the packages of the lock are installed already. Throws a sentence that says what to do when they
- * cannot be had.
+ * Does nothing when the locked packages are installed. Throws an error with what to do when they are unavailable.
  * @param {string} [where] the folder of package.json and its lock
  */
 export function installTestClients(where = folder) {
@@ -46,7 +44,7 @@ function install(where) {
   writeFileSync(markOf(where), read(join(where, 'package-lock.json')) ?? '')
 }
 
-/** Waits while another process has the file. @param {string} file */
+/** Waits while another process holds the file. @param {string} file */
 function takeMutex(file) {
   const until = Date.now() + LIMIT_MS
   for (;;) {

@@ -16,7 +16,7 @@ import { findRedis } from './find-redis.mjs'
 export { findRedis }
 
 /**
- * `directory` is where the data is kept; the caller's own is not removed. `args` are further
+ * `directory` is where the data is stored; the caller's is not removed. `args` are further
  * arguments of redis-server, such as `'--maxmemory', '1mb'`.
  * @typedef {object} RedisOptions
  * @property {string} [directory]
@@ -30,20 +30,20 @@ export { findRedis }
 const HOST = '127.0.0.1'
 const SLOTS = 16_384
 
-// These bound what should take a fraction of a second, on a machine that does much else.
+// Time limits for what normally takes a fraction of a second, on a busy machine.
 const START_LIMIT_MS = 30_000
 const STOP_LIMIT_MS = 10_000
 const CLUSTER_LIMIT_MS = 60_000
 
-// Ports below those that the kernel hands out (from 32768 on Linux, from 49152 elsewhere), for the
-// bus of a cluster too, which is 10000 above. So no other program is given the port of a server
+// Ports below the ephemeral range (from 32768 on Linux, from 49152 elsewhere), also for the bus of a cluster, which
+// is 10000 above. So no other program is given the port of a server
 // while it restarts.
 const FIRST_PORT = 12_000
 const PORTS = 10_000
 const PORT_ATTEMPTS = 20
 
-// It learns the server's process id, or an empty line when there is none, and waits for the end of
-// its input, which comes with the end of our process, however that ends.
+// It reads the server's process id, or an empty line when there is none, and waits for the end of its input, which
+// comes when our process ends for any reason.
 const GUARD = `
 while read -r line; do pid=$line; done
 [ -z "$pid" ] || kill -9 "$pid"
@@ -53,13 +53,13 @@ while read -r line; do pid=$line; done
 let found
 
 /**
- * Starts a server and waits until it accepts commands. Without `appendonly` it keeps nothing. It
- * ends with this process at the latest, also if this process crashes or gets SIGKILL.
+ * Starts a server and waits until it accepts commands. Without `appendonly` nothing is persisted. It never outlives
+ * this process, even after a crash or SIGKILL.
  * @param {RedisOptions} [options]
  */
 export async function startRedis(options = {}) {
   const guard = new Guard(options.directory)
-  // Only the server itself can tell whether its port is free without a race against the others.
+  // Only the server can claim its port without a race.
   for (let attempt = 1; ; attempt += 1) {
     const port = options.port ?? FIRST_PORT + Math.floor(Math.random() * PORTS)
     try {
@@ -74,8 +74,8 @@ export async function startRedis(options = {}) {
 }
 
 /**
- * Starts masters that share all slots and waits until each of them knows it. That takes more than
- * two seconds: so long a new master waits before it trusts itself.
+ * Starts masters that share all slots and waits until each of them knows it. Takes more than two seconds, the delay
+ * of a new master.
  * @param {{ nodes?: number } & Omit<RedisOptions, 'port' | 'directory'>} [options]
  */
 export async function startRedisCluster({ nodes: count = 3, ...options } = {}) {
@@ -106,7 +106,7 @@ async function joinCluster(nodes) {
     const end = Math.ceil((SLOTS * (index + 1)) / nodes.length)
     const slots = Array.from({ length: end - from }, (_, slot) => String(from + slot))
     await redisCommand(node, 'CLUSTER', 'ADDSLOTS', ...slots)
-    // Nodes that all begin with the same epoch would first have to settle who is newer.
+    // Nodes with the same epoch would first have to resolve the conflict.
     await redisCommand(node, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1))
     if (node !== first) await redisCommand(first, 'CLUSTER', 'MEET', node.host, String(node.port))
   }
@@ -126,14 +126,14 @@ async function settled(node, count, deadline) {
 }
 
 /**
- * One command on a connection of its own. A string, a status or a number comes back as text,
- * nothing as empty text, an array as it was on the wire; an error of Redis is thrown.
+ * Sends one command on a new connection. Returns a string, status or number as text, null as empty text and an array
+ * unparsed. Throws errors of Redis.
  * @param {Address} address
  * @param {string[]} command
  */
 export async function redisCommand({ host, port }, ...command) {
   const socket = connect({ host, port })
-  // After QUIT the server closes the connection, which tells where the answer ends.
+  // After QUIT the server closes the connection, which ends the reply.
   socket.write(encode(command) + encode(['QUIT']))
   let text = ''
   for await (const chunk of socket.setEncoding('utf8')) text += chunk
@@ -150,7 +150,7 @@ function encode(command) {
   return `*${parts.length}\r\n${parts.join('')}`
 }
 
-/** A private server; it is made by `startRedis`. */
+/** A private server, created by `startRedis`. */
 class RedisServer {
   host = HOST
   /** @readonly @type {number} */
@@ -173,7 +173,7 @@ class RedisServer {
     const isAppending = appendonly ? 'yes' : 'no'
     const all = ['--port', String(port), '--bind', HOST, '--dir', guard.directory, '--save', '']
     all.push('--appendonly', isAppending, '--appendfsync', appendonly || 'no', ...args)
-    // Its log is how we know that it is ready, so this comes last and wins.
+    // Last, so that it takes precedence: the log shows when the server is ready.
     all.push('--daemonize', 'no', '--logfile', '', '--loglevel', 'notice')
     return new RedisServer(port, all, guard, await launch(all, guard))
   }
@@ -192,13 +192,13 @@ class RedisServer {
   }
 
   get pid() {
-    // Only a process that could not be started has none.
+    // Undefined only if the process could not be started.
     return /** @type {number} */ (this.#child.pid)
   }
 
   /** Ends the server and removes its directory, unless that is the caller's. */
   async stop() {
-    // What is thrown away need not be written first.
+    // No save: the data is deleted anyway.
     await end(this.#child, this.#guard.isOwner ? 'SIGKILL' : 'SIGTERM')
     this.#guard.dismiss()
   }
@@ -216,8 +216,8 @@ class RedisServer {
 }
 
 /**
- * Clears up after a server, also when this process can do so no more: a shell of its own session
- * waits for our end. Only a signal to that shell can leave a server behind.
+ * Cleans up after a server even if this process is killed: a shell in a separate session waits for our end. Only a
+ * signal to that shell can leave a server behind.
  */
 class Guard {
   /** @type {string} */
@@ -235,14 +235,14 @@ class Guard {
     this.#shell.unref()
     const input = /** @type {import('node:net').Socket} */ (this.#shell.stdin)
     input.unref()
-    // A shell that was killed reads no more; that must not end the tests.
+    // Writing to a killed shell must not end the tests.
     input.on('error', () => {})
   }
 
   /** @param {ChildProcess} child */
   watch(child) {
     this.#shell.stdin.write(`${child.pid ?? ''}\n`)
-    // Its number may soon be another's.
+    // The process id may be reused soon.
     child.once('exit', () => this.#shell.stdin.write('\n'))
   }
 
@@ -269,7 +269,7 @@ async function launch(args, guard) {
     child.stdout.on('data', read)
     child.stderr.on('data', read)
     child.once('error', reject)
-    // Not `exit`: what it said last may still be on its way then.
+    // Not `exit`: the last output may still be buffered.
     child.once('close', () => reject(new Error(`redis-server did not start; it said:\n${output}`)))
   }).finally(() => clearTimeout(timer))
   return child
@@ -280,7 +280,7 @@ async function end(child, signal) {
   if (child.exitCode !== null || child.signalCode !== null) return
   const isGone = once(child, 'exit')
   child.kill(signal)
-  // A server that was stopped by SIGSTOP hears nothing else.
+  // A server suspended by SIGSTOP handles no other signal.
   const timer = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS)
   await isGone.finally(() => clearTimeout(timer))
 }

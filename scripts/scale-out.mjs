@@ -1,5 +1,5 @@
-// Kills the gateway that runs a turn while readers of another gateway follow it, again and again, and proves
-// that they see all of it and its truthful end.
+// Repeatedly kills the gateway that runs a turn while readers of another gateway follow it, and verifies that they
+// see all of it and a truthful end.
 //
 //     npm run scale-out -- --kills 50 --seed 7
 import { parseArgs } from 'node:util'

@@ -1,5 +1,5 @@
-// Uses gateways as many people would, with kills, cuts, slow readers, deletions, outages of Redis and steps of
-// the clock, and proves that no turn hangs or is lost and that memory, descriptors and event-loop delay stay flat.
+// Simulates many users of several gateways, with kills, disconnects, slow readers, deletions, Redis outages and clock
+// steps. Verifies that no turn hangs or is lost, and that memory, descriptors and event loop delay stay flat.
 //
 //     npm run soak -- --minutes 30 --seed 7 --svg soak.svg
 import { writeFileSync } from 'node:fs'

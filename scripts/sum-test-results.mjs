@@ -13,7 +13,7 @@ for (const name of reports.toSorted()) {
   const report = JSON.parse(readFileSync(join(folder, name), 'utf8'))
   /** @type {{ status: string, assertionResults: unknown[] }[]} */
   const files = report.testResults
-  // A file that could not be loaded has no tests to count, and has failed all the same.
+  // A file that could not be loaded counts as a failure without tests.
   const broken = files.filter((file) => file.status === 'failed' && !file.assertionResults.length)
   const passed = Number(report.numPassedTests)
   const failed = Number(report.numFailedTests) + broken.length

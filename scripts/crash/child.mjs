@@ -1,5 +1,5 @@
-// The process that is killed: it writes turns as fast as it can, several at a time, ends the orphans that it
-// finds, and keeps a journal of what the store has promised.
+// The process to kill: writes turns as fast as it can, several at a time, ends orphans, and records in a journal what
+// the store acknowledged.
 import { setTimeout as delay } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { Journal } from './journal.mjs'
@@ -15,7 +15,7 @@ import { Random } from './random.mjs'
  * @property {string} seed
  * @property {number} firstTurn
  * @property {number} workers how many turns are written at a time
- * @property {number} restMs how long a worker rests between two turns, at most
+ * @property {number} restMs maximum pause of a worker between two turns
  * @property {number} leaseMs
  */
 
@@ -28,7 +28,7 @@ const { seed, firstTurn, workers, restMs, leaseMs } = options
 const journal = new Journal(options.journal)
 const random = new Random(`${seed}/child/${firstTurn}`)
 const { place } = options
-// A process that is killed, unlike a machine that stops, loses nothing that it handed to the system.
+// A killed process, unlike a stopped machine, loses nothing that it handed to the system.
 const sync = random.pick(/** @type {const} */ (['commit', 'system']))
 const log = await openLog('directory' in place ? { ...place, sync } : place)
 process.stdout.write('open\n')
@@ -36,14 +36,14 @@ process.stdout.write('open\n')
 /** @type {import('./owner.mjs').OwnerOptions} */
 const owner = { log, random, leaseMs, note: (...entry) => journal.note(...entry), pause: delay }
 
-/** Thread after thread; every worker has its own. @param {number} worker */
+/** Writes thread after thread; every worker has its own. @param {number} worker */
 async function work(worker) {
   for (let thread = worker; ; thread += workers) {
     const first = firstTurn + thread * TURNS_PER_THREAD
     for (let number = first; number < first + TURNS_PER_THREAD; number += 1) {
       const plan = planTurn(seed, number)
       const written = ownTurn(plan, owner)
-      // Who stalls does not keep the others waiting.
+      // A stalled turn does not delay the others.
       if (plan.fate === 'stall') written.catch(fail)
       if (plan.fate === 'stall' || !(await written)) break
     }
@@ -77,7 +77,7 @@ function fail(error) {
 }
 
 process.on('uncaughtException', fail)
-// Whoever started this process is gone, however that ended, when its end of the pipe is closed.
+// The pipe closes when the parent process has ended, for any reason.
 process.stdin.resume().on('close', () => process.exit(1))
 for (let worker = 0; worker < workers; worker += 1) work(worker).catch(fail)
 for (const name of ['one', 'other']) reap(name).catch(fail)

@@ -1,5 +1,5 @@
-// What a process that will be killed was promised by the store. It is written to a file, at once: what was
-// handed to the system survives the process, and a promise that did not get that far is not claimed.
+// What the store acknowledged to a process that will be killed. Written to a file at once, because that survives the
+// process. An acknowledgement that is not in the file is not verified.
 import { hash } from 'node:crypto'
 import { openSync, readFileSync, writeSync } from 'node:fs'
 
@@ -30,7 +30,7 @@ export class Journal {
   }
 }
 
-/** The entries after `from`, and where the next reading goes on. @param {string} path @param {number} from */
+/** The entries after `from`, and the position of the next read. @param {string} path @param {number} from */
 export function readJournal(path, from = 0) {
   const text = readFileSync(path).subarray(from)
   // The process may have died in the middle of a line.

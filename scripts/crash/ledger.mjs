@@ -1,4 +1,4 @@
-// What the processes of a crash run were promised, from their journals.
+// What the store acknowledged to the processes of a crash run, from their journals.
 
 /** @typedef {import('./journal.mjs').Entry} Entry */
 
@@ -13,7 +13,7 @@
 export class Ledger {
   /** @type {Map<number, Promised>} */
   turns = new Map()
-  /** By how many calls an orphan was ended. @type {Map<string, number>} */
+  /** How many calls ended each orphan. @type {Map<string, number>} */
   endings = new Map()
   /** @type {string[]} */
   failures = []

@@ -1,5 +1,5 @@
-// The package as it is built: what is killed runs in Node as it is, also in one that reads no TypeScript.
-// Only what is needed is loaded, because a process that is about to be killed should be at work soon.
+// The built package: killed processes also run in a Node without TypeScript. Loads only what is needed, so that
+// processes start quickly.
 const built = new URL('../../dist/', import.meta.url)
 
 /** @param {string} file */

@@ -1,4 +1,4 @@
-// What readers see of a turn, through nothing but the interface of the log.
+// What readers see of a turn, through the interface of the log.
 
 /** @typedef {import('../../src/log/turn-log.ts').LogName} LogName */
 /** @typedef {import('../../src/log/turn-log.ts').LogRecord} LogRecord */
@@ -8,7 +8,7 @@
 /** @typedef {import('./random.mjs').Random} Random */
 
 /**
- * A record, with nothing that is made only when it is read. `key` is that of a record of `processed`.
+ * A record without fields that are computed on read. `key` is set for records of `processed`.
  * @typedef {{ offset: string, data: string, eventId: string, timestamp: number, key?: string }} SeenRecord
  */
 /** @typedef {SeenRecord | Resync} Seen */
@@ -24,10 +24,13 @@
 
 const START = '0-0'
 
-// A reader of a sealed log comes to its end; one that does not is told so after this time.
+// A reader of a sealed log reaches its end; otherwise it fails after this time.
 const READ_LIMIT_MS = 20_000
 
-/** A sealed turn, read whole and from a few places in the middle. @param {TurnLog} log @param {string} turnId @param {Random} random @returns {Promise<Observed>} */
+/**
+ * Reads a sealed turn from the beginning and from a few positions in the middle. @param {TurnLog} log @param {string}
+ * turnId @param {Random} random @returns {Promise<Observed>}
+ */
 export async function observeTurn(log, turnId, random) {
   const record = await log.getTurn(turnId)
   const events = await readToEnd(log, turnId, 'events', START)

@@ -1,4 +1,4 @@
-// Writes turns as their owner does: an event goes to the processor when the log `events` has it.
+// Writes turns like their owner: an event goes to the processor once the log `events` has stored it.
 import { digestOf } from './journal.mjs'
 import { StreamProcessor, TurnstreamError } from './library.mjs'
 
@@ -22,11 +22,11 @@ import { StreamProcessor, TurnstreamError } from './library.mjs'
 const BATCH_TIMEOUT_MS = 5
 const MAX_LATENCY_MS = 15
 
-// Far from what a processor holds back at most: an owner does not run ahead of it without end.
+// Well below the processor's limit: an owner waits for its processor.
 const MAX_UNSETTLED = 200
 
 /**
- * Makes the turn and writes it as far as its fate allows; false if it was left before its end.
+ * Creates the turn and writes it as its fate allows; false if it was left before its end.
  * @param {PlannedTurn} plan
  * @param {OwnerOptions} all
  */
@@ -60,7 +60,7 @@ export async function ownTurn(plan, all) {
   }
 }
 
-/** The turn belongs to another, or the store is away: its owner lets go. @param {unknown} error */
+/** The lease was lost, or the store is unavailable: the owner abandons the turn. @param {unknown} error */
 function isLost(error) {
   if (!(error instanceof TurnstreamError)) return false
   if (error.code === 'RETRY_EXHAUSTED') return isLost(error.cause)
@@ -98,7 +98,7 @@ class Owner {
   renew() {
     const { log, leaseMs } = this.#options
     log.renew(this.#lease, leaseMs).catch((error) => {
-      // While the store is away the lease may still be saved at the next time.
+      // While the store is unavailable, the next renewal may still succeed.
       if (isLost(error)) this.#isLost ||= error.code !== 'STORE_UNAVAILABLE'
       else this.#options.note('failed', `renew: ${error}`)
     })

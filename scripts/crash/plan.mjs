@@ -1,5 +1,5 @@
-// The turns of a crash run. Everything about a turn follows from the seed and its number, so that whoever
-// checks what is stored knows every byte that may be there without having been told.
+// The turns of a crash run. A turn is determined by the seed and its number, so the verifier knows every byte that
+// may be stored.
 import { eventIdsOf } from './library.mjs'
 import { Random } from './random.mjs'
 
@@ -7,8 +7,8 @@ import { Random } from './random.mjs'
 /** @typedef {'message' | 'reasoning'} TextType */
 
 /**
- * What the owner does: it writes the turn to its end, leaves it in the middle, or goes on after a pause in
- * which others may have claimed the turn.
+ * What the owner does: finishes the turn, abandons it in the middle, or continues after a pause in which others may
+ * have claimed it.
  * @typedef {'finish' | 'abandon' | 'stall'} Fate
  */
 
@@ -21,7 +21,7 @@ import { Random } from './random.mjs'
  * @property {string} threadId
  * @property {readonly string[]} events every record of the log `events`, the terminal one last
  * @property {Fate} fate
- * @property {number} stopsAfter where an owner stops that does not finish
+ * @property {number} stopsAfter where an owner that does not finish stops
  */
 
 /** Turns of one thread follow each other; a turn that is left in the middle ends the thread. */
@@ -45,7 +45,7 @@ const PIECES = [
 
 const TENANTS = /** @type {const} */ (['default', 'acme'])
 
-/** Every other thread is of another tenant and has the ids of the one before it. @param {number} number */
+/** Every second thread belongs to another tenant and reuses the ids of the previous thread. @param {number} number */
 export function placeOf(number) {
   const thread = Math.floor(number / TURNS_PER_THREAD)
   const isOther = thread % 2
@@ -58,7 +58,7 @@ export function placeOf(number) {
   }
 }
 
-/** What a turn is called among those of all tenants. @param {{ tenant: string, turnId: string }} turn */
+/** The name of a turn, unique across tenants. @param {{ tenant: string, turnId: string }} turn */
 export function nameOf({ tenant, turnId }) {
   return `${tenant}/${turnId}`
 }
@@ -120,7 +120,7 @@ function stamped(random, runId, payloads) {
   const nextId = eventIdsOf(runId)
   let timestamp = 1_700_000_000_000 + random.between(0, 1_000_000)
   return payloads.map((payload) => {
-    // Now and then a clock is set back.
+    // Sometimes a clock is set back.
     timestamp += random.chance(0.01) ? -random.between(0, 5000) : random.between(0, 60)
     const trace_context = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }
     const { type } = payload
@@ -164,7 +164,7 @@ function textLane(random, item_id, isLong) {
   const lane = [{ type: 'item_start', item_id, item_type }]
   let content = ''
   for (let index = 0; index < deltas; index += 1) {
-    // Half a character may come alone.
+    // Half a character may arrive alone.
     const delta_content = random.chance(0.02)
       ? random.pick(['\ud83d', '\ude00'])
       : textOf(random, isLong ? 2 : 8)
@@ -225,7 +225,7 @@ function textOf(random, pieces) {
   return Array.from({ length: count }, () => random.pick(PIECES)).join('')
 }
 
-/** Any order that keeps the order of each lane. @param {Random} random @param {Payload[][]} lanes */
+/** Interleaves the lists at random, each in its order. @param {Random} random @param {Payload[][]} lanes */
 function interleave(random, lanes) {
   /** @type {Payload[]} */
   const merged = []

@@ -54,13 +54,13 @@ export class Family {
     return this.#children[Math.floor(number / TURNS_PER_PROCESS)]?.isDead ?? false
   }
 
-  /** What a process says before it goes by itself, which none of them should. */
+  /** The output of a process that exits by itself, which none should. */
   check() {
     const gone = this.alive.find(({ hasExited }) => hasExited)
     if (gone !== undefined) throw new Violation(`a process ended by itself: ${gone.words}`)
   }
 
-  /** Nobody can read as fast as others write, where there are few processors. @param {() => Promise<void>} task */
+  /** Pauses the writers: with few CPUs the verifier cannot keep up. @param {() => Promise<void>} task */
   async pausing(task) {
     const paused = this.alive
     for (const child of paused) child.pause()
@@ -107,7 +107,7 @@ class Child {
     if (first !== 'open') throw new Violation(`a process did not open the store: ${this.words}`)
   }
 
-  /** Stops the process where it is. */
+  /** Suspends the process. */
   pause() {
     this.#process.kill('SIGSTOP')
   }

@@ -1,4 +1,4 @@
-/** Random numbers that a seed decides. */
+/** Seeded random numbers. */
 export class Random {
   #state = 0x811c9dc5
 
@@ -17,7 +17,7 @@ export class Random {
     return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32
   }
 
-  /** A whole number; both ends are possible. @param {number} from @param {number} to */
+  /** An integer, both bounds included. @param {number} from @param {number} to */
   between(from, to) {
     return from + Math.floor(this.next() * (to - from + 1))
   }

@@ -31,11 +31,11 @@ const PACES = {
   'redis-server': { workers: 8, restMs: 150 },
 }
 const LEASE_MS = 250
-/** Longer than a server needs to come back: turns go on as if nothing had been. */
+/** Longer than a server restart takes, so turns continue. */
 const PATIENT_LEASE_MS = 4000
 const PROGRESS_LIMIT_MS = 30_000
 const PROGRESS_ENTRIES = 30
-/** As many turns are looked at once more in the end. */
+/** This many turns are verified again at the end. */
 const LAST_LOOK = 500
 
 /** Rejects with the first violation. @param {RunOptions} options @returns {Promise<Summary>} */
@@ -87,7 +87,7 @@ class Run {
     while (this.#kills < this.#options.kills) {
       family.start()
       await this.#killOne(family)
-      // Sometimes the next process comes at once and finds everything as it was left.
+      // Sometimes the next process starts at once and finds everything unchanged.
       if (this.#random.chance(0.25) && this.#kills < this.#options.kills) continue
       await this.#onStore(place, (log) => this.#settle(log, family))
     }
@@ -113,7 +113,7 @@ class Run {
       while (this.#kills < this.#options.kills) {
         while (family.alive.length < 2) family.start()
         await this.#killOne(family)
-        // Otherwise the other one lives on, and competes for what its neighbour has left.
+        // Otherwise the other process continues, and competes for the orphans of this one.
         const isLast = this.#kills === this.#options.kills
         if (!isLast && this.#random.chance(0.25)) await this.#kill(family.alive)
         if (this.#random.chance(0.2)) continue
@@ -156,7 +156,7 @@ class Run {
     })
   }
 
-  /** The process goes on by itself. @param {Family} family @param {string} journal */
+  /** The process continues by itself. @param {Family} family @param {string} journal */
   async #progress(family, journal) {
     const giveUpAt = Date.now() + PROGRESS_LIMIT_MS
     this.#verifier.read(family.journals)
@@ -167,7 +167,7 @@ class Run {
     }
   }
 
-  /** A process that fails says why in its journal. @param {Family} family */
+  /** A process that fails writes the reason to its journal. @param {Family} family */
   #checkAlive(family) {
     if (!family.alive.some(({ hasExited }) => hasExited)) return
     this.#verifier.read(family.journals)
@@ -182,7 +182,10 @@ class Run {
     return this.family
   }
 
-  /** Kills the youngest while it starts or opens the store, or any in the midst of its work. @param {Family} family */
+  /**
+   * Kills the newest process while it starts or opens the store, or any process while it works. @param {Family}
+   * family
+   */
   async #killOne(family) {
     const { alive } = family
     const isEarly = this.#random.chance(0.2)

@@ -1,5 +1,5 @@
-// Proves of a store that processes were killed with: nothing acknowledged is lost, nothing is there twice or
-// in another order, and every turn that was left open is ended once.
+// Verifies a store after kills: nothing acknowledged is lost, duplicated or reordered, and every turn that was left
+// open has ended once.
 import { setTimeout as delay } from 'node:timers/promises'
 import { readJournal } from './journal.mjs'
 import { Ledger } from './ledger.mjs'
@@ -13,7 +13,7 @@ import { faultOfEvents, faultOfTurn } from './verify-turn.mjs'
 /** @typedef {import('./ledger.mjs').Promised} Promised */
 /** @typedef {import('./random.mjs').Random} Random */
 
-/** The store has broken a promise. */
+/** The store lost or changed something it acknowledged. */
 export class Violation extends Error {
   /** @override */
   name = 'Violation'
@@ -23,7 +23,7 @@ export class Violation extends Error {
  * @typedef {object} VerifierOptions
  * @property {string} seed
  * @property {Random} random
- * @property {number} [patienceMs] how long a turn may stay open whose owner is gone
+ * @property {number} [patienceMs] how long a turn without an owner may stay open
  * @property {typeof endOrphan} [end] how orphans are ended
  */
 
@@ -37,7 +37,7 @@ export class Verifier {
   /** @type {Set<number>} */
   verified = new Set()
   #options
-  /** How far each journal was read. @type {Map<string, number>} */
+  /** The read position in each journal. @type {Map<string, number>} */
   #places = new Map()
 
   /** @param {VerifierOptions} options */
@@ -60,8 +60,8 @@ export class Verifier {
   }
 
   /**
-   * Sees that each turn is ended whose owner is dead, by one of those who compete for it. `journals` are
-   * those of the processes that live and may have ended one.
+   * Waits until every turn with a dead owner has been ended by one of the competing processes. `journals` belong to
+   * the live processes, which may have ended one.
    * @param {TurnLog} log
    * @param {(number: number) => boolean} isDead whether the owner of a turn is
    * @param {readonly string[]} journals
@@ -79,7 +79,7 @@ export class Verifier {
     await this.#check(log, this.#unverified(isDead))
   }
 
-  /** Turns whose owners live: those that are sealed are checked, of the others what was promised. @param {TurnLog} log */
+  /** Checks turns with live owners: sealed ones completely, others up to what was acknowledged. @param {TurnLog} log */
   async glance(log) {
     const turns = this.#unverified(() => true)
     const open = new Set((await this.#open(log, turns)).keys())
@@ -98,7 +98,7 @@ export class Verifier {
     )
   }
 
-  /** Looks again at turns that were right once. @param {TurnLog} log @param {number} limit */
+  /** Verifies turns again. @param {TurnLog} log @param {number} limit */
   async again(log, limit) {
     const { random } = this.#options
     const share = limit / this.verified.size
@@ -157,21 +157,21 @@ export class Verifier {
     }
   }
 
-  /** The orphans of which nobody has said that they are ended. @param {TurnLog} log @param {Map<number, number>} orphans */
+  /** The orphans that no process reported as ended. @param {TurnLog} log @param {Map<number, number>} orphans */
   async #left(log, orphans) {
     /** @type {Map<number, number>} */
     const left = new Map()
     for (const [number, epoch] of orphans) {
       if (this.#endings(number) === 1) continue
       const record = await recordOf(log, number)
-      // Its owner had written both ends, and died before the record of the turn said so.
+      // Its owner had sealed both logs, and died before the turn's record was updated.
       const wasEnded = record?.sealed === true && record.epoch === epoch
       if (!wasEnded) left.set(number, epoch)
     }
     return left
   }
 
-  /** By how many claimers a turn was ended: one at most. @param {number} number */
+  /** How many claimers ended a turn: at most one. @param {number} number */
   #endings(number) {
     const name = nameOf(placeOf(number))
     const endings = this.ledger.endings.get(name) ?? 0
@@ -185,7 +185,7 @@ export class Verifier {
     await inGroups(turns, async (promised) => {
       const { number, created } = promised
       const plan = planTurn(seed, number)
-      // Whether a turn exists that was never acknowledged is left open; if it does, it is like the others.
+      // A turn that was never acknowledged may or may not exist. If it does, the same rules apply.
       if (created || (await recordOf(log, number)) !== undefined) {
         const observed = await observeTurn(log.ofTenant(plan.tenant), plan.turnId, random)
         const fault = await faultOfTurn(plan, promised, observed)

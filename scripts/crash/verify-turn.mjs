@@ -1,4 +1,4 @@
-// Whether what is stored of a turn is what it must be: what was promised, and what was planned.
+// Checks a stored turn against what was acknowledged and what was planned.
 import { digestOf } from './journal.mjs'
 import { StreamProcessor } from './library.mjs'
 
@@ -20,7 +20,7 @@ const STATUSES = {
 }
 
 /**
- * The first thing that is wrong with a turn that must be sealed by now; undefined if there is none.
+ * The first fault of a turn that must be sealed; undefined if it has none.
  * @param {PlannedTurn} plan
  * @param {Promised} promised
  * @param {Observed} observed
@@ -39,7 +39,7 @@ export async function faultOfTurn(plan, promised, observed) {
 }
 
 /**
- * What must hold of `events` at any time: every record that was promised and planned, in its place.
+ * Checks `events` of any turn: every acknowledged record is there, as planned and in order.
  * @param {PlannedTurn} plan @param {Promised} promised @param {readonly Seen[]} events
  */
 export function faultOfEvents(plan, promised, events) {
@@ -62,7 +62,7 @@ function faultOfEvent(plan, index, event) {
   }
   const { event_id, timestamp, type, payload } = JSON.parse(event.data)
   if (event.eventId !== event_id || event.timestamp !== timestamp) return 'has another envelope'
-  // Whoever claims a turn settles its items and ends it.
+  // The process that claims a turn settles its items and ends it.
   const isLoss = LOSSES.has(type) && payload.error.code === 'PRODUCER_LOST'
   return epoch === 1 || isLoss ? undefined : `is of epoch ${epoch} and a ${type}`
 }
@@ -76,7 +76,7 @@ function faultOfEnd({ record, events }) {
   if (last !== endings[0]) return `events ends with ${last}`
   const end = events.at(-1)
   const [open] = openItems(events)
-  // The plan leaves items open; whoever claims a turn does not.
+  // The plan leaves items open; the claimer settles them.
   if (end !== undefined && 'offset' in end && placeOf(end).epoch > 1 && open !== undefined) {
     return `events: ${open} was not settled`
   }
@@ -149,7 +149,10 @@ function faultOfResumed({ events, processed, resumed }) {
   return undefined
 }
 
-/** Whether `processed` came to what follows from `events`. @param {PlannedTurn} plan @param {Promised} promised @param {Observed} observed */
+/**
+ * Checks that `processed` follows from `events`. @param {PlannedTurn} plan @param {Promised} promised @param
+ * {Observed} observed
+ */
 async function faultOfState(plan, promised, { events, snapshot }) {
   const expected = await lastOutputs(plan, events)
   const found = new Map(snapshot.records.map(({ key = '', data }) => [key, data]))
@@ -185,20 +188,20 @@ async function lastOutputs({ turnId, threadId }, events) {
   for (const record of events) {
     if (!('data' in record)) continue
     const event = JSON.parse(record.data)
-    // Of an item that is cancelled before it was shown the processor would say nothing.
+    // The processor emits nothing for an item that is cancelled before its first snapshot.
     if (event.type === 'item_cancelled' || event.type === 'item_done') await processor.flush()
     await processor.processEvent(event)
   }
   return last
 }
 
-/** Time decides whether such an item was ever shown. @param {StreamOutput} output */
+/** Timing decides whether such an item was ever emitted. @param {StreamOutput} output */
 function isCancelledText(output) {
   const isText = output.type === 'message' || output.type === 'thinking'
   return isText && output.errorCode === 'ITEM_CANCELLED'
 }
 
-/** Time decides, too, whether a growing text was shown once or more often. @param {StreamOutput} output */
+/** Timing also decides how often a growing text was emitted. @param {StreamOutput} output */
 function settled(output) {
   const isGrowing = 'itemId' in output && ['create', 'update'].includes(output.status)
   return JSON.stringify(isGrowing ? { ...output, status: 'update' } : output)

@@ -1,4 +1,4 @@
-// A gateway as people start it: the command in a process of its own.
+// A gateway as users start it: the command in a separate process.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 const COMMAND = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
-/** What the tests need of the environment, and no key of a provider that is not meant. */
+/** The environment that the tests need, without provider keys. */
 const { PATH = '' } = process.env
 
 export class GatewayProcess {

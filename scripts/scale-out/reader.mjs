@@ -1,4 +1,4 @@
-// A reader that is cut off, perhaps, and comes back, perhaps to another gateway.
+// A reader that may be disconnected, and may reconnect to another gateway.
 const built = new URL('../../dist/index.js', import.meta.url).href
 /** @type {typeof import('../../src/index.ts')} */
 const { SseDecoder } = await import(built)
@@ -25,20 +25,20 @@ export class Reader {
     this.#path = path
   }
 
-  /** Resolves when there are so many frames. @param {number} count */
+  /** Resolves when `count` frames have arrived. @param {number} count */
   hasSeen(count) {
     return new Promise((resolve) => {
       this.#awaited.push({ count, resolve })
     })
   }
 
-  /** Where to go on after a cut. */
+  /** The cursor to resume after. */
   get cursor() {
     return this.frames.findLast(({ id }) => id !== '')?.id
   }
 
   /**
-   * Follows the stream to its end; after a cut from the gateway that `urlOf` names then.
+   * Follows the stream to its end. After a disconnect it uses the gateway that `urlOf` returns.
    * @param {() => string} urlOf
    */
   async follow(urlOf) {
@@ -59,7 +59,7 @@ export class Reader {
     for (const { count, resolve } of this.#awaited) if (this.frames.length >= count) resolve()
   }
 
-  /** Answers whether there is nothing left to read. @param {string} url */
+  /** Returns whether the stream has ended. @param {string} url */
   async #readOnce(url) {
     const { cursor } = this
     const headers = cursor === undefined ? {} : { 'last-event-id': cursor }

@@ -1,4 +1,4 @@
-// One run: a Redis, a gateway that stays, and one after the other the gateways that are killed.
+// One run: a Redis, a gateway that stays, and a sequence of gateways that are killed.
 import { Random } from '../crash/random.mjs'
 import { startRedis } from '../redis-server.mjs'
 import { GatewayProcess } from './gateway.mjs'
@@ -13,11 +13,11 @@ import { checkReaders } from './verdict.mjs'
  */
 
 const LEASE = '1s'
-/** The long recording, faster than it was made. */
+/** The long recording, played faster. */
 const MODEL = 'scripted/long'
 const SPEED = '2'
 const MAX_FRAMES_BEFORE_KILL = 200
-/** One client submits everything, faster than people would. */
+/** One client submits everything, faster than users would. */
 const UNLIMITED = ['--submits-per-minute', 'unlimited', '--max-running-turns', 'unlimited']
 
 /** @param {RunOptions} options */
@@ -74,7 +74,7 @@ async function killOwner({ owner, survivor, turnId, frames }) {
   const killedAt = performance.now()
   await following
   checkReaders({ events, outputs, appended, moved })
-  // The thread is free again, and another gateway takes the next turn of it.
+  // The thread is idle again, and another gateway runs its next turn.
   await survivor.post('/api/v2/submit', {
     turnId: `${turnId}-next`,
     threadId,

@@ -37,7 +37,7 @@ function checkEvents(frames) {
   must(end.payload.error?.code === 'PRODUCER_LOST', `the end is ${JSON.stringify(end.payload)}`)
 }
 
-/** The text of each item of the agent by its id, as the deltas say. @param {readonly Frame[]} frames */
+/** The text of each agent item by id, from the deltas. @param {readonly Frame[]} frames */
 function textsOf(frames) {
   /** @type {Record<string, string>} */
   const texts = {}
@@ -49,7 +49,7 @@ function textsOf(frames) {
   return texts
 }
 
-/** What a page shows of the agent's items in the end. @param {readonly Frame[]} frames */
+/** The final snapshots of the agent's items. @param {readonly Frame[]} frames */
 function shownBy(frames) {
   /** @type {Record<string, string>} */
   const texts = {}

@@ -1,8 +1,8 @@
-// A gateway in a process of its own whose clock can be stepped, and which reports how it is.
+// A gateway in a separate process, with a clock that can be stepped, which reports its health.
 //
 //     fork('gateway.mjs', [JSON.stringify({ store, tenants })])
 //
-// It is sent { off: ms } and sends { url } once, then a sample each second. It ends with its parent.
+// Receives { off: ms }; sends { url } once, then a sample each second. Ends with its parent.
 import { readdirSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { LEASE_MS, RETENTION_MS, waitedForCpu } from './processes.mjs'
@@ -30,7 +30,7 @@ const { systemClock } = await import(new URL('async/clock.js', built).href)
 const recordings = await import(new URL('cli/recordings.js', built).href)
 
 const SWEEP_MS = 2000
-/** The recordings, many times faster than they were made. */
+/** The recordings, played many times faster. */
 const SPEED = 15
 const SAMPLE_MS = 1000
 
@@ -100,7 +100,7 @@ const sampling = setInterval(() => {
   const starved = waitedForCpu() - waited
   waited += starved
   report({ sample: { at: Date.now(), rss, heap, handles: handles(), delay, starved, running } })
-  // Not what the collection above took.
+  // Excludes the garbage collection above.
   delays.reset()
 }, SAMPLE_MS)
 

@@ -5,7 +5,7 @@ import { request } from 'node:http'
 /** @typedef {{ method?: string, headers?: Record<string, string>, body?: string }} Init */
 
 /**
- * Sends a request, resolves with the response as soon as its headers are there, and destroys both after `limitMs`.
+ * Sends a request, resolves with the response when its headers arrive, and destroys both after `limitMs`.
  * @param {string} url
  * @param {Init} init
  * @param {number} limitMs

@@ -1,4 +1,4 @@
-// What the users of a gateway do all day: submit, follow, cut, stall, cancel, delete, list and read.
+// Simulated users of a gateway: they submit, follow, disconnect, stall, cancel, delete, list and read.
 import { setTimeout as delay } from 'node:timers/promises'
 import { open } from './http.mjs'
 import { LEASE_MS, MAX_STEP_MS, RETENTION_MS } from './processes.mjs'
@@ -16,7 +16,7 @@ import { contentGrows, eventsInOrder, follow, readSlowly, Violation } from './re
  * @property {(name: string) => void} count
  */
 
-/** How a turn may end whose gateway lives. */
+/** How a turn of a live gateway may end. */
 const RECORDED_ERROR = 'overloaded_error'
 
 /** A non-streamed answer comes with the end of its turn. */
@@ -73,7 +73,7 @@ async function takeTurn(person, turn) {
       const isStarved =
         !gateway.isMortal && reading.code === 'PRODUCER_LOST' && wasStarved(gateway, since)
       count(isStarved ? `${reading.code} of a starved gateway` : reading.code)
-      // That the store was away may be the end of a turn as well as a response.
+      // An unavailable store may end a turn or fail a response.
       const isAway = reading.code === 'STORE_UNAVAILABLE' && gateway.store.kind === 'redis'
       if (gateway.isMortal || isStarved || isAway) continue
       throw new Violation(`${turnId} ended with ${reading.code}`)
@@ -93,7 +93,7 @@ function wasStarved(gateway, since) {
 }
 
 /**
- * Does something to the turn while it runs. Resolves with whether the turn may be gone by that.
+ * Acts on the running turn. Resolves with whether the turn may be gone afterwards.
  * @param {Person & { headers: Record<string, string>, turnId: string, threadId: string }} person
  */
 async function disturb({ gateway, headers, random, count, turnId, threadId }) {
@@ -158,7 +158,7 @@ async function request(gateway, what, init) {
   const since = { at: Date.now(), workedMs: gateway.workedMs }
   const { status, error, isLate } = await send(`${gateway.url}${path}`, { ...init, method })
   const isFine = status > 0 && status < 500
-  // Only a store that is away, a killed process and a starved one excuse a failure.
+  // Only an unavailable store, a killed process or a starved one excuse a failure.
   const isExcused =
     (status === 503 && gateway.store.kind === 'redis') ||
     (status === 0 && (isLate ? wasStarved(gateway, since) : gateway.isMortal))

@@ -21,7 +21,7 @@ export class SoakGateway {
   url = ''
   /** @readonly */ name
   /** @readonly */ store
-  /** Whether it is killed now and then. Its turns may be lost; those of others may not. @readonly */
+  /** Whether it is killed sometimes. Only its turns may be lost. @readonly */
   isMortal
   /** @type {Sample[]} */
   samples = []
@@ -74,7 +74,7 @@ export class SoakGateway {
     return this.#child?.exitCode === null && this.#child.signalCode === null
   }
 
-  /** How long it was up and had a CPU when it needed one: on a busy machine less than the time that passed. */
+  /** How long it was up and not starved of CPU: on a busy machine less than the elapsed time. */
   get workedMs() {
     const ready = this.#ready
     if (ready === undefined) return this.#workedMs
@@ -82,7 +82,7 @@ export class SoakGateway {
     return this.#workedMs + Math.max(0, Date.now() - ready.at - waitedMs)
   }
 
-  /** Sets its wall clock so far off the time of this machine. @param {number} ms */
+  /** Sets the offset of its wall clock from this machine's. @param {number} ms */
   setClock(ms) {
     // Without a callback the EPIPE of a process that was just killed is an error event, which ends `once`.
     if (this.#child?.connected) this.#child.send({ off: ms }, () => {})
@@ -99,7 +99,7 @@ export class SoakGateway {
     this.kills += 1
   }
 
-  /** Ends it as SIGTERM would; rejects when it does not end by itself. */
+  /** Ends it like SIGTERM; rejects when it does not exit by itself. */
   async close() {
     const child = this.#child
     if (child === undefined || !this.isRunning) return
@@ -113,8 +113,7 @@ export class SoakGateway {
 }
 
 /**
- * How long the main thread of a process was ready to run and had no CPU, in milliseconds; 0 where the system does
- * not tell.
+ * How long the main thread of a process waited for a CPU, in milliseconds; 0 where the system does not report it.
  * @param {number | 'self'} [pid]
  */
 export function waitedForCpu(pid = 'self') {

@@ -1,4 +1,4 @@
-// Readers that are cut off and come back, or do not read at all, and what they check of what they read.
+// Readers that disconnect and resume, or stall, and their checks.
 import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { open } from './http.mjs'
@@ -15,9 +15,9 @@ const { SseDecoder } = await import(built)
  * @typedef {{ how: 'ended', code?: string } | { how: 'gone' }} Reading
  */
 
-/** The longest pause between two frames while the gateway works: a lease and the outages in it, several times. */
+/** Maximum pause between two frames while the gateway works: several leases and outages. */
 const HANG_MS = 60_000
-/** The same whatever the machine does. */
+/** The same in wall-clock time. */
 const HANG_LIMIT_MS = 600_000
 const RETRY_MS = 100
 
@@ -32,7 +32,7 @@ const RETRY_MS = 100
 export class Violation extends Error {}
 
 /**
- * Follows a stream to its end over any number of cuts, and checks each frame.
+ * Follows a stream to its end across disconnects, and checks each frame.
  * @param {Stream} stream
  * @param {(frame: { id: string, data: any }) => void} check
  * @returns {Promise<Reading>}
@@ -57,7 +57,7 @@ class Follower {
   #check
   #cursor = ''
   frames = 0
-  /** When the last frame came, by the clock and in the time of the gateway. */
+  /** When the last frame arrived, in wall-clock time and in working time of the gateway. */
   last
   /** How the last connection ended. */
   lastOutcome = 'no connection'
@@ -97,7 +97,7 @@ class Follower {
     const { random } = this.#stream
     let chunks = random.chance(0.3) ? random.between(1, 40) : Infinity
     const decoder = new SseDecoder()
-    // To leave the loop destroys the response.
+    // Leaving the loop destroys the response.
     for await (const bytes of response) {
       for (const frame of decoder.feed(bytes)) {
         const end = this.#take(frame)
@@ -151,7 +151,7 @@ export function eventsInOrder(path) {
   }
 }
 
-/** What is shown of an item that is not finished only grows. @param {string} path */
+/** Snapshots of an open item only grow. @param {string} path */
 export function contentGrows(path) {
   /** @type {Map<string, string>} */
   const shown = new Map()
@@ -166,7 +166,7 @@ export function contentGrows(path) {
 }
 
 /**
- * Opens a stream and reads nothing for a while; then it reads a little, or just leaves.
+ * Opens a stream and reads nothing for a while, then reads a little or disconnects.
  * @param {Stream} stream
  */
 export async function readSlowly({ gateway, headers, path, random }) {

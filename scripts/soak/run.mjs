@@ -1,4 +1,4 @@
-// One soak: two gateways that must stay as they are, two that are killed, a Redis that is away now and then.
+// One soak: two gateways that must stay healthy, two that are killed, and a Redis with outages.
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
@@ -58,7 +58,7 @@ export async function soakRun({ minutes, seed, without = [], onTick }) {
       ...(without.includes('steps') ? [] : [stepClocks(gateways, seed, note, isOver)]),
       ...(without.includes('outages') ? [] : [interruptRedis(redis, seed, note, isOver)]),
     ]
-    // The first failure stops the others and is the one that is reported.
+    // The first failure stops the others and is reported.
     await Promise.all(
       work.map((one) =>
         one.catch((/** @type {unknown} */ error) => {
@@ -79,12 +79,12 @@ export async function soakRun({ minutes, seed, without = [], onTick }) {
   return { series, incidents, counts }
 }
 
-/** How far back a failure is described. */
+/** How much history a failure report covers. */
 const LOOK_BACK_MS = 60_000
 
 /**
- * Adds what tells a fault from a starved machine: the incidents before it, how long each gateway did not run, and
- * what it reported.
+ * Adds what distinguishes a fault from a starved machine: earlier incidents, how long each gateway was starved, and
+ * its errors.
  * @param {{ error: unknown, at: number }} failure
  * @param {{ since: number, gateways: readonly SoakGateway[], incidents: readonly import('./plot.mjs').Incident[] }} run
  */
@@ -155,7 +155,7 @@ async function killAgain(gateway, seed, note, isOver) {
   while (await passed(random.between(4000, 15_000), isOver)) {
     await gateway.kill()
     note('kill')
-    // Its store may be away just then.
+    // Its store may be unavailable at that moment.
     while (!(await hasStarted(gateway))) await delay(200)
   }
 }
@@ -181,7 +181,7 @@ async function stepClocks(gateways, seed, note, isOver) {
   }
 }
 
-/** Silent, or gone and back with all its data; always shorter than a lease. */
+/** Silent, or restarted with all its data; always shorter than a lease. */
 /**
  * @param {Awaited<ReturnType<typeof startRedis>>} redis
  * @param {string} seed
@@ -205,7 +205,7 @@ async function interruptRedis(redis, seed, note, isOver) {
   }
 }
 
-/** Waits; false when the soak is over by then. @param {number} ms @param {() => boolean} isOver */
+/** Waits; false if the soak is over afterwards. @param {number} ms @param {() => boolean} isOver */
 async function passed(ms, isOver) {
   const until = Date.now() + ms
   while (Date.now() < until && !isOver()) await delay(100)

@@ -1,18 +1,18 @@
-// Whether a gateway that lived through a soak stayed as it was.
+// Checks whether a gateway stayed flat during a soak.
 
 /** @typedef {import('./gateway.mjs').Sample} Sample */
 
 /** Loading, compiling and filling caches are no leak. */
 const WARM_UP = 0.3
 
-/** A gateway that waited this long for a CPU in a second says nothing about its own event loop. */
+/** If a gateway waited this long for a CPU in a second, its event loop delay is not meaningful. */
 const STARVED_MS = 250
 
 const MIN_SAMPLES = 5
 
 /**
- * Compares the last third of what is left after the warm-up with the first. The floors are what caches may still
- * take in a short run.
+ * Compares the last third of what is left after the warm-up with the first. The floors allow for caches that still
+ * fill in a short run.
  */
 const MEASURES = /** @type {const} */ ([
   { name: 'heap', limit: 1.25, floor: 40 * 1024 * 1024 },
