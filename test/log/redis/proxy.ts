@@ -1,8 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-const IDLE_MS = 40
-
 /** Stands between client and server: cuts, silences and corrupts connections where a test says. */
 export class Proxy {
   readonly #server: Server
@@ -11,7 +9,6 @@ export class Proxy {
   #bytesLeft = Number.POSITIVE_INFINITY
   #nextCut: (() => number) | undefined
   cuts = 0
-  #passedAt = performance.now()
   /** How many connections were opened. */
   accepted = 0
   /** Swallows what new connections send, too. */
@@ -56,11 +53,6 @@ export class Proxy {
     for (const socket of this.#sockets) this.#silenced.add(socket)
   }
 
-  /** Whether nothing has passed for a while, so that no call is in flight. */
-  get isIdle(): boolean {
-    return performance.now() - this.#passedAt > IDLE_MS
-  }
-
   /** Sends bytes to every client, as if they came from the server. */
   inject(bytes: string): void {
     for (const near of this.#nearSides) near.write(bytes)
@@ -94,7 +86,6 @@ export class Proxy {
   }
 
   #forward(chunk: Buffer, to: Socket): void {
-    this.#passedAt = performance.now()
     const passed = chunk.subarray(0, Math.min(chunk.length, this.#bytesLeft))
     this.#bytesLeft -= passed.length
     if (this.#bytesLeft > 0) {
