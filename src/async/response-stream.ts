@@ -408,7 +408,7 @@ function wholeNumber(name: string, value: number, min: number): number {
   if (value >= min && (Number.isInteger(value) || value === Infinity)) return value
   throw new TurnstreamError(
     'OPTION_INVALID',
-    `${name} must be a whole number of at least ${min} or Infinity, not ${value}`,
+    `${name} must be an integer of at least ${min} or Infinity, not ${value}`,
   )
 }
 

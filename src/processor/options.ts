@@ -27,7 +27,7 @@ export interface ProcessorOptions {
   estimateTokens?: (totalLength: number) => number
   /** Emits tool calls while their arguments stream, with `toolArgumentsText` (false). */
   showToolArguments?: boolean
-  /** Called for failures that nobody awaits: failed timer emissions, events without an item. */
+  /** Called for failures outside of a call: failed timer emissions, events without an item. */
   onError?: (error: TurnstreamError) => void
   clock?: Clock
   /** Generates the `eventId` of a snapshot. */
@@ -64,7 +64,7 @@ export function resolveOptions(options: ProcessorOptions): ResolvedOptions {
   }
   for (const name of ['batchTimeoutMs', 'maxLatencyMs', 'retryBaseMs', 'retryMaxMs'] as const) {
     const value: unknown = resolved[name]
-    if (typeof value !== 'number' || !(value >= 0)) refuse(name, value, 'a number, zero or more')
+    if (typeof value !== 'number' || !(value >= 0)) refuse(name, value, 'a number of at least 0')
   }
   if (!Array.isArray(resolved.batchGradient)) {
     refuse('batchGradient', resolved.batchGradient, 'an array of numbers')
@@ -76,7 +76,7 @@ export function resolveOptions(options: ProcessorOptions): ResolvedOptions {
   resolved.estimateTokens = guardEstimate(resolved)
   const { retryAttempts } = resolved
   if (!Number.isInteger(retryAttempts) || retryAttempts < 0) {
-    refuse('retryAttempts', retryAttempts, 'a whole number, zero or more')
+    refuse('retryAttempts', retryAttempts, 'an integer of at least 0')
   }
   return resolved
 }
@@ -116,7 +116,7 @@ export const DEFAULT_BATCH_GRADIENT: readonly number[] = [
   1000, 2000,
 ]
 
-/** The steps of a gradient as cumulative thresholds. The last step repeats for ever. */
+/** The steps of a gradient as cumulative thresholds. The last step repeats forever. */
 export class BatchGradient {
   readonly #thresholds: readonly number[]
   readonly #lastStep: number

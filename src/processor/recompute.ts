@@ -7,7 +7,7 @@ import { createTurn, type Emission, type StepInput, step, type TurnState } from 
 type Rules = Omit<ProcessorOptions, 'onEmit' | 'clock' | 'generateId'>
 
 /**
- * Computes what a turn emits from its events alone, with no clock: the caller says when each event arrived. The sink
+ * Computes what a turn emits from its events alone, with no clock: the caller passes when each event arrived. The sink
  * accepts everything at once. Times are in milliseconds and must not decrease.
  */
 export class OutputReplay {
@@ -20,7 +20,7 @@ export class OutputReplay {
     this.#onOutput = onOutput
   }
 
-  /** Emits what the timer would have emitted before `at`, then what the event causes. */
+  /** Emits what the timer would have emitted by `at`, then what the event causes. */
   take(event: StreamEvent, at: number): void {
     this.#runTimer(at)
     this.#step(event, at)
@@ -33,7 +33,7 @@ export class OutputReplay {
   }
 
   #runTimer(until: number): void {
-    while (this.#wakeAt < until) {
+    while (this.#wakeAt <= until) {
       const at = this.#wakeAt
       this.#wakeAt = Infinity
       this.#step({ type: 'timer' }, at)

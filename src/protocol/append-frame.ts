@@ -1,6 +1,6 @@
 import type { ItemSnapshot, SnapshotStatus } from './stream-output.ts'
 
-/** What an item gained since its last frame, instead of the whole snapshot. */
+/** What an item gained since its last frame, instead of the complete snapshot. */
 export interface AppendFrame {
   readonly itemId: string
   /** Length of the content before, in UTF-16 units. A client with another length has missed a frame. */
@@ -15,10 +15,9 @@ export interface AppendFrame {
  * Applies an append to an item. Returns undefined when the frame does not continue the item; the client must
  * then reconnect without a cursor.
  */
-export function applyAppend<T extends ItemSnapshot>(item: T, frame: AppendFrame): T | undefined {
-  const { itemId, at, text, length, status } = frame
-  if (item.itemId !== itemId || item.content.length !== at || at + text.length !== length) {
-    return undefined
-  }
-  return { ...item, content: item.content + text, status }
+export const applyAppend = <T extends ItemSnapshot>(item: T, frame: AppendFrame): T | undefined => {
+  const content = item.content + frame.text
+  const isNext = item.itemId === frame.itemId && item.content.length === frame.at
+  if (!isNext || content.length !== frame.length) return undefined
+  return { ...item, content, status: frame.status }
 }

@@ -9,11 +9,15 @@ interface ErrorRow {
 /** Every error code. Codes are public API: `docs/errors.md` explains each one. */
 export const ERROR_CODES = {
   ABORTED: { status: 499, retryable: false, summary: 'The stream was aborted' },
-  APPROVAL_ANSWERED: { status: 409, retryable: false, summary: 'The approval has an answer' },
+  APPROVAL_ANSWERED: {
+    status: 409,
+    retryable: false,
+    summary: 'The approval was already answered',
+  },
   APPROVAL_CLOSED: {
     status: 409,
     retryable: false,
-    summary: 'The approval is not needed any more',
+    summary: 'The approval is no longer open',
   },
   APPROVAL_UNKNOWN: { status: 404, retryable: false, summary: 'Unknown approval' },
   BACKPRESSURE: { status: 503, retryable: true, summary: 'The buffer is full' },
@@ -52,6 +56,7 @@ export const ERROR_CODES = {
   REQUEST_INVALID: { status: 400, retryable: false, summary: 'Invalid request' },
   RETRY_EXHAUSTED: { status: 503, retryable: true, summary: 'Every attempt failed' },
   ROUTE_UNKNOWN: { status: 404, retryable: false, summary: 'Unknown path' },
+  ROUTE_UNSUPPORTED: { status: 501, retryable: false, summary: 'Not supported by this server' },
   SERVER_SHUTDOWN: { status: 503, retryable: true, summary: 'The server is shutting down' },
   SSE_LIMIT_EXCEEDED: { status: 502, retryable: false, summary: 'A line or event is too long' },
   STORE_CLOSED: { status: 503, retryable: false, summary: 'The store is closed' },
@@ -59,13 +64,17 @@ export const ERROR_CODES = {
   STORE_FAILED: { status: 500, retryable: true, summary: 'The store failed' },
   STORE_FULL: { status: 507, retryable: true, summary: 'The store is full' },
   STORE_LOCKED: { status: 503, retryable: true, summary: 'Another process is using the store' },
-  STORE_LOST: { status: 503, retryable: false, summary: 'The store directory is gone or replaced' },
+  STORE_LOST: {
+    status: 503,
+    retryable: false,
+    summary: 'The store directory was removed or replaced',
+  },
   STORE_READ_ONLY: { status: 503, retryable: false, summary: 'The store is not writable' },
   STORE_UNAVAILABLE: { status: 503, retryable: true, summary: 'The store is unavailable' },
   STORE_VERSION: { status: 500, retryable: false, summary: 'Unsupported store format' },
   STREAMS_LIMITED: { status: 429, retryable: true, summary: 'Too many streams are open' },
   STREAM_ERROR: { status: 502, retryable: false, summary: 'The stream failed or has ended' },
-  STREAM_SEQUENCE_ERROR: { status: 409, retryable: false, summary: 'The event came out of order' },
+  STREAM_SEQUENCE_ERROR: { status: 409, retryable: false, summary: 'The event is out of order' },
   SUBMITS_LIMITED: { status: 429, retryable: true, summary: 'Too many turns were submitted' },
   SUBMIT_CONFLICT: { status: 409, retryable: false, summary: 'The ids belong to another request' },
   THREADS_LIMITED: { status: 429, retryable: false, summary: 'Too many threads are stored' },
@@ -110,6 +119,11 @@ export class TurnstreamError extends Error {
     super(`${ERROR_CODES[code].summary}: ${detail}`, options)
     this.code = code
   }
+}
+
+/** The message without the summary of its code. */
+export function withoutSummary({ code, message }: TurnstreamError): string {
+  return message.slice(ERROR_CODES[code].summary.length + 2)
 }
 
 export function hasCode(error: unknown, code: ErrorCode): error is TurnstreamError {

@@ -6,6 +6,5 @@ export function heartbeatAnnouncement(intervalMs: number): string {
 }
 
 /** Reads the interval from a comment, if it announces one. */
-export function parseHeartbeatAnnouncement(comment = ''): number | undefined {
-  return Number(ANNOUNCEMENT.exec(comment)?.[1]) || undefined
-}
+export const parseHeartbeatAnnouncement = (comment = ''): number | undefined =>
+  Number(ANNOUNCEMENT.exec(comment)?.[1]) || undefined

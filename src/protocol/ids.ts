@@ -47,3 +47,18 @@ function spread(text: string): string[] {
   const ends = [0, 8, 12, 15, 18, 22]
   return ends.slice(1).map((end, index) => hex.slice(ends[index], end))
 }
+
+const MAX_CALL_ID_CHARS = 64
+
+/**
+ * Shortens call ids that OpenAI's Responses API would refuse. The same id gives the same result, and nearly
+ * always a unique one.
+ */
+export function shortCallId(callId: string): string {
+  if (callId.length <= MAX_CALL_ID_CHARS) return callId
+  let hash = 0xcbf29ce484222325n
+  for (const char of callId) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(char.codePointAt(0) ?? 0)) * 0x100000001b3n)
+  }
+  return `${callId.slice(0, 47)}_${hash.toString(16).padStart(16, '0')}`
+}

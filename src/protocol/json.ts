@@ -15,6 +15,18 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Returns the same JSON for the same value, whatever the order of the fields of its objects. */
+export function stableJson(value: object): string {
+  return JSON.stringify(value, inOrder)
+}
+
+/** JSON replacer that sorts the fields of every object. */
+function inOrder(_key: string, value: unknown): unknown {
+  if (!isRecord(value)) return value
+  const names = Object.keys(value).toSorted()
+  return Object.fromEntries(names.map((name) => [name, value[name]]))
+}
+
 /** Maximum nesting of JSON from outside. Far beyond real data, and every engine can serialise it. */
 export const MAX_JSON_NESTING = 500
 

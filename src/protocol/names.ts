@@ -1,16 +1,23 @@
-/** Header names, in lower case as they are sent. */
+const THREAD_ID = 'x-thread-id'
+
+/** Header names, in lower case as sent. */
 export const HEADERS = {
   requestId: 'x-request-id',
   apiKey: 'x-api-key',
   turnId: 'x-turn-id',
-  threadId: 'x-thread-id',
+  threadId: THREAD_ID,
   lastEventId: 'last-event-id',
   idempotencyKey: 'idempotency-key',
   cancelOnDisconnect: 'turnstream-cancel-on-disconnect',
   ignored: 'x-turnstream-ignored',
+  reattach: 'x-turnstream-reattach',
+  reattached: 'x-turnstream-reattached',
   traceparent: 'traceparent',
   tracestate: 'tracestate',
 } as const
+
+/** Request headers that name the thread of a turn on vendors' APIs: ours, codex's and Claude Code's. */
+export const THREAD_HEADERS = [THREAD_ID, 'thread-id', 'x-claude-code-session-id'] as const
 
 /** Names of SSE control frames. Records have no name, so `onmessage` receives all of them. */
 export const APPEND_EVENT = 'append'
@@ -43,6 +50,7 @@ export const ROUTES = {
   messagesCountTokens: '/v1/messages/count_tokens',
   models: '/v1/models',
   model: '/v1/models/:model',
+  hello: '/api/hello',
   health: '/healthz',
   ready: '/readyz',
   metrics: '/metrics',

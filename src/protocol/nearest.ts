@@ -24,7 +24,7 @@ const MAX_LISTED = 16
 export function suggestion(typed: string, names: readonly string[]): string {
   const name = nearest(typed, names)
   if (name !== undefined) return `; did you mean ${name}?`
-  return names.length > MAX_LISTED ? '' : `; there are ${names.join(', ')}`
+  return names.length > MAX_LISTED ? '' : `; available: ${names.join(', ')}`
 }
 
 /** Levenshtein distance, computed one row at a time. */

@@ -22,6 +22,8 @@ export const messageItemSchema = openObject({
   ...common,
   content: z.string(),
   origin: messageOriginSchema,
+  /** Of the author, for vendors that know names. */
+  name: z.string().exactOptional(),
   attachments: z.array(attachmentSchema).exactOptional(),
 })
 

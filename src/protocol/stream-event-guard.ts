@@ -122,7 +122,10 @@ function fault(fields: Fields, ...[required, optional = {}]: Checks): string | u
 }
 
 const ITEM_CHECKS: Record<OutputItem['type'], Checks> = {
-  message: [{ id: isId, content: isString, origin: isOrigin }, { attachments: isAttachments }],
+  message: [
+    { id: isId, content: isString, origin: isOrigin },
+    { name: isString, attachments: isAttachments },
+  ],
   reasoning: [{ id: isId, content: isString }, { origin: isOrigin }],
   function_call: [
     { id: isId, name: isString, arguments: isString, call_id: isString },
@@ -156,7 +159,7 @@ function isAnsweredCall(value: unknown): boolean {
   return isString(value['name']) && isString(value['arguments'])
 }
 
-/** Of an `item_done` the final item is checked, too. */
+/** Also checks the final item of an `item_done`. */
 const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
   item_delta: [{ item_id: isId, delta_content: isString }],
   response_start: [
@@ -195,7 +198,12 @@ const PAYLOAD_CHECKS: Record<StreamEventType, Checks> = {
   heartbeat: [{}],
   response_done: [
     { response_id: isId, status: (value) => isKeyOf(TURN_STATUSES, value) },
-    { usage: isUsage, finish_reason: isNullableString, provider_finish_reason: isNullableString },
+    {
+      usage: isUsage,
+      finish_reason: isNullableString,
+      provider_finish_reason: isNullableString,
+      stop_sequence: isString,
+    },
   ],
   response_error: [{ response_id: isId, error: isErrorObject }, { usage: isUsage }],
   turn_aborted_by_user: [{ turn_id: isId }, { reason: isString, usage: isUsage }],

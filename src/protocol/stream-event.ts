@@ -48,7 +48,7 @@ const answersSchema = openObject({
 })
 export type AnsweredCall = z.infer<typeof answersSchema>
 
-/** The provider did not get the whole thread: this many of the oldest turns were left out. */
+/** The provider did not get the complete thread: this many of the oldest turns were left out. */
 export const historyTruncatedSchema = openObject({ turns_dropped: z.number() })
 
 /** All payloads that the `events` log may hold, by type. */
@@ -117,6 +117,7 @@ const payloads = {
     usage: usageSchema.exactOptional(),
     finish_reason: z.string().nullable().exactOptional(),
     provider_finish_reason: z.string().nullable().exactOptional(),
+    stop_sequence: z.string().exactOptional(),
   }),
   response_error: openObject({
     type: z.literal('response_error'),

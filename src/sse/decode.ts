@@ -259,7 +259,7 @@ function indexOrLength(text: string, search: string, from: number): number {
 
 function bound(name: SseLimit, value: number): number {
   if (value >= 1 && (Number.isInteger(value) || value === Infinity)) return value
-  throw new RangeError(`${name} must be a whole number of at least 1 or Infinity, not ${value}`)
+  throw new RangeError(`${name} must be an integer of at least 1 or Infinity, not ${value}`)
 }
 
 // Fields are compared in place; only values are sliced out of the text.
@@ -274,7 +274,7 @@ const LOWER_R = 0x72
 const LOWER_T = 0x74
 const LOWER_V = 0x76
 
-// The two most frequent fields are compared by hand: with `isField`, decoding the Anthropic-like load took
+// The two most frequent fields are compared inline: with `isField`, decoding the Anthropic-like load took
 // 1.1 times as long (bench/sse, 64 KB chunks of text).
 function isData(text: string, start: number, end: number): boolean {
   return (

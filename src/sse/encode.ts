@@ -56,5 +56,5 @@ function oneLine(field: 'id' | 'event', value: string): string {
 
 function wholeMs(retry: number): number {
   if (Number.isSafeInteger(retry) && retry >= 0) return retry
-  throw new RangeError(`retry must be a whole number of milliseconds, not ${retry}`)
+  throw new RangeError(`retry must be an integer of milliseconds, not ${retry}`)
 }

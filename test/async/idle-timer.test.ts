@@ -45,7 +45,7 @@ describe('IdleTimer', () => {
     expect(timersSet).toBe(1)
   })
 
-  test('each wait gets its whole time, whenever the timer was set', async () => {
+  test('each wait gets its full time, whenever the timer was set', async () => {
     const timer = timerOf(100)
     timer.startWait()
     await time.advance(60)

@@ -30,7 +30,7 @@ describe('R8 after the end', () => {
     expect(await outcome(stream.send(1))).toBe(code)
   })
 
-  test('R8 the error says why the stream failed', () => {
+  test('R8 the error has the reason of the failure', () => {
     const cause = new Error('gone')
     const stream = ResponseStream.fromError<number>(cause)
     expect(() => stream.addEvent(1)).toThrow(expect.objectContaining({ cause }))

@@ -141,7 +141,7 @@ describe('R6 one consumer at a time', () => {
     expect(stream.getBufferSize()).toBe(1)
   })
 
-  test.each(['filter', 'map', 'take'] as const)('R6 %s holds the lock, too', async (helper) => {
+  test.each(['filter', 'map', 'take'] as const)('R6 %s also holds the lock', async (helper) => {
     const stream = ResponseStream.fromEvents([1, 2])
     const helpers = {
       filter: stream.filter(() => true),
@@ -238,7 +238,7 @@ describe('R7 filter, map, toArray', () => {
     await expect(all).rejects.toMatchObject({ code: 'COLLECTION_ERROR', cause: { code } })
   })
 
-  test('R7 toArray beside another iteration is a COLLECTION_ERROR, too', async () => {
+  test('R7 toArray beside another iteration is a COLLECTION_ERROR', async () => {
     const stream = ResponseStream.fromEvents([1, 2])
     await stream[Symbol.asyncIterator]().next()
     const cause = { code: 'ITERATION_ERROR' }

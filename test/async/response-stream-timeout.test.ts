@@ -94,7 +94,7 @@ describe('R5 timeout', () => {
     expect(await second).toEqual(DONE)
   })
 
-  test('R5 a next() behind another gets the whole timeout once it is first', async () => {
+  test('R5 a next() behind another gets the full timeout once it is first', async () => {
     const iterator = stream[Symbol.asyncIterator]()
     const [first, second] = [iterator.next(), iterator.next()]
     await clock.advance(60)

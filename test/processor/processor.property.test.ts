@@ -94,7 +94,7 @@ test('with any sink: content grows, one terminal, nothing after it, finals are f
   expect(unhandled).toEqual([])
 })
 
-test('with a slow sink and no awaiting: exactly what the rules say, in order', async () => {
+test('with a slow sink and no awaiting: exactly the expected outputs, in order', async () => {
   await fc.assert(
     fc.asyncProperty(
       randomTurn,

@@ -43,7 +43,7 @@ function slowTurn(): StreamEvent[] {
   })
 }
 
-describe('recomputed outputs are those of a running turn, with their times', () => {
+describe('recomputed outputs equal the outputs of a running turn, with their times', () => {
   const { answer, thinking, error } = builtInRecordings()
   test.each([
     ['answer', answer],

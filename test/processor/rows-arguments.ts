@@ -35,7 +35,7 @@ export const argumentRows: readonly Row[] = [
     ],
   },
   {
-    name: 'V7 arguments are emitted by the timer, too, and not after their end',
+    name: 'V7 arguments are also emitted by the timer, and not after their end',
     options,
     script: [
       open('c', named),

@@ -121,7 +121,7 @@ describe('the events of a turn', () => {
     expect(checkSame(payloads.map((payload) => eventOf(payload))).every(isTemplated)).toBe(true)
   })
 
-  test('of unknown types are restored, too', () => {
+  test('of unknown types are also restored', () => {
     checkSame([eventOf({ type: 'item_delta_v2' }), eventOf({ type: '' }), eventOf({ type: '"' })])
   })
 })

@@ -102,7 +102,7 @@ describe('a known secret is removed in every encoding', () => {
 describe('a long text', () => {
   const secret = 'the-planted-secret'
 
-  test('is truncated, and a secret at the cut is removed, too', () => {
+  test('is truncated, and a secret at the cut is also removed', () => {
     const redact = redacting([secret])
     // Wherever the cut falls, it falls into one of these.
     const said = redact(`${secret} `.repeat(20_000))

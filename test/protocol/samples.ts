@@ -85,6 +85,7 @@ const samplePayloads: StreamEventPayload[] = [
     usage,
     finish_reason: 'stop',
     provider_finish_reason: null,
+    stop_sequence: 'END',
   },
   { type: 'response_error', response_id: 'r', error: { code: 'E', message: 'why' } },
   { type: 'turn_aborted_by_user', turn_id: 't', reason: 'stop' },

@@ -80,6 +80,6 @@ export function stray(itemId: string, why: 'was not started' | 'has ended'): Res
     type: 'error',
     id: `${itemId}:sequence-error`,
     code: 'STREAM_SEQUENCE_ERROR',
-    message: `The event came out of order: item_delta for "${itemId}", which ${why}`,
+    message: `The event is out of order: item_delta for "${itemId}", which ${why}`,
   }
 }

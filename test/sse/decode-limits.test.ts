@@ -139,7 +139,7 @@ describe('a bound', () => {
     expect(readUntilError([`${line}\n${line}\n\n`], {}).limit).toBe('maxEventChars')
   })
 
-  test.each(['maxLineChars', 'maxEventChars'])('%s must be a whole number or Infinity', (name) => {
+  test.each(['maxLineChars', 'maxEventChars'])('%s must be an integer or Infinity', (name) => {
     for (const value of [0, -1, 1.5, Number.NaN]) {
       expect(() => new SseDecoder({ [name]: value })).toThrow(RangeError)
     }

@@ -21,7 +21,7 @@ const streams = fc.array(pieces, { maxLength: 40 }).map((all) => all.join(''))
 const RUNS = { numRuns: caseCount(2000) }
 
 describe('any stream', () => {
-  test('is decoded as the standard says, however its bytes are split', () => {
+  test('is decoded by the standard, however its bytes are split', () => {
     fc.assert(
       fc.property(streams, places, (stream, cuts) => {
         expect(readChunks(cutAt(bytesOf(stream), cuts))).toEqual(interpret(stream))
@@ -30,7 +30,7 @@ describe('any stream', () => {
     )
   })
 
-  test('is decoded as the standard says, however its text is split', () => {
+  test('is decoded by the standard, however its text is split', () => {
     fc.assert(
       fc.property(streams, places, (stream, cuts) => {
         expect(readChunks(cutAt(stream, cuts))).toEqual(interpret(stream))

@@ -9,7 +9,7 @@ const BREAKS = { LF: '\n', CR: '\r', CRLF: '\r\n' }
 describe.each(FIXTURES)('$name', ({ stream, events, lastEventId = '', retryMs }) => {
   const expected = { events, lastEventId, retryMs }
 
-  test('is what the standard says', () => {
+  test('follows the standard', () => {
     expect(interpret(stream)).toEqual(expected)
   })
 
