@@ -3,6 +3,7 @@ import type { StopSignal } from '../async/on-abort.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../protocol/names.ts'
 import { addAnswer, checkAnswer, findAnswer } from './approvals.ts'
+import { MemoryNotes } from './memory-notes.ts'
 import { MemoryTurn } from './memory-turn.ts'
 import {
   compareThreads,
@@ -12,7 +13,7 @@ import {
   parseOrdinal,
   parseThreadPlace,
 } from './paging.ts'
-import { checkId, checkIds } from './records.ts'
+import { checkId, checkTurn } from './records.ts'
 import {
   checkEpoch,
   checkReplaceable,
@@ -37,10 +38,11 @@ export interface MemoryLogOptions {
   readonly clock?: Clock
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000
+const MINUTE_MS = 60 * 1000
+const DAY_MS = 24 * 60 * MINUTE_MS
 
 // Checking every turn on every call is too expensive. Expired turns are removed within a hundredth of the
-// retention.
+// retention, or a minute.
 const SWEEPS_PER_RETENTION = 100
 
 // Turns and threads checked per call. A large sweep must not block the event loop.
@@ -52,15 +54,16 @@ interface MemoryThread {
   made: number
 }
 
-/** The reference implementation: the whole contract, nothing durable. */
+/** The reference implementation: the complete contract, nothing durable. */
 export class MemoryLog implements log.TurnLog {
+  readonly retentionMs: number
   readonly #clock: Clock
-  readonly #retentionMs: number
   /** Setting the system clock forward must not expire every turn at once. */
   readonly #steadyNow: () => number
   readonly #turns = new Map<string, MemoryTurn>()
   readonly #runs = new Map<string, MemoryTurn>()
   readonly #threads = new Map<string, MemoryThread>()
+  readonly #notes: MemoryNotes
   readonly #tenants: Tenants<MemoryLog>
   #closed = false
   #nextSweepAt = 0
@@ -71,7 +74,9 @@ export class MemoryLog implements log.TurnLog {
     const { retentionMs = DAY_MS, clock = systemClock } = options
     this.#clock = clock
     this.#steadyNow = steadyTime(clock)
-    this.#retentionMs = retentionMs
+    this.retentionMs = retentionMs
+    const root = tenants?.of(DEFAULT_TENANT)
+    this.#notes = root === undefined ? new MemoryNotes(this.#steadyNow) : root.#notes.ofTenant()
     this.#tenants = tenants ?? new Tenants<MemoryLog>(this, (_, all) => new MemoryLog(options, all))
   }
 
@@ -82,10 +87,10 @@ export class MemoryLog implements log.TurnLog {
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
     this.#checkOpen()
-    checkIds(turn)
+    checkTurn(turn)
     this.#sweep()
-    const { turnId, threadId, runId = turnId, owner, request, replaces } = turn
-    const existing = this.#turns.get(turnId) ?? this.#runs.get(runId)
+    const { turnId, threadId, runId = turnId, owner, request, replaces, contentMs } = turn
+    const existing = this.#turnOf(turnId) ?? this.#current(this.#runs.get(runId))
     if (existing !== undefined) throw new TurnExistsError(existing.toRecord())
     const before = this.#thread(threadId)
     const open = before?.turns.find(({ state }) => !isSealed(state))
@@ -93,14 +98,15 @@ export class MemoryLog implements log.TurnLog {
     const first = before?.turns.findIndex(({ facts }) => facts.turnId === replaces) ?? -1
     const replaced = first === -1 ? [] : (before?.turns.slice(first) ?? [])
     if (replaces !== undefined) checkReplaceable(turn, replaced[0])
-    const thread = before ?? this.#addThread(threadId)
+    const thread = before ?? this.#addThread(threadId, turn.threadTitle)
     for (const each of replaced) each.replacedBy ??= turnId
     const now = this.#clock.now()
     thread.made += 1
     thread.record = { ...thread.record, updatedAt: now }
     const ids = { turnId, runId, threadId, ordinal: thread.made }
     const state = firstState(monotonicNow(this.#clock) + leaseMs)
-    const created = new MemoryTurn({ ...ids, owner, createdAt: now, request, replaces }, state)
+    const facts = { ...ids, owner, createdAt: now, request, replaces, contentMs }
+    const created = new MemoryTurn(facts, state)
     created.replacedBy = turn.replacedBy
     thread.turns.push(created)
     this.#turns.set(turnId, created)
@@ -129,7 +135,7 @@ export class MemoryLog implements log.TurnLog {
     options?: log.WriterOptions<log.Entries[Name]>,
   ): log.LogWriter<log.Entries[Name]> {
     return new MemoryWriter(lease, name, this.#clock, options, (taken) =>
-      this.#leased(lease).append(lease, name, taken, this.#clock.now()),
+      this.#leased(lease).append(lease, name, taken, this.#clock),
     )
   }
 
@@ -149,7 +155,7 @@ export class MemoryLog implements log.TurnLog {
   async getResponse(turnId: string): Promise<string | undefined> {
     this.#checkOpen()
     this.#sweep()
-    return this.#turns.get(turnId)?.response
+    return this.#turnOf(turnId)?.response
   }
 
   async expired(limit: number): Promise<string[]> {
@@ -159,8 +165,9 @@ export class MemoryLog implements log.TurnLog {
 
   async orphans(limit: number): Promise<log.Orphan[]> {
     this.#checkOpen()
-    // Called periodically while a server runs, so that turns of idle tenants expire too.
+    // Called periodically while a server runs, so that data of idle tenants expires too.
     this.#sweep()
+    this.#notes.sweep()
     const orphans: log.Orphan[] = []
     for (const [tenant, each] of this.#tenants.entries()) {
       for (const turnId of each.#expired()) orphans.push({ tenant, turnId })
@@ -229,13 +236,13 @@ export class MemoryLog implements log.TurnLog {
   async getTurn(turnId: string): Promise<log.TurnRecord | undefined> {
     this.#checkOpen()
     this.#sweep()
-    return this.#turns.get(turnId)?.toRecord()
+    return this.#turnOf(turnId)?.toRecord()
   }
 
   async getTurnOfRun(runId: string): Promise<log.TurnRecord | undefined> {
     this.#checkOpen()
     this.#sweep()
-    return this.#runs.get(runId)?.toRecord()
+    return this.#current(this.#runs.get(runId))?.toRecord()
   }
 
   async listTurns(
@@ -254,7 +261,7 @@ export class MemoryLog implements log.TurnLog {
       if (from === undefined) return true
       return newestFirst ? ordinal < from : ordinal > from
     })
-    const records = found.slice(0, limit + 1).map((turn) => turn.toListed())
+    const records = found.slice(0, limit + 1).map((turn) => this.#current(turn).toListed())
     return pageOf(records, limit, ({ ordinal }) => String(ordinal))
   }
 
@@ -314,11 +321,27 @@ export class MemoryLog implements log.TurnLog {
     return this.#threads.delete(threadId)
   }
 
+  async addNote(key: string, value: string, ttlMs: number): Promise<void> {
+    this.#checkOpen()
+    this.#notes.add(key, value, ttlMs)
+  }
+
+  async readNotes(keys: readonly string[]): Promise<(string | undefined)[]> {
+    this.#checkOpen()
+    return this.#notes.read(keys)
+  }
+
+  async takeNote(key: string): Promise<string | undefined> {
+    this.#checkOpen()
+    return this.#notes.take(key)
+  }
+
   async bytesKept(): Promise<number> {
     this.#checkOpen()
     let sum = 0
     for (const [, each] of this.#tenants.entries()) {
       for (const { bytes } of each.#turns.values()) sum += bytes
+      sum += each.#notes.bytes
     }
     return sum
   }
@@ -343,10 +366,24 @@ export class MemoryLog implements log.TurnLog {
   #turn(turnId: string): MemoryTurn {
     this.#checkOpen()
     this.#sweep()
-    const turn = this.#turns.get(turnId)
+    const turn = this.#turnOf(turnId)
     if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
     turn.checkThere()
     return turn
+  }
+
+  #turnOf(turnId: string): MemoryTurn | undefined {
+    return this.#current(this.#turns.get(turnId))
+  }
+
+  /** The turn, without its content if that has expired since the last sweep. */
+  #current<Found extends MemoryTurn | undefined>(turn: Found): Found {
+    if (turn?.isContentOver(monotonicNow(this.#clock))) this.#expire(turn)
+    return turn
+  }
+
+  #expire(turn: MemoryTurn): void {
+    turn.dropLogs(new TurnstreamError('TURN_EXPIRED', turn.facts.turnId))
   }
 
   /** To its owner, a deleted turn is a lost lease. */
@@ -365,13 +402,14 @@ export class MemoryLog implements log.TurnLog {
   }
 
   #isOver({ record, turns }: MemoryThread, now: number): boolean {
-    return turns.length === 0 && now - record.updatedAt >= this.#retentionMs
+    return turns.length === 0 && now - record.updatedAt >= this.retentionMs
   }
 
-  #addThread(threadId: string): MemoryThread {
+  #addThread(threadId: string, title?: string): MemoryThread {
     const now = this.#clock.now()
     const creation = crypto.randomUUID()
-    const record = { threadId, creation, version: 0, createdAt: now, updatedAt: now }
+    const named = { threadId, ...(title && { title }) }
+    const record = { ...named, creation, version: 0, createdAt: now, updatedAt: now }
     const thread = { record, turns: [], made: 0 }
     this.#threads.set(threadId, thread)
     return thread
@@ -399,7 +437,7 @@ export class MemoryLog implements log.TurnLog {
     for (let count = 0; count < SWEPT_PER_CALL; count++) {
       if (root.#sweeping.next().done !== true) continue
       root.#sweeping = undefined
-      root.#nextSweepAt = now + this.#retentionMs / SWEEPS_PER_RETENTION
+      root.#nextSweepAt = now + Math.min(this.retentionMs / SWEEPS_PER_RETENTION, MINUTE_MS)
       return
     }
   }
@@ -415,10 +453,9 @@ export class MemoryLog implements log.TurnLog {
     if (!isSealed(turn.state)) return
     const now = this.#steadyNow()
     const age = now - (turn.facts.endedAt ?? now)
-    if (age >= this.#retentionMs * RECORDS_OUTLIVE_LOGS) this.#forget(turn)
-    else if (age >= this.#retentionMs && !turn.isGone) {
-      turn.dropLogs(new TurnstreamError('TURN_EXPIRED', turn.facts.turnId))
-    }
+    if (age >= this.retentionMs * RECORDS_OUTLIVE_LOGS) this.#forget(turn)
+    else if (age >= this.retentionMs && !turn.isGone) this.#expire(turn)
+    else this.#current(turn)
   }
 }
 

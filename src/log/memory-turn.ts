@@ -1,3 +1,4 @@
+import { type Clock, monotonicNow } from '../async/clock.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 import type { StreamEvent } from '../protocol/stream-event.ts'
 import { type Approvals, NO_APPROVALS } from './approvals.ts'
@@ -11,7 +12,7 @@ import {
   type TurnFacts,
   turnRecord,
 } from './records.ts'
-import { appended, countKnown, type WriteState } from './rules.ts'
+import { appended, countKnown, isSealed, type WriteState } from './rules.ts'
 import { type Block, type LogSource, Waiters } from './tail.ts'
 import type {
   Lease,
@@ -40,6 +41,8 @@ export class MemoryTurn {
   #events: StoredEvent[] = []
   #processed = new ProcessedView()
   #gone: TurnstreamError | undefined
+  /** When the content of an ended turn expires, in monotonic time. */
+  #contentUntil = Infinity
   readonly #waiters = { events: new Waiters(), processed: new Waiters() }
 
   constructor(facts: TurnFacts, state: WriteState) {
@@ -48,7 +51,7 @@ export class MemoryTurn {
   }
 
   /** Appends the writer's records that are not stored yet. */
-  append<Name extends LogName>(lease: Lease, log: Name, taken: Taken<Name>, now: number): void {
+  append<Name extends LogName>(lease: Lease, log: Name, taken: Taken<Name>, clock: Clock): void {
     const { entries, first, count, seal } = taken
     const { epoch } = this.state
     const { head, sealed } = this.state.logs[log]
@@ -61,7 +64,8 @@ export class MemoryTurn {
     this.state = appended(this.state, log, newHead, seal !== undefined)
     if (seal?.outcome !== undefined && this.facts.outcome === undefined) {
       const { outcome, response } = seal
-      this.facts = { ...this.facts, outcome, endedAt: now, ...responseSize(response) }
+      this.facts = { ...this.facts, outcome, endedAt: clock.now(), ...responseSize(response) }
+      this.#contentUntil = monotonicNow(clock) + (this.facts.contentMs ?? Infinity)
       this.response = response
       this.bytes += response?.length ?? 0
     }
@@ -104,6 +108,11 @@ export class MemoryTurn {
     this.bytes = 0
     this.ownership.wake()
     for (const waiters of Object.values(this.#waiters)) waiters.wake()
+  }
+
+  /** Whether its `contentMs` have passed since its end, in monotonic time, and its logs are still here. */
+  isContentOver(now: number): boolean {
+    return now >= this.#contentUntil && !this.isGone && isSealed(this.state)
   }
 
   /** Whether its logs were dropped. */

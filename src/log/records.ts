@@ -1,4 +1,4 @@
-import { TurnstreamError } from '../protocol/errors.ts'
+import { ERROR_CODES, TurnstreamError } from '../protocol/errors.ts'
 import { checkEnvelope, eventText } from '../protocol/event-codec.ts'
 import { isRecord, parseJsonSafe } from '../protocol/json.ts'
 import { OutputEncoder } from '../protocol/output-codec.ts'
@@ -27,11 +27,18 @@ export const MAX_RECORD_CHARS = 64 * 1024 * 1024
 // is hard to read.
 export const ID_PATTERN = /^[^\s{}\p{Cc}\p{Cs}]{1,200}$/u
 
-export function checkIds(turn: NewTurn): void {
+function checkIds(turn: NewTurn): void {
   checkId('turnId', turn.turnId)
   checkId('threadId', turn.threadId)
   if (turn.runId !== undefined) checkId('runId', turn.runId)
   if (turn.replacedBy !== undefined) checkId('replacedBy', turn.replacedBy)
+}
+
+/** Throws RECORD_INVALID for a turn that no store can create. */
+export function checkTurn(turn: NewTurn): void {
+  checkIds(turn)
+  const { contentMs = 1 } = turn
+  if (!Number.isSafeInteger(contentMs) || contentMs < 1) throw invalid(`contentMs is ${contentMs}`)
 }
 
 export function checkId(name: string, id: string): void {
@@ -42,6 +49,10 @@ export function checkId(name: string, id: string): void {
 
 /** Text that UTF-8 cannot encode: with the `u` flag only a lone surrogate matches. */
 const LONE_SURROGATE = /[\ud800-\udfff]/u
+
+export function hasLoneSurrogate(text: string): boolean {
+  return LONE_SURROGATE.test(text)
+}
 
 /** Throws RECORD_INVALID for a record that no log can store. */
 export function checkEntry<Name extends LogName>(log: Name, entry: Entries[Name]): void {
@@ -62,7 +73,7 @@ export function checkResponse(log: LogName, response: string | undefined): void 
   if (log !== 'events') throw invalid('a Response comes with the seal of events')
   const { length } = response
   if (length > MAX_RECORD_CHARS) throw invalid(`the Response has ${length} characters`)
-  if (LONE_SURROGATE.test(response)) throw invalid('the Response has half a character')
+  if (hasLoneSurrogate(response)) throw invalid('the Response has half a character')
 }
 
 /** Returns the size of the Response for the turn's record. */
@@ -185,6 +196,7 @@ export interface TurnFacts {
   readonly createdAt: number
   readonly request?: string | undefined
   readonly replaces?: string | undefined
+  readonly contentMs?: number | undefined
   readonly outcome?: Outcome | undefined
   readonly endedAt?: number | undefined
   readonly responseBytes?: number | undefined
@@ -193,7 +205,7 @@ export interface TurnFacts {
 
 export function turnRecord(facts: TurnFacts, state: WriteState, expired: boolean): TurnRecord {
   const { turnId, runId, threadId, ordinal, owner, createdAt, outcome } = facts
-  const { endedAt, responseBytes, cancelReason, request, replaces } = facts
+  const { endedAt, responseBytes, cancelReason, request, replaces, contentMs } = facts
   return {
     turnId,
     runId,
@@ -210,6 +222,7 @@ export function turnRecord(facts: TurnFacts, state: WriteState, expired: boolean
     ...(cancelReason !== undefined && { cancelReason }),
     ...(request !== undefined && { request }),
     ...(replaces !== undefined && { replaces }),
+    ...(contentMs !== undefined && { contentMs }),
     expired,
   }
 }
@@ -222,8 +235,11 @@ export interface Outcome {
   readonly error?: ErrorObject
 }
 
-/** Returns the outcome from the terminal event. */
-export function outcomeOf(last: StreamEvent): Outcome {
+/**
+ * Returns the outcome from the terminal event. With `isBrief`, without the message of an error, which may quote the
+ * request.
+ */
+export function outcomeOf(last: StreamEvent, isBrief = false): Outcome {
   const event = normalizeEvent(last)
   const fault = streamEventFault(event)
   if (fault !== undefined) throw invalid(`the last event of a turn: ${fault}`)
@@ -240,14 +256,19 @@ export function outcomeOf(last: StreamEvent): Outcome {
     case 'response_error':
       return {
         status: 'error',
-        error: payload.error,
+        error: isBrief ? withoutMessage(payload.error) : payload.error,
         ...(payload.usage && { usage: payload.usage }),
       }
     case 'turn_aborted_by_user':
       return { status: 'aborted', ...(payload.usage && { usage: payload.usage }) }
     default:
-      throw invalid(`a turn does not end with ${payload.type}`)
+      throw invalid(`${payload.type} cannot end a turn`)
   }
+}
+
+function withoutMessage({ code }: ErrorObject): ErrorObject {
+  const known = Object.entries(ERROR_CODES).find(([each]) => each === code)
+  return { code, message: known?.[1].summary ?? 'The provider reported an error' }
 }
 
 interface Entry {

@@ -129,16 +129,20 @@ export function checkEpoch(state: { readonly epoch: number }, { turnId, epoch }:
   throw new TurnstreamError('LEASE_LOST', detail)
 }
 
+interface LeaseFacts extends Pick<Lease, 'turnId' | 'runId'> {
+  readonly contentMs?: number | undefined
+}
+
 export function leaseOf(
   {
-    facts,
+    facts: { turnId, runId, contentMs },
     creation,
-  }: { readonly facts: Pick<Lease, 'turnId' | 'runId'>; readonly creation: string },
+  }: { readonly facts: LeaseFacts; readonly creation: string },
   { epoch, until, logs }: WriteState,
 ): Lease {
   const next = { events: logs.events.head + 1, processed: logs.processed.head + 1 }
-  const { turnId, runId } = facts
-  return { turnId, runId, creation, epoch, until, next }
+  const brief = contentMs === undefined ? {} : { contentMs }
+  return { turnId, runId, creation, epoch, ...brief, until, next }
 }
 
 /** TURN_EXISTS with the record of the existing turn. */

@@ -26,6 +26,8 @@ export interface Lease {
   /** Distinguishes the turn from a later one with the same id. */
   readonly creation: string
   readonly epoch: number
+  /** The `contentMs` of the turn, at most the retention. */
+  readonly contentMs?: number
   /** When the lease expires, by the store's clock. `renew` extends it. */
   until: number
   /** The next `seq` of each log at the time the lease was granted. */
@@ -35,6 +37,8 @@ export interface Lease {
 export interface NewTurn {
   readonly turnId: string
   readonly threadId: string
+  /** The title of the thread, if the turn begins it. */
+  readonly threadTitle?: string
   /** Defaults to the turn id. */
   readonly runId?: string
   /** The process that writes the turn: a name for operators, not a secret. */
@@ -45,6 +49,11 @@ export interface NewTurn {
   readonly replaces?: string
   /** For imports: the turn that replaced this one before. */
   readonly replacedBy?: string
+  /**
+   * How long to store the logs, the Response and the approvals after the end of the turn, if shorter than the
+   * retention. The record remains, without the message of its error.
+   */
+  readonly contentMs?: number
 }
 
 /** A snapshot with its envelope. Its key is its item id, or the type of a turn event. */
@@ -77,7 +86,7 @@ export type LogRecord = EventRecord | OutputRecord
 
 export interface WriterOptions<Entry> {
   /**
-   * The `seq` of the first record. Defaults to that of the lease. Records that are already stored are
+   * The `seq` of the first record. Defaults to the lease's. Records that are already stored are
    * dropped, so a writer may repeat records when it does not know whether they were stored.
    */
   readonly next?: number
@@ -175,6 +184,7 @@ export interface TurnRecord {
   readonly cancelReason?: string
   readonly request?: string
   readonly replaces?: string
+  readonly contentMs?: number
   /** Whether the logs have expired and only this record is left. */
   readonly expired: boolean
 }
@@ -217,10 +227,10 @@ export interface ThreadRecord extends NewThread {
   readonly updatedAt: number
 }
 
-/** An open turn of any tenant whose lease has expired. */
 /** A thread as it was read; `null` if there was none. */
 export type Replaced = ThreadRecord | null
 
+/** An open turn of any tenant whose lease has expired. */
 export interface Orphan {
   readonly tenant: string
   readonly turnId: string
@@ -236,7 +246,7 @@ export interface PageOptions {
 export interface TurnPageOptions extends PageOptions {
   /** Which end of the thread to list first. `oldest` by default. */
   readonly first?: 'oldest' | 'newest'
-  /** Whether to list replaced turns, too. */
+  /** Whether to include replaced turns. */
   readonly replaced?: boolean
 }
 
@@ -294,6 +304,9 @@ export interface Directory {
  * affects or reveals another tenant's data.
  */
 export interface TurnLog extends Directory {
+  /** How long the logs of a turn are stored after its end. */
+  readonly retentionMs: number
+
   /**
    * Returns the same store for a tenant. Names consist of lower-case letters, digits, `-` and `_`;
    * OPTION_INVALID otherwise. The same tenant gets the same log.
@@ -366,7 +379,7 @@ export interface TurnLog extends Directory {
 
   /**
    * Stores the answer to an approval of the turn, unless it has one or the turn was cancelled or `events` is
-   * sealed. Does not check that the turn asked. RECORD_INVALID for the 101st answer of a turn, or when reason
+   * sealed. Does not check that the turn requested it. RECORD_INVALID for the 101st answer of a turn, or when reason
    * and key name have more than 2,000 characters.
    */
   answerApproval(
@@ -380,6 +393,18 @@ export interface TurnLog extends Directory {
    * LEASE_LOST when the lease is found to be lost.
    */
   approvalAnswer(lease: Lease, approvalId: string, signal: AbortSignal): Promise<ApprovalAnswer>
+
+  /**
+   * Adds a value of at most 500 characters under a key, which is an id of the caller's choice. Expires after `ttlMs`,
+   * by the store's clock. A key holds at most 16 values; the oldest go first. RECORD_INVALID otherwise.
+   */
+  addNote(key: string, value: string, ttlMs: number): Promise<void>
+
+  /** Returns the newest value of each of at most 64 keys. RECORD_INVALID for more. */
+  readNotes(keys: readonly string[]): Promise<(string | undefined)[]>
+
+  /** Removes the newest value of a key and returns it. Only one of several concurrent calls gets it. */
+  takeNote(key: string): Promise<string | undefined>
 
   /** Size of the stored data of all tenants. */
   bytesKept(): Promise<number>

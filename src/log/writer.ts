@@ -94,7 +94,8 @@ export abstract class StoreWriter<Name extends LogName> implements LogWriter<Ent
 
   seal(entry: Entries[Name], response?: string): Promise<void> {
     checkResponse(this.log, response)
-    const outcome = this.log === 'events' ? outcomeOf(entry as StreamEvent) : undefined
+    const isBrief = this.lease.contentMs !== undefined
+    const outcome = this.log === 'events' ? outcomeOf(entry as StreamEvent, isBrief) : undefined
     this.write(entry)
     this.#seal = { response, outcome }
     return this.flush()

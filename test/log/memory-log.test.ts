@@ -3,7 +3,7 @@ import { MemoryLog } from '../../src/log/memory-log.ts'
 import type { StreamEvent } from '../../src/protocol/stream-event.ts'
 import { describeTurnLog, fakeClock, type TurnLogUnderTest } from '../../src/testing/index.ts'
 import { appendTo } from '../../src/testing/turn-log/append.ts'
-import { delta, deltas, eventsUpTo } from '../../src/testing/turn-log/texts.ts'
+import { delta, deltas, eventsUpTo, outputsOf } from '../../src/testing/turn-log/texts.ts'
 import { ofTenant } from './of-tenant.ts'
 
 const runner = { describe, test }
@@ -50,4 +50,40 @@ test('a turn created while its thread is deleted recreates the thread', async ()
   await log.create({ ...turn, turnId: 'second' }, 1000)
   expect(await deleted).toBe(true)
   expect((await log.listTurns('thread')).items).toMatchObject([{ turnId: 'second', ordinal: 1 }])
+})
+
+describe('content with a limit', () => {
+  const CONTENT_MS = 600_000
+
+  async function ended(log: MemoryLog, turnId: string) {
+    const turn = { turnId, threadId: turnId, owner: 'me', contentMs: CONTENT_MS }
+    const lease = await log.create(turn, 60_000)
+    await appendTo(log, lease, 'events', eventsUpTo(turnId, 3), { seal: true, response: '{}' })
+    await appendTo(log, lease, 'processed', outputsOf(turnId, 'a'), { seal: true })
+  }
+
+  test('is dropped within a minute, also without reads, in short steps', async () => {
+    const clock = fakeClock()
+    const log = new MemoryLog({ clock })
+    for (let index = 0; index < 2500; index++) await ended(log, `turn-${index}`)
+    const kept = await log.bytesKept()
+    await clock.advance(CONTENT_MS + 60_000)
+    await log.orphans(1)
+    const left = await log.bytesKept()
+    expect(left).toBeGreaterThan(0)
+    expect(left).toBeLessThan(kept)
+    for (let call = 0; call < 5; call++) await log.orphans(1)
+    expect(await log.bytesKept()).toBe(0)
+  })
+
+  test.each([-3_600_000, 3_600_000])('keeps its time when the clock steps by %d ms', async (ms) => {
+    const clock = fakeClock(10_000_000)
+    const log = new MemoryLog({ clock })
+    clock.step(ms)
+    await ended(log, 'turn')
+    await clock.advance(CONTENT_MS - 1)
+    expect((await log.getTurn('turn'))?.expired).toBe(false)
+    await clock.advance(1)
+    expect((await log.getTurn('turn'))?.expired).toBe(true)
+  })
 })

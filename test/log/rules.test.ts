@@ -50,7 +50,7 @@ describe('L3 the already stored part of a batch', () => {
     ['is unknown after a gap', open, [5, 1], 'LOG_SEQUENCE_GAP'],
     ['all of a repetition after the seal', sealed, [2, 2], 2],
     ['more is refused after the seal', sealed, [3, 2], 'LOG_SEALED'],
-    ['more is refused after the seal, with a gap, too', sealed, [9, 1], 'LOG_SEALED'],
+    ['more is refused after the seal, also with a gap', sealed, [9, 1], 'LOG_SEALED'],
   ])('%s', (_what, state, records, expected) => {
     expect(code(() => known(state, write(state, records)))).toEqual(expected)
   })

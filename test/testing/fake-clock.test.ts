@@ -11,7 +11,7 @@ describe('fakeClock', () => {
     expect(clock.now()).toBe(250)
   })
 
-  test('starts where it is told to', () => {
+  test('starts at the given time', () => {
     expect(fakeClock(1_700_000_000_000).now()).toBe(1_700_000_000_000)
   })
 

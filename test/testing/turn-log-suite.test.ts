@@ -282,10 +282,28 @@ const BROKEN: Record<string, readonly [noticedBy: string, change: Break]> = {
       },
     }),
   ],
+  'returns a note without removing it': [
+    'each value is taken by one of many calls, from several processes',
+    (log) => ({ takeNote: async (key) => (await log.readNotes([key]))[0] }),
+  ],
+  'lets all notes of a key expire with the last one': [
+    'an expired value is not returned, and does not hide or displace another',
+    (log) => ({ addNote: (key, value) => log.addNote(key, value, 1e9) }),
+  ],
+  'shares notes between tenants': [
+    'notes of the same key of two tenants are apart',
+    (log) => ({ ofTenant: () => log }),
+  ],
   'forgets the reason of a cancel': [
     'L1 the owner is notified of a cancel',
     (log) => ({
       requestCancel: async (turnId) => log.requestCancel(turnId, ''),
+    }),
+  ],
+  'ignores the limit of content': [
+    'L10 content with a limit expires so long after the end, and its turn keeps its place',
+    (log) => ({
+      create: ({ contentMs: _contentMs, ...turn }, leaseMs) => log.create(turn, leaseMs),
     }),
   ],
   'never expires': [

@@ -3,7 +3,7 @@ import type { StopSignal } from '../../async/on-abort.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import { addAnswer, checkAnswer, findAnswer } from '../approvals.ts'
-import { checkId, checkIds } from '../records.ts'
+import { checkId, checkTurn } from '../records.ts'
 import {
   checkEpoch,
   checkReplaceable,
@@ -50,6 +50,10 @@ export class EmbeddedLog implements log.TurnLog {
     this.#threads = this.#turns.threads
   }
 
+  get retentionMs(): number {
+    return this.#store.retentionMs
+  }
+
   ofTenant(tenant: string): log.TurnLog {
     this.#store.checkOpen()
     return this.#tenants.of(tenant)
@@ -57,19 +61,19 @@ export class EmbeddedLog implements log.TurnLog {
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
     this.#store.checkOpen()
-    checkIds(turn)
+    checkTurn(turn)
     const { commits, env, clock } = this.#store
-    const { turnId, threadId, runId = turnId, owner, request, replaces } = turn
+    const { turnId, threadId, runId = turnId, owner, request, replaces, contentMs } = turn
     const { keys } = this.#turns
     this.#checkNew(turnId, runId)
     const open = this.#turns.openTurn(threadId)
     if (open !== undefined) throw new TurnstreamError('THREAD_BUSY', `turn ${open.facts.turnId}`)
     const replaced = replaces === undefined ? undefined : this.#replaceable(turn, replaces)
     const now = clock.now()
-    const { ordinal, write } = this.#threads.addTurn(threadId, now)
+    const { ordinal, write } = this.#threads.addTurn(turn, now)
     const number = this.#store.takeNumber()
     const ids = { turnId, runId, threadId, number, ordinal }
-    const facts = { ...ids, owner, createdAt: now, request, replaces, ...NOT_ENDED }
+    const facts = { ...ids, owner, createdAt: now, request, replaces, contentMs, ...NOT_ENDED }
     const added = new EmbeddedTurn(this.#store, keys, facts, firstState(0), false)
     added.until = monotonicNow(clock) + leaseMs
     this.#turns.add(added)
@@ -218,7 +222,7 @@ export class EmbeddedLog implements log.TurnLog {
     return this.#requested(lease, signal, ({ approvals }) => findAnswer(approvals, approvalId))
   }
 
-  /** Waits until a committed turn has what the owner asks for. */
+  /** Waits until a committed turn has what the owner waits for. */
   async #requested<Found>(
     lease: log.Lease,
     signal: AbortSignal,
@@ -328,6 +332,21 @@ export class EmbeddedLog implements log.TurnLog {
       if (turn !== undefined && turn.facts.turnId !== open?.facts.turnId) turns.push(turn)
     }
     return turns
+  }
+
+  async addNote(key: string, value: string, ttlMs: number): Promise<void> {
+    this.#store.checkOpen()
+    await this.#turns.notes.add(key, value, ttlMs)
+  }
+
+  async readNotes(keys: readonly string[]): Promise<(string | undefined)[]> {
+    this.#store.checkOpen()
+    return this.#turns.notes.read(keys)
+  }
+
+  async takeNote(key: string): Promise<string | undefined> {
+    this.#store.checkOpen()
+    return await this.#turns.notes.take(key)
   }
 
   async bytesKept(): Promise<number> {

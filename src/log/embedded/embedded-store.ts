@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type Clock, systemClock } from '../../async/clock.ts'
+import { type Clock, steadyTime, systemClock } from '../../async/clock.ts'
 import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import type { Orphan } from '../turn-log.ts'
 import { migrate } from './compact.ts'
@@ -30,6 +30,8 @@ export class EmbeddedStore {
   readonly chunks: Chunks
   readonly commits: GroupCommit
   readonly clock: Clock
+  /** Setting the clock must neither expire everything at once nor keep content longer. */
+  readonly steadyNow: () => number
   readonly retentionMs: number
   readonly onError: (error: unknown) => void
   readonly #files: StoreFiles
@@ -47,6 +49,7 @@ export class EmbeddedStore {
     const { commitIntervalMs = COMMIT_INTERVAL_MS, onError = () => {} } = options
     this.env = env
     this.clock = clock
+    this.steadyNow = steadyTime(clock)
     this.retentionMs = retentionMs
     this.onError = onError
     this.chunks = new Chunks(env.tables.chunks)

@@ -10,7 +10,7 @@ import {
   type ThreadPlace,
 } from '../paging.ts'
 import { mayReplace } from '../rules.ts'
-import type { NewThread, Page, PageOptions, Replaced, ThreadRecord } from '../turn-log.ts'
+import type { NewThread, NewTurn, Page, PageOptions, Replaced, ThreadRecord } from '../turn-log.ts'
 import type { Environment, Write } from './environment.ts'
 import type { GroupCommit } from './group-commit.ts'
 import type { TenantKeys } from './stored-turn.ts'
@@ -39,7 +39,7 @@ export class EmbeddedThreads {
   readonly #store: Store
   readonly #hasTurns: (threadId: string) => boolean
 
-  /** `hasTurns` says whether a thread has turns left, as decided. */
+  /** `hasTurns` returns whether a thread has turns left, as decided. */
   constructor(keys: TenantKeys, store: Store, hasTurns: (threadId: string) => boolean) {
     this.#keys = keys
     this.#env = store.env
@@ -49,9 +49,12 @@ export class EmbeddedThreads {
   }
 
   /** Decides a new turn of a thread, creating the thread if necessary. Returns the turn's ordinal. */
-  addTurn(threadId: string, now: number): { ordinal: number; write: (writes: Write[]) => void } {
+  addTurn(
+    { threadId, threadTitle: title }: NewTurn,
+    now: number,
+  ): { ordinal: number; write: (writes: Write[]) => void } {
     const before = this.#found(threadId)
-    const { record } = this.#live(before) ?? { record: newThread(threadId, now) }
+    const { record } = this.#live(before) ?? { record: newThread(threadId, now, title) }
     // An expired thread may have turns not swept yet: they keep their ordinals.
     const after = { record: { ...record, updatedAt: now }, made: (before?.made ?? 0) + 1 }
     return { ordinal: after.made, write: this.#replace(before, after) }
@@ -196,8 +199,9 @@ export class EmbeddedThreads {
   }
 }
 
-function newThread(threadId: string, now: number): ThreadRecord {
-  return { threadId, creation: crypto.randomUUID(), version: 0, createdAt: now, updatedAt: now }
+function newThread(threadId: string, now: number, title?: string): ThreadRecord {
+  const named = { threadId, ...(title && { title }) }
+  return { ...named, creation: crypto.randomUUID(), version: 0, createdAt: now, updatedAt: now }
 }
 
 function parseThread(text: string | undefined): StoredThread | undefined {

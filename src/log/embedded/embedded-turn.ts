@@ -21,7 +21,7 @@ import { type Seal, StoreWriter, type Taken } from '../writer.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { Write } from './environment.ts'
 import type { JournalEntry } from './group-commit.ts'
-import { type StoredFacts, type StoredTurn, type TenantKeys } from './stored-turn.ts'
+import { expiryKey, type StoredFacts, type StoredTurn, type TenantKeys } from './stored-turn.ts'
 import { TurnEvents } from './turn-events.ts'
 import { TurnProcessed } from './turn-processed.ts'
 
@@ -34,7 +34,7 @@ interface Heads {
 /** A turn at one point in time. */
 interface Version extends Readonly<Heads> {
   readonly facts: StoredFacts
-  /** Its heads are out of date: those of the version count. */
+  /** Its heads are out of date: the version has the current ones. */
   readonly state: WriteState
 }
 
@@ -166,14 +166,17 @@ export class EmbeddedTurn {
   #seal(log: LogName, { outcome, response }: Seal): void {
     this.#state = appended(this.#state, log, this.#heads[log], true)
     if (outcome === undefined || this.#facts.outcome !== undefined) return
-    this.decide({ outcome, endedAt: this.#store.clock.now(), ...responseSize(response) })
+    const { clock, steadyNow, retentionMs } = this.#store
+    const { contentMs } = this.#facts
+    const contentUntil = contentMs && steadyNow() + Math.min(contentMs, retentionMs)
+    this.decide({ outcome, endedAt: clock.now(), contentUntil, ...responseSize(response) })
     this.#response = response
   }
 
   /** Rare, and separate from the commit path: only this needs a key. */
   #writeRecord(writes: Write[], before: Version | undefined): void {
     const { tables } = this.#store.env
-    const { number, turnId, endedAt = 0 } = this.#facts
+    const { number, turnId } = this.#facts
     const key = this.keys.of(turnId)
     if (before === undefined) writes.push({ table: tables.open, key: number, value: key })
     writes.push({ table: tables.turns, key, value: JSON.stringify(this.decided) })
@@ -183,7 +186,7 @@ export class EmbeddedTurn {
     }
     if (!this.isSealed || (before !== undefined && isSealed(before.state))) return
     writes.push({ table: tables.open, key: number })
-    writes.push({ table: tables.ended, key: ['logs', endedAt, key], value: '' })
+    writes.push({ table: tables.ended, key: expiryKey(this.#facts, key), value: '' })
   }
 
   /** The commit succeeded: makes the records visible to readers. */
@@ -327,7 +330,7 @@ export class EmbeddedTurn {
   }
 }
 
-/** Has its records stored by the next commit, together with those of all other turns. */
+/** Has its records stored by the next commit, together with all other turns. */
 export class EmbeddedWriter<Name extends LogName = LogName> extends StoreWriter<Name> {
   readonly #turn: EmbeddedTurn | undefined
   readonly #store: EmbeddedStore

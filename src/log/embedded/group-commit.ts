@@ -97,6 +97,11 @@ export class GroupCommit {
     return staged === undefined ? table.get(key) : staged.value
   }
 
+  /** Whether a decision about a small record is not stored yet. */
+  isStaged(table: Table, key: string): boolean {
+    return this.#staged.get(table)?.has(key) === true
+  }
+
   /** Decides a small record. Stored with the next change. */
   stage(table: Table, key: string, value: string | undefined): void {
     const records = this.#staged.get(table) ?? new Map<string, Staged>()

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { Key } from 'lmdb'
-import { TurnstreamError } from '../../protocol/errors.ts'
+import { TurnstreamError, withoutSummary } from '../../protocol/errors.ts'
 import { decodeChunk } from '../../protocol/event-codec.ts'
 import { checkDataFile, DATA_FILE, statFile, storeError } from './data-file.ts'
 import { lockDirectory, lockPath, STORE_FILES } from './directory.ts'
@@ -148,10 +148,8 @@ function failureOf(read: () => void): string | undefined {
   }
 }
 
-/** Without the summary of the code. */
 function messageOf(error: unknown): string {
-  const { message } = error as Error
-  return error instanceof TurnstreamError ? message.slice(message.indexOf(': ') + 2) : message
+  return error instanceof TurnstreamError ? withoutSummary(error) : (error as Error).message
 }
 
 function readRecord(table: Table | ByteTable, key: Key): void {

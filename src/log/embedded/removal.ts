@@ -1,14 +1,14 @@
 import type { Key } from 'lmdb'
-import { steadyTime } from '../../async/clock.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
 import type { ThreadPlace } from '../paging.ts'
 import { CHUNK_RECORDS } from '../records.ts'
 import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
+import { sweepNotes } from './embedded-notes.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import type { EmbeddedTurn } from './embedded-turn.ts'
 import type { Table, Tables, Write } from './environment.ts'
-import type { StoredTurn } from './stored-turn.ts'
+import { type ExpiryKey, expiryKey, type StoredTurn } from './stored-turn.ts'
 
 /** Maximum turns, and approximate maximum log keys, swept in one commit. */
 const TURNS_PER_STEP = 16
@@ -45,7 +45,7 @@ export async function removeTurn(
       writes.push({ table: tables.open, key: number })
       writes.push({ table: tables.threadTurns, key: [keys.of(threadId), ordinal] })
       if (endedAt === undefined) return
-      writes.push({ table: tables.ended, key: ['logs', endedAt, keys.of(turnId)] })
+      writes.push({ table: tables.ended, key: expiryKey(stored, keys.of(turnId)) })
       writes.push({ table: tables.ended, key: ['record', endedAt, keys.of(turnId)] })
     },
     committed: () => {
@@ -70,19 +70,15 @@ function removeLogs(writes: Write[], tables: Tables, { number }: StoredTurn): vo
 
 /** An index entry of a turn whose logs or record have expired. */
 interface Due {
-  readonly kind: 'logs' | 'record'
-  readonly endedAt: number
-  readonly key: string
+  readonly entry: ExpiryKey
   /** Undefined when it is missing or unreadable. */
   readonly turn: EmbeddedTurn | undefined
 }
 
-/** Removes expired turns and threads of all tenants, in small commits so that others are not delayed. */
+/** Removes expired turns, threads and notes of all tenants, in small commits so that others are not delayed. */
 export class Sweeper {
   readonly #store: EmbeddedStore
   readonly #everyMs: number
-  /** Setting the clock forward must not expire every turn at once. */
-  readonly #steadyNow: () => number
   #isStopped = false
   #cancel: (() => void) | undefined
   #sweeping: Promise<void> | undefined
@@ -93,7 +89,6 @@ export class Sweeper {
   constructor(store: EmbeddedStore, everyMs: number) {
     this.#store = store
     this.#everyMs = everyMs
-    this.#steadyNow = steadyTime(store.clock)
   }
 
   /** Sweeps now and every `everyMs`. */
@@ -111,8 +106,10 @@ export class Sweeper {
     try {
       let isMore = true
       while (isMore && !this.#isStopped) {
-        const hasMoreTurns = await this.#sweepTurns(this.#steadyNow())
-        isMore = (await this.#sweepThreads(this.#steadyNow())) || hasMoreTurns
+        const { steadyNow } = this.#store
+        const hasMoreTurns = await this.#sweepTurns(steadyNow())
+        const hasMoreNotes = await sweepNotes(this.#store, steadyNow())
+        isMore = (await this.#sweepThreads(steadyNow())) || hasMoreTurns || hasMoreNotes
       }
     } catch (error) {
       // For example, the store is full. The next sweep tries again.
@@ -125,6 +122,7 @@ export class Sweeper {
   async #sweepTurns(now: number): Promise<boolean> {
     const { retentionMs } = this.#store
     const due = [
+      ...this.#due('content', now),
       ...this.#due('logs', now - retentionMs),
       ...this.#due('record', now - retentionMs * RECORDS_OUTLIVE_LOGS),
     ]
@@ -132,7 +130,7 @@ export class Sweeper {
     return due.length > 0
   }
 
-  #due(kind: Due['kind'], until: number): Due[] {
+  #due(kind: ExpiryKey[0], until: number): Due[] {
     const range = { start: [kind], end: [kind, until, '\uffff'], limit: TURNS_PER_STEP }
     const all: Due[] = []
     let keys = 0
@@ -141,7 +139,7 @@ export class Sweeper {
       const turn = this.#find(String(key[2]))
       keys += turn === undefined ? 0 : countLogKeys(turn)
       if (all.length > 0 && keys > KEYS_PER_STEP) break
-      all.push({ kind, endedAt: Number(key[1]), key: String(key[2]), turn })
+      all.push({ entry: [kind, Number(key[1]), String(key[2])], turn })
     }
     return all
   }
@@ -157,21 +155,25 @@ export class Sweeper {
   }
 
   #clear(due: Due): Promise<void> {
-    const { kind, turn } = due
+    const {
+      entry: [kind],
+      turn,
+    } = due
     if (turn === undefined) return this.#clearUnreadable(due)
     const reason = new TurnstreamError('TURN_EXPIRED', turn.facts.turnId)
-    return kind === 'logs' ? this.#expire(turn, reason) : removeTurn(this.#store, turn, reason)
+    return kind === 'record' ? removeTurn(this.#store, turn, reason) : this.#expire(turn, reason)
   }
 
   /** Removes an unreadable record when it would have expired. Its logs stay: their keys are unknown. */
-  async #clearUnreadable({ kind, endedAt, key }: Due): Promise<void> {
+  async #clearUnreadable({ entry }: Due): Promise<void> {
     const { commits, env } = this.#store
+    const [kind, time, key] = entry
     if (kind === 'record') commits.stage(env.tables.turns, key, undefined)
     await commits.store(undefined, {
       write: (writes) => {
-        writes.push({ table: env.tables.ended, key: [kind, endedAt, key] })
-        if (kind === 'logs')
-          writes.push({ table: env.tables.ended, key: ['record', endedAt, key], value: '' })
+        writes.push({ table: env.tables.ended, key: entry })
+        if (kind !== 'record')
+          writes.push({ table: env.tables.ended, key: ['record', time, key], value: '' })
       },
     })
   }
@@ -188,7 +190,7 @@ export class Sweeper {
     await commits.store(undefined, {
       write: (writes) => {
         removeLogs(writes, tables, expired)
-        writes.push({ table: tables.ended, key: ['logs', endedAt, key] })
+        writes.push({ table: tables.ended, key: expiryKey(expired, key) })
         writes.push({ table: tables.ended, key: ['record', endedAt, key], value: '' })
       },
       committed: () => turn.end(reason),

@@ -11,6 +11,8 @@ export interface StoredFacts extends TurnFacts {
   /** Identifies the turn in the keys of its logs: short and never reused. */
   readonly number: number
   readonly approvals?: Approvals | undefined
+  /** When the content expires, if before the retention. By the steady time of the store. */
+  readonly contentUntil?: number | undefined
   readonly expired: boolean
 }
 
@@ -27,8 +29,17 @@ export const NOT_ENDED = {
   responseBytes: undefined,
   cancelReason: undefined,
   approvals: undefined,
+  contentUntil: undefined,
   expired: false,
 }
+
+/** The place of an ended turn's logs in the table `ended`; `key` is the turn's key. */
+export function expiryKey({ endedAt = 0, contentUntil }: StoredFacts, key: string): ExpiryKey {
+  return contentUntil === undefined ? ['logs', endedAt, key] : ['content', contentUntil, key]
+}
+
+/** `content` expires at that time; `logs` and `record` after that delay. */
+export type ExpiryKey = [kind: 'content' | 'logs' | 'record', time: number, key: string]
 
 /** A turn in the list of its thread. */
 export interface TurnPlace {
@@ -80,7 +91,7 @@ export class TenantKeys {
     return `${this.tenant} ${fitting}`
   }
 
-  /** Position of a thread among those of the tenant, by last change. */
+  /** Position of a thread among the tenant's threads, by last change. */
   recency({ updatedAt, threadId }: ThreadPlace): Key {
     return [...this.#recencyOf(updatedAt), fit(threadId)]
   }
@@ -91,7 +102,7 @@ export class TenantKeys {
     return { start, end: this.#recencyOf(0), exclusiveStart: true, reverse: true }
   }
 
-  /** Numbers sort before text, so the threads of `default` are contiguous, too. */
+  /** Numbers sort before text, so the threads of `default` are also contiguous. */
   #recencyOf(time: number): (string | number)[] {
     return this.#isDefault ? [time] : [this.tenant, time]
   }

@@ -3,6 +3,7 @@ import { pageLimit, pageOf, parseOrdinal } from '../paging.ts'
 import { turnRecord } from '../records.ts'
 import { hasRunOut, isSealed, RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 import type { ListedTurn, Page, TurnPageOptions, TurnRecord } from '../turn-log.ts'
+import { EmbeddedNotes } from './embedded-notes.ts'
 import type { EmbeddedStore } from './embedded-store.ts'
 import { EmbeddedThreads } from './embedded-threads.ts'
 import { EmbeddedTurn } from './embedded-turn.ts'
@@ -17,12 +18,13 @@ import {
 } from './stored-turn.ts'
 
 /**
- * The turns and threads of a tenant. Open turns and those with readers are in memory, once each and by id: building a
+ * The turns, threads and notes of a tenant. Open turns and those with readers are in memory, once each and by id: building a
  * store key for every token would be too expensive.
  */
 export class TenantTurns {
   readonly keys: TenantKeys
   readonly threads: EmbeddedThreads
+  readonly notes: EmbeddedNotes
   readonly #store: EmbeddedStore
   readonly #turns = new Map<string, EmbeddedTurn>()
   /** The open turn of a thread, as decided. */
@@ -32,6 +34,7 @@ export class TenantTurns {
     this.keys = new TenantKeys(tenant)
     this.#store = store
     this.threads = new EmbeddedThreads(this.keys, store, (threadId) => this.hasTurns(threadId))
+    this.notes = new EmbeddedNotes(this.keys, store)
   }
 
   add(turn: EmbeddedTurn): void {
@@ -220,11 +223,12 @@ export class TenantTurns {
   }
 
   /** What is left of a turn at this age. The sweeper removes the rest later. */
-  remains({ state, endedAt, expired }: StoredTurn): 'all' | 'record' | 'nothing' {
+  remains(turn: StoredTurn): 'all' | 'record' | 'nothing' {
+    const { state, endedAt, expired, contentUntil = Infinity } = turn
     if (!isSealed(state) || endedAt === undefined) return 'all'
-    const { clock, retentionMs } = this.#store
+    const { clock, steadyNow, retentionMs } = this.#store
     const age = clock.now() - endedAt
     if (age >= retentionMs * RECORDS_OUTLIVE_LOGS) return 'nothing'
-    return expired || age >= retentionMs ? 'record' : 'all'
+    return expired || age >= retentionMs || steadyNow() >= contentUntil ? 'record' : 'all'
   }
 }

@@ -4,16 +4,17 @@ import { RECORDS_OUTLIVE_LOGS } from '../rules.ts'
 
 /*
  * All keys of the store. Keys of one script share a hash tag, so that they are in one Cluster slot: log A with its
- * run, log B with its turn, a thread with its list of turns. The text before the tag names tenant and content:
- * `codex:run:`, or `codex:<tenant>:run:` for tenants other than `default`. Tenant names contain no colon or brace,
- * and ids occur only inside the tag, so no id can address another tenant.
+ * run, log B with its turn, a thread with its list of turns, the notes of a key with the calls that change them. The
+ * text before the tag names tenant and content: `codex:run:`, or `codex:<tenant>:run:` for tenants other than
+ * `default`. Tenant names contain no colon or brace, and ids occur only inside the tag, so no id can address another
+ * tenant.
  */
 
 /** Log A of a turn. */
 export interface RunKeys {
   /** `<epoch>:<head>`, with `!` once sealed: the state that an append expects. */
   readonly state: string
-  /** Records since the last full chunk; once the log is sealed, the whole log in chunks. */
+  /** Records since the last full chunk; once the log is sealed, all of it in chunks. */
   readonly events: string
   /** Full chunks of an open log. */
   readonly chunks: string
@@ -43,6 +44,13 @@ export interface ThreadKeys {
   readonly turns: string
   /** Replaced turns, and the turn that took the place of each. */
   readonly replaced: string
+}
+
+export interface NoteKeys {
+  /** `<expiry>:<value>` of each note, newest last. */
+  readonly notes: string
+  /** The result of one call, while it may be retried. */
+  readonly call: string
 }
 
 /** Keys of a tenant, and keys shared by all tenants. */
@@ -83,6 +91,12 @@ export class RedisKeys {
   thread(threadId: string): ThreadKeys {
     const record = `${this.#prefix}:thread:{${tagOf(threadId)}}`
     return { record, turns: `${record}:turns`, replaced: `${record}:replaced` }
+  }
+
+  /** `callId` identifies one call with its retries. */
+  note(key: string, callId: string): NoteKeys {
+    const notes = `${this.#prefix}:note:{${tagOf(key)}}`
+    return { notes, call: `${notes}:call:${callId}` }
   }
 
   /** Threads by last change. Only an index. */
@@ -128,6 +142,11 @@ export class Retention {
     this.recordMs = retentionMs * RECORDS_OUTLIVE_LOGS
     this.threadMs = this.recordMs + Math.min(retentionMs, THREAD_MARGIN_MS)
     this.indexMs = this.recordMs * 4
+  }
+
+  /** How long the content of a turn with this `contentMs` is stored after its end. */
+  contentMs(contentMs: number | string = Infinity): number {
+    return Math.min(Number(contentMs), this.logMs)
   }
 
   /** An unclaimed open turn expires as if it had ended with its lease. */

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../../async/clock.ts'
 import type { StopSignal } from '../../async/on-abort.ts'
 import { TurnstreamError } from '../../protocol/errors.ts'
 import { DEFAULT_TENANT } from '../../protocol/names.ts'
-import { checkIds } from '../records.ts'
+import { checkTurn } from '../records.ts'
 import { isRetryable } from '../rules.ts'
 import { type LogSource, LogTail, Waiters } from '../tail.ts'
 import { Tenants } from '../tenants.ts'
@@ -12,6 +12,7 @@ import { ChangeNotifier } from './change-notifier.ts'
 import { RedisClient } from './client.ts'
 import { connect, type RedisConnection } from './connection.ts'
 import { FORMAT, RedisKeys, Retention } from './keys.ts'
+import { Notes } from './notes.ts'
 import { storeError } from './replies.ts'
 import { SharedReaders } from './shared-readers.ts'
 import { checkNotExpired } from './turn-records.ts'
@@ -123,6 +124,7 @@ function createStore(connection: RedisConnection, options: StoreOptions) {
   }
   return {
     prefix,
+    unavailableAfterMs,
     clock,
     onError,
     connection,
@@ -168,6 +170,7 @@ class RedisLog implements log.TurnLog {
   readonly #tenants: Tenants<RedisLog>
   readonly #keys: RedisKeys
   readonly #turns: Turns
+  readonly #notes: Notes
   readonly #writerStore: WriterStore
 
   constructor(store: RedisStore, tenant = DEFAULT_TENANT, tenants?: Tenants<RedisLog>) {
@@ -180,7 +183,12 @@ class RedisLog implements log.TurnLog {
       tenants ?? new Tenants<RedisLog>(this, (name, all) => new RedisLog(store, name, all))
     this.#keys = keys
     this.#turns = turns
+    this.#notes = new Notes(keys, client, store.unavailableAfterMs)
     this.#writerStore = { keys, client, appends, clock, onError, settle, checkOpen, writers }
+  }
+
+  get retentionMs(): number {
+    return this.#store.retention.logMs
   }
 
   ofTenant(tenant: string): log.TurnLog {
@@ -190,7 +198,7 @@ class RedisLog implements log.TurnLog {
 
   async create(turn: log.NewTurn, leaseMs: number): Promise<log.Lease> {
     this.#store.client.checkOpen()
-    checkIds(turn)
+    checkTurn(turn)
     return this.#turns.create(turn, leaseMs)
   }
 
@@ -283,7 +291,7 @@ class RedisLog implements log.TurnLog {
     return this.#requested(lease, signal, () => this.#turns.approvals.find(lease, approvalId))
   }
 
-  /** Waits until the store has what the owner asks for. */
+  /** Waits until the store has what the owner waits for. */
   async #requested<Found>(
     lease: log.Lease,
     signal: AbortSignal,
@@ -357,6 +365,21 @@ class RedisLog implements log.TurnLog {
 
   deleteThread(threadId: string): Promise<boolean> {
     return this.#turns.threads.remove(threadId, (turnId) => this.#turns.remove(turnId))
+  }
+
+  async addNote(key: string, value: string, ttlMs: number): Promise<void> {
+    this.#store.checkOpen()
+    await this.#notes.add(key, value, ttlMs)
+  }
+
+  async readNotes(keys: readonly string[]): Promise<(string | undefined)[]> {
+    this.#store.checkOpen()
+    return await this.#notes.read(keys)
+  }
+
+  async takeNote(key: string): Promise<string | undefined> {
+    this.#store.checkOpen()
+    return await this.#notes.take(key)
   }
 
   /** Memory used on all masters, including other data. */

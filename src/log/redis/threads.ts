@@ -165,12 +165,12 @@ export class Threads {
    * the turn cannot replace another.
    */
   async openTurn(turn: log.NewTurn, leaseMs: number): Promise<OpenedTurn> {
-    const { turnId, threadId } = turn
+    const { turnId, threadId, threadTitle = '' } = turn
     const replaces = await this.#replaced(turn)
     const keepMs = this.#retention.threadMs + leaseMs
     let replaced = ''
     for (;;) {
-      const args = [turnId, leaseMs, keepMs, replaced, newCreation(), replaces]
+      const args = [turnId, leaseMs, keepMs, replaced, newCreation(), replaces, threadTitle]
       const keys = this.#keysOf(threadId)
       const reply = texts(await this.#client.run(scripts.OPEN_TURN, keys, args))
       const [answer, open = '', ends] = reply

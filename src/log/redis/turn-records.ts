@@ -113,7 +113,7 @@ export function checkNotExpired(turnId: string, meta: TurnMeta): void {
 
 function toTurnRecord(turnId: string, meta: TurnMeta): TurnRecord {
   const { runId, threadId, processed, events } = meta
-  const { ordinal, owner = '', createdAt, cancel, request, replaces } = processed.fields
+  const { ordinal, owner = '', createdAt, cancel, request, replaces, contentMs } = processed.fields
   const { outcome, endedAt, responseBytes } = events.fields
   return {
     turnId,
@@ -131,6 +131,7 @@ function toTurnRecord(turnId: string, meta: TurnMeta): TurnRecord {
     ...(cancel !== undefined && { cancelReason: cancel }),
     ...(request !== undefined && { request }),
     ...(replaces !== undefined && { replaces }),
+    ...(contentMs !== undefined && { contentMs: Number(contentMs) }),
     expired: isExpired(meta),
   }
 }

@@ -56,7 +56,7 @@ export class Turns {
 
   /** The thread first, because it blocks others; the turn's own slot last, because it makes the turn visible. */
   async create(turn: NewTurn, leaseMs: number): Promise<Lease> {
-    const { turnId, threadId, runId = turnId, owner } = turn
+    const { turnId, threadId, runId = turnId, owner, contentMs } = turn
     await this.#checkNew(turnId, runId)
     const opened = await this.threads.openTurn(turn, leaseMs)
     const { ordinal } = opened
@@ -76,6 +76,7 @@ export class Turns {
     if (turn.replaces !== undefined) {
       fields.push('replaces', turn.replaces, 'replacesFrom', opened.replacesFrom)
     }
+    if (contentMs !== undefined) fields.push('contentMs', String(contentMs))
     const { creation, epoch } = made
     const keepMs = this.#retention.openMs(leaseMs)
     const args = [crypto.randomUUID(), leaseMs, keepMs, indexedUntil, creation, epoch, ...fields]
@@ -89,7 +90,8 @@ export class Turns {
     }
     if (leaseMs < CREATE_MS) await this.#leases.put(this.#named(turnId), Number(until), leaseMs)
     const next = { events: 1, processed: 1 }
-    return { turnId, runId, creation, epoch, until: Number(until), next }
+    const brief = this.#briefLease(contentMs)
+    return { turnId, runId, creation, epoch, ...brief, until: Number(until), next }
   }
 
   async #checkNew(turnId: string, runId: string): Promise<void> {
@@ -156,7 +158,13 @@ export class Turns {
     if (confirmed !== 1) throw this.#held(turnId)
     await this.#leases.put(this.#named(turnId), Number(until), leaseMs)
     const next = { events: Number(events) + 1, processed: Number(processed) + 1 }
-    return { turnId, runId, creation, epoch: Number(epoch), until: Number(until), next }
+    const brief = this.#briefLease(seen.processed.fields['contentMs'])
+    return { turnId, runId, creation, epoch: Number(epoch), ...brief, until: Number(until), next }
+  }
+
+  /** For the writers, whose seal starts the retention of short-lived content. */
+  #briefLease(contentMs: number | string | undefined): Pick<Lease, 'contentMs'> {
+    return contentMs === undefined ? {} : { contentMs: this.#retention.contentMs(contentMs) }
   }
 
   async #claimable(turnId: string): Promise<TurnMeta> {
@@ -275,7 +283,8 @@ export class Turns {
   }
 
   async #settle(turnId: string, meta: TurnMeta): Promise<void> {
-    const { logMs, recordMs } = this.#retention
+    const { recordMs } = this.#retention
+    const logMs = this.#retention.contentMs(meta.processed.fields['contentMs'])
     const run = this.#keys.run(meta.runId)
     const turn = this.#keys.turn(turnId)
     const ofTurn = [turn.meta, turn.state, turn.processed, turn.items, turn.approvals]
@@ -372,7 +381,7 @@ function indexedTurn(member: string, score: string): IndexedTurn {
   return { tenant: member.slice(0, end), turnId: member.slice(end + 1), member, score }
 }
 
-/** Members of the index read at once while skipping those of other tenants. */
+/** Members of the index read at once while skipping other tenants. */
 const PAGE = 100
 
 /**

@@ -281,9 +281,9 @@ class EventsWriter extends RedisWriter<'events'> {
     const outcome = seal === undefined ? '' : JSON.stringify(seal.outcome)
     const isMerge = full !== undefined || outcome !== ''
     const merged = isMerge ? this.#live.followedBy(lines) : undefined
-    const { epoch, creation } = this.lease
+    const { epoch, creation, contentMs = '' } = this.lease
     const ends = [full ?? '', rest, outcome, merged === undefined ? '' : 1]
-    const args = [epoch, before, last, merged ?? lines, ...ends, creation]
+    const args = [epoch, before, last, merged ?? lines, ...ends, creation, contentMs]
     if (seal?.response !== undefined) args.push(seal.response)
     const { state, events, chunks, meta, response } = this.#keys
     this.store.client.run(FINISH_CHUNK, [state, events, chunks, meta, response], args).then(
@@ -307,7 +307,7 @@ class EventsWriter extends RedisWriter<'events'> {
   protected override appended(batch: Taken<'events'>): void {
     const { first, count, seal } = batch
     this.#written = seal === undefined ? first + count - 1 : undefined
-    // Nothing is live after a record that fills a chunk, whoever wrote it.
+    // No live lines are left after a record that fills a chunk.
     if ((first - 1) % CHUNK_RECORDS === 0 || fullAt(batch) !== undefined) this.#live.clear()
     this.#live.add(this.#added)
   }
@@ -412,14 +412,14 @@ class ProcessedWriter extends RedisWriter<'processed'> {
   }
 
   #add(batch: Taken<'processed'>): void {
-    const { turnId, epoch, creation } = this.lease
+    const { turnId, epoch, creation, contentMs = 'keep' } = this.lease
     const { state, processed, items } = this.#keys
     const before = batch.first - 1
     const last = before + batch.count
-    const isSeal = batch.seal === undefined ? '' : '1'
+    const seal = batch.seal === undefined ? '' : String(contentMs)
     this.#newest = newestOfEach(batch)
     const args = [`${this.#newest.length}`, `${epoch}`, `${before}@${creation}`]
-    args.push(`${last}@${creation}`, isSeal, turnId)
+    args.push(`${last}@${creation}`, seal, turnId)
     for (const { entry, key, seq, firstSeq } of this.#newest) {
       const superseded = this.#entries.get(key) ?? ''
       const newKey = superseded === '' ? key : ''

@@ -177,7 +177,7 @@ export async function takeFrom<Each>(tail: AsyncIterable<Each>, count: number): 
 
 export function toRecords<Rec extends LogRecord>(all: readonly (Rec | Resync)[]): Rec[] {
   return all.map((each) => {
-    ok(!('resync' in each), `a tail began anew: ${JSON.stringify(each)}`)
+    ok(!('resync' in each), `a tail started over: ${JSON.stringify(each)}`)
     return each
   })
 }
@@ -206,7 +206,7 @@ export function texts(all: readonly { readonly data: string }[]): string[] {
  * unhandled failure.
  */
 export function soon<T>(work: Promise<T>): Promise<T> {
-  // Ignored only here: whoever awaits the promise gets the error.
+  // Ignored only here: the caller that awaits the promise gets the error.
   work.catch(() => {})
   return work
 }

@@ -116,6 +116,9 @@ export const lifecycleCases: readonly Case[] = [
         listThreads: () => log.listThreads(),
         deleteTurn: () => log.deleteTurn('turn'),
         deleteThread: () => log.deleteThread('thread'),
+        addNote: () => log.addNote('key', 'value', LONG_MS),
+        readNotes: () => log.readNotes(['key']),
+        takeNote: () => log.takeNote('key'),
         bytesKept: () => log.bytesKept(),
       }
       for (const [name, call] of Object.entries(calls)) await rejects(call(), 'STORE_CLOSED', name)

@@ -105,6 +105,28 @@ export const listingCases: readonly Case[] = [
     },
   },
   {
+    name: 'L1 a turn that begins a thread gives it a title, and a later one does not',
+    async run(given) {
+      const { log } = given
+      const titleOf = async (threadId: string) => (await log.getThread(threadId))?.title
+      await given.createSealed('first', { threadId: 'new', threadTitle: 'Títle' })
+      equal(await titleOf('new'), 'Títle', 'the title of a new thread')
+      await given.createSealed('second', { threadId: 'new', threadTitle: 'Later' })
+      equal(await titleOf('new'), 'Títle', 'the title after another turn')
+      await log.putThread({ threadId: 'new' })
+      equal(await titleOf('new'), undefined, 'the title that was removed')
+      await log.putThread({ threadId: 'put' })
+      await given.createSealed('third', { threadId: 'put', threadTitle: 'Later' })
+      equal(await titleOf('put'), undefined, 'the title of a thread that was put before')
+      const { items } = await log.listThreads()
+      equal(
+        items.map(({ title }) => title),
+        [undefined, undefined],
+        'the listed titles',
+      )
+    },
+  },
+  {
     name: 'L1 a conditional put fails after another put or a deletion',
     async run(given) {
       const { log } = given

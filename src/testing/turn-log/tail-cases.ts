@@ -146,7 +146,7 @@ export const tailCases: readonly Case[] = [
         const tail = given.tail('turn', name, '1-9')
         const iterator = tail[Symbol.asyncIterator]()
         equal((await iterator.next()).value, { resync: 'foreign' }, 'what comes first')
-        equal(tail.cursor, START, 'the cursor of a reader that begins anew')
+        equal(tail.cursor, START, 'the cursor of a reader that starts over')
         for (const { data } of written.slice(0, 2))
           equal((await nextOf(iterator)).data, data, 'text')
         await appendTo(given.log, lease, name, written.slice(2), { seal: true })

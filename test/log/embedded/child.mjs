@@ -41,6 +41,17 @@ async function write(turnId) {
   }
 }
 
+/** Adds notes to one key, and adds and takes those of another, until that fails. */
+async function note() {
+  for (let seq = 1; ; seq++) {
+    await log.addNote('added', String(seq), 600_000)
+    say({ turnId: 'added', seq })
+    await log.addNote('taken', String(seq), 600_000)
+    await log.takeNote('taken')
+    say({ turnId: 'taken', seq })
+  }
+}
+
 /**
  * Opens a store first, which loads the rest of the code: the other user may be unable to read this clone.
  * @param {number} uid
@@ -61,6 +72,8 @@ try {
   say({ open: process.pid })
   if (what === 'write') {
     await Promise.all(Array.from({ length: turns }, (_, index) => write(`turn-${index}`)))
+  } else if (what === 'note') {
+    await note()
   } else {
     // Until the other end is closed.
     process.stdin.resume()

@@ -256,7 +256,7 @@ describe('the code of an error', () => {
     expect(error.message).toContain(`${file}: it failed`)
   })
 
-  test('is that of the failed commit, if there is one', async () => {
+  test('is the error of the failed commit, if there is one', async () => {
     const cause = Object.assign(new Error('no space'), { code: 28 })
     const rejected = Promise.reject(cause)
     const error = Object.assign(new Error('Commit failed'), { commitError: rejected })

@@ -20,7 +20,11 @@ export class StoreProcess {
   #wake: () => void = () => {}
   #isOver = false
 
-  constructor(what: 'hold' | 'write', directory: string, options: StoreProcessOptions = {}) {
+  constructor(
+    what: 'hold' | 'note' | 'write',
+    directory: string,
+    options: StoreProcessOptions = {},
+  ) {
     const { limitKb, ...rest } = options
     const args = [CHILD, what, directory, JSON.stringify(rest)]
     const limit = `ulimit -f ${limitKb ?? 'unlimited'}; exec "$0" "$@"`

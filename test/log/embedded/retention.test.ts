@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { DATA_FILE } from '../../../src/log/embedded/data-file.ts'
 import { Environment } from '../../../src/log/embedded/environment.ts'
+import type { NewTurn } from '../../../src/log/turn-log.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, message } from '../../../src/testing/turn-log/texts.ts'
@@ -11,10 +12,15 @@ import { createTurn, endTurn, folderOfTest, openLog, tablesOf } from './support.
 const RETENTION_MS = 1000
 const SWEEP_MS = 100
 
-async function endedTurns(directory: string, count: number, clock = fakeClock()) {
+async function endedTurns(
+  directory: string,
+  count: number,
+  clock = fakeClock(),
+  more: Partial<NewTurn> = {},
+) {
   const log = await openLog(directory, { clock, retentionMs: RETENTION_MS, sweepMs: SWEEP_MS })
   const made = Array.from({ length: count }, async (_, index) => {
-    const lease = await createTurn(log, `turn-${index}`)
+    const lease = await createTurn(log, `turn-${index}`, more)
     await appendTo(log, lease, 'events', deltas(`turn-${index}`, 1, 10))
     await appendTo(log, lease, 'processed', [
       { seq: 1, data: message(`turn-${index}`, 'a', 'text '.repeat(1000)) },
@@ -170,5 +176,65 @@ describe('the sweeper', () => {
     }
     // What it had in hand it may still get; then it ends, as the sealed log does.
     expect(await rest()).toBe('ended')
+  })
+})
+
+describe('content with a limit', () => {
+  const CONTENT_MS = 300
+  const BRIEF = { contentMs: CONTENT_MS }
+
+  test('is removed a few turns per commit, and the records with the retention', async () => {
+    const directory = folderOfTest()
+    const { log, clock } = await endedTurns(directory, 400, fakeClock(), BRIEF)
+    const commit = vi.spyOn(Environment.prototype, 'commit')
+    const removed = (pattern: RegExp) =>
+      commit.mock.calls.flatMap(([writes]) =>
+        writes.filter(({ key, value }) => value === undefined && pattern.test(String(key))),
+      ).length
+    await clock.advance(CONTENT_MS + SWEEP_MS)
+    await eventually(() => expect(removed(/^content,/)).toBe(400))
+    await log.close()
+    expect(Math.max(...commit.mock.calls.map(([writes]) => writes.length))).toBeLessThan(200)
+    expect(await tablesOf(directory)).toMatchObject({ chunks: [], processed: 0 })
+    expect(await rowsOf(directory)).toMatchObject({ turns: 400, ended: 400 })
+    const again = await openLog(directory, { clock, retentionMs: RETENTION_MS, sweepMs: SWEEP_MS })
+    expect(await again.getTurn('turn-7')).toMatchObject({ expired: true, ...BRIEF })
+    await clock.advance(RETENTION_MS * 6)
+    await eventually(async () => {
+      await clock.advance(SWEEP_MS)
+      expect(await again.countThreads()).toBe(0)
+      expect(removed(/^turn-\d+$/)).toBe(400)
+    })
+    await again.close()
+    const nothing = { turns: 0, threads: 0, threadTurns: 0, recency: 0, ended: 0 }
+    expect(await rowsOf(directory)).toEqual(nothing)
+  })
+
+  test('that is deleted leaves no entry in the index', async () => {
+    const directory = folderOfTest()
+    const { log } = await endedTurns(directory, 2, fakeClock(), BRIEF)
+    await log.deleteTurn('turn-0')
+    await log.deleteThread('thread-of-turn-1')
+    await log.close()
+    expect(await rowsOf(directory)).toMatchObject({ turns: 0, ended: 0 })
+  })
+
+  test.each([-3_600_000, 3_600_000])('keeps its time when the clock steps by %d ms', async (ms) => {
+    const clock = fakeClock(10_000_000)
+    const { log } = await endedTurns(folderOfTest(), 1, clock, BRIEF)
+    const isExpired = async (turnId: string) => (await log.getTurn(turnId))?.expired
+    // Only backwards: the retention itself follows the time of day.
+    if (ms < 0) clock.step(ms)
+    await clock.advance(CONTENT_MS - 1)
+    expect(await isExpired('turn-0')).toBe(false)
+    await clock.advance(1)
+    expect(await isExpired('turn-0')).toBe(true)
+    clock.step(ms)
+    const lease = await createTurn(log, 'later', BRIEF)
+    await endTurn(log, lease, { events: 1, processed: 1 })
+    await clock.advance(CONTENT_MS - 1)
+    expect(await isExpired('later')).toBe(false)
+    await clock.advance(1)
+    expect(await isExpired('later')).toBe(true)
   })
 })

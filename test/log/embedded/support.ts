@@ -7,7 +7,7 @@ import { Environment } from '../../../src/log/embedded/environment.ts'
 import type { EmbeddedLogOptions } from '../../../src/log/embedded/open.ts'
 import { openEmbeddedLog } from '../../../src/log/embedded/open.ts'
 import { unpackLines } from '../../../src/log/embedded/turn-events.ts'
-import type { Lease, LogRecord, TurnLog } from '../../../src/log/turn-log.ts'
+import type { Lease, LogRecord, NewTurn, TurnLog } from '../../../src/log/turn-log.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { responseDone, turnComplete } from '../../../src/testing/turn-log/texts.ts'
 
@@ -35,8 +35,13 @@ export async function openLog(
   return log
 }
 
-export async function createTurn(log: TurnLog, turnId: string): Promise<Lease> {
-  return await log.create({ turnId, threadId: `thread-of-${turnId}`, owner: 'test' }, LEASE_MS)
+export async function createTurn(
+  log: TurnLog,
+  turnId: string,
+  more: Partial<NewTurn> = {},
+): Promise<Lease> {
+  const turn = { turnId, threadId: `thread-of-${turnId}`, owner: 'test', ...more }
+  return await log.create(turn, LEASE_MS)
 }
 
 /** Seals both logs; these are the numbers of their last records. */

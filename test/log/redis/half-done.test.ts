@@ -59,7 +59,7 @@ function ofThread(keys: RedisKeys): string[] {
 
 /** The step of a `create` that takes a place in the thread. */
 function openTurn(keys: RedisKeys, turnId: string, leaseMs: number, replaces = '') {
-  return step(OPEN_TURN, ofThread(keys), [turnId, leaseMs, LEASE_MS, '', 'beef', replaces])
+  return step(OPEN_TURN, ofThread(keys), [turnId, leaseMs, LEASE_MS, '', 'beef', replaces, ''])
 }
 
 /** The step of a `create` that makes log A. */
@@ -161,7 +161,7 @@ describe('after a process died in the middle', () => {
 
   test('L3 a partial create is completed by repeating it', async () => {
     const { log, keys } = await open()
-    await step(OPEN_TURN, ofThread(keys), ['turn', LEASE_MS, LEASE_MS, '', 'beef', ''])
+    await step(OPEN_TURN, ofThread(keys), ['turn', LEASE_MS, LEASE_MS, '', 'beef', '', ''])
     expect(await log.getTurn('turn')).toBeUndefined()
     expect((await log.listTurns('thread')).items).toEqual([])
     await makeRun(keys, 'turn', LEASE_MS)

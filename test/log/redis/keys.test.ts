@@ -4,7 +4,8 @@ import { startRedis } from '../../../scripts/redis-server.mjs'
 import type { TurnLog } from '../../../src/log/turn-log.ts'
 import { appendTo } from '../../../src/testing/turn-log/append.ts'
 import { deltas, eventsUpTo, message, outputsOf } from '../../../src/testing/turn-log/texts.ts'
-import { OpenLogs } from './support.ts'
+import { endOrphan } from '../../../src/turns/reaper.ts'
+import { OpenLogs, until } from './support.ts'
 
 const LEASE_MS = 600_000
 const RETENTION_MS = 1_000_000
@@ -104,6 +105,48 @@ describe('the keys in Redis', () => {
       expect(found[index]?.[1]).toEqual(fields)
       expect(Object.keys(found[index]?.[1] ?? {})).toEqual(Object.keys(fields))
     }
+  })
+
+  test('L10 the seal of a log starts the limit of its content, whatever follows', async () => {
+    await open()
+    const contentMs = 60_000
+    const turn = { turnId: 'turn', threadId: 'thread', owner: 'owner', contentMs }
+    const lease = await log.create(turn, LEASE_MS)
+    const content = [
+      'codex:run:{turn}:events',
+      'codex:run:{turn}:response',
+      'codex:turn:{turn}:items',
+      'codex:turn:{turn}:processed',
+    ]
+    const brief = async () =>
+      Object.entries(await timesToLive()).flatMap(([key, ms]) => (ms <= contentMs ? key : []))
+    await appendTo(log, lease, 'events', eventsUpTo('turn', 300), { seal: true, response: '{}' })
+    expect(await brief()).toEqual(content.slice(0, 2))
+    // As if the process died between the seal and the rest: what settles the turn fails.
+    await redis.rename('codex:run:{turn}:meta', 'aside')
+    await appendTo(log, lease, 'processed', outputsOf('turn', 'ab'), { seal: true })
+    expect(await brief()).toEqual(content)
+    await redis.rename('aside', 'codex:run:{turn}:meta')
+    await log.answerApproval('turn', 'one', { approved: true, at: 0 })
+    expect(await log.orphans(10)).toEqual([])
+    expect(await brief()).toEqual(content)
+    expect(await log.getTurn('turn')).toMatchObject({ sealed: true, expired: false, contentMs })
+    await redis.del(content)
+    expect(await log.getTurn('turn')).toMatchObject({ sealed: true, expired: true, contentMs })
+  })
+
+  test('L10 a turn whose events expired before its snapshots were sealed is ended', async () => {
+    await open()
+    const turn = { turnId: 'turn', threadId: 'thread', owner: 'owner', contentMs: 60_000 }
+    const lease = await log.create(turn, 1)
+    await appendTo(log, lease, 'events', eventsUpTo('turn', 300), { seal: true, response: '{}' })
+    await appendTo(log, lease, 'processed', outputsOf('turn', 'ab').slice(0, 2))
+    await redis.del(['codex:run:{turn}:events', 'codex:run:{turn}:response'])
+    await until(async () => (await log.orphans(1)).length === 1)
+    expect(await endOrphan(log, 'turn', { owner: 'heir', leaseMs: LEASE_MS })).toBe('ended')
+    expect(await log.getTurn('turn')).toMatchObject({ sealed: true, expired: true })
+    expect(await redis.pTTL('codex:turn:{turn}:processed')).toBeLessThanOrEqual(60_000)
+    await log.create({ turnId: 'next', threadId: 'thread', owner: 'owner' }, LEASE_MS)
   })
 
   test('L7 one record per append becomes chunks of 256, and at the seal few entries, with the ids of their last records', async () => {

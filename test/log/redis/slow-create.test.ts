@@ -37,7 +37,7 @@ test('L9 a slowly created turn stays in the index of open turns', async () => {
     thread: keys.thread('thread'),
   }
   const ofThread = [thread.record, thread.turns, thread.replaced]
-  await step(OPEN_TURN, ofThread, ['slow', 5, KEEP_MS, '', 'beef', ''])
+  await step(OPEN_TURN, ofThread, ['slow', 5, KEEP_MS, '', 'beef', '', ''])
   await step(
     CREATE_RUN,
     [run.state, run.events, run.meta, run.fence],

@@ -186,7 +186,7 @@ describe('orphans of tenants in Redis', () => {
   })
 })
 
-test('L13 keys with a tenant prefix can be removed by hand without other changes', async () => {
+test('L13 keys with a tenant prefix can be removed manually without other changes', async () => {
   const [acme, beta] = [log.ofTenant('acme'), log.ofTenant('beta')]
   for (const own of [log, acme, beta]) await own.create(turn, 1)
   const before = await beta.getTurn('turn')

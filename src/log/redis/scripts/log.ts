@@ -37,7 +37,7 @@ return stateOf(KEYS[1], KEYS[2])`)
 
 /**
  * Adds a line to the `events` of any number of turns, for writers that wrote the previous one themselves: the id
- * alone then decides. It must exceed the last id: that of the newest record, or a higher one set by a claim or a
+ * alone then decides. It must exceed the last id: the newest record's, or a higher one set by a claim or a
  * seal. A turn recreated after the deletion of an open one starts with a higher epoch. (Not for several lines:
  * another writer of the same lease may have added the first of them.)
  * KEYS  for each: events
@@ -73,8 +73,8 @@ const MAX_MERGED_BYTES = 15_000
  * KEYS  state, events, chunks, meta, response
  * ARGV  epoch, head before, head after, lines, seq of the last of them that fills a chunk ('' if none),
  *       lines after that one, outcome of the turn (JSON) to seal, otherwise '', '1' if the lines are the
- *       complete chunk and not only the new ones, creation of the turn, Response to store with a seal
- *       (missing if there is none)
+ *       complete chunk and not only the new ones, creation of the turn, how long to store a sealed log (ms; ''
+ *       until the turn is settled), Response to store with a seal (missing if there is none)
  * Returns 1, or the state found ('' if there is none of this creation).
  */
 export const FINISH_CHUNK = script(`${NOW}${EVENTS_STATE}
@@ -126,9 +126,11 @@ if outcome ~= '' then
   redis.call('RENAME', chunks, events)
   redis.call('XSETID', events, epoch .. '-${MAX_SEQ}')
   redis.call('SET', state, epoch .. ':' .. last .. '!', 'KEEPTTL')
-  if ARGV[10] then
-    redis.call('SET', KEYS[5], ARGV[10], 'PX', redis.call('PTTL', state))
-    redis.call('HSET', meta, 'responseBytes', #ARGV[10])
+  local keepMs = ARGV[10] ~= '' and ARGV[10] or redis.call('PTTL', state)
+  redis.call('PEXPIRE', events, keepMs)
+  if ARGV[11] then
+    redis.call('SET', KEYS[5], ARGV[11], 'PX', keepMs)
+    redis.call('HSET', meta, 'responseBytes', #ARGV[11])
   end
   redis.call('HSET', meta, 'outcome', outcome, 'endedAt', text(now))
 else
@@ -144,8 +146,9 @@ return 1`)
  * the state is the one it left. A stream frees deleted entries only in whole nodes, so a sealed log is rewritten.
  * KEYS  for each: state, processed, items
  * ARGV  for each: number of records, epoch, head before and head after, each with `@` and the creation of
- *       the turn, '1' to seal, turn id, then for each record: seq, event id, timestamp, payload, id of the
- *       entry that it supersedes or '', its key if that is new, seq of the key's first appearance
+ *       the turn, to seal how long to store the log (ms; 'keep' until the turn is settled), otherwise '', turn id,
+ *       then for each record: seq, event id, timestamp, payload, id of the entry that it supersedes or '', its
+ *       key if that is new, seq of the key's first appearance
  * Returns for each batch not added its position and the state found ('' if there is none of this creation).
  */
 export const APPEND_PROCESSED = script(`
@@ -169,11 +172,13 @@ local function add(processed, items, epoch, turnId, at)
   call('HSET', items, key, known and string.match(known, '^%d+') or argv[at + 6])
 end
 
-local function seal(state, processed, sealed)
+local function seal(state, processed, items, sealed, keepMs)
   local entries = call('XRANGE', processed, '-', '+')
   call('DEL', processed)
   for _, entry in ipairs(entries) do call('XADD', processed, entry[1], unpack(entry[2])) end
-  call('PEXPIRE', processed, call('PTTL', state))
+  if keepMs == 'keep' then keepMs = call('PTTL', state) end
+  call('PEXPIRE', processed, keepMs)
+  call('PEXPIRE', items, keepMs)
   call('SET', state, sealed, 'KEEPTTL')
 end
 
@@ -192,7 +197,7 @@ local function append(state, processed, items, at)
     end
   end
   if string.sub(before, 1, 2) == '0@' then call('PEXPIRE', items, call('PTTL', state)) end
-  if argv[at + 4] == '1' then seal(state, processed, after .. '!') end
+  if argv[at + 4] ~= '' then seal(state, processed, items, after .. '!', argv[at + 4]) end
   call('SPUBLISH', processed, '')
 end
 

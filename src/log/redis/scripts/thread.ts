@@ -36,7 +36,7 @@ end
  * the caller checks and retries with the mark it may replace.
  * KEYS  thread, turns, replaced
  * ARGV  turn id, lease (ms), thread retention (ms), mark that may be replaced, creation of a new thread,
- *       turn that it replaces or ''
+ *       turn that it replaces or '', title of a new thread or ''
  * Returns 'ok', ordinal, now, and the ordinal from which turns are replaced or ''; 'busy', the marked turn, the
  * expiry of its mark, now; 'deleting'; 'unknown' if there is nothing to replace; or 'replaced' and the turn that did.
  */
@@ -56,7 +56,9 @@ if not ordinal then
   ordinal = redis.call('HINCRBY', KEYS[1], 'made', 1)
   redis.call('ZADD', KEYS[2], ordinal, ARGV[1])
 end
-redis.call('HSETNX', KEYS[1], 'createdAt', text(now))
+if redis.call('HSETNX', KEYS[1], 'createdAt', text(now)) == 1 and ARGV[7] ~= '' then
+  redis.call('HSET', KEYS[1], 'title', ARGV[7])
+end
 redis.call('HSETNX', KEYS[1], 'creation', ARGV[5])
 redis.call('HSET', KEYS[1], 'updatedAt', text(now), 'open', ARGV[1],
   'openUntil', text(now + ARGV[2]))
@@ -81,7 +83,7 @@ return 1`)
 /**
  * Lists turns of a thread, in steps that do not block the server for long.
  * KEYS  turns, replaced
- * ARGV  'newest' or 'oldest', the bound to start from, how many turns, '1' for replaced ones, too
+ * ARGV  'newest' or 'oldest', the bound to start from, how many turns, '1' to include replaced ones
  * Returns 1 at the end of the list, the bound to continue from, and each turn, its ordinal and its replacement or ''.
  */
 export const LIST_TURNS = script(`

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { MemoryLog } from '../../src/log/memory-log.ts'
+import { MemoryNotes } from '../../src/log/memory-notes.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+
+test('expired notes are removed a few per call, also of idle tenants', async () => {
+  const clock = fakeClock()
+  const log = new MemoryLog({ clock })
+  for (let at = 0; at < 500; at++) await log.ofTenant('acme').addNote(`key-${at}`, 'x', 1000)
+  await clock.advance(1000)
+  const sizes = []
+  for (let count = 0; count < 6; count++) {
+    sizes.push(await log.bytesKept())
+    await log.orphans(1)
+  }
+  expect(sizes).toEqual([500, 400, 300, 200, 100, 0])
+})
+
+test('a key that is used again and again is queued once', () => {
+  let now = 0
+  const notes = new MemoryNotes(() => now)
+  for (; now < 5000; now++) {
+    notes.add('key', 'value', 1000)
+    notes.take('key')
+    notes.add('other', 'value', 1000)
+  }
+  expect(notes.bytes).toBe(16 * 'value'.length)
+  expect(notes.queued).toBe(2)
+  now += 1000
+  notes.sweep()
+  expect([notes.bytes, notes.queued]).toEqual([0, 0])
+})
+
+test('setting the clock forward or back does not change when a note expires', async () => {
+  let [now, elapsed] = [1_000_000, 0]
+  const clock = { now: () => now, monotonic: () => elapsed, after: () => () => {} }
+  const log = new MemoryLog({ clock })
+  await log.addNote('key', 'value', 1000)
+  now += 3_600_000
+  elapsed = 999
+  expect(await log.readNotes(['key'])).toEqual(['value'])
+  now -= 7_200_000
+  elapsed = 1000
+  expect(await log.readNotes(['key'])).toEqual([undefined])
+})
