@@ -3,14 +3,29 @@ import { IdleTimer } from '../async/idle-timer.ts'
 import { calculateRetryDelay } from '../async/retry.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
-import { isRecord, parseJsonSafe } from '../protocol/json.ts'
-import type { ErrorObject } from '../protocol/stream-event.ts'
-import { type Provider, type ProviderRequest, ProviderStream, type RunContext } from './provider.ts'
+import type { ErrorObject, StreamEventPayload } from '../protocol/stream-event.ts'
+import { readBody } from './body.ts'
+import {
+  type CallFault,
+  EMPTY_ANSWER,
+  isRedirect,
+  junkFault,
+  readStart,
+  redirectFault,
+  retryAfter,
+  unreachable,
+  vendorMessage,
+} from './call-faults.ts'
+import { CallRequest, type Vendor } from './call-request.ts'
+import { withIssuer } from './issuer.ts'
+import { type Provider, ProviderStream, type RunContext } from './provider.ts'
+import { RefusedData } from './refused-data.ts'
 import { type ModelClient, toModelClient } from './response-events.ts'
-import type { Translation, TranslationContext } from './translation.ts'
+import { unsupportedSettings } from './settings.ts'
+import { Stall, TimeoutError, timeoutError } from './stall.ts'
 import { concealing } from './vendor-errors.ts'
 import { VendorReader } from './vendor-input.ts'
-import { checkBaseUrl, type VendorRequest } from './vendor-request.ts'
+import { checkBaseUrl } from './vendor-request.ts'
 
 /** Provider timeouts in milliseconds. `Infinity` disables a limit. Connecting is up to `fetch`. */
 export interface TimeLimits {
@@ -41,6 +56,8 @@ export interface HttpProviderOptions {
   /** Retry jitter, from 0 to 1. */
   random?: () => number
   onUnknown?: (type: string) => void
+  /** Output tokens that its models allow. A request for more gets these. */
+  maxOutputTokens?: number
   /** Maximum characters of one tool call's arguments. 1,000,000 by default. */
   maxArgumentChars?: number
   /** Called for each attempt of each call. Returns what observes its response, if anything. Must not throw. */
@@ -78,19 +95,16 @@ const MAX_STALLED_BYTES = 64 * 1024 * 1024
 // Parsed at a time: 2 ms of the smallest events.
 const PART_BYTES = 16 * 1024
 
-/**
- * A provider called over HTTP that responds with a stream. Its URL depends only on its options; OPTION_INVALID if it is
- * not valid.
- */
+/** A provider whose URL depends only on its options; OPTION_INVALID if it is not valid. */
 export function httpProvider<Options extends HttpProviderOptions>(
-  vendorId: string,
-  buildRequest: (request: ProviderRequest, options: Options) => VendorRequest,
-  createTranslation: (context: TranslationContext) => Translation,
+  vendor: Vendor<Options>,
   options: Options,
 ): ModelClient {
   checkBaseUrl(options.baseUrl)
-  const { id = vendorId, clock = systemClock, maxArgumentChars } = options
+  const { id = vendor.id, clock = systemClock, maxArgumentChars } = options
   const conceal = concealing(options)
+  const settings = vendor.settings?.(options)
+  const refused = new RefusedData()
   const resolved = {
     limits: { ...DEFAULT_LIMITS, ...options.timeLimits },
     maxStalledBytes: options.maxStalledBytes ?? MAX_STALLED_BYTES,
@@ -102,54 +116,110 @@ export function httpProvider<Options extends HttpProviderOptions>(
   }
   const provider: Provider = {
     id,
+    ...(settings && { unsupported: (request) => unsupportedSettings(settings, request) }),
     stream(request, { onRetry, onUnknown = options.onUnknown, ...run }, signal) {
       const stream = new ProviderStream(signal, clock)
-      const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
-      const translation = createTranslation({ ...context, onUnknown, maxArgumentChars, conceal })
-      const reader = new VendorReader(translation, 'sse')
+      const ids = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
+      const context = { ...ids, onUnknown, maxArgumentChars, conceal }
       const attempt: Attempt = {
         ...resolved,
         signal: stream.signal,
-        buildRequest: () => buildRequest(request, options),
+        request: new CallRequest(vendor, request, { ...options, id }, refused),
         observe: (call) => options.observeCall?.({ ...run, ...call }),
         onRetry,
       }
-      void pump(attempt, reader, stream)
+      const createReader = () => new VendorReader(vendor.createTranslation(context), 'sse')
+      void new Pump(id, attempt, createReader, stream).run()
       return stream
     },
   }
   return toModelClient(provider, clock)
 }
 
-/** Moves the response into the stream at the reader's pace. Never rejects. */
-async function pump(attempt: Attempt, reader: VendorReader, stream: ProviderStream): Promise<void> {
-  const onChunk = (chunk: Uint8Array) => pumpChunk(chunk, reader, stream)
-  const fault = await openVendorStream(attempt, onChunk).catch(unreachable)
-  if (attempt.signal.aborted) return
-  try {
-    await stream.addUntilEnd(reader.end(fault))
-  } catch {
-    // The reader has left.
-  }
-  stream.complete()
-}
+/** Moves the response into the stream at the reader's pace. */
+class Pump {
+  readonly #providerId: string
+  readonly #attempt: Attempt
+  readonly #createReader: () => VendorReader
+  readonly #stream: ProviderStream
+  #reader: VendorReader
+  #hasStarted = false
+  #hasOutput = false
 
-/** Yields to the event loop between slices. */
-async function pumpChunk(
-  chunk: Uint8Array,
-  reader: VendorReader,
-  stream: ProviderStream,
-): Promise<Progress> {
-  let arrived = 0
-  for (let at = 0; at < chunk.length; at += PART_BYTES) {
-    if (isSliceOver()) await nextSlice()
-    const payloads = reader.feed(chunk.subarray(at, at + PART_BYTES))
-    arrived += payloads.length
-    // Not every vendor closes the connection after its response.
-    const hasEnded = await stream.addUntilEnd(payloads)
-    if (hasEnded || reader.fault !== undefined) return { arrived, isOver: true }
+  constructor(
+    providerId: string,
+    attempt: Attempt,
+    createReader: () => VendorReader,
+    stream: ProviderStream,
+  ) {
+    this.#providerId = providerId
+    this.#attempt = attempt
+    this.#createReader = createReader
+    this.#stream = stream
+    this.#reader = createReader()
   }
-  return { arrived, isOver: false }
+
+  /** Never rejects. */
+  async run(): Promise<void> {
+    const fault = await openVendorStream(this.#attempt, this.#takeChunk).catch(unreachable)
+    if (this.#attempt.signal.aborted) return
+    try {
+      await this.#add(this.#reader.end(fault))
+    } catch {
+      // The reader has left.
+    }
+    this.#stream.complete()
+  }
+
+  /** Yields to the event loop between slices. Waits only for that, or for a slow reader. */
+  readonly #takeChunk = (chunk: Uint8Array): Progress | Promise<Progress> =>
+    chunk.length > PART_BYTES || isSliceOver() ? this.#takeParts(chunk) : this.#takePart(chunk)
+
+  async #takeParts(chunk: Uint8Array): Promise<Progress> {
+    let arrived = 0
+    for (let at = 0; at < chunk.length; at += PART_BYTES) {
+      if (isSliceOver()) await nextSlice()
+      const progress = await this.#takePart(chunk.subarray(at, at + PART_BYTES))
+      arrived += progress.arrived
+      if (progress.isOver) return { ...progress, arrived }
+    }
+    return { arrived, isOver: false }
+  }
+
+  #takePart(part: Uint8Array): Progress | Promise<Progress> {
+    const payloads = this.#reader.feed(part)
+    const arrived = payloads.length
+    const refusal = this.#hasOutput ? undefined : this.#refusalIn(payloads)
+    if (refusal !== undefined) return { arrived, isOver: true, refusal }
+    // Not every vendor closes the connection after its response.
+    const added = this.#add(payloads)
+    const toProgress = (hasEnded: boolean): Progress => {
+      return { arrived, isOver: hasEnded || this.#reader.fault !== undefined }
+    }
+    return typeof added === 'boolean' ? toProgress(added) : added.then(toProgress)
+  }
+
+  /** Some servers refuse vendor data in the stream. Before any output the call can be repeated. */
+  #refusalIn(payloads: readonly StreamEventPayload[]): ErrorObject | undefined {
+    const first = payloads.find(({ type }) => type !== 'response_start')
+    if (first === undefined) return undefined
+    this.#hasOutput = first.type !== 'usage_update' && first.type !== 'response_error'
+    const failure = payloads.find((payload) => payload.type === 'response_error')
+    if (this.#hasOutput || failure === undefined) return undefined
+    const { error } = failure
+    if (!this.#attempt.request.rebuildAfter(`${error.code} ${error.message}`)) return undefined
+    this.#reader = this.#createReader()
+    return error
+  }
+
+  /** A response that was begun again has started before. */
+  #add(payloads: readonly StreamEventPayload[]): boolean | Promise<boolean> {
+    if (payloads.every(({ type }) => type === 'item_delta'))
+      return this.#stream.addUntilEnd(payloads)
+    const news = payloads.filter(({ type }) => type !== 'response_start' || !this.#hasStarted)
+    this.#hasStarted ||= news.length > 0
+    return this.#stream.addUntilEnd(news.map((payload) => withIssuer(payload, this.#providerId)))
+  }
 }
 
 type CallOption = 'maxStalledBytes' | 'maxRetries' | 'retryTimeouts' | 'fetch' | 'clock' | 'random'
@@ -158,7 +228,7 @@ type CallOption = 'maxStalledBytes' | 'maxRetries' | 'retryTimeouts' | 'fetch' |
 interface Attempt extends Required<Pick<HttpProviderOptions, CallOption>> {
   limits: TimeLimits
   signal: AbortSignal
-  buildRequest: () => VendorRequest
+  request: Pick<CallRequest<never>, 'build' | 'rebuildAfter'>
   observe: (call: Omit<ObservedCall, keyof RunContext>) => CallObserver | undefined
   onRetry?: (() => void) | undefined
 }
@@ -168,29 +238,20 @@ interface Progress {
   arrived: number
   /** Ignore the rest. */
   isOver: boolean
+  /** Why the call is repeated. */
+  refusal?: ErrorObject
 }
 
-type OnChunk = (chunk: Uint8Array) => Promise<Progress>
-
-/** A failed call. `retryAfterMs` is set if the vendor named a delay. */
-interface CallFault extends ErrorObject {
-  isRetryable: boolean
-  retryAfterMs?: number | undefined
-}
+type OnChunk = (chunk: Uint8Array) => Progress | Promise<Progress>
 
 const RETRYABLE_STATUSES = new Set([408, 409, 425, 429, 500, 502, 503, 529])
+const REFUSING_STATUSES = new Set([400, 422])
 /** A gateway timeout: the model may have received the request. */
 const GATEWAY_TIMEOUT = 504
-/** Timeouts of Node's `fetch`: 300 s for headers, and between two chunks. */
-const FETCH_TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
 const RETRY_BASE_MS = 500
 const RETRY_MAX_MS = 8000
-// A vendor that asks for a longer delay has, in effect, refused.
+// A longer delay is in effect a refusal.
 const MAX_RETRY_AFTER_MS = 60_000
-const MAX_ERROR_BODY_CHARS = 64 * 1024
-// Plain-text errors are short; longer texts are pages or stack traces.
-const MAX_PLAIN_CHARS = 300
-
 /**
  * Calls the vendor and passes on its response chunk by chunk. A failed call is retried only before the first event.
  * Returns the failure, if any.
@@ -200,15 +261,20 @@ async function openVendorStream(
   onChunk: OnChunk,
 ): Promise<ErrorObject | undefined> {
   const { maxRetries, clock, random } = attempt
-  for (let tries = 0; ; tries++) {
-    const call = new Call(attempt, tries + 1, onChunk)
+  let tries = 0
+  for (let number = 1; ; number++) {
+    const call = new Call(attempt, number, onChunk)
     const fault = await call.run()
     if (fault === undefined) return undefined
+    if (fault.isRefusal && !attempt.signal.aborted) {
+      attempt.onRetry?.()
+      continue
+    }
     if (attempt.signal.aborted || call.hasArrived || !fault.isRetryable || tries >= maxRetries) {
       const { code, message, retryAfterMs } = fault
       return { code, message, ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }) }
     }
-    const backoff = calculateRetryDelay(tries, RETRY_BASE_MS, RETRY_MAX_MS) * (0.5 + random() / 2)
+    const backoff = calculateRetryDelay(tries++, RETRY_BASE_MS, RETRY_MAX_MS) * (0.5 + random() / 2)
     await pause(fault.retryAfterMs ?? backoff, clock, attempt.signal)
     if (!attempt.signal.aborted) attempt.onRetry?.()
   }
@@ -241,19 +307,20 @@ class Call {
     try {
       const fault = await this.#talk()
       this.#observer?.end('complete')
+      if (fault !== undefined) abort()
       return fault
     } catch (error) {
       this.#observer?.end(signal.aborted ? 'aborted' : 'failed')
+      abort()
       return this.#faultOf(error)
     } finally {
       signal.removeEventListener('abort', abort)
-      abort()
     }
   }
 
   async #talk(): Promise<CallFault | undefined> {
     const { fetch, limits } = this.#attempt
-    const request = this.#attempt.buildRequest()
+    const request = this.#attempt.request.build()
     const { url } = request
     const method = 'POST'
     const accept = 'text/event-stream'
@@ -279,32 +346,57 @@ class Call {
       this.#observer?.chunk(new TextEncoder().encode(text))
       return this.#httpFault(response, text)
     }
-    return this.#read(response.body.getReader())
+    return this.#read(response)
   }
 
-  async #read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<CallFault | undefined> {
-    const { limits, maxStalledBytes } = this.#attempt
-    const stall = new Stall(this.#attempt, (error) => this.#interrupt(error))
+  async #read(response: Response): Promise<CallFault | undefined> {
+    const { limits, maxStalledBytes, clock } = this.#attempt
+    /** Not while a slow reader takes a chunk. */
+    let isWaiting = false
+    const stall = new Stall(limits.stallMs, clock, (error) => {
+      if (isWaiting) this.#interrupt(error)
+    })
     let silence = this.#silence(limits.firstEventMs)
-    try {
-      for (;;) {
-        stall.watch()
-        silence.startWait()
-        const { done, value } = await this.#unlessInterrupted(reader.read())
-        silence.endWait()
-        if (done) return this.hasArrived ? undefined : EMPTY_ANSWER
-        this.#observer?.chunk(value)
-        const { arrived, isOver } = await this.#onChunk(value)
-        if (isOver) return undefined
-        if (arrived === 0) stall.add(value.length)
-        else stall.end()
-        if (stall.bytes > maxStalledBytes) return junkFault(maxStalledBytes)
-        if (arrived === 0 || this.hasArrived) continue
+    /** Set when the rest is ignored. */
+    let end: { fault?: CallFault } | undefined
+    const startWait = (): void => {
+      isWaiting = true
+      stall.watch()
+      silence.startWait()
+    }
+    const goesOn = ({ arrived, isOver, refusal }: Progress, bytes: number): boolean => {
+      if (refusal !== undefined)
+        end = { fault: { ...refusal, isRetryable: false, isRefusal: true } }
+      else if (isOver) end = {}
+      else if (arrived === 0) stall.add(bytes)
+      else stall.end()
+      if (stall.bytes > maxStalledBytes) end = { fault: junkFault(maxStalledBytes) }
+      if (end !== undefined) return false
+      if (arrived > 0 && !this.hasArrived) {
         this.hasArrived = true
         silence.stop()
         silence = this.#silence(limits.betweenEventsMs)
       }
+      startWait()
+      return true
+    }
+    startWait()
+    try {
+      const reading = readBody(response, (chunk) => {
+        if (end !== undefined) return false
+        isWaiting = false
+        silence.endWait()
+        this.#observer?.chunk(chunk)
+        const progress = this.#onChunk(chunk)
+        if (!(progress instanceof Promise)) return goesOn(progress, chunk.length)
+        return progress.then((waited) => goesOn(waited, chunk.length))
+      })
+      await this.#unlessInterrupted(reading)
+      if (end !== undefined) return end.fault
+      return this.hasArrived ? undefined : EMPTY_ANSWER
     } finally {
+      // After a timeout, a chunk may still arrive.
+      end ??= {}
       silence.stop()
       stall.stop()
     }
@@ -344,7 +436,7 @@ class Call {
       return { code: 'UPSTREAM_TIMEOUT', message: error.message, isRetryable: retryTimeouts }
     }
     if (error instanceof TurnstreamError) {
-      // The request could not be created: a retry would fail, too.
+      // The request could not be created: a retry would also fail.
       return { code: error.code, message: error.message, isRetryable: false }
     }
     const fault = unreachable(error)
@@ -361,130 +453,10 @@ class Call {
       code: `HTTP_${status}`,
       message: vendorMessage(body) || response.statusText || 'no message',
       isRetryable: canRetry && isPatient,
+      isRefusal: REFUSING_STATUSES.has(status) && this.#attempt.request.rebuildAfter(body),
       retryAfterMs,
     }
   }
 }
 
 const ABORTED = new DOMException('The call was aborted', 'AbortError')
-
-/** The vendor sent nothing useful for too long. The call may be billed. */
-class TimeoutError extends Error {}
-
-function timeoutError(what: string, ms: number): TimeoutError {
-  return new TimeoutError(`The provider did not send ${what} within ${ms} ms`)
-}
-
-/**
- * Limits how long bytes may arrive without an event: keep-alives while a model thinks, unknown or empty events. A
- * timer, because the system time can change.
- */
-class Stall {
-  readonly #timer: IdleTimer
-  #isWatched = false
-  #error: TimeoutError | undefined
-  bytes = 0
-
-  constructor({ clock, limits }: Attempt, onTimeout: (error: TimeoutError) => void) {
-    this.#timer = new IdleTimer(limits.stallMs, clock, () => {
-      const message = `The provider sent no event within ${limits.stallMs} ms, only keep-alives`
-      this.#error = new TimeoutError(message)
-      onTimeout(this.#error)
-    })
-  }
-
-  watch(): void {
-    if (this.#isWatched) return
-    this.#isWatched = true
-    this.#timer.startWait()
-  }
-
-  add(bytes: number): void {
-    this.bytes += bytes
-    if (this.#error !== undefined) throw this.#error
-  }
-
-  end(): void {
-    this.#timer.endWait()
-    this.#isWatched = false
-    this.#error = undefined
-    this.bytes = 0
-  }
-
-  stop(): void {
-    this.#timer.stop()
-  }
-}
-
-function junkFault(bytes: number): CallFault {
-  const message = `The provider sent more than ${bytes} bytes without an event`
-  return { code: 'UPSTREAM_MALFORMED', message, isRetryable: false }
-}
-
-const EMPTY_ANSWER: CallFault = {
-  code: 'UPSTREAM_TRUNCATED',
-  message: 'The provider returned an empty stream',
-  isRetryable: true,
-}
-
-/**
- * Converts a failure before or during the response. Network errors name hosts and ports, and those of `fetch` quote
- * headers: only the error code is public.
- */
-export function unreachable(error: unknown): ErrorObject {
-  // `fetch` puts the network error into `cause`.
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-  const word = /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? ` (${code})` : ''
-  if (FETCH_TIMEOUTS.has(code)) {
-    return { code: 'UPSTREAM_TIMEOUT', message: `The provider was silent for too long${word}` }
-  }
-  return { code: 'UPSTREAM_UNREACHABLE', message: `The call to the provider failed${word}` }
-}
-
-/** Where `fetch` hides a redirect it has no status. */
-function isRedirect({ status, type }: Response): boolean {
-  return type === 'opaqueredirect' || (status >= 300 && status < 400)
-}
-
-function redirectFault({ status }: Response): CallFault {
-  const code = `HTTP_${status === 0 ? 302 : status}`
-  const message = 'The provider returned a redirect, which is not followed'
-  return { code, message, isRetryable: false }
-}
-
-/** Seconds or a date; other values are ignored. */
-function retryAfter(header: string | null): number | undefined {
-  if (header === null || header.trim() === '') return undefined
-  const seconds = Number(header)
-  const ms = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(header) - Date.now()
-  return Number.isNaN(ms) ? undefined : Math.max(0, ms)
-}
-
-/** The message in a known vendor error format, or the body if it is a sentence. */
-export function vendorMessage(body: string): string {
-  const json = parseJsonSafe(body)
-  const outer = Array.isArray(json) ? (json[0] as unknown) : json
-  const inner = isRecord(outer) ? (outer['error'] ?? outer) : undefined
-  const message = isRecord(inner) ? inner['message'] : inner
-  return typeof message === 'string' ? message.trim() : sentenceOf(body)
-}
-
-/** Pages, stack traces and other JSON may contain anything. */
-function sentenceOf(body: string): string {
-  const text = body.trim()
-  return text.length <= MAX_PLAIN_CHARS && /^[^\n<>{}]*$/.test(text) ? text : ''
-}
-
-async function readStart(response: Response): Promise<string> {
-  if (response.body === null) return ''
-  const decoder = new TextDecoder()
-  const reader = response.body.getReader()
-  let text = ''
-  while (text.length < MAX_ERROR_BODY_CHARS) {
-    const { done, value } = await reader.read()
-    if (done) break
-    text += decoder.decode(value, { stream: true })
-  }
-  return text
-}

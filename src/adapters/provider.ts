@@ -31,7 +31,31 @@ export interface ProviderRequest {
   stop?: readonly string[]
   responseFormat?: { type: 'text' } | { type: 'json_object' } | JsonSchemaFormat
   parallelToolCalls?: boolean
+  topK?: number
+  seed?: number
+  frequencyPenalty?: number
+  presencePenalty?: number
+  /** From -100 to 100, by token id. */
+  logitBias?: Readonly<Record<string, number>>
+  /** How long the answer should be. */
+  verbosity?: 'low' | 'medium' | 'high'
+  /** `auto`, `default`, or a name of the vendor. */
+  serviceTier?: string
+  /** An id of the end user, for the vendor's abuse detection. */
+  user?: string
+  promptCacheKey?: string
+  /** How long to cache the prompt, for vendors that cache only on request. */
+  promptCache?: '5m' | '1h'
 }
+
+/** A request without its messages. */
+export type ModelSettings = Omit<ProviderRequest, 'input'>
+
+/** What a provider may lack: `strict` of tools, `name` of messages. */
+export type SettingName =
+  | Exclude<keyof ModelSettings, 'model' | 'tools' | 'toolChoice'>
+  | 'strict'
+  | 'name'
 
 export interface JsonSchemaFormat {
   type: 'json_schema'
@@ -54,8 +78,8 @@ export interface RunContext {
   /** Called for each type of vendor event that is not known, once per call. */
   onUnknown?: (type: string) => void
   /**
-   * Waits until a client has answered an `approval_request` item of the stream, under its `approval_id`. False as well
-   * when nobody answers in time or the turn ends. Missing if nobody can be asked.
+   * Waits until a client has answered an `approval_request` item of the stream, under its `approval_id`. Returns false
+   * when no answer arrives in time or the turn ends. Missing if approvals are not supported.
    */
   isApproved?: (approvalId: string) => Promise<boolean>
 }
@@ -89,6 +113,8 @@ export interface Provider {
     run: RunContext,
     signal?: AbortSignal,
   ): ResponseStream<StreamEventPayload>
+  /** The settings of a request that the provider refuses; always `name` if it has none. Missing: it takes them all. */
+  unsupported?(request: ModelSettings): readonly SettingName[]
   /** Missing for providers without a process. */
   readonly health?: ProcessHealth
   /** Releases what the provider holds between calls, such as a process. Running calls fail. */

@@ -257,8 +257,8 @@ export class ResponseWriter {
     this.#usage = usage
   }
 
-  /** Ends the response, for any reason. Open items are completed as they are. */
-  finish(reason: FinishReason, providerReason: string | null): void {
+  /** Ends the response, for any reason. Open items are completed with their text so far. */
+  finish(reason: FinishReason, providerReason: string | null, stopSequence?: string): void {
     if (this.#phase === 'ended') return
     this.start()
     for (const key of this.#open.keys()) this.finishItem(key)
@@ -269,6 +269,7 @@ export class ResponseWriter {
       status: 'complete',
       finish_reason: reason,
       provider_finish_reason: providerReason,
+      ...(stopSequence !== undefined && { stop_sequence: stopSequence }),
       ...(this.#usage !== undefined && { usage: this.#usage }),
     })
   }

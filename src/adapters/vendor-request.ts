@@ -88,7 +88,12 @@ export interface Answer {
 }
 
 export type Step =
-  | { from: 'user' | 'system'; text: string; attachments: readonly Attachment[] }
+  | {
+      from: 'user' | 'system'
+      text: string
+      name: string | undefined
+      attachments: readonly Attachment[]
+    }
   | { from: 'agent'; items: readonly AgentItem[] }
   | { from: 'tools'; answers: readonly Answer[] }
 
@@ -138,6 +143,7 @@ class Thread {
         this.#steps.push({
           from: item.origin,
           text: item.content,
+          name: item.name,
           attachments: item.attachments ?? [],
         })
         return

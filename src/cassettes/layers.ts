@@ -1,5 +1,5 @@
+import { vendorMessage } from '../adapters/call-faults.ts'
 import { EventStamp } from '../adapters/event-stamp.ts'
-import { vendorMessage } from '../adapters/http-provider.ts'
 import { TRANSLATIONS } from '../adapters/read-events.ts'
 import { VendorReader } from '../adapters/vendor-input.ts'
 import { OutputReplay } from '../processor/recompute.ts'
@@ -53,7 +53,7 @@ export function hasStream({ response }: CassetteCall): boolean {
   return response !== undefined && response.status >= 200 && response.status < 300
 }
 
-/** Why a call has no truthful end of its own. Ignored by a response that has ended. */
+/** Why a call has no end. Ignored by a response that has ended. */
 function faultOf(call: CassetteCall): ErrorObject | undefined {
   const { response, end } = call
   if (response !== undefined && !hasStream(call)) {

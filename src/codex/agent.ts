@@ -7,7 +7,7 @@ export const SANDBOXES = ['read-only', 'workspace-write', 'danger-full-access'] 
 export type AgentSandbox = (typeof SANDBOXES)[number]
 
 /**
- * Who decides about commands that need approval. `never`: nobody, codex declines them itself. `refuse`: they are
+ * Who decides about commands that need approval. `never`: codex declines them itself. `refuse`: they are
  * declined here. `ask`: a client of the turn.
  */
 export const APPROVALS = ['never', 'refuse', 'ask'] as const
@@ -24,20 +24,23 @@ export interface CodexAgent {
   readonly maxOutputChars?: number
 }
 
-/** Throws OPTION_INVALID if codex could not work like this. */
+/** Throws OPTION_INVALID if codex cannot run with these settings. */
 export function checkAgent({ directory, sandbox, approvals }: CodexAgent): void {
   if (!isAbsolute(directory) || !isDirectory(directory)) {
-    throw invalid(`directory, ${directory}, is not an absolute path of a directory`)
+    throw invalid(`directory must be the absolute path of an existing directory, got ${directory}`)
   }
-  if (asksInVain(sandbox, approvals)) throw invalid(`approvals: ${ASKS_IN_VAIN}`)
+  if (hasNeedlessApprovals(sandbox, approvals)) throw invalid(`approvals: ${NEEDLESS_APPROVALS}`)
 }
 
-/** Without a sandbox, codex asks nobody about anything. */
-export function asksInVain(sandbox: AgentSandbox, approvals: AgentApprovals = 'never'): boolean {
+/** Whether approvals would never be requested: without a sandbox, codex requests none. */
+export function hasNeedlessApprovals(
+  sandbox: AgentSandbox,
+  approvals: AgentApprovals = 'never',
+): boolean {
   return sandbox === 'danger-full-access' && approvals !== 'never'
 }
 
-export const ASKS_IN_VAIN = 'with danger-full-access codex needs no approvals; use "never"'
+export const NEEDLESS_APPROVALS = 'with danger-full-access codex needs no approvals; use "never"'
 
 function invalid(detail: string): TurnstreamError {
   return new TurnstreamError('OPTION_INVALID', `agent: ${detail}`)
@@ -47,7 +50,7 @@ function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-/** The approval policy of codex. `on-request`: the model asks for what the sandbox does not allow. */
+/** The approval policy of codex. `on-request`: the model requests what the sandbox does not allow. */
 export function approvalPolicy({ approvals = 'never' }: CodexAgent): string {
   return approvals === 'never' ? 'never' : 'on-request'
 }

@@ -5,6 +5,7 @@ import {
   type Provider,
   ProviderStream,
 } from '../adapters/provider.ts'
+import { unsupportedSettings } from '../adapters/settings.ts'
 import type { Translation } from '../adapters/translation.ts'
 import { concealing } from '../adapters/vendor-errors.ts'
 import { type Clock, systemClock } from '../async/clock.ts'
@@ -21,18 +22,19 @@ import { findCodex } from './binary.ts'
 import type { Incoming, Params } from './connection.ts'
 import { type ModelProvider, writeCodexHome } from './home.ts'
 import { buildAgentRequest, buildCodexRequest, type CodexRequest } from './request.ts'
+import { CODEX_SETTINGS } from './settings.ts'
 import { CodexSupervisor } from './supervisor.ts'
 
 export interface CodexProviderOptions {
   /** Provider id of its responses. `codex` by default. */
   id?: string
-  /** The codex binary. By default the one of an installed `@openai/codex`, or of the `PATH`. */
+  /** The codex binary. By default from an installed `@openai/codex`, or `codex` in the `PATH`. */
   binary?: string
-  /** `CODEX_HOME`: a directory of its own, created with the first process. */
+  /** `CODEX_HOME`: a separate directory, created with the first process. */
   home: string | (() => string)
   /** A directory whose files the home starts with, such as the `auth.json` of a login. */
   homeTemplate?: string
-  /** Models that codex may be asked for; the first is its default. */
+  /** Models that requests may name; the first is the default. */
   models: readonly string[]
   /** The Responses API that codex calls. */
   modelProvider: ModelProvider
@@ -112,6 +114,7 @@ export function createCodexProvider(options: CodexProviderOptions): CodexProvide
       return supervisor.health
     },
     stop: () => supervisor.stop(),
+    unsupported: (request) => unsupportedSettings(CODEX_SETTINGS, request),
     stream(request, { onUnknown = options.onUnknown, isApproved, ...run }, signal) {
       const stream = new ProviderStream(signal, clock)
       const context = { ...run, providerId: id, modelId: request.model, now: () => clock.now() }
@@ -145,20 +148,20 @@ interface TurnParts {
   readonly idleMs: number
   readonly maxTurnMs: number
   readonly supervisor: CodexSupervisor
-  /** Set if codex works with tools of its own. */
+  /** Set if codex uses its own tools. */
   readonly agent?: AgentTurn | undefined
 }
 
 const CALL_OF_CLIENT_TOOL = 'item/tool/call'
 
 /**
- * One request: a thread of its own, the history injected, one turn. When the model has called tools of the client, the
+ * One request: a new thread, the history injected, one turn. When the model has called tools of the client, the
  * turn is interrupted: the client answers with another request.
  */
 class CodexTurn {
   readonly #parts: TurnParts
   readonly #silence: IdleTimer
-  /** Messages in order, and at last the reason why no more come. */
+  /** Messages in order, then the reason why no more follow. */
   #queue: (Incoming | ErrorObject)[] = []
   #queuedChars = 0
   #isDraining = false
@@ -309,10 +312,10 @@ class CodexTurn {
     return payloads
   }
 
-  /** Answers a request for approval, and returns the item that asks for it. */
+  /** Answers a request for approval, and returns its item. */
   #decide(agent: AgentTurn, { id = '', params }: Incoming): readonly StreamEventPayload[] {
     const request = agent.decide(id, params, (result) => {
-      // An interrupt resolves what is open. An answer before it would let the model go on.
+      // An interrupt resolves open calls. An answer before it would let the model continue.
       if (this.#state !== 'running' || this.#parts.stream.signal.aborted) return
       this.#respond(id, result)
     })

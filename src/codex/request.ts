@@ -1,11 +1,14 @@
 import { asString } from '../adapters/fields.ts'
+import { forProvider } from '../adapters/issuer.ts'
 import { vendorFields } from '../adapters/metadata.ts'
 import { toInput } from '../adapters/openai-responses/adapter.ts'
-import type { ProviderRequest } from '../adapters/provider.ts'
+import { CODEX_ID, type ProviderRequest } from '../adapters/provider.ts'
+import { writeSettings } from '../adapters/settings.ts'
 import { invalidOption } from '../adapters/vendor-request.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import { approvalPolicy, type CodexAgent, checkAgent } from './agent.ts'
 import type { Params } from './connection.ts'
+import { CODEX_SETTINGS } from './settings.ts'
 
 /** What a request becomes: a thread with its tools, the history, and a turn without input. */
 export interface CodexRequest {
@@ -29,7 +32,7 @@ export function buildCodexRequest(request: ProviderRequest): CodexRequest {
       environments: [],
       approvalPolicy: 'never',
       experimentalRawEvents: true,
-      // Without it codex sends instructions of its own.
+      // Without it codex sends its own instructions.
       baseInstructions: '',
       dynamicTools: offered.map(({ name, description = '', parameters }) => {
         return { type: 'function', name: names.toCodex(name), description, inputSchema: parameters }
@@ -41,7 +44,7 @@ export function buildCodexRequest(request: ProviderRequest): CodexRequest {
   }
 }
 
-/** Translates a request to an agent, which has tools of its own. Those of the request are not offered to it. */
+/** Translates a request to an agent, which has its own tools. The request's tools are not offered to it. */
 export function buildAgentRequest(
   request: ProviderRequest,
   agent: CodexAgent,
@@ -61,39 +64,28 @@ export function buildAgentRequest(
       approvalPolicy: approvalPolicy(agent),
       experimentalRawEvents: true,
     },
-    items: toInput(request.input.map(withoutCodexMark)).map((item) => toCodexItem(item, names)),
+    items: toInput(request.input.map(ownItem)).map((item) => toCodexItem(item, names)),
     turn: turnParams(request),
     originalName: (name) => names.toClient(name),
   }
 }
 
 /** What codex ran in earlier turns is history: the model sees it as calls with their results. */
-function withoutCodexMark(item: OutputItem): OutputItem {
+function ownItem(stored: OutputItem): OutputItem {
+  const item = forProvider(stored, CODEX_ID)
   if (vendorFields('codex', item) === undefined) return item
   if (item.type !== 'function_call' && item.type !== 'function_call_output') return item
   const { provider_metadata: _, ...rest } = item
   return rest
 }
 
-function turnParams({ responseFormat, reasoningEffort: effort }: ProviderRequest): Params {
-  return {
-    input: [],
-    ...(effort !== undefined && { effort }),
-    ...(effort !== undefined && effort !== 'none' && { summary: 'auto' }),
-    ...(responseFormat?.type === 'json_schema' && { outputSchema: responseFormat.schema }),
-  }
+function turnParams(request: ProviderRequest): Params {
+  return { input: [], ...writeSettings(CODEX_SETTINGS, request) }
 }
 
-/** The app-server has no such parameters, and would ignore them. */
-function refuseUnsupported(request: ProviderRequest): void {
-  const { stop = [], maxOutputTokens, thinkingBudget, responseFormat, toolChoice } = request
-  if (stop.length > 0) refuse('stop', 'has no stop sequences')
-  if (maxOutputTokens !== undefined) refuse('maxOutputTokens', 'has no limit of output tokens')
-  if (thinkingBudget !== undefined) refuse('thinkingBudget', 'takes reasoningEffort instead')
-  if (responseFormat?.type === 'json_object') {
-    refuse('responseFormat', 'takes a json_schema, not json_object')
-  }
-  if (request.input.some(hasFile)) refuse('attachments', 'takes images, not files')
+/** The app-server cannot do this, and would ignore it. */
+function refuseUnsupported({ input, toolChoice }: ProviderRequest): void {
+  if (input.some(hasFile)) refuse('attachments', 'takes images, not files')
   if (toolChoice === 'required' || typeof toolChoice === 'object') {
     refuse('toolChoice', 'cannot force a tool call')
   }

@@ -1,12 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { httpProvider } from '../../src/adapters/http-provider.ts'
-import { translateOpenaiChat } from '../../src/adapters/openai-chat/translate.ts'
 import { TurnstreamError } from '../../src/protocol/errors.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import { isStreamEvent } from '../../src/protocol/stream-event-guard.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { eventually } from '../eventually.ts'
-import { collect, collectWith, last, request, run, STOP, setUp, TEXT } from './http-support.ts'
+import {
+  collect,
+  collectWith,
+  last,
+  request,
+  run,
+  STOP,
+  setUp,
+  TEXT,
+  vendorOf,
+} from './http-support.ts'
 import { sse } from './vendor-server.ts'
 
 describe('a response', () => {
@@ -182,7 +191,7 @@ describe('a failed request', () => {
     const buildRequest = () => {
       throw new TurnstreamError('OPTION_INVALID', 'topP')
     }
-    const provider = httpProvider('test', buildRequest, translateOpenaiChat, {})
+    const provider = httpProvider(vendorOf(buildRequest), {})
     const events = await collect(provider.stream(request, run))
     expect(last(events)).toMatchObject({ error: { code: 'OPTION_INVALID' } })
   })

@@ -4,6 +4,7 @@ import { stamp } from '../../src/adapters/event-stamp.ts'
 import { type HttpProviderOptions, httpProvider } from '../../src/adapters/http-provider.ts'
 import { translateOpenaiChat } from '../../src/adapters/openai-chat/translate.ts'
 import type { Provider, ProviderRequest } from '../../src/adapters/provider.ts'
+import type { VendorRequest } from '../../src/adapters/vendor-request.ts'
 import type { StreamEvent, StreamEventPayload } from '../../src/protocol/stream-event.ts'
 import type { FakeClock } from '../../src/testing/fake-clock.ts'
 import { type Answer, startVendor, type VendorServer } from './vendor-server.ts'
@@ -25,8 +26,13 @@ export async function setUp(answer: Answer, options: HttpProviderOptions = {}): 
   const buildRequest = ({ model }: ProviderRequest) => ({
     ...{ url: server.url, headers: {}, body: { model } },
   })
-  const provider = httpProvider('test', buildRequest, translateOpenaiChat, options)
+  const provider = httpProvider(vendorOf(buildRequest), options)
   return { provider, server }
+}
+
+/** A vendor that is called as the test says and answers like Chat Completions. */
+export function vendorOf(buildRequest: (request: ProviderRequest) => VendorRequest) {
+  return { id: 'test', buildRequest, createTranslation: translateOpenaiChat }
 }
 
 export async function collect(payloads: AsyncIterable<StreamEventPayload>): Promise<StreamEvent[]> {

@@ -7,6 +7,7 @@ import type { HttpProviderOptions } from '../../src/adapters/http-provider.ts'
 import { createScriptedProvider } from '../../src/adapters/scripted/adapter.ts'
 import type { ResponseStream } from '../../src/async/response-stream.ts'
 import type { StreamEventPayload } from '../../src/protocol/stream-event.ts'
+import { createProviderFetch } from '../../src/server/provider-fetch.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { eventually } from '../eventually.ts'
 import { collect, request, run } from './http-support.ts'
@@ -117,7 +118,12 @@ const CASES: Record<string, Case> = {
   },
 }
 
-describe.each(Object.entries(VENDORS))('%s', (id, row) => {
+const ROWS = Object.entries(VENDORS).flatMap(([id, row]) => [
+  { id, row, by: 'the global fetch', fetch: globalThis.fetch },
+  { id, row, by: 'the fetch of servers', fetch: createProviderFetch() },
+])
+
+describe.each(ROWS)('$id by $by', ({ id, row, fetch }) => {
   const text = readFileSync(`test/fixtures/${FIXTURES[id]}/text.sse`, 'utf8')
 
   test.each(Object.entries(CASES))('%s', async (_name, { send, read = readAll, options }) => {
@@ -128,7 +134,7 @@ describe.each(Object.entries(VENDORS))('%s', (id, row) => {
       await eventually(() => expect(clock.timersSet()).toBeGreaterThan(1))
       send(socket, text, row)
     })
-    const provider = row.create({ baseUrl: vendor.url, apiKey: 'k', clock, ...options })
+    const provider = row.create({ baseUrl: vendor.url, apiKey: 'k', clock, fetch, ...options })
     const controller = new AbortController()
     await read(provider.stream(request, run, controller.signal), controller)
     await settle()
@@ -137,12 +143,15 @@ describe.each(Object.entries(VENDORS))('%s', (id, row) => {
       expect(getEventListeners(controller.signal, 'abort')).toEqual([])
     })
   })
+})
 
-  // Gemini has no last event: usage may follow the finish reason.
-  test.skipIf(id === 'gemini')('the end of the events, before the end of the body', async () => {
+// Gemini has no last event: usage may follow the finish reason.
+describe.each(ROWS.filter(({ id }) => id !== 'gemini'))('$id by $by', ({ id, row, fetch }) => {
+  test('the end of the events, before the end of the body', async () => {
+    const text = readFileSync(`test/fixtures/${FIXTURES[id]}/text.sse`, 'utf8')
     const clock = fakeClock()
     const vendor = await rawVendor((socket) => void socket.write(HEAD + chunk(text)))
-    const provider = row.create({ baseUrl: vendor.url, apiKey: 'k', clock })
+    const provider = row.create({ baseUrl: vendor.url, apiKey: 'k', clock, fetch })
     const events = await collect(provider.stream(request, run))
     expect(events.at(-1)?.type).toBe('response_done')
     await eventually(() => {

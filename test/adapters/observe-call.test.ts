@@ -26,7 +26,7 @@ function observed() {
 }
 
 describe('an observer of calls', () => {
-  test('gets the request and the response as they are sent', async () => {
+  test('gets the request and the response unchanged', async () => {
     const { calls, notes, observeCall } = observed()
     const { provider, server } = await setUp(sse(TEXT, STOP, '[DONE]'), { observeCall })
     await collect(provider.stream(request, { ...run, tenant: 'acme', round: 2 }))
@@ -57,7 +57,7 @@ describe('an observer of calls', () => {
     expect(notes.at(-1)).toBe('complete')
   })
 
-  test('is told that the connection failed', async () => {
+  test('is notified that the connection failed', async () => {
     const { notes, observeCall } = observed()
     const options = { observeCall, maxRetries: 0 }
     const { provider } = await setUp((response) => void response.destroy(), options)
@@ -66,7 +66,7 @@ describe('an observer of calls', () => {
     expect(notes).toEqual(['failed'])
   })
 
-  test('is told that the turn was cancelled', async () => {
+  test('is notified that the turn was cancelled', async () => {
     const { notes, observeCall } = observed()
     const { provider } = await setUp(
       (response) => {

@@ -135,7 +135,7 @@ describe('a response', () => {
     }
   })
 
-  test('that never started is truncated, too', () => {
+  test('that never started is also truncated', () => {
     const target = writer()
     target.endInput()
     const payloads = target.take()

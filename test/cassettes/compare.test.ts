@@ -41,7 +41,7 @@ describe('equal', () => {
 })
 
 describe('different', () => {
-  test('ids, when asked', () => {
+  test('ids, on request', () => {
     const other = cassetteOf({ events: renamed(toolsEvents()) })
     expect(compareCassettes(turn, other, { ids: true })).toMatchObject({
       layer: 'events',
@@ -53,7 +53,7 @@ describe('different', () => {
     })
   })
 
-  test('times, when asked', () => {
+  test('times, on request', () => {
     const later = toolsEvents().map(({ at, event }) => ({ at: at + 5, event }))
     expect(compareCassettes(turn, cassetteOf({ events: later }), { times: true })).toMatchObject({
       layer: 'events',
@@ -140,7 +140,7 @@ describe('different', () => {
     })
   })
 
-  test('every snapshot, when times are asked for', () => {
+  test('every snapshot, with times', () => {
     const options = { times: true, layers: ['outputs'] as const }
     expect(compareCassettes(turn, turn, options)).toBeUndefined()
     const fast = toolsEvents().map(({ event }) => ({ at: 0, event }))

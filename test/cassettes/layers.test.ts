@@ -32,7 +32,7 @@ describe('recorded calls', () => {
     expect(new Set(times).size).toBeGreaterThan(3)
   })
 
-  test('are runs of their own, in order', () => {
+  test('are separate runs, in order', () => {
     const calls = [recordedCall('chat', 1), recordedCall('anthropic', 2)]
     const events = cassetteEvents(cassetteOf({ header, calls }))
     const starts = events.filter(({ event }) => event.type === 'response_start')

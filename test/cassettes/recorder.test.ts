@@ -62,7 +62,7 @@ describe('a recorder', () => {
     expect(bodyOf(call)).toBe('one')
   })
 
-  test('says that a body was too large', () => {
+  test('marks a body that was too large', () => {
     const { call } = record({ ...REQUEST, body: undefined }, [])
     expect(call.request).toMatchObject({ truncated: true })
     expect(call.request).not.toHaveProperty('body')

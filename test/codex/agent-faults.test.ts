@@ -113,8 +113,8 @@ test('a command may be silent, and the model may not', async () => {
 })
 
 test.each([
-  [{ directory: '/nowhere' }, 'is not an absolute path of a directory'],
-  [{ directory: '.' }, 'is not an absolute path of a directory'],
+  [{ directory: '/nowhere' }, 'must be the absolute path of an existing directory'],
+  [{ directory: '.' }, 'must be the absolute path of an existing directory'],
   [{ sandbox: 'danger-full-access' }, 'codex needs no approvals'],
 ] as const)('an agent with %j fails the turn, and says why', async (agent, message) => {
   const events = await ask(start('answers', agent))

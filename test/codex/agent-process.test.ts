@@ -63,7 +63,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('the documented agent works beside the chat, in processes and homes of their own', async () => {
+test('the documented agent works beside the chat, in a separate process and home', async () => {
   const { server, url, folder, work } = await start({ directory: 'project' })
   const { data } = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string }[] }
   expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining(['codex/gpt-5.5', 'codex/agent']))

@@ -152,7 +152,7 @@ describe('a command', () => {
     expect(await log.getResponse('turn')).toContain('"exitCode":0')
   })
 
-  test('that fails says so, with its exit code', async () => {
+  test('that fails is reported, with its exit code', async () => {
     const { url, log } = await start()
     const outputs = await run(url, 'run: echo before; exit 3')
     expect(callIn(outputs)).toMatchObject({ toolOutput: 'before\n', success: false })
@@ -350,7 +350,7 @@ describe('approvals', () => {
     expect(textIn(outputs)).toContain('It returned')
   })
 
-  test('ask: a patch waits, too', async () => {
+  test('ask: a patch also waits', async () => {
     const { url, directory } = await start(ASK)
     await submit(url, 'turn', 'patch: *** Add File: hello.txt\n+Hello.')
     await answer(url, 'turn', true)
@@ -358,7 +358,7 @@ describe('approvals', () => {
     expect(readFileSync(join(directory, 'hello.txt'), 'utf8')).toBe('Hello.\n')
   })
 
-  test('ask: nobody answers, and the command is declined', async () => {
+  test('ask: without an answer the command is declined', async () => {
     const { url, directory } = await start({ ...ASK, maxApprovalMs: 500 })
     const outputs = await run(url, 'run outside: touch late')
     expect(callIn(outputs)).toMatchObject({ approval: { status: 'declined', reason: 'timeout' } })

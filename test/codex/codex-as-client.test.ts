@@ -2,11 +2,12 @@
  * `codex exec` as a client of `/v1/responses`, in front of a provider that knows only Chat Completions.
  * @module-tag slow
  */
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { sse } from '../adapters/vendor-server.ts'
 import { read } from '../repository/sources.ts'
@@ -42,19 +43,15 @@ const CALL = {
   function: { name: 'exec_command', arguments: ARGUMENTS },
 }
 
-test('codex runs a tool and gets the answer, whatever tools it brings', async () => {
-  const { server, asked, vendor } = await stage('openai-chat', (response, request, count) => {
-    const call = [chunk({ tool_calls: [CALL] }), chunk({}, 'tool_calls')]
-    const text = [chunk({ content: 'The file is there.' }), chunk({}, 'stop')]
-    return sse(...(count === 1 ? call : text), '[DONE]')(response, request, count)
-  })
+/** Runs `codex exec` in a folder of its own. */
+async function runCodex(url: string, prompt: string) {
   const folder = mkdtempSync(join(tmpdir(), 'turnstream-codex-client-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const config = RECIPE.replace('http://127.0.0.1:4010', server.url)
+  const config = RECIPE.replace('http://127.0.0.1:4010', url)
   writeFileSync(join(folder, 'config.toml'), config.replace(/^model = .*/m, 'model = "vendor/m"'))
   const flags = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox']
   const env = { PATH: process.env['PATH'], HOME: folder, CODEX_HOME: folder }
-  const child = spawn(codex, ['exec', ...flags, 'Make a file'], {
+  const child = spawn(codex, ['exec', ...flags, prompt], {
     cwd: folder,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -64,6 +61,16 @@ test('codex runs a tool and gets the answer, whatever tools it brings', async ()
   child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
   const [code] = (await once(child, 'close')) as [number | null]
+  return { folder, code, printed, errors }
+}
+
+test('codex runs a tool and gets the answer, whatever tools it brings', async () => {
+  const { server, asked, vendor } = await stage('openai-chat', (response, request, count) => {
+    const call = [chunk({ tool_calls: [CALL] }), chunk({}, 'tool_calls')]
+    const text = [chunk({ content: 'The file is there.' }), chunk({}, 'stop')]
+    return sse(...(count === 1 ? call : text), '[DONE]')(response, request, count)
+  })
+  const { folder, code, printed, errors } = await runCodex(server.url, 'Make a file')
 
   expect([code, errors]).toEqual([0, expect.stringContaining('succeeded')])
   expect(printed).toContain('The file is there.')
@@ -71,4 +78,22 @@ test('codex runs a tool and gets the answer, whatever tools it brings', async ()
   expect(vendor.bodies).toHaveLength(2)
   const last = asked().messages.at(-1)
   expect(last).toMatchObject({ role: 'tool', tool_call_id: 'call_1' })
+})
+
+test('codex that is cut off in the middle of an answer gets all of it, for one provider call', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, ['examples/cut-codex.mjs', codex])
+  expect(stdout.split('\n')).toEqual([
+    'answer: The answer is complete.',
+    'requests of codex: 2',
+    'requests to the provider: 1',
+    '',
+  ])
+})
+
+test('the example explains how to install codex', async () => {
+  const run = promisify(execFile)(process.execPath, ['examples/cut-codex.mjs', '/missing'])
+  await expect(run).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('npm install'),
+  })
 })

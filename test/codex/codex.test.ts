@@ -47,7 +47,7 @@ function ask(openai: OpenAI, content: string, more: object = {}) {
 }
 
 describe('a chat through codex', () => {
-  test('streams a text with its usage, and sends codex only what was asked', async () => {
+  test('streams a text with its usage, and sends codex only the request', async () => {
     const { openai, vendor, codex } = await start()
     const stream = ask(openai, 'good day', {
       messages: [
@@ -159,15 +159,26 @@ describe('a chat through codex', () => {
     expect(text).toBe('Half an answ')
   })
 
-  test.each([
-    [{ stop: ['x'] }, 'stop'],
-    [{ max_completion_tokens: 9 }, 'maxOutputTokens'],
-    [{ tools: TOOLS, tool_choice: 'required' }, 'toolChoice'],
-    [{ response_format: { type: 'json_object' } }, 'responseFormat'],
-  ])('%j is refused by name', async (more, name) => {
+  test('a forced call is refused by name', async () => {
     const { openai, vendor } = await start()
-    await expect(ask(openai, 'hi', more).finalChatCompletion()).rejects.toThrow(name)
+    const stream = ask(openai, 'hi', { tools: TOOLS, tool_choice: 'required' })
+    await expect(stream.finalChatCompletion()).rejects.toThrow('toolChoice')
     expect(vendor.bodies).toEqual([])
+  })
+
+  test('hints that codex does not have are ignored, and named', async () => {
+    const { openai, vendor } = await start()
+    const hints = { stop: 'x', max_completion_tokens: 9, temperature: 0.5, seed: 7 }
+    const response_format = { type: 'json_object' as const }
+    const messages = [{ role: 'user' as const, content: 'good day' }]
+    const { data, response } = await openai.chat.completions
+      .create({ model: 'codex/m', messages, response_format, ...hints })
+      .withResponse()
+    expect(data.choices[0]?.finish_reason).toBe('stop')
+    expect(vendor.bodies).toHaveLength(1)
+    expect(response.headers.get('x-turnstream-ignored')).toBe(
+      'response_format, stop, max_completion_tokens, temperature, seed',
+    )
   })
 })
 
@@ -218,7 +229,7 @@ function jwt(): string {
 }
 
 describe('a turn through codex', () => {
-  test('is cancelled at the vendor, too, within a second', async () => {
+  test('is also cancelled at the vendor, within a second', async () => {
     const { url, vendor } = await start()
     await submit(url, 'held', 'hold')
     await eventually(async () => {

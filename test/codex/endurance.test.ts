@@ -23,7 +23,7 @@ async function heapInUse(): Promise<number> {
   return process.memoryUsage().heapUsed
 }
 
-test('the memory of the gateway stays flat, and that of codex within its limit', async () => {
+test('the memory of the gateway stays flat, and codex stays within its limit', async () => {
   const binary = installedCodex()
   const { port } = await startVendorProcess()
   const env = { PATH: process.env['PATH'], VENDOR_KEY: KEY, ...certificate(folderOfTest()) }

@@ -72,7 +72,7 @@ describe('an app-server that', () => {
     expect(events.at(-1)).toMatchObject({ type: 'response_error', error: { code } })
   })
 
-  test('writes other lines and asks for approval is refused, and the turn goes on', async () => {
+  test('writes other lines and requests approval is refused, and the turn continues', async () => {
     const events = await ask(start('asks'))
     expect(events).toContainEqual(
       expect.objectContaining({
@@ -121,7 +121,7 @@ describe('a turn is interrupted', () => {
 })
 
 describe('the process', () => {
-  test('is asked for no notification that no turn needs', async () => {
+  test('is not asked for notifications that no turn needs', async () => {
     const logged: string[] = []
     await ask(start('answers', { onLog: (line) => logged.push(line) }))
     await eventually(() => expect(logged.join('\n')).toContain('opted out of'))

@@ -12,7 +12,7 @@ function linesOf(...chunks: readonly (string | Uint8Array)[]): string[] {
 const KEY = 'sk-ant-REDACTED'
 
 describe('lines of a log', () => {
-  test('are whole wherever the output is split, without colours and blank lines', () => {
+  test('are complete wherever the output is split, without colours and blank lines', () => {
     const text = '\u001b[31merror\u001b[0m: é\n\n  two\nlast'
     const bytes = Buffer.from(text)
     for (let cut = 0; cut <= bytes.length; cut++) {

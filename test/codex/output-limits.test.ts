@@ -77,7 +77,7 @@ describe('a finished item', () => {
     })
   })
 
-  test('and other messages pass as they are', () => {
+  test('and other messages pass unchanged', () => {
     const limits = new OutputLimits(1)
     for (const message of [
       completed(7),

@@ -1,11 +1,14 @@
 import { unreachable } from '../../protocol/errors.ts'
 import { isRecord, parseJson, parseJsonObject } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
+import type { Vendor } from '../call-request.ts'
 import { asFields, asList, type Fields } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
+import { THINKING_REFUSED } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
 import type { ProviderRequest } from '../provider.ts'
 import type { ModelClient } from '../response-events.ts'
+import { writeSettings } from '../settings.ts'
 import {
   type AgentItem,
   type Answer,
@@ -17,33 +20,17 @@ import {
   toolChoiceOf,
   type VendorRequest,
 } from '../vendor-request.ts'
+import { ANTHROPIC_SETTINGS, defaultMaxTokens } from './settings.ts'
 import { translateAnthropicMessages } from './translate.ts'
 import { NAMESPACE } from './wire.ts'
 
 /** Anthropic's Messages API, or a compatible server. */
 export function createAnthropicMessagesProvider(options: HttpProviderOptions = {}): ModelClient {
-  return httpProvider(
-    'anthropic',
-    buildAnthropicMessagesRequest,
-    translateAnthropicMessages,
-    options,
-  )
+  return httpProvider(ANTHROPIC, options)
 }
 
 export const BASE_URL = 'https://api.anthropic.com'
 export const API_VERSION = '2023-06-01'
-
-/** The API has no default. More than most answers need, within the limit of its models. */
-const DEFAULT_MAX_TOKENS = 8192
-
-/** Minimum thinking budget of the API. */
-const MIN_THINKING_TOKENS = 1024
-
-/**
- * Thinking budgets in tokens. The highest, plus the default for the answer, stays below 32,000, the output limit of
- * some thinking models.
- */
-const EFFORT_BUDGETS = { minimal: 1024, low: 2048, medium: 8192, high: 16_384 } as const
 
 /** `POST /v1/messages`. Throws for options that the API does not support. */
 export function buildAnthropicMessagesRequest(
@@ -51,9 +38,9 @@ export function buildAnthropicMessagesRequest(
   { baseUrl = BASE_URL, apiKey, headers }: RequestOptions = {},
 ): VendorRequest {
   const { system, messages } = toHistory(request.input)
-  const budget = thinkingBudget(request)
-  refuseContradictions(request, budget)
-  const { stop = [] } = request
+  if (request.promptCache !== undefined) cachePrompt(system, messages, request.promptCache)
+  const settings = writeSettings(ANTHROPIC_SETTINGS, request)
+  const isOff = !canThink(messages)
   return {
     url: joinUrl(baseUrl, '/v1/messages'),
     headers: {
@@ -63,68 +50,36 @@ export function buildAnthropicMessagesRequest(
     },
     body: {
       model: request.model,
-      max_tokens: maxTokens(request, budget),
+      max_tokens: defaultMaxTokens(isOff ? { model: request.model } : request),
       ...(system.length > 0 && { system }),
       messages,
       ...tools(request),
-      thinking: thinking(request, budget),
-      output_config: outputConfig(request),
-      temperature: request.temperature,
-      top_p: request.topP,
-      ...(stop.length > 0 && { stop_sequences: stop }),
+      ...settings,
+      ...(isOff && 'thinking' in settings && { thinking: { type: 'disabled' } }),
       stream: true,
     },
   }
 }
 
-/** Undefined without thinking. */
-function thinkingBudget({ thinkingBudget, reasoningEffort }: ProviderRequest): number | undefined {
-  if (thinkingBudget === undefined) {
-    return reasoningEffort === undefined || reasoningEffort === 'none'
-      ? undefined
-      : EFFORT_BUDGETS[reasoningEffort]
-  }
-  if (reasoningEffort !== undefined) {
-    throw invalidOption('reasoningEffort', 'it conflicts with thinkingBudget; set only one')
-  }
-  if (!Number.isSafeInteger(thinkingBudget) || thinkingBudget < MIN_THINKING_TOKENS) {
-    throw invalidOption('thinkingBudget', `it must be an integer from ${MIN_THINKING_TOKENS}`)
-  }
-  return thinkingBudget
+const ANTHROPIC: Vendor<HttpProviderOptions> = {
+  id: 'anthropic',
+  settings: () => ANTHROPIC_SETTINGS,
+  buildRequest: buildAnthropicMessagesRequest,
+  createTranslation: translateAnthropicMessages,
+  refusal: THINKING_REFUSED,
 }
 
-/** The vendor's maximum includes both thinking and answer. */
-function maxTokens({ maxOutputTokens }: ProviderRequest, budget: number | undefined): number {
-  if (maxOutputTokens === undefined) return DEFAULT_MAX_TOKENS + (budget ?? 0)
-  if (budget !== undefined && maxOutputTokens <= budget) {
-    throw invalidOption('maxOutputTokens', `it must exceed the thinking budget of ${budget} tokens`)
-  }
-  return maxOutputTokens
-}
-
-/** The API refuses these with a 400 that does not name our parameter. */
-function refuseContradictions(
-  { temperature, topP, toolChoice }: ProviderRequest,
-  budget: number | undefined,
+/** The vendor looks a few blocks back from each mark, so the message before the last one also gets one. */
+function cachePrompt(
+  system: readonly Fields[],
+  messages: readonly Message[],
+  ttl: NonNullable<ProviderRequest['promptCache']>,
 ): void {
-  if (temperature !== undefined && (temperature < 0 || temperature > 1)) {
-    throw invalidOption('temperature', 'it must be from 0 to 1')
+  const prompts = messages.filter(({ role }) => role === 'user').slice(-2)
+  for (const blocks of [system, ...prompts.map(({ content }) => content)]) {
+    const last = blocks.at(-1)
+    if (last !== undefined) last['cache_control'] = { type: 'ephemeral', ttl }
   }
-  if (budget === undefined) return
-  if (temperature !== undefined && temperature !== 1) {
-    throw invalidOption('temperature', 'it cannot be combined with thinking')
-  }
-  if (topP !== undefined && topP < 0.95) {
-    throw invalidOption('topP', 'it must be at least 0.95 with thinking')
-  }
-  if (toolChoice === 'required' || typeof toolChoice === 'object') {
-    throw invalidOption('toolChoice', 'a call cannot be forced with thinking')
-  }
-}
-
-function thinking({ reasoningEffort }: ProviderRequest, budget: number | undefined) {
-  if (budget !== undefined) return { type: 'enabled', budget_tokens: budget }
-  return reasoningEffort === 'none' ? { type: 'disabled' } : undefined
 }
 
 function tools(request: ProviderRequest): Fields {
@@ -150,14 +105,6 @@ function choiceFields(choice: NonNullable<ProviderRequest['toolChoice']>): Field
   return { type: choice === 'required' ? 'any' : choice }
 }
 
-function outputConfig({ responseFormat }: ProviderRequest): Fields | undefined {
-  if (responseFormat === undefined || responseFormat.type === 'text') return undefined
-  if (responseFormat.type === 'json_object') {
-    throw invalidOption('responseFormat', 'JSON output requires a schema')
-  }
-  return { format: { type: 'json_schema', schema: responseFormat.schema } }
-}
-
 interface Message {
   role: 'user' | 'assistant'
   content: Fields[]
@@ -175,6 +122,7 @@ interface History {
 export function toHistory(input: readonly OutputItem[]): History {
   const system: Fields[] = []
   const messages: Message[] = []
+  const ids = toolUseIds(input)
   for (const step of stepsOf(input, { namespace: NAMESPACE, responseField: 'message_id' })) {
     switch (step.from) {
       case 'system':
@@ -184,10 +132,18 @@ export function toHistory(input: readonly OutputItem[]): History {
         say(messages, 'user', [...textBlocks(step.text), ...step.attachments.map(attachmentBlock)])
         break
       case 'tools':
-        say(messages, 'user', step.answers.map(resultBlock))
+        say(
+          messages,
+          'user',
+          step.answers.map((answer) => resultBlock(answer, ids)),
+        )
         break
       case 'agent':
-        say(messages, 'assistant', step.items.flatMap(agentBlocks))
+        say(
+          messages,
+          'assistant',
+          step.items.flatMap((item) => agentBlocks(item, ids)),
+        )
         break
       default:
         unreachable(step)
@@ -196,47 +152,63 @@ export function toHistory(input: readonly OutputItem[]): History {
   return { system, messages }
 }
 
+/**
+ * Whether the answer may begin with thinking. While tools answer, the API refuses to enable it unless the step that
+ * called the first of them has thinking, which is missing if another provider made that call.
+ */
+function canThink(messages: readonly Message[]): boolean {
+  let at = messages.length - 1
+  if (messages[at]?.content.some(isResult) !== true) return true
+  while (messages[at - 2]?.content.every(isResult) === true) at -= 2
+  const [first] = messages[at - 1]?.content ?? []
+  return first?.['type'] === 'thinking' || first?.['type'] === 'redacted_thinking'
+}
+
+function isResult({ type }: Fields): boolean {
+  return type === 'tool_result'
+}
+
 function say(messages: Message[], role: Message['role'], blocks: readonly Fields[]): void {
   const last = messages.at(-1)
   if (last?.role === role) last.content.push(...blocks)
   else if (blocks.length > 0) messages.push({ role, content: [...blocks] })
 }
 
-function resultBlock({ call, output, success }: Answer): Fields {
+function resultBlock({ call, output, success }: Answer, ids: ToolUseIds): Fields {
   return {
     type: 'tool_result',
-    tool_use_id: toolUseId(call.call_id),
+    tool_use_id: ids.get(call.call_id),
     ...(output !== '' && { content: output }),
     ...(!success && { is_error: true }),
   }
 }
 
-function agentBlocks(item: AgentItem): Fields[] {
+function agentBlocks(item: AgentItem, ids: ToolUseIds): Fields[] {
   switch (item.type) {
     case 'message':
       return messageBlocks(item)
     case 'reasoning':
       return reasoningBlocks(item)
     case 'function_call':
-      return [callBlock(item)]
+      return [callBlock(item, ids)]
     case 'function_call_output':
-      return [executedResultBlock(item)]
+      return [executedResultBlock(item, ids)]
     default:
       return unreachable(item)
   }
 }
 
-function callBlock(item: Item<'function_call'>): Fields {
+function callBlock(item: Item<'function_call'>, ids: ToolUseIds): Fields {
   const { call_id, name, arguments: args } = item
   const block = vendorFields(NAMESPACE, item)?.['block']
   const rest = isRecord(block) ? block : { type: 'tool_use' }
-  return { ...rest, id: toolUseId(call_id), name, input: inputOf(args) }
+  return { ...rest, id: ids.get(call_id), name, input: inputOf(args) }
 }
 
 /** The result of a vendor-run tool, unchanged. */
-function executedResultBlock(item: Item<'function_call_output'>): Fields {
+function executedResultBlock(item: Item<'function_call_output'>, ids: ToolUseIds): Fields {
   const rest = asFields(vendorFields(NAMESPACE, item)?.['block'])
-  return { ...rest, tool_use_id: toolUseId(item.call_id), content: resultContent(item) }
+  return { ...rest, tool_use_id: ids.get(item.call_id), content: resultContent(item) }
 }
 
 function textBlocks(text: string): Fields[] {
@@ -295,7 +267,25 @@ function resultContent({ call_id, output }: Item<'function_call_output'>): unkno
   throw invalidOption('input', `the output of ${call_id} was modified`)
 }
 
-/** Ids of other vendors may contain characters that this one refuses. */
-function toolUseId(callId: string): string {
-  return callId.replace(/[^a-zA-Z0-9_-]/g, (char) => `_${char.charCodeAt(0).toString(16)}`)
+/** The id that is sent for each call id of a thread. */
+type ToolUseIds = ReadonlyMap<string, string>
+
+const TOOL_USE_ID = /^[a-zA-Z0-9_-]+$/
+
+/**
+ * Rewrites ids of other vendors with characters that this one refuses, such as `functions.Bash:0`. The same thread gives
+ * the same ids, and different calls different ones. They only occur in requests: answers have new ids of the vendor.
+ */
+function toolUseIds(input: readonly OutputItem[]): ToolUseIds {
+  const callIds = new Set(input.flatMap((item) => ('call_id' in item ? item.call_id : [])))
+  const ids = new Map([...callIds].filter((id) => TOOL_USE_ID.test(id)).map((id) => [id, id]))
+  const taken = new Set(ids.keys())
+  for (const callId of callIds) {
+    if (ids.has(callId)) continue
+    let id = callId.replace(/[^a-zA-Z0-9_-]/g, (char) => `_${char.charCodeAt(0).toString(16)}`)
+    while (id === '' || taken.has(id)) id += '_'
+    ids.set(callId, id)
+    taken.add(id)
+  }
+  return ids
 }

@@ -45,6 +45,7 @@ interface MessageState {
   run: { text: TextRun; hasOpenBlock: boolean } | undefined
   usage: WireUsage
   stopReason: string | undefined
+  stopSequence: string | undefined
   hasCallsToAnswer: boolean
 }
 
@@ -87,6 +88,7 @@ class MessagesTranslation extends WriterTranslation {
       run: undefined,
       usage: {},
       stopReason: undefined,
+      stopSequence: undefined,
       hasCallsToAnswer: false,
     }
   }
@@ -173,19 +175,22 @@ class MessagesTranslation extends WriterTranslation {
   }
 
   #changeMessage({ delta, usage }: Fields): void {
-    const stopReason = asString(asFields(delta)['stop_reason'])
+    const { stop_reason, stop_sequence } = asFields(delta)
+    const stopReason = asString(stop_reason)
     this.writer.start()
     this.#addUsage(usage)
     if (stopReason === undefined) return
     this.#message.stopReason = stopReason
+    this.#message.stopSequence = asString(stop_sequence)
     this.#finishRun()
   }
 
   #stopMessage(): void {
-    const { blocks, stopReason, hasCallsToAnswer } = this.#message
+    const { blocks, stopReason, stopSequence, hasCallsToAnswer } = this.#message
     for (const block of blocks.values()) block.close()
     this.#finishRun()
-    this.writer.finish(finishReason(stopReason, hasCallsToAnswer), stopReason ?? null)
+    const reason = finishReason(stopReason, hasCallsToAnswer)
+    this.writer.finish(reason, stopReason ?? null, stopSequence)
     this.#message = this.#newMessage()
   }
 

@@ -161,7 +161,7 @@ function isIndex(value: unknown): value is number {
 
 export function blockIndex({ index }: Fields): number {
   if (isIndex(index)) return index
-  throw new Malformed('index is not a whole number')
+  throw new Malformed('index is not an integer')
 }
 
 function stringOf(value: unknown, name: string): string {

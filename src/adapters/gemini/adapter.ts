@@ -1,10 +1,13 @@
 import { isRecord, parseJsonObject } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
+import type { Vendor } from '../call-request.ts'
 import { asList, type Fields, isEmpty } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
+import { THOUGHT_SIGNATURE_REFUSED } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
 import type { ProviderRequest } from '../provider.ts'
 import type { ModelClient } from '../response-events.ts'
+import { writeSettings } from '../settings.ts'
 import {
   type AgentItem,
   type Answer,
@@ -16,29 +19,24 @@ import {
   toolChoiceOf,
   type VendorRequest,
 } from '../vendor-request.ts'
+import { GEMINI_SETTINGS } from './settings.ts'
 import { translateGemini } from './translate.ts'
 import { NAMESPACE } from './wire.ts'
 
 /** Google's Gemini models. */
 export function createGeminiProvider(options: HttpProviderOptions = {}): ModelClient {
-  return httpProvider('gemini', buildGeminiRequest, translateGemini, options)
+  return httpProvider(GEMINI, options)
 }
 
 export const BASE_URL = 'https://generativelanguage.googleapis.com'
-
-/** Thinking budgets in tokens, as in the vendor's own Chat Completions API. */
-const EFFORT_BUDGETS = { none: 0, minimal: 1024, low: 1024, medium: 8192, high: 24_576 } as const
 
 /** `POST /v1beta/models/{model}:streamGenerateContent`. Throws for options that the API does not support. */
 export function buildGeminiRequest(
   request: ProviderRequest,
   { baseUrl = BASE_URL, apiKey, headers }: RequestOptions = {},
 ): VendorRequest {
-  if (request.parallelToolCalls === false) {
-    throw invalidOption('parallelToolCalls', 'Gemini cannot disable parallel calls')
-  }
   const { system, contents } = contentsOf(request.input)
-  const generationConfig = generationConfigOf(request)
+  if (SIGNING_MODELS.test(request.model)) excuseUnsigned(contents)
   return {
     url: joinUrl(baseUrl, `/v1beta/${modelPath(request.model)}:streamGenerateContent?alt=sse`),
     headers: { ...(apiKey !== undefined && { 'x-goog-api-key': apiKey }), ...headers },
@@ -46,9 +44,36 @@ export function buildGeminiRequest(
       contents,
       ...(system.length > 0 && { systemInstruction: { parts: system } }),
       ...toolFields(request),
-      ...(!isEmpty(generationConfig) && { generationConfig }),
+      ...writeSettings(GEMINI_SETTINGS, request),
     },
   }
+}
+
+/** Models that refuse the call of a tool without a signature, at least within the last turn. */
+const SIGNING_MODELS = /gemini-(?:[3-9]|\d{2})/
+
+/** The documented signature for a call that the vendor did not sign, such as one from another model. */
+const UNSIGNED = 'skip_thought_signature_validator'
+
+/** Only the first of parallel calls has a signature. */
+function excuseUnsigned(contents: Contents['contents']): void {
+  for (const { parts } of contents) {
+    const call = parts.find((part) => 'functionCall' in part)
+    if (call !== undefined) call['thoughtSignature'] ??= UNSIGNED
+  }
+}
+
+const GEMINI: Vendor<HttpProviderOptions> = {
+  id: 'gemini',
+  settings: () => GEMINI_SETTINGS,
+  buildRequest: buildGeminiRequest,
+  createTranslation: translateGemini,
+  refusal: THOUGHT_SIGNATURE_REFUSED,
+  rebuildRequest(request, options) {
+    const rebuilt = buildGeminiRequest(request, options)
+    excuseUnsigned(rebuilt.body['contents'] as Contents['contents'])
+    return rebuilt
+  },
 }
 
 /**
@@ -70,9 +95,6 @@ function toolFields(request: ProviderRequest): Fields {
   const { tools = [] } = request
   const choice = toolChoiceOf(request)
   if (tools.length === 0) return {}
-  if (tools.some(({ strict }) => strict)) {
-    throw invalidOption('tools', 'Gemini does not support strict schemas')
-  }
   const functionDeclarations = tools.map(({ name, description, parameters }) => {
     return { name, description, parametersJsonSchema: parameters }
   })
@@ -85,39 +107,6 @@ function toolFields(request: ProviderRequest): Fields {
 function callingConfig(choice: NonNullable<ProviderRequest['toolChoice']>): Fields {
   if (typeof choice === 'object') return { mode: 'ANY', allowedFunctionNames: [choice.name] }
   return { mode: ({ auto: 'AUTO', none: 'NONE', required: 'ANY' } as const)[choice] }
-}
-
-function generationConfigOf(request: ProviderRequest): Fields {
-  const { maxOutputTokens, temperature, topP, stop } = request
-  const budget = thinkingBudgetOf(request)
-  return {
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { topP }),
-    ...(stop !== undefined && stop.length > 0 && { stopSequences: [...stop] }),
-    ...(budget !== undefined && {
-      thinkingConfig: { thinkingBudget: budget, includeThoughts: budget !== 0 },
-    }),
-    ...formatFields(request.responseFormat),
-  }
-}
-
-function thinkingBudgetOf(request: ProviderRequest): number | undefined {
-  const { reasoningEffort, thinkingBudget } = request
-  if (reasoningEffort === undefined) return thinkingBudget
-  if (thinkingBudget !== undefined) {
-    throw invalidOption('reasoningEffort', 'it conflicts with thinkingBudget; set only one')
-  }
-  return EFFORT_BUDGETS[reasoningEffort]
-}
-
-/** Schemas are always strict here, and need no name. */
-function formatFields(format: ProviderRequest['responseFormat']): Fields {
-  if (format === undefined || format.type === 'text') return {}
-  return {
-    responseMimeType: 'application/json',
-    ...(format.type === 'json_schema' && { responseJsonSchema: format.schema }),
-  }
 }
 
 interface Contents {
@@ -173,17 +162,33 @@ function agentParts(item: AgentItem): Fields[] {
       const kept = asList(attachments).filter(isRecord)
       return item.content === '' && isEmpty(signed)
         ? kept
-        : [{ text: item.content, ...signed }, ...kept]
+        : [...textParts(item.content, own, signed), ...kept]
     }
     // Skips the reasoning of other vendors.
     case 'reasoning':
-      return own === undefined ? [] : [{ text: item.content, thought: true, ...signed }]
+      if (own === undefined) return []
+      return textParts(item.content, own, signed).map((part) => ({ ...part, thought: true }))
     case 'function_call':
       if (isRecord(executableCode)) return [{ executableCode, ...signed }]
       return [{ functionCall: functionCall(item, own), ...signed }]
     case 'function_call_output':
       return isRecord(codeExecutionResult) ? [{ codeExecutionResult, ...signed }] : []
   }
+}
+
+/** The vendor's original parts, unless the text has changed. */
+function textParts(content: string, own: Fields | undefined, signed: Fields): Fields[] {
+  const parts = asList(own?.['parts']).filter(isPart)
+  const length = parts.reduce((sum, part) => sum + part.length, 0)
+  if (parts.length === 0 || length !== content.length) return [{ text: content, ...signed }]
+  let start = 0
+  return parts.map(({ length: chars, ...signature }) => {
+    return { text: content.slice(start, (start += chars)), ...signature }
+  })
+}
+
+function isPart(value: unknown): value is { length: number; thoughtSignature?: string } {
+  return isRecord(value) && Number.isSafeInteger(value['length'])
 }
 
 function functionCall(call: Answer['call'], own: Fields | undefined): Fields {

@@ -102,11 +102,11 @@ export class GeminiCalls {
     if (key === undefined) return
     this.#writer.failItem(key, {
       code: 'UPSTREAM_TRUNCATED',
-      message: 'The response ended before the arguments of the call',
+      message: 'The response ended before the arguments of the call were complete',
     })
   }
 
-  /** The input ended: emits incomplete calls as they are. */
+  /** The input ended: emits incomplete calls unchanged. */
   showOpen(): void {
     if (this.#open === undefined) return
     const { key, args } = this.#open

@@ -10,6 +10,8 @@ interface OpenText {
   kind: TextKind
   key: string
   signature: string | undefined
+  /** Lengths in the text. The vendor's rule: never merge a signed part with others. */
+  parts: { length: number; thoughtSignature?: string }[]
   attachments: Fields[]
 }
 
@@ -29,6 +31,11 @@ export class GeminiTexts {
     if (text === '' && signature === undefined) return
     const open = this.#reach(isThought ? 'reasoning' : 'message', signature)
     open.signature ??= signature
+    const last = open.parts.at(-1)
+    const { length } = text
+    if (signature !== undefined) open.parts.push({ length, thoughtSignature: signature })
+    else if (last === undefined || last.thoughtSignature !== undefined) open.parts.push({ length })
+    else last.length += length
     this.#writer.append(open.key, text)
   }
 
@@ -43,9 +50,10 @@ export class GeminiTexts {
 
   close(): void {
     if (this.#open === undefined) return
-    const { kind, key, signature, attachments } = this.#open
+    const { kind, key, signature, parts, attachments } = this.#open
     this.#open = undefined
     const provider_metadata = this.#metadata(signature, {
+      ...(signature !== undefined && parts.length > 1 && { parts }),
       ...(attachments.length > 0 && { attachments }),
       ...(kind === 'message' && this.#sources),
     })
@@ -59,7 +67,7 @@ export class GeminiTexts {
     this.close()
   }
 
-  /** The open item of this kind. Ends one of another kind or with another signature. */
+  /** The open item of this kind. Ends an item of another kind or with another signature. */
   #reach(kind: TextKind, signature?: string): OpenText {
     const open = this.#open
     const isSigned = open?.signature !== undefined && signature !== undefined
@@ -70,7 +78,7 @@ export class GeminiTexts {
     this.#writer.openItem(key, kind === 'reasoning' ? 'reasoning' : 'message', {
       provider_metadata: this.#metadata(undefined),
     })
-    this.#open = { kind, key, signature: undefined, attachments: [] }
+    this.#open = { kind, key, signature: undefined, parts: [], attachments: [] }
     return this.#open
   }
 }

@@ -1,22 +1,29 @@
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
+import type { Vendor } from '../call-request.ts'
 import { asList, type Fields, isEmpty } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
+import {
+  ENCRYPTED_CONTENT_REFUSED,
+  THINKING_REFUSED,
+  THOUGHT_SIGNATURE_REFUSED,
+} from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
 import type { ProviderRequest } from '../provider.ts'
 import type { ModelClient } from '../response-events.ts'
+import { writeSettings } from '../settings.ts'
 import {
   type AgentItem,
   bearer,
   dataUrl,
   filenameOf,
   type Item,
-  invalidOption,
   joinUrl,
   type Step,
   stepsOf,
   toolChoiceOf,
   type VendorRequest,
 } from '../vendor-request.ts'
+import { openaiChatSettings } from './settings.ts'
 import { translateOpenaiChat } from './translate.ts'
 import type { ReasoningField } from './wire.ts'
 
@@ -25,7 +32,7 @@ import type { ReasoningField } from './wire.ts'
  * each its own `id`: one server refuses the metadata of another.
  */
 export function createOpenaiChatProvider(options: OpenaiChatOptions = {}): ModelClient {
-  return httpProvider(OPENAI_CHAT_ID, buildOpenaiChatRequest, translateOpenaiChat, options)
+  return httpProvider(OPENAI_CHAT, options)
 }
 
 export interface OpenaiChatOptions extends HttpProviderOptions {
@@ -42,11 +49,6 @@ export function buildOpenaiChatRequest(
   options: OpenaiChatOptions,
 ): VendorRequest {
   const { id = OPENAI_CHAT_ID, baseUrl = BASE_URL, apiKey, headers } = options
-  if (request.thinkingBudget !== undefined) {
-    throw invalidOption('thinkingBudget', 'not supported; use reasoningEffort')
-  }
-  const { stop = [], responseFormat } = request
-  const maxName = options.legacyMaxTokens ? 'max_tokens' : 'max_completion_tokens'
   return {
     url: joinUrl(baseUrl, '/chat/completions'),
     headers: { ...bearer(apiKey), ...headers },
@@ -56,18 +58,27 @@ export function buildOpenaiChatRequest(
       stream: true,
       stream_options: { include_usage: true },
       ...toolFields(request),
-      reasoning_effort: request.reasoningEffort,
-      [maxName]: request.maxOutputTokens,
-      temperature: request.temperature,
-      top_p: request.topP,
-      ...(stop.length > 0 && { stop }),
-      response_format: responseFormat && formatOf(responseFormat),
+      ...writeSettings(openaiChatSettings(options), request),
     },
   }
 }
 
+const OPENAI_CHAT: Vendor<OpenaiChatOptions> = {
+  id: OPENAI_CHAT_ID,
+  settings: openaiChatSettings,
+  buildRequest: buildOpenaiChatRequest,
+  createTranslation: translateOpenaiChat,
+  // Routers pass on the errors of any vendor.
+  refusal: new RegExp(
+    [ENCRYPTED_CONTENT_REFUSED, THINKING_REFUSED, THOUGHT_SIGNATURE_REFUSED]
+      .map(({ source }) => source)
+      .join('|'),
+    'i',
+  ),
+}
+
 function toolFields(request: ProviderRequest): Fields {
-  const { tools = [], parallelToolCalls } = request
+  const { tools = [] } = request
   const choice = toolChoiceOf(request)
   if (tools.length === 0) return {}
   return {
@@ -76,14 +87,7 @@ function toolFields(request: ProviderRequest): Fields {
     }),
     tool_choice:
       typeof choice === 'object' ? { type: 'function', function: { name: choice.name } } : choice,
-    parallel_tool_calls: parallelToolCalls,
   }
-}
-
-function formatOf(format: NonNullable<ProviderRequest['responseFormat']>): Fields {
-  if (format.type !== 'json_schema') return { ...format }
-  const { type, name, schema, strict } = format
-  return { type, json_schema: { name, schema, strict } }
 }
 
 function messagesOf(input: readonly OutputItem[], providerId: string): Fields[] {
@@ -92,7 +96,7 @@ function messagesOf(input: readonly OutputItem[], providerId: string): Fields[] 
     switch (step.from) {
       case 'user':
       case 'system':
-        return [{ role: step.from, content: contentOf(step) }]
+        return [{ role: step.from, content: contentOf(step), name: step.name }]
       case 'tools':
         return step.answers.map(({ call, output }) => ({
           role: 'tool',
@@ -120,6 +124,7 @@ function attachmentPart(attachment: Attachment): Fields {
 
 /** One message per assistant step, with calls last. */
 interface AssistantMessage {
+  name: string | undefined
   texts: string[]
   refusals: string[]
   calls: Fields[]
@@ -131,6 +136,7 @@ interface AssistantMessage {
 /** No message if nothing is left that the server understands. */
 function assistantMessage(items: readonly AgentItem[], providerId: string): Fields[] {
   const message: AssistantMessage = {
+    name: undefined,
     texts: [],
     refusals: [],
     calls: [],
@@ -139,7 +145,7 @@ function assistantMessage(items: readonly AgentItem[], providerId: string): Fiel
     extra: undefined,
   }
   for (const item of items) addItem(message, item, vendorFields(providerId, item) ?? {})
-  const { texts, refusals, calls, reasoning, reasoningDetails, extra } = message
+  const { name, texts, refusals, calls, reasoning, reasoningDetails, extra } = message
   const said = {
     ...(refusals.length > 0 && { refusal: refusals.join('\n\n') }),
     ...(reasoning !== undefined && { [reasoning.field]: reasoning.text }),
@@ -149,7 +155,7 @@ function assistantMessage(items: readonly AgentItem[], providerId: string): Fiel
   }
   if (texts.length === 0 && isEmpty(said)) return []
   const content = texts.length > 0 ? texts.join('\n\n') : null
-  return [{ role: 'assistant', content, ...said }]
+  return [{ role: 'assistant', content, ...(name !== undefined && { name }), ...said }]
 }
 
 function addItem(message: AssistantMessage, item: AgentItem, fields: Fields): void {
@@ -157,6 +163,7 @@ function addItem(message: AssistantMessage, item: AgentItem, fields: Fields): vo
     case 'message':
       if (fields['refusal'] === true) message.refusals.push(item.content)
       else if (item.content !== '') message.texts.push(item.content)
+      message.name ??= item.name
       message.extra = fields['extra_content'] ?? message.extra
       return
     case 'reasoning':

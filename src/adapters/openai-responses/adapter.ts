@@ -2,11 +2,14 @@ import type { TurnstreamError } from '../../protocol/errors.ts'
 import { isExecutedByProvider } from '../../protocol/item-marks.ts'
 import { isRecord, parseJsonObject, parseJsonSafe } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
+import type { Vendor } from '../call-request.ts'
 import { asList, asString, type Fields } from '../fields.ts'
 import { type HttpProviderOptions, httpProvider } from '../http-provider.ts'
+import { ENCRYPTED_CONTENT_REFUSED } from '../issuer.ts'
 import { vendorFields } from '../metadata.ts'
 import type { ProviderRequest } from '../provider.ts'
 import type { ModelClient } from '../response-events.ts'
+import { writeSettings } from '../settings.ts'
 import {
   bearer,
   dataUrl,
@@ -20,12 +23,13 @@ import {
   type VendorRequest,
   wasAbandoned,
 } from '../vendor-request.ts'
+import { OPENAI_RESPONSES_SETTINGS } from './settings.ts'
 import { translateOpenaiResponses } from './translate.ts'
 import { isWireItem, type WireItem } from './wire.ts'
 
 /** OpenAI's Responses API, or a compatible server. */
 export function createOpenaiResponsesProvider(options: HttpProviderOptions = {}): ModelClient {
-  return httpProvider('openai', buildOpenaiResponsesRequest, translateOpenaiResponses, options)
+  return httpProvider(OPENAI, options)
 }
 
 export const BASE_URL = 'https://api.openai.com/v1'
@@ -38,11 +42,7 @@ export function buildOpenaiResponsesRequest(
   request: ProviderRequest,
   { baseUrl = BASE_URL, apiKey, headers }: RequestOptions = {},
 ): VendorRequest {
-  const { model, stop = [], thinkingBudget } = request
-  if (stop.length > 0) throw invalidOption('stop', 'the Responses API has no stop sequences')
-  if (thinkingBudget !== undefined) {
-    throw invalidOption('thinkingBudget', 'the Responses API takes reasoningEffort instead')
-  }
+  const { model } = request
   return {
     url: joinUrl(baseUrl, '/responses'),
     headers: { ...bearer(apiKey), ...headers },
@@ -50,12 +50,7 @@ export function buildOpenaiResponsesRequest(
       model,
       input: toInput(request.input),
       ...tools(request),
-      parallel_tool_calls: request.parallelToolCalls,
-      reasoning: reasoning(request),
-      text: textFormat(request),
-      max_output_tokens: request.maxOutputTokens,
-      temperature: request.temperature,
-      top_p: request.topP,
+      ...writeSettings(OPENAI_RESPONSES_SETTINGS, request),
       // We store the thread ourselves, and send it back complete.
       store: false,
       ...(!WITHOUT_REASONING.test(model) && { include: ['reasoning.encrypted_content'] }),
@@ -77,17 +72,12 @@ function tools(request: ProviderRequest): Fields {
   }
 }
 
-/** With an effort, requests the reasoning: the API only exposes summaries. */
-function reasoning({ reasoningEffort: effort }: ProviderRequest): Fields | undefined {
-  if (effort === undefined) return undefined
-  return effort === 'none' ? { effort } : { effort, summary: 'auto' }
-}
-
-function textFormat({ responseFormat }: ProviderRequest): Fields | undefined {
-  if (responseFormat === undefined || responseFormat.type === 'text') return undefined
-  if (responseFormat.type === 'json_object') return { format: { type: 'json_object' } }
-  const { type, name, schema, strict } = responseFormat
-  return { format: { type, name, schema, strict } }
+const OPENAI: Vendor<HttpProviderOptions> = {
+  id: 'openai',
+  settings: () => OPENAI_RESPONSES_SETTINGS,
+  buildRequest: buildOpenaiResponsesRequest,
+  createTranslation: translateOpenaiResponses,
+  refusal: ENCRYPTED_CONTENT_REFUSED,
 }
 
 /** Converts a thread to a list of items, the vendor's own unchanged. */

@@ -7,9 +7,9 @@ import type { ProcessHealth, Provider } from '../../adapters/provider.ts'
 import { BASE_URL_TAKES, isBaseUrl } from '../../adapters/vendor-request.ts'
 import {
   APPROVALS,
-  ASKS_IN_VAIN,
-  asksInVain,
   type CodexAgent,
+  hasNeedlessApprovals,
+  NEEDLESS_APPROVALS,
   SANDBOXES,
 } from '../../codex/agent.ts'
 import {
@@ -98,8 +98,8 @@ export function decodeCodexSetting(value: unknown, file: string, folder: string)
     throw new UsageError(`codex.login of ${file}: commands of the agent could read it; use a key`)
   }
   const { sandbox, approvals } = agent
-  if (asksInVain(sandbox, approvals)) {
-    throw new UsageError(`codex.agent.approvals of ${file}: ${ASKS_IN_VAIN}`)
+  if (hasNeedlessApprovals(sandbox, approvals)) {
+    throw new UsageError(`codex.agent.approvals of ${file}: ${NEEDLESS_APPROVALS}`)
   }
   const directory = resolve(folder, agent.directory)
   if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory()) {

@@ -38,6 +38,13 @@ describe('A2 a finished message', () => {
     })
   })
 
+  test('that met a stop sequence names it', () => {
+    const delta = { stop_reason: 'stop_sequence', stop_sequence: 'END' }
+    const events = [messageStart(), ...textBlock(0, 'Hi'), { ...messageDelta('x'), delta }]
+    const done = translate([...events, messageStop]).at(-1)
+    expect(done).toMatchObject({ finish_reason: 'stop', stop_sequence: 'END' })
+  })
+
   test('without a stop reason is complete', () => {
     const noReason = { status: 'complete', finish_reason: 'other', provider_finish_reason: null }
     expect(responseOf([messageStart(), messageStop])).toMatchObject(noReason)
@@ -45,7 +52,7 @@ describe('A2 a finished message', () => {
     expect(responseOf([messageStop])).toMatchObject(noReason)
   })
 
-  test('with a client call ends with tool_calls, whatever a compatible server says', () => {
+  test('with a client call ends with tool_calls, whatever a compatible server sends', () => {
     const events = [messageStart(), ...toolUse(0, 't1', 'now'), ...ending('end_turn')]
     expect(responseOf(events)).toMatchObject({
       finish_reason: 'tool_calls',

@@ -260,6 +260,29 @@ describe('messages', () => {
   })
 })
 
+describe('ids of calls', () => {
+  const sent = (...callIds: string[]) => {
+    const input = callIds.flatMap((id) => [call(id), output(id, id)])
+    const blocks = toHistory([user('a'), ...input]).messages.flatMap(({ content }) => content)
+    const results = blocks.flatMap((each) => each['tool_use_id'] ?? [])
+    expect(blocks.flatMap((each) => each['id'] ?? [])).toEqual(results)
+    return results
+  }
+
+  test('are rewritten where the vendor refuses them, the same for call and result', () => {
+    expect(sent('functions.Bash:0', 'toolu_1-A')).toEqual(['functions_2eBash_3a0', 'toolu_1-A'])
+    for (const id of sent('é😀', ' ', '', 'a/b')) expect(id).toMatch(/^[a-zA-Z0-9_-]+$/)
+  })
+
+  test('stay different, and valid ones unchanged', () => {
+    const ids = ['a.b', 'a_2eb', 'a_2eb_', '', '_']
+    const all = sent(...ids)
+    expect(new Set(all).size).toBe(ids.length)
+    expect([all[1], all[2], all[4]]).toEqual(['a_2eb', 'a_2eb_', '_'])
+    expect(sent(...ids)).toEqual(all)
+  })
+})
+
 test('system messages become the system prompt, wherever they are', () => {
   const input = [message('system', 'Be kind.'), user('a'), message('system', 'Be brief.')]
   expect(toHistory(input)).toEqual({

@@ -13,10 +13,10 @@ import {
 
 describe('a malformed event ends the response with the reason', () => {
   test.each([
-    [blockStart(-1, { type: 'text' }), 'content_block_start: index is not a whole number'],
-    [blockStart(0.5, { type: 'text' }), 'content_block_start: index is not a whole number'],
-    [blockStart(2 ** 60, { type: 'text' }), 'content_block_start: index is not a whole number'],
-    [blockStart('0', { type: 'text' }), 'content_block_start: index is not a whole number'],
+    [blockStart(-1, { type: 'text' }), 'content_block_start: index is not an integer'],
+    [blockStart(0.5, { type: 'text' }), 'content_block_start: index is not an integer'],
+    [blockStart(2 ** 60, { type: 'text' }), 'content_block_start: index is not an integer'],
+    [blockStart('0', { type: 'text' }), 'content_block_start: index is not an integer'],
     [blockStart(0, null), 'content_block_start: content_block is not an object'],
     [blockStart(0, {}), 'content_block_start: content_block.type is not a string'],
     [
@@ -35,7 +35,7 @@ describe('a malformed event ends the response with the reason', () => {
       blockStart(0, { type: 'mcp_tool_result', tool_use_id: 't', content: 1n }),
       'content_block_start: content_block.content is not JSON',
     ],
-    [blockDelta(null, { type: 'text_delta' }), 'content_block_delta: index is not a whole number'],
+    [blockDelta(null, { type: 'text_delta' }), 'content_block_delta: index is not an integer'],
     [blockDelta(0, 'x'), 'content_block_delta: delta is not an object'],
     [blockDelta(0, {}), 'content_block_delta: delta.type is not a string'],
     [
@@ -60,7 +60,7 @@ describe('a malformed event ends the response with the reason', () => {
       'content_block_delta: block 8 does not accept citations_delta',
     ],
     [jsonDelta(3, '{'), 'content_block_delta: block 3 does not accept input_json_delta'],
-    [blockStop([]), 'content_block_stop: index is not a whole number'],
+    [blockStop([]), 'content_block_stop: index is not an integer'],
     [{ type: 'error' }, 'error: error is not an object'],
   ])('%o', (event, message) => {
     const open = [

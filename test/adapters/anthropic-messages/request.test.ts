@@ -67,6 +67,10 @@ describe('a parameter becomes a field of the body', () => {
       fields: { thinking: { type: 'enabled', budget_tokens: 2048 } },
     },
     {
+      request: { reasoningEffort: 'high', maxOutputTokens: 4096 },
+      fields: { thinking: { type: 'enabled', budget_tokens: 2048 }, max_tokens: 4096 },
+    },
+    {
       request: { reasoningEffort: 'medium' },
       fields: { thinking: { type: 'enabled', budget_tokens: 8192 } },
     },
@@ -134,11 +138,11 @@ describe('unsupported parameters are refused by name', () => {
     [{ topP: 0.9, reasoningEffort: 'low' }, 'topP: it must be at least 0.95 with thinking'],
     [
       { tools, toolChoice: 'required', reasoningEffort: 'low' },
-      'toolChoice: a call cannot be forced with thinking',
+      'reasoningEffort: it cannot be combined with a forced call',
     ],
     [
       { tools, toolChoice: { name: 'get_weather' }, reasoningEffort: 'low' },
-      'toolChoice: a call cannot be forced with thinking',
+      'reasoningEffort: it cannot be combined with a forced call',
     ],
     [{ thinkingBudget: 1023 }, 'thinkingBudget: it must be an integer from 1024'],
     [{ thinkingBudget: 2000.5 }, 'thinkingBudget: it must be an integer from 1024'],
@@ -151,9 +155,12 @@ describe('unsupported parameters are refused by name', () => {
       'maxOutputTokens: it must exceed the thinking budget of 2000 tokens',
     ],
     [
-      { reasoningEffort: 'high', maxOutputTokens: 4096 },
-      'maxOutputTokens: it must exceed the thinking budget of 16384 tokens',
+      { reasoningEffort: 'high', maxOutputTokens: 1024 },
+      'reasoningEffort: it needs a maxOutputTokens above 1024',
     ],
+    [{ topK: 5, reasoningEffort: 'low' }, 'topK: it cannot be combined with thinking'],
+    [{ serviceTier: 'flex' }, 'serviceTier: it must be auto or default'],
+    [{ seed: 1 }, 'seed: Anthropic has no such parameter'],
     [{ toolChoice: 'required' }, 'toolChoice: there are no tools to choose from'],
     [{ tools, toolChoice: { name: 'x' } }, 'toolChoice: unknown tool x'],
     [{ responseFormat: { type: 'json_object' } }, 'responseFormat: JSON output requires a schema'],

@@ -182,7 +182,7 @@ export const contentRows: ContentRow[] = [
     ],
   },
   {
-    name: 'citations at the start of a block are kept, too',
+    name: 'citations at the start of a block are also stored',
     blocks: [blockStart(0, { type: 'text', text: 'Yes', citations: [citation] }), blockStop(0)],
     items: [message('Yes', { blocks: [{ length: 3, citations: [citation] }] })],
   },

@@ -34,7 +34,7 @@ export const textRows: Row[] = [
     items: [message('Whole')],
   },
   {
-    name: 'a message that was never announced is shown, too',
+    name: 'a message that was never announced is also emitted',
     events: [textDelta('m', 'Hi'), completed(agentMessage('m', 'Hi'))],
     items: [message('Hi')],
   },

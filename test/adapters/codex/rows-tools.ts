@@ -217,7 +217,7 @@ export const toolRows: Row[] = [
     ],
   },
   {
-    name: 'a client that refuses has answered, too, when the model goes on',
+    name: 'a refusal by the client is an answer when the model continues',
     events: [
       started(clientTool('w')),
       completed(clientTool('w', { status: 'failed', success: false, contentItems: [] })),

@@ -185,7 +185,18 @@ describe('items from the vendor are sent back unchanged', () => {
   const code = { language: 'PYTHON', code: 'print(6*7)\n' }
   const rows: [fixture: string, parts: unknown[]][] = [
     ['thoughts', [thought, { text: 'Hi there.' }]],
-    ['signature-at-the-end', [{ text: 'Three letters.', thoughtSignature: 'c2lnLTE=' }]],
+    [
+      'signature-at-the-end',
+      [{ text: 'Three letters.' }, { text: '', thoughtSignature: 'c2lnLTE=' }],
+    ],
+    [
+      'signatures-of-two-texts',
+      [
+        { text: 'One.', thoughtSignature: 'c2lnLTE=' },
+        { text: ' More.' },
+        { text: 'Two.', thoughtSignature: 'c2lnLTI=' },
+      ],
+    ],
     [
       'code-execution',
       [

@@ -150,11 +150,28 @@ describe('usage', () => {
 
 describe('the metadata of an item', () => {
   const rows: [fixture: string, expected: unknown[]][] = [
-    ['signature-at-the-end', [{ google: { responseId: 'resp-A1', thoughtSignature: 'c2lnLTE=' } }]],
+    [
+      'signature-at-the-end',
+      [
+        {
+          google: {
+            responseId: 'resp-A1',
+            thoughtSignature: 'c2lnLTE=',
+            parts: [{ length: 14 }, { length: 0, thoughtSignature: 'c2lnLTE=' }],
+          },
+        },
+      ],
+    ],
     [
       'signatures-of-two-texts',
       [
-        { google: { responseId: 'resp-A1', thoughtSignature: 'c2lnLTE=' } },
+        {
+          google: {
+            responseId: 'resp-A1',
+            thoughtSignature: 'c2lnLTE=',
+            parts: [{ length: 4, thoughtSignature: 'c2lnLTE=' }, { length: 6 }],
+          },
+        },
         { google: { responseId: 'resp-A1', thoughtSignature: 'c2lnLTI=' } },
       ],
     ],

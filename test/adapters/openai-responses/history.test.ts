@@ -94,7 +94,7 @@ const rows: Row[] = [
     ],
   },
   {
-    name: 'reasoning goes back with what it led to, and then the ids do, too',
+    name: 'reasoning goes back with the items it led to, then with their ids',
     items: [
       user,
       reasoning({ ...wireReasoning, status: null }),

@@ -55,7 +55,7 @@ const rows: Row[] = [
     items: [message('Hi')],
   },
   {
-    name: 'text that goes by an id keeps it when its item has an index, too',
+    name: 'text with an id keeps it when its item also has an index',
     events: [
       text('Hi', { item_id: 'm' }),
       done(wireMessage('m', 'Hi'), { output_index: 0 }),

@@ -1,0 +1,49 @@
+import type { Fields } from '../fields.ts'
+import { BY_ITSELF, type VendorSettings } from '../settings.ts'
+
+/** Thinking budgets in tokens, as in the vendor's own Chat Completions API. */
+const EFFORT_BUDGETS = { none: 0, minimal: 1024, low: 1024, medium: 8192, high: 24_576 } as const
+
+const NO_SUCH = 'Gemini has no such parameter'
+
+function generation(fields: Fields): Fields {
+  return { generationConfig: fields }
+}
+
+function thinking(thinkingBudget: number): Fields {
+  return generation({ thinkingConfig: { thinkingBudget, includeThoughts: thinkingBudget !== 0 } })
+}
+
+/** The settings of `streamGenerateContent`. */
+export const GEMINI_SETTINGS: VendorSettings = {
+  strict: 'Gemini does not support strict schemas',
+  name: NO_SUCH,
+  thinkingBudget: thinking,
+  reasoningEffort: (effort, { thinkingBudget }) =>
+    thinkingBudget === undefined
+      ? thinking(EFFORT_BUDGETS[effort])
+      : 'it conflicts with thinkingBudget; set only one',
+  // Schemas are always strict here, and need no name.
+  responseFormat: (format) =>
+    format.type === 'text'
+      ? {}
+      : generation({
+          responseMimeType: 'application/json',
+          ...(format.type === 'json_schema' && { responseJsonSchema: format.schema }),
+        }),
+  parallelToolCalls: (isParallel) => (isParallel ? {} : 'Gemini cannot disable parallel calls'),
+  maxOutputTokens: (maxOutputTokens) => generation({ maxOutputTokens }),
+  temperature: (temperature) => generation({ temperature }),
+  topP: (topP) => generation({ topP }),
+  topK: (topK) => generation({ topK }),
+  stop: (stop) => generation({ stopSequences: [...stop] }),
+  seed: (seed) => generation({ seed }),
+  frequencyPenalty: (frequencyPenalty) => generation({ frequencyPenalty }),
+  presencePenalty: (presencePenalty) => generation({ presencePenalty }),
+  logitBias: NO_SUCH,
+  verbosity: NO_SUCH,
+  serviceTier: NO_SUCH,
+  user: NO_SUCH,
+  promptCacheKey: NO_SUCH,
+  promptCache: BY_ITSELF,
+}
