@@ -26,7 +26,7 @@ export interface McpToolsOptions extends ToolLimits {
   readonly onStderr?: (line: string) => void
 }
 
-/** The tools of an MCP server, for as long as it is connected. */
+/** The tools of an MCP server, while it is connected. */
 export interface McpTools extends ToolSource {
   /** Ends the connection, and the process of a local server. */
   close(): Promise<void>
@@ -34,7 +34,7 @@ export interface McpTools extends ToolSource {
 
 const RETRY_BASE_MS = 500
 const RETRY_MAX_MS = 30_000
-/** A connection that lasted this long was a good one: the next retry comes soon. */
+/** A connection that lasted this long was healthy: the next retry is soon. */
 const STABLE_MS = 10_000
 /** How long a start waits for the first list of tools. */
 const FIRST_LIST_MS = 10_000
@@ -161,7 +161,7 @@ class McpConnection implements McpTools {
     try {
       await this.#list(client)
     } catch (error) {
-      if (this.#client === client) this.#endSession(`it does not answer: ${reasonOf(error)}`)
+      if (this.#client === client) this.#endSession(`no response: ${reasonOf(error)}`)
     }
   }
 
@@ -169,7 +169,7 @@ class McpConnection implements McpTools {
     const byName = new Map<string, Tool>()
     for (const each of listed.slice(0, MAX_TOOLS)) {
       const name = toolName(this.name, each.name)
-      const fault = byName.has(name) ? 'another one has this name' : faultOf(each)
+      const fault = byName.has(name) ? 'duplicate name' : faultOf(each)
       if (fault === undefined) byName.set(name, this.#tool(name, each))
       else this.#log(`the tool ${each.name.slice(0, 64)} cannot be used: ${fault}`)
     }
@@ -266,7 +266,7 @@ export class StderrLines {
     for (const line of lines) this.#take(line)
   }
 
-  /** The reason, with the last line that was written: it often says more. */
+  /** The reason, with the last line of output, which often has the details. */
   explain(reason: string): string {
     this.#take(this.#rest)
     return this.#last === '' ? reason : `${reason} (${this.#last})`

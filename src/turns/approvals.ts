@@ -19,13 +19,13 @@ export interface TurnApprovalsOptions {
 /** Writes an answer to the log of the turn. */
 export type OnApproval = (approvalId: string, answer: ApprovalAnswer) => Promise<void>
 
-/** The reason of an approval that nobody answered in time. */
+/** The reason of an approval that was not answered in time. */
 const TIMEOUT = 'timeout'
 
 const ASK_AGAIN_MS = 250
 
 /**
- * The approvals that a turn asks for. A call is requested when it is finished, and decided before it runs. The
+ * The approvals that a turn requests. A call is requested when it is finished, and decided before it runs. The
  * store holds the answer: the first wins, and a timeout is an answer too.
  */
 export class TurnApprovals {
@@ -102,7 +102,7 @@ export class TurnApprovals {
           ? await this.#declineLate(approvalId, signal)
           : await this.#hear(approvalId, waiting.signal)
         if (answer !== undefined) return answer
-        // After a failure of the store. Whether it is away for too long is decided by the renewal of the lease.
+        // After a failure of the store. The renewal of the lease decides when an outage is too long.
         if (isLate === waiting.signal.aborted) await pause(ASK_AGAIN_MS, clock, signal)
       }
       return undefined
@@ -138,6 +138,6 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | un
 /** What the model reads as the result of the call. */
 function declined({ reason = '', by }: ApprovalAnswer): string {
   if (by === undefined && reason === TIMEOUT)
-    return 'The call was declined: nobody approved it in time.'
+    return 'The call was declined: it was not approved in time.'
   return reason === '' ? 'The call was declined.' : `The call was declined: ${reason}`
 }

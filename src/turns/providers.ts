@@ -32,15 +32,23 @@ export interface ModelWish {
 /** Names before a slash that mean a provider, configured or not. */
 const KIND_NAMES: ReadonlySet<string> = new Set([...PROVIDER_KINDS, CODEX_ID, SCRIPTED_ID])
 
+/** A slash would make it look like a model of a provider. */
+const ALIAS = /^[^\s/\p{Cc}]{1,200}$/u
+
 const MAX_SUGGESTED = 3
 const MAX_LISTED = 12
+
+/** Other names of models, each with a `<providerId>/<modelId>` or a listed model. */
+export type ModelAliases = Readonly<Record<string, string>>
 
 /** The providers of a server, the default one first. */
 export class Providers {
   readonly #byId: ReadonlyMap<string, ConfiguredProvider>
   readonly #default: ConfiguredProvider
+  #aliases: ReadonlyMap<string, ChosenModel> = new Map()
 
-  constructor(configured: readonly ConfiguredProvider[]) {
+  /** OPTION_INVALID for an alias that is the name of a model, or whose model is unknown. */
+  constructor(configured: readonly ConfiguredProvider[], aliases: ModelAliases = {}) {
     const [first] = configured
     if (first === undefined)
       throw new TurnstreamError('OPTION_INVALID', 'no provider is configured')
@@ -49,6 +57,25 @@ export class Providers {
     if (this.#byId.size < configured.length) {
       throw new TurnstreamError('OPTION_INVALID', 'two providers have the same id')
     }
+    this.#aliases = new Map(
+      Object.entries(aliases).map(([alias, model]) => [alias, this.#resolveAlias(alias, model)]),
+    )
+  }
+
+  #resolveAlias(alias: string, model: string): ChosenModel {
+    if (!ALIAS.test(alias)) {
+      const detail = `alias ${JSON.stringify(alias.slice(0, 200))} must have 1 to 200 characters, without spaces or slashes`
+      throw new TurnstreamError('OPTION_INVALID', detail)
+    }
+    const owner = this.#all.find((each) => listedModels(each).includes(alias))
+    if (owner !== undefined) {
+      const detail = `alias ${alias} is a model of ${owner.provider.id}`
+      throw new TurnstreamError('OPTION_INVALID', detail)
+    }
+    const chosen = this.#byName(model)
+    if (chosen !== undefined) return chosen
+    const detail = `alias ${alias} names an unknown model: ${model}${this.#advice(model)}`
+    throw new TurnstreamError('OPTION_INVALID', detail)
   }
 
   /** Listed models as `<providerId>/<modelId>`, each provider's default model first. */
@@ -61,20 +88,33 @@ export class Providers {
     return fullNames(this.#all)
   }
 
+  /** Aliases with the `<providerId>/<modelId>` of each. */
+  get aliases(): { readonly alias: string; readonly model: string }[] {
+    return Array.from(this.#aliases, ([alias, { provider, model }]) => {
+      return { alias, model: `${provider.id}/${model}` }
+    })
+  }
+
   /**
    * Chooses the provider and model of a request. A prompt never goes to a provider that the caller did not
    * mean. In order: `providerId`; the part before the slash of `<id>/<model>`; the provider that lists the
-   * model; a provider with `any`, unless the part before the slash means another provider. Otherwise
+   * model; an alias; a provider with `any`, unless the part before the slash means another provider. Otherwise
    * MODEL_UNKNOWN.
    */
   choose({ model, providerId }: ModelWish): ChosenModel {
     if (providerId !== undefined) return this.#byProviderId(providerId, model)
     if (model === undefined || model === '') return toChosen(this.#default)
+    const chosen = this.#byName(model) ?? this.#aliases.get(model)
+    return chosen ?? toChosen(this.#takerOfAny(model), model)
+  }
+
+  /** By `<id>/<model>`, or a listed model. */
+  #byName(model: string): ChosenModel | undefined {
     const slash = model.indexOf('/')
     const named = slash > 0 ? this.#byId.get(model.slice(0, slash)) : undefined
     if (named !== undefined) return toChosen(named, model.slice(slash + 1))
     const owner = this.#listed.find((each) => listedModels(each).includes(model))
-    return toChosen(owner ?? this.#takerOfAny(model), model)
+    return owner && toChosen(owner, model)
   }
 
   /** All of them, the default one first. */
@@ -101,6 +141,8 @@ export class Providers {
   #byProviderId(providerId: string, model: string | undefined): ChosenModel {
     const owner = this.#byId.get(providerId)
     if (owner === undefined) throw this.#unknownProvider(providerId)
+    const alias = this.#aliases.get(model ?? '')
+    if (alias?.provider.id === providerId) return alias
     const prefix = `${providerId}/`
     return toChosen(owner, model?.startsWith(prefix) ? model.slice(prefix.length) : model)
   }
@@ -109,7 +151,7 @@ export class Providers {
     const known = [...this.#byId.keys()].join(', ')
     return new TurnstreamError(
       'MODEL_UNKNOWN',
-      `provider ${id} is not configured; there are ${known}`,
+      `provider ${id} is not configured; available: ${known}`,
     )
   }
 
@@ -128,11 +170,12 @@ export class Providers {
       names.set(full, full)
       if (!names.has(bare)) names.set(bare, full)
     }
+    for (const alias of this.#aliases.keys()) names.set(alias, alias)
     const near = nearestNames(model, [...names.keys()], 2 * MAX_SUGGESTED)
     const meant = [...new Set(near.map((name) => names.get(name) ?? name))].slice(0, MAX_SUGGESTED)
     if (meant.length > 0) return `; did you mean ${meant.join(', ')}?`
     const listed = this.models
-    return listed.length > MAX_LISTED ? '' : `; there are ${listed.join(', ')}`
+    return listed.length > MAX_LISTED ? '' : `; available: ${listed.join(', ')}`
   }
 }
 

@@ -3,7 +3,16 @@ import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { parseOffset, START } from '../log/offsets.ts'
 import { MAX_RECORD_CHARS } from '../log/records.ts'
 import { logOf } from '../log/tenants.ts'
-import type { Entries, Lease, LogName, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
+import type {
+  Entries,
+  EventRecord,
+  Lease,
+  LogName,
+  Orphan,
+  Tail,
+  TurnLog,
+  TurnRecord,
+} from '../log/turn-log.ts'
 import { LiveProcessor } from '../processor/stream-processor.ts'
 import { type ErrorCode, hasCode, TurnstreamError } from '../protocol/errors.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
@@ -170,7 +179,7 @@ const RENEWALS_PER_LEASE = 3
 const TIMELESS: Clock = { now: () => 0, after: () => () => {} }
 
 /**
- * Ends a turn whose owner is gone, so that no reader waits for ever. Settles the items in `events` and ends
+ * Ends a turn whose owner is gone, so that no reader waits forever. Settles the items in `events` and ends
  * it with an error, unless it has an end. Then appends to `processed` what follows from `events` and is
  * missing, and its end. Any process may resume it after a crash: each log gets one end.
  */
@@ -273,17 +282,24 @@ class OrphanEnding {
     await this.#writeAndSeal('processed', entries)
   }
 
-  /** Reads to the current end of the log. Nobody else can write to it any more. */
+  /** Reads to the current end of the log. No other process can write to it any more. */
   async #readEvents(): Promise<void> {
     const last = this.#orphan.lease.next.events - 1
     if (last < 1) return
     const controller = new AbortController()
-    const records = this.#orphan.log.tail(
-      this.#orphan.lease.turnId,
-      'events',
-      START,
-      controller.signal,
-    )
+    const { log, lease } = this.#orphan
+    try {
+      await this.#takeUpTo(last, log.tail(lease.turnId, 'events', START, controller.signal))
+    } catch (error) {
+      // Content that is deleted soon after its end may be gone before `processed` has one.
+      if (!hasCode(error, 'TURN_EXPIRED')) throw error
+      this.#isWhole = false
+    } finally {
+      controller.abort()
+    }
+  }
+
+  async #takeUpTo(last: number, records: Tail<EventRecord>): Promise<void> {
     for await (const record of records) {
       if (isSliceOver()) await nextSlice()
       await this.#keepLease()
@@ -293,7 +309,6 @@ class OrphanEnding {
         if (parseOffset(record.offset).seq >= last) break
       } else this.#isWhole = false
     }
-    controller.abort()
   }
 
   #take(event: StreamEvent): void {

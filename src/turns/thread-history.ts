@@ -48,8 +48,7 @@ export async function threadHistory(request: HistoryRequest): Promise<ThreadHist
   let turnsDropped = 0
   for await (const turn of earlierTurns(request)) {
     if (isSliceOver()) await nextSlice()
-    // Turns of a thread end, and therefore expire, in order.
-    if (turn.expired || signal.aborted) break
+    if (isEndOfHistory(turn) || signal.aborted) break
     const stored = turns.length < MAX_TURNS ? await readTurn(log, turn, bytes, signal) : undefined
     bytes -= stored?.bytes ?? 0
     tokens -= estimateTokens(stored?.items ?? [])
@@ -62,6 +61,14 @@ export async function threadHistory(request: HistoryRequest): Promise<ThreadHist
   }
   const items = turns.toReversed().flat()
   return { items: pairedItems(items.map(withoutMark), input), turnsDropped }
+}
+
+/**
+ * Returns whether this turn and all earlier ones have expired: turns of a thread end in order. One whose content was
+ * deleted before the retention is only a gap, and counts as empty.
+ */
+export function isEndOfHistory({ expired, contentMs }: TurnRecord): boolean {
+  return expired && contentMs === undefined
 }
 
 export interface EarlierTurns {
@@ -155,7 +162,8 @@ export async function readStoredItems(
   maxBytes: number,
   signal: AbortSignal,
 ): Promise<StoredItems | undefined> {
-  const { turnId, responseBytes } = turn
+  const { turnId, responseBytes, expired } = turn
+  if (expired) return NO_ITEMS
   if (responseBytes === undefined) return reduceEvents(log, turnId, maxBytes, signal)
   if (responseBytes > maxBytes) return undefined
   const text = await log.getResponse(turnId)

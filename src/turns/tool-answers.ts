@@ -2,11 +2,18 @@
 
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
+import { shortCallId } from '../protocol/ids.ts'
 import { isExecutedByProvider, isInputItem } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
 import type { ResponseItem } from '../protocol/response.ts'
 import type { AnsweredCall } from '../protocol/stream-event.ts'
-import { type EarlierTurns, earlierTurns, MAX_TURNS, readTurn } from './thread-history.ts'
+import {
+  type EarlierTurns,
+  earlierTurns,
+  isEndOfHistory,
+  MAX_TURNS,
+  readTurn,
+} from './thread-history.ts'
 import type { TurnCaps } from './turn-items.ts'
 import type { AnsweredCalls } from './turn-request.ts'
 
@@ -50,14 +57,14 @@ export async function findAnswers(request: AnswersRequest): Promise<ToolAnswers 
     if (isSliceOver()) await nextSlice()
     newest ??= turn.turnId
     if (turn.status === 'in_progress') return undefined
-    if (search.isDone || turn.expired || turns === MAX_TURNS) break
+    if (search.isDone || isEndOfHistory(turn) || turns === MAX_TURNS) break
     const stored = await readTurn(log, turn, bytes, signal)
     if (stored === undefined) break
     bytes -= stored.bytes
     turns += 1
     search.add(turn.runId, stored.items)
   }
-  if (!isLenient) search.refuseUnanswered(new Set(history?.map(callIdOf)))
+  if (!isLenient) search.refuseUnanswered(new Set(history?.filter(isCall).map(callIdOf)))
   const { answers, repeated } = search
   const chars = charsOfAnswers(answers)
   if (chars > caps.maxTextChars) {
@@ -102,8 +109,9 @@ class CallSearch {
   constructor(input: readonly OutputItem[]) {
     for (const item of input) {
       if (item.type !== 'function_call_output') continue
-      const others = this.#waiting.get(item.call_id)
-      if (others === undefined) this.#waiting.set(item.call_id, [item])
+      const callId = callIdOf(item)
+      const others = this.#waiting.get(callId)
+      if (others === undefined) this.#waiting.set(callId, [item])
       else others.push(item)
     }
   }
@@ -117,15 +125,15 @@ class CallSearch {
     for (const item of items.toReversed()) {
       if (item.type === 'function_call_output' && item.answers !== undefined) {
         this.#stored.set(item.answers.item_id, item)
-      } else if (item.type === 'function_call' && this.#waiting.has(item.call_id)) {
-        if (isInputItem(runId, item.id)) this.#known.add(item.call_id)
+      } else if (item.type === 'function_call' && this.#waiting.has(callIdOf(item))) {
+        if (isInputItem(runId, item.id)) this.#known.add(callIdOf(item))
         else if (isForClient(item)) this.#meet(item)
       }
     }
   }
 
   /** Throws for an output that answers nothing, unless its call is among those of the request. */
-  refuseUnanswered(given: ReadonlySet<string | undefined>): void {
+  refuseUnanswered(given: ReadonlySet<string>): void {
     for (const [callId, outputs] of this.#waiting) {
       if (given.has(callId)) continue
       for (const output of outputs) {
@@ -139,7 +147,8 @@ class CallSearch {
   }
 
   #meet(call: StoredCall): void {
-    const { call_id: callId, id: item_id, name, arguments: text } = call
+    const { id: item_id, name, arguments: text } = call
+    const callId = callIdOf(call)
     const waiting = this.#waiting.get(callId) ?? []
     const stored = this.#stored.get(item_id)
     const found = stored === undefined ? waiting[0] : waiting.find((each) => isSame(each, stored))
@@ -154,8 +163,13 @@ class CallSearch {
   }
 }
 
-function callIdOf(item: OutputItem): string | undefined {
-  return item.type === 'function_call' ? item.call_id : undefined
+function isCall(item: OutputItem): item is Extract<OutputItem, { type: 'function_call' }> {
+  return item.type === 'function_call'
+}
+
+/** The id that clients know: the item's if the call has none, shortened on some APIs. */
+function callIdOf({ call_id, id }: { readonly call_id: string; readonly id: string }): string {
+  return shortCallId(call_id || id)
 }
 
 /** Whether the call was finished and left to the client. */

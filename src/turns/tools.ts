@@ -28,7 +28,7 @@ export interface Tool extends ToolDefinition {
    * fails if it throws.
    */
   readonly needsApproval?: boolean | ((args: Record<string, unknown>) => boolean)
-  /** Whether providers are told of the tool. Default true. */
+  /** Whether providers are offered the tool. Default true. */
   readonly isOffered?: boolean
   /**
    * `args` is the JSON object the model wrote, valid by `parameters`. The returned or resolved value is the
@@ -89,8 +89,8 @@ export class ToolRegistry {
   }
 
   /**
-   * Returns the settings of a round. A forced tool choice applies to the first round only, or the model would
-   * call tools for ever.
+   * Returns the settings of a round. A forced tool choice applies to the first round only, or the model would call
+   * tools forever.
    */
   settingsOf(settings: TurnSettings, round: number): Omit<ProviderRequest, 'model' | 'input'> {
     const { tools = [], toolChoice, ...rest } = settings
@@ -209,6 +209,6 @@ function reasonOf(cause: unknown): string {
   try {
     return String(cause instanceof Error ? cause.message : cause)
   } catch {
-    return 'what it threw cannot be read'
+    return 'it threw a value that cannot be converted to text'
   }
 }

@@ -9,6 +9,8 @@ export type TurnInput =
       readonly type: 'message'
       readonly origin: 'user' | 'system'
       readonly content: string
+      /** Of the author, for providers that know names. */
+      readonly name?: string
       /** Images and files, sent after the text. */
       readonly attachments?: readonly Attachment[]
     }
@@ -29,6 +31,7 @@ export type HistoryItem =
       readonly type: 'message'
       readonly origin: 'agent'
       readonly content: string
+      readonly name?: string
       readonly provider_metadata?: Record<string, unknown>
     }
   | {
@@ -72,6 +75,8 @@ export interface Submission {
   /** Whether the model is offered the tools of the server. True by default. */
   readonly serverTools?: boolean
   readonly traceContext?: TraceContext
+  /** Deletes the content of the turn this long after its end, if before the retention. */
+  readonly contentMs?: number
   /** Parameters that the response repeats in the caller's dialect: `parameters` of `response_start`. */
   readonly parameters?: Record<string, unknown>
 }
@@ -121,9 +126,12 @@ function itemOf(id: string, item: HistoryItem): OutputItem {
       return { type, id, content, ...metadataOf(item) }
     }
     case 'message': {
-      const { type, content, origin } = item
+      const { type, content, origin, name } = item
       const attachments = 'attachments' in item ? [...(item.attachments ?? [])] : []
-      const given = attachments.length > 0 ? { attachments } : {}
+      const given = {
+        ...(name !== undefined && { name }),
+        ...(attachments.length > 0 && { attachments }),
+      }
       return { type, id, content, origin, ...given, ...metadataOf(item) }
     }
   }

@@ -5,19 +5,24 @@ import { TurnExistsError } from '../log/rules.ts'
 import { logOf } from '../log/tenants.ts'
 import type { Lease, NewTurn, Orphan, TurnLog, TurnRecord } from '../log/turn-log.ts'
 import { hasCode, isTurnMissing, TurnstreamError } from '../protocol/errors.ts'
-import { isRecord } from '../protocol/json.ts'
+import { stableJson } from '../protocol/json.ts'
 import { DEFAULT_TENANT } from '../protocol/names.ts'
+import type { ResponseItem } from '../protocol/response.ts'
+import { nameIssuers } from './issuers.ts'
 import type { ChosenModel, Providers } from './providers.ts'
 import { Reaper } from './reaper.ts'
 import { historyRoom, type InputSize } from './thread-history.ts'
+import { canContinue } from './thread-index.ts'
+import { threadTitle } from './thread-title.ts'
 import { type AnswersRequest, findAnswers, isCurrent, type ToolAnswers } from './tool-answers.ts'
 import { ServerTools, type ToolSource } from './tool-sources.ts'
 import { type Tool, ToolRegistry } from './tools.ts'
-import { Turn, type TurnServices, type TurnTask } from './turn.ts'
+import { Turn } from './turn.ts'
 import { failed } from './turn-ending.ts'
 import { resolveCaps, type TurnCaps } from './turn-items.ts'
 import { guardObserver, type TurnObserver } from './turn-observer.ts'
 import { inputItems, type Submission, type Submitted } from './turn-request.ts'
+import type { TurnServices, TurnTask } from './turn-task.ts'
 
 export type { TurnCaps }
 
@@ -27,7 +32,7 @@ export interface TurnRunnerOptions {
   /** Tools that this server runs, and sources of such tools. */
   readonly tools?: readonly (Tool | ToolSource)[]
   readonly caps?: Partial<TurnCaps>
-  /** Name of this process, for people. Stored with every turn. */
+  /** Name of this process, for operators. Stored with every turn. */
   readonly owner: string
   /** How long a turn stays ours without a renewal. Default 10 s. */
   readonly leaseMs?: number
@@ -36,7 +41,7 @@ export interface TurnRunnerOptions {
   readonly generateId?: () => string
   /** Notified of the progress of turns. */
   readonly observer?: TurnObserver
-  /** Called for failures that nobody awaits. */
+  /** Called for failures that no caller awaits. */
   readonly onError?: (error: unknown, about: { readonly turnId?: string }) => void
 }
 
@@ -64,6 +69,20 @@ export interface SubmitOptions {
    * false.
    */
   readonly acceptsAnyOutput?: boolean
+  /** Adapts the submission to the chosen provider. The same submission remains the same turn. */
+  readonly fit?: (chosen: ChosenModel) => Submission
+  /**
+   * The thread of a submission that names none. Not part of the request: when it is repeated, another may be
+   * given.
+   */
+  readonly threadId?: string
+  /** The turn of that thread that this one continues. THREAD_BUSY if another one does, or it is gone. */
+  readonly follows?: string
+  /**
+   * Returns a key for the turn from its answer. Until the turn expires, the newest note of the store under this key is
+   * `<threadId> <turnId>`. Called when the turn is complete, before its end is visible. No note if undefined.
+   */
+  readonly answerKey?: (answer: readonly ResponseItem[]) => Promise<string | undefined>
 }
 
 /** A submission with its ids and its fingerprint. */
@@ -72,6 +91,9 @@ interface SubmitRequest {
   readonly log: TurnLog
   readonly admit: Admit
   readonly acceptsAnyOutput: boolean
+  readonly fit: ((chosen: ChosenModel) => Submission) | undefined
+  readonly follows: string | undefined
+  readonly answerKey: SubmitOptions['answerKey']
   readonly submission: Submission
   readonly ids: Submitted
   readonly fingerprint: string
@@ -123,10 +145,13 @@ export class TurnRunner {
    */
   async submit(submission: Submission, options: SubmitOptions = {}): Promise<Submitted> {
     const { tenant = DEFAULT_TENANT, admit = () => doNothing, acceptsAnyOutput = false } = options
-    const ids = idsOf(submission, this.#generateId)
+    const { threadId = options.threadId } = submission
+    const ids = idsOf(submission, threadId, this.#generateId)
     const log = logOf(this.#options.log, tenant)
     const fingerprint = fingerprintOf(submission)
-    const request = { tenant, log, admit, acceptsAnyOutput, submission, ids, fingerprint }
+    const { fit, follows, answerKey } = options
+    const given = { tenant, log, admit, acceptsAnyOutput, fit, follows, answerKey }
+    const request = { ...given, submission, ids, fingerprint }
     // Tenant names contain no space.
     const turn = `${tenant} ${ids.turnId}`
     const before = this.#submits.get(turn)
@@ -185,16 +210,19 @@ export class TurnRunner {
     const { submission, ids } = request
     const { history = [], input } = submission
     const items = inputItems(ids.runId, history, input)
-    const before = items.slice(0, history.length)
+    let before = items.slice(0, history.length)
     const asked = { history: submission.history && before, input: items.slice(history.length) }
     let chosen: ChosenModel
+    let fitted: Submission
     let room: InputSize
     let leave = doNothing
     let found: ToolAnswers | undefined
     try {
       chosen = this.#choose(submission)
+      fitted = request.fit?.(chosen) ?? submission
       room = historyRoom(items, this.#services.caps)
       leave = await request.admit()
+      before = await nameIssuers(request.log, before)
       // Turns that will be replaced do not count.
       found = await this.#findAnswers(request, asked, submission.replaces)
     } catch (refusal) {
@@ -213,6 +241,7 @@ export class TurnRunner {
       return submittedBefore(error.turn, request)
     }
     try {
+      await this.#confirmPlace(request)
       found = await this.#confirmAnswers(request, asked, found)
     } catch (refusal) {
       leave()
@@ -222,7 +251,8 @@ export class TurnRunner {
     const { answers } = found
     const isHistoryGiven = submission.history !== undefined
     const given = { input: [...before, ...found.input], answers, isHistoryGiven }
-    const run = this.#begin(request, { ...chosen, lease, since, ...given, historyRoom: room })
+    const begun = { ...chosen, lease, since, ...given, historyRoom: room }
+    const run = this.#begin({ ...request, submission: fitted }, begun)
     void run.done.then(leave)
     await run.opened
     return ids
@@ -256,6 +286,14 @@ export class TurnRunner {
     return findAnswers({ log, threadId, ...turn, ...asked, isLenient, caps })
   }
 
+  /** Another turn may have followed, and ended, before this one was created. */
+  async #confirmPlace({ log, ids, follows }: SubmitRequest): Promise<void> {
+    const { threadId, turnId } = ids
+    if (follows === undefined) return
+    if (await canContinue(log, { threadId, turnId: follows }, turnId)) return
+    throw new TurnstreamError('THREAD_BUSY', threadId)
+  }
+
   /** Searches again if another turn of the thread ended between the search and the creation of this one. */
   async #confirmAnswers(
     request: SubmitRequest,
@@ -272,21 +310,31 @@ export class TurnRunner {
   #create({ log, ids, fingerprint, submission }: SubmitRequest): Promise<Lease> {
     const { leaseMs, clock } = this.#services
     const { owner } = this.#options
-    const { replaces } = submission
+    const { replaces, contentMs } = submission
+    const title = threadTitle(submission)
     const turn = {
       ...ids,
+      ...(title !== undefined && { threadTitle: title }),
       owner,
       request: fingerprint,
       ...(replaces !== undefined && { replaces }),
+      ...(contentMs !== undefined && { contentMs }),
     }
     return createTurn(log, turn, leaseMs, clock)
   }
 
   #begin(
-    { tenant, log, submission, ids }: SubmitRequest,
+    { tenant, log, submission, ids, answerKey }: SubmitRequest,
     begun: Omit<
       TurnTask,
-      'tenant' | 'agentId' | 'replaces' | 'parameters' | 'threadId' | 'settings' | 'traceContext'
+      | 'tenant'
+      | 'agentId'
+      | 'replaces'
+      | 'parameters'
+      | 'threadId'
+      | 'settings'
+      | 'traceContext'
+      | 'answerKey'
     >,
   ): Turn {
     const { threadId } = ids
@@ -295,6 +343,7 @@ export class TurnRunner {
       ...(agentId !== undefined && { agentId }),
       ...(replaces !== undefined && { replaces }),
       ...(parameters !== undefined && { parameters }),
+      ...(answerKey !== undefined && { answerKey }),
     }
     const task = { ...begun, ...named, tenant, threadId, settings, traceContext }
     const tools = this.#toolsFor(submission)
@@ -320,7 +369,7 @@ export class TurnRunner {
     try {
       return (await log.getTurn(turnId)) ?? (await log.getTurnOfRun(runId))
     } catch {
-      return undefined // the refusal that led here says what the caller must know
+      return undefined // the caller gets the refusal that led here
     }
   }
 
@@ -380,7 +429,7 @@ async function hasEnded(log: TurnLog, threadId: string, clock: Clock): Promise<b
     for await (const _ of log.tail(last.turnId, 'processed', START, waiting.signal)) continue
     return !waiting.signal.aborted
   } catch (error) {
-    // A turn that was deleted meanwhile blocks nobody.
+    // A deleted turn does not block the thread.
     if (!isTurnMissing(error)) throw error
     return true
   } finally {
@@ -389,10 +438,14 @@ async function hasEnded(log: TurnLog, threadId: string, clock: Clock): Promise<b
 }
 
 /** Returns the ids of a turn. Either of `turnId` and `runId` names both; missing ids are generated. */
-function idsOf(submission: Submission, generateId: () => string): Submitted {
+function idsOf(
+  submission: Submission,
+  threadId: string | undefined,
+  generateId: () => string,
+): Submitted {
   const turnId = submission.turnId ?? submission.runId ?? generateId()
   const runId = submission.runId ?? turnId
-  return { turnId, runId, threadId: submission.threadId ?? generateId() }
+  return { turnId, runId, threadId: threadId ?? generateId() }
 }
 
 /** Returns whether the caller named the turn, so that it may be a repeated submit. */
@@ -402,23 +455,14 @@ function isNamed({ turnId, runId }: Submission): boolean {
 
 /**
  * Returns the same text for the same body, whatever the order of its JSON fields. Excludes the turn's ids,
- * which identify it, and the trace, which differs each time.
+ * which identify it, the trace, which differs each time, and `contentMs`, which the server decides.
  */
 export function fingerprintOf(submission: Submission): string {
   const { threadId, model, providerId, agentId, replaces, history, input, settings } = submission
   const { parameters } = submission
-  const body = JSON.stringify(
-    { threadId, model, providerId, agentId, replaces, history, input, settings, parameters },
-    inOrder,
-  )
+  const said = { history, input, settings, parameters }
+  const body = stableJson({ threadId, model, providerId, agentId, replaces, ...said })
   return createHash('sha256').update(body).digest('hex')
-}
-
-/** JSON replacer that sorts the fields of every object. */
-function inOrder(_key: string, value: unknown): unknown {
-  if (!isRecord(value)) return value
-  const names = Object.keys(value).toSorted()
-  return Object.fromEntries(names.map((name) => [name, value[name]]))
 }
 
 /** Wraps an error callback so that it cannot throw. */

@@ -1,28 +1,21 @@
 import type { ProviderRequest } from '../adapters/provider.ts'
-import { type Clock, monotonicNow } from '../async/clock.ts'
+import { monotonicNow } from '../async/clock.ts'
 import { onAbort } from '../async/on-abort.ts'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { isTurnGone } from '../log/rules.ts'
-import type {
-  ApprovalAnswer,
-  Lease,
-  LogWriter,
-  NewOutput,
-  Orphan,
-  TurnLog,
-} from '../log/turn-log.ts'
+import type { ApprovalAnswer, LogWriter, NewOutput, Orphan, TurnLog } from '../log/turn-log.ts'
 import { LiveProcessor } from '../processor/stream-processor.ts'
 import { eventIdsOf } from '../protocol/ids.ts'
 import { isForProcessor, isInputItem } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { StreamEvent, StreamEventPayload, TraceContext } from '../protocol/stream-event.ts'
+import type { StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import type { StreamOutput } from '../protocol/stream-output.ts'
+import { IssuerNotes } from './issuers.ts'
 import { ProviderApprovals } from './provider-approvals.ts'
-import type { ChosenModel } from './providers.ts'
 import { ServerCalls } from './server-calls.ts'
-import { type InputSize, NO_HISTORY, type ThreadHistory, threadHistory } from './thread-history.ts'
+import { NO_HISTORY, type ThreadHistory, threadHistory } from './thread-history.ts'
+import { indexAnswer } from './thread-index.ts'
 import { charsOfAnswers } from './tool-answers.ts'
-import type { ToolRegistry } from './tools.ts'
 import { type FunctionCall, settlementOf, Transcript } from './transcript.ts'
 import { type EndReason, TurnControl } from './turn-control.ts'
 import {
@@ -36,45 +29,10 @@ import {
   submitError,
   type Terminal,
 } from './turn-ending.ts'
-import type { TurnCaps } from './turn-items.ts'
-import { TIMED_EVERY, type TurnFacts, type TurnObserver } from './turn-observer.ts'
-import {
-  type AnsweredCalls,
-  inputEvents,
-  type TurnDetails,
-  type TurnSettings,
-} from './turn-request.ts'
+import { TIMED_EVERY, type TurnFacts } from './turn-observer.ts'
+import { inputEvents } from './turn-request.ts'
+import type { TurnServices, TurnTask } from './turn-task.ts'
 import { TurnResponse, UnsettledItems } from './unsettled-items.ts'
-
-/** What all turns of a process share. */
-export interface TurnServices {
-  readonly log: TurnLog
-  readonly tools: ToolRegistry
-  readonly caps: TurnCaps
-  readonly leaseMs: number
-  readonly clock: Clock
-  readonly observer: TurnObserver
-  readonly onError: (error: unknown, about: { readonly turnId?: string }) => void
-}
-
-/** The request to a model, and its turn. */
-export interface TurnTask extends ChosenModel, TurnDetails {
-  readonly tenant: string
-  readonly threadId: string
-  readonly settings: TurnSettings
-  readonly traceContext: TraceContext
-  readonly lease: Lease
-  /** When the lease was requested, in monotonic time. */
-  readonly since: number
-  /** The input as items of the turn. */
-  readonly input: readonly OutputItem[]
-  /** The calls of earlier turns that it answers. */
-  readonly answers: AnsweredCalls
-  /** Room left for the history of the thread. */
-  readonly historyRoom: InputSize
-  /** The input contains the history: the stored thread is not read. */
-  readonly isHistoryGiven: boolean
-}
 
 // The store may be away for the duration of the lease. The last retry comes this much earlier.
 const LONGEST_PAUSE_MS = 1000
@@ -109,6 +67,7 @@ export class Turn {
   readonly #response = new TurnResponse(this.#unsettled)
   readonly #serverCalls: ServerCalls
   readonly #providerApprovals: ProviderApprovals
+  readonly #issuers: IssuerNotes
   readonly #transcript: Transcript
   readonly #events: LogWriter<StreamEvent>
   readonly #processor: LiveProcessor
@@ -139,6 +98,7 @@ export class Turn {
     const { approvals } = this.#serverCalls
     const onAnswer = this.#onApproval
     this.#providerApprovals = new ProviderApprovals({ approvals, onAnswer, onError })
+    this.#issuers = new IssuerNotes(log, onError)
     this.#transcript = new Transcript({
       runId,
       registry: tools.names,
@@ -188,8 +148,7 @@ export class Turn {
 
   /** Returns whether this is the turn and it is still being written here. */
   isOf({ tenant, turnId }: Orphan): boolean {
-    if (this.#control.isLost) return false
-    return this.#facts.turnId === turnId && this.#facts.tenant === tenant
+    return !this.#control.isLost && this.#facts.turnId === turnId && this.#facts.tenant === tenant
   }
 
   /** Ends the turn early, unless it has ended or is about to. */
@@ -243,8 +202,7 @@ export class Turn {
     if (isHistoryGiven) return Promise.resolve(NO_HISTORY)
     const { log } = this.#services
     const { signal } = this.#control
-    const { turnId } = lease
-    return threadHistory({ log, threadId, turnId, input, room: historyRoom, signal })
+    return threadHistory({ log, threadId, turnId: lease.turnId, input, room: historyRoom, signal })
   }
 
   async #open(): Promise<void> {
@@ -292,6 +250,7 @@ export class Turn {
       return this.#transcript.end !== undefined || this.#isPastCap() ? false : undefined
     }
     if (!this.#isAnswered) this.#noteAnswer(payload)
+    if (payload.type === 'item_done') this.#issuers.add(payload.final_item)
     return this.#write(payload) ? undefined : this.#room()
   }
 
@@ -467,33 +426,42 @@ export class Turn {
     await this.#writeAll(this.#unsettled.settleAll(settlement))
     const news = this.#transcript.usageNews()
     if (news !== undefined) this.#write(news)
+    // A client that has read the end may send the data back, even to another process.
+    await this.#issuers.settle()
     if (this.#control.isLost) return
     this.#end = this.#terminal(reason)
+    await this.#index(this.#end)
     const event = this.#stamp(this.#end)
     this.#response.take(event)
     await this.#events.seal(event, this.#response.toJson(this.#onError))
     await this.#outputs.flush()
   }
 
+  /** Before the end is visible: the client may then continue at once. */
+  async #index(end: Terminal): Promise<void> {
+    const { answerKey, lease, threadId } = this.#task
+    if (answerKey === undefined || end.type !== 'response_done' || end.status !== 'complete') return
+    const { log, clock } = this.#services
+    const items = this.#response.items.filter(({ id }) => !isInputItem(lease.runId, id))
+    const entry = { log, clock, answerKey, items, threadId, turnId: lease.turnId }
+    await indexAnswer(entry, this.#onError)
+  }
+
   #terminal(reason: EndReason | undefined): Terminal {
-    const { lease } = this.#task
     const { end, usage, calls } = this.#transcript
     if (reason !== undefined || end === undefined) {
       // Rounds have an end unless they were stopped.
       const why = reason ?? failed('INTERNAL_ERROR', 'the turn has no terminal event')
-      return stoppedEnd(why, lease, usage.sum)
+      return stoppedEnd(why, this.#task.lease, usage.sum)
     }
-    return naturalEnd(end, lease, usage.sum, calls.hasForClient)
+    return naturalEnd(end, this.#task.lease, usage.sum, calls.hasForClient)
   }
 
   #tellEnd(): void {
     const { clock, observer } = this.#services
     const { reason, isLost } = this.#control
-    const times = {
-      now: monotonicNow(clock),
-      since: this.#task.since,
-      cancelledAt: this.#cancelledAt,
-    }
+    const { since } = this.#task
+    const times = { now: monotonicNow(clock), since, cancelledAt: this.#cancelledAt }
     const isDeleted = reason?.kind === 'lost' && isTurnGone(reason.error)
     observer.ended(this.#facts, outcomeOf(isLost ? undefined : this.#end, times, isDeleted))
   }

@@ -4,7 +4,7 @@ import type { TurnRecord } from '../log/turn-log.ts'
 import { ERROR_CODES } from '../protocol/errors.ts'
 import { isExecutedByProvider } from '../protocol/item-marks.ts'
 import type { OutputItem } from '../protocol/output-item.ts'
-import type { ReducedResponse } from '../protocol/response.ts'
+import type { ReducedResponse, ResponseItem } from '../protocol/response.ts'
 import type { ErrorObject, StreamEvent, StreamEventPayload } from '../protocol/stream-event.ts'
 import { isStreamEvent } from '../protocol/stream-event-guard.ts'
 import { ResponseReducer } from '../reducer/reduce.ts'
@@ -193,6 +193,11 @@ export class TurnResponse {
     const text = itemId === undefined ? '' : this.#unsettled.streamedText(itemId)
     if (itemId !== undefined && text !== '') this.#reducer.apply(deltaBefore(event, itemId, text))
     this.#reducer.apply(event)
+  }
+
+  /** The items so far, including those of the request. */
+  get items(): readonly ResponseItem[] {
+    return this.#reducer.response.output_items
   }
 
   /** Undefined if it is too large for a store, or fails. Readers then use the events. */

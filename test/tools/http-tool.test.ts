@@ -110,7 +110,7 @@ describe.each([
     await closed
   })
 
-  test('an address that nobody listens on is a failure without the address', async () => {
+  test('an unreachable address is a failure without the address', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
@@ -132,7 +132,7 @@ describe('a failed response', () => {
     await expect(output).rejects.toThrow(new Error(message))
   })
 
-  test('that is not text says so', async () => {
+  test('that is not text is a failure', async () => {
     const url = await startEndpoint(answering(200, Buffer.from([0x89, 0x50, 0xff, 0x00])))
     await expect(weather(url).execute({}, context())).rejects.toThrow('not UTF-8 text')
   })
@@ -178,7 +178,7 @@ test.each([
   expect(() => weather('http://localhost/', more)).toThrow(message)
 })
 
-test('V8 calls need approval if the options say so', () => {
+test('V8 calls need approval if the options require it', () => {
   expect(weather('http://w.example', { needsApproval: true }).needsApproval).toBe(true)
   expect(weather('http://w.example')).not.toHaveProperty('needsApproval')
 })

@@ -135,7 +135,7 @@ describe('V8 a call that needs approval', () => {
       answer: timeout,
     })
     expect(await cardOf(rig)).toMatchObject({
-      toolOutput: 'The call was declined: nobody approved it in time.',
+      toolOutput: 'The call was declined: it was not approved in time.',
       approval: { status: 'declined', reason: 'timeout', answeredAt: at },
     })
     expect(rig.rm.runs).toEqual([])

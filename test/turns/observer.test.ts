@@ -31,7 +31,7 @@ const FACTS = {
 }
 
 describe('an observer', () => {
-  test('is notified once each of the start, the first content and the end of a turn', async () => {
+  test('is notified once of the start, the first content and the end of a turn', async () => {
     const { told, observer } = recorder()
     const rig = newRig({ observer })
     await rig.submit()

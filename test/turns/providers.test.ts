@@ -56,15 +56,15 @@ describe('W7 the model of a turn', () => {
 
   const refused = [
     ['a provider that is not configured', { providerId: 'nobody' }, 'openai, anthropic, router'],
-    ['the kind of one', { model: 'gemini/flash' }, 'gemini is not configured; there are openai'],
-    ['an unlisted model', { model: 'o9' }, 'there are openai/gpt-5-mini, openai/gpt-5'],
+    ['the kind of one', { model: 'gemini/flash' }, 'gemini is not configured; available: openai'],
+    ['an unlisted model', { model: 'o9' }, 'available: openai/gpt-5-mini, openai/gpt-5'],
     ['a misspelt model', { model: 'gpt5' }, 'did you mean openai/gpt-5'],
     ['a misspelt provider', { model: 'antropic/claude' }, 'did you mean anthropic/claude?'],
     ['a provider in capitals', { model: 'OpenAI/gpt-5' }, 'did you mean openai/gpt-5, '],
-    ['a provider alone', { model: 'anthropic' }, 'anthropic; there are'],
-    ['a slash at the start', { model: '/x' }, 'there are'],
-    ['a slash without a provider', { model: 'who/what' }, 'who/what; there are'],
-    ['a long name', { model: 'x'.repeat(300) }, 'there are'],
+    ['a provider alone', { model: 'anthropic' }, 'anthropic; available:'],
+    ['a slash at the start', { model: '/x' }, 'available:'],
+    ['a slash without a provider', { model: 'who/what' }, 'who/what; available:'],
+    ['a long name', { model: 'x'.repeat(300) }, 'available:'],
   ] as const
 
   test.each(refused)('V1 %s is rejected with suggestions', (_, wish, told) => {
@@ -127,5 +127,55 @@ describe('W7 the model of a turn', () => {
     expect(() => new Providers(configured)).toThrow(
       expect.objectContaining({ code: 'OPTION_INVALID' }),
     )
+  })
+})
+
+describe('an alias', () => {
+  const openai = { provider: puppet([], 'openai'), models: ['gpt-5'], defaultModel: 'gpt-5' }
+  const router = { provider: puppet([], 'router'), models: 'any', defaultModel: 'llama' } as const
+  const scripted = { provider: puppet([], 'scripted'), defaultModel: 'answer', unlisted: true }
+  const configured = [openai, router, scripted]
+  const aliases = { 'claude-five': 'gpt-5', 'claude-x': 'router/meta/x' }
+  const some = new Providers(configured, aliases)
+
+  test.each([
+    [{ model: 'claude-five' }, 'openai gpt-5'],
+    [{ model: 'claude-x' }, 'router meta/x'],
+    [{ model: 'claude-five', providerId: 'openai' }, 'openai gpt-5'],
+    // The caller means another provider than the alias.
+    [{ model: 'claude-five', providerId: 'router' }, 'router claude-five'],
+    [{ model: 'router/claude-five' }, 'router claude-five'],
+    [{ model: 'claude-6' }, 'router claude-6'],
+  ])('%j', (wish, chosen) => {
+    const { provider, model } = some.choose(wish)
+    expect(`${provider.id} ${model}`).toBe(chosen)
+  })
+
+  test('is listed with its model, and suggested', () => {
+    expect(some.aliases).toEqual([
+      { alias: 'claude-five', model: 'openai/gpt-5' },
+      { alias: 'claude-x', model: 'router/meta/x' },
+    ])
+    const strict = new Providers([openai], { 'claude-five': 'gpt-5' })
+    expect(() => strict.choose({ model: 'claude-fife' })).toThrow('did you mean claude-five?')
+  })
+
+  test.each([
+    ['a listed model', { 'gpt-5': 'router/x' }, 'alias gpt-5 is a model of openai'],
+    ['an unlisted model', { answer: 'gpt-5' }, 'alias answer is a model of scripted'],
+    ['a model of a provider', { 'openai/x': 'gpt-5' }, 'without spaces or slashes'],
+    ['nothing', { '': 'gpt-5' }, 'without spaces or slashes'],
+  ])('cannot take the name of %s', (_name, given, told) => {
+    const message = expect.stringContaining(told) as string
+    const refusal = expect.objectContaining({ code: 'OPTION_INVALID', message })
+    expect(() => new Providers(configured, given)).toThrow(refusal)
+  })
+
+  // Not even a provider with "any" takes it: it may be misspelt.
+  test.each(['gpt-6', 'anthropic/claude', 'claude-five', ''])('cannot stand for %j', (model) => {
+    const given = { 'claude-five': 'gpt-5', alias: model }
+    const message = expect.stringContaining('alias alias names an unknown model') as string
+    const refusal = expect.objectContaining({ code: 'OPTION_INVALID', message })
+    expect(() => new Providers(configured, given)).toThrow(refusal)
   })
 })

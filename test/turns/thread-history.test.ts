@@ -197,6 +197,22 @@ describe('the history of a thread', () => {
     expect(given(rig)).toEqual(['user: Two', 'user: Three'])
   })
 
+  test('has a gap where content was deleted early, whatever its size, and the turns before it', async () => {
+    const clock = fakeClock()
+    const log = new MemoryLog({ clock })
+    const caps = { maxHistoryBytes: 2000 }
+    const long = answer('a', 'long '.repeat(1000))
+    const rounds = [[...answer('a', 'One'), end()], [...long, end()], [end()], [end()]]
+    const rig = newRig({ log, clock, caps, rounds })
+    await talk(rig, ['One'])
+    await rig.submit({ runId: 'brief', threadId: 'h', input: [user('Two')], contentMs: 1000 })
+    await rig.settled()
+    await clock.advance(1000)
+    await rig.submit({ runId: 'three', threadId: 'h', input: [user('Three')] })
+    await rig.settled()
+    expect(given(rig)).toEqual(['user: One', 'agent: One', 'user: Three'])
+  })
+
   test.each(['TURN_EXPIRED', 'TURN_DELETED', 'TURN_UNKNOWN'] as const)(
     'skips a turn that is deleted while it is read (%s)',
     async (code) => {

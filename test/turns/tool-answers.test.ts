@@ -50,6 +50,16 @@ const CARD = {
 }
 
 describe('V4 an output of the client', () => {
+  test('completes a call of a turn before one whose content was deleted early', async () => {
+    const rig = newRig({ rounds: [ASK, ANSWER, ANSWER] })
+    await turn(rig, 'a')
+    await rig.submit({ runId: 'gap', threadId: THREAD, contentMs: 1000 })
+    await rig.settled()
+    await rig.clock.advance(1000)
+    await turn(rig, 'b', [output('c1', '{"n":42}'), PROMPT])
+    expect(await cardsOf(rig, 'b')).toMatchObject([{ ...CARD, status: 'complete' }])
+  })
+
   test('completes the call with its item id, name and arguments, before the model speaks', async () => {
     const rig = newRig({ rounds: [ASK, ANSWER] })
     await turn(rig, 'a')

@@ -50,13 +50,15 @@ const answers: Row[] = [
   {
     name: 'a thrown value without text as a failure',
     tool: 'baffle',
-    answer: '! TOOL_FAILED: The tool failed: baffle: what it threw cannot be read',
+    answer:
+      '! TOOL_FAILED: The tool failed: baffle: it threw a value that cannot be converted to text',
     errors: ['TOOL_FAILED'],
   },
   {
     name: 'an error without a usable message as a failure',
     tool: 'mumble',
-    answer: '! TOOL_FAILED: The tool failed: mumble: what it threw cannot be read',
+    answer:
+      '! TOOL_FAILED: The tool failed: mumble: it threw a value that cannot be converted to text',
     errors: ['TOOL_FAILED'],
   },
   {

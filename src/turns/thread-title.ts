@@ -1,0 +1,30 @@
+import type { HistoryItem, Submission } from './turn-request.ts'
+
+const MAX_CHARS = 80
+/** A longer start without a line is not read: messages may be large, and there may be thousands. */
+const MAX_READ_CHARS = 1000
+
+/**
+ * The title of a thread that begins with this submission: the first line of the first message of the user.
+ * Agents send their instructions as such messages too, inside a tag; these do not count.
+ */
+export function threadTitle({ history = [], input, contentMs }: Submission): string | undefined {
+  // A title would outlive the content.
+  if (contentMs !== undefined) return undefined
+  return firstTitle(history) ?? firstTitle(input)
+}
+
+function firstTitle(items: readonly HistoryItem[]): string | undefined {
+  for (const item of items) {
+    if (item.type !== 'message' || item.origin !== 'user') continue
+    const line = firstLine(item.content.slice(0, MAX_READ_CHARS))
+    if (line !== '' && !line.startsWith('<')) return line
+  }
+  return undefined
+}
+
+function firstLine(text: string): string {
+  const [line = ''] = text.trimStart().split(/[\r\n]/, 1)
+  const chars = Array.from(line.replaceAll(/\p{Cc}/gu, ' ').trim())
+  return chars.length > MAX_CHARS ? `${chars.slice(0, MAX_CHARS - 1).join('')}…` : chars.join('')
+}

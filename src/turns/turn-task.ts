@@ -1,0 +1,42 @@
+import type { Clock } from '../async/clock.ts'
+import type { Lease, TurnLog } from '../log/turn-log.ts'
+import type { OutputItem } from '../protocol/output-item.ts'
+import type { TraceContext } from '../protocol/stream-event.ts'
+import type { ChosenModel } from './providers.ts'
+import type { InputSize } from './thread-history.ts'
+import type { AnswerKey } from './thread-index.ts'
+import type { ToolRegistry } from './tools.ts'
+import type { TurnCaps } from './turn-items.ts'
+import type { TurnObserver } from './turn-observer.ts'
+import type { AnsweredCalls, TurnDetails, TurnSettings } from './turn-request.ts'
+
+/** What all turns of a process share. */
+export interface TurnServices {
+  readonly log: TurnLog
+  readonly tools: ToolRegistry
+  readonly caps: TurnCaps
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly observer: TurnObserver
+  readonly onError: (error: unknown, about: { readonly turnId?: string }) => void
+}
+
+/** The request to a model, and its turn. */
+export interface TurnTask extends ChosenModel, TurnDetails {
+  readonly tenant: string
+  readonly threadId: string
+  readonly settings: TurnSettings
+  readonly traceContext: TraceContext
+  readonly lease: Lease
+  /** When the lease was requested, in monotonic time. */
+  readonly since: number
+  /** The input as items of the turn. */
+  readonly input: readonly OutputItem[]
+  /** The calls of earlier turns that it answers. */
+  readonly answers: AnsweredCalls
+  /** Room left for the history of the thread. */
+  readonly historyRoom: InputSize
+  /** The input contains the history: the stored thread is not read. */
+  readonly isHistoryGiven: boolean
+  readonly answerKey?: AnswerKey
+}
