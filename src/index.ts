@@ -17,9 +17,11 @@ export { createOpenaiResponsesProvider } from './adapters/openai-responses/adapt
 export { translateOpenaiResponses } from './adapters/openai-responses/translate.ts'
 export type {
   JsonSchemaFormat,
+  ModelSettings,
   Provider,
   ProviderRequest,
   RunContext,
+  SettingName,
   ToolDefinition,
 } from './adapters/provider.ts'
 export { type ReadEventsOptions, readEvents, type VendorName } from './adapters/read-events.ts'

@@ -71,6 +71,7 @@ export { connectMcpTools, type McpTools, type McpToolsOptions } from './tools/mc
 export {
   type ChosenModel,
   type ConfiguredProvider,
+  type ModelAliases,
   type ModelWish,
   Providers,
 } from './turns/providers.ts'

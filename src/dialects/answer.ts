@@ -30,7 +30,13 @@ export type AnswerItemEnd = 'done' | 'cut' | 'failed' | 'withdrawn'
 
 /** How a response ended. */
 export type AnswerEnd = { readonly usage: Usage | undefined; readonly at: number } & (
-  | { readonly kind: 'done'; readonly finishReason: string; readonly providerReason: string }
+  | {
+      readonly kind: 'done'
+      readonly finishReason: string
+      readonly providerReason: string
+      /** The text that ended it, if the provider reports it. */
+      readonly stopSequence: string | null
+    }
   | { readonly kind: 'failed'; readonly error: ErrorObject }
   | { readonly kind: 'cancelled'; readonly reason: string }
 )
@@ -167,7 +173,7 @@ export class AnswerReader {
     if (final.type === 'error') return this.#fail(id, final)
     if (final.type === 'cancelled') return this.#withdraw(id, final.reason)
     if (final.type === 'function_call_output') this.#answer(final.call_id)
-    // A call that was shown stays a call, even if its end says that the provider ran it.
+    // A call that was sent stays a call, even if the provider turns out to have run it.
     const isCall = typeof known === 'object' && known.item.kind === 'call'
     const kind = isCall && final.type === 'function_call' ? 'call' : kindOf(final.type, final)
     if (typeof known === 'object' && !isSameKind(known.item.kind, kind)) {
@@ -260,13 +266,14 @@ export class AnswerReader {
     const usage = payload.usage ?? this.#usage
     if (payload.type === 'response_done' && payload.status === 'complete') {
       this.#completeOpen()
-      const { finish_reason, provider_finish_reason } = payload
+      const { finish_reason, provider_finish_reason, stop_sequence } = payload
       const failure = this.#failure
       this.#isOver = true
       if (failure !== undefined)
         return this.#sink.end({ kind: 'failed', error: failure, usage, at })
       const [finishReason, providerReason] = [finish_reason ?? '', provider_finish_reason ?? '']
-      return this.#sink.end({ kind: 'done', finishReason, providerReason, usage, at })
+      const stopSequence = stop_sequence ?? null
+      return this.#sink.end({ kind: 'done', finishReason, providerReason, stopSequence, usage, at })
     }
     this.#cutOpen()
     this.#isOver = true
@@ -361,7 +368,7 @@ function isSameKind(one: AnswerKind, other: AnswerKind | undefined): boolean {
   return one === other || (isMessage(one) && isMessage(other))
 }
 
-/** Types of OpenAI's items that are a message or reasoning here, too. */
+/** Types of OpenAI's items that are also a message or reasoning here. */
 const OWN_TYPES = new Set<unknown>([undefined, 'message', 'reasoning'])
 
 /** Whether the vendor's item has another type than ours: it can only be sent back to the vendor. */

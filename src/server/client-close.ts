@@ -23,6 +23,28 @@ export function onResponseClose(response: ServerResponse, onClose: () => void): 
   }
 }
 
+/**
+ * Calls back once, when a response is over. `isSent` is whether all of it was handed to the operating system; a client
+ * may have disconnected before it received that.
+ */
+export function onSent(response: ServerResponse, callback: (isSent: boolean) => void): void {
+  const { socket } = response.req
+  let isSent = false
+  let isOver = false
+  const end = () => {
+    if (isOver) return
+    isOver = true
+    release()
+    callback(isSent)
+  }
+  // Node also emits it for data that was lost.
+  response.once('finish', () => {
+    isSent = !socket.destroyed
+  })
+  const release = onResponseClose(response, end)
+  if (response.destroyed || socket.destroyed) end()
+}
+
 type Listener = (...args: unknown[]) => void
 
 const adapterListeners = new WeakMap<ServerResponse, Listener>()

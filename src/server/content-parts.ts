@@ -39,24 +39,32 @@ export const textPart = z.strictObject({
 
 /** An image of a user message. */
 export function imagePart<Detail extends z.ZodType>(detail: Detail) {
+  return z.strictObject({ type: z.literal('image_url'), image_url: imageSchema(detail) })
+}
+
+function imageSchema<Detail extends z.ZodType>(detail: Detail) {
   return z.strictObject({
-    type: z.literal('image_url'),
-    image_url: z.strictObject({
-      url: dataUrlSchema(IMAGES).meta({ description: 'A data URL: data:image/png;base64,…' }),
-      detail,
-    }),
+    url: dataUrlSchema(IMAGES).meta({ description: 'A data URL: data:image/png;base64,…' }),
+    detail,
   })
 }
 
-/** A file of a user message. */
-export const filePart = z.strictObject({
-  type: z.literal('file'),
-  file: z.strictObject({
-    file_data: dataUrlSchema(FILES).meta({
-      description: 'A data URL: data:application/pdf;base64,…',
-    }),
-    filename: z.string().min(1).max(200).exactOptional(),
+const fileSchema = z.strictObject({
+  file_data: dataUrlSchema(FILES).meta({
+    description: 'A data URL: data:application/pdf;base64,…',
   }),
+  filename: z.string().min(1).max(200).exactOptional(),
+})
+
+/** A file of a user message. */
+export const filePart = z.strictObject({ type: z.literal('file'), file: fileSchema })
+
+/** The same parts where unknown fields are ignored. */
+export const looseTextPart = textPart.loose()
+export const looseFilePart = z.looseObject({ type: z.literal('file'), file: fileSchema.loose() })
+export const looseImagePart = z.looseObject({
+  type: z.literal('image_url'),
+  image_url: imageSchema(z.string().max(100).nullish()).loose(),
 })
 
 /** A string, or parts. */
@@ -69,7 +77,10 @@ export function textOrParts<Part extends z.ZodType>(part: Part) {
 type ContentPart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
-  | z.infer<typeof filePart>
+  | {
+      readonly type: 'file'
+      readonly file: { readonly file_data: string; readonly filename?: string | undefined }
+    }
 
 interface Content {
   readonly content: string

@@ -8,6 +8,7 @@ import type { Providers } from '../turns/providers.ts'
 import type { TurnRunner } from '../turns/turn-runner.ts'
 import type { Caller } from './auth/authenticate.ts'
 import { type KeyLimits, type StreamSlot, ThreadQuota } from './limits/key-limits.ts'
+import type { Reattachment } from './reattachment.ts'
 import type { Readiness } from './routes/server.ts'
 import { NewTurns } from './streams/new-turns.ts'
 import type { OpenStreams } from './streams/open-streams.ts'
@@ -24,8 +25,13 @@ export interface GatewayContext {
   readonly closing: AbortSignal
   readonly streams: OpenStreams
   readonly limits: KeyLimits
+  readonly reattachment: Reattachment
+  /** Whether `/v1/responses` follows Open Responses where it differs from OpenAI. A request may override it. */
+  readonly openResponses: boolean
   /** Whether the caller's key is still valid. */
   readonly isInForce: (caller: Caller) => boolean
+  /** How long a response with `store: false` can be read after its end. Undefined: like any other. */
+  readonly unstoredMs?: number
   readonly onError: ErrorHandler
 }
 
@@ -41,6 +47,10 @@ export interface GatewayEnv {
     space: TenantSpace
     /** The turn of the request, once known. */
     turnId?: string
+    /** Hash of path and body, where the same request may get the same turn. */
+    bodyHash?: string
+    /** Whether the request got the turn of an earlier one. */
+    isReattached?: boolean
     /** Why the request was refused. */
     refusal?: ErrorCode
     /** A stream slot taken before the stream is opened. */

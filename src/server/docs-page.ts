@@ -83,14 +83,14 @@ export function docsPage(document: OpenApiDocument, origin: string): string {
 <nav>
 <p><strong>${info.title}</strong></p>
 ${[...tags].map((tag) => tagLinks(tag, places))}
-<h2>Shapes</h2>
+<h2>Schemas</h2>
 <ul>${schemas.map(([name]) => html`<li><a href="#schema-${name}">${name}</a></li>`)}</ul>
 </nav>
 <main>
 <h1>${info.title} API</h1>
 <p>${info.description} The same as JSON: <a href="openapi.json">openapi.json</a>.</p>
 ${places.map((place) => operationSection(place, document, origin))}
-<h2>Shapes</h2>
+<h2>Schemas</h2>
 ${schemas.map(
   ([name, schema]) => html`<section id="schema-${name}"><h3>${name}</h3>
 <p>${prose(schema.description ?? '')}</p>${schemaTable(schema)}</section>`,

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { HTTPException } from 'hono/http-exception'
+import type { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../protocol/errors.ts'
 import type { Approval } from '../protocol/stream-output.ts'
@@ -11,6 +11,7 @@ import {
   type OpenaiErrorBody,
   openaiErrorBody,
   TurnFailedError,
+  withParamOf,
 } from './openai/errors.ts'
 
 /** Error body of our own routes. */
@@ -39,7 +40,7 @@ const RETRY_AFTER_S = '1'
  * hosts and paths, and are logged under the request id.
  */
 export function toErrorResponse(error: unknown, requestId: string, path = ''): ErrorResponse {
-  const known = error instanceof HTTPException ? frameworkError(error) : error
+  const known = isHttpException(error) ? frameworkError(error) : error
   const isOurs = known instanceof TurnstreamError && Object.hasOwn(ERROR_CODES, known.code)
   const code = isOurs ? known.code : 'INTERNAL_ERROR'
   const { status: documented, retryable, summary } = ERROR_CODES[code]
@@ -55,10 +56,13 @@ export function toErrorResponse(error: unknown, requestId: string, path = ''): E
   return {
     code,
     status,
-    body: isVendorPath(path) ? openaiErrorBody(error, body, status) : body,
+    body: isVendorPath(path) ? withParamOf(path, openaiErrorBody(error, body, status)) : body,
     headers,
   }
 }
+
+/** Server errors that are not logged: operators expect them. */
+const EXPECTED: ReadonlySet<ErrorCode> = new Set(['ROUTE_UNSUPPORTED', 'SERVER_SHUTDOWN'])
 
 /** Sends an error response, and reports server errors. */
 export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHandler): Response {
@@ -66,13 +70,13 @@ export function refuse(c: Context<GatewayEnv>, error: unknown, onError: ErrorHan
   const isAnthropics = isAnthropicRequest(c.req)
   if (error instanceof TurnFailedError) {
     const { body, status, headers } = error
-    if (!isAnthropics) return c.json(body, status, headers)
+    if (!isAnthropics) return c.json(withParamOf(c.req.path, body), status, headers)
     return refuseAsAnthropic(c, body.error.message, status, headers)
   }
   const path = isAnthropics ? '' : c.req.path
   const { code, status, body, headers } = toErrorResponse(error, requestId, path)
   c.set('refusal', code)
-  if (status >= 500 && code !== 'SERVER_SHUTDOWN') onError(error, { requestId })
+  if (status >= 500 && !EXPECTED.has(code)) onError(error, { requestId })
   if (isAnthropics) return refuseAsAnthropic(c, body.error.message, status, headers)
   return c.json(body, status, headers)
 }
@@ -88,6 +92,11 @@ function refuseAsAnthropic(
 }
 
 /** Hono only reports that a body is not JSON, by content or type. */
+/** Recognises exceptions of every copy of hono: npm may install two. */
+function isHttpException(error: unknown): error is HTTPException {
+  return error instanceof Error && 'getResponse' in error && 'status' in error
+}
+
 function frameworkError({ status }: HTTPException): TurnstreamError | undefined {
   if (status === 415) {
     return new TurnstreamError('MEDIA_TYPE_UNSUPPORTED', 'use application/json')

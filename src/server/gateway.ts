@@ -18,6 +18,7 @@ import {
   type RequestFacts,
   type TurnListener,
 } from './metrics/gateway-metrics.ts'
+import { Reattachment } from './reattachment.ts'
 import { boundedBody } from './request-body.ts'
 import { addApprovalRoute } from './routes/approvals.ts'
 import { addChatCompletionsRoute } from './routes/chat-completions.ts'
@@ -55,11 +56,20 @@ export interface GatewayOptions
   readonly allowedHosts?: readonly string[]
   /** Accepted API keys. Without it every caller is allowed, as the tenant `default`. */
   readonly keys?: KeyRing
+  /** What becomes of a response with `store: false` ten minutes after its end. `delete` by default. */
+  readonly storeFalse?: 'delete' | 'keep'
   /** Signing secret of stream tokens, the same on all instances. At least 32 characters; random by default. */
   readonly streamTokenSecret?: string
   readonly clock?: Clock
   /** Whether `/` is a chat page. True by default; otherwise it leads to the docs. */
   readonly page?: boolean
+  /** Whether `/v1/responses` names reasoning events as Open Responses does. False by default. */
+  readonly openResponses?: boolean
+  /**
+   * How long a turn can be joined by the same request again, after its client disconnected. Two minutes by default; 0
+   * turns it off.
+   */
+  readonly reattachMs?: number
   /** Whether metrics are public on a server without keys. True by default. */
   readonly openMetrics?: boolean
   /** Called for every answered request. */
@@ -93,6 +103,7 @@ export interface Gateway {
 const HEARTBEAT_MS = 15_000
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 const SHUTDOWN_GRACE_MS = 30_000
+const UNSTORED_MS = 10 * 60 * 1000
 
 export function createGateway(options: GatewayOptions): Gateway {
   const { log, keys, shutdownGraceMs = SHUTDOWN_GRACE_MS } = options
@@ -142,7 +153,10 @@ export function createGateway(options: GatewayOptions): Gateway {
     closing: closing.signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: closing.signal }),
     limits: new KeyLimits(limits, clock),
+    reattachment: new Reattachment(options.reattachMs, () => metrics.reattached(), onError),
+    openResponses: options.openResponses ?? false,
     isInForce: (caller) => isInForce(keys, caller),
+    ...(options.storeFalse !== 'keep' && { unstoredMs: UNSTORED_MS }),
     onError,
   }
   const forgetKeys = keys?.onReplace(() => context.streams.cutUnless(context.isInForce))
@@ -154,6 +168,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       await new Promise(setImmediate)
     } finally {
       closing.abort()
+      await context.reattachment.idle()
       forgetKeys?.()
       metrics.close()
     }
@@ -190,7 +205,7 @@ function createApp(
   app.use(checkHost(options.allowedHosts))
   app.use(checkOrigin(new AllowedOrigins(options.corsOrigins, { hasKeys })))
   app.use(authenticate(access))
-  app.use(boundedBody(maxBodyBytes, context.limits))
+  app.use(boundedBody(maxBodyBytes, context.limits, context.reattachment))
   app.onError((error, c) => refuse(c, error, onError))
   addSubmitRoutes(app, context)
   addRunRoutes(app, context)

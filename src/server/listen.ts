@@ -192,9 +192,9 @@ async function open(server: Server, host: string, port: number): Promise<void> {
 
 const ADVICE: Record<string, string> = {
   EADDRINUSE:
-    'it is already in use; stop the other process or choose another port, 0 for a free one',
-  EACCES: 'permission denied; choose a port from 1024 up',
-  EADDRNOTAVAIL: 'this machine does not have that address; use 127.0.0.1 or ::1 for local access',
+    'it is already in use. Stop the other process or choose another port; 0 picks a free one.',
+  EACCES: 'permission denied. Choose a port from 1024 up.',
+  EADDRNOTAVAIL: 'this machine does not have the address. Use 127.0.0.1 or ::1 for local access.',
   ENOTFOUND: 'unknown host',
   ERR_SOCKET_BAD_PORT: 'a port must be from 0 to 65535',
 }

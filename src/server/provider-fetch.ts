@@ -1,7 +1,7 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
-import { Readable } from 'node:stream'
+import type { ChunkedResponse, TakeChunk } from '../adapters/body.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
 
 export interface ProviderFetchOptions {
@@ -11,6 +11,7 @@ export interface ProviderFetchOptions {
 
 const CONNECT_MS = 10_000
 const IDLE_SOCKET_MS = 4000
+const DRAIN_MS = 500
 const WITHOUT_BODY = new Set([204, 205, 304])
 
 /**
@@ -76,8 +77,71 @@ function toResponse(incoming: IncomingMessage): Response {
   for (const [name, values = []] of Object.entries(headersDistinct)) {
     for (const value of values) headers.append(name, value)
   }
+  // A response that is left unread may break off.
+  incoming.on('error', () => {})
   if (WITHOUT_BODY.has(status)) incoming.resume()
-  // The stream types of Node and the web differ.
-  const body = WITHOUT_BODY.has(status) ? null : (Readable.toWeb(incoming) as unknown as BodyInit)
-  return new Response(body, { status, statusText, headers })
+  const body = WITHOUT_BODY.has(status) ? null : toWebStream(incoming)
+  const response = new Response(body, { status, statusText, headers })
+  return Object.assign(response, {
+    readChunks: (take: TakeChunk) => readChunks(incoming, take),
+  }) satisfies ChunkedResponse
+}
+
+/** Reads nothing before its own first read. */
+function toWebStream(incoming: IncomingMessage): ReadableStream<Uint8Array> {
+  const chunks = incoming[Symbol.asyncIterator]()
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await chunks.next()
+        if (done) controller.close()
+        else controller.enqueue(value)
+      },
+      cancel() {
+        incoming.destroy()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+function readChunks(incoming: IncomingMessage, take: TakeChunk): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let taking: Promise<boolean> | undefined
+    let isOver = false
+    const goOn = (goesOn: boolean): void => {
+      if (goesOn) return void incoming.resume()
+      isOver = true
+      drain(incoming)
+      resolve()
+    }
+    const fail = (error: unknown): void => {
+      isOver = true
+      incoming.destroy()
+      reject(error)
+    }
+    incoming.on('data', (chunk: Uint8Array) => {
+      if (isOver) return
+      try {
+        const taken = take(chunk)
+        if (taken === true) return
+        if (taken === false) return goOn(false)
+        taking = taken
+        incoming.pause()
+        taken.then(goOn, fail)
+      } catch (error) {
+        fail(error)
+      }
+    })
+    // The last chunk may still be taken.
+    incoming.once('end', () => void Promise.resolve(taking).then(() => resolve(), fail))
+    incoming.once('error', fail)
+  })
+}
+
+/** Ignores the rest. If it ends soon, the next call can use the connection. */
+function drain(incoming: IncomingMessage): void {
+  if (incoming.readableEnded) return
+  const timer = setTimeout(() => incoming.destroy(), DRAIN_MS)
+  incoming.once('close', () => clearTimeout(timer)).resume()
 }

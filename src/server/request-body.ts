@@ -1,3 +1,4 @@
+import type { Hash } from 'node:crypto'
 import type { MiddlewareHandler } from 'hono'
 import { isSliceOver, nextSlice } from '../async/time-slice.ts'
 import { TurnstreamError } from '../protocol/errors.ts'
@@ -5,17 +6,22 @@ import { isNestedDeeperThan, isRecord, MAX_JSON_NESTING, parseJsonSafe } from '.
 import type { GatewayEnv } from './context.ts'
 import { RequestInvalidError } from './errors.ts'
 import type { KeyLimits } from './limits/key-limits.ts'
+import type { Reattachment } from './reattachment.ts'
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i
 
-/** Larger bodies, and those of unknown size, are queued per key. */
+/** Larger bodies, and bodies of unknown size, are queued per key. */
 const SMALL_BODY_BYTES = 64 * 1024
 
 /**
  * Reads the request body before the routes do: at most `maxBytes`, UTF-8 only. An empty body with a JSON type becomes
  * an empty object. Large bodies yield to the event loop.
  */
-export function boundedBody(maxBytes: number, limits: KeyLimits): MiddlewareHandler<GatewayEnv> {
+export function boundedBody(
+  maxBytes: number,
+  limits: KeyLimits,
+  reattachment: Reattachment,
+): MiddlewareHandler<GatewayEnv> {
   return async (c, next) => {
     // Not `raw`: its other fields would create a web Request, which an open stream then retains.
     if (c.req.method === 'GET' || c.req.method === 'HEAD') return next()
@@ -25,13 +31,15 @@ export function boundedBody(maxBytes: number, limits: KeyLimits): MiddlewareHand
     const length = headers.get('content-length')
     if (Number(length) > maxBytes) throw tooLarge(maxBytes)
     const isChunked = length === null && headers.has('transfer-encoding')
-    const read = () => readText(body, maxBytes)
+    const hash = reattachment.startHash(c)
+    const read = () => readText(body, maxBytes, hash)
     const isLarge = isChunked || Number(length) > SMALL_BODY_BYTES
     const sent = await (isLarge ? limits.readBody(c.get('caller'), read) : read())
     const text = sent === '' && JSON_TYPE.test(headers.get('content-type') ?? '') ? '{}' : sent
     if (isNestedDeeperThan(text, MAX_JSON_NESTING)) {
       throw invalidBody(`is nested more than ${MAX_JSON_NESTING} levels deep`)
     }
+    if (hash !== undefined) c.set('bodyHash', reattachment.endHash(c, hash, sent))
     const polluting = pollutingKey(text)
     if (polluting !== undefined) throw invalidBody(`has the key ${polluting}`)
     // Hono stores promises here, despite its type.
@@ -40,7 +48,12 @@ export function boundedBody(maxBytes: number, limits: KeyLimits): MiddlewareHand
   }
 }
 
-async function readText(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<string> {
+/** Adds the bytes to `hash`, if there is one. */
+async function readText(
+  body: ReadableStream<Uint8Array>,
+  maxBytes: number,
+  hash?: Hash,
+): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
   try {
@@ -49,6 +62,7 @@ async function readText(body: ReadableStream<Uint8Array>, maxBytes: number): Pro
       size += chunk.length
       if (size > maxBytes) break
       chunks.push(chunk)
+      hash?.update(chunk)
     }
   } catch (cause) {
     // A client that disconnects while sending is not a server failure.

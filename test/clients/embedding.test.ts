@@ -166,7 +166,7 @@ describe.each(SERVERS)('%s', (program, prefix) => {
     expect(text).toMatch(/"content":"It is \d+:\d+:\d+.[AP]M".*"type":"turn_complete"/s)
   })
 
-  test('notices disconnected clients: their turn continues, or is cancelled if they asked for that', async () => {
+  test('notices disconnected clients: their turn continues, or is cancelled if they requested that', async () => {
     await submit(url, 'two')
     const leaving = new AbortController()
     const answer = await fetch(`${url}/xapi/turns/two/stream`, { signal: leaving.signal })

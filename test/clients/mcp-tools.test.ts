@@ -106,7 +106,7 @@ describe('a server that cannot be started', () => {
     await until(() => logs[1]?.endsWith('next attempt in 1000 ms'))
   })
 
-  test('says why, with the last line that it wrote', async () => {
+  test('reports why, with its last line of output', async () => {
     const code = 'console.error("no database"); process.exit(1)'
     const { logs } = await connect({ server: { command: process.execPath, args: ['-e', code] } })
     expect(logs[0]).toMatch(/\(no database\); next attempt in 500 ms$/)

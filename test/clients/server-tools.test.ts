@@ -150,7 +150,7 @@ describe('serve', { tags: ['slow'] }, () => {
     expect(works).toBe(true)
   })
 
-  test('asks for an approval where the entry needs one', async () => {
+  test('requests an approval where the entry needs one', async () => {
     const gateway = await serve([{ ...MCP, needsApproval: true }])
     await submit(gateway, 'everything__echo {"message":"hi"}', 'approved')
     const { runId, approval } = await until(async () => {

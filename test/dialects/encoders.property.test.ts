@@ -20,8 +20,9 @@ const anyTurn: fc.Arbitrary<readonly StreamEvent[]> = fc.oneof(
   anyPayloads.map((payloads) => eventsOf(payloads)),
 )
 
-function responsesOf(turn: readonly StreamEvent[], startingAfter = -1) {
-  const [slow, fast] = [1, 2].map(() => new ResponsesEncoder({ ...HEAD, startingAfter }))
+function responsesOf(turn: readonly StreamEvent[], startingAfter = -1, openResponses = false) {
+  const options = { ...HEAD, startingAfter, openResponses }
+  const [slow, fast] = [1, 2].map(() => new ResponsesEncoder(options))
   const events = turn.flatMap((event) => slow?.encode(event) ?? [])
   const sse = turn.map((event) => fast?.encodeSse(event)).join('')
   return { events, sse, isOver: slow?.isOver === true }
@@ -64,6 +65,21 @@ describe('a response', () => {
       runs,
     )
   })
+})
+
+test('Open Responses names reasoning text differently, and nothing else', () => {
+  fc.assert(
+    fc.property(anyTurn, fc.integer({ min: -1, max: 60 }), (turn, at) => {
+      const { events, sse } = responsesOf(turn, at, true)
+      const renamed = responsesOf(turn, at).events.map((event) => ({
+        ...event,
+        type: event.type.replace('response.reasoning_text.', 'response.reasoning.'),
+      }))
+      expect(events).toEqual(renamed)
+      expect(sse.startsWith(events.map(sseOf).join(''))).toBe(true)
+    }),
+    runs,
+  )
 })
 
 describe('a message', () => {

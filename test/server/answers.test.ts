@@ -98,6 +98,7 @@ describe('a path and a method', () => {
     const { turnId } = await finishedTurn(server)
     for (const path of [
       'healthz',
+      'api/hello',
       'nowhere',
       `xapi/turns/${turnId}`,
       `xapi/turns/${turnId}/stream`,

@@ -44,7 +44,7 @@ async function submit(server: TestServer, headers: Record<string, string> = {}):
 const ROUTE = 'POST /api/v2/runs/r/approvals/approval-1'
 
 describe('V8 an approval over HTTP', () => {
-  test('is answered once, and the second answer gets the first', async () => {
+  test('is answered once, and another answer gets the first', async () => {
     const { server, runs } = await waiting()
     await submit(server)
     const first = await call(server, ROUTE, { body: { approved: true } })
@@ -60,6 +60,11 @@ describe('V8 an approval over HTTP', () => {
     expect(runs).toEqual(['run'])
     const third = await call(server, ROUTE, { body: { approved: false } })
     expect(third).toMatchObject({ status: 409, json: { error: { approval: first.json } } })
+    // After a lost response it is sent again.
+    const again = await call(server, ROUTE, { body: { approved: true } })
+    expect(again).toMatchObject({ status: 200, json: first.json })
+    const other = await call(server, ROUTE, { body: { approved: true, reason: 'fine' } })
+    expect(other.status).toBe(409)
   })
 
   test('is seen by readers of events and of snapshots', async () => {
@@ -82,7 +87,7 @@ describe('V8 an approval over HTTP', () => {
     )
   })
 
-  test('is unknown when the run never asked, and so is that of no run', async () => {
+  test('is unknown when the run never requested it, or does not exist', async () => {
     const { server, runs } = await waiting()
     const path = 'POST /api/v2/runs/r/approvals'
     const body = { approved: true }
@@ -161,7 +166,7 @@ describe('V8 keys and approvals', () => {
     expect(answered).toMatchObject({ status: 200, json: { answeredBy: 'ops' } })
     await sealed(server.log.ofTenant('acme'), 't')
     const late = await call(server, ROUTE, { body, headers: { 'x-api-key': 'ts_app' } })
-    expect(late.json.error.message).toBe('The approval has an answer: approved by ops')
+    expect(late.json.error.message).toBe('The approval was already answered: approved by ops')
   })
 })
 

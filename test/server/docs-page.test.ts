@@ -33,7 +33,13 @@ describe('the docs page', () => {
     const sections = [...(json as string).matchAll(/<section id="(\w+)">.*?<\/section>/gs)]
     const saying = (text: string) =>
       sections.flatMap(([section, name]) => (section.includes(text) ? [name] : []))
-    expect(saying('No key required.')).toEqual(['getHealth', 'getReady', 'getOpenapi', 'getDocs'])
+    expect(saying('No key required.')).toEqual([
+      'getHealth',
+      'getHello',
+      'getReady',
+      'getOpenapi',
+      'getDocs',
+    ])
     expect(saying('Also accepts a stream token')).toEqual([
       'getRunStream',
       'getTurnOutputStream',
@@ -50,7 +56,7 @@ describe('the docs page', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  test('loads and runs no scripts, and its policy says so', async () => {
+  test('loads and runs no scripts, and has a policy against them', async () => {
     const { headers, json: page } = await call(await startServer(), 'GET /docs')
     expect(page).not.toMatch(/<script|<link|<img|@import|url\(|https?:\/\/(?!127\.0\.0\.1)/)
     const style = /<style>(.*?)<\/style>/s.exec(page as string)?.[1] ?? ''

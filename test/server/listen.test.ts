@@ -32,11 +32,7 @@ describe('a port', () => {
   )
 
   const REFUSED: [name: string, options: ListenOptions, advice: string][] = [
-    [
-      'an address of another machine',
-      { host: '203.0.113.1', port: 0 },
-      'does not have that address',
-    ],
+    ['an address of another machine', { host: '203.0.113.1', port: 0 }, 'not have the address'],
     ['a name that is none', { host: 'no.such.host.invalid', port: 0 }, 'unknown host'],
     ['a number that is no port', { port: 70_000 }, 'from 0 to 65535'],
     ['a limit that is none', { port: 0, maxConnections: 0 }, 'Infinity for no limit, not 0'],
@@ -57,7 +53,7 @@ describe('a port', () => {
     const opening = listen(gateway, { port })
     await expect(opening).rejects.toMatchObject({ code: 'OPTION_INVALID' })
     await expect(opening).rejects.toThrow(
-      `cannot open port ${port} on 127.0.0.1: it is already in use`,
+      `cannot open port ${port} on 127.0.0.1: it is already in use. Stop`,
     )
     const input = [{ type: 'message', origin: 'user', content: 'Hi' }] as const
     await expect(gateway.turns.submit({ input })).rejects.toMatchObject({ code: 'SERVER_SHUTDOWN' })

@@ -138,7 +138,7 @@ describe('authentication', () => {
         .toSorted()
     const all = new Set(operations.map(({ operation }) => ways(operation).join(' ')))
     expect([...all].toSorted()).toEqual(['', 'bearer apiKey', 'bearer apiKey streamToken'])
-    expect(names('')).toEqual(['getDocs', 'getHealth', 'getOpenapi', 'getReady'])
+    expect(names('')).toEqual(['getDocs', 'getHealth', 'getHello', 'getOpenapi', 'getReady'])
     expect(names('bearer apiKey streamToken')).toEqual([
       'getRunStream',
       'getThreadOutputStream',

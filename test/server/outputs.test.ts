@@ -92,7 +92,7 @@ describe('W5 a thread', () => {
     expect(turnIds((await call(server, oldest)).json)).toEqual(['t1'])
   })
 
-  test('returns each turn as it is returned alone', async () => {
+  test('returns each turn like a request for one turn', async () => {
     const server = await startServer()
     const { turnId, threadId } = await finishedTurn(server)
     const thread = await call(server, `GET /xapi/threads/${threadId}`)

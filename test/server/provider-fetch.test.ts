@@ -1,10 +1,12 @@
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { readBody } from '../../src/adapters/body.ts'
 import { createOpenaiChatProvider } from '../../src/adapters/openai-chat/adapter.ts'
 import { createProviderFetch } from '../../src/server/provider-fetch.ts'
 import { collect, last, request, run, STOP, TEXT } from '../adapters/http-support.ts'
-import { rawVendor } from '../adapters/raw-vendor.ts'
+import { chunk, HEAD, rawVendor } from '../adapters/raw-vendor.ts'
 import { type Answer, sse, startVendor } from '../adapters/vendor-server.ts'
+import { eventually } from '../eventually.ts'
 
 async function vendor(answer: Answer) {
   const server = await startVendor(answer)
@@ -97,5 +99,51 @@ describe('a response', () => {
     controller.abort()
     await expect(response.text()).rejects.toThrow('aborted')
     await closed
+  })
+})
+
+describe('a body that is read in chunks', () => {
+  test('waits for a slow reader, and comes whole', async () => {
+    const { url } = await vendor((response) => void response.end('x'.repeat(1_000_000)))
+    const response = await createProviderFetch()(url)
+    let isBusy = false
+    let bytes = 0
+    await readBody(response, async ({ length }) => {
+      expect(isBusy).toBe(false)
+      isBusy = true
+      await new Promise(setImmediate)
+      isBusy = false
+      bytes += length
+      return true
+    })
+    expect(bytes).toBe(1_000_000)
+  })
+
+  test('rejects when it breaks off, and when the reader throws', async () => {
+    const broken = await rawVendor((socket) => {
+      socket.write(HEAD + chunk('hi'), () => socket.destroy())
+    })
+    const cut = readBody(await createProviderFetch()(broken.url), () => true)
+    await expect(cut).rejects.toMatchObject({ code: 'ECONNRESET' })
+    const endless = await rawVendor((socket) => void socket.write(HEAD + chunk('hi')))
+    const failed = readBody(await createProviderFetch()(endless.url), () => {
+      throw new Error('enough')
+    })
+    await expect(failed).rejects.toThrow('enough')
+    await eventually(() => expect(endless.sockets.size).toBe(0))
+  })
+
+  test('leaves its connection to the next call when it ends soon after the reader has enough', async () => {
+    const sockets: unknown[] = []
+    const { url } = await vendor((response, { socket }) => {
+      sockets.push(socket)
+      response.write('enough')
+      setImmediate(() => response.end('more'))
+    })
+    const fetch = createProviderFetch()
+    await eventually(async () => {
+      await readBody(await fetch(url), () => false)
+      expect(new Set(sockets).size).toBeLessThan(sockets.length)
+    })
   })
 })

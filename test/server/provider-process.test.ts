@@ -23,7 +23,7 @@ async function start(order: readonly ('codex' | 'plain')[]) {
   return { health, server: await startServer({ providers }) }
 }
 
-test('a server without such providers only says that it is ready', async () => {
+test('a server without such providers only reports that it is ready', async () => {
   expect((await call(await startServer(), 'GET /readyz')).json).toEqual({ status: 'ok' })
 })
 

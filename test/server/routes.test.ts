@@ -60,7 +60,7 @@ const ROUTE_ROWS: Record<string, Row> = {
       return call(server, 'GET /api/v2/threads')
     },
     status: 200,
-    answers: { threads: [{ threadId: 'thread', createdAt: time, updatedAt: time }] },
+    answers: { threads: [{ threadId: 'thread', title: 'Hi', createdAt: time, updatedAt: time }] },
   },
   postThreads: {
     ask: (server) => call(server, 'POST /api/v2/threads', { body: { title: 'A' } }),
@@ -218,6 +218,11 @@ const ROUTE_ROWS: Record<string, Row> = {
     ask: (server) => call(server, 'GET /v1/models/plain%2Fm'),
     status: 200,
     answers: { id: 'plain/m', object: 'model', created: time, owned_by: 'plain' },
+  },
+  getHello: {
+    ask: (server) => call(server, 'GET /api/hello'),
+    status: 200,
+    answers: { status: 'ok' },
   },
   getHealth: {
     ask: (server) => call(server, 'GET /healthz'),

@@ -45,7 +45,7 @@ describe('images and files', () => {
     second.finish()
   })
 
-  test('before a text are an item of their own', async () => {
+  test('before a text are a separate item', async () => {
     const server = await startServer()
     const input = [user([image(PNG), text('and'), file(PDF)])]
     const { call: held } = await heldTurn(server, { prompt: undefined, input })

@@ -133,7 +133,7 @@ describe('W7 an Idempotency-Key', () => {
     expect(other).toMatchObject({ status: 409, json: { error: { code: 'SUBMIT_CONFLICT' } } })
   })
 
-  test('is the run id beside a turn id, too', async () => {
+  test('is the run id, also beside a turn id', async () => {
     const { json } = await submit(await startServer(), { prompt: 'Hi', turnId: 'turn' }, key)
     expect(json).toMatchObject({ runId: 'key', turnId: 'turn' })
   })

@@ -42,7 +42,7 @@ describe('the trace context of a request', () => {
     for (const { trace_context } of events) expect(trace_context).toEqual(headers)
   })
 
-  test('is in the events of a combined submit and stream, too', async () => {
+  test('is also in the events of a combined submit and stream', async () => {
     const server = await startServer()
     const headers = { traceparent: VALID }
     const body = { prompt: 'Hi', turnId: 'turn' }

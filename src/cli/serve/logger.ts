@@ -5,7 +5,7 @@ import { knownCode } from '../../server/metrics/gateway-metrics.ts'
 import type { Terminal } from '../terminal.ts'
 import { printable, withoutQuotes } from '../text.ts'
 
-type LogFields = Readonly<Record<string, string | number>>
+type LogFields = Readonly<Record<string, string | number | boolean>>
 
 /** The log of a server: one line per entry, on standard error. */
 export interface Logger {
@@ -116,7 +116,7 @@ const PLAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TURN_UNKNOWN',
 ])
 
-/** Errors of the language about names in a program. Not SyntaxError: that of JSON quotes its input. */
+/** Errors of the language about names in a program. Not SyntaxError: JSON's quotes its input. */
 const OF_THE_LANGUAGE = new Set(['TypeError', 'RangeError', 'ReferenceError'])
 
 /** Error codes of the system and of Node. */

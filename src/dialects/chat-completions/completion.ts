@@ -33,8 +33,9 @@ export function toChatCompletion(
   const { id, created, model } = options
   const message = messageOf(items, calls, options)
   const given = {
-    calls: (message.tool_calls ?? []).map((call) => call.function.arguments),
+    calls: calls.map((call) => call.arguments || '{}'),
     refusal: message.refusal !== null,
+    isLegacy: options.legacyFunctions === true,
   }
   const finish_reason = chatFinishReason(response.finish_reason, given)
   return {
@@ -94,8 +95,18 @@ function messageOf(
     content: content === '' && (calls.length > 0 || refusal !== '') ? null : content,
     refusal: refusal === '' ? null : refusal,
     ...(hasReasoning && { reasoning_content: reasoning }),
-    ...(calls.length > 0 && { tool_calls: calls.map(toolCall) }),
+    ...callFields(calls.map(toolCall), options),
   }
+}
+
+/** The older form holds one call. */
+function callFields(
+  calls: ChatToolCall[],
+  { legacyFunctions }: ChatCompletionOptions,
+): Pick<ChatMessage, 'tool_calls' | 'function_call'> {
+  const [first] = calls
+  if (first === undefined) return {}
+  return legacyFunctions ? { function_call: first.function } : { tool_calls: calls }
 }
 
 function toolCall({ id, call_id, name, arguments: text }: FunctionCall): ChatToolCall {

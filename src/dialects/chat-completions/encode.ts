@@ -37,6 +37,8 @@ export interface ChatCompletionsOptions {
   keepTextAfterToolCalls?: boolean
   /** Where to put the model's reasoning. Default `reasoning_content`. */
   reasoning?: 'omit' | 'reasoning_content'
+  /** Sends the first call as `function_call`, for requests with `functions`. Default `false`. */
+  legacyFunctions?: boolean
 }
 
 /** Where the content of an item goes. */
@@ -218,7 +220,9 @@ export class ChatCompletionsEncoder {
     this.#sendCalls(this.#calls.finishAll())
     const { failure, shownArguments: calls } = this.#calls
     if (failure !== undefined) return this.#break(failure)
-    this.#send({}, chatFinishReason(finish_reason, { calls, refusal: this.#refused }))
+    const isLegacy = this.#options.legacyFunctions === true
+    const given = { calls, refusal: this.#refused, isLegacy }
+    this.#send({}, chatFinishReason(finish_reason, given))
     this.#sendUsage(usage ?? this.#usage)
     this.#phase = 'done'
   }
@@ -254,8 +258,15 @@ export class ChatCompletionsEncoder {
       this.#sendText('content', this.#lanes.content.close())
       this.#sendText('refusal', this.#lanes.refusal.close())
     }
+    // Pending text ends the stream, too.
+    if (this.done) return
     if (deltas.length > 0 && this.#withdrawn !== undefined) return this.#break(this.#withdrawn)
-    for (const delta of deltas) this.#send({ tool_calls: [delta] })
+    for (const delta of deltas) this.#sendCall(delta)
+  }
+
+  #sendCall(delta: ChatToolCallDelta): void {
+    if (this.#options.legacyFunctions !== true) this.#send({ tool_calls: [delta] })
+    else if (delta.index === 0) this.#send({ function_call: delta.function })
   }
 
   #sendText(field: ChatTextField, text: string): void {
@@ -285,8 +296,8 @@ export class ChatCompletionsEncoder {
   }
 
   #push(choices: ChatChunk['choices'], usage: ChatUsage | null): void {
-    const asked = this.#options.includeUsage === true
-    this.#frames.push({ ...this.#head, choices, ...(asked && { usage }) })
+    const hasUsage = this.#options.includeUsage === true
+    this.#frames.push({ ...this.#head, choices, ...(hasUsage && { usage }) })
   }
 }
 

@@ -10,7 +10,7 @@ export const DONE = '[DONE]'
 export const CHUNK_OBJECT = 'chat.completion.chunk'
 export const COMPLETION_OBJECT = 'chat.completion'
 
-export type ChatFinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
+export type ChatFinishReason = 'stop' | 'length' | 'tool_calls' | 'function_call' | 'content_filter'
 
 export interface ChatUsage {
   prompt_tokens: number
@@ -32,6 +32,7 @@ export type ChatDelta =
   | { role: 'assistant'; content: '' }
   | { [Field in ChatTextField]?: string }
   | { tool_calls: [ChatToolCallDelta] }
+  | { function_call: { name?: string; arguments: string } }
 
 export interface ChatChunkChoice {
   index: 0
@@ -73,6 +74,8 @@ export interface ChatMessage {
   refusal: string | null
   reasoning_content?: string
   tool_calls?: ChatToolCall[]
+  /** The only call of an answer to a request with `functions`. */
+  function_call?: ChatToolCall['function']
 }
 
 export interface ChatCompletion extends Omit<ChatChunkHead, 'object'> {
@@ -86,6 +89,8 @@ interface Given {
   /** The arguments of each call. */
   calls: readonly string[]
   refusal: boolean
+  /** Whether calls are sent as `function_call`. */
+  isLegacy: boolean
 }
 
 /**
@@ -98,7 +103,8 @@ export function chatFinishReason(
 ): ChatFinishReason {
   const ending = withoutCalls(reason, given.refusal)
   if (given.calls.length === 0) return ending
-  return ending === 'stop' || given.calls.every(isJson) ? 'tool_calls' : ending
+  if (ending !== 'stop' && !given.calls.every(isJson)) return ending
+  return given.isLegacy ? 'function_call' : 'tool_calls'
 }
 
 function withoutCalls(reason: string | null | undefined, refusal: boolean): ChatFinishReason {

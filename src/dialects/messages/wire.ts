@@ -36,7 +36,7 @@ export interface MessagesObject {
   model: string
   content: MessagesBlock[]
   stop_reason: MessagesStopReason | null
-  stop_sequence: null
+  stop_sequence: string | null
   usage: MessagesUsage
 }
 
@@ -54,7 +54,7 @@ export type MessagesEvent =
   | { type: 'content_block_stop'; index: number }
   | {
       type: 'message_delta'
-      delta: { stop_reason: MessagesStopReason; stop_sequence: null }
+      delta: { stop_reason: MessagesStopReason; stop_sequence: string | null }
       usage: MessagesUsage
     }
   | { type: 'message_stop' }
@@ -71,7 +71,7 @@ export function messagesUsage(usage: Usage): MessagesUsage {
   }
 }
 
-/** Anthropic's types for our codes and for those of vendors. All others are an `api_error`. */
+/** Anthropic's types for our codes and vendors' codes. All others are an `api_error`. */
 const TYPES: Record<string, string> = {
   HTTP_400: 'invalid_request_error',
   HTTP_404: 'not_found_error',

@@ -49,7 +49,7 @@ export interface DeltaFrame {
   readonly after: string
 }
 
-/** Clients without a tokenizer estimate with this, too. */
+/** Clients without a tokenizer also estimate with this. */
 const CHARS_PER_TOKEN = 4
 
 /**
@@ -69,6 +69,7 @@ export class MessagesWriter implements AnswerSink {
   #hasRefusal = false
   #usage: MessagesUsage | undefined
   #stopReason: MessagesStopReason | null = null
+  #stopSequence: string | null = null
   #error: MessagesError | undefined
   /** Set when sent text was withdrawn: the client would store what follows as part of the same answer. */
   #withdrawn: ErrorObject | undefined
@@ -109,7 +110,7 @@ export class MessagesWriter implements AnswerSink {
       model: this.#model,
       content: this.#content.map(toContent),
       stop_reason: this.#stopReason,
-      stop_sequence: null,
+      stop_sequence: this.#stopSequence,
       usage: this.#usage ?? this.#estimate(),
     }
   }
@@ -117,9 +118,8 @@ export class MessagesWriter implements AnswerSink {
   /** The events that give a new client the message so far: each block with one delta. */
   joinEvents(): MessagesEvent[] {
     if (!this.#isStarted) return this.#ending
-    const message = { ...this.message, content: [], stop_reason: null, usage: this.#estimate() }
     return [
-      { type: 'message_start', message },
+      { type: 'message_start', message: this.#startMessage() },
       ...this.#content.flatMap((block, index) => joinBlock(block, index)),
       ...this.#ending,
     ]
@@ -199,9 +199,11 @@ export class MessagesWriter implements AnswerSink {
     if (this.#withdrawn !== undefined) return this.#fail(this.#withdrawn)
     this.#begin()
     const stop_reason = this.#stopReasonOf(end.finishReason, end.providerReason)
+    const stop_sequence = stop_reason === 'stop_sequence' ? end.stopSequence : null
     this.#stopReason = stop_reason
+    this.#stopSequence = stop_sequence
     const usage = this.#usage ?? this.#estimate()
-    const delta = { stop_reason, stop_sequence: null }
+    const delta = { stop_reason, stop_sequence }
     this.#finish({ type: 'message_delta', delta, usage }, { type: 'message_stop' })
   }
 
@@ -257,11 +259,16 @@ export class MessagesWriter implements AnswerSink {
   #begin(): void {
     if (this.#isStarted) return
     this.#isStarted = true
-    const message = { ...this.message, content: [], stop_reason: null, usage: this.#estimate() }
-    this.#events.push({ type: 'message_start', message })
+    this.#events.push({ type: 'message_start', message: this.#startMessage() })
   }
 
-  /** For lack of the provider's figures, which come at the end. */
+  /** The message before its content. */
+  #startMessage(): MessagesObject {
+    const start = { content: [], stop_reason: null, stop_sequence: null }
+    return { ...this.message, ...start, usage: this.#estimate() }
+  }
+
+  /** An estimate: the provider's figures arrive at the end. */
   #estimate(): MessagesUsage {
     const sent = this.#content.reduce((sum, block) => sum + block.sent.length, 0)
     return {

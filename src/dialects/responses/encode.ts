@@ -2,9 +2,9 @@ import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
 import { AnswerReader } from '../answer.ts'
 import { DONE, type ResponsesEvent, type ResponsesObject } from './wire.ts'
-import { type ResponsesHead, ResponsesWriter } from './write.ts'
+import { ResponsesWriter, type ResponsesWriterOptions } from './write.ts'
 
-export interface ResponsesEncoderOptions extends ResponsesHead {
+export interface ResponsesEncoderOptions extends ResponsesWriterOptions {
   /** Leaves out the events up to this number. -1, the default, leaves out none. */
   readonly startingAfter?: number
 }

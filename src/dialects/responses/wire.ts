@@ -158,8 +158,26 @@ export function responsesParameters(
   const kept = Object.entries(given ?? {}).filter(
     ([name, value]) => names.includes(name) && value !== null && value !== undefined,
   )
-  return { ...defaults, ...Object.fromEntries(kept) }
+  const parameters: ResponsesParameters = { ...defaults, ...Object.fromEntries(kept) }
+  const { reasoning, text, tools } = parameters
+  return {
+    ...parameters,
+    reasoning: reasoning && { ...NO_REASONING, ...reasoning },
+    text: { ...defaults.text, ...text },
+    tools: tools.map(wholeTool),
+  }
 }
+
+const NO_REASONING = { effort: null, summary: null }
+
+/** Strict clients refuse a function without one of these. */
+function wholeTool(tool: unknown): unknown {
+  if (!isRecord(tool) || tool['type'] !== 'function') return tool
+  return { description: null, parameters: null, strict: null, ...tool }
+}
+
+/** The name of reasoning text events: OpenAI's, and the one in Open Responses. */
+export type ReasoningName = 'response.reasoning_text' | 'response.reasoning'
 
 interface InItem {
   item_id: string
@@ -205,8 +223,8 @@ export type UnnumberedEvent =
     })
   | (InItem & { type: 'response.refusal.delta'; content_index: 0; delta: string })
   | (InItem & { type: 'response.refusal.done'; content_index: 0; refusal: string })
-  | (InItem & { type: 'response.reasoning_text.delta'; content_index: 0; delta: string })
-  | (InItem & { type: 'response.reasoning_text.done'; content_index: 0; text: string })
+  | (InItem & { type: `${ReasoningName}.delta`; content_index: 0; delta: string })
+  | (InItem & { type: `${ReasoningName}.done`; content_index: 0; text: string })
   | (InItem & {
       type: 'response.reasoning_summary_part.added' | 'response.reasoning_summary_part.done'
       summary_index: 0
@@ -287,4 +305,20 @@ export function encryptedContentOf(metadata: Record<string, unknown> | undefined
   const openai = metadata?.['openai']
   const content = isRecord(openai) ? openai['encrypted_content'] : undefined
   return typeof content === 'string' ? content : null
+}
+
+/** OpenAI's own parts of a summary, which belong to its encrypted reasoning, or one part with the text. */
+export function summaryOf(
+  metadata: Record<string, unknown> | undefined,
+  text: string,
+): SummaryText[] {
+  const openai = metadata?.['openai']
+  const parts: unknown = isRecord(openai) ? openai['summary'] : undefined
+  const texts = Array.isArray(parts) ? parts.filter(isSummaryText) : []
+  const isWhole = texts.map((part) => part.text).join('\n\n') === text
+  return isWhole && texts.length > 1 ? texts : [{ type: 'summary_text', text }]
+}
+
+function isSummaryText(part: unknown): part is SummaryText {
+  return isRecord(part) && part['type'] === 'summary_text' && typeof part['text'] === 'string'
 }

@@ -1,3 +1,4 @@
+import { shortCallId } from '../../protocol/ids.ts'
 import type { StreamEventPayload } from '../../protocol/stream-event.ts'
 import {
   type AnswerEnd,
@@ -12,6 +13,7 @@ import {
   encryptedContentOf,
   errorTypeOf,
   type ItemStatus,
+  type ReasoningName,
   type ResponsesEvent,
   type ResponsesItem,
   type ResponsesObject,
@@ -21,6 +23,7 @@ import {
   responsesError,
   responsesParameters,
   responsesUsage,
+  summaryOf,
   type UnnumberedEvent,
 } from './wire.ts'
 
@@ -30,6 +33,11 @@ export interface ResponsesHead {
   readonly model: string
   /** Milliseconds since the epoch. */
   readonly createdAt: number
+}
+
+export interface ResponsesWriterOptions extends ResponsesHead {
+  /** Names the events of reasoning text as Open Responses does. Numbers are the same. False by default. */
+  readonly openResponses?: boolean
 }
 
 /** An item with its place in the output. */
@@ -71,6 +79,7 @@ type DeltaType = Extract<UnnumberedEvent, { delta: string }>['type']
 /** Writes one response as the events of OpenAI's Responses API, numbered from 0. */
 export class ResponsesWriter implements AnswerSink {
   readonly #head: ResponsesHead
+  readonly #reasoningName: ReasoningName
   readonly #shown = new Map<AnswerItem, Shown>()
   #parameters: ResponsesParameters
   #tools = new Map<string, NamedTool>()
@@ -83,8 +92,9 @@ export class ResponsesWriter implements AnswerSink {
   #events: ResponsesEvent[] = []
   #nextNumber = 0
 
-  constructor(head: ResponsesHead) {
+  constructor({ openResponses = false, ...head }: ResponsesWriterOptions) {
     this.#head = head
+    this.#reasoningName = openResponses ? 'response.reasoning' : 'response.reasoning_text'
     this.#parameters = responsesParameters(undefined, head.model)
     this.#createdAt = head.createdAt
   }
@@ -124,7 +134,7 @@ export class ResponsesWriter implements AnswerSink {
     this.#parameters = responsesParameters(parameters, model_id)
     const { tools, reasoning } = this.#parameters
     this.#tools = new Map(namedTools(tools).map((tool) => [tool.flatName, tool]))
-    // A client that asks for summaries shows only those.
+    // A client that requests summaries shows only those.
     this.#hasSummaries = reasoning?.summary != null
     const include = parameters?.['include']
     this.#hasEncryptedContent =
@@ -219,7 +229,7 @@ export class ResponsesWriter implements AnswerSink {
       case 'reasoning':
         return this.#hasSummaries
           ? { type: 'response.reasoning_summary_text.delta', ...place, ...SUMMARY }
-          : { type: 'response.reasoning_text.delta', ...place, ...CONTENT }
+          : { type: `${this.#reasoningName}.delta`, ...place, ...CONTENT }
       case 'call':
         return { type: 'response.function_call_arguments.delta', ...place }
     }
@@ -260,7 +270,7 @@ export class ResponsesWriter implements AnswerSink {
       this.#push({ type: 'response.reasoning_summary_part.done', ...place, ...SUMMARY, part })
     } else {
       const part = { type: 'reasoning_text', text } as const
-      this.#push({ type: 'response.reasoning_text.done', ...place, ...CONTENT, text })
+      this.#push({ type: `${this.#reasoningName}.done`, ...place, ...CONTENT, text })
       this.#push({ type: 'response.content_part.done', ...place, ...CONTENT, part })
     }
   }
@@ -302,8 +312,15 @@ export class ResponsesWriter implements AnswerSink {
       return
     }
     const status = end.kind === 'cancelled' ? 'cancelled' : 'incomplete'
+    if (end.kind === 'done') this.#cutLast()
     this.#ending = { ...ended, status, completed_at: null, incomplete_details: { reason } }
     this.#push({ type: 'response.incomplete', response: this.response })
+  }
+
+  /** The limit cuts what comes last. Most vendors say so only after that item's end. */
+  #cutLast(): void {
+    const last = [...this.#shown.values()].at(-1)
+    if (last !== undefined && last.item.kind !== 'call') last.status = 'incomplete'
   }
 
   #incompleteReason(finishReason: string): string | undefined {
@@ -343,7 +360,7 @@ export class ResponsesWriter implements AnswerSink {
     return {
       id,
       type: 'reasoning',
-      summary: isSummary ? [{ type: 'summary_text', text }] : [],
+      summary: isSummary ? summaryOf(metadata, text) : [],
       ...(hasText && !isSummary && { content: [{ type: 'reasoning_text', text }] }),
       ...(this.#hasEncryptedContent && { encrypted_content: encryptedContentOf(metadata) }),
       status,
@@ -376,16 +393,4 @@ function prefixOf({ kind }: AnswerItem, isCustom: boolean): string {
 function partOf({ kind }: AnswerItem, text: string, annotations: unknown[]): ResponsesPart {
   if (kind === 'refusal') return { type: 'refusal', refusal: text }
   return { type: 'output_text', text, annotations, logprobs: [] }
-}
-
-const MAX_CALL_ID_CHARS = 64
-
-/** Shortens ids that the API would refuse. The same id gives the same result, and nearly always a unique one. */
-export function shortCallId(callId: string): string {
-  if (callId.length <= MAX_CALL_ID_CHARS) return callId
-  let hash = 0xcbf29ce484222325n
-  for (const char of callId) {
-    hash = BigInt.asUintN(64, (hash ^ BigInt(char.codePointAt(0) ?? 0)) * 0x100000001b3n)
-  }
-  return `${callId.slice(0, 47)}_${hash.toString(16).padStart(16, '0')}`
 }

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { MAX_TEXT_CHARS } from '../content-parts.ts'
+import { REFUSED } from '../openai/refused-parameters.ts'
 import { MAX_TOKENS } from '../routes/submit.ts'
 
 const MAX_MESSAGES = 4096
@@ -29,19 +30,14 @@ const messagesFields = {
     .min(1)
     .max(MAX_MESSAGES),
   system: contentSchema.nullish(),
-  tools: z
-    .array(
-      z.looseObject({ type: z.string().max(100).nullish(), name: z.string().max(200).optional() }),
-    )
-    .max(MAX_TOOLS)
-    .nullish(),
+  tools: z.array(z.looseObject({})).max(MAX_TOOLS).nullish(),
   tool_choice: z
-    .looseObject({ type: z.string().max(100), name: z.string().max(200).optional() })
+    .looseObject({ type: z.string().max(100), name: z.string().max(200).nullish() })
     .nullish(),
   thinking: z.looseObject({ type: z.string().max(100) }).nullish(),
 }
 
-/** `POST /v1/messages`. Unknown fields are ignored. */
+/** `POST /v1/messages`. What changes the answer and cannot be honoured is refused; unknown fields are ignored. */
 export const messagesBodySchema = z
   .looseObject({
     ...messagesFields,
@@ -50,7 +46,11 @@ export const messagesBodySchema = z
     stop_sequences: z.array(z.string().min(1).max(1000)).max(16).nullish(),
     temperature: z.number().min(0).max(1).nullish(),
     top_p: z.number().min(0).max(1).nullish(),
+    top_k: z.int().min(0).nullish(),
+    metadata: z.looseObject({ user_id: z.string().max(512).nullish() }).nullish(),
+    service_tier: z.string().max(100).nullish(),
     output_config: z.looseObject({ effort: z.string().max(100).nullish() }).nullish(),
+    ...REFUSED,
   })
   .transform((body) => ({ ...body, max_tokens: Math.min(body.max_tokens, MAX_TOKENS) }))
   .meta({

@@ -1,17 +1,23 @@
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
-import type { HistoryItem, Submission, TurnSettings } from '../../turns/turn-request.ts'
+import type { HistoryItem, TurnSettings } from '../../turns/turn-request.ts'
 import { joinTexts, MAX_ATTACHMENTS, MAX_TEXT_CHARS, toFile, toImage } from '../content-parts.ts'
 import { RequestInvalidError } from '../errors.ts'
+import { IgnoredNames, typeName } from '../ignored-names.ts'
+import { REFUSED } from '../openai/refused-parameters.ts'
 import { splitItems } from '../openai/responses-input.ts'
 import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.ts'
+import type { VendorSubmission } from '../routes/vendor-turns.ts'
+import {
+  ANTHROPIC_SPELLINGS,
+  type Effort,
+  ignoreUnknown,
+  readSettings,
+  toEffort,
+  toFormat,
+  toThinkingEffort,
+} from '../vendor-settings.ts'
 import type { MessagesBody } from './messages-schemas.ts'
-
-export interface MessagesTurn {
-  readonly submission: Submission
-  /** What was ignored, for a header. */
-  readonly ignored: readonly string[]
-}
 
 type Message = MessagesBody['messages'][number]
 type Block = Exclude<Message['content'], string>[number]
@@ -20,53 +26,76 @@ type Block = Exclude<Message['content'], string>[number]
 export type Countable = Pick<MessagesBody, 'model' | 'messages' | 'system' | 'tools'> &
   Partial<Omit<MessagesBody, 'model' | 'messages' | 'system' | 'tools'>>
 
-/** Maps a request to a turn in a new thread. Throws RequestInvalidError. */
-export function messagesSubmission(body: Countable, headers: SubmitHeaders): MessagesTurn {
-  const reader = new MessageReader()
-  for (const block of systemBlocks(body.system)) reader.addSystem(block)
+/** Maps a request to a turn. Throws RequestInvalidError. */
+export function messagesSubmission(body: Countable, headers: SubmitHeaders): VendorSubmission {
+  const ignored = new IgnoredNames()
+  const reader = new MessageReader(ignored)
+  for (const block of systemBlocks(body.system, ignored)) reader.addSystem(block)
   for (const [index, message] of body.messages.entries()) {
     reader.add(message, `messages.${index}`)
   }
-  const { items, ignored } = reader.end()
-  const { settings, dropped } = toSettings(body)
+  const { settings, sources } = toSettings(body, ignored)
   return {
     submission: {
       ...toSubmission({ model: body.model }, headers),
-      ...splitItems(items),
+      ...splitItems(reader.items),
       settings,
       // A client that brings tools has its own loop: it gets exactly these.
       ...(settings.tools !== undefined && { serverTools: false }),
       parameters: { model: body.model },
     },
-    ignored: [...dropped, ...ignored, ...unknownFields(body)],
+    ignored: ignored.list,
+    sources: { ...sources, strict: ['tools[].strict'] },
   }
 }
 
 /** Claude Code's first block. It changes with every version, and would spoil the prompt caches of providers. */
 const BILLING = /^x-anthropic-billing-header:/i
 
-function systemBlocks(system: MessagesBody['system']): string[] {
+const TEXT: ReadonlySet<string> = new Set(['type', 'text', 'citations', 'cache_control'])
+
+function systemBlocks(system: MessagesBody['system'], ignored: IgnoredNames): string[] {
   if (system == null) return []
   if (typeof system === 'string') return [system]
+  for (const block of system) ignored.addUnknown(block, TEXT, 'system[]')
   const texts = system.map((block) => block['text']).filter((text) => typeof text === 'string')
   return texts.filter((text) => !BILLING.test(text))
 }
 
+const MESSAGE: ReadonlySet<string> = new Set(['role', 'content'])
+
+/** Fields of the blocks that are read. */
+const BLOCKS: Readonly<Record<string, ReadonlySet<string>>> = {
+  text: TEXT,
+  image: new Set(['type', 'source', 'cache_control']),
+  document: new Set(['type', 'source', 'title', 'cache_control']),
+  search_result: new Set(['type', 'source', 'title', 'content', 'cache_control']),
+  thinking: new Set(['type', 'thinking', 'signature']),
+  tool_use: new Set(['type', 'id', 'name', 'input', 'cache_control']),
+  tool_result: new Set(['type', 'tool_use_id', 'content', 'is_error', 'cache_control']),
+}
+
 class MessageReader {
-  readonly #items: HistoryItem[] = []
-  readonly #ignored: string[] = []
+  readonly items: HistoryItem[] = []
+  readonly #ignored: IgnoredNames
   #attachments = 0
 
-  end(): { items: HistoryItem[]; ignored: string[] } {
-    return { items: this.#items, ignored: this.#ignored }
+  constructor(ignored: IgnoredNames) {
+    this.#ignored = ignored
   }
 
   addSystem(content: string): void {
-    if (content !== '') this.#items.push({ type: 'message', origin: 'system', content })
+    if (content !== '') this.items.push({ type: 'message', origin: 'system', content })
   }
 
-  add({ role, content }: Message, path: string): void {
+  add(message: Message, path: string): void {
+    const { role, content } = message
+    this.#ignored.addUnknown(message, MESSAGE, 'messages[]')
     const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+    for (const block of blocks) {
+      const known = Object.hasOwn(BLOCKS, block.type) ? BLOCKS[block.type] : undefined
+      if (known !== undefined) this.#ignored.addUnknown(block, known, 'messages[].content[]')
+    }
     const places = blocks.map((block, index) => ({ block, path: `${path}.content.${index}` }))
     if (role === 'assistant') for (const each of places) this.#addAnswer(each.block, each.path)
     else if (role === 'system') {
@@ -91,32 +120,39 @@ class MessageReader {
       throw invalid('messages', `exceeds the limit of ${MAX_ATTACHMENTS} images and files`)
     }
     const attachments = images.length > 0 ? { attachments: images } : {}
-    this.#items.push({ type: 'message', origin: 'user', content: joinTexts(texts), ...attachments })
+    this.items.push({ type: 'message', origin: 'user', content: joinTexts(texts), ...attachments })
   }
 
   #addResult(block: Block, path: string): Attachment[] {
     const { tool_use_id, content, is_error } = block
     const call_id = text(tool_use_id, `${path}.tool_use_id`, 300)
     const parts = Array.isArray(content) ? content.filter(isBlock) : []
-    const texts = parts.filter(({ type }) => type === 'text').map((part) => textOf(part, path))
+    const texts: string[] = []
+    const images: Attachment[] = []
+    for (const part of parts) {
+      const said = part.type === 'text' ? textOf(part, path) : plainText(part)
+      if (said === undefined) images.push(...this.#read(part, path))
+      else texts.push(said)
+    }
     const output = typeof content === 'string' ? content : joinTexts(texts)
     const success = is_error !== true
-    this.#items.push({ type: 'function_call_output', call_id, output, success })
-    return parts.filter(({ type }) => type !== 'text').flatMap((part) => this.#read(part, path))
+    this.items.push({ type: 'function_call_output', call_id, output, success })
+    return images
   }
 
   /** An image or a document. */
   #read(block: Block, path: string): Attachment[] {
     const { type, source, title } = block
+    const content = plainText(block)
+    if (content !== undefined) {
+      this.items.push({ type: 'message', origin: 'user', content })
+      return []
+    }
     if ((type !== 'image' && type !== 'document') || !isRecord(source)) {
-      this.#ignored.push(`${path} (${type.slice(0, 64)})`)
+      this.#ignored.add(`${path} (${typeName(type)})`)
       return []
     }
     const { media_type, data } = source
-    if (type === 'document' && source['type'] === 'text' && typeof data === 'string') {
-      this.#items.push({ type: 'message', origin: 'user', content: data })
-      return []
-    }
     if (source['type'] !== 'base64') {
       throw invalid(`${path}.source`, 'cannot be fetched: send it as base64')
     }
@@ -132,13 +168,13 @@ class MessageReader {
     switch (block.type) {
       case 'text': {
         const content = textOf(block, path)
-        if (content !== '') this.#items.push({ type: 'message', origin: 'agent', content })
+        if (content !== '') this.items.push({ type: 'message', origin: 'agent', content })
         return
       }
       case 'thinking':
         return this.#addThinking(block, path)
       case 'redacted_thinking':
-        this.#items.push({
+        this.items.push({
           type: 'reasoning',
           content: '',
           provider_metadata: { anthropic: { block } },
@@ -146,7 +182,7 @@ class MessageReader {
         return
       case 'tool_use': {
         const { id, name, input } = block
-        this.#items.push({
+        this.items.push({
           type: 'function_call',
           call_id: text(id, `${path}.id`, 300),
           name: text(name, `${path}.name`, 300),
@@ -155,19 +191,40 @@ class MessageReader {
         return
       }
       default:
-        this.#ignored.push(`${path} (${block.type.slice(0, 64)})`)
+        this.#ignored.add(`${path} (${typeName(block.type)})`)
     }
   }
 
   /** Only Anthropic reads its signature. Thinking of other vendors came without one. */
   #addThinking({ thinking, signature }: Block, path: string): void {
     if (typeof signature !== 'string' || signature === '') return
-    this.#items.push({
+    this.items.push({
       type: 'reasoning',
       content: text(thinking, `${path}.thinking`),
       provider_metadata: { anthropic: { signature } },
     })
   }
+}
+
+/** A document of text, or a search result. */
+function plainText({ type, source, title, content }: Block): string | undefined {
+  if (type === 'search_result')
+    return joinTexts([title, source].filter(isText).concat(textsOf(content)))
+  if (type !== 'document' || !isRecord(source)) return undefined
+  if (source['type'] === 'text' && isText(source['data'])) return source['data']
+  return source['type'] === 'content' ? joinTexts(textsOf(source['content'])) : undefined
+}
+
+function textsOf(content: unknown): string[] {
+  if (isText(content)) return [content]
+  return (Array.isArray(content) ? content : [])
+    .filter(isBlock)
+    .map(({ text: each }) => each)
+    .filter(isText)
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string'
 }
 
 function isBlock(value: unknown): value is Block {
@@ -194,10 +251,15 @@ type Tool = NonNullable<MessagesBody['tools']>[number]
 
 /** A tool of the client. Tools that Anthropic runs have another type. */
 function isClients({ type, name }: Tool): boolean {
-  return (type == null || type === 'custom') && name !== undefined && name !== ''
+  return (type == null || type === 'custom') && name != null && name !== ''
 }
 
-function toDefinition({ name = '', description, input_schema: schema }: Tool) {
+const TOOL_FIELDS = ['type', 'name', 'description', 'input_schema', 'strict', 'cache_control']
+const TOOL: ReadonlySet<string> = new Set(TOOL_FIELDS)
+
+function toDefinition(tool: Tool, index: number) {
+  const { name: given, description, input_schema: schema, strict } = tool
+  const name = text(given, `tools.${index}.name`, 200)
   if (schema !== undefined && JSON.stringify(schema).length > MAX_SCHEMA_CHARS) {
     throw invalid('tools', `the schema of ${name} is too large`)
   }
@@ -205,43 +267,73 @@ function toDefinition({ name = '', description, input_schema: schema }: Tool) {
     name,
     ...(typeof description === 'string' && { description: description.slice(0, 20_000) }),
     parameters: isRecord(schema) ? schema : { type: 'object', properties: {} },
+    ...(typeof strict === 'boolean' && { strict }),
   }
 }
 
-function toSettings(body: Countable): { settings: TurnSettings; dropped: string[] } {
-  const all = body.tools ?? []
-  const tools = all.filter(isClients).map(toDefinition)
-  const dropped = all.flatMap((tool, index) =>
-    isClients(tool) ? [] : [`tools[${index}] (${String(tool.type).slice(0, 64)})`],
-  )
-  const { tool_choice: choice, temperature } = body
-  const reasoningEffort = toEffort(body)
-  const isThinking = reasoningEffort !== undefined && reasoningEffort !== 'none'
-  // The API itself requires 1 with thinking.
-  if (isThinking && temperature != null && temperature !== 1) dropped.push('temperature')
-  const settings = omitNullish({
-    tools: tools.length > 0 ? tools : undefined,
-    toolChoice: tools.length > 0 ? toToolChoice(choice) : undefined,
-    parallelToolCalls:
-      tools.length > 0 && choice?.['disable_parallel_tool_use'] === true ? false : undefined,
-    responseFormat: toResponseFormat(body.output_config?.['format']),
-    reasoningEffort,
-    maxOutputTokens: body.max_tokens,
-    temperature: isThinking ? undefined : temperature,
-    topP: isThinking ? undefined : body.top_p,
-    stop: body.stop_sequences?.length ? body.stop_sequences : undefined,
-  })
-  return { settings, dropped }
+function readTools(all: readonly Tool[], ignored: IgnoredNames) {
+  for (const [index, tool] of all.entries()) {
+    if (isClients(tool)) ignored.addUnknown(tool, TOOL, 'tools[]')
+    else ignored.add(`tools[${index}] (${typeName(tool['type'])})`)
+  }
+  return all.filter(isClients).map(toDefinition)
 }
 
-function toResponseFormat(format: unknown): TurnSettings['responseFormat'] | undefined {
-  if (!isRecord(format) || format['type'] !== 'json_schema') return undefined
-  const { type, schema } = format
-  if (!isRecord(schema) || JSON.stringify(schema).length > MAX_SCHEMA_CHARS) {
-    const message = `must be an object of up to ${MAX_SCHEMA_CHARS} characters`
-    throw invalid('output_config.format.schema', message)
+const CHOICE: ReadonlySet<string> = new Set(['type', 'name', 'disable_parallel_tool_use'])
+
+function toSettings(
+  body: Countable,
+  ignored: IgnoredNames,
+): Pick<VendorSubmission, 'sources'> & { settings: TurnSettings } {
+  const tools = readTools(body.tools ?? [], ignored)
+  refuseFormat(body.output_config?.['format'])
+  const read = readSettings(body, ANTHROPIC_SPELLINGS, ignored)
+  ignoreUnknown(body, ANTHROPIC_SPELLINGS, PARAMETERS, ignored)
+  const { tool_choice: choice } = body
+  const toolChoice = toToolChoice(choice)
+  if (choice != null && (toolChoice === undefined || tools.length === 0)) {
+    ignored.add('tool_choice')
   }
-  return { type, name: 'output', schema }
+  ignored.addUnknown(choice, CHOICE, 'tool_choice')
+  const effort = readEffort(body, ignored)
+  const promptCache = readPromptCache(body)
+  const { parallelToolCalls, ...settings } = read.settings
+  const isSerial = choice?.['disable_parallel_tool_use'] === true || parallelToolCalls === false
+  return {
+    settings: {
+      ...settings,
+      ...omitNullish({ reasoningEffort: effort, promptCache }),
+      ...(tools.length > 0 && {
+        tools,
+        ...omitNullish({ toolChoice }),
+        ...(isSerial && { parallelToolCalls: false }),
+      }),
+    },
+    sources: {
+      ...read.sources,
+      ...(effort !== undefined && { reasoningEffort: ['thinking'] }),
+      ...(promptCache !== undefined && { promptCache: ['cache_control'] }),
+      ...(isSerial && { parallelToolCalls: ['tool_choice.disable_parallel_tool_use'] }),
+    },
+  }
+}
+
+/** Wherever a request marks something for caching, the whole prompt is cached, for the longest time that it names. */
+function readPromptCache({ system, messages, tools, ...body }: Countable): '5m' | '1h' | undefined {
+  const contents = [system, ...messages.map(({ content }) => content)]
+  const blocks = contents.flatMap((content) => (Array.isArray(content) ? content : []))
+  const marks = [body, ...blocks, ...(tools ?? [])]
+    .map((marked) => 'cache_control' in marked && marked['cache_control'])
+    .filter(isRecord)
+  if (marks.length === 0) return undefined
+  return marks.some(({ ttl }) => ttl === '1h') ? '1h' : '5m'
+}
+
+/** Without its format the answer would be another one. */
+function refuseFormat(format: unknown): void {
+  if (format === undefined || format === null) return
+  const read = toFormat(format)
+  if ('fault' in read) throw invalid(`output_config.format.${read.field}`, read.fault)
 }
 
 function toToolChoice(choice: MessagesBody['tool_choice']): TurnSettings['toolChoice'] | undefined {
@@ -252,29 +344,11 @@ function toToolChoice(choice: MessagesBody['tool_choice']): TurnSettings['toolCh
     case 'auto':
       return choice.type
     case 'tool':
-      return choice.name === undefined ? undefined : { name: choice.name }
+      return choice.name == null ? undefined : { name: choice.name }
     default:
       return undefined
   }
 }
-
-type Effort = NonNullable<TurnSettings['reasoningEffort']>
-
-const EFFORTS: Record<string, Effort> = {
-  low: 'low',
-  medium: 'medium',
-  high: 'high',
-  xhigh: 'high',
-  max: 'high',
-}
-
-/** Budgets in tokens up to which an effort is meant. Every provider takes an effort, and few a budget. */
-const BUDGETS: readonly (readonly [tokens: number, effort: Effort])[] = [
-  [1024, 'minimal'],
-  [4096, 'low'],
-  [12_000, 'medium'],
-  [Infinity, 'high'],
-]
 
 /** Tokens that an effort may take from the answer. */
 const NEEDED: Record<Effort, number> = {
@@ -286,38 +360,32 @@ const NEEDED: Record<Effort, number> = {
 }
 
 /** Undefined unless the request wants thinking. An effort that leaves no room for the answer is lowered. */
-function toEffort({
-  thinking,
-  output_config,
-  max_tokens = Infinity,
-}: Countable): Effort | undefined {
-  if (thinking?.type !== 'enabled' && thinking?.type !== 'adaptive') return undefined
-  const budget = thinking['budget_tokens']
-  const byBudget =
-    typeof budget === 'number' ? BUDGETS.find(([tokens]) => budget <= tokens)?.[1] : undefined
-  const wanted = EFFORTS[output_config?.effort ?? ''] ?? byBudget ?? 'medium'
+function readEffort(body: Countable, ignored: IgnoredNames): Effort | undefined {
+  const { thinking, output_config, max_tokens = Infinity } = body
+  const named = output_config?.effort
+  const byBudget = toThinkingEffort(thinking, (field) => ignored.add(`thinking.${field}`))
+  const byName = toEffort(named)
+  const isThinking = byBudget !== undefined && byBudget !== 'none'
+  if (thinking != null && byBudget === undefined) ignored.add('thinking')
+  if (named != null && (!isThinking || byName === undefined)) ignored.add('output_config.effort')
+  if (!isThinking) return undefined
   const efforts: readonly Effort[] = ['high', 'medium', 'low', 'minimal']
-  return efforts.slice(efforts.indexOf(wanted)).find((effort) => NEEDED[effort] < max_tokens)
+  const wanted = efforts.indexOf(byName ?? byBudget)
+  const fitting = efforts.slice(Math.max(0, wanted)).find((each) => NEEDED[each] < max_tokens)
+  if (fitting === undefined) ignored.add('thinking')
+  return fitting
 }
 
-const HONOURED: ReadonlySet<string> = new Set([
-  'max_tokens',
+/** Known parameters apart from hints. */
+const PARAMETERS: readonly string[] = [
+  'cache_control',
   'messages',
-  'metadata',
   'model',
-  'output_config',
-  'stop_sequences',
   'stream',
   'system',
-  'temperature',
   'thinking',
   'tool_choice',
   'tools',
-  'top_p',
-])
-
-function unknownFields(body: Countable): string[] {
-  return Object.entries(body)
-    .filter(([name, value]) => !HONOURED.has(name) && value !== null && value !== undefined)
-    .map(([name]) => name)
-}
+  'output_config.effort',
+  ...Object.keys(REFUSED),
+]

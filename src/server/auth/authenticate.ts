@@ -16,6 +16,7 @@ export interface Access {
 
 /** Routes that need no key: they serve no tenant data. */
 const PUBLIC: ReadonlySet<string> = new Set([
+  ROUTES.hello,
   ROUTES.health,
   ROUTES.ready,
   ROUTES.openapi,

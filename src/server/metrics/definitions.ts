@@ -95,6 +95,9 @@ export const METRICS = {
     'Cursors that were not valid here, so the stream restarted.',
     'reason',
   ),
+  turnstream_reattached_total: counter(
+    'Requests that joined the turn of an earlier, disconnected one.',
+  ),
   turnstream_store_append_seconds: histogram(
     'Append latency of the store. One append in 16 is measured.',
     STORE_SECONDS,

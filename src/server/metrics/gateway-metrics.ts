@@ -1,6 +1,5 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import type { MiddlewareHandler } from 'hono'
-import { matchedRoutes } from 'hono/route'
 import type { Provider } from '../../adapters/provider.ts'
 import { type Clock, monotonicNow, shared, within } from '../../async/clock.ts'
 import type { TurnLog } from '../../log/turn-log.ts'
@@ -114,6 +113,10 @@ export class GatewayMetrics implements TurnObserver {
     this.#metrics.turnstream_http_requests_total.with(route, known, statusClass).value += 1
   }
 
+  reattached(): void {
+    this.#metrics.turnstream_reattached_total.with().value += 1
+  }
+
   refused(code: ErrorCode): void {
     this.#metrics.turnstream_http_refusals_total.with(code).value += 1
   }
@@ -209,7 +212,7 @@ function notify<Args extends readonly unknown[]>(
   try {
     listener?.(...args)
   } catch {
-    // There is nobody else to notify.
+    // There is no one else to notify.
   }
 }
 
@@ -296,6 +299,8 @@ export interface RequestFacts {
   /** Name of the key. Not a secret. */
   readonly key?: string
   readonly turnId?: string
+  /** Whether it got the turn that a client of the same request had left. */
+  readonly reattached?: boolean
   /** Error code of a refused request. */
   readonly code?: string
 }
@@ -312,7 +317,8 @@ export function observeRequests(
     const { method } = c.req
     const { status } = c.res
     // Middleware is registered for all methods.
-    const matched = matchedRoutes(c).findLast((each) => each.method !== 'ALL')
+    // Not `hono/route`, which fails on a context of another copy of hono: npm may install two.
+    const matched = c.req.matchedRoutes.findLast((each) => each.method !== 'ALL')
     const route = matched?.path ?? 'unmatched'
     const code = c.get('refusal')
     metrics.answeredRequest(route, method, status)
@@ -328,6 +334,7 @@ export function observeRequests(
       requestId: c.get('requestId'),
       ...(caller && { tenant: caller.tenant, key: caller.key }),
       ...(turnId !== undefined && { turnId }),
+      ...(c.get('isReattached') === true && { reattached: true }),
       ...(code !== undefined && { code }),
     })
   }

@@ -1,8 +1,14 @@
 import * as z from 'zod'
-import { filePart, imagePart, MAX_TEXT_CHARS, textOrParts, textPart } from '../content-parts.ts'
+import {
+  looseFilePart,
+  looseImagePart,
+  looseTextPart,
+  MAX_TEXT_CHARS,
+  textOrParts,
+} from '../content-parts.ts'
 import * as spec from '../routes/spec.ts'
-import { MAX_TOKENS, reasoningEffortSchema } from '../routes/submit.ts'
-import { UNSUPPORTED } from './errors.ts'
+import { logitBiasSchema, MAX_TOKENS } from '../routes/submit.ts'
+import { REFUSED, unsupported } from './refused-parameters.ts'
 
 const MAX_MESSAGES = 2048
 /** Tool names in a request. */
@@ -12,76 +18,70 @@ const MAX_EARLIER_NAME_CHARS = 200
 
 const textSchema = z.string().max(MAX_TEXT_CHARS)
 
-/** A parameter that must be missing or one of `values`. */
-function only(values: readonly unknown[], why: string) {
-  const isSupported = (value: unknown) =>
-    value === undefined || value === null || values.includes(value)
-  return z
-    .unknown()
-    .refine(isSupported, { message: why, params: { reason: UNSUPPORTED } })
-    .optional()
-    .meta({ description: why })
-}
-
-const NOT_HERE = 'is not supported: leave it out'
-const NOT_SAMPLED = 'is not supported by every provider: leave it out'
-
-const name = only([], 'is not supported by every provider')
-
-const systemFields = { content: textOrParts(textPart), name }
+/** A hint. Values that no provider knows are ignored. */
+const hint = z.string().max(512).nullish()
 
 const earlierNameSchema = z.string().min(1).max(MAX_EARLIER_NAME_CHARS)
+const name = earlierNameSchema.nullish()
+
+const systemFields = { content: textOrParts(looseTextPart), name }
+
+const calledSchema = z.looseObject({ name: earlierNameSchema, arguments: textSchema })
 
 const earlierCallSchema = z.looseObject({
   id: earlierNameSchema,
   type: z.literal('function', 'only function calls are supported'),
-  function: z.looseObject({ name: earlierNameSchema, arguments: textSchema }),
+  function: calledSchema,
 })
 
 const assistantPart = z.discriminatedUnion('type', [
-  textPart,
-  z.strictObject({ type: z.literal('refusal'), refusal: textSchema }),
+  looseTextPart,
+  z.looseObject({ type: z.literal('refusal'), refusal: textSchema }),
 ])
 
-/** Sent back as a server returned it. Unknown fields, which other servers add, are ignored. */
+/** Sent back as a server returned it. */
 const assistantSchema = z.looseObject({
   role: z.literal('assistant'),
   content: textOrParts(assistantPart).nullish(),
   refusal: textSchema.nullish(),
   tool_calls: z.array(earlierCallSchema).max(128).nullish(),
   name,
-  audio: only([], 'audio is not supported'),
-  function_call: only([], 'was replaced by tool_calls'),
+  audio: unsupported(() => false, 'audio is not supported'),
+  function_call: calledSchema.nullish(),
 })
 
 const userPart = z.discriminatedUnion(
   'type',
-  [
-    textPart,
-    imagePart(only(['auto'], 'must be auto: other values are not supported by every provider')),
-    filePart,
-  ],
+  [looseTextPart, looseImagePart, looseFilePart],
   'must be text, image_url or file',
 )
 
+/** Other roles and parts are refused: without them the prompt would be another one. */
 const messageSchema = z.discriminatedUnion(
   'role',
   [
-    z.strictObject({ role: z.literal('system'), ...systemFields }),
-    z.strictObject({ role: z.literal('developer'), ...systemFields }),
-    z.strictObject({ role: z.literal('user'), content: textOrParts(userPart), name }),
+    z.looseObject({ role: z.literal('system'), ...systemFields }),
+    z.looseObject({ role: z.literal('developer'), ...systemFields }),
+    z.looseObject({ role: z.literal('user'), content: textOrParts(userPart), name }),
     assistantSchema,
-    z.strictObject({
+    z.looseObject({
       role: z.literal('tool'),
       tool_call_id: earlierNameSchema,
-      content: textOrParts(textPart),
+      content: textOrParts(looseTextPart),
       name: z
         .string()
         .nullish()
         .meta({ description: 'Must match the function if present; sent by older clients' }),
     }),
+    z
+      .looseObject({
+        role: z.literal('function'),
+        name: earlierNameSchema,
+        content: textSchema.nullable(),
+      })
+      .meta({ description: 'The result of a `function_call`' }),
   ],
-  'must be system, developer, user, assistant or tool',
+  'must be system, developer, user, assistant, tool or function',
 )
 
 export type ChatMessage = z.infer<typeof messageSchema>
@@ -93,29 +93,28 @@ function nameSchema() {
     .max(MAX_NAME_CHARS)
 }
 
-const toolSchema = z.strictObject({
-  type: z.literal('function'),
-  function: z.strictObject({
-    name: nameSchema(),
-    description: z.string().max(20_000).nullish(),
-    parameters: spec.jsonObject(200_000).nullish(),
-    strict: z.boolean().nullish(),
-  }),
+const functionSchema = z.looseObject({
+  name: nameSchema(),
+  description: z.string().max(20_000).nullish(),
+  parameters: spec.jsonObject(200_000).nullish(),
+  strict: z.boolean().nullish(),
 })
 
-const responseFormatSchema = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('text') }),
-  z.strictObject({ type: z.literal('json_object') }),
-  z.strictObject({
-    type: z.literal('json_schema'),
-    json_schema: z.strictObject({
-      name: nameSchema(),
-      description: only([], NOT_HERE),
-      schema: spec.jsonObject(200_000),
-      strict: z.boolean().nullish(),
-    }),
+export type ChatFunction = z.infer<typeof functionSchema>
+
+/** Hosted tools and those of unknown types are dropped. */
+const toolSchema = z.union([
+  z.looseObject({ type: z.literal('function'), function: functionSchema }),
+  z.looseObject({}).refine(({ type }) => type !== 'function', {
+    error: 'must have a function',
+    abort: true,
   }),
 ])
+
+const choiceNameSchema = z.looseObject({ name: nameSchema() })
+
+const tokensSchema = z.int().min(1).max(MAX_TOKENS).nullish()
+const penaltySchema = z.number().min(-2).max(2).nullish()
 
 const honoured = {
   messages: z.array(messageSchema).min(1).max(MAX_MESSAGES),
@@ -125,45 +124,62 @@ const honoured = {
     .max(300)
     .meta({ description: '`<providerId>/<modelId>`, or only the model' }),
   stream: z.boolean().nullish(),
-  stream_options: z
-    .strictObject({
-      include_usage: z.boolean().nullish(),
-      include_obfuscation: only([false], NOT_HERE),
-    })
-    .nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
   tools: z.array(toolSchema).max(128).nullish(),
   tool_choice: z
     .union(
       [
         z.enum(['none', 'auto', 'required']),
-        z.strictObject({
-          type: z.literal('function'),
-          function: z.strictObject({ name: nameSchema() }),
+        z.looseObject({ type: z.literal('function'), function: choiceNameSchema }),
+        z.looseObject({}).refine(({ type }) => type !== 'function', {
+          error: 'must have a function',
+          abort: true,
         }),
       ],
       'must be none, auto, required or a function',
     )
     .nullish(),
+  functions: z
+    .array(functionSchema)
+    .max(128)
+    .nullish()
+    .meta({ description: 'The older form of `tools`. The answer then has `function_call`' }),
+  function_call: z
+    .union([z.enum(['none', 'auto']), choiceNameSchema], 'must be none, auto or a function')
+    .nullish(),
+}
+
+/** Passed on to providers that know them. */
+const hints = {
+  frequency_penalty: penaltySchema,
+  logit_bias: logitBiasSchema.nullish(),
+  max_completion_tokens: tokensSchema,
+  max_tokens: tokensSchema,
   parallel_tool_calls: z.boolean().nullish(),
-  response_format: responseFormatSchema.nullish(),
-  reasoning_effort: reasoningEffortSchema.nullish(),
-  max_completion_tokens: z.int().min(1).max(MAX_TOKENS).nullish(),
-  max_tokens: z.int().min(1).max(MAX_TOKENS).nullish(),
-  temperature: z.number().min(0).max(2).nullish(),
-  top_p: z.number().min(0).max(1).nullish(),
+  presence_penalty: penaltySchema,
+  prompt_cache_key: hint,
+  reasoning_effort: hint,
+  response_format: z
+    .record(z.string(), z.unknown())
+    .nullish()
+    .meta({ description: '`text`, `json_object` or `json_schema`' }),
+  safety_identifier: hint,
+  seed: z.int().nullish(),
+  service_tier: hint,
   stop: z
     .union(
       [z.string().min(1).max(1000), z.array(z.string().min(1).max(1000)).max(4)],
       'must be a string or up to 4 strings',
     )
     .nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  user: hint,
+  verbosity: hint,
 }
 
 /** Stored with the thread. No other effect. */
 const stored = {
-  user: z.string().max(512).nullish(),
-  safety_identifier: z.string().max(512).nullish(),
-  prompt_cache_key: z.string().max(512).nullish(),
   store: z.boolean().nullish(),
   metadata: z
     .record(z.string().max(64), z.string().max(512))
@@ -171,36 +187,9 @@ const stored = {
     .nullish(),
 }
 
-const refused = {
-  n: only([1], 'must be 1: a turn has one answer'),
-  logprobs: only([false], NOT_SAMPLED),
-  top_logprobs: only([], NOT_SAMPLED),
-  logit_bias: only([], NOT_SAMPLED),
-  seed: only([], NOT_SAMPLED),
-  frequency_penalty: only([0], NOT_SAMPLED),
-  presence_penalty: only([0], NOT_SAMPLED),
-  service_tier: only(['auto'], NOT_SAMPLED),
-  verbosity: only([], NOT_SAMPLED),
-  audio: only([], NOT_HERE),
-  modalities: z
-    .array(z.string())
-    .refine((all) => all.every((each) => each === 'text'), {
-      message: 'only text output is supported',
-      params: { reason: UNSUPPORTED },
-    })
-    .nullish(),
-  moderation: only([], NOT_HERE),
-  prediction: only([], NOT_HERE),
-  prompt_cache_options: only([], NOT_HERE),
-  prompt_cache_retention: only([], NOT_HERE),
-  web_search_options: only([], NOT_HERE),
-  functions: only([], 'was replaced by tools'),
-  function_call: only([], 'was replaced by tool_choice'),
-}
-
-/** `POST /v1/chat/completions`. Unknown parameters are refused, as by OpenAI. */
+/** `POST /v1/chat/completions`. What changes the answer and cannot be honoured is refused; unknown fields are ignored. */
 export const chatBodySchema = z
-  .strictObject({ ...honoured, ...stored, ...refused })
+  .looseObject({ ...honoured, ...hints, ...stored, ...REFUSED })
   .refine(({ max_tokens: old, max_completion_tokens: max }) => (old ?? max) === (max ?? old), {
     path: ['max_tokens'],
     message: 'differs from max_completion_tokens',
@@ -209,6 +198,13 @@ export const chatBodySchema = z
     id: 'ChatCompletionRequest',
     examples: [{ model: 'MODEL', messages: [{ role: 'user', content: 'Hello' }], stream: true }],
   })
+
+/** The parameters of a body apart from hints. */
+export const CHAT_PARAMETERS: readonly string[] = Object.keys({
+  ...honoured,
+  ...stored,
+  ...REFUSED,
+})
 
 export type ChatBody = z.infer<typeof chatBodySchema>
 
@@ -241,9 +237,10 @@ export const chatCompletionSchema = z
           refusal: z.string().nullable(),
           reasoning_content: z.string().exactOptional(),
           tool_calls: z.array(callSchema).exactOptional(),
+          function_call: callSchema.shape.function.exactOptional(),
         }),
         logprobs: z.null(),
-        finish_reason: z.enum(['stop', 'length', 'tool_calls', 'content_filter']),
+        finish_reason: z.enum(['stop', 'length', 'tool_calls', 'function_call', 'content_filter']),
       }),
     ),
     usage: usageSchema.exactOptional(),

@@ -1,9 +1,11 @@
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type * as z from 'zod'
 import { ERROR_CODES, type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
+import { ROUTES } from '../../protocol/names.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import type { ErrorBody } from '../error-response.ts'
 import { type Issue, innermost, type Path, RequestInvalidError } from '../errors.ts'
+import { toFormat } from '../vendor-settings.ts'
 
 /** OpenAI's error codes. */
 export type ParameterFault =
@@ -28,6 +30,16 @@ export class ParameterError extends RequestInvalidError {
     this.reason = reason
     this.why = why
   }
+}
+
+/** Throws for a format that cannot be used: without it the answer would be another one. */
+export function refuseFormat(param: string, format: unknown): void {
+  if (format === undefined || format === null) return
+  const read = toFormat(format)
+  if (!('fault' in read)) return
+  const { field, fault } = read
+  const reason = fault === 'is missing' ? MISSING : 'invalid_value'
+  throw new ParameterError(field === '' ? param : `${param}.${field}`, fault, reason)
 }
 
 const MAX_CHARS = 200
@@ -83,6 +95,7 @@ const CODES: Partial<Record<ErrorCode, string | null>> = {
   KEY_INVALID: 'invalid_api_key',
   KEY_REQUIRED: 'invalid_api_key',
   MODEL_UNKNOWN: 'model_not_found',
+  ROUTE_UNSUPPORTED: 'unsupported',
   STREAMS_LIMITED: 'rate_limit_exceeded',
   SUBMITS_LIMITED: 'rate_limit_exceeded',
   THREADS_LIMITED: 'rate_limit_exceeded',
@@ -119,7 +132,7 @@ function errorType(status: number): string {
 
 function findParam(error: unknown): string | null {
   if (error instanceof RequestInvalidError) {
-    return error.details[0]?.path.replace(/^(?:body|headers|params)\./, '') ?? null
+    return error.details[0]?.path.replace(/^(?:body|headers|params|query)\./, '') ?? null
   }
   return error instanceof TurnstreamError ? refusedParam(error) : null
 }
@@ -137,6 +150,21 @@ const PARAMS: Record<string, string> = {
   toolChoice: 'tool_choice',
   tools: 'tools',
   topP: 'top_p',
+  topK: 'top_k',
+}
+
+/** The same in the Responses API, where it has other names. */
+const RESPONSES_PARAMS: Record<string, string> = {
+  messages: 'input',
+  max_completion_tokens: 'max_output_tokens',
+  reasoning_effort: 'reasoning.effort',
+  response_format: 'text.format',
+}
+
+/** Names the parameter as the API of the path does. */
+export function withParamOf(path: string, { error }: OpenaiErrorBody): OpenaiErrorBody {
+  if (error.param === null || !path.startsWith(ROUTES.responses)) return { error }
+  return { error: { ...error, param: RESPONSES_PARAMS[error.param] ?? error.param } }
 }
 
 /** The parameter that a provider or the tool registry refused: the message starts with it. */

@@ -3,6 +3,7 @@ import { isRecord } from '../../protocol/json.ts'
 import type { Attachment } from '../../protocol/output-item.ts'
 import type { HistoryItem, TurnInput } from '../../turns/turn-request.ts'
 import { joinTexts, MAX_ATTACHMENTS, MAX_TEXT_CHARS, toFile, toImage } from '../content-parts.ts'
+import { type IgnoredNames, typeName } from '../ignored-names.ts'
 import { ParameterError } from './errors.ts'
 
 type Item = Record<string, unknown>
@@ -14,26 +15,65 @@ const MAX_PARTS = 1000
 /** Items that only OpenAI can read. They go back to it as they came. */
 const OPAQUE = new Set<unknown>(['compaction', 'compaction_summary'])
 
-/** What a request says, in order. */
-export interface DecodedInput {
-  readonly items: HistoryItem[]
-  /** Where something was ignored: `input[3]`. */
-  readonly ignored: string[]
-}
+const READ = new Set<unknown>([
+  null,
+  'message',
+  'reasoning',
+  'function_call',
+  'function_call_output',
+  'custom_tool_call',
+  'custom_tool_call_output',
+])
+
+/** Fields of items and parts. Some are only in what a server sent. */
+const ITEM: ReadonlySet<string> = new Set([
+  'type',
+  'role',
+  'content',
+  'id',
+  'status',
+  'phase',
+  'call_id',
+  'name',
+  'namespace',
+  'arguments',
+  'input',
+  'output',
+  'summary',
+  'encrypted_content',
+  'tools',
+])
+const PARTS = new Set<unknown>([
+  'input_text',
+  'output_text',
+  'text',
+  'refusal',
+  'input_image',
+  'input_file',
+])
+const PART: ReadonlySet<string> = new Set([
+  'type',
+  'text',
+  'refusal',
+  'image_url',
+  'file_data',
+  'filename',
+  'annotations',
+  'logprobs',
+])
 
 /** Finds an item of an earlier response by its id. */
 export type FindItem = (id: string) => HistoryItem | undefined
 
-/** Decodes the input of a Responses request. Unknown items are ignored. Throws ParameterError. */
+/** Decodes what a Responses request says, in order. Unknown items are ignored. Throws ParameterError. */
 export function decodeResponsesInput(
   input: string | readonly Item[],
   tools: readonly NamedTool[],
   findItem: FindItem,
-): DecodedInput {
-  if (typeof input === 'string') {
-    return { items: [{ type: 'message', origin: 'user', content: input }], ignored: [] }
-  }
-  const reader = new InputReader(tools, findItem)
+  ignored: IgnoredNames,
+): HistoryItem[] {
+  if (typeof input === 'string') return [{ type: 'message', origin: 'user', content: input }]
+  const reader = new InputReader(tools, findItem, ignored)
   for (const [index, item] of input.entries()) reader.add(item, `input[${index}]`)
   return reader.end()
 }
@@ -42,23 +82,25 @@ class InputReader {
   readonly #tools: readonly NamedTool[]
   readonly #findItem: FindItem
   readonly #items: HistoryItem[] = []
-  readonly #ignored: string[] = []
+  readonly #ignored: IgnoredNames
   /** Images of outputs. The outputs of one step stay together, so they follow them. */
   #images: Attachment[] = []
   #attachments = 0
 
-  constructor(tools: readonly NamedTool[], findItem: FindItem) {
+  constructor(tools: readonly NamedTool[], findItem: FindItem, ignored: IgnoredNames) {
     this.#tools = tools
     this.#findItem = findItem
+    this.#ignored = ignored
   }
 
-  end(): DecodedInput {
+  end(): HistoryItem[] {
     this.#addImages()
-    return { items: this.#items, ignored: this.#ignored }
+    return this.#items
   }
 
   add(item: Item, param: string): void {
     const { type = 'message' } = item
+    if (READ.has(type)) this.#ignored.addUnknown(item, ITEM, 'input[]')
     if (type === 'function_call_output' || type === 'custom_tool_call_output') {
       return this.#addOutput(item, param)
     }
@@ -69,7 +111,7 @@ class InputReader {
     else if (type === 'item_reference') this.#addReference(item, param)
     else if (OPAQUE.has(type)) {
       this.#items.push({ type: 'reasoning', content: '', provider_metadata: { openai: item } })
-    } else if (type !== 'additional_tools') this.#ignored.push(`${param} (${name(type)})`)
+    } else if (type !== 'additional_tools') this.#ignored.add(`${param} (${typeName(type)})`)
   }
 
   #addMessage({ role, content }: Item, param: string): void {
@@ -147,7 +189,7 @@ class InputReader {
   #addReference({ id }: Item, param: string): void {
     const found = typeof id === 'string' ? this.#findItem(id) : undefined
     if (found === undefined) {
-      throw new ParameterError(`${param}.id`, `item ${name(id)} was not found`)
+      throw new ParameterError(`${param}.id`, `item ${typeName(id)} was not found`)
     }
     this.#items.push(found)
   }
@@ -175,7 +217,11 @@ class InputReader {
     into: { readonly texts: string[]; readonly attachments: Attachment[] },
   ): void {
     if (!isRecord(part)) throw new ParameterError(param, 'must be an object', 'invalid_type')
-    const { type } = part
+    const { type, detail } = part
+    if (PARTS.has(type)) {
+      const isAuto = type === 'input_image' && detail === 'auto'
+      this.#ignored.addUnknown(isAuto ? { ...part, detail: null } : part, PART, 'input[].content[]')
+    }
     if (type === 'input_text' || type === 'output_text' || type === 'text') {
       into.texts.push(text(part['text'], `${param}.text`))
     } else if (type === 'refusal') into.texts.push(text(part['refusal'], `${param}.refusal`))
@@ -185,7 +231,7 @@ class InputReader {
       const { file_data, filename } = part
       const file = attachment(toFile(file_data), `${param}.file_data`)
       into.attachments.push({ ...file, ...(typeof filename === 'string' && { filename }) })
-    } else this.#ignored.push(`${param} (${name(type)})`)
+    } else this.#ignored.add(`${param} (${typeName(type)})`)
   }
 }
 
@@ -208,11 +254,6 @@ function text(value: unknown, param: string, maxChars = MAX_TEXT_CHARS): string 
 
 function list(value: unknown): unknown[] {
   return Array.isArray(value) ? value : []
-}
-
-/** A name from outside for a header or a message. */
-function name(value: unknown): string {
-  return typeof value === 'string' ? value.slice(0, 64) : typeof value
 }
 
 /** Splits items into history, up to the last one of the agent, and new input. */

@@ -3,21 +3,13 @@ import { MAX_TEXT_CHARS } from '../content-parts.ts'
 import * as spec from '../routes/spec.ts'
 import { MAX_TOKENS } from '../routes/submit.ts'
 import { UNSUPPORTED } from './errors.ts'
+import { REFUSED, unsupported } from './refused-parameters.ts'
 
 /** Each becomes two records of the turn. */
 export const MAX_INPUT_ITEMS = 4096
 const MAX_TOOLS = 512
 
-function unsupported(isSupported: (value: unknown) => boolean, message: string) {
-  return z
-    .unknown()
-    .refine((value) => value == null || isSupported(value), {
-      message,
-      params: { reason: UNSUPPORTED },
-    })
-    .optional()
-    .meta({ description: message })
-}
+const LOGPROBS = 'message.output_text.logprobs'
 
 const nullableText = (maxChars: number) => z.string().max(maxChars).nullish()
 
@@ -37,11 +29,12 @@ const responsesFields = {
     )
     .meta({ description: 'A prompt, or messages, calls, outputs and reasoning' }),
   instructions: nullableText(MAX_TEXT_CHARS),
-  tools: z.array(itemSchema).max(MAX_TOOLS).nullish(),
+  tools: z.array(z.unknown()).max(MAX_TOOLS).nullish(),
   tool_choice: z.union([z.string().max(100), itemSchema]).nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   reasoning: z.looseObject({ effort: nullableText(100), summary: nullableText(100) }).nullish(),
-  text: z.looseObject({ format: itemSchema.nullish() }).nullish(),
+  text: z.looseObject({ format: z.unknown().optional() }).nullish(),
+  previous_response_id: nullableText(300),
 }
 
 /** `POST /v1/responses`. What cannot be honoured and changes the answer is refused; anything unknown is ignored. */
@@ -51,8 +44,17 @@ export const responsesBodySchema = z
     stream: z.boolean().nullish(),
     background: z.boolean().nullish(),
     store: z.boolean().nullish(),
-    previous_response_id: nullableText(300),
-    include: z.array(z.string().max(100)).max(20).nullish(),
+    include: z
+      .array(z.string().max(100))
+      .max(20)
+      .refine((names) => !names.includes(LOGPROBS), {
+        message: 'log probabilities are not supported',
+        params: { reason: UNSUPPORTED },
+      })
+      .nullish(),
+    service_tier: nullableText(64),
+    frequency_penalty: z.number().min(-2).max(2).nullish(),
+    presence_penalty: z.number().min(-2).max(2).nullish(),
     max_output_tokens: z.int().min(1).max(MAX_TOKENS).nullish(),
     temperature: z.number().min(0).max(2).nullish(),
     top_p: z.number().min(0).max(1).nullish(),
@@ -62,12 +64,13 @@ export const responsesBodySchema = z
       .nullish(),
     prompt_cache_key: nullableText(512),
     safety_identifier: nullableText(512),
+    user: nullableText(512),
     conversation: unsupported(
       () => false,
       'is not supported: send previous_response_id or the items',
     ),
     prompt: unsupported(() => false, 'is not supported: send instructions and input'),
-    top_logprobs: unsupported((value) => value === 0, 'is not supported: leave it out'),
+    ...REFUSED,
   })
   .refine(({ background, store }) => !(background === true && store === false), {
     path: ['background'],
@@ -118,11 +121,23 @@ export const inputTokensSchema = z
   .object({ object: z.literal('response.input_tokens'), input_tokens: z.int() })
   .meta({ id: 'InputTokens' })
 
+const dialect = spec.optional(
+  z.enum(['openai', 'open-responses']),
+  'How streams name reasoning events; the setting `openResponses` by default',
+)
+
+export type ResponsesDialect = 'openai' | 'open-responses'
+
+/** The query of `POST /v1/responses`. */
+export const createQuerySchema = z.object({ dialect })
+
 /** The query of `GET /v1/responses/{id}`. */
 export const retrieveQuerySchema = z.object({
+  dialect,
   stream: z.enum(['true', 'false']).exactOptional(),
   starting_after: spec.optional(
-    z.coerce.number().int().min(0),
+    // An empty text would be 0, and skip the first event.
+    z.string().min(1).pipe(z.coerce.number<string>().int().min(0)),
     'With `stream`: sends the events after this sequence number',
   ),
 })

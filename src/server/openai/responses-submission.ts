@@ -1,8 +1,13 @@
 import { type NamedTool, namedTools } from '../../dialects/responses/tool-names.ts'
 import { isRecord } from '../../protocol/json.ts'
-import type { HistoryItem, Submission, TurnSettings } from '../../turns/turn-request.ts'
+import type { HistoryItem, TurnSettings } from '../../turns/turn-request.ts'
+import { IgnoredNames, typeName } from '../ignored-names.ts'
 import { omitNullish, type SubmitHeaders, toSubmission } from '../routes/submit.ts'
-import { ParameterError } from './errors.ts'
+import type { VendorSubmission } from '../routes/vendor-turns.ts'
+import { ignoreUnknown, OPENAI_SPELLINGS, readSettings } from '../vendor-settings.ts'
+import { allowedTools } from './allowed-tools.ts'
+import { ParameterError, refuseFormat } from './errors.ts'
+import { REFUSED } from './refused-parameters.ts'
 import { decodeResponsesInput, type FindItem, splitItems } from './responses-input.ts'
 import { MAX_INPUT_ITEMS, type ResponsesBody } from './responses-schemas.ts'
 
@@ -13,34 +18,32 @@ export interface Earlier {
   readonly findItem: FindItem
 }
 
-export interface ResponsesTurn {
-  readonly submission: Submission
-  /** What was ignored, for a header. */
-  readonly ignored: readonly string[]
-}
-
 /** Maps a request to a turn. Throws ParameterError. */
 export function responsesSubmission(
   body: ResponsesBody,
   headers: SubmitHeaders,
   { items: earlier, findItem }: Earlier,
-): ResponsesTurn {
+): VendorSubmission {
   const allTools = [...(body.tools ?? []), ...additionalTools(body.input)]
   const tools = namedTools(allTools)
-  const hosted = allTools.flatMap((tool, index) => hostedName(tool, index))
-  const said = decodeResponsesInput(body.input, tools, findItem)
+  const ignored = new IgnoredNames()
+  for (const [index, tool] of allTools.entries()) ignoreTool(tool, index, ignored)
+  const said = decodeResponsesInput(body.input, tools, findItem, ignored)
   const { instructions } = body
   const items: HistoryItem[] = [
     ...(instructions
       ? [{ type: 'message', origin: 'system', content: instructions } as const]
       : []),
     ...earlier,
-    ...said.items,
+    ...said,
   ]
   if (items.length > MAX_INPUT_ITEMS) {
-    throw new ParameterError('input', `has more than ${MAX_INPUT_ITEMS} items with those before it`)
+    throw new ParameterError(
+      'input',
+      `has more than ${MAX_INPUT_ITEMS} items, including earlier responses`,
+    )
   }
-  const { settings, ignored } = toSettings(body, tools)
+  const { settings, sources } = toSettings(body, tools, ignored)
   return {
     submission: {
       ...toSubmission({ model: body.model }, headers),
@@ -50,7 +53,8 @@ export function responsesSubmission(
       ...(tools.length > 0 && { serverTools: false }),
       parameters: toParameters(body, allTools),
     },
-    ignored: [...hosted, ...said.ignored, ...ignored, ...unknownFields(body)],
+    ignored: ignored.list,
+    sources: { ...sources, strict: ['tools[].strict'] },
   }
 }
 
@@ -67,10 +71,12 @@ function isHosted(tool: unknown): boolean {
   return namedTools([tool]).length === 0
 }
 
-function hostedName(tool: unknown, index: number): string[] {
-  if (!isHosted(tool)) return []
-  const type = isRecord(tool) ? tool['type'] : undefined
-  return [`tools[${index}] (${typeof type === 'string' ? type.slice(0, 64) : typeof type})`]
+const TOOL_FIELDS = ['type', 'name', 'description', 'parameters', 'strict', 'format', 'tools']
+const TOOL: ReadonlySet<string> = new Set(TOOL_FIELDS)
+
+function ignoreTool(tool: unknown, index: number, ignored: IgnoredNames): void {
+  if (!isHosted(tool)) return ignored.addUnknown(tool, TOOL, 'tools[]')
+  ignored.add(`tools[${index}] (${typeName(isRecord(tool) ? tool['type'] : undefined)})`)
 }
 
 const MAX_SCHEMA_CHARS = 200_000
@@ -109,37 +115,25 @@ function customDefinition(name: string, about: string, format: unknown) {
   }
 }
 
-const EFFORTS: Record<string, NonNullable<TurnSettings['reasoningEffort']>> = {
-  none: 'none',
-  minimal: 'minimal',
-  low: 'low',
-  medium: 'medium',
-  high: 'high',
-  xhigh: 'high',
-}
-
 function toSettings(
   body: ResponsesBody,
   tools: readonly NamedTool[],
-): { settings: TurnSettings; ignored: string[] } {
-  const ignored: string[] = []
-  const { effort } = body.reasoning ?? {}
-  const reasoningEffort = effort ? EFFORTS[effort] : undefined
-  if (effort && reasoningEffort === undefined) ignored.push('reasoning.effort')
-  if (body.text?.['verbosity'] != null) ignored.push('text.verbosity')
+  ignored: IgnoredNames,
+): Pick<VendorSubmission, 'sources'> & { settings: TurnSettings } {
   const toolChoice = toToolChoice(body.tool_choice, tools)
-  if (body.tool_choice != null && toolChoice === undefined) ignored.push('tool_choice')
-  const settings = omitNullish({
-    tools: tools.length > 0 ? tools.map(toDefinition) : undefined,
-    toolChoice,
-    parallelToolCalls: tools.length > 0 ? body.parallel_tool_calls : undefined,
-    responseFormat: toResponseFormat(body.text?.format),
-    reasoningEffort,
-    maxOutputTokens: body.max_output_tokens,
-    temperature: body.temperature,
-    topP: body.top_p,
-  })
-  return { settings, ignored }
+  if (body.tool_choice != null && toolChoice === undefined) ignored.add('tool_choice')
+  refuseFormat('text.format', body.text?.format)
+  const { settings, sources } = readSettings(body, OPENAI_SPELLINGS, ignored)
+  ignoreUnknown(body, OPENAI_SPELLINGS, PARAMETERS, ignored)
+  const { parallelToolCalls, ...rest } = settings
+  const withTools = {
+    tools: allowedTools(body.tool_choice, tools).map(toDefinition),
+    ...(parallelToolCalls !== undefined && { parallelToolCalls }),
+  }
+  return {
+    settings: { ...rest, ...omitNullish({ toolChoice }), ...(tools.length > 0 && withTools) },
+    sources,
+  }
 }
 
 function toToolChoice(
@@ -155,32 +149,21 @@ function toToolChoice(
   return named && { name: named.flatName }
 }
 
-function toResponseFormat(format: unknown): TurnSettings['responseFormat'] | undefined {
-  if (!isRecord(format)) return undefined
-  const { type, name, schema, strict } = format
-  if (type === 'json_object') return { type }
-  if (type !== 'json_schema') return undefined
-  if (typeof name !== 'string' || !isRecord(schema)) {
-    throw new ParameterError('text.format', 'must have a name and a schema')
-  }
-  if (JSON.stringify(schema).length > MAX_SCHEMA_CHARS) {
-    throw new ParameterError('text.format.schema', `is larger than ${MAX_SCHEMA_CHARS} characters`)
-  }
-  return { type, name, schema, ...(typeof strict === 'boolean' && { strict }) }
-}
-
 /** Parameters that the response repeats. */
 const REPEATED = [
   'background',
+  'frequency_penalty',
   'include',
   'instructions',
   'max_output_tokens',
   'metadata',
   'model',
   'parallel_tool_calls',
+  'presence_penalty',
   'previous_response_id',
   'prompt_cache_key',
   'safety_identifier',
+  'service_tier',
   'store',
   'temperature',
   'text',
@@ -199,17 +182,15 @@ function toParameters(body: ResponsesBody, tools: readonly unknown[]): Record<st
   })
 }
 
-const HONOURED: ReadonlySet<string> = new Set([
-  ...REPEATED,
+/** Known parameters apart from hints. */
+const PARAMETERS: readonly string[] = [
+  ...REPEATED.filter((name) => name !== 'text'),
+  ...Object.keys(REFUSED),
+  'conversation',
   'input',
-  'reasoning',
+  'prompt',
   'stream',
   'tools',
-  'top_logprobs',
-])
-
-function unknownFields(body: ResponsesBody): string[] {
-  return Object.entries(body)
-    .filter(([name, value]) => !HONOURED.has(name) && value !== null && value !== undefined)
-    .map(([name]) => name)
-}
+  'reasoning.summary',
+  'reasoning.generate_summary',
+]

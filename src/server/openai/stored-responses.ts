@@ -1,7 +1,8 @@
 import { customInput, type NamedTool, namedTools } from '../../dialects/responses/tool-names.ts'
-import { shortCallId } from '../../dialects/responses/write.ts'
 import { START } from '../../log/offsets.ts'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
+import { isTurnMissing } from '../../protocol/errors.ts'
+import { shortCallId } from '../../protocol/ids.ts'
 import { isInputItem } from '../../protocol/item-marks.ts'
 import { isRecord } from '../../protocol/json.ts'
 import type { Attachment, OutputItem } from '../../protocol/output-item.ts'
@@ -26,19 +27,23 @@ export function turnIdOf(responseId: string): string | undefined {
   return responseId.slice(RESPONSE_PREFIX.length) || undefined
 }
 
-/** What a response and everything before it say: the context of the next one. Throws ParameterError. */
-export async function previousItems(log: TurnLog, responseId: string): Promise<HistoryItem[]> {
+/** A response, and what it and everything before it say: the context of the next one. Throws ParameterError. */
+export async function readPrevious(
+  log: TurnLog,
+  responseId: string,
+): Promise<{ turn: TurnRecord; items: HistoryItem[] }> {
   const turnId = turnIdOf(responseId)
   const turn = turnId === undefined ? undefined : await log.getTurn(turnId)
-  if (turn === undefined || turn.expired) {
+  if (turn?.status === 'in_progress') {
+    throw new ParameterError('previous_response_id', 'is still in progress')
+  }
+  const context = turn && (await readContext(log, turn, MAX_CONTEXT_BYTES))
+  if (turn === undefined || context === undefined) {
     const why = `response ${responseId.slice(0, 200)} was not found`
     throw new ParameterError('previous_response_id', why, 'previous_response_not_found')
   }
-  if (turn.status === 'in_progress') {
-    throw new ParameterError('previous_response_id', 'is still in progress')
-  }
-  const { items, instructions } = await readContext(log, turn, MAX_CONTEXT_BYTES)
-  return withoutInstructions(items, instructions).flatMap(toHistory)
+  const items = withoutInstructions(context.items, context.instructions).flatMap(toHistory)
+  return { turn, items }
 }
 
 /** Instructions apply to one response only. They are its first item. */
@@ -66,8 +71,8 @@ export async function referencedItems(
   let room = MAX_CONTEXT_BYTES
   for (const runId of runs) {
     const turn = runId === '' ? undefined : await log.getTurnOfRun(runId)
-    if (turn === undefined || turn.expired || turn.status === 'in_progress') continue
-    const { items, bytes } = await readContext(log, turn, room)
+    if (turn === undefined || turn.status === 'in_progress') continue
+    const { items, bytes } = (await readContext(log, turn, room)) ?? NO_CONTEXT
     room -= bytes
     for (const item of items) {
       const [history] = toHistory(item)
@@ -91,18 +96,33 @@ function wireId(itemId: string): string {
   return itemId.replaceAll(/[^\w-]/g, '_')
 }
 
+interface StoredContext {
+  readonly items: readonly ResponseItem[]
+  readonly bytes: number
+  readonly instructions: unknown
+}
+
+const NO_CONTEXT: StoredContext = { items: [], bytes: 0, instructions: undefined }
+
+/** Undefined if the turn has expired or was deleted, also while it is read. */
 async function readContext(
   log: TurnLog,
   turn: TurnRecord,
   room: number,
-): Promise<{ items: readonly ResponseItem[]; bytes: number; instructions: unknown }> {
+): Promise<StoredContext | undefined> {
   const reading = new AbortController()
-  const { instructions } = (await readParameters(log, turn.turnId)) ?? {}
-  const stored = await readStoredItems(log, turn, room, reading.signal)
-  if (stored === undefined) {
-    throw new ParameterError('input', `refers to more than ${MAX_CONTEXT_BYTES} bytes`)
+  try {
+    const stored = await readStoredItems(log, turn, room, reading.signal)
+    if (stored === undefined) {
+      throw new ParameterError('input', `refers to more than ${MAX_CONTEXT_BYTES} bytes`)
+    }
+    // Last: its failure also shows that the items were not read in full.
+    const { instructions } = (await readParameters(log, turn.turnId)) ?? {}
+    return { ...stored, instructions }
+  } catch (error) {
+    if (isTurnMissing(error)) return undefined
+    throw error
   }
-  return { ...stored, instructions }
 }
 
 /** The parameters of the request that started a turn. */

@@ -22,11 +22,11 @@ const answerBodySchema = spec
 
 const approvalRoute = spec.route('post', ROUTES.runApproval, {
   summary: 'Approve or decline a tool call',
-  description: 'Works for runs of any process. The first answer counts.',
+  description: 'Works for runs of any process. The first answer counts, and its key may repeat it.',
   tags: ['v2'],
   request: { params, body: spec.jsonBody(answerBodySchema) },
   responses: {
-    200: spec.json('The answer was stored', approvalSchema.meta({ id: 'Approval' })),
+    200: spec.json('The answer is stored', approvalSchema.meta({ id: 'Approval' })),
     ...spec.refusals(
       ...spec.READ_REFUSALS,
       'APPROVAL_ANSWERED',
@@ -50,17 +50,20 @@ export function addApprovalRoute(app: GatewayApp, context: GatewayContext): void
     c.set('turnId', turnId)
     const isKnown = await context.limits.read(caller, () => isRequested(log, turnId, approvalId))
     if (!isKnown) throw new TurnstreamError('APPROVAL_UNKNOWN', `${approvalId} of the run ${runId}`)
+    const by = caller === ANYBODY ? undefined : caller.key
     const { stored, answer } = await log.answerApproval(turnId, approvalId, {
       approved,
       ...(reason !== undefined && { reason }),
-      ...(caller !== ANYBODY && { by: caller.key }),
+      ...(by !== undefined && { by }),
       at: Math.trunc(context.clock.now()),
     })
     if (answer === undefined) {
       throw new TurnstreamError('APPROVAL_CLOSED', `the run ${runId} was cancelled or has ended`)
     }
     const approval = toApproval(approvalId, answer)
-    if (!stored) throw new ApprovalAnsweredError(approval)
+    // After a lost response a client sends its answer again.
+    const isRepeated = answer.approved === approved && answer.reason === reason && answer.by === by
+    if (!stored && !isRepeated) throw new ApprovalAnsweredError(approval)
     return c.json(approval, 200)
   })
 }

@@ -1,4 +1,3 @@
-import type { Context } from 'hono'
 import type * as z from 'zod'
 import { toChatCompletion } from '../../dialects/chat-completions/completion.ts'
 import {
@@ -9,7 +8,7 @@ import type { TurnLog } from '../../log/turn-log.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import { ResponseReducer } from '../../reducer/reduce.ts'
 import { withTurnIds } from '../../turns/unsettled-items.ts'
-import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
+import type { GatewayApp, GatewayContext } from '../context.ts'
 import { requestInvalid } from '../errors.ts'
 import { encodeJson, sendJson } from '../json-response.ts'
 import {
@@ -18,7 +17,7 @@ import {
   chatChunkSchema,
   chatCompletionSchema,
 } from '../openai/chat-schemas.ts'
-import { chatSubmission, threadMetadata } from '../openai/chat-submission.ts'
+import { chatSubmission, isLegacy, threadMetadata } from '../openai/chat-submission.ts'
 import { parameterError, TurnFailedError } from '../openai/errors.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
@@ -26,10 +25,11 @@ import { withStreamSlot } from './submit.ts'
 import { withRetries } from './threads.ts'
 import {
   ANSWER_REFUSALS,
+  answerHeaders,
+  answerTurn,
   followAnswer,
   startVendorTurn,
   streamAnswer,
-  type VendorHeaders,
   type VendorTurn,
   vendorHeadersSchema,
 } from './vendor-turns.ts'
@@ -37,14 +37,14 @@ import {
 const chatRoute = spec.route('post', ROUTES.chatCompletions, {
   summary: 'Create a chat completion (OpenAI compatible)',
   description:
-    'Runs one turn in a new thread created from the messages. It continues when the client disconnects, and ' +
+    'Runs one turn in the thread that the messages continue. It continues when the client disconnects, and ' +
     'can be read like any other turn: its id is in a header.',
   tags: ['openai'],
   request: { headers: vendorHeadersSchema, body: spec.jsonBody(chatBodySchema) },
   responses: {
     200: {
       description: 'The completion, or with `stream` its chunks and then `[DONE]`',
-      headers: spec.turnHeaders,
+      headers: answerHeaders,
       content: {
         ...spec.json('', chatCompletionSchema).content,
         ...spec.sse('', chatChunkSchema).content,
@@ -64,11 +64,15 @@ export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext
     (c) =>
       withStreamSlot(c, context, async (slot) => {
         const body = c.req.valid('json')
-        const chat = await startChat(c, context, body, c.req.valid('header'))
-        if (body.stream === true) return await streamChat(chat)
-        const completion = await completeChat(chat)
-        slot.free()
-        return sendJson<z.infer<typeof chatCompletionSchema>>(c, context, encodeJson(completion))
+        const headers = c.req.valid('header')
+        const started = await startVendorTurn(c, context, chatSubmission(body, headers), headers)
+        return answerTurn(started, async () => {
+          const chat = await toChat(started, body)
+          if (body.stream === true) return await streamChat(chat)
+          const completion = await completeChat(chat)
+          slot.free()
+          return sendJson<z.infer<typeof chatCompletionSchema>>(c, context, encodeJson(completion))
+        })
       }),
     (result) => {
       if (result.success) return
@@ -78,20 +82,15 @@ export function addChatCompletionsRoute(app: GatewayApp, context: GatewayContext
   )
 }
 
-async function startChat(
-  c: Context<GatewayEnv>,
-  context: GatewayContext,
-  body: ChatBody,
-  headers: VendorHeaders,
-): Promise<StartedChat> {
-  const started = await startVendorTurn(c, context, chatSubmission(body, headers), headers)
+async function toChat(started: VendorTurn, body: ChatBody): Promise<StartedChat> {
   const { turnId, threadId, createdAt } = started.turn
-  await putMetadata(c.get('space').log, threadId, body)
+  await putMetadata(started.c.get('space').log, threadId, body)
   const options: ChatCompletionsOptions = {
     id: `chatcmpl-${turnId}`,
     model: body.model,
     created: Math.floor(createdAt / 1000),
     includeUsage: body.stream_options?.include_usage === true,
+    legacyFunctions: isLegacy(body),
   }
   return { ...started, options }
 }
@@ -118,7 +117,7 @@ async function completeChat({ options, ...started }: StartedChat) {
   const response = withTurnIds(reducer.response, started.turn)
   const completion = toChatCompletion(response, options)
   if ('error' in completion) {
-    // The turn's own error also says when to retry.
+    // The turn's own error also has the retry delay.
     throw new TurnFailedError(response.error ?? completion.error, started.isNamed)
   }
   return completion

@@ -28,8 +28,9 @@ import * as spec from './spec.ts'
 import { withStreamSlot } from './submit.ts'
 import {
   ANSWER_REFUSALS,
+  answerHeaders,
+  answerTurn,
   followAnswer,
-  setIgnored,
   startVendorTurn,
   streamAnswer,
   vendorHeadersSchema,
@@ -38,13 +39,13 @@ import {
 const createRoute = spec.route('post', ROUTES.messages, {
   summary: 'Create a message (Anthropic compatible)',
   description:
-    'Runs one turn in a new thread created from the messages. It continues when the client disconnects.',
+    'Runs one turn in the thread that the messages continue, also when the client disconnects.',
   tags: ['anthropic'],
   request: { headers: vendorHeadersSchema, body: spec.jsonBody(messagesBodySchema) },
   responses: {
     200: {
       description: 'The message, or with `stream` its events',
-      headers: spec.turnHeaders,
+      headers: answerHeaders,
       content: {
         ...spec.json('', messageSchema).content,
         ...spec.sse('', messagesEventSchema).content,
@@ -96,20 +97,21 @@ export function addMessagesRoutes(app: GatewayApp, context: GatewayContext): voi
     withStreamSlot(c, context, async (slot) => {
       const body = c.req.valid('json')
       const headers = c.req.valid('header')
-      const { submission, ignored } = messagesSubmission(body, headers)
-      setIgnored(c, ignored)
+      const request = messagesSubmission(body, headers)
       setRequestId(c)
-      const started = await startVendorTurn(c, context, submission, headers)
+      const started = await startVendorTurn(c, context, request, headers)
       const { turnId } = started.turn
       const encoder = new MessagesEncoder({ turnId, model: body.model })
-      if (body.stream === true) {
-        return await streamAnswer(started, messagesAnswerEncoder(encoder), 'messages')
-      }
-      const turn = new MessageTurn(encoder)
-      await followAnswer(started, (event) => turn.take(event))
-      const message = turn.message(started.isNamed)
-      slot.free()
-      return sendJson<MessageJson>(c, context, encodeJson(message))
+      return answerTurn(started, async () => {
+        if (body.stream === true) {
+          return await streamAnswer(started, messagesAnswerEncoder(encoder), 'messages')
+        }
+        const turn = new MessageTurn(encoder)
+        await followAnswer(started, (event) => turn.take(event))
+        const message = turn.message(started.isNamed)
+        slot.free()
+        return sendJson<MessageJson>(c, context, encodeJson(message))
+      })
     }),
   )
 
@@ -143,7 +145,7 @@ function setRequestId(c: Context<GatewayEnv>): void {
 async function messageTurn(c: Context<GatewayEnv>): Promise<TurnRecord> {
   const id = c.req.param('messageId') ?? ''
   const turn = id.startsWith('msg_') ? await c.get('space').log.getTurn(id.slice(4)) : undefined
-  if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', `the message ${id}`)
+  if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', id)
   if (turn.expired) throw new TurnstreamError('TURN_EXPIRED', turn.turnId)
   c.set('turnId', turn.turnId)
   return turn
@@ -180,7 +182,7 @@ class MessageTurn {
 
   take(event: StreamEvent): void {
     this.#encoder.encode(event)
-    // The turn's own error also says when to retry.
+    // The turn's own error also has the retry delay.
     if (event.type === 'response_error') this.#failure = event.payload.error
   }
 

@@ -7,7 +7,7 @@ import * as spec from './spec.ts'
 
 const modelSchema = z
   .object({
-    id: z.string().meta({ description: '`<providerId>/<modelId>`' }),
+    id: z.string().meta({ description: '`<providerId>/<modelId>`, or an alias' }),
     object: z.literal('model'),
     created: z
       .number()
@@ -24,7 +24,7 @@ const anthropicModelSchema = z
   .object({
     type: z.literal('model'),
     id: z.string(),
-    display_name: z.string(),
+    display_name: z.string().meta({ description: '`<providerId>/<modelId>`' }),
     created_at: z.string().meta({ description: 'When this server started, RFC 3339' }),
   })
   .meta({ id: 'AnthropicModel' })
@@ -41,7 +41,7 @@ const anthropicModelsSchema = z
 const listRoute = spec.route('get', ROUTES.models, {
   summary: 'List the models (OpenAI and Anthropic compatible)',
   description:
-    'The models that the providers list. Call others as `<providerId>/<modelId>`, also those of ' +
+    'The models that the providers list, then the aliases. Call others as `<providerId>/<modelId>`, also those of ' +
     '`scripted` if there is another provider. A request with `anthropic-version` gets the format of Anthropic.',
   tags: ['openai', 'anthropic'],
   responses: {
@@ -51,45 +51,61 @@ const listRoute = spec.route('get', ROUTES.models, {
 })
 
 const readRoute = spec.route('get', ROUTES.model, {
-  summary: 'Retrieve a model (OpenAI compatible)',
-  tags: ['openai'],
+  summary: 'Retrieve a model (OpenAI and Anthropic compatible)',
+  tags: ['openai', 'anthropic'],
   request: { params: z.object({ model: z.string().min(1).max(300) }) },
-  responses: { 200: spec.json('The model', modelSchema), ...spec.openaiRefusals('MODEL_UNKNOWN') },
+  responses: {
+    200: spec.json('The model', z.union([modelSchema, anthropicModelSchema])),
+    ...spec.openaiRefusals('MODEL_UNKNOWN'),
+  },
 })
+
+interface ListedModel {
+  readonly id: string
+  /** `<providerId>/<modelId>`. */
+  readonly model: string
+}
 
 export function addModelRoutes(app: GatewayApp, { providers, clock }: GatewayContext): void {
   const startedAt = clock.now()
   const created = Math.floor(startedAt / 1000)
 
-  function toModel(id: string): z.infer<typeof modelSchema> {
-    return { id, object: 'model', created, owned_by: id.slice(0, id.indexOf('/')) }
+  const listed = [
+    ...providers.models.map((model) => ({ id: model, model })),
+    ...providers.aliases.map(({ alias, model }) => ({ id: alias, model })),
+  ]
+
+  function toModel({ id, model }: ListedModel): z.infer<typeof modelSchema> {
+    return { id, object: 'model', created, owned_by: model.slice(0, model.indexOf('/')) }
   }
 
-  function toAnthropicModel(id: string): z.infer<typeof anthropicModelSchema> {
+  function toAnthropicModel({ id, model }: ListedModel): z.infer<typeof anthropicModelSchema> {
     const created_at = new Date(startedAt).toISOString()
-    return { type: 'model', id, display_name: id, created_at }
+    return { type: 'model', id, display_name: model, created_at }
   }
 
   app.openapi(listRoute, (c) => {
-    const { models } = providers
     if (!isAnthropicRequest(c.req)) {
-      return c.json({ object: 'list' as const, data: models.map(toModel) }, 200)
+      return c.json({ object: 'list' as const, data: listed.map(toModel) }, 200)
     }
     c.header('request-id', c.get('requestId'))
-    const [first_id = null] = models
-    const last_id = models.at(-1) ?? null
-    const data = models.map(toAnthropicModel)
+    const first_id = listed[0]?.id ?? null
+    const last_id = listed.at(-1)?.id ?? null
+    const data = listed.map(toAnthropicModel)
     return c.json({ data, has_more: false as const, first_id, last_id }, 200)
   })
 
   app.openapi(readRoute, (c) => {
     const { model } = c.req.valid('param')
-    const { models, allModels } = providers
-    const id =
-      allModels.find((each) => each === model) ??
-      // Named without its provider.
-      models.find((each) => each.slice(each.indexOf('/') + 1) === model)
-    if (id === undefined) throw new TurnstreamError('MODEL_UNKNOWN', model)
-    return c.json(toModel(id), 200)
+    const full = providers.allModels.find((each) => each === model)
+    const found =
+      full === undefined
+        ? // An alias, or named without its provider.
+          listed.find(({ id }) => id === model || id.slice(id.indexOf('/') + 1) === model)
+        : { id: full, model: full }
+    if (found === undefined) throw new TurnstreamError('MODEL_UNKNOWN', model)
+    if (!isAnthropicRequest(c.req)) return c.json(toModel(found), 200)
+    c.header('request-id', c.get('requestId'))
+    return c.json(toAnthropicModel(found), 200)
   })
 }

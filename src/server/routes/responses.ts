@@ -3,6 +3,8 @@ import type * as z from 'zod'
 import { ResponsesEncoder } from '../../dialects/responses/encode.ts'
 import { DONE, errorTypeOf, type ResponsesObject } from '../../dialects/responses/wire.ts'
 import { START } from '../../log/offsets.ts'
+import type { TurnRecord } from '../../log/turn-log.ts'
+import { TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import type { ErrorObject } from '../../protocol/stream-event.ts'
 import { encodeSse } from '../../sse/encode.ts'
@@ -13,22 +15,25 @@ import { requestInvalid } from '../errors.ts'
 import { encodeJson, sendJson } from '../json-response.ts'
 import { parameterError, TurnFailedError } from '../openai/errors.ts'
 import {
+  createQuerySchema,
   inputTokensBodySchema,
   inputTokensSchema,
   type ResponsesBody,
+  type ResponsesDialect,
   responseObjectSchema,
   responsesBodySchema,
   responsesEventSchema,
 } from '../openai/responses-schemas.ts'
 import { type Earlier, responsesSubmission } from '../openai/responses-submission.ts'
-import { previousItems, referencedItems, withoutPrefix } from '../openai/stored-responses.ts'
+import { readPrevious, referencedItems, withoutPrefix } from '../openai/stored-responses.ts'
 import type { AnswerEncoder } from '../streams/answer-stream.ts'
 import * as spec from './spec.ts'
 import { withStreamSlot } from './submit.ts'
 import {
   ANSWER_REFUSALS,
+  answerHeaders,
+  answerTurn,
   followAnswer,
-  setIgnored,
   startVendorTurn,
   streamAnswer,
   type VendorTurn,
@@ -38,14 +43,18 @@ import {
 const createRoute = spec.route('post', ROUTES.responses, {
   summary: 'Create a response (OpenAI compatible)',
   description:
-    'Runs one turn in a new thread. It continues when the client disconnects, and every response can be retrieved, ' +
-    'resumed and cancelled.',
+    'Runs one turn. It continues when the client disconnects, and every response can be retrieved, resumed and ' +
+    'cancelled. With `store: false`, its content is deleted ten minutes after its end.',
   tags: ['openai'],
-  request: { headers: vendorHeadersSchema, body: spec.jsonBody(responsesBodySchema) },
+  request: {
+    headers: vendorHeadersSchema,
+    query: createQuerySchema,
+    body: spec.jsonBody(responsesBodySchema),
+  },
   responses: {
     200: {
       description: 'The response, or with `stream` its events and then `[DONE]`',
-      headers: spec.turnHeaders,
+      headers: answerHeaders,
       content: {
         ...spec.json('', responseObjectSchema).content,
         ...spec.sse('', responsesEventSchema).content,
@@ -71,7 +80,7 @@ type Validated = { success: true } | { success: false; target: string; error: z.
 function refuseInvalid(result: Validated): undefined {
   if (result.success) return undefined
   if (result.target === 'json') throw parameterError(result.error)
-  throw requestInvalid('headers', result.error)
+  throw requestInvalid(result.target === 'header' ? 'headers' : result.target, result.error)
 }
 
 export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): void {
@@ -82,13 +91,19 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
         const body = c.req.valid('json')
         const headers = c.req.valid('header')
         const earlier = await readEarlier(c, context, body)
-        const { submission, ignored } = responsesSubmission(body, headers, earlier)
-        setIgnored(c, ignored)
-        const started = await startVendorTurn(c, context, submission, headers)
-        if (body.stream === true) return await streamResponse(c, started, body)
-        const response = await completeResponse(started, body)
-        slot.free()
-        return sendJson<z.infer<typeof responseObjectSchema>>(c, context, encodeJson(response))
+        const request = responsesSubmission(body, headers, earlier)
+        const { unstoredMs: contentMs } = context
+        const isBrief = body.store === false && contentMs !== undefined
+        const submission = { ...request.submission, ...(isBrief && { contentMs }) }
+        const vendor = { ...request, submission, previous: earlier.turn }
+        const started = await startVendorTurn(c, context, vendor, headers)
+        return answerTurn(started, async () => {
+          if (body.stream === true)
+            return await streamResponse(started, body, c.req.valid('query').dialect)
+          const response = await completeResponse(started, body)
+          slot.free()
+          return sendJson<z.infer<typeof responseObjectSchema>>(c, context, encodeJson(response))
+        })
       }),
     refuseInvalid,
   )
@@ -108,6 +123,11 @@ export function addResponsesRoutes(app: GatewayApp, context: GatewayContext): vo
     },
     refuseInvalid,
   )
+
+  // Not part of the API, but clients that try it should know why it fails.
+  app.all(`${ROUTES.responses}/compact`, () => {
+    throw new TurnstreamError('ROUTE_UNSUPPORTED', 'compaction')
+  })
 }
 
 /** What the request refers to, read like any stored turn: in the caller's queue. READS_LIMITED. */
@@ -115,13 +135,13 @@ async function readEarlier(
   c: Context<GatewayEnv>,
   { limits }: GatewayContext,
   { previous_response_id: previous, input }: Pick<ResponsesBody, 'previous_response_id' | 'input'>,
-): Promise<Earlier> {
+): Promise<Earlier & { readonly turn?: TurnRecord }> {
   if (!previous && !hasReferences(input)) return NOTHING_EARLIER
   const { log } = c.get('space')
   return limits.read(c.get('caller'), async () => {
-    const items = previous ? await previousItems(log, previous) : []
+    const known = previous ? await readPrevious(log, previous) : { items: [] }
     const references = await referencedItems(log, input)
-    return { items, findItem: (id) => references.get(withoutPrefix(id)) }
+    return { ...known, findItem: (id) => references.get(withoutPrefix(id)) }
   })
 }
 
@@ -133,13 +153,24 @@ function hasReferences(input: ResponsesBody['input']): boolean {
 
 /** The events of a background response start at once: its client needs the id. */
 function streamResponse(
-  c: Context<GatewayEnv>,
   started: VendorTurn,
   { model, background }: ResponsesBody,
+  dialect: ResponsesDialect | undefined,
 ): Promise<Response> {
-  const { turnId, createdAt } = started.turn
-  const encoder = responsesAnswerEncoder(new ResponsesEncoder({ turnId, createdAt, model }), c)
-  return streamAnswer(started, encoder, 'responses', background === true ? 0 : undefined)
+  const { c, context, turn } = started
+  const { turnId, createdAt } = turn
+  const openResponses = isOpenResponses(dialect, context)
+  const encoder = new ResponsesEncoder({ turnId, createdAt, model, openResponses })
+  const holdMs = background === true ? 0 : undefined
+  return streamAnswer(started, responsesAnswerEncoder(encoder, c), 'responses', holdMs)
+}
+
+/** The dialect of a request, or else the configured one. */
+export function isOpenResponses(
+  dialect: ResponsesDialect | undefined,
+  { openResponses }: GatewayContext,
+): boolean {
+  return dialect === undefined ? openResponses : dialect === 'open-responses'
 }
 
 async function completeResponse(
@@ -152,7 +183,7 @@ async function completeResponse(
   let failure: ErrorObject | undefined
   await followAnswer(started, (event) => {
     encoder.encode(event)
-    // The turn's own error also says when to retry.
+    // The turn's own error also has the retry delay.
     if (event.type === 'response_error') failure = event.payload.error
   })
   const { response } = encoder
@@ -195,7 +226,7 @@ export function responsesAnswerEncoder(
     },
     heartbeatSse() {
       if (!needsData || encoder.lastNumber < 0) return ''
-      // Not part of the log, so it has no number of its own.
+      // Not part of the log, so it has no number.
       const event = { type: 'keepalive', sequence_number: encoder.lastNumber }
       return encodeSse({ event: 'keepalive', data: JSON.stringify(event) })
     },

@@ -143,7 +143,7 @@ export class RunReader {
     // Turns of earlier versions have no stored Response.
     const stored = await log.getResponse(turn.turnId)
     const json = stored === undefined ? await encodeRun(log, turn) : Buffer.from(stored)
-    this.#cache(key, json)
+    if (turn.contentMs === undefined) this.#cache(key, json)
     return json
   }
 

@@ -30,6 +30,13 @@ const healthRoute = spec.route('get', ROUTES.health, {
   responses: { 200: spec.json('The process is alive', okSchema) },
 })
 
+const helloRoute = spec.route('get', ROUTES.hello, {
+  summary: 'Connection check of Claude Code',
+  tags: ['anthropic'],
+  security: spec.NO_SECURITY,
+  responses: { 200: spec.json('The process is alive', okSchema) },
+})
+
 const readyRoute = spec.route('get', ROUTES.ready, {
   summary: 'Readiness check',
   description:
@@ -45,6 +52,7 @@ const readyRoute = spec.route('get', ROUTES.ready, {
 
 export function addHealthRoutes(app: GatewayApp, { readiness }: GatewayContext): void {
   app.openapi(healthRoute, (c) => c.json({ status: 'ok' } as const, 200))
+  app.openapi(helloRoute, (c) => c.json({ status: 'ok' } as const, 200))
 
   app.openapi(readyRoute, async (c) => {
     await readiness.check()

@@ -5,7 +5,7 @@ import { ResponsesEncoder } from '../../dialects/responses/encode.ts'
 import type { ResponsesObject } from '../../dialects/responses/wire.ts'
 import { START } from '../../log/offsets.ts'
 import type { TurnLog, TurnRecord } from '../../log/turn-log.ts'
-import { TurnstreamError } from '../../protocol/errors.ts'
+import { hasCode, TurnstreamError } from '../../protocol/errors.ts'
 import { ROUTES } from '../../protocol/names.ts'
 import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
 import type { GatewayApp, GatewayContext, GatewayEnv } from '../context.ts'
@@ -19,7 +19,7 @@ import {
   retrieveQuerySchema,
 } from '../openai/responses-schemas.ts'
 import { pageOf, readInputItems, turnIdOf } from '../openai/stored-responses.ts'
-import { responsesAnswerEncoder } from './responses.ts'
+import { isOpenResponses, responsesAnswerEncoder } from './responses.ts'
 import * as spec from './spec.ts'
 import { withStreamSlot } from './submit.ts'
 import { streamAnswer } from './vendor-turns.ts'
@@ -86,10 +86,12 @@ const CANCEL_MS = 5000
 export function addStoredResponseRoutes(app: GatewayApp, context: GatewayContext): void {
   app.openapi(retrieveRoute, async (c) => {
     const turn = await readableTurn(c)
-    const { stream, starting_after: startingAfter = -1 } = c.req.valid('query')
+    const { stream, starting_after: startingAfter = -1, dialect } = c.req.valid('query')
     if (stream !== 'true') return sendResponse(c, context, turn)
     const { turnId, createdAt } = turn
-    const encoder = new ResponsesEncoder({ turnId, createdAt, model: '', startingAfter })
+    const openResponses = isOpenResponses(dialect, context)
+    const head = { turnId, createdAt, model: '' }
+    const encoder = new ResponsesEncoder({ ...head, startingAfter, openResponses })
     const reading = { c, context, turn, isTied: false, isNamed: true }
     return withStreamSlot(c, context, () =>
       streamAnswer(reading, responsesAnswerEncoder(encoder, c), 'responses', 0),
@@ -111,7 +113,8 @@ export function addStoredResponseRoutes(app: GatewayApp, context: GatewayContext
     const { turnId, threadId, sealed } = await turnOf(c)
     // Otherwise its owner would notice only at its next write, and the provider call would continue.
     if (!sealed) await log.requestCancel(turnId, 'the response was deleted')
-    if (!(await log.deleteTurn(turnId))) throw unknownResponse(turnId)
+    if (!(await log.deleteTurn(turnId))) throw unknownResponse(`resp_${turnId}`)
+    await removeTitle(log, threadId)
     newTurns.announce(threadId)
     return c.json(
       { id: `resp_${turnId}`, object: 'response' as const, deleted: true as const },
@@ -153,7 +156,7 @@ async function readableTurn(c: Context<GatewayEnv>): Promise<TurnRecord> {
 }
 
 function unknownResponse(id: string): TurnstreamError {
-  return new TurnstreamError('TURN_UNKNOWN', `the response ${id.slice(0, 200)}`)
+  return new TurnstreamError('TURN_UNKNOWN', id.slice(0, 200))
 }
 
 /** The response from the events stored now. */
@@ -184,5 +187,19 @@ async function endOf(
     for await (const _ of log.tail(turnId, 'events', START, signal)) continue
   } finally {
     stopTimer()
+  }
+}
+
+/** The title of a thread without turns is all that is left of its first request. */
+async function removeTitle(log: TurnLog, threadId: string): Promise<void> {
+  const { items } = await log.listTurns(threadId, { limit: 1, replaced: true })
+  const thread = items.length === 0 ? await log.getThread(threadId) : undefined
+  if (thread?.title === undefined) return
+  const { metadata } = thread
+  try {
+    await log.putThread({ threadId, ...(metadata && { metadata }) }, thread)
+  } catch (error) {
+    // It has a new turn or title.
+    if (!hasCode(error, 'THREAD_CHANGED')) throw error
   }
 }

@@ -18,7 +18,7 @@ import { historySchema, inputSchema, MAX_NAME_CHARS, toTurnItems } from './submi
 
 export const MAX_TOKENS = 10_000_000
 
-export const reasoningEffortSchema = z.enum(['none', 'minimal', 'low', 'medium', 'high'])
+const reasoningEffortSchema = z.enum(['none', 'minimal', 'low', 'medium', 'high'])
 
 const toolSchema = spec.object({
   name: z.string().min(1).max(MAX_NAME_CHARS),
@@ -37,6 +37,10 @@ const responseFormatSchema = z.discriminatedUnion('type', [
   }),
 ])
 
+export const logitBiasSchema = z
+  .record(z.string().regex(/^\d{1,10}$/), z.number().min(-100).max(100))
+  .refine((biases) => Object.keys(biases).length <= 1024, 'has more than 1,024 tokens')
+
 /** The fields of `TurnSettings`. */
 const settings = {
   tools: spec.optional(z.array(toolSchema).max(256), 'Client tools: a call to one ends the turn'),
@@ -54,6 +58,19 @@ const settings = {
   stop: z.array(z.string().min(1).max(1000)).max(16).exactOptional(),
   responseFormat: responseFormatSchema.exactOptional(),
   parallelToolCalls: z.boolean().exactOptional(),
+  topK: z.int().min(1).max(1_000_000).exactOptional(),
+  seed: z.int().exactOptional(),
+  frequencyPenalty: z.number().min(-2).max(2).exactOptional(),
+  presencePenalty: z.number().min(-2).max(2).exactOptional(),
+  logitBias: spec.optional(logitBiasSchema, 'From -100 to 100, by token id'),
+  verbosity: z.enum(['low', 'medium', 'high']).exactOptional(),
+  serviceTier: z
+    .string()
+    .regex(/^[\w-]{1,64}$/)
+    .exactOptional(),
+  user: spec.optional(z.string().min(1).max(512), 'An id of the end user'),
+  promptCacheKey: z.string().min(1).max(512).exactOptional(),
+  promptCache: z.enum(['5m', '1h']).exactOptional(),
 }
 
 export const submitBodySchema = spec
@@ -194,11 +211,11 @@ export async function startTurn(
   c: Context<GatewayEnv>,
   { turns, limits }: GatewayContext,
   submission: Submission,
-  options: Pick<SubmitOptions, 'acceptsAnyOutput'> = {},
+  options: Omit<SubmitOptions, 'tenant' | 'admit'> = {},
 ): Promise<Submitted> {
   const { tenant, newTurns, threadQuota } = c.get('space')
   const admit = async () => {
-    const release = await threadQuota.reserve(submission.threadId)
+    const release = await threadQuota.reserve(submission.threadId ?? options.threadId)
     try {
       return limits.admitTurn(c.get('caller'))
     } catch (error) {

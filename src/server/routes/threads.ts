@@ -249,6 +249,7 @@ function toThread(record: ThreadRecord): z.infer<typeof threadSchema> {
 
 /** The public part of a turn's record: without its writer, its request and store internals. */
 function toTurn(record: ListedTurn): z.infer<typeof turnSchema> {
-  const { owner: _owner, epoch: _epoch, request: _request, responseBytes: _bytes, ...turn } = record
+  const { owner: _owner, epoch: _epoch, request: _request, ...rest } = record
+  const { responseBytes: _bytes, contentMs: _ms, ...turn } = rest
   return turn
 }

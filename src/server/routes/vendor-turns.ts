@@ -8,15 +8,21 @@ import { type ErrorCode, TurnstreamError } from '../../protocol/errors.ts'
 import { HEADERS } from '../../protocol/names.ts'
 import type { StreamEvent } from '../../protocol/stream-event.ts'
 import { isStreamEvent } from '../../protocol/stream-event-guard.ts'
+import type { ChosenModel } from '../../turns/providers.ts'
+import type { TurnPlace } from '../../turns/thread-index.ts'
 import type { Submission } from '../../turns/turn-request.ts'
 import { watchClient } from '../client-close.ts'
 import type { GatewayContext, GatewayEnv } from '../context.ts'
 import { TurnFailedError } from '../openai/errors.ts'
+import { AnswerReader } from '../reattachment.ts'
 import { type AnswerEncoder, AnswerStream } from '../streams/answer-stream.ts'
 import type { StreamKind } from '../streams/open-streams.ts'
 import { headerOf, openSse, type SseConnection } from '../streams/sse-connection.ts'
+import type { SettingSources } from '../vendor-settings.ts'
+import { fitted, unsupportedNames } from './fitted-submission.ts'
 import * as spec from './spec.ts'
-import { SUBMIT_REFUSALS, startTurn, submitHeadersSchema } from './submit.ts'
+import { SUBMIT_REFUSALS, submitHeadersSchema } from './submit.ts'
+import { startInThread, threadHeadersSchema } from './vendor-threads.ts'
 
 /*
  * Shared by the routes of vendors' APIs: a request is one turn, answered in the vendor's dialect.
@@ -26,17 +32,22 @@ import { SUBMIT_REFUSALS, startTurn, submitHeadersSchema } from './submit.ts'
 const HOLD_MS = 5000
 
 export const vendorHeadersSchema = submitHeadersSchema.extend({
+  ...threadHeadersSchema.shape,
   [HEADERS.cancelOnDisconnect]: spec.optional(
     z.enum(['true', 'false']),
     'With `true` the turn is cancelled when the client disconnects',
   ),
+  [HEADERS.reattach]: spec.optional(
+    z.enum(['yes', 'no']),
+    'With `no` the request gets a new turn, even if the client of the same one disconnected',
+  ),
 })
 
-export type VendorHeaders = z.infer<typeof vendorHeadersSchema>
+type VendorHeaders = z.infer<typeof vendorHeadersSchema>
 
 /** Errors of every request that starts a turn and waits for its answer. */
 export const ANSWER_REFUSALS: readonly ErrorCode[] = [
-  ...SUBMIT_REFUSALS,
+  ...SUBMIT_REFUSALS.filter((code) => code !== 'THREAD_BUSY'),
   'OPTION_INVALID',
   'STREAMS_LIMITED',
   'TURN_ITEM_LIMIT',
@@ -59,37 +70,113 @@ export interface VendorTurn {
   readonly isTied: boolean
   /** Whether a repeated request gets this turn. */
   readonly isNamed: boolean
+  /** Missing if the same request always gets a new turn. */
+  readonly reader?: AnswerReader
 }
 
-/** Starts the turn of a request, and sets its ids as headers. */
+/** A request of a vendor's API as a turn. */
+export interface VendorSubmission {
+  readonly submission: Submission
+  /** What was ignored, for a header. */
+  readonly ignored: readonly string[]
+  /** The parameters that settings came from: those that the provider does not have are ignored, too. */
+  readonly sources: SettingSources
+  /** The turn that the request names as the one before. */
+  readonly previous?: TurnPlace | undefined
+}
+
+/** Response headers of every vendor route that starts a turn. */
+export const answerHeaders = spec.turnHeaders.extend({
+  [HEADERS.reattached]: spec.optional(
+    z.string(),
+    'The turn, if an earlier client of the same request disconnected from it',
+  ),
+})
+
+/**
+ * Starts the turn of a request, or joins the one that its client left before. Sets its ids as headers, and
+ * the names of what was ignored.
+ */
 export async function startVendorTurn(
   c: Context<GatewayEnv>,
   context: GatewayContext,
-  submission: Submission,
+  request: VendorSubmission,
   headers: VendorHeaders,
 ): Promise<VendorTurn> {
-  const { turnId, threadId } = await startTurn(c, context, submission, { acceptsAnyOutput: true })
-  const turn = await c.get('space').log.getTurn(turnId)
-  if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
-  c.header(HEADERS.turnId, headerOf(turnId))
-  c.header(HEADERS.threadId, headerOf(threadId))
+  setIgnored(c, [...request.ignored, ...unsupportedNames(context.providers, request)])
   const isTied = headers[HEADERS.cancelOnDisconnect] === 'true'
   const isNamed = headers[HEADERS.idempotencyKey] !== undefined
-  return { c, context, turn, isTied, isNamed }
+  const space = c.get('space')
+  const hash = c.get('bodyHash')
+  const left = hash === undefined ? undefined : await rejoin(c, context, hash)
+  const turn = left ?? (await startNew(c, context, request, headers))
+  const { turnId, threadId } = turn
+  c.header(HEADERS.turnId, headerOf(turnId))
+  c.header(HEADERS.threadId, headerOf(threadId))
+  const started = { c, context, turn, isTied, isNamed }
+  // A tied turn is cancelled when its client leaves.
+  if (hash === undefined || isTied) return started
+  const { reattachment } = context
+  return {
+    ...started,
+    reader: new AnswerReader(c, () => reattachment.leave(space, hash, turnId)),
+  }
+}
+
+/** Answers a request whose turn was started. If this fails and the turn does not, a repeated request gets the turn. */
+export async function answerTurn<T>(
+  { reader }: Pick<VendorTurn, 'reader'>,
+  answer: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await answer()
+  } catch (error) {
+    if (!(error instanceof TurnFailedError)) reader?.leave()
+    throw error
+  }
+}
+
+/** The provider is sent exactly the messages of the request, whatever its thread. */
+async function startNew(
+  c: Context<GatewayEnv>,
+  context: GatewayContext,
+  { submission, sources, previous }: VendorSubmission,
+  headers: VendorHeaders,
+): Promise<TurnRecord> {
+  const whole = { ...submission, history: submission.history ?? [] }
+  const fit = (chosen: ChosenModel) => fitted(whole, sources, chosen)
+  const { turnId } = await startInThread(c, context, whole, { headers, previous, fit })
+  const turn = await c.get('space').log.getTurn(turnId)
+  if (turn === undefined) throw new TurnstreamError('TURN_UNKNOWN', turnId)
+  return turn
+}
+
+/** The turn that an earlier client of the same request left. */
+async function rejoin(
+  c: Context<GatewayEnv>,
+  { reattachment }: GatewayContext,
+  hash: string,
+): Promise<TurnRecord | undefined> {
+  const turn = await reattachment.take(c.get('space'), hash)
+  if (turn === undefined) return undefined
+  c.set('turnId', turn.turnId)
+  c.set('isReattached', true)
+  c.header(HEADERS.reattached, headerOf(turn.turnId))
+  return turn
 }
 
 const MAX_IGNORED_CHARS = 1000
 
 /** Names the ignored parts of a request in a header. */
-export function setIgnored(c: Context<GatewayEnv>, ignored: readonly string[]): void {
+function setIgnored(c: Context<GatewayEnv>, ignored: readonly string[]): void {
   if (ignored.length === 0) return
-  const names = ignored.join(', ').replaceAll(/[^ -~]/g, '?')
-  c.header(HEADERS.ignored, names.slice(0, MAX_IGNORED_CHARS))
+  const names = [...new Set(ignored)].map((name) => name.replaceAll(/[^ -+\--~]/g, '?'))
+  c.header(HEADERS.ignored, names.join(', ').slice(0, MAX_IGNORED_CHARS))
 }
 
 /** Streams the answer from its beginning. Fails if the turn fails within `holdMs` and before any output. */
 export async function streamAnswer(
-  { c, context, turn, isTied, isNamed }: VendorTurn,
+  { c, context, turn, isTied, isNamed, reader }: VendorTurn,
   encoder: AnswerEncoder,
   kind: StreamKind,
   holdMs = HOLD_MS,
@@ -109,8 +196,12 @@ export async function streamAnswer(
   try {
     const failure = holdMs > 0 ? await answer.begin(context.clock, holdMs) : undefined
     if (failure !== undefined) throw new TurnFailedError(failure, isNamed)
+    if (reader !== undefined) reader.isServed = () => answer.isWhole
     const send = (connection: SseConnection) => {
-      onAbort(connection.signal, stop)
+      onAbort(connection.signal, () => {
+        stop()
+        if (!answer.isWhole) reader?.leave()
+      })
       return answer.sendTo(connection).finally(client.release)
     }
     return openSse(c, context, { kind, headers: {}, send })

@@ -1,6 +1,6 @@
 import type { Context, HonoRequest, MiddlewareHandler } from 'hono'
 import { TurnstreamError } from '../../protocol/errors.ts'
-import { HEADERS, ROUTES } from '../../protocol/names.ts'
+import { HEADERS, ROUTES, THREAD_HEADERS } from '../../protocol/names.ts'
 import { parseUrl } from '../../protocol/url.ts'
 import type { GatewayEnv } from '../context.ts'
 
@@ -68,7 +68,13 @@ export function isOwnOrigin(origin: string, host: string): boolean {
 
 // Never `access-control-allow-credentials`: pages authenticate with a header they set themselves, never with what a
 // browser adds.
-const EXPOSED = [HEADERS.requestId, HEADERS.turnId, HEADERS.threadId, 'retry-after'].join(', ')
+const EXPOSED = [
+  HEADERS.requestId,
+  HEADERS.turnId,
+  HEADERS.threadId,
+  HEADERS.ignored,
+  'retry-after',
+].join(', ')
 
 /** Sent by OpenAI's package with every request. Ignored. */
 const OPENAI_HEADERS = [
@@ -91,7 +97,9 @@ const PREFLIGHT = {
     HEADERS.traceparent,
     HEADERS.tracestate,
     HEADERS.requestId,
+    ...THREAD_HEADERS,
     HEADERS.cancelOnDisconnect,
+    HEADERS.reattach,
     ...OPENAI_HEADERS,
   ].join(', '),
   // Chrome's maximum.
@@ -157,7 +165,7 @@ export function checkHost(allowedHosts?: readonly string[]): MiddlewareHandler<G
   return async (c, next) => {
     const address = parseAddress(c.req)
     c.set('address', address)
-    // The name in an absolute request target, which overrides `host`, or that of `host`.
+    // The name in an absolute request target, which overrides `host`, or `host` itself.
     const name = withoutDot(address.hostname)
     if (names === undefined || names.has(name) || isProbe(c.req.path)) return next()
     throw new TurnstreamError('HOST_REFUSED', `${name.slice(0, 100)} is not in allowedHosts`)

@@ -233,7 +233,7 @@ const textRows: TextRow[] = [
     deltas: [{ refusal: 'I will ' }, { refusal: 'not' }],
   },
   {
-    name: 'a refusal that was never started has it, too',
+    name: 'a refusal that was never started also has it',
     turn: [finish('a', { type: 'message', id: 'a', content: 'No', origin: 'agent', ...REFUSAL })],
     deltas: [{ refusal: 'No' }],
   },

@@ -14,10 +14,13 @@ import { encodeAll, hear, sseOf } from './support.ts'
 
 const ATTEMPT = [start(), open('a'), delta('a', 'Half an ans'), cancel('a', 'attempt_reset')]
 
+const WAITS = [delta('b', 'Again.'), call('c', 'c1', '{}')]
+
 const CONTINUATIONS: [what: string, events: StreamEvent[]][] = [
   ['another text', [open('b'), delta('b', 'Again.')]],
   ['a whole text', [done('b', 'Again.')]],
   ['a call', [call('b', 'c1', '{}')]],
+  ['a call after text that waits', [open('x'), open('b'), ...WAITS]],
   ['nothing', []],
 ]
 

@@ -86,7 +86,7 @@ function hearChunk(heard: Heard, chunk: ChatChunk): void {
   if (chunk.usage) heard.usage = chunk.usage
   for (const { delta, finish_reason } of chunk.choices) {
     if ('tool_calls' in delta) hearCall(heard.calls, delta.tool_calls[0])
-    else {
+    else if (!('function_call' in delta)) {
       const text: { content?: string; reasoning_content?: string; refusal?: string } = delta
       heard.content += text.content ?? ''
       heard.reasoning += text.reasoning_content ?? ''

@@ -184,6 +184,16 @@ describe('the stop reason of', () => {
     expect(messageOf(turn).message.stop_reason).toBe(expected)
   })
 
+  test('the provider’s stop sequence comes with its text', () => {
+    const end = { provider_finish_reason: 'stop_sequence', stop_sequence: 'END' }
+    const turn = [start(), done('a', 'Hello'), responseDone(end)]
+    const expected = { stop_reason: 'stop_sequence', stop_sequence: 'END' }
+    expect(messageOf(turn).message).toMatchObject(expected)
+    const [first, last] = [encodeAll(turn)[0], encodeAll(turn).at(-2)]
+    expect(first).toMatchObject({ message: { stop_sequence: null } })
+    expect(last).toMatchObject({ type: 'message_delta', delta: expected })
+  })
+
   test.each([
     ['{"a":1}', 'tool_use'],
     ['{"a', 'max_tokens'],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ResponsesEvent } from '../../../src/dialects/responses/wire.ts'
-import { shortCallId } from '../../../src/dialects/responses/write.ts'
+import { shortCallId } from '../../../src/protocol/ids.ts'
 import {
   aborted,
   call,
@@ -118,7 +118,7 @@ describe('encrypted reasoning', () => {
     provider_metadata: { openai: { type: 'reasoning', encrypted_content: 'gAAA=' } },
   })
 
-  test('is there byte for byte when the client asks for it', () => {
+  test('is there byte for byte when the client requests it', () => {
     const parameters = { include: ['reasoning.encrypted_content'] }
     const [reasoning] = responseOf([start({ parameters }), item, responseDone()]).output
     expect(reasoning).toEqual({
@@ -238,6 +238,24 @@ describe('a turn that', () => {
     expect(responseOf(turn)).toMatchObject(expected)
   })
 
+  test.each([
+    ['length', 'incomplete'],
+    ['content_filter', 'incomplete'],
+    ['stop', 'completed'],
+  ])('ended with %s has a last message that is %s', async (finish_reason, status) => {
+    const turn = [start(), done('a', 'One'), done('b', 'Two'), responseDone({ finish_reason })]
+    const output = [{ status: 'completed' }, { status }]
+    expect(responseOf(turn)).toMatchObject({ output })
+    expect(await streamOf(sseOf(turn)).finalResponse()).toMatchObject({ output })
+  })
+
+  test('was cut off after a whole call has that call complete', () => {
+    const called = [openCall('b', 'call_1', 'f'), call('b', 'call_1', '{}', 'f')]
+    const turn = [...begun, done('a', 'Hi'), ...called, responseDone({ finish_reason: 'length' })]
+    const output = [{ status: 'completed' }, { status: 'completed' }]
+    expect(responseOf(turn)).toMatchObject({ status: 'incomplete', output })
+  })
+
   test('was cancelled ends with response.incomplete and the status cancelled', async () => {
     const turn = [...begun, aborted('enough')]
     const last = encodeAll(turn).at(-1)
@@ -268,7 +286,7 @@ describe('a turn that', () => {
     })
   })
 
-  test('failed with a delay says it in words, where clients look for it', () => {
+  test('failed with a delay has it in the message, where clients look for it', () => {
     const error = { code: 'HTTP_429', message: 'Slow down.', retry_after_ms: 2500 }
     const turn = [start(), event({ type: 'response_error', response_id: 'r', error })]
     expect(responseOf(turn).error?.message).toBe('Slow down. Please try again in 3s.')
@@ -330,7 +348,7 @@ describe('a final text', () => {
     expect(output_text).toBe('Goodbye')
   })
 
-  test('of reasoning that differs counts, too', () => {
+  test('of reasoning that differs also counts', () => {
     const turn = [start(), open('r', { item_type: 'reasoning' }), delta('r', 'x')]
     const [item] = responseOf([...turn, thought('r', 'y'), responseDone()]).output
     expect(item).toMatchObject({ content: [{ text: 'y' }] })
@@ -363,6 +381,15 @@ test('the response repeats the parameters of the request, and has every member',
       .split(' ')
       .toSorted(),
   )
+})
+
+test('the response repeats functions with every member, and other tools unchanged', () => {
+  const custom = { type: 'custom', name: 'b' }
+  const parameters = { tools: [{ type: 'function', name: 'a', strict: true }, custom] }
+  expect(responseOf([start({ parameters }), responseDone()]).tools).toEqual([
+    { type: 'function', name: 'a', description: null, parameters: null, strict: true },
+    custom,
+  ])
 })
 
 test('input is not part of the response, and nothing follows its end', () => {

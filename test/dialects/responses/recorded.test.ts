@@ -52,7 +52,7 @@ test('there are fixtures of every vendor', () => {
 describe.each(CASES)('$name', ({ events }) => {
   const whole = framesOf(sseOf(events))
 
-  test('any prefix and the rest that follows its last number are the whole stream', () => {
+  test('any prefix and the rest after its last number add up to the stream', () => {
     for (let at = 0; at < whole.length; at++) {
       const resumed = framesOf(sseOf(events, at - 1))
       expect(resumed.join(''), `after ${at - 1}`).toBe(whole.slice(at).join(''))

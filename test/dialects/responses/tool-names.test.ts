@@ -8,7 +8,7 @@ test('tools keep their names if providers accept them', () => {
   expect(namedTools([tool('read_file')]).map(({ flatName }) => flatName)).toEqual(['read_file'])
 })
 
-test('names that would be the same are told apart', () => {
+test('names that would be the same stay distinct', () => {
   const space = { type: 'namespace', name: 'fs', tools: [tool('read')] }
   const names = namedTools([tool('a.b'), tool('a/b'), tool('fs__read'), space])
   expect(names.map(({ flatName }) => flatName)).toEqual(['a_b', 'a_b_2', 'fs__read', 'fs__read_2'])
@@ -47,7 +47,7 @@ test.each([
   expect(namedTools(tools)).toEqual([])
 })
 
-test('arguments that are not those of a custom tool are its input', () => {
+test('arguments of any other format are the input of a custom tool', () => {
   expect(customInput('plain')).toBe('plain')
   expect(customInput('{"input":1}')).toBe('{"input":1}')
 })

@@ -31,14 +31,15 @@ interface Refusal {
   readonly details?: readonly { readonly path: string }[]
 }
 
-/** Whether a refusal names a field: in our own form exactly, in those of vendors by what it is part of. */
+/** Whether a refusal names a field: in our own form exactly or by a part, in those of vendors by what it is part of. */
 function isNamed(field: string, refusal: Refusal, at: string): boolean {
   const { code, message, param, details = [] } = refusal
   const [whole = ''] = field.split('.')
   // Anthropic's form has no place for the name but the message.
   if (at.startsWith('/v1/messages')) return message.split(/\W+/).includes(whole)
   if (at.startsWith('/v1/')) return param?.match(/^\w+/)?.[0] === whole
-  return code === 'REQUEST_INVALID' && details.some(({ path }) => path === `body.${field}`)
+  const isWithin = ({ path }: { path: string }) => `${path}.`.startsWith(`body.${field}.`)
+  return code === 'REQUEST_INVALID' && details.some(isWithin)
 }
 
 test('every body field has a bound and is named when it exceeds it', {

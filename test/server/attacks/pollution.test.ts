@@ -65,7 +65,7 @@ describe('a body that would pollute Object.prototype', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('is told apart from harmless text', () => {
+  test('is distinguished from harmless text', () => {
     const harmless = [
       '{"prompt":"what is __proto__ and constructor.prototype?"}',
       '{"constructor":"prototype"}',

@@ -84,17 +84,23 @@ describe('a key', () => {
 })
 
 describe('without a key', () => {
-  test.each(['/', '/icon.svg', '/inspect/turn', '/healthz', '/readyz', '/openapi.json', '/docs'])(
-    'only GET and HEAD of %s are allowed',
-    async (path) => {
-      const { url } = await guardedServer()
-      const status = async (method: string) => (await fetch(`${url}${path}`, { method })).status
-      expect([await status('GET'), await status('HEAD')]).toEqual([200, 200])
-      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
-        expect([method, await status(method)]).toEqual([method, 401])
-      }
-    },
-  )
+  test.each([
+    '/',
+    '/icon.svg',
+    '/inspect/turn',
+    '/api/hello',
+    '/healthz',
+    '/readyz',
+    '/openapi.json',
+    '/docs',
+  ])('only GET and HEAD of %s are allowed', async (path) => {
+    const { url } = await guardedServer()
+    const status = async (method: string) => (await fetch(`${url}${path}`, { method })).status
+    expect([await status('GET'), await status('HEAD')]).toEqual([200, 200])
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      expect([method, await status(method)]).toEqual([method, 401])
+    }
+  })
 
   test('public routes ignore a wrong key', async () => {
     const server = await guardedServer()
@@ -183,7 +189,7 @@ describe('a server without keys', () => {
 })
 
 describe('the keys of a tenant', () => {
-  test('see the same turns; the default tenant can have keys, too', async () => {
+  test('see the same turns; the default tenant can also have keys', async () => {
     const keys = new KeyRing([
       entry('one', 'acme', 'a'),
       entry('two', 'acme', 'b'),

@@ -206,7 +206,7 @@ describe('the large bodies of a key', () => {
     return { started, finish, read }
   }
 
-  test('are read four at a time, without delaying those of another key', async () => {
+  test('are read four at a time, without delaying another key', async () => {
     const { limits } = newLimits()
     const { started, finish, read } = reader(limits)
     const reads = ['1', '2', '3', '4', '5', '6'].map((name) => read(ONE, name))

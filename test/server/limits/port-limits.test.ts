@@ -49,7 +49,7 @@ describe('the port limits', () => {
     expect(options).toMatchObject({ headersTimeout: 5000, requestTimeout: 5000 })
   })
 
-  test('that are infinite are disabled in Node, too', () => {
+  test('that are infinite are also disabled in Node', () => {
     const limits = resolvePortLimits({
       ...{ headersTimeoutMs: Infinity, requestTimeoutMs: Infinity, keepAliveTimeoutMs: Infinity },
       ...{ writeTimeoutMs: Infinity, maxHeaders: Infinity, maxUrlBytes: Infinity },

@@ -158,6 +158,8 @@ test('the models are listed in Anthropic’s format', async () => {
     ids.push(model.id)
   }
   expect(ids).toEqual(['plain/m', 'held/m'])
+  const one = await clientOf(server).models.retrieve('held/m')
+  expect(one).toMatchObject({ type: 'model', id: 'held/m', display_name: 'held/m' })
   expect(json(await send(server, 'GET /v1/models')).object).toBe('list')
 })
 

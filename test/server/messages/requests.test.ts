@@ -9,6 +9,8 @@ import { startServer } from '../support.ts'
 
 const ASK = { model: 'vendor/m', max_tokens: 1000, messages: [{ role: 'user', content: 'Hi' }] }
 
+const CACHED = { type: 'ephemeral', ttl: '5m' }
+
 async function upstream(body: object, vendor: VendorName = 'anthropic-messages') {
   const { server, asked } = await stage(vendor, fixtures(vendor, 'text'))
   const answer = await send(server, 'POST /v1/messages', { ...ASK, ...body })
@@ -57,8 +59,9 @@ test('a request of Claude Code reaches Anthropic without what only its own gatew
   })
   expect(asked.system).toEqual([
     { type: 'text', text: 'You are Claude Code.' },
-    { type: 'text', text: 'The date is known.' },
+    { type: 'text', text: 'The date is known.', cache_control: CACHED },
   ])
+  expect(asked.messages[0].content).toEqual([{ type: 'text', text: 'Hi', cache_control: CACHED }])
   expect(asked.messages[1].content).toEqual([
     {
       type: 'tool_use',
@@ -71,10 +74,29 @@ test('a request of Claude Code reaches Anthropic without what only its own gatew
     type: 'tool_result',
     content: 'a.txt',
     is_error: true,
+    cache_control: CACHED,
   })
-  expect(asked).toMatchObject({ max_tokens: 128_000, thinking: { type: 'enabled' } })
+  // The API refuses to think between the calls of an answer that began without signed thinking.
+  expect(asked).toMatchObject({ max_tokens: 128_000, thinking: { type: 'disabled' } })
   expect(asked.tools).toHaveLength(1)
-  expect(ignored).toBe('tools[1] (web_search_20250305), context_management')
+  expect(asked.metadata).toEqual({ user_id: 'u' })
+  expect(ignored?.split(', ')).toEqual([
+    'tools[].defer_loading',
+    'tools[1] (web_search_20250305)',
+    'context_management',
+    'thinking.display',
+  ])
+})
+
+test('a prompt is cached for the longest time that a request names', async () => {
+  const tools = [{ name: 'f', input_schema: {}, cache_control: { type: 'ephemeral', ttl: '1h' } }]
+  const long = { type: 'ephemeral', ttl: '1h' }
+  const { asked } = await upstream({ cache_control: CACHED, tools })
+  expect(asked.messages[0].content[0].cache_control).toEqual(long)
+  expect(JSON.stringify((await upstream({})).asked)).not.toContain('cache_control')
+  const other = await upstream({ cache_control: CACHED, tools }, 'openai-chat')
+  expect(JSON.stringify(other.asked)).not.toContain('cache')
+  expect(other.ignored).toBe('cache_control')
 })
 
 test('content of every kind is kept', async () => {
@@ -116,6 +138,38 @@ test('content of every kind is kept', async () => {
   ])
   expect(asked.messages[1].content).toEqual([redacted, { type: 'text', text: 'A cat' }])
   expect(ignored).toBe('messages.0.content.4 (unheard_of), messages.1.content.2 (server_tool_use)')
+})
+
+test('documents of text and search results become text', async () => {
+  const text = (text: string) => ({ type: 'text', text })
+  const content = [
+    { type: 'document', source: { type: 'content', content: 'Alpha' } },
+    { type: 'document', source: { type: 'content', content: [text('Beta')] } },
+    { type: 'search_result', source: 'https://x', title: 'Gamma', content: [text('Delta')] },
+  ]
+  const { asked, ignored } = await upstream({ messages: [{ role: 'user', content }] })
+  const sent = asked.messages[0].content.map((block: { text: string }) => block.text)
+  expect(sent).toEqual(['Alpha', 'Beta', 'Gamma\nhttps://x\nDelta'])
+  expect(ignored).toBeNull()
+})
+
+test('documents of text and search results in a result are part of it', async () => {
+  const text = (text: string) => ({ type: 'text', text })
+  const source = { type: 'text', media_type: 'text/plain', data: 'Beta' }
+  const result = { type: 'search_result', source: 'x', title: 'Gamma', content: [text('Delta')] }
+  const content = [text('Alpha'), { type: 'document', source }, result]
+  const use = { type: 'tool_use', id: 'c', name: 'f', input: {} }
+  const { asked, ignored } = await upstream({
+    messages: [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: [use] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content }] },
+    ],
+  })
+  expect(asked.messages[2].content).toMatchObject([
+    { type: 'tool_result', content: 'Alpha\nBeta\nGamma\nx\nDelta' },
+  ])
+  expect(ignored).toBeNull()
 })
 
 test('images in results come after the results', async () => {
@@ -226,6 +280,10 @@ test.each([
   ],
   [{ output_config: { format: { type: 'json_schema' } } }, 'output_config.format.schema'],
   [{ temperature: 3 }, 'temperature'],
+  [{ output_config: { format: { type: 'grammar' } } }, 'output_config.format.type'],
+  [{ n: 2 }, 'n'],
+  [{ logprobs: true }, 'logprobs'],
+  [{ modalities: ['audio'] }, 'modalities'],
 ])('%j is refused, and the message says where', async (body, path) => {
   const answer = await send(await startServer(), 'POST /v1/messages', {
     ...ASK,

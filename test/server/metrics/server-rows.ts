@@ -1,5 +1,5 @@
 /** What shows that the metrics of streams, store, requests and process say what they promise. */
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import { MemoryLog } from '../../../src/log/memory-log.ts'
 import { TurnstreamError } from '../../../src/protocol/errors.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
@@ -99,6 +99,30 @@ export const SERVER_ROWS = {
     // Who comes later misses nothing: what it finds is the newest.
     await call(server, `GET /xapi/turns/${turnId}/stream`)
     expect((await scrape(server)).get('turnstream_snapshots_skipped_total')).toBe(skipped)
+  },
+  turnstream_reattached_total: async () => {
+    const server = await startServer()
+    const joined = async () => (await scrape(server)).get('turnstream_reattached_total')
+    const add = vi.spyOn(server.log, 'addNote')
+    const body = JSON.stringify({ model: 'held/m', messages: [{ role: 'user', content: 'Hi' }] })
+    const headers = { 'content-type': 'application/json' }
+    const ask = (signal?: AbortSignal) =>
+      fetch(`${server.url}/v1/chat/completions`, {
+        ...{ method: 'POST', headers, body },
+        ...(signal && { signal }),
+      })
+    const leave = new AbortController()
+    const next = server.held.nextCall()
+    const first = ask(leave.signal)
+    const vendor = await next
+    leave.abort()
+    await expect(first).rejects.toThrow('aborted')
+    await until(() => add.mock.settledResults.length === 1)
+    expect(await joined()).toBe(0)
+    const second = ask()
+    vendor.finish()
+    await second
+    expect(await joined()).toBe(1)
   },
   turnstream_resyncs_total: async () => {
     const server = await startServer()

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ProviderRequest } from '../../../src/adapters/provider.ts'
 import { call, sealed, startServer, type TestServer } from '../support.ts'
-import { asked, GIF, PLAIN, REFUSED, tool } from './refused-rows.ts'
+import { asked, GIF, IGNORED, PLAIN, REFUSED, tool } from './refused-rows.ts'
 import { HELLO, post } from './stage.ts'
 
 describe('a request is refused without creating a turn:', () => {
@@ -31,20 +31,9 @@ describe('a request is refused without creating a turn:', () => {
 })
 
 describe('a request is accepted', () => {
-  test.each([
-    { n: 1 },
-    { logprobs: false },
-    { frequency_penalty: 0, presence_penalty: 0 },
-    { service_tier: 'auto' },
-    { modalities: ['text'] },
-    { stream_options: { include_obfuscation: false } },
-    { temperature: null, top_p: null, stop: null, tools: null, seed: null, logit_bias: null },
-    { messages: [{ ...HELLO[0], name: null }] },
-    { reasoning_effort: 'minimal' },
-    { stop: 'x' },
-  ])('with %j', async (body) => {
-    const { status } = await post(await startServer(), { ...PLAIN, ...body })
-    expect(status).toBe(200)
+  test.each(IGNORED)('%j, and %j is ignored', async (body, ignored) => {
+    const { status, headers } = await post(await startServer(), { ...PLAIN, ...body })
+    expect([status, headers.get('x-turnstream-ignored')]).toEqual([200, ignored])
   })
 })
 
@@ -167,6 +156,21 @@ describe('W6 the messages of a request', () => {
     expect(input.map(contentOf)).toEqual(['Hello', 'f', '7'])
   })
 
+  test('may have names, and calls and results in the older form', async () => {
+    const messages = [
+      { role: 'user', content: 'Hello', name: 'Ann' },
+      { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } },
+      { role: 'function', name: 'f', content: '7' },
+    ]
+    const { input } = await requestOf(await startServer(), { messages })
+    const call_id = 'call_1'
+    expect(input).toMatchObject([
+      { content: 'Hello', name: 'Ann' },
+      { type: 'function_call', call_id, name: 'f', arguments: '{}' },
+      { type: 'function_call_output', call_id, output: '7' },
+    ])
+  })
+
   test('with calls of server tools do not run them', async () => {
     let ran = 0
     const own = { name: 'f', parameters: {}, execute: () => `${(ran += 1)}` }
@@ -222,12 +226,79 @@ describe('settings', () => {
     ],
     [
       {
+        tools: ['f', 'g'].map((name) => ({ type: 'function', function: { name } })),
+        tool_choice: {
+          type: 'allowed_tools',
+          allowed_tools: { mode: 'auto', tools: [{ type: 'function', function: { name: 'g' } }] },
+        },
+      },
+      {
+        tools: [{ name: 'g', parameters: { type: 'object', properties: {} } }],
+        toolChoice: 'auto',
+      },
+    ],
+    [
+      { seed: 7, top_k: 5 },
+      { topK: 5, seed: 7 },
+    ],
+    [
+      { frequency_penalty: 1, presence_penalty: -1 },
+      { frequencyPenalty: 1, presencePenalty: -1 },
+    ],
+    [{ logit_bias: { 50256: -100 } }, { logitBias: { 50256: -100 } }],
+    [
+      { verbosity: 'low', service_tier: 'flex' },
+      { verbosity: 'low', serviceTier: 'flex' },
+    ],
+    [{ service_tier: 'standard_only' }, { serviceTier: 'default' }],
+    [
+      { user: 'u', prompt_cache_key: 'k' },
+      { user: 'u', promptCacheKey: 'k' },
+    ],
+    [{ safety_identifier: 's', user: 'u' }, { user: 's' }],
+    [
+      { stop_sequences: ['x'], max_output_tokens: 7 },
+      { stop: ['x'], maxOutputTokens: 7 },
+    ],
+    ...[
+      { reasoning_effort: 'high' },
+      { reasoning_effort: 'xhigh' },
+      { reasoning: { effort: 'high' } },
+      { output_config: { effort: 'max' } },
+      { thinking: { type: 'enabled', budget_tokens: 50_000 } },
+    ].map((body): [object, Partial<ProviderRequest>] => [body, { reasoningEffort: 'high' }]),
+    [{ thinking: { type: 'disabled' } }, { reasoningEffort: 'none' }],
+    ...[
+      {
         response_format: {
           type: 'json_schema',
           json_schema: { name: 'n', schema: { a: 1 }, strict: true },
         },
       },
+      { response_format: { type: 'json_schema', name: 'n', schema: { a: 1 }, strict: true } },
+      { text: { format: { type: 'json_schema', name: 'n', schema: { a: 1 }, strict: true } } },
+    ].map((body): [object, Partial<ProviderRequest>] => [
+      body,
       { responseFormat: { type: 'json_schema', name: 'n', schema: { a: 1 }, strict: true } },
+    ]),
+    ...[
+      { response_format: { type: 'json_object', schema: { a: 1 } } },
+      { output_config: { format: { type: 'json_schema', schema: { a: 1 } } } },
+      { format: { a: 1 } },
+      { guided_json: { a: 1 } },
+      { guided_json: '{"a":1}' },
+    ].map((body): [object, Partial<ProviderRequest>] => [
+      body,
+      { responseFormat: { type: 'json_schema', name: 'output', schema: { a: 1 } } },
+    ]),
+    [{ format: 'json' }, { responseFormat: { type: 'json_object' } }],
+    [
+      { functions: [{ name: 'f' }], function_call: { name: 'f' } },
+      {
+        tools: [{ name: 'f', parameters: { type: 'object', properties: {} } }],
+        toolChoice: { name: 'f' },
+        parallelToolCalls: false,
+      },
     ],
   ]
 

@@ -159,6 +159,23 @@ test('a deleted response is gone', async () => {
   expect((await send(server, `DELETE ${pathOf(id)}`)).status).toBe(404)
 })
 
+test('a deleted response takes the title of its thread with it, unless the thread goes on', async () => {
+  const server = await startServer()
+  const client = clientOf(server)
+  const { id } = await client.responses.create({ model: 'plain/m', input: 'My secret' })
+  const next = { model: 'plain/m', input: 'More', previous_response_id: id }
+  const { id: second } = await client.responses.create(next)
+  const titles = async () => {
+    const { threads } = json(await send(server, 'GET /api/v2/threads'))
+    return threads.map(({ title }: { title?: string }) => title)
+  }
+  expect(await titles()).toEqual(['My secret'])
+  await client.responses.delete(id)
+  expect(await titles()).toEqual(['My secret'])
+  await client.responses.delete(second)
+  expect(await titles()).toEqual([undefined])
+})
+
 test('a running response that is deleted stops its provider', async () => {
   const server = await startServer()
   const client = clientOf(server)
@@ -290,6 +307,44 @@ test('the input tokens are estimated', async () => {
   const { input_tokens } = json(await send(server, 'POST /v1/responses/input_tokens', body))
   expect(input_tokens).toBeGreaterThan(100)
   expect(input_tokens).toBeLessThan(200)
+})
+
+test('the input tokens of an invalid request are refused', async () => {
+  const body = { model: 'plain/m', input: 'Hi', previous_response_id: 7 }
+  const refused = await send(await startServer(), 'POST /v1/responses/input_tokens', body)
+  expect(refused.status).toBe(400)
+  expect(json(refused).error).toMatchObject({ param: 'previous_response_id' })
+})
+
+describe('reasoning text', () => {
+  const ASK_STREAM = { model: 'vendor/m', input: 'Hi', stream: true }
+  const OPENAI = 'event: response.reasoning_text.delta\n'
+  const OPEN_RESPONSES = 'event: response.reasoning.delta\n'
+
+  test.each([
+    [false, '', OPENAI],
+    [false, '?dialect=open-responses', OPEN_RESPONSES],
+    [true, '', OPEN_RESPONSES],
+    [true, '?dialect=openai', OPENAI],
+  ])('with openResponses: %s and the query %j is %j', async (openResponses, query, name) => {
+    const answer = fixtures('openai-chat', 'reasoning-content')
+    const { server } = await stage('openai-chat', answer, { openResponses })
+    const whole = await send(server, `POST /v1/responses${query}`, ASK_STREAM)
+    expect(whole.text).toContain(name)
+    expect(whole.text).not.toContain(name === OPENAI ? OPEN_RESPONSES : OPENAI)
+    const id = /"id":"(resp_[^"]+)"/.exec(whole.text)?.[1] ?? ''
+    const parameters = new URLSearchParams(query)
+    parameters.set('stream', 'true')
+    parameters.set('starting_after', '2')
+    const rest = await send(server, `GET ${pathOf(id)}?${parameters}`)
+    expect(framesOf(rest.text)).toEqual(framesOf(whole.text).slice(3))
+  })
+
+  test('of an unknown dialect is refused', async () => {
+    const server = await startServer()
+    const answer = await send(server, 'POST /v1/responses?dialect=x', ASK_STREAM)
+    expect([answer.status, json(answer).error.param]).toEqual([400, 'dialect'])
+  })
 })
 
 describe('in a silent stream', () => {

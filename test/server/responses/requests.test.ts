@@ -153,6 +153,17 @@ describe('tools', () => {
     expect(asked.tool_choice).toEqual(expected)
   })
 
+  test('that a choice does not allow are not sent', async () => {
+    const allowed = [{ type: 'custom', name: 'patch' }]
+    const { asked, response } = await upstream({
+      input: 'Hi',
+      tools: TOOLS,
+      tool_choice: { type: 'allowed_tools', mode: 'auto', tools: allowed },
+    })
+    expect(asked.tools.map(({ name }: { name: string }) => name)).toEqual(['patch'])
+    expect(response.tools).toHaveLength(3)
+  })
+
   test('that were all dropped need no choice', async () => {
     const { asked, ignored } = await upstream({
       input: 'Hi',
@@ -176,6 +187,8 @@ test('parameters go to the provider, and come back in the response', async () =>
     metadata: { a: 'b' },
     prompt_cache_key: 'key',
     service_tier: 'flex',
+    safety_identifier: 'u',
+    frequency_penalty: 1,
     client_metadata: { x: 1 },
     unheard_of: true,
     nothing: null,
@@ -183,13 +196,20 @@ test('parameters go to the provider, and come back in the response', async () =>
   expect(asked).toMatchObject({ max_output_tokens: 100, temperature: 0.5, top_p: 0.9 })
   expect(asked.reasoning.effort).toBe('high')
   expect(asked.text.format).toMatchObject({ type: 'json_schema', name: 'n', strict: true })
-  expect(ignored).toBe('text.verbosity, service_tier, client_metadata, unheard_of')
+  expect(asked).toMatchObject({ text: { verbosity: 'low' }, service_tier: 'flex' })
+  expect(asked).toMatchObject({ prompt_cache_key: 'key', safety_identifier: 'u' })
+  expect(ignored).toBe('client_metadata, unheard_of, frequency_penalty')
   expect(response).toMatchObject({
     model: 'vendor/m',
     max_output_tokens: 100,
     metadata: { a: 'b' },
     prompt_cache_key: 'key',
     reasoning: { effort: 'xhigh', summary: 'auto' },
+    safety_identifier: 'u',
+    service_tier: 'flex',
+    text: { verbosity: 'low' },
+    // Only what was used.
+    frequency_penalty: 0,
     store: true,
   })
 })
@@ -237,7 +257,15 @@ test.each([
   [{ background: true, store: false }, 'background', 'invalid_value'],
   [{ previous_response_id: 'resp_none' }, 'previous_response_id', 'previous_response_not_found'],
   [{ previous_response_id: 'other' }, 'previous_response_id', 'previous_response_not_found'],
-  [{ text: { format: { type: 'json_schema' } } }, 'text.format', 'invalid_value'],
+  [
+    { text: { format: { type: 'json_schema' } } },
+    'text.format.schema',
+    'missing_required_parameter',
+  ],
+  [{ text: { format: { type: 'grammar' } } }, 'text.format.type', 'invalid_value'],
+  [{ include: ['message.output_text.logprobs'] }, 'include', 'unsupported_parameter'],
+  [{ n: 2 }, 'n', 'unsupported_parameter'],
+  [{ modalities: ['audio'] }, 'modalities', 'unsupported_parameter'],
   [{ temperature: 'hot' }, 'temperature', 'invalid_type'],
 ])('%j is refused', async (body, param, code) => {
   const server = await startServer()
@@ -365,4 +393,29 @@ test('what a request refers to is read within the limits of its key', async () =
   expect([second.status, json(second).error.code]).toEqual([429, 'READS_LIMITED'])
   goOn()
   expect((await first).status).toBe(200)
+})
+
+test('compaction is refused as unsupported, which is no fault of the server', async () => {
+  const server = await startServer()
+  const refused = await send(server, 'POST /v1/responses/compact', { model: 'plain/m' })
+  expect(refused.status).toBe(501)
+  expect(json(refused).error).toMatchObject({ type: 'server_error', code: 'unsupported' })
+  expect(server.errors).toEqual([])
+})
+
+test('what a provider refuses is named as in this API', async () => {
+  const { server } = await stage('openai-chat', fixtures('openai-chat', 'text'))
+  const input = [{ type: 'function_call_output', call_id: 'c', output: 'x' }]
+  const refused = await send(server, 'POST /v1/responses', { model: 'vendor/m', input })
+  expect(refused.status).toBe(400)
+  expect(json(refused).error).toMatchObject({ type: 'invalid_request_error', param: 'input' })
+})
+
+test.each(['', '-1', '1.5', 'x', '9'.repeat(20)])('an event cannot be “%s”', async (after) => {
+  const server = await startServer()
+  const { id } = json(await send(server, 'POST /v1/responses', { model: 'plain/m', input: 'Hi' }))
+  const query = `stream=true&starting_after=${after}`
+  const refused = await send(server, `GET /v1/responses/${id}?${query}`)
+  expect(refused.status).toBe(400)
+  expect(json(refused).error.param).toBe('starting_after')
 })

@@ -10,6 +10,7 @@ import {
   TenantSpaces,
 } from '../../../src/server/context.ts'
 import { KeyLimits } from '../../../src/server/limits/key-limits.ts'
+import { Reattachment } from '../../../src/server/reattachment.ts'
 import { Readiness } from '../../../src/server/routes/server.ts'
 import { addStreamRoutes } from '../../../src/server/routes/streams.ts'
 import { OpenStreams } from '../../../src/server/streams/open-streams.ts'
@@ -41,6 +42,12 @@ export function streamsApp(log: TurnLog, clock: Clock, heartbeatMs = 15_000): St
     closing: signal,
     streams: new OpenStreams({ clock, heartbeatMs, closing: signal }),
     limits: new KeyLimits(UNLIMITED, clock),
+    reattachment: new Reattachment(
+      0,
+      () => {},
+      () => {},
+    ),
+    openResponses: false,
     isInForce: () => true,
     onError: (error) => errors.push(error),
   }

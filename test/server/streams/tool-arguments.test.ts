@@ -129,7 +129,7 @@ describe.each(['/xapi/turns/t/stream', '/xapi/threads/h/stream'])('V7 %s', (path
     expect(framesOf((await late).json as string).map(summary)).toEqual(['create'])
   })
 
-  test('goes on after a cursor without repeating what the record says', async () => {
+  test('continues after a cursor without repeating the record', async () => {
     const server = await startServer()
     const { call: held } = await heldTurn(server, IDS)
     const first = readUntil(`${server.url}${path}?arguments=stream`, '"toolArguments":{"text"')
@@ -167,7 +167,7 @@ test('V7 another value of arguments is refused', async () => {
   expect(status).toBe(400)
 })
 
-test('V7 a deleted turn ends the stream, and a later turn with its id streams anew', async () => {
+test('V7 a deleted turn ends the stream, and a later turn with its id has a new one', async () => {
   const server = await startServer()
   const { call: held } = await heldTurn(server, { turnId: 't', threadId: 'h' })
   add(held, opened('first'))

@@ -33,7 +33,7 @@ describe('W4 a cursor that cannot be honoured', () => {
     expect(snapshots).toEqual(whole)
   })
 
-  test('ahead of an open turn is announced, too', async () => {
+  test('ahead of an open turn is also announced', async () => {
     const log = new MemoryLog()
     const lease = await createTurn(log, 'turn')
     const { port } = await serve(log)

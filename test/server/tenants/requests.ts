@@ -81,6 +81,9 @@ const BODIES: Record<string, Body> = {
 const PARAMETERS: Record<string, (ids: Ids) => string> = {
   'header idempotency-key': ({ runId }) => runId,
   'header last-event-id': ({ turnId }) => `${turnId}/1-1`,
+  'header thread-id': ({ threadId }) => threadId,
+  'header x-claude-code-session-id': ({ threadId }) => threadId,
+  'header x-thread-id': ({ threadId }) => threadId,
   'query from': ({ turnId }) => `${turnId}/1-1`,
   'query after': ({ runId }) => `msg_${runId}-user-prompt`,
   'query cursor': ({ threadId }) => `999999999999999:${threadId}`,
@@ -90,8 +93,10 @@ const PARAMETERS: Record<string, (ids: Ids) => string> = {
 const NAMELESS = new Set([
   'header traceparent',
   'header tracestate',
+  'header x-turnstream-reattach',
   'header turnstream-cancel-on-disconnect',
   'query arguments',
+  'query dialect',
   'query encoding',
   'query first',
   'query limit',

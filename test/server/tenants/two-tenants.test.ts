@@ -233,6 +233,7 @@ describe('W8 without a key', () => {
     expect(open.map(({ operation }) => operation.operationId).toSorted()).toEqual([
       'getDocs',
       'getHealth',
+      'getHello',
       'getOpenapi',
       'getReady',
     ])

@@ -26,7 +26,11 @@ const ALLOWED_HEADERS = [
   'traceparent',
   'tracestate',
   'x-request-id',
+  'x-thread-id',
+  'thread-id',
+  'x-claude-code-session-id',
   'turnstream-cancel-on-disconnect',
+  'x-turnstream-reattach',
   'openai-organization',
   'openai-project',
   'x-stainless-arch',
@@ -129,7 +133,8 @@ describe('a preflight', () => {
 describe('a response to an allowed origin', () => {
   const READABLE = {
     'access-control-allow-origin': APP,
-    'access-control-expose-headers': 'x-request-id, x-turn-id, x-thread-id, retry-after',
+    'access-control-expose-headers':
+      'x-request-id, x-turn-id, x-thread-id, x-turnstream-ignored, retry-after',
     vary: 'origin',
   }
 

@@ -1,0 +1,137 @@
+import { createHash, type Hash } from 'node:crypto'
+import type { Context } from 'hono'
+import type { TurnRecord } from '../log/turn-log.ts'
+import { isRecord, parseJsonSafe } from '../protocol/json.ts'
+import { HEADERS, ROUTES } from '../protocol/names.ts'
+import { onSent } from './client-close.ts'
+import type { ErrorHandler, GatewayEnv, TenantSpace } from './context.ts'
+
+/*
+ * After a network cut, some clients of vendors' APIs send the same request again. It gets the turn whose reader left,
+ * instead of a second one. Every departure is a note in the store, under a hash of path and body, so that it may be
+ * found by another instance and is used once.
+ */
+
+const PATHS: readonly string[] = [ROUTES.chatCompletions, ROUTES.responses, ROUTES.messages]
+
+/** As many as a key holds. */
+const MAX_TAKEN = 16
+
+const KEEP_MS = 120_000
+
+export class Reattachment {
+  readonly #keepMs: number
+  readonly #onReattached: () => void
+  readonly #onError: ErrorHandler
+  /** Notes being written, by tenant and key. */
+  readonly #pending = new Map<string, Promise<unknown>>()
+
+  /**
+   * `keepMs` is how long a turn can be joined after its client left: two minutes by default, 0 for never.
+   * `onReattached` is called for every request that got the turn of an earlier one.
+   */
+  constructor(keepMs: number | undefined, onReattached: () => void, onError: ErrorHandler) {
+    this.#keepMs = keepMs ?? KEEP_MS
+    this.#onReattached = onReattached
+    this.#onError = onError
+  }
+
+  /** Starts the hash of a request body. Undefined if the request always gets a new turn. */
+  startHash(c: Context<GatewayEnv>): Hash | undefined {
+    if (this.#keepMs === 0 || c.req.method !== 'POST') return undefined
+    const path = PATHS.find((each) => c.req.path.endsWith(each))
+    if (path === undefined || c.req.header(HEADERS.idempotencyKey) !== undefined) return undefined
+    if (c.req.header(HEADERS.reattach) === 'no') return undefined
+    return createHash('sha256').update(`${path}\n`)
+  }
+
+  /** Ends the hash of the bytes of a body. Requires bounded nesting. */
+  endHash(c: Context<GatewayEnv>, bytes: Hash, text: string): string {
+    const sorted = c.req.path.endsWith(ROUTES.responses) ? sortMetadata(text) : undefined
+    const hash = sorted === undefined ? bytes : createHash('sha256').update(`sorted\n${sorted}`)
+    return hash.digest('base64url')
+  }
+
+  /** Takes a turn that a reader of the same request left, unless it failed, was cancelled or is gone. */
+  async take({ tenant, log }: TenantSpace, key: string): Promise<TurnRecord | undefined> {
+    await this.#pending.get(`${tenant} ${key}`)
+    for (let count = 0; count < MAX_TAKEN; count++) {
+      const turnId = await log.takeNote(key)
+      if (turnId === undefined) return undefined
+      const turn = await log.getTurn(turnId)
+      if (turn === undefined || !isJoinable(turn)) continue
+      this.#onReattached()
+      return turn
+    }
+    return undefined
+  }
+
+  /** Records that a reader of the turn left. */
+  leave({ tenant, log }: TenantSpace, key: string, turnId: string): void {
+    const name = `${tenant} ${key}`
+    const adding = log
+      .addNote(key, turnId, this.#keepMs)
+      .catch((error: unknown) => this.#onError(error, {}))
+    const all = Promise.all([this.#pending.get(name), adding]).then(() => {
+      if (this.#pending.get(name) === all) this.#pending.delete(name)
+    })
+    this.#pending.set(name, all)
+  }
+
+  /** Resolves when every departure so far is recorded. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#pending.values())
+  }
+}
+
+const METADATA = '"client_metadata":'
+const MAX_METADATA_CHARS = 16_384
+const MAX_BRACES = 64
+
+/** codex writes the members of `client_metadata` in another order each time. Undefined if a body has none. */
+function sortMetadata(text: string): string | undefined {
+  const at = text.indexOf(`${METADATA}{`)
+  if (at < 0) return undefined
+  const start = at + METADATA.length
+  let end = start
+  // A brace may be part of a text.
+  for (let braces = 0; braces < MAX_BRACES; braces++) {
+    end = text.indexOf('}', end) + 1
+    if (end === 0 || end - start > MAX_METADATA_CHARS) return undefined
+    const members = parseJsonSafe(text.slice(start, end))
+    if (!isRecord(members)) continue
+    const sorted = Object.entries(members).toSorted(([a], [b]) => (a < b ? -1 : 1))
+    return `${text.slice(0, start)}${JSON.stringify(sorted)}${text.slice(end)}`
+  }
+  return undefined
+}
+
+function isJoinable({ status, expired, cancelReason }: TurnRecord): boolean {
+  if (expired || cancelReason !== undefined) return false
+  return status === 'in_progress' || status === 'complete'
+}
+
+/** The client of one request, which leaves if it disconnects before the end of the answer. */
+export class AnswerReader {
+  /** Whether all of the answer was written. An answer that is not streamed is written at once. */
+  isServed = (): boolean => true
+  readonly #onLeave: () => void
+  #hasLeft = false
+
+  constructor(c: Context<GatewayEnv>, onLeave: () => void) {
+    this.#onLeave = onLeave
+    const outgoing = c.env?.outgoing
+    if (outgoing === undefined) c.req.raw.signal.addEventListener('abort', () => this.leave())
+    else {
+      onSent(outgoing, (isSent) => {
+        if (!isSent || !this.isServed()) this.leave()
+      })
+    }
+  }
+
+  leave(): void {
+    if (this.#hasLeft) return
+    this.#hasLeft = true
+    this.#onLeave()
+  }
+}

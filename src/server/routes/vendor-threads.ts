@@ -1,0 +1,76 @@
+import type { Context } from 'hono'
+import * as z from 'zod'
+import type { TurnLog } from '../../log/turn-log.ts'
+import { hasCode } from '../../protocol/errors.ts'
+import { THREAD_HEADERS } from '../../protocol/names.ts'
+import { ThreadChain } from '../../turns/thread-chain.ts'
+import { canContinue, findContinued, isRunning, type TurnPlace } from '../../turns/thread-index.ts'
+import type { Submission, Submitted } from '../../turns/turn-request.ts'
+import type { SubmitOptions } from '../../turns/turn-runner.ts'
+import type { GatewayContext, GatewayEnv } from '../context.ts'
+import * as spec from './spec.ts'
+import { startTurn } from './submit.ts'
+
+const threadHeader = spec.optional(
+  z.string(),
+  'The thread of the turn. Ignored if it is not a valid id, or while the thread is running',
+)
+
+/** Headers that name the thread. */
+export const threadHeadersSchema = z.object({
+  [THREAD_HEADERS[0]]: threadHeader,
+  [THREAD_HEADERS[1]]: threadHeader,
+  [THREAD_HEADERS[2]]: threadHeader,
+})
+
+type ThreadHeaders = z.infer<typeof threadHeadersSchema>
+
+/** What a request says about its thread. */
+interface ThreadRequest extends Pick<SubmitOptions, 'fit'> {
+  readonly headers: ThreadHeaders
+  /** The turn of `previous_response_id`. */
+  readonly previous: TurnPlace | undefined
+}
+
+/** Starts the turn of a request in the thread that the request continues. Never THREAD_BUSY. */
+export async function startInThread(
+  c: Context<GatewayEnv>,
+  context: GatewayContext,
+  submission: Submission,
+  { headers, previous, fit }: ThreadRequest,
+): Promise<Submitted> {
+  const { history = [], input } = submission
+  const chain = await ThreadChain.read([...history, ...input])
+  const { log } = c.get('space')
+  const place = await choosePlace(log, headers, () => previous ?? findContinued(log, chain))
+  const { answerKey } = chain
+  const options = { acceptsAnyOutput: true, answerKey, ...(fit !== undefined && { fit }) }
+  if (place === undefined) return startTurn(c, context, submission, options)
+  try {
+    return await startTurn(c, context, submission, { ...options, ...place })
+  } catch (error) {
+    // Another request was faster.
+    if (!hasCode(error, 'THREAD_BUSY')) throw error
+    return startTurn(c, context, submission, options)
+  }
+}
+
+/** Undefined for a new thread, also if the turn would not be the next of its thread. */
+async function choosePlace(
+  log: TurnLog,
+  headers: ThreadHeaders,
+  findBefore: () => TurnPlace | undefined | Promise<TurnPlace | undefined>,
+): Promise<Pick<SubmitOptions, 'threadId' | 'follows'> | undefined> {
+  const named = namedThread(headers)
+  if (named !== undefined) return (await isRunning(log, named)) ? undefined : { threadId: named }
+  const before = await findBefore()
+  if (before === undefined || !(await canContinue(log, before))) return undefined
+  const { threadId, turnId: follows } = before
+  return { threadId, follows }
+}
+
+/** Agents send these headers with every request, so an invalid one is ignored. */
+function namedThread(headers: ThreadHeaders): string | undefined {
+  const ids = THREAD_HEADERS.map((name) => headers[name])
+  return ids.find((id) => spec.headerId.safeParse(id).success)
+}
